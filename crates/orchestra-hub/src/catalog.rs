@@ -1,0 +1,116 @@
+//! What a provider offers: descriptors of tools, prompts, resources and templates, in a fixed order.
+
+use orchestra_wire::RawJson;
+
+/// Everything one provider offers, in the order in which clients see it.
+#[derive(Debug, Clone, Default)]
+pub struct Catalog {
+    /// Tools, in a deterministic order (clients cache prompts by it).
+    pub tools: Vec<ToolDescriptor>,
+    /// Prompts.
+    pub prompts: Vec<PromptDescriptor>,
+    /// Concrete resources.
+    pub resources: Vec<ResourceDescriptor>,
+    /// Resource templates (RFC 6570, level 1).
+    pub templates: Vec<TemplateDescriptor>,
+    /// Guidance for the model, sent once at the start of a session.
+    pub instructions: Option<String>,
+}
+
+/// How long a call may take, which decides where it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Cost {
+    /// The first poll answers, or waits, within well under a millisecond: it runs in place.
+    #[default]
+    Quick,
+    /// The call computes for longer: it runs on the blocking pool.
+    Heavy,
+}
+
+/// MCP tool annotations: hints, never a guarantee.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Annotations {
+    /// The tool changes nothing.
+    pub read_only: Option<bool>,
+    /// The tool may destroy or overwrite.
+    pub destructive: Option<bool>,
+    /// Calling twice with the same arguments is the same as calling once.
+    pub idempotent: Option<bool>,
+    /// The tool reaches outside of its own domain.
+    pub open_world: Option<bool>,
+}
+
+/// One tool.
+#[derive(Debug, Clone)]
+pub struct ToolDescriptor {
+    /// Name, unique in the hub.
+    pub name: String,
+    /// Title for people.
+    pub title: Option<String>,
+    /// Description written for a model.
+    pub description: Option<String>,
+    /// JSON Schema of the arguments; an object schema.
+    pub input_schema: RawJson,
+    /// JSON Schema of the structured result.
+    pub output_schema: Option<RawJson>,
+    /// Hints.
+    pub annotations: Annotations,
+    /// The toolset group it belongs to, for instance `task` or `memory`.
+    pub group: &'static str,
+    /// Where it may run.
+    pub cost: Cost,
+}
+
+/// One prompt.
+#[derive(Debug, Clone)]
+pub struct PromptDescriptor {
+    /// Name, unique in the hub.
+    pub name: String,
+    /// Title for people.
+    pub title: Option<String>,
+    /// What the prompt is for.
+    pub description: Option<String>,
+    /// Its arguments, all of them text.
+    pub arguments: Vec<PromptArgument>,
+}
+
+/// One argument of a prompt.
+#[derive(Debug, Clone)]
+pub struct PromptArgument {
+    /// Name.
+    pub name: String,
+    /// What it means.
+    pub description: Option<String>,
+    /// Whether it must be given.
+    pub required: bool,
+}
+
+/// One concrete resource.
+#[derive(Debug, Clone)]
+pub struct ResourceDescriptor {
+    /// Its URI.
+    pub uri: String,
+    /// Programmatic name.
+    pub name: String,
+    /// Title for people.
+    pub title: Option<String>,
+    /// What it holds.
+    pub description: Option<String>,
+    /// Media type of the contents.
+    pub mime_type: Option<String>,
+}
+
+/// One resource template.
+#[derive(Debug, Clone)]
+pub struct TemplateDescriptor {
+    /// URI template (RFC 6570, level 1: `{name}` stands for one path segment).
+    pub uri_template: String,
+    /// Programmatic name.
+    pub name: String,
+    /// Title for people.
+    pub title: Option<String>,
+    /// What the resources hold.
+    pub description: Option<String>,
+    /// Media type of all resources that match.
+    pub mime_type: Option<String>,
+}

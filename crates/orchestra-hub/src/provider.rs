@@ -1,0 +1,94 @@
+//! The seam between the hub and whatever answers calls.
+
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
+
+use tokio::sync::{mpsc, watch};
+
+use crate::{Catalog, Outcome, ProviderError, Request};
+use orchestra_wire::RawJson;
+
+/// A boxed future that owns what it needs.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
+
+/// Something that offers tools, prompts and resources.
+///
+/// The hub owns deadlines, limits, permission, audit and metrics; a provider owns none of them.
+pub trait Provider: Send + Sync + 'static {
+    /// Its id, unique in a hub.
+    fn id(&self) -> &ProviderId;
+
+    /// What it offers, now and after each change.
+    fn catalog(&self) -> watch::Receiver<Arc<Catalog>>;
+
+    /// Answers one request. The first poll must return within well under a millisecond unless
+    /// the tool's descriptor says [`Cost::Heavy`](crate::Cost). Dropping the future cancels it.
+    fn serve(&self, request: Request) -> BoxFuture<Result<Outcome, ProviderError>>;
+
+    /// Hands out the provider's notices; called once, at registration. A provider announces a
+    /// change after it is durable, changes by other processes included.
+    fn notices(&self) -> Option<mpsc::Receiver<Notice>> {
+        None
+    }
+
+    /// The first subscriber of `uri` arrived.
+    fn watch(&self, _uri: &str) {}
+
+    /// The last subscriber of `uri` left.
+    fn unwatch(&self, _uri: &str) {}
+}
+
+/// The name of a provider: 1 to 64 characters of `a-z`, `0-9`, `-`, `_`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProviderId(String);
+
+impl ProviderId {
+    /// Parses a provider id; `None` when it breaks the rule of the type.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let legal = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
+        (1..=64).contains(&text.len()).then_some(())?;
+        text.bytes().all(legal).then(|| Self(text.to_owned()))
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ProviderId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Something a provider tells without being asked.
+#[derive(Debug, Clone)]
+pub enum Notice {
+    /// A resource changed.
+    ResourceUpdated(String),
+    /// A log message for clients that asked for them.
+    Log {
+        /// Severity (RFC 5424).
+        level: LogLevel,
+        /// Name of the part that logs.
+        logger: Option<String>,
+        /// Any JSON.
+        data: RawJson,
+    },
+}
+
+/// Severity of a log message (RFC 5424), least severe first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "the names are RFC 5424's own")]
+pub enum LogLevel {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}

@@ -1,0 +1,171 @@
+//! What a face asks of a provider: the target and the context of one call.
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Instant};
+
+use orchestra_wire::RawJson;
+use tokio::sync::watch;
+
+use crate::LogLevel;
+
+/// One call, owned.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What is called.
+    pub target: Target,
+    /// The circumstances of the call.
+    pub cx: Cx,
+}
+
+/// What is called.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// `tools/call`.
+    Tool {
+        /// Tool name.
+        name: String,
+        /// The arguments: a JSON object.
+        arguments: RawJson,
+    },
+    /// `prompts/get`.
+    Prompt {
+        /// Prompt name.
+        name: String,
+        /// Arguments by name.
+        arguments: BTreeMap<String, String>,
+    },
+    /// `resources/read`.
+    Resource {
+        /// URI.
+        uri: String,
+    },
+    /// `completion/complete`.
+    Complete {
+        /// What is completed.
+        reference: CompletionRef,
+        /// Name of the argument.
+        argument: String,
+        /// What the user typed so far.
+        value: String,
+        /// Arguments that are already known.
+        context: BTreeMap<String, String>,
+    },
+    /// A method the hub does not know.
+    Raw {
+        /// Method.
+        method: String,
+        /// Parameters, verbatim.
+        params: Option<RawJson>,
+    },
+}
+
+/// What a completion request refers to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompletionRef {
+    /// A prompt, by name.
+    Prompt(String),
+    /// A resource template, by URI template.
+    Resource(String),
+}
+
+/// The circumstances of one call.
+#[derive(Debug, Clone, Default)]
+pub struct Cx {
+    /// When the caller stops waiting.
+    pub deadline: Option<Instant>,
+    /// Fires when the caller cancels.
+    pub cancel: CancelSignal,
+    /// Where progress goes; drops it when nobody asked.
+    pub progress: ProgressSink,
+    /// Who calls.
+    pub caller: Caller,
+    /// The client's answers, when the call is repeated after `InputRequired`.
+    pub answers: Option<Answers>,
+    /// W3C `traceparent`, if the caller sent one.
+    pub trace: Option<String>,
+}
+
+/// Who calls, as far as the face knows. Never a proof of identity.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// The face, for instance `stdio`.
+    pub face: &'static str,
+    /// The client's own name, as it says.
+    pub client: Option<String>,
+}
+
+/// The client's answers to an earlier [`InputRequired`](crate::InputRequired).
+#[derive(Debug, Clone)]
+pub struct Answers {
+    /// `inputResponses`: a JSON object from key to result.
+    pub responses: RawJson,
+    /// The state the provider gave.
+    pub state: Option<String>,
+}
+
+/// Tells a call that its caller has cancelled.
+#[derive(Debug, Clone, Default)]
+pub struct CancelSignal(Option<watch::Receiver<bool>>);
+
+impl CancelSignal {
+    /// A signal that fires when `receiver` turns true.
+    #[must_use]
+    pub fn new(receiver: watch::Receiver<bool>) -> Self {
+        Self(Some(receiver))
+    }
+
+    /// Whether the caller has cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.as_ref().is_some_and(|receiver| *receiver.borrow())
+    }
+
+    /// Waits until the caller cancels; for ever if that cannot happen.
+    pub async fn cancelled(&mut self) {
+        if let Some(receiver) = &mut self.0
+            && receiver.wait_for(|cancelled| *cancelled).await.is_ok()
+        {
+            return;
+        }
+        std::future::pending().await
+    }
+}
+
+/// Where a call reports progress and log messages.
+#[derive(Clone, Default)]
+pub struct ProgressSink(Option<Arc<dyn ProgressListener>>);
+
+/// Receives what a call reports while it runs.
+pub trait ProgressListener: Send + Sync {
+    /// `progress` of `total`, with a message for people.
+    fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>);
+    /// A log message.
+    fn log(&self, level: LogLevel, logger: Option<&str>, data: &RawJson);
+}
+
+impl ProgressSink {
+    /// A sink that feeds `listener`.
+    #[must_use]
+    pub fn new(listener: Arc<dyn ProgressListener>) -> Self {
+        Self(Some(listener))
+    }
+
+    /// Reports progress; nothing happens when nobody asked.
+    pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        if let Some(listener) = &self.0 {
+            listener.progress(progress, total, message);
+        }
+    }
+
+    /// Reports a log message; nothing happens when nobody asked.
+    pub fn log(&self, level: LogLevel, logger: Option<&str>, data: &RawJson) {
+        if let Some(listener) = &self.0 {
+            listener.log(level, logger, data);
+        }
+    }
+}
+
+impl fmt::Debug for ProgressSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ProgressSink").field(&self.0.is_some()).finish()
+    }
+}

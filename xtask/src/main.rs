@@ -1,1 +1,68 @@
-fn main() {}
+//! `cargo xtask`: tests, checks, measurements and fuzzing of the workspace.
+//!
+//! Each command is a module; this file only reads the command line. What a command needs beyond
+//! Rust and a C compiler is set up by `tools`, below the target directory and nowhere else.
+
+mod bench;
+mod ci;
+mod deny;
+mod fuzz;
+mod judges;
+mod run;
+mod soak;
+mod test;
+mod tools;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test              every test of the workspace, then the judges
+  judges [WORD]     only the judges whose name holds WORD
+  ci [--fast]       what CI runs; --fast leaves out docs, judges, licences and most tests
+  bench [NAME]...   measure against the peers: echo, board, start, writers, tokens, day (default: all)
+  soak [ROUNDS]     the long variants of the fault tests, ROUNDS times over (default 1)
+  fuzz [SECONDS]    each fuzz target for SECONDS (default 60)
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            run::say(&format!("xtask: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(arguments: &[String]) -> Result<()> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["test"] => test::run(),
+        ["judges"] => judges::run(None),
+        ["judges", word] => judges::run(Some(word)),
+        ["ci"] => ci::full(),
+        ["ci", "--fast"] => ci::fast(),
+        ["bench", names @ ..] => bench::run(names),
+        ["soak"] => soak::run(1),
+        ["soak", rounds] => soak::run(number(rounds)?),
+        ["fuzz"] => fuzz::run(60),
+        ["fuzz", seconds] => fuzz::run(number(seconds)?),
+        [] | ["help" | "--help" | "-h"] => {
+            run::say(USAGE);
+            Ok(())
+        }
+        [unknown, ..] => bail!("no such command: {unknown}\n{USAGE}"),
+    }
+}
+
+fn number(text: &str) -> Result<u32> {
+    match text.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => bail!("expected a positive number, got {text:?}"),
+    }
+}

@@ -6,6 +6,10 @@ use std::fmt;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+/// Values of up to this size are copied rather than sharing the frame they arrived in, which
+/// would keep the whole frame alive.
+const COPY_BYTES: usize = 16 * 1024;
+
 /// One complete JSON value as its text: valid UTF-8, valid JSON, no line break outside a string.
 ///
 /// Cloning is cheap (the bytes are shared).
@@ -23,7 +27,9 @@ impl RawJson {
     /// # Errors
     /// When `value` has no JSON form (a map with keys that are not strings).
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, RawJsonError> {
-        serde_json::to_vec(value).map(|text| Self(text.into())).map_err(RawJsonError)
+        serde_json::to_vec(value)
+            .map(|text| Self(text.into()))
+            .map_err(RawJsonError)
     }
 
     /// The empty object `{}`.
@@ -38,6 +44,19 @@ impl RawJson {
         Self(Bytes::copy_from_slice(value.get().as_bytes()))
     }
 
+    /// Takes the text of a value that serde_json has already validated; a large value shares
+    /// `frame` when it lies inside of it, a small one is copied.
+    #[must_use]
+    pub fn from_frame(value: &serde_json::value::RawValue, frame: Option<&Bytes>) -> Self {
+        let text = value.get().as_bytes();
+        match frame {
+            Some(frame) if text.len() > COPY_BYTES && contains(frame, text) => {
+                Self(frame.slice_ref(text))
+            }
+            _ => Self::from_raw(value),
+        }
+    }
+
     /// The JSON text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -48,6 +67,12 @@ impl RawJson {
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// The JSON text, shared.
+    #[must_use]
+    pub fn to_bytes(&self) -> Bytes {
+        self.0.clone()
     }
 
     /// Parses the value into a type.
@@ -62,5 +87,34 @@ impl RawJson {
 impl fmt::Debug for RawJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+fn contains(frame: &Bytes, part: &[u8]) -> bool {
+    let (outer, inner) = (frame.as_ptr_range(), part.as_ptr_range());
+    outer.start <= inner.start && inner.end <= outer.end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_value_shares_its_frame_and_a_small_one_does_not() {
+        for (len, shares) in [(COPY_BYTES + 1, true), (10, false)] {
+            let frame = Bytes::from(format!("[\"{}\"]", "x".repeat(len)));
+            let items: Vec<&serde_json::value::RawValue> = serde_json::from_slice(&frame).unwrap();
+            let value = RawJson::from_frame(items[0], Some(&frame));
+            assert_eq!(contains(&frame, value.as_bytes()), shares);
+            assert_eq!(value.as_str(), items[0].get());
+        }
+    }
+
+    #[test]
+    fn a_value_from_elsewhere_is_copied() {
+        let text = format!("\"{}\"", "x".repeat(COPY_BYTES + 1));
+        let value: &serde_json::value::RawValue = serde_json::from_str(&text).unwrap();
+        let frame = Bytes::from_static(b"something else");
+        assert_eq!(RawJson::from_frame(value, Some(&frame)).as_str(), text);
     }
 }

@@ -1,0 +1,112 @@
+//! Why a command is refused; every text says what to do instead.
+
+use crate::{AgentName, Gate, Issue, IssueId, Kind, Slug, State, Timestamp, Version, ViewError};
+
+/// Why there is no decision.
+#[derive(Debug, thiserror::Error)]
+pub enum DecideError {
+    /// The command is refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// What is stored could not be read.
+    #[error("cannot read the board")]
+    View(#[source] ViewError),
+}
+
+impl From<ViewError> for DecideError {
+    fn from(error: ViewError) -> Self {
+        Self::View(error)
+    }
+}
+
+/// Why a command is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each says what its fields are")]
+pub enum Refusal {
+    #[error("project `{project}` not found; list_projects shows the projects")]
+    NoProject { project: Slug },
+    #[error("project `{slug}` exists already; choose another name")]
+    ProjectExists { slug: Slug },
+    #[error("{what} {id} not found in project `{project}`; search or list_tasks shows what is there")]
+    NoIssue { what: &'static str, id: IssueId, project: Slug },
+    #[error("{id} is a {kind}, not a {expected}")]
+    WrongKind { id: IssueId, kind: Kind, expected: &'static str },
+    #[error("{id} belongs to {what} {actual}, not {given}")]
+    WrongParent { id: IssueId, what: &'static str, given: IssueId, actual: IssueId },
+    #[error("{id} is {from} and cannot become {to}; it can become {}", list(.from.exits()))]
+    BadMove { id: IssueId, from: State, to: State },
+    #[error("{id} is {state}; advance_task moves a task from in-progress to done: {}", start_hint(*.state))]
+    NoNext { id: IssueId, state: State },
+    #[error("GATE BLOCKED: {gate}: leaving {from} needs evidence of at least 10 characters: {}", .gate.asks_for())]
+    GateBlocked { gate: Gate, from: State },
+    #[error("{id} is {state}, which follows from what is below it; by hand it can only be cancelled, or moved between backlog and todo while nothing below has started")]
+    FollowsChildren { id: IssueId, state: State },
+    #[error("{id} is claimed by {holder} until {until}; pass agent to act as {holder}, wait, or let it be released with release_task")]
+    Claimed { id: IssueId, holder: AgentName, until: Timestamp },
+    #[error("{id} is claimed by nobody")]
+    NotClaimed { id: IssueId },
+    #[error("{id} is {state}; only work that is not over can be claimed")]
+    NothingToClaim { id: IssueId, state: State },
+    #[error("{id} has changed: its version is {actual}, not {given}; read it again")]
+    VersionMismatch { id: IssueId, given: Version, actual: Version },
+    #[error("{id} cannot wait for {on}: that would close the circle {}", circle(.path))]
+    Circle { id: IssueId, on: IssueId, path: Vec<IssueId> },
+    #[error("{id} does not wait for {on}")]
+    NoDependency { id: IssueId, on: IssueId },
+    #[error("at most {limit} {what}")]
+    TooMany { what: &'static str, limit: usize },
+    #[error("nothing to change; give at least one field")]
+    NothingToChange,
+    #[error("no PRD session in project `{project}`; begin with start_prd_session")]
+    NoPrdSession { project: Slug },
+    #[error("a PRD session is under way in project `{project}`; go on with answer_prd_question, or pass restart to drop its answers")]
+    PrdUnderWay { project: Slug },
+    #[error("the PRD session is complete; back_prd_question reopens it, start_prd_session with restart begins anew")]
+    PrdComplete,
+    #[error("the question `{key}` is required; answer it")]
+    AnswerRequired { key: &'static str },
+    #[error("this is the first question")]
+    FirstQuestion,
+    #[error("prd.md was written by somebody and would be replaced; pass overwrite to replace it, or edit it with write_prd")]
+    PrdWouldBeReplaced,
+    #[error("the PRD session is not complete; answer all questions before splitting it")]
+    PrdNotComplete,
+    #[error("a PRD is split into 2 to 20 phases")]
+    PhaseCount,
+    #[error("the PRD is split already; delete the projects of its phases first: {}", .phases.iter().map(Slug::as_str).collect::<Vec<_>>().join(", "))]
+    SplitAlready { phases: Vec<Slug> },
+    #[error("project slug `{project}` is too long to make phases of")]
+    PhaseSlugTooLong { project: Slug },
+    #[error("all keys for this name are taken; choose another name")]
+    NoKeyLeft,
+    #[error("the file names {id} twice, or as a part of itself")]
+    ImpossibleParent { id: IssueId },
+}
+
+impl Refusal {
+    pub(crate) fn no_issue(what: &'static str, project: &Slug, id: &IssueId) -> Self {
+        Self::NoIssue { what, id: id.clone(), project: project.clone() }
+    }
+
+    pub(crate) fn wrong_kind(issue: &Issue, expected: &'static str) -> Self {
+        Self::WrongKind { id: issue.id.clone(), kind: issue.kind, expected }
+    }
+}
+
+fn list(states: &[State]) -> String {
+    states.iter().map(|state| state.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn circle(path: &[IssueId]) -> String {
+    path.iter().map(IssueId::to_string).collect::<Vec<_>>().join(" → ")
+}
+
+fn start_hint(state: State) -> &'static str {
+    match state {
+        State::Backlog => "first update_task to status todo, then set_current_task",
+        State::Todo | State::Blocked => "first start it with set_current_task",
+        State::Done | State::Rejected => "it is over; reopen it with update_task to status todo",
+        State::Cancelled => "it is over; reopen it with update_task to status backlog",
+        _ => "it can move on",
+    }
+}

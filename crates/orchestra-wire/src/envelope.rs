@@ -1,0 +1,286 @@
+//! The JSON-RPC envelope over one line: what kind of message it is, with its parts still raw.
+//!
+//! The envelope is read by a visitor of our own over one object: a derived struct would accept an
+//! array, and ids, parameters and results have to stay as they were sent. What the method and the
+//! parameters mean is left to others.
+
+use std::borrow::Cow;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use crate::{ErrorCode, MAX_DEPTH, RequestId, RpcError, depth, params::text_of};
+
+/// What one line holds.
+#[derive(Debug)]
+pub enum Inbound<'a> {
+    /// One message.
+    One(Message<'a>),
+    /// A batch, its items not parsed yet; see [`parse_item`]. It may be empty.
+    Batch(Vec<&'a RawValue>),
+}
+
+/// One message, borrowed from its line.
+#[derive(Debug)]
+pub enum Message<'a> {
+    /// It wants an answer.
+    Request(RequestRef<'a>),
+    /// It wants none.
+    Notification(NotificationRef<'a>),
+    /// It is the answer to a request of ours.
+    Response(ResponseRef<'a>),
+}
+
+/// A request.
+#[derive(Debug)]
+pub struct RequestRef<'a> {
+    /// Its id.
+    pub id: RequestId,
+    /// Its method.
+    pub method: Cow<'a, str>,
+    /// Its parameters.
+    pub params: Option<&'a RawValue>,
+}
+
+/// A notification.
+#[derive(Debug)]
+pub struct NotificationRef<'a> {
+    /// Its method.
+    pub method: Cow<'a, str>,
+    /// Its parameters.
+    pub params: Option<&'a RawValue>,
+}
+
+/// A response.
+#[derive(Debug)]
+pub struct ResponseRef<'a> {
+    /// The request it answers; `None` when the peer could not read the id.
+    pub id: Option<RequestId>,
+    /// Result or error.
+    pub reply: Reply<'a>,
+}
+
+/// The outcome that a response carries.
+#[derive(Debug, Clone, Copy)]
+pub enum Reply<'a> {
+    /// `result`.
+    Result(&'a RawValue),
+    /// `error`.
+    Error(&'a RawValue),
+}
+
+/// A line that is no message, with the error to answer and the id to answer it to.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{error}")]
+pub struct Malformed {
+    /// The id, where it could be read; else the answer goes to `null`.
+    pub id: Option<RequestId>,
+    /// The error to answer.
+    pub error: RpcError,
+}
+
+/// Parses one line.
+///
+/// # Errors
+/// -32700 for what is not UTF-8, not JSON or nested too deep; -32600 for JSON that is no message.
+pub fn parse(line: &[u8]) -> Result<Inbound<'_>, Malformed> {
+    let text = std::str::from_utf8(line).map_err(|_| parse_error("parse error: not UTF-8"))?;
+    if depth::exceeds(line, MAX_DEPTH) {
+        return Err(parse_error("parse error: nested too deep"));
+    }
+    if text.trim_ascii_start().starts_with('[') {
+        return match serde_json::from_str(text) {
+            Ok(items) => Ok(Inbound::Batch(items)),
+            Err(_) => Err(not_json()),
+        };
+    }
+    parse_object(text).map(Inbound::One)
+}
+
+/// Parses one item of a batch.
+///
+/// # Errors
+/// As [`parse`]; a nested batch is -32600.
+pub fn parse_item(item: &RawValue) -> Result<Message<'_>, Malformed> {
+    parse_object(item.get())
+}
+
+fn parse_object(text: &str) -> Result<Message<'_>, Malformed> {
+    if !text.trim_ascii_start().starts_with('{') {
+        return match serde_json::from_str::<IgnoredAny>(text) {
+            Ok(_) => Err(invalid(None, "invalid request: not an object")),
+            Err(_) => Err(not_json()),
+        };
+    }
+    match serde_json::from_str::<Parts<'_>>(text) {
+        Ok(parts) => parts.classify(),
+        Err(_) => Err(not_json()),
+    }
+}
+
+fn not_json() -> Malformed {
+    parse_error("parse error: not one JSON value")
+}
+
+fn parse_error(message: &'static str) -> Malformed {
+    Malformed {
+        id: None,
+        error: RpcError::new(ErrorCode::PARSE_ERROR, message),
+    }
+}
+
+fn invalid(id: Option<RequestId>, message: impl Into<Cow<'static, str>>) -> Malformed {
+    Malformed {
+        id,
+        error: RpcError::invalid_request(message),
+    }
+}
+
+/// The members of the envelope, raw.
+#[derive(Default)]
+struct Parts<'a> {
+    jsonrpc: Option<&'a RawValue>,
+    id: Option<&'a RawValue>,
+    method: Option<&'a RawValue>,
+    params: Option<&'a RawValue>,
+    result: Option<&'a RawValue>,
+    error: Option<&'a RawValue>,
+    duplicate: Option<&'static str>,
+}
+
+impl<'a> Parts<'a> {
+    fn classify(self) -> Result<Message<'a>, Malformed> {
+        if let Some(key) = self.duplicate {
+            let id = self
+                .id
+                .filter(|_| key != "id")
+                .and_then(|id| RequestId::from_raw(id).ok());
+            return Err(invalid(id, format!("invalid request: duplicate key {key}")));
+        }
+        let id = match self.id.map(RequestId::from_raw) {
+            None => None,
+            Some(Ok(id)) => Some(id),
+            Some(Err(_)) if self.method.is_none() && self.is_null_id() => None,
+            Some(Err(error)) => return Err(invalid(None, format!("invalid request: {error}"))),
+        };
+        if self.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
+            return Err(invalid(id, "invalid request: jsonrpc must be \"2.0\""));
+        }
+        match (self.method, self.result, self.error) {
+            (Some(method), None, None) => {
+                let Some(method) = text_of(method) else {
+                    return Err(invalid(id, "invalid request: method must be a string"));
+                };
+                Ok(match id {
+                    Some(id) => Message::Request(RequestRef {
+                        id,
+                        method,
+                        params: self.params,
+                    }),
+                    None => Message::Notification(NotificationRef {
+                        method,
+                        params: self.params,
+                    }),
+                })
+            }
+            (None, Some(result), None) if id.is_some() => Ok(Message::Response(ResponseRef {
+                id,
+                reply: Reply::Result(result),
+            })),
+            (None, None, Some(error)) => Ok(Message::Response(ResponseRef {
+                id,
+                reply: Reply::Error(error),
+            })),
+            _ => Err(invalid(
+                id,
+                "invalid request: neither a request nor a response",
+            )),
+        }
+    }
+
+    fn is_null_id(&self) -> bool {
+        self.id.is_some_and(|id| id.get() == "null")
+    }
+}
+
+impl<'de> Deserialize<'de> for Parts<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(PartsVisitor)
+    }
+}
+
+struct PartsVisitor;
+
+impl<'de> Visitor<'de> for PartsVisitor {
+    type Value = Parts<'de>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a JSON-RPC message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut parts = Parts::default();
+        while let Some(key) = map.next_key::<Key>()? {
+            let (slot, name) = match key {
+                Key::Jsonrpc => (&mut parts.jsonrpc, "jsonrpc"),
+                Key::Id => (&mut parts.id, "id"),
+                Key::Method => (&mut parts.method, "method"),
+                Key::Params => (&mut parts.params, "params"),
+                Key::Result => (&mut parts.result, "result"),
+                Key::Error => (&mut parts.error, "error"),
+                Key::Other => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+            };
+            if slot.replace(map.next_value()?).is_some() {
+                parts.duplicate = Some(name);
+            }
+        }
+        Ok(parts)
+    }
+}
+
+enum Key {
+    Jsonrpc,
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_identifier(KeyVisitor)
+    }
+}
+
+struct KeyVisitor;
+
+impl Visitor<'_> for KeyVisitor {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E: de::Error>(self, key: &str) -> Result<Key, E> {
+        Ok(match key {
+            "jsonrpc" => Key::Jsonrpc,
+            "id" => Key::Id,
+            "method" => Key::Method,
+            "params" => Key::Params,
+            "result" => Key::Result,
+            "error" => Key::Error,
+            _ => Key::Other,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

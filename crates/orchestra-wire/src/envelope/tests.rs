@@ -1,0 +1,164 @@
+//! What each kind of line is taken for.
+
+use super::*;
+
+fn check(line: &[u8], expected: &str) {
+    let seen = match parse(line) {
+        Ok(Inbound::Batch(items)) => format!("batch of {}", items.len()),
+        Ok(Inbound::One(message)) => describe(&message),
+        Err(Malformed { id, error }) => {
+            let id = id.map_or_else(|| "null".to_owned(), |id| id.to_string());
+            format!("{} to {id}: {}", error.code.0, error.message)
+        }
+    };
+    assert_eq!(seen, expected, "{}", String::from_utf8_lossy(line));
+}
+
+fn describe(message: &Message<'_>) -> String {
+    let raw = |value: Option<&RawValue>| value.map_or("-", RawValue::get).to_owned();
+    match message {
+        Message::Request(r) => format!("request {} {} {}", r.id, r.method, raw(r.params)),
+        Message::Notification(n) => format!("notification {} {}", n.method, raw(n.params)),
+        Message::Response(r) => {
+            let id = r.id.as_ref().map_or("null", RequestId::as_json);
+            match r.reply {
+                Reply::Result(result) => format!("result of {id}: {}", result.get()),
+                Reply::Error(error) => format!("error of {id}: {}", error.get()),
+            }
+        }
+    }
+}
+
+#[test]
+fn the_three_kinds_of_message_are_told_apart() {
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"a" : [1.50]}}"#,
+        r#"request 1 tools/call {"a" : [1.50]}"#,
+    );
+    check(
+        br#" {"method":"m\u0065","id":"x","jsonrpc":"2.0"} "#,
+        r#"request "x" me -"#,
+    );
+    check(br#"{"jsonrpc":"2.0","method":"n"}"#, "notification n -");
+    check(
+        br#"{"jsonrpc":"2.0","id":7,"result":null}"#,
+        "result of 7: null",
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":7,"error":{"code":1}}"#,
+        r#"error of 7: {"code":1}"#,
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":null,"error":{}}"#,
+        "error of null: {}",
+    );
+    check(br#"{"jsonrpc":"2.0","error":{}}"#, "error of null: {}");
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"method":"m","extra":{"deep":[1]}}"#,
+        "request 1 m -",
+    );
+}
+
+#[test]
+fn what_is_not_json_is_a_parse_error_to_null() {
+    let text = "-32700 to null: parse error: not one JSON value";
+    for line in [
+        "{",
+        "{]",
+        "nul",
+        "{\"jsonrpc\":\"2.0\"} x",
+        "[1,",
+        "\u{feff}{}",
+        "{\"a\":\"\u{1}\"}",
+        "'a'",
+    ] {
+        check(line.as_bytes(), text);
+    }
+    check(
+        b"{\"id\":1,\"method\":\"\xff\"}",
+        "-32700 to null: parse error: not UTF-8",
+    );
+}
+
+#[test]
+fn nesting_is_limited_wherever_it_is() {
+    let nested = |levels: usize| {
+        let text = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"a":{text}}}}}"#)
+    };
+    assert!(matches!(parse(nested(126).as_bytes()), Ok(Inbound::One(_))));
+    for levels in [127, 10_000] {
+        check(
+            nested(levels).as_bytes(),
+            "-32700 to null: parse error: nested too deep",
+        );
+    }
+    check(
+        "[".repeat(10_000).as_bytes(),
+        "-32700 to null: parse error: nested too deep",
+    );
+}
+
+#[test]
+fn json_that_is_no_message_is_an_invalid_request() {
+    for line in ["1", "null", "\"x\"", "true"] {
+        check(
+            line.as_bytes(),
+            "-32600 to null: invalid request: not an object",
+        );
+    }
+    check(
+        b"{}",
+        "-32600 to null: invalid request: jsonrpc must be \"2.0\"",
+    );
+    check(
+        br#"{"id":1,"method":"m"}"#,
+        "-32600 to 1: invalid request: jsonrpc must be \"2.0\"",
+    );
+    check(
+        br#"{"jsonrpc":2.0,"id":1,"method":"m"}"#,
+        "-32600 to 1: invalid request: jsonrpc must be \"2.0\"",
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"method":7}"#,
+        "-32600 to 1: invalid request: method must be a string",
+    );
+    let no_id = "-32600 to null: invalid request: id must be a string or an integer";
+    for id in ["null", "1.5", "{}", "true"] {
+        check(
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#).as_bytes(),
+            no_id,
+        );
+    }
+    let neither = "-32600 to 1: invalid request: neither a request nor a response";
+    check(br#"{"jsonrpc":"2.0","id":1}"#, neither);
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#,
+        neither,
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"method":"m","result":1}"#,
+        neither,
+    );
+}
+
+#[test]
+fn duplicate_keys_of_the_envelope_are_refused() {
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}"#,
+        "-32600 to null: invalid request: duplicate key id",
+    );
+    check(
+        br#"{"jsonrpc":"2.0","id":1,"method":"a","m\u0065thod":"b"}"#,
+        "-32600 to 1: invalid request: duplicate key method",
+    );
+}
+
+#[test]
+fn batches_are_recognised() {
+    check(b"[]", "batch of 0");
+    check(
+        br#" [{"jsonrpc":"2.0","id":1,"method":"m"}, 3]"#,
+        "batch of 2",
+    );
+}

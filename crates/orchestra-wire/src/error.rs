@@ -1,0 +1,82 @@
+//! JSON-RPC errors and the codes that MCP gives a meaning.
+
+use std::borrow::Cow;
+
+use crate::RawJson;
+
+/// A JSON-RPC error code. Foreign codes are passed on, so this is a number with known names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ErrorCode(pub i64);
+
+impl ErrorCode {
+    /// The text is not JSON.
+    pub const PARSE_ERROR: Self = Self(-32700);
+    /// JSON, but not a request.
+    pub const INVALID_REQUEST: Self = Self(-32600);
+    /// No such method, or none for this peer.
+    pub const METHOD_NOT_FOUND: Self = Self(-32601);
+    /// The parameters do not fit the method; also an unknown tool or prompt.
+    pub const INVALID_PARAMS: Self = Self(-32602);
+    /// The provider cannot be reached, or the call broke.
+    pub const INTERNAL_ERROR: Self = Self(-32603);
+    /// Resource not found, up to 2025-11-25.
+    pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
+    /// HTTP headers do not fit the body, from 2026-07-28.
+    pub const HEADER_MISMATCH: Self = Self(-32020);
+    /// The call needs a client capability that was not declared, from 2026-07-28.
+    pub const MISSING_CLIENT_CAPABILITY: Self = Self(-32021);
+    /// The revision of the request is not supported, from 2026-07-28.
+    pub const UNSUPPORTED_REVISION: Self = Self(-32022);
+}
+
+/// A JSON-RPC error object.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct RpcError {
+    /// Code.
+    pub code: ErrorCode,
+    /// One sentence for people.
+    pub message: Cow<'static, str>,
+    /// `data`, verbatim.
+    pub data: Option<RawJson>,
+}
+
+impl RpcError {
+    /// An error without data.
+    #[must_use]
+    pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+        }
+    }
+
+    /// The same error with `data`.
+    #[must_use]
+    pub fn with_data(mut self, data: RawJson) -> Self {
+        self.data = Some(data);
+        self
+    }
+
+    /// -32601 with the text that Orchestra has always used.
+    #[must_use]
+    pub fn method_not_found(method: &str) -> Self {
+        Self::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            format!("method not found: {method}"),
+        )
+    }
+
+    /// -32602.
+    #[must_use]
+    pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::INVALID_PARAMS, message)
+    }
+
+    /// -32600.
+    #[must_use]
+    pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::INVALID_REQUEST, message)
+    }
+}

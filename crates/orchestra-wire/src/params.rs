@@ -1,0 +1,216 @@
+//! The parameters of MCP requests, found but not yet parsed: each known member of `params` and of
+//! `_meta` as raw JSON. Which of them a method needs is left to the engine.
+
+use std::borrow::Cow;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+/// Why members cannot be found.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FieldsError {
+    /// The value is not an object.
+    #[error("{0} must be an object")]
+    NotAnObject(&'static str),
+    /// A member occurs twice.
+    #[error("duplicate key {0}")]
+    Duplicate(&'static str),
+}
+
+macro_rules! fields {
+    ($($(#[$doc:meta])* $field:ident = $key:literal;)*) => {
+        /// Members of `params` or of `_meta` that MCP knows; all others are ignored.
+        #[derive(Debug, Default, Clone, Copy)]
+        pub struct Fields<'a> {
+            $($(#[$doc])* pub $field: Option<&'a RawValue>,)*
+            duplicate: Option<&'static str>,
+        }
+
+        #[allow(non_camel_case_types, reason = "variants are named as the fields are")]
+        enum Key { $($field,)* Other }
+
+        impl Visitor<'_> for KeyVisitor {
+            type Value = Key;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a key")
+            }
+
+            fn visit_str<E: de::Error>(self, key: &str) -> Result<Key, E> {
+                Ok(match key { $($key => Key::$field,)* _ => Key::Other })
+            }
+        }
+
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Fields::default();
+                while let Some(key) = map.next_key::<Key>()? {
+                    match key {
+                        $(Key::$field => {
+                            if fields.$field.replace(map.next_value()?).is_some() {
+                                fields.duplicate = Some($key);
+                            }
+                        })*
+                        Key::Other => { map.next_value::<IgnoredAny>()?; }
+                    }
+                }
+                Ok(fields)
+            }
+        }
+    };
+}
+
+fields! {
+    /// Name of a tool or prompt.
+    name = "name";
+    /// Arguments of a tool or prompt.
+    arguments = "arguments";
+    /// URI of a resource.
+    uri = "uri";
+    /// Where a list goes on.
+    cursor = "cursor";
+    /// What a completion refers to.
+    reference = "ref";
+    /// The argument to complete.
+    argument = "argument";
+    /// Arguments already known to a completion.
+    context = "context";
+    /// A log level.
+    level = "level";
+    /// What a listener wants to hear.
+    notifications = "notifications";
+    /// The request that is cancelled.
+    request_id = "requestId";
+    /// Why it is cancelled.
+    reason = "reason";
+    /// Answers to an input-required result.
+    input_responses = "inputResponses";
+    /// State of an input-required result.
+    request_state = "requestState";
+    /// The revision that `initialize` asks for.
+    protocol_version = "protocolVersion";
+    /// What the client can do (`initialize`).
+    capabilities = "capabilities";
+    /// Who the client is (`initialize`).
+    client_info = "clientInfo";
+    /// Metadata of the request.
+    meta = "_meta";
+    /// The token for progress, of `_meta`.
+    progress_token = "progressToken";
+    /// W3C trace context, of `_meta`.
+    traceparent = "traceparent";
+    /// The revision of a stateless request, of `_meta`.
+    meta_protocol_version = "io.modelcontextprotocol/protocolVersion";
+    /// Who the client is, of `_meta`.
+    meta_client_info = "io.modelcontextprotocol/clientInfo";
+    /// What the client can do, of `_meta`.
+    meta_client_capabilities = "io.modelcontextprotocol/clientCapabilities";
+    /// The log level that the request asks for, of `_meta`.
+    meta_log_level = "io.modelcontextprotocol/logLevel";
+}
+
+impl<'a> Fields<'a> {
+    /// Finds the members of `value`; an absent or `null` value has none. `what` names the value
+    /// in errors.
+    ///
+    /// # Errors
+    /// When the value is not an object, or a known member occurs twice.
+    pub fn find(value: Option<&'a RawValue>, what: &'static str) -> Result<Self, FieldsError> {
+        let Some(value) = value.filter(|value| value.get() != "null") else {
+            return Ok(Self::default());
+        };
+        if !value.get().starts_with('{') {
+            return Err(FieldsError::NotAnObject(what));
+        }
+        // The text was validated when the message was parsed, so only the shape can be wrong.
+        let fields: Self =
+            serde_json::from_str(value.get()).map_err(|_| FieldsError::NotAnObject(what))?;
+        match fields.duplicate {
+            Some(key) => Err(FieldsError::Duplicate(key)),
+            None => Ok(fields),
+        }
+    }
+
+    /// The text of a raw string; `None` when the value is something else or not valid Unicode.
+    #[must_use]
+    pub fn text(value: &'a RawValue) -> Option<Cow<'a, str>> {
+        text_of(value)
+    }
+}
+
+pub(crate) fn text_of(value: &RawValue) -> Option<Cow<'_, str>> {
+    let inner = value.get().strip_prefix('"')?.strip_suffix('"')?;
+    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+        return Some(Cow::Borrowed(inner));
+    }
+    serde_json::from_str::<String>(value.get())
+        .ok()
+        .map(Cow::Owned)
+}
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_identifier(KeyVisitor)
+    }
+}
+
+struct FieldsVisitor;
+
+struct KeyVisitor;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> &RawValue {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn known_members_are_found_raw_and_unknown_ones_ignored() {
+        let params = raw(r#"{"name":"a\"b","arguments":{"x": 1e5},"other":[[]],"_meta":{}}"#);
+        let fields = Fields::find(Some(params), "params").unwrap();
+        assert_eq!(fields.arguments.unwrap().get(), r#"{"x": 1e5}"#);
+        assert_eq!(Fields::text(fields.name.unwrap()).unwrap(), "a\"b");
+        assert!(fields.uri.is_none());
+    }
+
+    #[test]
+    fn absent_and_null_have_no_members_and_other_values_are_refused() {
+        assert!(Fields::find(None, "params").unwrap().name.is_none());
+        assert!(
+            Fields::find(Some(raw("null")), "params")
+                .unwrap()
+                .name
+                .is_none()
+        );
+        for text in ["[]", "1", "\"x\""] {
+            let error = Fields::find(Some(raw(text)), "params").unwrap_err();
+            assert_eq!(error.to_string(), "params must be an object");
+        }
+        let error = Fields::find(Some(raw(r#"{"uri":"a","uri":"b"}"#)), "params").unwrap_err();
+        assert_eq!(error.to_string(), "duplicate key uri");
+    }
+
+    #[test]
+    fn text_with_lone_surrogates_is_no_text() {
+        assert_eq!(text_of(raw(r#""\ud800""#)), None);
+        assert_eq!(text_of(raw("12")), None);
+        assert_eq!(text_of(raw(r#""plain""#)).unwrap(), "plain");
+    }
+}

@@ -1,0 +1,42 @@
+// The Inspector's command line: one process of it, and one of the server, for each step.
+
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { commandLine, play } from "./script.mjs";
+
+const { revision, steps, server } = await commandLine();
+const era = revision >= "2026-07-28" ? "modern" : "legacy";
+const inspector = fileURLToPath(
+  new URL("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js", import.meta.url),
+);
+
+async function inspect(method, ...options) {
+  const flags = ["--cli", "--protocol-era", era, "--format", "json", "--quiet", "--method", method];
+  const target = ["--", server.command, ...server.args];
+  // A tool that answers with an error makes the Inspector exit with one, after the same result.
+  const run = promisify(execFile)(process.execPath, [inspector, ...flags, ...options, ...target]);
+  const { stdout, stderr } = await run.catch((error) => error);
+  try {
+    const answer = JSON.parse(stdout);
+    return answer.result ?? answer;
+  } catch {
+    throw new Error(`${method}: ${stdout}${stderr}`);
+  }
+}
+
+const pairs = (args) => Object.entries(args).map(([key, value]) => `${key}=${value}`);
+const lists = {
+  tools: async () => (await inspect("tools/list")).tools,
+  prompts: async () => (await inspect("prompts/list")).prompts,
+  resources: async () => (await inspect("resources/list")).resources,
+  templates: async () => (await inspect("resources/templates/list")).resourceTemplates,
+};
+
+await play(steps, {
+  list: (what) => lists[what](),
+  call: (name, args) => inspect("tools/call", "--tool-name", name, "--tool-args-json", JSON.stringify(args)),
+  prompt: (name, args) =>
+    inspect("prompts/get", "--prompt-name", name, ...(pairs(args).length ? ["--prompt-args", ...pairs(args)] : [])),
+  read: (uri) => inspect("resources/read", "--uri", uri),
+});

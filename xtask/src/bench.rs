@@ -1,0 +1,49 @@
+//! `cargo xtask bench`: builds the programs and the peers, then hands over to the load driver.
+//!
+//! The driver is a program of its own (`bench/driver`), so that it runs optimised and its
+//! dependencies stay out of every other command.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::{run, tools};
+
+/// Runs the named benchmarks, or all.
+///
+/// # Errors
+/// When something cannot be built or run. A bar that is not reached is printed, and no error.
+pub(crate) fn run(names: &[&str]) -> Result<()> {
+    let release = ["build", "--quiet", "--release"];
+    let drivers = ["--package", "bench-driver", "--package", "bench-floor"];
+    run::run(run::cargo(release).args(drivers))?;
+    run::run(run::cargo(release).args(["--package", "orchestra"]))?;
+    run::run(run::cargo(release).args(["--package", "orchestra-mcp", "--examples"]))?;
+    let mut peer = run::cargo(release);
+    peer.args(["--manifest-path", "bench/rmcp-echo/Cargo.toml"]);
+    run::run(peer.env("CARGO_TARGET_DIR", run::target()))?;
+
+    let mut driver = Command::new(run::target().join("release/bench-driver"));
+    driver
+        .current_dir(run::root())
+        .env("BENCH_PROGRAMS", run::target().join("release"));
+    add_interpreted(&mut driver);
+    run::run(driver.args(names))
+}
+
+/// Tells the driver of the peers that need an interpreter, where there is one.
+fn add_interpreted(driver: &mut Command) {
+    match tools::npm_project("bench/typescript").and_then(|home| Ok((home, tools::node()?))) {
+        Ok((home, node)) => {
+            driver.env("BENCH_NODE", node);
+            driver.env("BENCH_TYPESCRIPT", home.join("server.mjs"));
+        }
+        Err(error) => run::say(&format!("no TypeScript peer: {error:#}")),
+    }
+    match tools::python() {
+        Ok(python) => {
+            driver.env("BENCH_PYTHON", python);
+        }
+        Err(error) => run::say(&format!("no Python peer: {error:#}")),
+    }
+}

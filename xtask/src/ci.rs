@@ -1,0 +1,96 @@
+//! `cargo xtask ci`: what a change must pass before it lands.
+
+use std::time::Instant;
+
+use anyhow::Result;
+
+use crate::{deny, run, test};
+
+type Step = (&'static str, fn() -> Result<()>);
+
+/// Every check, the tests and their closing line last.
+const FULL: &[Step] = &[
+    ("format", format),
+    ("clippy", clippy),
+    ("docs", docs),
+    ("licences", deny::run),
+    ("benches", benches),
+    ("fuzz targets", fuzz_targets),
+    ("tests", test::run),
+];
+
+/// The checks of a minute.
+const FAST: &[Step] = &[("format", format), ("clippy", clippy), ("tidy", tidy)];
+
+/// Runs every check.
+///
+/// # Errors
+/// At the first check that fails.
+pub(crate) fn full() -> Result<()> {
+    steps(FULL)
+}
+
+/// Runs the quick checks.
+///
+/// # Errors
+/// At the first check that fails.
+pub(crate) fn fast() -> Result<()> {
+    steps(FAST)
+}
+
+fn steps(steps: &[Step]) -> Result<()> {
+    let mut timings = String::new();
+    for (name, step) in steps {
+        run::say(&format!("== {name}"));
+        let started = Instant::now();
+        step().map_err(|error| error.context(format!("ci: {name}")))?;
+        timings.push_str(&format!(" {name} {} s,", started.elapsed().as_secs()));
+    }
+    run::say(&format!("ci: passed:{}", timings.trim_end_matches(',')));
+    Ok(())
+}
+
+fn format() -> Result<()> {
+    run::run(&mut run::cargo(["fmt", "--all", "--check"]))
+}
+
+fn clippy() -> Result<()> {
+    run::run(&mut run::cargo([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ]))
+}
+
+fn docs() -> Result<()> {
+    let mut command = run::cargo(["doc", "--workspace", "--no-deps"]);
+    run::run(command.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn tidy() -> Result<()> {
+    run::run(&mut run::cargo(["test", "--quiet", "--package", "xtask"]))
+}
+
+/// The peer that is a workspace of its own still builds.
+fn benches() -> Result<()> {
+    outside("bench/rmcp-echo/Cargo.toml")
+}
+
+fn fuzz_targets() -> Result<()> {
+    outside("fuzz/Cargo.toml")
+}
+
+/// Formats and lints a package outside of the workspace, with the workspace's target directory.
+fn outside(manifest: &str) -> Result<()> {
+    if !run::root().join(manifest).exists() {
+        run::say(&format!("there is no {manifest}"));
+        return Ok(());
+    }
+    let format = ["fmt", "--check", "--manifest-path", manifest];
+    run::run(&mut run::cargo(format))?;
+    let clippy = ["clippy", "--manifest-path", manifest, "--", "-D", "warnings"];
+    run::run(run::cargo(clippy).env("CARGO_TARGET_DIR", run::target()))
+}

@@ -1,0 +1,225 @@
+//! The judges: clients nobody here wrote, each playing a script against our servers over stdio.
+//!
+//! What a judge and a script are stands in `judges/README.md`. A judge whose tools cannot be had
+//! is left out loudly, and is a failure on a CI machine.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::{
+    run::{self, Ended},
+    test::{self, Tally},
+    tools,
+};
+
+/// Far more than any judge needs, so that one that hangs is seen as such.
+const LIMIT: Duration = Duration::from_secs(120);
+
+const SESSION_ERA: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+const EVERY: [&str; 5] = [
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    "2025-11-25",
+    "2026-07-28",
+];
+const NEWEST_OF_EACH_ERA: [&str; 2] = ["2025-11-25", "2026-07-28"];
+
+/// Releases of the Python SDK whose newest revision is the one they stand beside.
+const PYTHON_RELEASES: [(&str, &str); 4] = [
+    ("2024-11-05", "1.8.1"),
+    ("2025-03-26", "1.9.4"),
+    ("2025-06-18", "1.22.0"),
+    ("2025-11-25", "1.30.0"),
+];
+
+/// A client, and the revisions it is asked to speak.
+#[derive(Debug, Clone, Copy)]
+enum Judge {
+    Rmcp,
+    TypeScript(&'static str),
+    PythonFirst,
+    PythonSecond,
+}
+
+/// Every judge: its name, what it is, and its revisions.
+const JUDGES: &[(&str, Judge, &[&str])] = &[
+    ("rmcp", Judge::Rmcp, &EVERY),
+    ("typescript-v1", Judge::TypeScript("v1.mjs"), &SESSION_ERA),
+    ("typescript-v2", Judge::TypeScript("v2.mjs"), &EVERY),
+    ("python-v1", Judge::PythonFirst, &SESSION_ERA),
+    ("python-v2", Judge::PythonSecond, &NEWEST_OF_EACH_ERA),
+    (
+        "inspector",
+        Judge::TypeScript("inspector.mjs"),
+        &NEWEST_OF_EACH_ERA,
+    ),
+];
+
+/// A server of ours under judgement.
+struct Server {
+    /// Its name, which is also its script's.
+    name: &'static str,
+    /// Its program, below the directory of debug builds.
+    program: &'static str,
+    /// Whether it is given a workspace of its own.
+    workspace: Workspace,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Workspace {
+    None,
+    Fresh,
+}
+
+const SERVERS: &[Server] = &[
+    Server {
+        name: "echo",
+        program: "examples/echo",
+        workspace: Workspace::None,
+    },
+    Server {
+        name: "everything",
+        program: "examples/everything",
+        workspace: Workspace::None,
+    },
+    Server {
+        name: "orchestra",
+        program: "orchestra",
+        workspace: Workspace::Fresh,
+    },
+];
+
+/// Runs the judges whose name holds `word`, and says a closing line.
+///
+/// # Errors
+/// When one of them fails.
+pub(crate) fn run(word: Option<&str>) -> Result<()> {
+    test::close(all(word)?, true)
+}
+
+/// Runs the judges whose name holds `word`.
+///
+/// # Errors
+/// When the servers cannot be built. A judge that fails is counted.
+pub(crate) fn all(word: Option<&str>) -> Result<Tally> {
+    run::say("== judges");
+    let build = ["build", "--quiet", "--workspace", "--all-targets"];
+    run::run(&mut run::cargo(build))?;
+    let mut tally = Tally::default();
+    for (judge_name, judge, revisions) in JUDGES {
+        for revision in *revisions {
+            for server in SERVERS {
+                let name = format!("{judge_name} {revision} {}", server.name);
+                if word.is_none_or(|word| name.contains(word)) {
+                    report(&name, sit(*judge, revision, server), &mut tally);
+                }
+            }
+        }
+    }
+    Ok(tally)
+}
+
+/// Why a judge could not sit at all.
+struct Absent(anyhow::Error);
+
+fn report(name: &str, outcome: Result<Result<Ended>, Absent>, tally: &mut Tally) {
+    let failure = match outcome {
+        Ok(Ok(ended)) if ended.success => {
+            tally.passed += 1;
+            run::say(&format!("judge {name} ... ok, {}", ended.text.trim()));
+            return;
+        }
+        Err(Absent(error)) if !run::in_ci() => {
+            tally.ignored += 1;
+            run::say(&format!("judge {name} ... LEFT OUT: {error:#}"));
+            return;
+        }
+        Ok(Ok(ended)) => ended.text,
+        Ok(Err(error)) | Err(Absent(error)) => format!("{error:#}"),
+    };
+    tally.failed += 1;
+    run::say(&format!("judge {name} ... FAILED\n{failure}"));
+}
+
+fn sit(judge: Judge, revision: &str, server: &Server) -> Result<Result<Ended>, Absent> {
+    let client = client(judge, revision).map_err(Absent)?;
+    Ok(hear(client, revision, server))
+}
+
+fn hear(mut client: Command, revision: &str, server: &Server) -> Result<Ended> {
+    let script = run::root().join(format!("judges/scripts/{}.json", server.name));
+    client
+        .arg(revision)
+        .arg(script)
+        .arg(debug(server.program)?);
+    let workspace = run::target().join(format!("judges/{}", std::process::id()));
+    if server.workspace == Workspace::Fresh {
+        renew(&workspace)?;
+        client.arg("stdio").arg("--workspace").arg(&workspace);
+    }
+    let started = Instant::now();
+    let mut ended = run::run_within(&mut client, LIMIT)?;
+    if ended.success {
+        let seconds = started.elapsed().as_secs_f32();
+        ended.text = format!("{} in {seconds:.1} s", ended.text.trim());
+    }
+    if server.workspace == Workspace::Fresh && ended.success {
+        fs::remove_dir_all(&workspace).context("removing the judge's workspace")?;
+    }
+    Ok(ended)
+}
+
+fn renew(directory: &Path) -> Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(error).context("removing the judge's workspace");
+        }
+        _ => {}
+    }
+    fs::create_dir_all(directory).context("creating the judge's workspace")
+}
+
+/// The command that starts a client, lacking revision, script and server.
+fn client(judge: Judge, revision: &str) -> Result<Command> {
+    match judge {
+        Judge::Rmcp => Ok(Command::new(debug("judge-rmcp")?)),
+        Judge::TypeScript(file) => {
+            let home = tools::npm_project("judges/typescript")?;
+            let mut command = Command::new(tools::node()?);
+            command.arg(home.join(file));
+            Ok(command)
+        }
+        Judge::PythonFirst => {
+            let release = PYTHON_RELEASES.iter().find(|(known, _)| *known == revision);
+            let (_, version) = release.context("no release of the Python SDK for it")?;
+            let mut command = Command::new(tools::python()?);
+            command.env("PYTHONPATH", tools::python_release("mcp", version)?);
+            command.arg(run::root().join("judges/python/v1.py"));
+            Ok(command)
+        }
+        Judge::PythonSecond => {
+            let mut command = Command::new(tools::python()?);
+            command.arg(run::root().join("judges/python/v2.py"));
+            Ok(command)
+        }
+    }
+    .map(|mut command| {
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        command
+    })
+}
+
+fn debug(program: &str) -> Result<PathBuf> {
+    let path = run::target().join("debug").join(program);
+    if !path.exists() {
+        bail!("{program} was not built");
+    }
+    Ok(path)
+}

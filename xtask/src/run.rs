@@ -1,0 +1,152 @@
+//! Running other programs, and talking about it.
+
+use std::{
+    ffi::OsStr,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+
+/// Writes one line to stdout. A reader that went away is no error.
+pub(crate) fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    drop(writeln!(out, "{text}").and_then(|()| out.flush()));
+}
+
+/// The directory of the workspace.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies directly below the workspace")
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(directory) => root().join(directory),
+        None => root().join("target"),
+    }
+}
+
+/// Whether this is a CI machine, where nothing may be left out.
+pub(crate) fn in_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
+}
+
+/// The cargo that started us, in the workspace's directory.
+pub(crate) fn cargo<I, S>(arguments: I) -> Command
+where
+    I: IntoIterator<Item = S>,
+    S: AsRef<OsStr>,
+{
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root()).args(arguments);
+    if in_ci() {
+        command.env("CARGO_TERM_COLOR", "never");
+    }
+    command
+}
+
+/// Runs a command to its end, its output shown.
+///
+/// # Errors
+/// When it cannot be started or does not succeed.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let shown = describe(command);
+    say(&format!("$ {shown}"));
+    let status = command
+        .status()
+        .with_context(|| format!("starting {shown}"))?;
+    if !status.success() {
+        bail!("{shown}: {status}");
+    }
+    Ok(())
+}
+
+/// Runs a command to its end and returns what it wrote to stdout.
+///
+/// # Errors
+/// When it cannot be started or does not succeed.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let shown = describe(command);
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("starting {shown}"))?;
+    if !output.status.success() {
+        bail!("{shown}: {}", output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("reading what {shown} wrote"))
+}
+
+/// What a command with a deadline came to.
+pub(crate) struct Ended {
+    /// Whether it ended by itself and with success.
+    pub(crate) success: bool,
+    /// What it wrote, stdout before stderr.
+    pub(crate) text: String,
+}
+
+/// Runs a command, which is killed at the deadline.
+///
+/// # Errors
+/// When it cannot be started or waited for.
+pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<Ended> {
+    let shown = describe(command);
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("starting {shown}"))?;
+    let readers = [
+        child.stdout.take().map(drain),
+        child.stderr.take().map(drain),
+    ];
+    let started = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().context("waiting")? {
+            break Some(status);
+        }
+        if started.elapsed() > limit {
+            child.kill().context("killing what ran too long")?;
+            child.wait().context("waiting")?;
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let mut text = String::new();
+    for reader in readers.into_iter().flatten() {
+        text.push_str(&reader.join().unwrap_or_default());
+    }
+    if status.is_none() {
+        text.push_str(&format!("\nkilled after {} s", limit.as_secs()));
+    }
+    Ok(Ended {
+        success: status.is_some_and(|status| status.success()),
+        text,
+    })
+}
+
+fn drain<R: std::io::Read + Send + 'static>(mut from: R) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        drop(from.read_to_end(&mut bytes));
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// A command as a person would type it.
+fn describe(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(command.get_program());
+    let mut text = name.to_string_lossy().into_owned();
+    for argument in command.get_args() {
+        text.push(' ');
+        text.push_str(&argument.to_string_lossy());
+    }
+    text
+}

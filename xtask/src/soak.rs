@@ -1,0 +1,25 @@
+//! `cargo xtask soak`: the fault tests at full size, again and again.
+//!
+//! A test that has a long variant asks for it by the environment variable `ORCHESTRA_SOAK`.
+
+use anyhow::{Result, bail};
+
+use crate::{run, test};
+
+/// Runs the workspace's tests in a release build at full size, `rounds` times.
+///
+/// # Errors
+/// At the first round with a failure.
+pub(crate) fn run(rounds: u32) -> Result<()> {
+    for round in 1..=rounds {
+        run::say(&format!("== soak, round {round} of {rounds}"));
+        let arguments = ["test", "--workspace", "--release", "--no-fail-fast"];
+        let mut command = run::cargo(arguments);
+        command.env("ORCHESTRA_SOAK", "1");
+        let (tally, succeeded) = test::counted(&mut command)?;
+        if test::close(tally, succeeded).is_err() {
+            bail!("soak failed in round {round}");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! `cargo xtask test`: the workspace's tests, then the judges, then one closing line.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::{judges, run, tools};
+
+/// How many tests passed, failed and were left out.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
+    pub(crate) ignored: usize,
+}
+
+impl Tally {
+    /// Adds a line of a test harness, if it is its closing line.
+    fn add_line(&mut self, line: &str) {
+        let Some(rest) = line.strip_prefix("test result: ") else {
+            return;
+        };
+        let counts = rest.split_once(". ").map_or("", |(_, counts)| counts);
+        for part in counts.split("; ") {
+            match part.split_once(' ') {
+                Some((number, "passed")) => self.passed += number.parse().unwrap_or(0),
+                Some((number, "failed")) => self.failed += number.parse().unwrap_or(0),
+                Some((number, "ignored")) => self.ignored += number.parse().unwrap_or(0),
+                _ => {}
+            }
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+    }
+}
+
+/// Runs everything; fails when one test or judge failed.
+///
+/// # Errors
+/// When something cannot be run, or a test failed.
+pub(crate) fn run() -> Result<()> {
+    tools::program("git")?;
+    let mut arguments = vec!["test", "--workspace", "--no-fail-fast"];
+    if run::in_ci() {
+        arguments.push("--locked");
+    }
+    run::say(&format!("$ cargo {}", arguments.join(" ")));
+    let (mut tally, succeeded) = counted(&mut run::cargo(arguments))?;
+    tally.add(judges::all(None)?);
+    close(tally, succeeded)
+}
+
+/// Runs a `cargo test`, its output shown, and counts.
+///
+/// # Errors
+/// When cargo cannot be run.
+pub(crate) fn counted(command: &mut Command) -> Result<(Tally, bool)> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("starting cargo test")?;
+    let stdout = child.stdout.take().context("no pipe to cargo test")?;
+    let mut tally = Tally::default();
+    for line in BufReader::new(stdout).split(b'\n') {
+        let line = line.context("reading what cargo test writes")?;
+        let line = String::from_utf8_lossy(&line);
+        tally.add_line(&line);
+        run::say(&line);
+    }
+    let status = child.wait().context("waiting for cargo test")?;
+    Ok((tally, status.success()))
+}
+
+/// Says the closing line; fails when something failed.
+///
+/// # Errors
+/// When a test failed or the runner did.
+pub(crate) fn close(tally: Tally, succeeded: bool) -> Result<()> {
+    let good = succeeded && tally.failed == 0;
+    let word = if good { "ok" } else { "FAILED" };
+    let Tally {
+        passed,
+        failed,
+        ignored,
+    } = tally;
+    run::say(&format!(
+        "test result: {word}. {passed} passed; {failed} failed; {ignored} ignored; judges included"
+    ));
+    if !good {
+        bail!("tests failed");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closing_lines_of_a_harness_are_added_up() {
+        let mut tally = Tally::default();
+        for line in [
+            "running 3 tests",
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+            "test result: FAILED. 2 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out",
+        ] {
+            tally.add_line(line);
+        }
+        let expected = Tally {
+            passed: 5,
+            failed: 4,
+            ignored: 1,
+        };
+        assert_eq!(tally, expected);
+    }
+}

@@ -1,0 +1,171 @@
+//! What the judges and the peers need beyond Rust: Node.js, Python and packages of both.
+//!
+//! Everything lands in `tools/` of the target directory, at pinned versions, once per pin. Only
+//! the interpreters that bootstrap it may come from the system, from Debian's packages when they
+//! are missing, we are root and `apt-get` is there.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::run;
+
+/// Programs of the system, and the Debian packages that bring them.
+const DEBIAN: &[(&str, &[&str])] = &[
+    ("git", &["git"]),
+    ("npm", &["nodejs", "npm"]),
+    ("python3", &["python3", "python3-venv"]),
+];
+
+/// Where the tools lie.
+pub(crate) fn directory() -> PathBuf {
+    run::target().join("tools")
+}
+
+/// Does `work` unless it was done before for this name and stamp.
+///
+/// # Errors
+/// When the work fails, or its stamp cannot be written.
+pub(crate) fn once(name: &str, stamp: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    let path = directory().join(format!("{name}.stamp"));
+    if fs::read_to_string(&path).is_ok_and(|text| text == stamp) {
+        return Ok(());
+    }
+    fs::create_dir_all(directory()).context("creating the directory of tools")?;
+    work().with_context(|| format!("setting up {name}"))?;
+    fs::write(&path, stamp).with_context(|| format!("writing {}", path.display()))
+}
+
+/// Makes sure that a program of the system is there.
+///
+/// # Errors
+/// When it is missing and cannot be installed.
+pub(crate) fn program(name: &str) -> Result<()> {
+    if answers(Command::new(name).arg("--version")) {
+        return Ok(());
+    }
+    let packages = DEBIAN
+        .iter()
+        .find_map(|(known, packages)| (*known == name).then_some(*packages))
+        .unwrap_or_default();
+    install_debian(name, packages)
+}
+
+fn install_debian(name: &str, packages: &[&str]) -> Result<()> {
+    if !is_root() || !answers(Command::new("apt-get").arg("--version")) {
+        bail!("{name} is missing: install it with your system's package manager");
+    }
+    let quiet = ["-q", "-y", "--no-install-recommends"];
+    run::run(Command::new("apt-get").args(["-q", "update"]))?;
+    let mut install = Command::new("apt-get");
+    install
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .arg("install")
+        .args(quiet)
+        .args(packages);
+    run::run(&mut install)
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+fn answers(command: &mut Command) -> bool {
+    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+/// A Node.js new enough for every judge.
+///
+/// # Errors
+/// When there is none and none can be installed.
+pub(crate) fn node() -> Result<PathBuf> {
+    let modules = npm_project("judges/node")?.join("node_modules");
+    for platform in ["linux-x64", "linux-arm64"] {
+        let node = modules.join(format!("node-{platform}/bin/node"));
+        if node.exists() {
+            return Ok(node);
+        }
+    }
+    Ok(PathBuf::from("node"))
+}
+
+/// Copies an npm project of the repository below the tools, with its locked packages installed.
+///
+/// # Errors
+/// When npm is missing or cannot install.
+pub(crate) fn npm_project(project: &str) -> Result<PathBuf> {
+    let source = run::root().join(project);
+    let home = directory().join("npm").join(project.replace('/', "-"));
+    copy_files(&source, &home)?;
+    let lock = source.join("package-lock.json");
+    let stamp = fs::read_to_string(&lock).with_context(|| format!("reading {}", lock.display()))?;
+    once(&format!("npm-{}", project.replace('/', "-")), &stamp, || {
+        program("npm")?;
+        let quiet = ["--ignore-scripts", "--no-audit", "--no-fund"];
+        run::run(Command::new("npm").current_dir(&home).arg("ci").args(quiet))
+    })?;
+    Ok(home)
+}
+
+fn copy_files(source: &Path, target: &Path) -> Result<()> {
+    fs::create_dir_all(target).with_context(|| format!("creating {}", target.display()))?;
+    let entries =
+        fs::read_dir(source).with_context(|| format!("reading {}", source.display()))?;
+    for entry in entries {
+        let entry = entry.with_context(|| format!("reading {}", source.display()))?;
+        let from = entry.path();
+        if from.is_file() {
+            let copied = fs::copy(&from, target.join(entry.file_name()));
+            copied.with_context(|| format!("copying {}", from.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// A Python with the packages of `judges/python/requirements.txt`.
+///
+/// # Errors
+/// When Python is missing or cannot install.
+pub(crate) fn python() -> Result<PathBuf> {
+    let home = directory().join("python");
+    let python = home.join("bin/python");
+    let list = run::root().join("judges/python/requirements.txt");
+    let stamp = fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
+    once("python", &stamp, || {
+        program("python3")?;
+        let venv = ["-m", "venv", "--clear"];
+        if run::run(Command::new("python3").args(venv).arg(&home)).is_err() {
+            install_debian("python3-venv", &["python3-venv"])?;
+            run::run(Command::new("python3").args(venv).arg(&home))?;
+        }
+        pip(&python, &["--requirement", &list.to_string_lossy()])
+    })?;
+    Ok(python)
+}
+
+/// One release of a Python package, without its dependencies, in a directory of its own.
+///
+/// # Errors
+/// When it cannot be installed.
+pub(crate) fn python_release(package: &str, version: &str) -> Result<PathBuf> {
+    let python = python()?;
+    let name = format!("{package}-{version}");
+    let home = directory().join(&name);
+    once(&name, version, || {
+        let pinned = format!("{package}=={version}");
+        let place = ["--upgrade", "--no-deps", "--target", &home.to_string_lossy()];
+        pip(&python, &[&place[..], &[&pinned]].concat())
+    })?;
+    Ok(home)
+}
+
+fn pip(python: &Path, arguments: &[&str]) -> Result<()> {
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    run::run(Command::new(python).args(install).args(arguments))
+}

@@ -2,8 +2,8 @@
 //! invalid value; whether it is allowed is for [`decide`](crate::decide) to say.
 
 use crate::{
-    AgentName, Body, Issue, IssueId, Kind, Label, Priority, Slug, State, Timestamp, Title, UsageEntry,
-    Version,
+    AgentName, Body, Issue, IssueId, Kind, Label, Priority, Slug, State, Timestamp, Title,
+    UsageEntry, Version,
 };
 
 /// Who commands, when, and by which way.
@@ -342,6 +342,11 @@ impl IssueRef {
     /// An issue by its id alone.
     #[must_use]
     pub const fn new(project: Slug, id: IssueId) -> Self {
-        Self { project, id, epic: None, story: None }
+        Self {
+            project,
+            id,
+            epic: None,
+            story: None,
+        }
     }
 }

@@ -41,23 +41,38 @@ pub fn decide(view: &dyn View, cx: &Context, command: &Command) -> Result<Decisi
         Command::RenameProject { project, name } => projects::rename(&mut work, project, name)?,
         Command::DeleteProject { project } => projects::delete(&mut work, project)?,
         Command::WritePrd { project, content } => projects::write_prd(&mut work, project, content)?,
-        Command::LogRequest { project, request } => projects::log_request(&mut work, project, request)?,
+        Command::LogRequest { project, request } => {
+            projects::log_request(&mut work, project, request)?
+        }
         Command::Prd { project, step } => prd::step(&mut work, project, step)?,
         Command::CreateIssue { project, issue } => issues::create(&mut work, project, issue)?,
         Command::ReportBug { project, issue } => issues::report_bug(&mut work, project, issue)?,
-        Command::UpdateIssue { target, patch, evidence, version } => {
+        Command::UpdateIssue {
+            target,
+            patch,
+            evidence,
+            version,
+        } => {
             issues::update(&mut work, target, patch, evidence.as_ref(), *version)?;
         }
         Command::MoveIssue { target, to } => issues::move_to(&mut work, target, to)?,
         Command::DeleteIssue { target, expected } => issues::delete(&mut work, target, *expected)?,
         Command::AddDependency { target, on } => issues::add_dependency(&mut work, target, on)?,
-        Command::RemoveDependency { target, on } => issues::remove_dependency(&mut work, target, on)?,
+        Command::RemoveDependency { target, on } => {
+            issues::remove_dependency(&mut work, target, on)?
+        }
         Command::Comment { target, text } => issues::comment(&mut work, target, text)?,
         Command::PutIssue(issue) => issues::put(&mut work, issue)?,
         Command::StartTask { target } => tasks::start(&mut work, target)?,
-        Command::CompleteTask { target, evidence } => tasks::complete(&mut work, target, evidence.as_ref())?,
-        Command::AdvanceTask { target, evidence } => tasks::advance(&mut work, target, evidence.as_ref())?,
-        Command::RejectTask { target, reason } => tasks::reject(&mut work, target, reason.as_ref())?,
+        Command::CompleteTask { target, evidence } => {
+            tasks::complete(&mut work, target, evidence.as_ref())?
+        }
+        Command::AdvanceTask { target, evidence } => {
+            tasks::advance(&mut work, target, evidence.as_ref())?
+        }
+        Command::RejectTask { target, reason } => {
+            tasks::reject(&mut work, target, reason.as_ref())?
+        }
         Command::Claim { target, agent } => tasks::claim(&mut work, target, agent)?,
         Command::Release { target, agent } => tasks::release(&mut work, target, agent.as_ref())?,
         Command::ClaimNext { project, agent } => tasks::claim_next(&mut work, project, agent)?,

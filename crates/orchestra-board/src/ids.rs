@@ -55,7 +55,10 @@ pub struct PlanId(String);
 fn slug_text(text: &str, max: usize) -> String {
     let latin = deunicode::deunicode(text).to_ascii_lowercase();
     let mut slug = String::new();
-    for word in latin.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
+    for word in latin
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+    {
         if !slug.is_empty() {
             slug.push('-');
         }
@@ -67,7 +70,9 @@ fn slug_text(text: &str, max: usize) -> String {
 
 fn is_slug(text: &str, max: usize) -> bool {
     (1..=max).contains(&text.len())
-        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
         && !text.starts_with('-')
         && !text.ends_with('-')
 }
@@ -153,20 +158,30 @@ impl Key {
     /// When the text breaks the rule of the type.
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let legal = (1..=Self::MAX_BYTES).contains(&text.len())
-            && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
             && !matches!(text, "BUG" | "REQ");
-        legal
-            .then(|| Self(text.to_owned()))
-            .ok_or_else(|| IdError::new(text, "a project key: 1 to 10 of A-Z and 0-9, not BUG or REQ"))
+        legal.then(|| Self(text.to_owned())).ok_or_else(|| {
+            IdError::new(
+                text,
+                "a project key: 1 to 10 of A-Z and 0-9, not BUG or REQ",
+            )
+        })
     }
 
     /// The keys to try for a project's name, best first and without end: the initials of its words
     /// (`PRJ` when there are none), then the same with 2, 3, … behind.
     pub fn candidates(name: &str) -> impl Iterator<Item = Self> {
         let latin = deunicode::deunicode(name);
-        let words = latin.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-        let mut initials: String =
-            words.filter_map(|word| word.chars().next()).take(6).map(|c| c.to_ascii_uppercase()).collect();
+        let words = latin
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .filter(|word| !word.is_empty());
+        let mut initials: String = words
+            .filter_map(|word| word.chars().next())
+            .take(6)
+            .map(|c| c.to_ascii_uppercase())
+            .collect();
         if initials.is_empty() {
             "PRJ".clone_into(&mut initials);
         }
@@ -190,13 +205,19 @@ impl IssueId {
     /// The `number`th id of a project.
     #[must_use]
     pub fn of_project(key: &Key, number: u64) -> Self {
-        Self { prefix: key.0.clone(), number }
+        Self {
+            prefix: key.0.clone(),
+            number,
+        }
     }
 
     /// The `number`th reported bug of a project.
     #[must_use]
     pub fn bug(number: u64) -> Self {
-        Self { prefix: Self::BUG.to_owned(), number }
+        Self {
+            prefix: Self::BUG.to_owned(),
+            number,
+        }
     }
 
     /// Parses an id.
@@ -207,7 +228,9 @@ impl IssueId {
         let error = || IdError::new(text, "an issue id such as MA-12 or BUG-3");
         let (prefix, digits) = text.rsplit_once('-').ok_or_else(error)?;
         let prefix_legal = (1..=Key::MAX_BYTES).contains(&prefix.len())
-            && prefix.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+            && prefix
+                .bytes()
+                .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
         let digits_legal = (1..=15).contains(&digits.len())
             && digits.bytes().all(|b| b.is_ascii_digit())
             && !digits.starts_with('0');
@@ -215,7 +238,10 @@ impl IssueId {
             return Err(error());
         }
         let number = digits.parse().map_err(|_| error())?;
-        Ok(Self { prefix: prefix.to_owned(), number })
+        Ok(Self {
+            prefix: prefix.to_owned(),
+            number,
+        })
     }
 
     /// The part before the number.
@@ -246,7 +272,9 @@ impl PartialOrd for IssueId {
 /// By prefix, then by number: `MA-2` before `MA-10`.
 impl Ord for IssueId {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.prefix.cmp(&other.prefix).then(self.number.cmp(&other.number))
+        self.prefix
+            .cmp(&other.prefix)
+            .then(self.number.cmp(&other.number))
     }
 }
 
@@ -255,7 +283,9 @@ fn printable(text: &str, max: usize, expected: &'static str) -> Result<String, I
     let legal = !trimmed.is_empty()
         && trimmed.chars().nth(max).is_none()
         && !trimmed.chars().any(char::is_control);
-    legal.then(|| trimmed.to_owned()).ok_or_else(|| IdError::new(text, expected))
+    legal
+        .then(|| trimmed.to_owned())
+        .ok_or_else(|| IdError::new(text, expected))
 }
 
 impl AgentName {
@@ -297,11 +327,16 @@ impl SessionId {
     /// When the text breaks the rule of the type.
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let legal = (1..=128).contains(&text.len())
-            && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
             && !text.starts_with('.')
             && text != "index";
         legal.then(|| Self(text.to_owned())).ok_or_else(|| {
-            IdError::new(text, "a session id: 1 to 128 of A-Z, a-z, 0-9, point, _ and -, not `index`")
+            IdError::new(
+                text,
+                "a session id: 1 to 128 of A-Z, a-z, 0-9, point, _ and -, not `index`",
+            )
         })
     }
 
@@ -336,8 +371,16 @@ mod tests {
     #[test]
     fn names_become_slugs_and_keys() {
         let check = |name: &str, slug: Option<&str>, key: &str| {
-            assert_eq!(Slug::of_name(name).as_ref().map(Slug::as_str), slug, "{name}");
-            assert_eq!(Key::candidates(name).next().expect("endless").as_str(), key, "{name}");
+            assert_eq!(
+                Slug::of_name(name).as_ref().map(Slug::as_str),
+                slug,
+                "{name}"
+            );
+            assert_eq!(
+                Key::candidates(name).next().expect("endless").as_str(),
+                key,
+                "{name}"
+            );
         };
         check("My App", Some("my-app"), "MA");
         check("My Cool Project", Some("my-cool-project"), "MCP");
@@ -346,7 +389,11 @@ mod tests {
         check("Überblick", Some("uberblick"), "U");
         check("北京", Some("bei-jing"), "BJ");
         check("--- !", None, "PRJ");
-        check("Build Unified Gateway", Some("build-unified-gateway"), "BUG2");
+        check(
+            "Build Unified Gateway",
+            Some("build-unified-gateway"),
+            "BUG2",
+        );
         let second = Key::candidates("My App").nth(1).expect("endless");
         assert_eq!(second.as_str(), "MA2");
     }
@@ -354,17 +401,56 @@ mod tests {
     #[test]
     fn hostile_ids_are_refused() {
         let long = "a".repeat(1_000_000);
-        for text in ["", ".", "..", "../x", "a/b", "a\\b", "a\0", "-a", "a-", "A", "ä", " a", long.as_str()] {
+        for text in [
+            "",
+            ".",
+            "..",
+            "../x",
+            "a/b",
+            "a\\b",
+            "a\0",
+            "-a",
+            "a-",
+            "A",
+            "ä",
+            " a",
+            long.as_str(),
+        ] {
             assert!(Slug::parse(text).is_err(), "{text:.20}");
             assert!(PlanId::parse(text).is_err(), "{text:.20}");
         }
-        for text in ["", "..", "MA-", "-1", "MA-0", "MA-01", "ma-1", "MA-1/..", "MA-1\0", "MA-9999999999999999", "MA--1"] {
+        for text in [
+            "",
+            "..",
+            "MA-",
+            "-1",
+            "MA-0",
+            "MA-01",
+            "ma-1",
+            "MA-1/..",
+            "MA-1\0",
+            "MA-9999999999999999",
+            "MA--1",
+        ] {
             assert!(IssueId::parse(text).is_err(), "{text}");
         }
-        for text in ["", ".", "..", ".x", "index", "a/b", "a\\b", "a b", long.as_str()] {
+        for text in [
+            "",
+            ".",
+            "..",
+            ".x",
+            "index",
+            "a/b",
+            "a\\b",
+            "a b",
+            long.as_str(),
+        ] {
             assert!(SessionId::parse(text).is_err(), "{text:.20}");
         }
-        assert_eq!(IssueId::parse("3V-12").map(|id| id.to_string()), Ok("3V-12".to_owned()));
+        assert_eq!(
+            IssueId::parse("3V-12").map(|id| id.to_string()),
+            Ok("3V-12".to_owned())
+        );
     }
 
     #[test]

@@ -143,7 +143,9 @@ impl Priority {
     /// Parses a priority's name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|priority| priority.as_str() == text)
+        Self::ALL
+            .into_iter()
+            .find(|priority| priority.as_str() == text)
     }
 }
 
@@ -172,7 +174,9 @@ impl Version {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let legal = text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
-        legal.then(|| u64::from_str_radix(text, 16).ok().map(Self)).flatten()
+        legal
+            .then(|| u64::from_str_radix(text, 16).ok().map(Self))
+            .flatten()
     }
 }
 
@@ -221,7 +225,9 @@ impl Issue {
     /// The claim, if somebody other than `agent` holds it at `now`.
     #[must_use]
     pub fn foreign_claim(&self, agent: Option<&AgentName>, now: Timestamp) -> Option<&Claim> {
-        self.claim.as_ref().filter(|claim| claim.is_live(now) && Some(&claim.agent) != agent)
+        self.claim
+            .as_ref()
+            .filter(|claim| claim.is_live(now) && Some(&claim.agent) != agent)
     }
 
     /// The fingerprint of what this issue says.
@@ -234,13 +240,21 @@ impl Issue {
         };
         field(&self.id.to_string());
         field(self.kind.as_str());
-        field(&self.parent.as_ref().map(IssueId::to_string).unwrap_or_default());
+        field(
+            &self
+                .parent
+                .as_ref()
+                .map(IssueId::to_string)
+                .unwrap_or_default(),
+        );
         field(self.title.as_str());
         field(self.description.as_str());
         field(self.priority.map_or("", Priority::as_str));
         field(self.state.as_str());
         field(&self.assignees.len().to_string());
-        self.assignees.iter().for_each(|agent| field(agent.as_str()));
+        self.assignees
+            .iter()
+            .for_each(|agent| field(agent.as_str()));
         field(&self.labels.len().to_string());
         self.labels.iter().for_each(|label| field(label.as_str()));
         self.depends_on.iter().for_each(|id| field(&id.to_string()));
@@ -266,7 +280,10 @@ impl Issue {
             }
             Change::OwnStateChanged { own } => self.own = *own,
             Change::Claimed { agent, until } => {
-                self.claim = Some(Claim { agent: agent.clone(), until: *until });
+                self.claim = Some(Claim {
+                    agent: agent.clone(),
+                    until: *until,
+                });
                 return;
             }
             Change::Released { .. } => {
@@ -317,7 +334,12 @@ mod tests {
 
     #[test]
     fn versions_are_16_hexadecimal_digits() {
-        assert_eq!(Version::parse("00000000000000ff").map(|v| v.to_string()).as_deref(), Some("00000000000000ff"));
+        assert_eq!(
+            Version::parse("00000000000000ff")
+                .map(|v| v.to_string())
+                .as_deref(),
+            Some("00000000000000ff")
+        );
         assert_eq!(Version::parse("+0000000000000ff"), None);
         assert_eq!(Version::parse("ff"), None);
     }

@@ -22,8 +22,8 @@ mod usage;
 mod view;
 
 pub use command::{
-    Command, Context, Evidence, IssuePatch, IssueRef, NewIssue, NewProject, NewRequest,
-    PrdMove, RequestKind, Source,
+    Command, Context, Evidence, IssuePatch, IssueRef, NewIssue, NewProject, NewRequest, PrdMove,
+    RequestKind, Source,
 };
 pub use decide::{CLAIM_LEASE_SECONDS, Decision, MAX_PHASES, NextTask, decide, next_task};
 pub use event::{Cause, Change, Edit, Event, Request, RequestStatus};

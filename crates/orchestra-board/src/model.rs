@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use crate::{
-    Change, Command, Context, DecideError, Decision, Event, Issue, IssueId, Key, PrdSession, Project,
-    Request, Slug, Tally, UsageEntry, View, ViewError, decide, rank,
+    Change, Command, Context, DecideError, Decision, Event, Issue, IssueId, Key, PrdSession,
+    Project, Request, Slug, Tally, UsageEntry, View, ViewError, decide, rank,
 };
 
 /// A board in memory.
@@ -62,7 +62,8 @@ impl Model {
                 return;
             }
             Change::IssueCreated(issue) => {
-                self.issues.insert((slug.clone(), issue.id.clone()), (**issue).clone());
+                self.issues
+                    .insert((slug.clone(), issue.id.clone()), (**issue).clone());
             }
             Change::IssueDeleted => {
                 if let Some(id) = &event.issue {
@@ -78,7 +79,9 @@ impl Model {
             Change::PrdSession(None) => {
                 self.prd_sessions.remove(slug);
             }
-            Change::RequestLogged(request) => self.requests.push((slug.clone(), (**request).clone())),
+            Change::RequestLogged(request) => {
+                self.requests.push((slug.clone(), (**request).clone()))
+            }
             change => {
                 let address = event.issue.clone().map(|id| (slug.clone(), id));
                 if let Some(issue) = address.and_then(|address| self.issues.get_mut(&address)) {
@@ -92,7 +95,10 @@ impl Model {
     }
 
     fn delete(&mut self, slug: &Slug, id: &IssueId) {
-        let below: Vec<IssueId> = self.children_of(slug, id).map(|issue| issue.id.clone()).collect();
+        let below: Vec<IssueId> = self
+            .children_of(slug, id)
+            .map(|issue| issue.id.clone())
+            .collect();
         for child in below {
             self.delete(slug, &child);
         }
@@ -104,8 +110,14 @@ impl Model {
         }
     }
 
-    fn children_of<'a>(&'a self, slug: &'a Slug, parent: &'a IssueId) -> impl Iterator<Item = &'a Issue> {
-        self.issues.values().filter(move |issue| issue.project == *slug && issue.parent.as_ref() == Some(parent))
+    fn children_of<'a>(
+        &'a self,
+        slug: &'a Slug,
+        parent: &'a IssueId,
+    ) -> impl Iterator<Item = &'a Issue> {
+        self.issues
+            .values()
+            .filter(move |issue| issue.project == *slug && issue.parent.as_ref() == Some(parent))
     }
 
     /// All projects, by slug.
@@ -152,12 +164,16 @@ impl View for Model {
 
     fn tally(&self, project: &Slug, parent: &IssueId) -> Result<Tally, ViewError> {
         let mut tally = Tally::default();
-        self.children_of(project, parent).for_each(|child| tally.add(child.state));
+        self.children_of(project, parent)
+            .for_each(|child| tally.add(child.state));
         Ok(tally)
     }
 
     fn children(&self, project: &Slug, parent: &IssueId) -> Result<Vec<IssueId>, ViewError> {
-        Ok(self.children_of(project, parent).map(|child| child.id.clone()).collect())
+        Ok(self
+            .children_of(project, parent)
+            .map(|child| child.id.clone())
+            .collect())
     }
 
     fn ranked(

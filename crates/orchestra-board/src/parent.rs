@@ -72,7 +72,11 @@ impl Tally {
     }
 
     fn count_where(&self, pick: impl Fn(State) -> bool) -> u64 {
-        State::ALL.into_iter().filter(|state| pick(*state)).map(|state| self.count(state)).sum()
+        State::ALL
+            .into_iter()
+            .filter(|state| pick(*state))
+            .map(|state| self.count(state))
+            .sum()
     }
 }
 
@@ -86,7 +90,11 @@ pub fn parent_state(children: &Tally, own: OwnState) -> State {
         return own.as_state();
     }
     if children.count_where(State::is_final) == total {
-        return if children.count(State::Done) > 0 { State::Done } else { State::Cancelled };
+        return if children.count(State::Done) > 0 {
+            State::Done
+        } else {
+            State::Cancelled
+        };
     }
     let not_started = |state| matches!(state, State::Backlog | State::Todo | State::Cancelled);
     if children.count_where(not_started) < total {

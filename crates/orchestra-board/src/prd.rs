@@ -27,7 +27,14 @@ const fn question(
     required: bool,
     options: &'static [&'static str],
 ) -> Question {
-    Question { key, section, label, text, required, options }
+    Question {
+        key,
+        section,
+        label,
+        text,
+        required,
+        options,
+    }
 }
 
 const MUST: bool = true;
@@ -35,23 +42,122 @@ const MAY: bool = false;
 
 /// The questions, in order. Source: document 001's questionnaire.
 pub const QUESTIONS: [Question; 12] = [
-    question("Overview", "project_name", "Project Name", "What is the project called?", MUST, &[]),
-    question("Overview", "project_description", "Description", "What does it do, in two or three sentences?", MUST, &[]),
-    question("Overview", "target_audience", "Target Audience", "Who is it for?", MUST,
-        &["Developers", "End users", "Enterprise teams", "Internal team"]),
-    question("Goals", "primary_goals", "Primary Goals", "What must it achieve?", MUST, &[]),
-    question("Goals", "success_metrics", "Success Metrics", "How will success be measured?", MAY,
-        &["User adoption rate", "Performance benchmarks", "Revenue targets", "User satisfaction score"]),
-    question("Requirements", "functional_requirements", "Functional Requirements", "What must it be able to do?", MUST, &[]),
-    question("Requirements", "non_functional_requirements", "Non-Functional Requirements", "How well must it do it?", MAY,
-        &["High availability (99.9%)", "Sub-100ms latency", "GDPR compliance", "Offline support"]),
-    question("Requirements", "constraints", "Constraints", "What limits the solution?", MAY, &[]),
-    question("Technical", "tech_stack", "Tech Stack", "What will it be built with?", MAY,
-        &["Go + React", "Python + React", "Node.js + React", "Rust + React"]),
-    question("Technical", "integrations", "Integrations", "What must it work together with?", MAY, &[]),
-    question("Timeline", "milestones", "Milestones", "What are the milestones?", MAY, &[]),
-    question("Timeline", "deadline", "Deadline", "When must it be finished?", MAY,
-        &["1 month", "3 months", "6 months", "1 year"]),
+    question(
+        "Overview",
+        "project_name",
+        "Project Name",
+        "What is the project called?",
+        MUST,
+        &[],
+    ),
+    question(
+        "Overview",
+        "project_description",
+        "Description",
+        "What does it do, in two or three sentences?",
+        MUST,
+        &[],
+    ),
+    question(
+        "Overview",
+        "target_audience",
+        "Target Audience",
+        "Who is it for?",
+        MUST,
+        &[
+            "Developers",
+            "End users",
+            "Enterprise teams",
+            "Internal team",
+        ],
+    ),
+    question(
+        "Goals",
+        "primary_goals",
+        "Primary Goals",
+        "What must it achieve?",
+        MUST,
+        &[],
+    ),
+    question(
+        "Goals",
+        "success_metrics",
+        "Success Metrics",
+        "How will success be measured?",
+        MAY,
+        &[
+            "User adoption rate",
+            "Performance benchmarks",
+            "Revenue targets",
+            "User satisfaction score",
+        ],
+    ),
+    question(
+        "Requirements",
+        "functional_requirements",
+        "Functional Requirements",
+        "What must it be able to do?",
+        MUST,
+        &[],
+    ),
+    question(
+        "Requirements",
+        "non_functional_requirements",
+        "Non-Functional Requirements",
+        "How well must it do it?",
+        MAY,
+        &[
+            "High availability (99.9%)",
+            "Sub-100ms latency",
+            "GDPR compliance",
+            "Offline support",
+        ],
+    ),
+    question(
+        "Requirements",
+        "constraints",
+        "Constraints",
+        "What limits the solution?",
+        MAY,
+        &[],
+    ),
+    question(
+        "Technical",
+        "tech_stack",
+        "Tech Stack",
+        "What will it be built with?",
+        MAY,
+        &[
+            "Go + React",
+            "Python + React",
+            "Node.js + React",
+            "Rust + React",
+        ],
+    ),
+    question(
+        "Technical",
+        "integrations",
+        "Integrations",
+        "What must it work together with?",
+        MAY,
+        &[],
+    ),
+    question(
+        "Timeline",
+        "milestones",
+        "Milestones",
+        "What are the milestones?",
+        MAY,
+        &[],
+    ),
+    question(
+        "Timeline",
+        "deadline",
+        "Deadline",
+        "When must it be finished?",
+        MAY,
+        &["1 month", "3 months", "6 months", "1 year"],
+    ),
 ];
 
 /// Where a session stands.
@@ -105,7 +211,9 @@ impl PrdStatus {
     /// Parses a status's name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::InProgress, Self::Complete, Self::Pending].into_iter().find(|status| status.as_str() == text)
+        [Self::InProgress, Self::Complete, Self::Pending]
+            .into_iter()
+            .find(|status| status.as_str() == text)
     }
 }
 
@@ -113,7 +221,14 @@ impl PrdSession {
     /// A session before its first question.
     #[must_use]
     pub const fn new(slug: Slug, project_name: Title, status: PrdStatus) -> Self {
-        Self { slug, project_name, status, current: 0, answers: Vec::new(), phases: Vec::new() }
+        Self {
+            slug,
+            project_name,
+            status,
+            current: 0,
+            answers: Vec::new(),
+            phases: Vec::new(),
+        }
     }
 
     /// The current question; `None` when all were passed.
@@ -125,7 +240,10 @@ impl PrdSession {
     /// The answer to the question at `index`.
     #[must_use]
     pub fn answer(&self, index: usize) -> Option<&Body> {
-        self.answers.iter().find(|answer| answer.question == index).map(|answer| &answer.text)
+        self.answers
+            .iter()
+            .find(|answer| answer.question == index)
+            .map(|answer| &answer.text)
     }
 }
 
@@ -133,14 +251,20 @@ impl PrdSession {
 /// the project's name.
 #[must_use]
 pub fn document(session: &PrdSession) -> String {
-    let title = session.answer(0).filter(|text| !text.is_empty()).map_or_else(
-        || session.project_name.as_str(),
-        |text| text.as_str().lines().next().unwrap_or_default(),
-    );
+    let title = session
+        .answer(0)
+        .filter(|text| !text.is_empty())
+        .map_or_else(
+            || session.project_name.as_str(),
+            |text| text.as_str().lines().next().unwrap_or_default(),
+        );
     let mut text = format!("# {title}\n");
     let mut section = "";
     for (index, question) in QUESTIONS.iter().enumerate() {
-        let Some(answer) = session.answer(index).filter(|answer| !answer.as_str().trim().is_empty()) else {
+        let Some(answer) = session
+            .answer(index)
+            .filter(|answer| !answer.as_str().trim().is_empty())
+        else {
             continue;
         };
         if question.section != section {

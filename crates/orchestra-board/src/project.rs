@@ -55,7 +55,9 @@ impl PrdOrigin {
     /// Parses an origin's name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Stub, Self::Questionnaire, Self::Written].into_iter().find(|origin| origin.as_str() == text)
+        [Self::Stub, Self::Questionnaire, Self::Written]
+            .into_iter()
+            .find(|origin| origin.as_str() == text)
     }
 }
 

@@ -27,30 +27,61 @@ pub enum Refusal {
     NoProject { project: Slug },
     #[error("project `{slug}` exists already; choose another name")]
     ProjectExists { slug: Slug },
-    #[error("{what} {id} not found in project `{project}`; search or list_tasks shows what is there")]
-    NoIssue { what: &'static str, id: IssueId, project: Slug },
+    #[error(
+        "{what} {id} not found in project `{project}`; search or list_tasks shows what is there"
+    )]
+    NoIssue {
+        what: &'static str,
+        id: IssueId,
+        project: Slug,
+    },
     #[error("{id} is a {kind}, not a {expected}")]
-    WrongKind { id: IssueId, kind: Kind, expected: &'static str },
+    WrongKind {
+        id: IssueId,
+        kind: Kind,
+        expected: &'static str,
+    },
     #[error("{id} belongs to {what} {actual}, not {given}")]
-    WrongParent { id: IssueId, what: &'static str, given: IssueId, actual: IssueId },
+    WrongParent {
+        id: IssueId,
+        what: &'static str,
+        given: IssueId,
+        actual: IssueId,
+    },
     #[error("{id} is {from} and cannot become {to}; it can become {}", list(.from.exits()))]
     BadMove { id: IssueId, from: State, to: State },
     #[error("{id} is {state}; advance_task moves a task from in-progress to done: {}", start_hint(*.state))]
     NoNext { id: IssueId, state: State },
     #[error("GATE BLOCKED: {gate}: leaving {from} needs evidence of at least 10 characters: {}", .gate.asks_for())]
     GateBlocked { gate: Gate, from: State },
-    #[error("{id} is {state}, which follows from what is below it; by hand it can only be cancelled, or moved between backlog and todo while nothing below has started")]
+    #[error(
+        "{id} is {state}, which follows from what is below it; by hand it can only be cancelled, or moved between backlog and todo while nothing below has started"
+    )]
     FollowsChildren { id: IssueId, state: State },
-    #[error("{id} is claimed by {holder} until {until}; pass agent to act as {holder}, wait, or let it be released with release_task")]
-    Claimed { id: IssueId, holder: AgentName, until: Timestamp },
+    #[error(
+        "{id} is claimed by {holder} until {until}; pass agent to act as {holder}, wait, or let it be released with release_task"
+    )]
+    Claimed {
+        id: IssueId,
+        holder: AgentName,
+        until: Timestamp,
+    },
     #[error("{id} is claimed by nobody")]
     NotClaimed { id: IssueId },
     #[error("{id} is {state}; only work that is not over can be claimed")]
     NothingToClaim { id: IssueId, state: State },
     #[error("{id} has changed: its version is {actual}, not {given}; read it again")]
-    VersionMismatch { id: IssueId, given: Version, actual: Version },
+    VersionMismatch {
+        id: IssueId,
+        given: Version,
+        actual: Version,
+    },
     #[error("{id} cannot wait for {on}: that would close the circle {}", circle(.path))]
-    Circle { id: IssueId, on: IssueId, path: Vec<IssueId> },
+    Circle {
+        id: IssueId,
+        on: IssueId,
+        path: Vec<IssueId>,
+    },
     #[error("{id} does not wait for {on}")]
     NoDependency { id: IssueId, on: IssueId },
     #[error("at most {limit} {what}")]
@@ -59,15 +90,21 @@ pub enum Refusal {
     NothingToChange,
     #[error("no PRD session in project `{project}`; begin with start_prd_session")]
     NoPrdSession { project: Slug },
-    #[error("a PRD session is under way in project `{project}`; go on with answer_prd_question, or pass restart to drop its answers")]
+    #[error(
+        "a PRD session is under way in project `{project}`; go on with answer_prd_question, or pass restart to drop its answers"
+    )]
     PrdUnderWay { project: Slug },
-    #[error("the PRD session is complete; back_prd_question reopens it, start_prd_session with restart begins anew")]
+    #[error(
+        "the PRD session is complete; back_prd_question reopens it, start_prd_session with restart begins anew"
+    )]
     PrdComplete,
     #[error("the question `{key}` is required; answer it")]
     AnswerRequired { key: &'static str },
     #[error("this is the first question")]
     FirstQuestion,
-    #[error("prd.md was written by somebody and would be replaced; pass overwrite to replace it, or edit it with write_prd")]
+    #[error(
+        "prd.md was written by somebody and would be replaced; pass overwrite to replace it, or edit it with write_prd"
+    )]
     PrdWouldBeReplaced,
     #[error("the PRD session is not complete; answer all questions before splitting it")]
     PrdNotComplete,
@@ -85,20 +122,35 @@ pub enum Refusal {
 
 impl Refusal {
     pub(crate) fn no_issue(what: &'static str, project: &Slug, id: &IssueId) -> Self {
-        Self::NoIssue { what, id: id.clone(), project: project.clone() }
+        Self::NoIssue {
+            what,
+            id: id.clone(),
+            project: project.clone(),
+        }
     }
 
     pub(crate) fn wrong_kind(issue: &Issue, expected: &'static str) -> Self {
-        Self::WrongKind { id: issue.id.clone(), kind: issue.kind, expected }
+        Self::WrongKind {
+            id: issue.id.clone(),
+            kind: issue.kind,
+            expected,
+        }
     }
 }
 
 fn list(states: &[State]) -> String {
-    states.iter().map(|state| state.as_str()).collect::<Vec<_>>().join(", ")
+    states
+        .iter()
+        .map(|state| state.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn circle(path: &[IssueId]) -> String {
-    path.iter().map(IssueId::to_string).collect::<Vec<_>>().join(" → ")
+    path.iter()
+        .map(IssueId::to_string)
+        .collect::<Vec<_>>()
+        .join(" → ")
 }
 
 fn start_hint(state: State) -> &'static str {

@@ -7,7 +7,10 @@ use std::fmt;
 
 /// Where an issue stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "the names are the documented states themselves")]
+#[expect(
+    missing_docs,
+    reason = "the names are the documented states themselves"
+)]
 pub enum State {
     Backlog,
     Todo,
@@ -84,13 +87,19 @@ impl State {
     /// Whether somebody works on the issue right now.
     #[must_use]
     pub const fn is_active(self) -> bool {
-        matches!(self, Self::InProgress | Self::InTesting | Self::InDocs | Self::InReview)
+        matches!(
+            self,
+            Self::InProgress | Self::InTesting | Self::InDocs | Self::InReview
+        )
     }
 
     /// Whether the issue waits for the next active step.
     #[must_use]
     pub const fn is_waiting(self) -> bool {
-        matches!(self, Self::ReadyForTesting | Self::ReadyForDocs | Self::Documented)
+        matches!(
+            self,
+            Self::ReadyForTesting | Self::ReadyForDocs | Self::Documented
+        )
     }
 
     /// Whether the issue is over (it may still be reopened).
@@ -166,13 +175,28 @@ impl State {
     pub const fn advice(self) -> Option<&'static str> {
         match self {
             Self::InProgress => Some("implement it; leaving needs evidence of the tests you ran"),
-            Self::ReadyForTesting => Some("waits for a tester; advance without evidence to start testing"),
-            Self::InTesting => Some("verify coverage and edge cases; leaving needs evidence of that"),
-            Self::ReadyForDocs => Some("waits for documentation; advance without evidence to start writing"),
-            Self::InDocs => Some("write the documentation; leaving needs evidence of what was written"),
+            Self::ReadyForTesting => {
+                Some("waits for a tester; advance without evidence to start testing")
+            }
+            Self::InTesting => {
+                Some("verify coverage and edge cases; leaving needs evidence of that")
+            }
+            Self::ReadyForDocs => {
+                Some("waits for documentation; advance without evidence to start writing")
+            }
+            Self::InDocs => {
+                Some("write the documentation; leaving needs evidence of what was written")
+            }
             Self::Documented => Some("waits for review; advance without evidence to start it"),
-            Self::InReview => Some("review it; advance with evidence to approve, or reject it with a reason"),
-            Self::Backlog | Self::Todo | Self::Blocked | Self::Done | Self::Rejected | Self::Cancelled => None,
+            Self::InReview => {
+                Some("review it; advance with evidence to approve, or reject it with a reason")
+            }
+            Self::Backlog
+            | Self::Todo
+            | Self::Blocked
+            | Self::Done
+            | Self::Rejected
+            | Self::Cancelled => None,
         }
     }
 
@@ -257,10 +281,20 @@ mod tests {
     #[test]
     fn sets_and_happy_path_are_pinned() {
         let names = |pick: fn(State) -> bool| -> Vec<&str> {
-            State::ALL.into_iter().filter(|state| pick(*state)).map(State::as_str).collect()
+            State::ALL
+                .into_iter()
+                .filter(|state| pick(*state))
+                .map(State::as_str)
+                .collect()
         };
-        assert_eq!(names(State::is_active), ["in-progress", "in-testing", "in-docs", "in-review"]);
-        assert_eq!(names(State::is_waiting), ["ready-for-testing", "ready-for-docs", "documented"]);
+        assert_eq!(
+            names(State::is_active),
+            ["in-progress", "in-testing", "in-docs", "in-review"]
+        );
+        assert_eq!(
+            names(State::is_waiting),
+            ["ready-for-testing", "ready-for-docs", "documented"]
+        );
         assert_eq!(names(State::is_final), ["done", "rejected", "cancelled"]);
         let mut path = vec![State::InProgress];
         while let Some(next) = path[path.len() - 1].next() {
@@ -268,7 +302,13 @@ mod tests {
             path.push(next);
         }
         assert_eq!(path.len(), 8);
-        assert_eq!(State::ALL.into_iter().filter(|state| state.next().is_some()).count(), 7);
+        assert_eq!(
+            State::ALL
+                .into_iter()
+                .filter(|state| state.next().is_some())
+                .count(),
+            7
+        );
     }
 
     #[test]
@@ -282,6 +322,14 @@ mod tests {
                 }
             }
         }
-        assert_eq!(gated, ["tests_passed", "tests_verified", "docs_written", "review_approved"]);
+        assert_eq!(
+            gated,
+            [
+                "tests_passed",
+                "tests_verified",
+                "docs_written",
+                "review_approved"
+            ]
+        );
     }
 }

@@ -46,10 +46,15 @@ impl Title {
             return Err(TextError::Empty);
         }
         if text.chars().nth(Self::MAX_CHARS).is_some() {
-            return Err(TextError::TooLong { limit: Self::MAX_CHARS, unit: "characters" });
+            return Err(TextError::TooLong {
+                limit: Self::MAX_CHARS,
+                unit: "characters",
+            });
         }
         if let Some(control) = text.chars().find(|c| c.is_control()) {
-            return Err(TextError::Control { code: control.into() });
+            return Err(TextError::Control {
+                code: control.into(),
+            });
         }
         Ok(Self(text.to_owned()))
     }
@@ -58,7 +63,10 @@ impl Title {
     /// `None` when nothing is left.
     #[must_use]
     pub fn cut(text: &str) -> Option<Self> {
-        let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let clean: String = text
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
         let cut: String = clean.trim().chars().take(Self::MAX_CHARS).collect();
         Self::parse(&cut).ok()
     }
@@ -81,11 +89,16 @@ impl Body {
     /// When the text breaks the rule of the type.
     pub fn parse(text: &str) -> Result<Self, TextError> {
         if text.len() > Self::MAX_BYTES {
-            return Err(TextError::TooLong { limit: Self::MAX_BYTES, unit: "bytes" });
+            return Err(TextError::TooLong {
+                limit: Self::MAX_BYTES,
+                unit: "bytes",
+            });
         }
         let illegal = |c: &char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
         if let Some(control) = text.chars().find(illegal) {
-            return Err(TextError::Control { code: control.into() });
+            return Err(TextError::Control {
+                code: control.into(),
+            });
         }
         let text = if text.contains('\r') {
             text.replace("\r\n", "\n").replace('\r', "\n")
@@ -132,18 +145,27 @@ mod tests {
 
     #[test]
     fn titles_are_one_printable_line() {
-        assert_eq!(Title::parse("  שלום 🚀 ").map(|t| t.to_string()), Ok("שלום 🚀".to_owned()));
+        assert_eq!(
+            Title::parse("  שלום 🚀 ").map(|t| t.to_string()),
+            Ok("שלום 🚀".to_owned())
+        );
         assert_eq!(Title::parse(" \t"), Err(TextError::Empty));
         assert_eq!(Title::parse("a\nb"), Err(TextError::Control { code: 10 }));
         assert_eq!(Title::parse("a\0b"), Err(TextError::Control { code: 0 }));
         assert!(Title::parse(&"x".repeat(300)).is_ok());
         assert!(Title::parse(&"x".repeat(301)).is_err());
-        assert_eq!(Title::cut("a\nb").map(|t| t.to_string()), Some("a b".to_owned()));
+        assert_eq!(
+            Title::cut("a\nb").map(|t| t.to_string()),
+            Some("a b".to_owned())
+        );
     }
 
     #[test]
     fn bodies_have_one_kind_of_line_end() {
-        assert_eq!(Body::parse("a\r\nb\rc\n\n").map(|b| b.to_string()), Ok("a\nb\nc".to_owned()));
+        assert_eq!(
+            Body::parse("a\r\nb\rc\n\n").map(|b| b.to_string()),
+            Ok("a\nb\nc".to_owned())
+        );
         assert_eq!(Body::parse("a\0"), Err(TextError::Control { code: 0 }));
         assert!(Body::parse(&"x".repeat(Body::MAX_BYTES + 1)).is_err());
     }

@@ -45,13 +45,17 @@ impl Timestamp {
     pub fn parse(text: &str) -> Result<Self, TimeError> {
         text.parse::<jiff::Timestamp>()
             .map(|time| Self::from_unix_seconds(time.as_second()))
-            .map_err(|source| TimeError { text: text.chars().take(40).collect(), source })
+            .map_err(|source| TimeError {
+                text: text.chars().take(40).collect(),
+                source,
+            })
     }
 }
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = jiff::Timestamp::from_second(self.0).expect("construction keeps the value in range");
+        let time =
+            jiff::Timestamp::from_second(self.0).expect("construction keeps the value in range");
         write!(f, "{time}")
     }
 }
@@ -64,9 +68,19 @@ mod tests {
     fn shows_and_parses_whole_seconds_in_utc() {
         let time = Timestamp::parse("2026-02-14T13:55:45Z").expect("a time");
         assert_eq!(time.to_string(), "2026-02-14T13:55:45Z");
-        assert_eq!(Timestamp::parse("2026-02-14T14:55:45.9+01:00").expect("a time"), time);
+        assert_eq!(
+            Timestamp::parse("2026-02-14T14:55:45.9+01:00").expect("a time"),
+            time
+        );
         assert!(Timestamp::parse("yesterday").is_err());
-        assert_eq!(Timestamp::from_unix_seconds(i64::MIN).to_string(), "1970-01-01T00:00:00Z");
-        assert!(Timestamp::from_unix_seconds(i64::MAX).to_string().starts_with("9999-12-"));
+        assert_eq!(
+            Timestamp::from_unix_seconds(i64::MIN).to_string(),
+            "1970-01-01T00:00:00Z"
+        );
+        assert!(
+            Timestamp::from_unix_seconds(i64::MAX)
+                .to_string()
+                .starts_with("9999-12-")
+        );
     }
 }

@@ -71,7 +71,11 @@ impl Cost {
         if !(units.is_finite() && (0.0..=1e6).contains(&units)) {
             return Err(UsageError::Cost);
         }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked to be in range"
+        )]
         Ok(Self((units * Self::PER_UNIT).round() as u64))
     }
 
@@ -114,7 +118,11 @@ impl UsageEntry {
         if !(count.is_finite() && (0.0..=Self::MAX_TOKENS as f64).contains(&count)) {
             return Err(UsageError::Tokens);
         }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked to be in range"
+        )]
         Ok(count as u64)
     }
 }
@@ -137,7 +145,13 @@ mod tests {
         let mut totals = UsageTotals::default();
         for cost in [0.1, 0.2] {
             let cost = Cost::from_units(cost).expect("a cost");
-            totals.add(&UsageEntry { provider: None, model: None, input_tokens: 1, output_tokens: 2, cost });
+            totals.add(&UsageEntry {
+                provider: None,
+                model: None,
+                input_tokens: 1,
+                output_tokens: 2,
+                cost,
+            });
         }
         assert_eq!(totals.cost.to_string(), "0.3");
         assert_eq!((totals.input, totals.output), (2, 4));

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use super::tasks::{check_own_claim, renew, transition};
 use super::work::{Result, Work};
 use crate::{
-    Body, Cause, Change, Edit, Issue, IssueId, IssuePatch, IssueRef, Kind, NewIssue, OwnState, Refusal,
-    Slug, Source, State, Version,
+    Body, Cause, Change, Edit, Issue, IssueId, IssuePatch, IssueRef, Kind, NewIssue, OwnState,
+    Refusal, Slug, Source, State, Version,
 };
 
 /// The most issues one issue may wait for.
@@ -25,14 +25,21 @@ pub(super) fn create(work: &mut Work<'_>, project: &Slug, new: &NewIssue) -> Res
 }
 
 pub(super) fn report_bug(work: &mut Work<'_>, project: &Slug, new: &NewIssue) -> Result<()> {
-    add(work, project, new, State::Todo, None, |_, project| IssueId::bug(project.next_bug))
+    add(work, project, new, State::Todo, None, |_, project| {
+        IssueId::bug(project.next_bug)
+    })
 }
 
 pub(super) fn create_fix(work: &mut Work<'_>, rejected: &Issue, bug: &NewIssue) -> Result<()> {
     let fixes = Some(rejected.id.clone());
-    add(work, &rejected.project, bug, State::Backlog, fixes, |key, project| {
-        IssueId::of_project(key, project.next_issue)
-    })
+    add(
+        work,
+        &rejected.project,
+        bug,
+        State::Backlog,
+        fixes,
+        |key, project| IssueId::of_project(key, project.next_issue),
+    )
 }
 
 fn add(
@@ -48,7 +55,9 @@ fn add(
     check_counts(Some(&new.assignees), Some(&new.labels))?;
     let mut depends_on = Vec::new();
     for on in &new.depends_on {
-        let other = work.find(slug, on)?.ok_or_else(|| Refusal::no_issue("issue", slug, on))?;
+        let other = work
+            .find(slug, on)?
+            .ok_or_else(|| Refusal::no_issue("issue", slug, on))?;
         depends_on.push(other.id);
     }
     depends_on.sort();
@@ -83,7 +92,9 @@ fn check_parent(work: &mut Work<'_>, slug: &Slug, new: &NewIssue) -> Result<Opti
         return Ok(None);
     };
     let what = expected.as_str();
-    let parent = work.find(slug, id)?.ok_or_else(|| Refusal::no_issue(what, slug, id))?;
+    let parent = work
+        .find(slug, id)?
+        .ok_or_else(|| Refusal::no_issue(what, slug, id))?;
     if parent.kind != expected {
         return Err(Refusal::wrong_kind(&parent, what).into());
     }
@@ -94,19 +105,34 @@ fn check_parent(work: &mut Work<'_>, slug: &Slug, new: &NewIssue) -> Result<Opti
     Ok(Some(parent.id))
 }
 
-fn check_counts(assignees: Option<&Vec<crate::AgentName>>, labels: Option<&Vec<crate::Label>>) -> Result<()> {
+fn check_counts(
+    assignees: Option<&Vec<crate::AgentName>>,
+    labels: Option<&Vec<crate::Label>>,
+) -> Result<()> {
     if assignees.is_some_and(|list| list.len() > MAX_ASSIGNEES) {
-        return Err(Refusal::TooMany { what: "assignees", limit: MAX_ASSIGNEES }.into());
+        return Err(Refusal::TooMany {
+            what: "assignees",
+            limit: MAX_ASSIGNEES,
+        }
+        .into());
     }
     if labels.is_some_and(|list| list.len() > MAX_LABELS) {
-        return Err(Refusal::TooMany { what: "labels", limit: MAX_LABELS }.into());
+        return Err(Refusal::TooMany {
+            what: "labels",
+            limit: MAX_LABELS,
+        }
+        .into());
     }
     Ok(())
 }
 
 fn check_dependency_count(count: usize) -> Result<()> {
     if count > MAX_DEPENDENCIES {
-        return Err(Refusal::TooMany { what: "dependencies", limit: MAX_DEPENDENCIES }.into());
+        return Err(Refusal::TooMany {
+            what: "dependencies",
+            limit: MAX_DEPENDENCIES,
+        }
+        .into());
     }
     Ok(())
 }
@@ -126,7 +152,12 @@ pub(super) fn update(
         && issue.version() != given
     {
         let actual = issue.version();
-        return Err(Refusal::VersionMismatch { id: issue.id.clone(), given, actual }.into());
+        return Err(Refusal::VersionMismatch {
+            id: issue.id.clone(),
+            given,
+            actual,
+        }
+        .into());
     }
     check_counts(patch.assignees.as_ref(), patch.labels.as_ref())?;
     for edit in edits(&issue, patch) {
@@ -148,13 +179,28 @@ pub(super) fn update(
 
 /// The edits that make `issue` what `patch` says; none for what is so already.
 fn edits(issue: &Issue, patch: &IssuePatch) -> Vec<Edit> {
-    let IssuePatch { title, description, priority, state: _, assignees, labels } = patch.clone();
+    let IssuePatch {
+        title,
+        description,
+        priority,
+        state: _,
+        assignees,
+        labels,
+    } = patch.clone();
     [
         title.filter(|title| *title != issue.title).map(Edit::Title),
-        description.filter(|description| *description != issue.description).map(Edit::Description),
-        priority.filter(|priority| *priority != issue.priority).map(Edit::Priority),
-        assignees.filter(|assignees| *assignees != issue.assignees).map(Edit::Assignees),
-        labels.filter(|labels| *labels != issue.labels).map(Edit::Labels),
+        description
+            .filter(|description| *description != issue.description)
+            .map(Edit::Description),
+        priority
+            .filter(|priority| *priority != issue.priority)
+            .map(Edit::Priority),
+        assignees
+            .filter(|assignees| *assignees != issue.assignees)
+            .map(Edit::Assignees),
+        labels
+            .filter(|labels| *labels != issue.labels)
+            .map(Edit::Labels),
     ]
     .into_iter()
     .flatten()
@@ -164,7 +210,10 @@ fn edits(issue: &Issue, patch: &IssuePatch) -> Vec<Edit> {
 /// Moves an epic or story by hand: to cancelled, back from there, or between backlog and todo
 /// while nothing below it has started.
 fn move_parent(work: &mut Work<'_>, parent: &Issue, to: State) -> Result<()> {
-    let follows = || Refusal::FollowsChildren { id: parent.id.clone(), state: parent.state };
+    let follows = || Refusal::FollowsChildren {
+        id: parent.id.clone(),
+        state: parent.state,
+    };
     let planned = |state| matches!(state, State::Backlog | State::Todo);
     match (parent.state, to) {
         (from, State::Cancelled) if !from.is_final() => {
@@ -178,7 +227,11 @@ fn move_parent(work: &mut Work<'_>, parent: &Issue, to: State) -> Result<()> {
             if work.tally(&parent.project, &parent.id)?.total() == 0 {
                 return work.set_own(parent, OwnState::Backlog, Cause::Command);
             }
-            if restore_below(work, parent, &parent.id)? { Ok(()) } else { Err(follows().into()) }
+            if restore_below(work, parent, &parent.id)? {
+                Ok(())
+            } else {
+                Err(follows().into())
+            }
         }
         (from, to) if planned(from) && planned(to) && from != to => {
             let own = OwnState::of_state(to).expect("backlog and todo are own states");
@@ -190,14 +243,25 @@ fn move_parent(work: &mut Work<'_>, parent: &Issue, to: State) -> Result<()> {
 
 fn cancel_below(work: &mut Work<'_>, parent: &Issue, ancestor: &IssueId) -> Result<()> {
     for id in work.view.children(&parent.project, &parent.id)? {
-        let Some(child) = work.find(&parent.project, &id)? else { continue };
+        let Some(child) = work.find(&parent.project, &id)? else {
+            continue;
+        };
         if child.state.is_final() {
             continue;
         }
         let cause = Cause::CancelledWith(ancestor.clone());
         if child.kind.is_leaf() {
             let (from, to) = (child.state, State::Cancelled);
-            work.emit(&child, Change::StateChanged { from, to, cause, evidence: None, reason: None })?;
+            work.emit(
+                &child,
+                Change::StateChanged {
+                    from,
+                    to,
+                    cause,
+                    evidence: None,
+                    reason: None,
+                },
+            )?;
         } else if work.tally(&child.project, &child.id)?.total() == 0 {
             work.set_own(&child, OwnState::Cancelled, cause)?;
         } else {
@@ -211,12 +275,23 @@ fn cancel_below(work: &mut Work<'_>, parent: &Issue, ancestor: &IssueId) -> Resu
 fn restore_below(work: &mut Work<'_>, parent: &Issue, ancestor: &IssueId) -> Result<bool> {
     let mut any = false;
     for id in work.view.children(&parent.project, &parent.id)? {
-        let Some(child) = work.find(&parent.project, &id)? else { continue };
+        let Some(child) = work.find(&parent.project, &id)? else {
+            continue;
+        };
         if child.cancelled_with.as_ref() == Some(ancestor) {
             any = true;
             if child.kind.is_leaf() {
                 let (from, to, cause) = (child.state, State::Backlog, Cause::Restored);
-                work.emit(&child, Change::StateChanged { from, to, cause, evidence: None, reason: None })?;
+                work.emit(
+                    &child,
+                    Change::StateChanged {
+                        from,
+                        to,
+                        cause,
+                        evidence: None,
+                        reason: None,
+                    },
+                )?;
                 continue;
             }
             work.set_own(&child, OwnState::Backlog, Cause::Restored)?;
@@ -235,7 +310,9 @@ pub(super) fn move_to(work: &mut Work<'_>, target: &IssueRef, to: &IssueId) -> R
     };
     let what = expected.as_str();
     let slug = issue.project.clone();
-    let parent = work.find(&slug, to)?.ok_or_else(|| Refusal::no_issue(what, &slug, to))?;
+    let parent = work
+        .find(&slug, to)?
+        .ok_or_else(|| Refusal::no_issue(what, &slug, to))?;
     if parent.kind != expected {
         return Err(Refusal::wrong_kind(&parent, what).into());
     }
@@ -260,7 +337,9 @@ pub(super) fn delete(work: &mut Work<'_>, target: &IssueRef, expected: Kind) -> 
 pub(super) fn add_dependency(work: &mut Work<'_>, target: &IssueRef, on: &IssueId) -> Result<()> {
     let issue = work.target(target)?;
     let slug = issue.project.clone();
-    let other = work.find(&slug, on)?.ok_or_else(|| Refusal::no_issue("issue", &slug, on))?;
+    let other = work
+        .find(&slug, on)?
+        .ok_or_else(|| Refusal::no_issue("issue", &slug, on))?;
     work.subject(&issue);
     if issue.depends_on.contains(&other.id) {
         return Ok(());
@@ -274,7 +353,11 @@ pub(super) fn add_dependency(work: &mut Work<'_>, target: &IssueRef, on: &IssueI
 }
 
 /// The chain of dependencies from `start` to `goal`, with `goal` in front of it as well.
-fn path_between(work: &mut Work<'_>, start: &Issue, goal: &IssueId) -> Result<Option<Vec<IssueId>>> {
+fn path_between(
+    work: &mut Work<'_>,
+    start: &Issue,
+    goal: &IssueId,
+) -> Result<Option<Vec<IssueId>>> {
     let mut seen = HashSet::from([start.id.clone()]);
     let mut paths = vec![vec![goal.clone(), start.id.clone()]];
     while let Some(path) = paths.pop() {
@@ -282,7 +365,10 @@ fn path_between(work: &mut Work<'_>, start: &Issue, goal: &IssueId) -> Result<Op
         if last == goal {
             return Ok(Some(path));
         }
-        let next = work.find(&start.project, last)?.map(|issue| issue.depends_on).unwrap_or_default();
+        let next = work
+            .find(&start.project, last)?
+            .map(|issue| issue.depends_on)
+            .unwrap_or_default();
         for id in next {
             if id == *goal || (seen.len() < MAX_CIRCLE_SEARCH && seen.insert(id.clone())) {
                 let mut longer = path.clone();
@@ -294,10 +380,18 @@ fn path_between(work: &mut Work<'_>, start: &Issue, goal: &IssueId) -> Result<Op
     Ok(None)
 }
 
-pub(super) fn remove_dependency(work: &mut Work<'_>, target: &IssueRef, on: &IssueId) -> Result<()> {
+pub(super) fn remove_dependency(
+    work: &mut Work<'_>,
+    target: &IssueRef,
+    on: &IssueId,
+) -> Result<()> {
     let issue = work.target(target)?;
     if !issue.depends_on.contains(on) {
-        return Err(Refusal::NoDependency { id: issue.id.clone(), on: on.clone() }.into());
+        return Err(Refusal::NoDependency {
+            id: issue.id.clone(),
+            on: on.clone(),
+        }
+        .into());
     }
     work.emit(&issue, Change::DependencyRemoved { on: on.clone() })?;
     work.subject(&issue);
@@ -319,7 +413,12 @@ pub(super) fn comment(work: &mut Work<'_>, target: &IssueRef, text: &Body) -> Re
 pub(super) fn put(work: &mut Work<'_>, wanted: &Issue) -> Result<()> {
     work.project(&wanted.project)?;
     if let Some(expected) = wanted.kind.parent_kind() {
-        let id = wanted.parent.as_ref().ok_or_else(|| Refusal::ImpossibleParent { id: wanted.id.clone() })?;
+        let id = wanted
+            .parent
+            .as_ref()
+            .ok_or_else(|| Refusal::ImpossibleParent {
+                id: wanted.id.clone(),
+            })?;
         let missing = || Refusal::no_issue(expected.as_str(), &wanted.project, id);
         let parent = work.find(&wanted.project, id)?.ok_or_else(missing)?;
         if parent.kind != expected {
@@ -339,7 +438,11 @@ pub(super) fn put(work: &mut Work<'_>, wanted: &Issue) -> Result<()> {
     if stored.kind != wanted.kind {
         return Err(Refusal::wrong_kind(&stored, wanted.kind.as_str()).into());
     }
-    if let Some(parent) = wanted.parent.clone().filter(|parent| Some(parent) != stored.parent.as_ref()) {
+    if let Some(parent) = wanted
+        .parent
+        .clone()
+        .filter(|parent| Some(parent) != stored.parent.as_ref())
+    {
         work.emit(&stored, Change::Moved { to: parent })?;
     }
     let patch = IssuePatch {
@@ -353,10 +456,18 @@ pub(super) fn put(work: &mut Work<'_>, wanted: &Issue) -> Result<()> {
     for edit in edits(&stored, &patch) {
         work.emit(&stored, Change::Edited(edit))?;
     }
-    for on in wanted.depends_on.iter().filter(|on| !stored.depends_on.contains(on)) {
+    for on in wanted
+        .depends_on
+        .iter()
+        .filter(|on| !stored.depends_on.contains(on))
+    {
         work.emit(&stored, Change::DependencyAdded { on: on.clone() })?;
     }
-    for on in stored.depends_on.iter().filter(|on| !wanted.depends_on.contains(on)) {
+    for on in stored
+        .depends_on
+        .iter()
+        .filter(|on| !wanted.depends_on.contains(on))
+    {
         work.emit(&stored, Change::DependencyRemoved { on: on.clone() })?;
     }
     if wanted.state != stored.state {

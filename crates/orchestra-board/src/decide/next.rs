@@ -40,14 +40,21 @@ pub fn next_task(
             return Ok(ControlFlow::Break(()));
         }
         let passed = next.claimed + next.waiting;
-        Ok(if passed < MAX_PASSED { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        Ok(if passed < MAX_PASSED {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        })
     })?;
     Ok(next)
 }
 
 fn waits(view: &dyn View, task: &Issue) -> Result<bool, ViewError> {
     for id in &task.depends_on {
-        if view.issue(&task.project, id)?.is_some_and(|other| !other.state.is_final()) {
+        if view
+            .issue(&task.project, id)?
+            .is_some_and(|other| !other.state.is_final())
+        {
             return Ok(true);
         }
     }

@@ -3,7 +3,8 @@
 use super::projects;
 use super::work::{Result, Work};
 use crate::{
-    Answer, Body, Change, PrdMove, PrdOrigin, PrdSession, PrdStatus, Project, Refusal, Slug, Title, prd,
+    Answer, Body, Change, PrdMove, PrdOrigin, PrdSession, PrdStatus, Project, Refusal, Slug, Title,
+    prd,
 };
 
 /// The most phases a PRD can be split into.
@@ -35,20 +36,42 @@ pub(super) fn step(work: &mut Work<'_>, slug: &Slug, step: &PrdMove) -> Result<(
 }
 
 fn exists(slug: &Slug, session: Option<PrdSession>) -> Result<PrdSession> {
-    session.ok_or_else(|| Refusal::NoPrdSession { project: slug.clone() }.into())
+    session.ok_or_else(|| {
+        Refusal::NoPrdSession {
+            project: slug.clone(),
+        }
+        .into()
+    })
 }
 
 fn under_way(slug: &Slug, session: Option<PrdSession>) -> Result<PrdSession> {
     let session = exists(slug, session)?;
-    if session.status == PrdStatus::Complete { Err(Refusal::PrdComplete.into()) } else { Ok(session) }
+    if session.status == PrdStatus::Complete {
+        Err(Refusal::PrdComplete.into())
+    } else {
+        Ok(session)
+    }
 }
 
-fn start(work: &mut Work<'_>, project: &Project, old: Option<&PrdSession>, restart: bool) -> Result<()> {
-    let worth_keeping = |old: &PrdSession| !old.answers.is_empty() || old.status == PrdStatus::Complete;
+fn start(
+    work: &mut Work<'_>,
+    project: &Project,
+    old: Option<&PrdSession>,
+    restart: bool,
+) -> Result<()> {
+    let worth_keeping =
+        |old: &PrdSession| !old.answers.is_empty() || old.status == PrdStatus::Complete;
     if !restart && old.is_some_and(worth_keeping) {
-        return Err(Refusal::PrdUnderWay { project: project.slug.clone() }.into());
+        return Err(Refusal::PrdUnderWay {
+            project: project.slug.clone(),
+        }
+        .into());
     }
-    let mut session = PrdSession::new(project.slug.clone(), project.name.clone(), PrdStatus::InProgress);
+    let mut session = PrdSession::new(
+        project.slug.clone(),
+        project.name.clone(),
+        PrdStatus::InProgress,
+    );
     if let Some(old) = old {
         session.phases.clone_from(&old.phases);
     }
@@ -71,7 +94,10 @@ fn answer(
     let index = session.current;
     session.answers.retain(|answer| answer.question != index);
     if let Some(text) = text {
-        session.answers.push(Answer { question: index, text: text.clone() });
+        session.answers.push(Answer {
+            question: index,
+            text: text.clone(),
+        });
         session.answers.sort_by_key(|answer| answer.question);
     }
     session.current += 1;
@@ -82,7 +108,13 @@ fn answer(
         }
         session.status = PrdStatus::Complete;
         let content = prd::document(&session);
-        work.emit_project(&project.slug, Change::PrdWritten { content, origin: PrdOrigin::Questionnaire });
+        work.emit_project(
+            &project.slug,
+            Change::PrdWritten {
+                content,
+                origin: PrdOrigin::Questionnaire,
+            },
+        );
     }
     work.emit_project(&project.slug, Change::PrdSession(Some(Box::new(session))));
     Ok(())
@@ -100,7 +132,12 @@ fn back(work: &mut Work<'_>, slug: &Slug, mut session: PrdSession) -> Result<()>
     Ok(())
 }
 
-fn split(work: &mut Work<'_>, project: &Project, mut session: PrdSession, names: &[Title]) -> Result<()> {
+fn split(
+    work: &mut Work<'_>,
+    project: &Project,
+    mut session: PrdSession,
+    names: &[Title],
+) -> Result<()> {
     if session.status != PrdStatus::Complete {
         return Err(Refusal::PrdNotComplete.into());
     }
@@ -119,7 +156,9 @@ fn split(work: &mut Work<'_>, project: &Project, mut session: PrdSession, names:
     session.phases.clear();
     let mut keys = Vec::new();
     for (number, name) in (1_u32..).zip(names) {
-        let too_long = || Refusal::PhaseSlugTooLong { project: project.slug.clone() };
+        let too_long = || Refusal::PhaseSlugTooLong {
+            project: project.slug.clone(),
+        };
         let slug = project.slug.phase(number).ok_or_else(too_long)?;
         if work.view.project(&slug)?.is_some() {
             return Err(Refusal::ProjectExists { slug }.into());
@@ -128,7 +167,13 @@ fn split(work: &mut Work<'_>, project: &Project, mut session: PrdSession, names:
         let title = Title::cut(&title).expect("a title with a visible word in it is not empty");
         let key = projects::free_key(work, &format!("{} P{number}", project.name), &keys)?;
         keys.push(key.clone());
-        let mut phase = Project::new(slug.clone(), key, title.clone(), Body::default(), work.cx.now);
+        let mut phase = Project::new(
+            slug.clone(),
+            key,
+            title.clone(),
+            Body::default(),
+            work.cx.now,
+        );
         phase.phase_of = Some((project.slug.clone(), number));
         projects::add(work, phase);
         let child = PrdSession::new(slug.clone(), title, PrdStatus::Pending);

@@ -2,12 +2,15 @@
 
 use super::work::{Result, Work};
 use crate::{
-    Change, Key, NewProject, NewRequest, PrdOrigin, Project, Refusal, Request, RequestStatus, Slug, Title,
+    Change, Key, NewProject, NewRequest, PrdOrigin, Project, Refusal, Request, RequestStatus, Slug,
+    Title,
 };
 
 pub(super) fn create(work: &mut Work<'_>, new: &NewProject) -> Result<()> {
     let slug = match Slug::of_name(new.name.as_str()) {
-        Some(slug) if work.view.project(&slug)?.is_some() => return Err(Refusal::ProjectExists { slug }.into()),
+        Some(slug) if work.view.project(&slug)?.is_some() => {
+            return Err(Refusal::ProjectExists { slug }.into());
+        }
         Some(slug) => slug,
         None => first_numbered_slug(work)?,
     };
@@ -29,7 +32,13 @@ fn first_numbered_slug(work: &Work<'_>) -> Result<Slug> {
 
 fn with_free_key(work: &Work<'_>, slug: Slug, name: Title, new: &NewProject) -> Result<Project> {
     let key = free_key(work, name.as_str(), &[])?;
-    Ok(Project::new(slug, key, name, new.description.clone(), work.cx.now))
+    Ok(Project::new(
+        slug,
+        key,
+        name,
+        new.description.clone(),
+        work.cx.now,
+    ))
 }
 
 /// The best key for `name` that neither the workspace nor `taken` has.
@@ -47,7 +56,13 @@ pub(super) fn add(work: &mut Work<'_>, project: Project) {
     let slug = project.slug.clone();
     let content = project.stub_prd();
     work.emit_project(&slug, Change::ProjectCreated(Box::new(project)));
-    work.emit_project(&slug, Change::PrdWritten { content, origin: PrdOrigin::Stub });
+    work.emit_project(
+        &slug,
+        Change::PrdWritten {
+            content,
+            origin: PrdOrigin::Stub,
+        },
+    );
     work.about_project(&slug);
 }
 
@@ -69,7 +84,10 @@ pub(super) fn delete(work: &mut Work<'_>, slug: &Slug) -> Result<()> {
 pub(super) fn write_prd(work: &mut Work<'_>, slug: &Slug, content: &str) -> Result<()> {
     work.project(slug)?;
     work.about_project(slug);
-    let change = Change::PrdWritten { content: content.to_owned(), origin: PrdOrigin::Written };
+    let change = Change::PrdWritten {
+        content: content.to_owned(),
+        origin: PrdOrigin::Written,
+    };
     work.emit_project(slug, change);
     Ok(())
 }

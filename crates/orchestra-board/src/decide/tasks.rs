@@ -5,8 +5,8 @@ use super::issues;
 use super::next::next_task;
 use super::work::{Result, Work};
 use crate::{
-    AgentName, Body, Cause, Change, Evidence, Issue, IssueRef, Kind, NewIssue, Priority, Refusal, Slug,
-    Source, State, Title,
+    AgentName, Body, Cause, Change, Evidence, Issue, IssueRef, Kind, NewIssue, Priority, Refusal,
+    Slug, Source, State, Title,
 };
 
 pub(super) fn start(work: &mut Work<'_>, target: &IssueRef) -> Result<()> {
@@ -19,11 +19,20 @@ pub(super) fn start(work: &mut Work<'_>, target: &IssueRef) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn complete(work: &mut Work<'_>, target: &IssueRef, evidence: Option<&Body>) -> Result<()> {
+pub(super) fn complete(
+    work: &mut Work<'_>,
+    target: &IssueRef,
+    evidence: Option<&Body>,
+) -> Result<()> {
     let task = work.target_task(target)?;
     if task.state != State::InProgress {
         let (id, from) = (task.id.clone(), task.state);
-        return Err(Refusal::BadMove { id, from, to: State::ReadyForTesting }.into());
+        return Err(Refusal::BadMove {
+            id,
+            from,
+            to: State::ReadyForTesting,
+        }
+        .into());
     }
     transition(work, &task, State::ReadyForTesting, evidence, None)?;
     renew(work, &task)?;
@@ -31,9 +40,16 @@ pub(super) fn complete(work: &mut Work<'_>, target: &IssueRef, evidence: Option<
     Ok(())
 }
 
-pub(super) fn advance(work: &mut Work<'_>, target: &IssueRef, evidence: Option<&Body>) -> Result<()> {
+pub(super) fn advance(
+    work: &mut Work<'_>,
+    target: &IssueRef,
+    evidence: Option<&Body>,
+) -> Result<()> {
     let task = work.target_task(target)?;
-    let no_next = || Refusal::NoNext { id: task.id.clone(), state: task.state };
+    let no_next = || Refusal::NoNext {
+        id: task.id.clone(),
+        state: task.state,
+    };
     let to = task.state.next().ok_or_else(no_next)?;
     transition(work, &task, to, evidence, None)?;
     renew(work, &task)?;
@@ -71,7 +87,11 @@ pub(super) fn reject(work: &mut Work<'_>, target: &IssueRef, reason: Option<&Bod
 pub(super) fn claim(work: &mut Work<'_>, target: &IssueRef, agent: &AgentName) -> Result<()> {
     let task = work.target_task(target)?;
     if task.state.is_final() {
-        return Err(Refusal::NothingToClaim { id: task.id.clone(), state: task.state }.into());
+        return Err(Refusal::NothingToClaim {
+            id: task.id.clone(),
+            state: task.state,
+        }
+        .into());
     }
     check_claim(work, &task, Some(agent))?;
     lease(work, &task, agent)?;
@@ -79,10 +99,17 @@ pub(super) fn claim(work: &mut Work<'_>, target: &IssueRef, agent: &AgentName) -
     Ok(())
 }
 
-pub(super) fn release(work: &mut Work<'_>, target: &IssueRef, agent: Option<&AgentName>) -> Result<()> {
+pub(super) fn release(
+    work: &mut Work<'_>,
+    target: &IssueRef,
+    agent: Option<&AgentName>,
+) -> Result<()> {
     let task = work.target_task(target)?;
     let Some(claim) = task.claim.clone() else {
-        return Err(Refusal::NotClaimed { id: task.id.clone() }.into());
+        return Err(Refusal::NotClaimed {
+            id: task.id.clone(),
+        }
+        .into());
     };
     check_claim(work, &task, agent)?;
     work.emit(&task, Change::Released { agent: claim.agent })?;
@@ -113,7 +140,12 @@ pub(super) fn transition(
     let shown = evidence.and_then(Evidence::of);
     if work.cx.source == Source::Tool {
         if !from.can_become(to) {
-            return Err(Refusal::BadMove { id: task.id.clone(), from, to }.into());
+            return Err(Refusal::BadMove {
+                id: task.id.clone(),
+                from,
+                to,
+            }
+            .into());
         }
         let agent = work.cx.agent.clone();
         check_claim(work, task, agent.as_ref())?;
@@ -125,7 +157,16 @@ pub(super) fn transition(
     }
     let evidence = shown.map(|evidence| evidence.text().clone());
     let reason = reason.filter(|reason| !reason.is_empty()).cloned();
-    work.emit(task, Change::StateChanged { from, to, cause: Cause::Command, evidence, reason })
+    work.emit(
+        task,
+        Change::StateChanged {
+            from,
+            to,
+            cause: Cause::Command,
+            evidence,
+            reason,
+        },
+    )
 }
 
 fn check_claim(work: &Work<'_>, task: &Issue, agent: Option<&AgentName>) -> Result<()> {
@@ -148,15 +189,26 @@ pub(super) fn check_own_claim(work: &Work<'_>, task: &Issue) -> Result<()> {
 
 fn lease(work: &mut Work<'_>, task: &Issue, agent: &AgentName) -> Result<()> {
     let until = work.cx.now.plus_seconds(CLAIM_LEASE_SECONDS);
-    work.emit(task, Change::Claimed { agent: agent.clone(), until })
+    work.emit(
+        task,
+        Change::Claimed {
+            agent: agent.clone(),
+            until,
+        },
+    )
 }
 
 /// Renews the claim of whoever changes the task, if it is theirs and the task is not over.
 pub(super) fn renew(work: &mut Work<'_>, task: &Issue) -> Result<()> {
-    let Some(agent) = work.cx.agent.clone() else { return Ok(()) };
+    let Some(agent) = work.cx.agent.clone() else {
+        return Ok(());
+    };
     let now = work.cx.now;
     let held = |issue: &Issue| {
-        issue.claim.as_ref().is_some_and(|claim| claim.agent == agent && claim.is_live(now))
+        issue
+            .claim
+            .as_ref()
+            .is_some_and(|claim| claim.agent == agent && claim.is_live(now))
     };
     match work.find(&task.project, &task.id)? {
         Some(issue) if held(&issue) && !issue.state.is_final() => lease(work, task, &agent),

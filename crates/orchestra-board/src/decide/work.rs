@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use super::Decision;
 use crate::{
-    Cause, Change, Context, DecideError, Event, Issue, IssueId, IssueRef, NextTask, OwnState, Project,
-    Refusal, Slug, Tally, View, parent_state,
+    Cause, Change, Context, DecideError, Event, Issue, IssueId, IssueRef, NextTask, OwnState,
+    Project, Refusal, Slug, Tally, View, parent_state,
 };
 
 pub(super) type Result<T> = std::result::Result<T, DecideError>;
@@ -24,7 +24,12 @@ pub(super) struct Work<'a> {
 
 impl<'a> Work<'a> {
     pub(super) fn new(view: &'a dyn View, cx: &'a Context) -> Self {
-        let decision = Decision { events: Vec::new(), subjects: Vec::new(), project: None, next: None };
+        let decision = Decision {
+            events: Vec::new(),
+            subjects: Vec::new(),
+            project: None,
+            next: None,
+        };
         Self {
             view,
             cx,
@@ -40,7 +45,9 @@ impl<'a> Work<'a> {
     }
 
     pub(super) fn subject(&mut self, issue: &Issue) {
-        self.decision.subjects.push((issue.project.clone(), issue.id.clone()));
+        self.decision
+            .subjects
+            .push((issue.project.clone(), issue.id.clone()));
     }
 
     pub(super) fn about_project(&mut self, slug: &Slug) {
@@ -61,7 +68,12 @@ impl<'a> Work<'a> {
                 loaded
             }
         };
-        found.ok_or_else(|| Refusal::NoProject { project: slug.clone() }.into())
+        found.ok_or_else(|| {
+            Refusal::NoProject {
+                project: slug.clone(),
+            }
+            .into()
+        })
     }
 
     /// The issue, if there is one.
@@ -81,7 +93,8 @@ impl<'a> Work<'a> {
 
     /// The issue, which the board itself says is there.
     fn known(&mut self, project: &Slug, id: &IssueId) -> Result<Issue> {
-        self.find(project, id)?.ok_or_else(|| Refusal::no_issue("issue", project, id).into())
+        self.find(project, id)?
+            .ok_or_else(|| Refusal::no_issue("issue", project, id).into())
     }
 
     /// The issue that a caller names, after its ancestors were checked.
@@ -99,11 +112,17 @@ impl<'a> Work<'a> {
     /// The task that a caller names.
     pub(super) fn target_task(&mut self, target: &IssueRef) -> Result<Issue> {
         let issue = self.target(target)?;
-        if issue.kind.is_leaf() { Ok(issue) } else { Err(Refusal::wrong_kind(&issue, "task").into()) }
+        if issue.kind.is_leaf() {
+            Ok(issue)
+        } else {
+            Err(Refusal::wrong_kind(&issue, "task").into())
+        }
     }
 
     fn ancestors(&mut self, issue: &Issue) -> Result<(Option<IssueId>, Option<IssueId>)> {
-        let Some(parent) = &issue.parent else { return Ok((None, None)) };
+        let Some(parent) = &issue.parent else {
+            return Ok((None, None));
+        };
         if issue.kind.is_leaf() {
             let epic = self.known(&issue.project, parent)?.parent;
             return Ok((Some(parent.clone()), epic));
@@ -120,11 +139,21 @@ impl<'a> Work<'a> {
     ) -> Result<()> {
         let Some(given) = given else { return Ok(()) };
         let Some(actual) = actual else { return Ok(()) };
-        if given == actual || self.find(&issue.project, given)?.is_some_and(|found| found.id == *actual) {
+        if given == actual
+            || self
+                .find(&issue.project, given)?
+                .is_some_and(|found| found.id == *actual)
+        {
             return Ok(());
         }
         let (id, given, actual) = (issue.id.clone(), given.clone(), actual.clone());
-        Err(Refusal::WrongParent { id, what, given, actual }.into())
+        Err(Refusal::WrongParent {
+            id,
+            what,
+            given,
+            actual,
+        }
+        .into())
     }
 
     pub(super) fn tally(&mut self, project: &Slug, parent: &IssueId) -> Result<&mut Tally> {
@@ -143,7 +172,8 @@ impl<'a> Work<'a> {
     /// Something happened to a project as a whole.
     pub(super) fn emit_project(&mut self, slug: &Slug, change: Change) {
         if let Change::ProjectCreated(project) = &change {
-            self.projects.insert(slug.clone(), Some((**project).clone()));
+            self.projects
+                .insert(slug.clone(), Some((**project).clone()));
         }
         let at = self.cx.now;
         match self.projects.get_mut(slug) {
@@ -179,10 +209,14 @@ impl<'a> Work<'a> {
         }
         let own_changed = matches!(change, Change::OwnStateChanged { .. });
         self.count(before.as_ref(), after.as_ref())?;
-        self.issues.insert((project.clone(), issue.id.clone()), after);
+        self.issues
+            .insert((project.clone(), issue.id.clone()), after);
         self.push(Some(project.clone()), Some(issue.id.clone()), change);
 
-        let parents = [before.and_then(|issue| issue.parent), self.find(&project, &issue.id)?.and_then(|i| i.parent)];
+        let parents = [
+            before.and_then(|issue| issue.parent),
+            self.find(&project, &issue.id)?.and_then(|i| i.parent),
+        ];
         for parent in parents.iter().flatten() {
             self.refresh(&project, parent, Cause::Children)?;
         }
@@ -197,7 +231,8 @@ impl<'a> Work<'a> {
         let mut after = self.known(&issue.project, &issue.id)?;
         let change = Change::OwnStateChanged { own };
         after.apply(&change, self.cx.now);
-        self.issues.insert((issue.project.clone(), issue.id.clone()), Some(after));
+        self.issues
+            .insert((issue.project.clone(), issue.id.clone()), Some(after));
         self.push(Some(issue.project.clone()), Some(issue.id.clone()), change);
         self.refresh(&issue.project, &issue.id, cause)
     }
@@ -207,17 +242,21 @@ impl<'a> Work<'a> {
         if place(before) == place(after) {
             return Ok(());
         }
-        if let Some((issue, parent)) = before.and_then(|issue| Some((issue, issue.parent.clone()?))) {
+        if let Some((issue, parent)) = before.and_then(|issue| Some((issue, issue.parent.clone()?)))
+        {
             self.tally(&issue.project, &parent)?.remove(issue.state);
         }
-        if let Some((issue, parent)) = after.and_then(|issue| Some((issue, issue.parent.clone()?))) {
+        if let Some((issue, parent)) = after.and_then(|issue| Some((issue, issue.parent.clone()?)))
+        {
             self.tally(&issue.project, &parent)?.add(issue.state);
         }
         Ok(())
     }
 
     fn refresh(&mut self, project: &Slug, id: &IssueId, cause: Cause) -> Result<()> {
-        let Some(parent) = self.find(project, id)? else { return Ok(()) };
+        let Some(parent) = self.find(project, id)? else {
+            return Ok(());
+        };
         if parent.kind.is_leaf() {
             return Ok(());
         }
@@ -226,11 +265,31 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         let from = parent.state;
-        self.emit(&parent, Change::StateChanged { from, to, cause, evidence: None, reason: None })
+        self.emit(
+            &parent,
+            Change::StateChanged {
+                from,
+                to,
+                cause,
+                evidence: None,
+                reason: None,
+            },
+        )
     }
 
     fn push(&mut self, project: Option<Slug>, issue: Option<IssueId>, change: Change) {
-        let Context { now: at, agent, source } = self.cx.clone();
-        self.decision.events.push(Event { at, project, issue, agent, source, change });
+        let Context {
+            now: at,
+            agent,
+            source,
+        } = self.cx.clone();
+        self.decision.events.push(Event {
+            at,
+            project,
+            issue,
+            agent,
+            source,
+            change,
+        });
     }
 }

@@ -24,9 +24,7 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
     run::run(peer.env("CARGO_TARGET_DIR", run::target()))?;
 
     let mut driver = Command::new(run::target().join("release/bench-driver"));
-    driver
-        .current_dir(run::root())
-        .env("BENCH_PROGRAMS", run::target().join("release"));
+    driver.current_dir(run::root());
     add_interpreted(&mut driver);
     run::run(driver.args(names))
 }

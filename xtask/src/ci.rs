@@ -91,6 +91,13 @@ fn outside(manifest: &str) -> Result<()> {
     }
     let format = ["fmt", "--check", "--manifest-path", manifest];
     run::run(&mut run::cargo(format))?;
-    let clippy = ["clippy", "--manifest-path", manifest, "--", "-D", "warnings"];
+    let clippy = [
+        "clippy",
+        "--manifest-path",
+        manifest,
+        "--",
+        "-D",
+        "warnings",
+    ];
     run::run(run::cargo(clippy).env("CARGO_TARGET_DIR", run::target()))
 }

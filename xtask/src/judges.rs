@@ -155,10 +155,7 @@ fn sit(judge: Judge, revision: &str, server: &Server) -> Result<Result<Ended>, A
 
 fn hear(mut client: Command, revision: &str, server: &Server) -> Result<Ended> {
     let script = run::root().join(format!("judges/scripts/{}.json", server.name));
-    client
-        .arg(revision)
-        .arg(script)
-        .arg(debug(server.program)?);
+    client.arg(revision).arg(script).arg(debug(server.program)?);
     let workspace = run::target().join(format!("judges/{}", std::process::id()));
     if server.workspace == Workspace::Fresh {
         renew(&workspace)?;

@@ -105,18 +105,21 @@ pub(crate) fn npm_project(project: &str) -> Result<PathBuf> {
     copy_files(&source, &home)?;
     let lock = source.join("package-lock.json");
     let stamp = fs::read_to_string(&lock).with_context(|| format!("reading {}", lock.display()))?;
-    once(&format!("npm-{}", project.replace('/', "-")), &stamp, || {
-        program("npm")?;
-        let quiet = ["--ignore-scripts", "--no-audit", "--no-fund"];
-        run::run(Command::new("npm").current_dir(&home).arg("ci").args(quiet))
-    })?;
+    once(
+        &format!("npm-{}", project.replace('/', "-")),
+        &stamp,
+        || {
+            program("npm")?;
+            let quiet = ["--ignore-scripts", "--no-audit", "--no-fund"];
+            run::run(Command::new("npm").current_dir(&home).arg("ci").args(quiet))
+        },
+    )?;
     Ok(home)
 }
 
 fn copy_files(source: &Path, target: &Path) -> Result<()> {
     fs::create_dir_all(target).with_context(|| format!("creating {}", target.display()))?;
-    let entries =
-        fs::read_dir(source).with_context(|| format!("reading {}", source.display()))?;
+    let entries = fs::read_dir(source).with_context(|| format!("reading {}", source.display()))?;
     for entry in entries {
         let entry = entry.with_context(|| format!("reading {}", source.display()))?;
         let from = entry.path();
@@ -159,13 +162,24 @@ pub(crate) fn python_release(package: &str, version: &str) -> Result<PathBuf> {
     let home = directory().join(&name);
     once(&name, version, || {
         let pinned = format!("{package}=={version}");
-        let place = ["--upgrade", "--no-deps", "--target", &home.to_string_lossy()];
+        let place = [
+            "--upgrade",
+            "--no-deps",
+            "--target",
+            &home.to_string_lossy(),
+        ];
         pip(&python, &[&place[..], &[&pinned]].concat())
     })?;
     Ok(home)
 }
 
 fn pip(python: &Path, arguments: &[&str]) -> Result<()> {
-    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    let install = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ];
     run::run(Command::new(python).args(install).args(arguments))
 }

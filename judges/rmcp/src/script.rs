@@ -30,10 +30,24 @@ struct Expectation {
 /// One thing to ask of the server.
 #[derive(Debug)]
 pub(crate) enum Step {
-    List { list: Listing, has: Vec<String> },
-    Call { call: String, with: Value, raw: Value },
-    Prompt { prompt: String, with: Value, raw: Value },
-    Read { read: String, raw: Value },
+    List {
+        list: Listing,
+        has: Vec<String>,
+    },
+    Call {
+        call: String,
+        with: Value,
+        raw: Value,
+    },
+    Prompt {
+        prompt: String,
+        with: Value,
+        raw: Value,
+    },
+    Read {
+        read: String,
+        raw: Value,
+    },
 }
 
 /// The steps that are left, and the texts kept so far.
@@ -139,7 +153,9 @@ fn expectation(step: &Step) -> Result<Expectation> {
     };
     let keep = match &raw["keep"] {
         Value::Null => BTreeMap::new(),
-        keep => serde_json::from_value(keep.clone()).context("what is kept is a map of pointers")?,
+        keep => {
+            serde_json::from_value(keep.clone()).context("what is kept is a map of pointers")?
+        }
     };
     Ok(Expectation {
         parts: strings(&raw["expect"]),

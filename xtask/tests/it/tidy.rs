@@ -1,0 +1,134 @@
+//! Rules for files that no compiler holds.
+
+use std::fmt::Write as _;
+
+use crate::tree::{self, File};
+
+/// Lines of code, unit tests left aside, at which a file must have been split.
+const SPLIT_AT: usize = 800;
+
+/// Machine paths and registry hosts, each written so that this file does not hold it.
+const FORBIDDEN: &[&str] = &[
+    concat!("/wo", "rk/main"),
+    concat!("/wo", "rk/shared"),
+    concat!("/ro", "ot/."),
+    concat!("registry.", "npmjs.org"),
+    concat!("files.python", "hosted.org"),
+    concat!("static.crates", ".io"),
+    concat!("deb.debian", ".org"),
+];
+
+/// Calls that have a wrapper, and why. A line that must make one says so in a comment that holds
+/// `direct:` on the line before it.
+const WRAPPED: &[(&str, &str)] = &[
+    (
+        "fs::write(",
+        "a crash leaves half a file: use the store's I/O layer",
+    ),
+    (
+        "File::create(",
+        "a crash leaves half a file: use the store's I/O layer",
+    ),
+    (
+        "Command::new(",
+        "a bare child inherits everything and outlives us",
+    ),
+];
+
+/// Finds faults in every file and fails with all of them at once.
+fn check(files: &[File], fault: impl Fn(&File) -> Option<String>) {
+    let mut faults = String::new();
+    for file in files {
+        if let Some(fault) = fault(file) {
+            writeln!(faults, "{}: {fault}", file.path).unwrap();
+        }
+    }
+    assert!(faults.is_empty(), "\n{faults}");
+}
+
+#[test]
+fn every_file_opens_with_what_it_is_for() {
+    check(&tree::rust_files(), |file| {
+        let generated = file.text.starts_with("// @generated");
+        let opens = file.text.starts_with("//!");
+        (!opens && !generated).then(|| "opens without `//!`".to_owned())
+    });
+}
+
+#[test]
+fn no_file_is_too_long() {
+    check(&tree::rust_files(), |file| {
+        let lines = file.code().len();
+        let long = lines > SPLIT_AT && !file.is_test();
+        long.then(|| format!("{lines} lines without tests, split it"))
+    });
+}
+
+#[test]
+fn nothing_speaks_of_one_machine() {
+    check(&tree::files(), |file| {
+        let found = FORBIDDEN.iter().find(|word| file.text.contains(**word));
+        found.map(|word| format!("holds {word}"))
+    });
+}
+
+#[test]
+fn lock_files_name_no_host() {
+    let mut files = tree::files();
+    files.retain(|file| file.path.ends_with("package-lock.json"));
+    check(&files, |file| {
+        let resolved = file.text.contains("\"resolved\"");
+        resolved
+            .then(|| "holds `resolved`: lock it with omit-lockfile-registry-resolved".to_owned())
+    });
+}
+
+#[test]
+fn wrapped_calls_are_not_made_directly() {
+    let mut files = tree::rust_files();
+    files.retain(|file| file.path.starts_with("crates/") && file.path.contains("/src/"));
+    files.retain(|file| !file.is_test() && !file.path.contains("/fixtures/"));
+    check(&files, |file| {
+        let code = file.code();
+        let mut lines = code.iter().enumerate();
+        lines.find_map(|(number, line)| {
+            let (call, why) = WRAPPED.iter().find(|(call, _)| line.contains(call))?;
+            let before = code[..number].iter().rev();
+            let mut comment = before.take_while(|line| line.trim_start().starts_with("//"));
+            let allowed = comment.any(|line| line.contains("direct:"));
+            (!allowed).then(|| format!("line {}: {call}…): {why}", number + 1))
+        })
+    });
+}
+
+#[test]
+fn no_test_is_ignored() {
+    let ignore = concat!("#[ig", "nore");
+    let panic = concat!("#[should", "_panic");
+    check(&tree::rust_files(), |file| {
+        let found = [ignore, panic]
+            .into_iter()
+            .find(|word| file.text.contains(word));
+        found.map(|word| format!("holds {word}"))
+    });
+}
+
+#[test]
+fn every_module_of_an_integration_test_is_declared() {
+    let files = tree::rust_files();
+    check(&files, |file| {
+        let (directory, name) = file.path.rsplit_once('/')?;
+        let module = name.strip_suffix(".rs").filter(|name| *name != "main")?;
+        if !directory.ends_with("/tests/it") {
+            return None;
+        }
+        let main = files
+            .iter()
+            .find(|file| file.path == format!("{directory}/main.rs"));
+        let declared = main.is_some_and(|main| {
+            let line = format!("mod {module};");
+            main.text.lines().any(|found| found.trim().ends_with(&line))
+        });
+        (!declared).then(|| "is not declared in main.rs".to_owned())
+    });
+}

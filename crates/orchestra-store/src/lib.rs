@@ -1,1 +1,35 @@
-//! 
+//! The durable board: an SQLite database that programs work on, and readable files that people and
+//! git see; each can be rebuilt from the other.
+//!
+//! [`Store`] is the door: [`Store::submit`] hands an [`Action`] to the one writer of the process,
+//! [`Store::read`] answers in place from a snapshot, [`Store::changes`] tells what changed, whoever
+//! changed it. What is allowed is decided by `orchestra-board`; nothing here knows of protocols.
+
+mod action;
+mod clock;
+mod doctor;
+mod error;
+mod files;
+mod internal;
+mod io;
+mod notice;
+mod page;
+mod record;
+mod store;
+
+pub use action::{
+    Action, Made, NewChunk, NewHookEvent, NewSession, NewSessionEvent, Receipt, Submission,
+};
+pub use clock::{Clock, SystemClock};
+pub use doctor::{DoctorError, Fix, Report};
+pub use error::{ActionError, Fault, OpenError, ReadError};
+pub use files::FilesError;
+pub use io::{Entry, EntryKind, FileIo, RealFs, Stat};
+pub use notice::{ChangeNotice, What};
+pub use page::{Cursor, CursorError, Page, PageRequest};
+pub use record::{
+    Census, Chunk, ChunkId, ChunkIdError, ContextItem, Hit, HookEventRecord, IssueFilter,
+    IssueRecord, NextRecord, PhaseRecord, PlanRecord, ProjectRecord, SessionEvent, SessionRecord,
+    UsageRecord, UsageRequest, UsageSessionRecord, Waiting,
+};
+pub use store::{Options, Reader, Store};

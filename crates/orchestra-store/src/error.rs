@@ -1,0 +1,189 @@
+//! What can go wrong, and what to do about it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use orchestra_board::{DecideError, Refusal, ViewError};
+use rusqlite::ErrorCode;
+
+use crate::CursorError;
+
+/// Trouble with what the board is stored on. Every text says what to do.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Fault {
+    /// No room.
+    #[error("the disk is full; nothing of this change was kept: free some space and try again")]
+    DiskFull,
+    /// The workspace cannot be written.
+    #[error(
+        "the workspace cannot be written: check the permissions of `.projects` and whether its file system is read-only"
+    )]
+    ReadOnly,
+    /// Another program keeps the database.
+    #[error(
+        "another program keeps the board locked; close it (a database browser, perhaps) and try again"
+    )]
+    Locked,
+    /// The database is damaged.
+    #[error(
+        "the board's database is damaged; stop all programs that use it and run `orchestra doctor --fix`, which rebuilds it from the readable files"
+    )]
+    Corrupt,
+    /// The database was written by a newer program.
+    #[error(
+        "the board's database has schema {found}, this program knows up to {known}; update the program"
+    )]
+    Newer {
+        /// The schema found.
+        found: i64,
+        /// The newest schema this program knows.
+        known: i64,
+    },
+    /// Too much waits to be written.
+    #[error("too many changes are waiting to be written; try again in a moment")]
+    Overloaded,
+    /// The store was closed, or is closing.
+    #[error("the board is closed; restart the program")]
+    Closed,
+    /// A file or directory of the store could not be used.
+    #[error("cannot {attempted}")]
+    Io {
+        /// What was attempted.
+        attempted: &'static str,
+        /// Why not.
+        #[source]
+        source: Arc<std::io::Error>,
+    },
+    /// The database failed in another way.
+    #[error("the database failed; run `orchestra doctor` if this happens again")]
+    Database(#[source] Arc<rusqlite::Error>),
+    /// What is stored is not what was written: a value that the board does not know.
+    #[error(
+        "the database holds a {what} that the board does not know; run `orchestra doctor --fix`"
+    )]
+    Unknown {
+        /// What it was taken for.
+        what: &'static str,
+    },
+    /// The work panicked; it left no trace.
+    #[error("an internal error stopped this change; nothing of it was kept")]
+    Panicked,
+}
+
+/// Why a workspace cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is no such directory.
+    #[error("workspace {} is not a directory", .0.display())]
+    NotADirectory(PathBuf),
+    /// A directory of the store is a symbolic link, which is never followed.
+    #[error("{} is a symbolic link; replace it by a directory", .0.display())]
+    SymbolicLink(PathBuf),
+    /// The database cannot be used.
+    #[error("cannot open the board of workspace {}", .workspace.display())]
+    Fault {
+        /// The workspace.
+        workspace: PathBuf,
+        /// Why not.
+        #[source]
+        source: Fault,
+    },
+    /// The database could not be rebuilt from the readable files.
+    #[error("cannot rebuild the board from its readable files")]
+    Rebuild(#[source] crate::FilesError),
+}
+
+/// Why an action was not done. Nothing of it was kept.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ActionError {
+    /// The board refuses it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// What is asked for is not there, or there is too much of it.
+    #[error("{0}")]
+    Invalid(String),
+    /// The store failed.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// Why something could not be read.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ReadError {
+    /// What is asked for is not there.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The cursor is of another list.
+    #[error(transparent)]
+    Cursor(#[from] CursorError),
+    /// The store failed.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+impl Fault {
+    pub(crate) fn io(attempted: &'static str, source: std::io::Error) -> Self {
+        use std::io::ErrorKind as Kind;
+        match source.kind() {
+            Kind::StorageFull | Kind::QuotaExceeded | Kind::FileTooLarge => Self::DiskFull,
+            Kind::ReadOnlyFilesystem | Kind::PermissionDenied => Self::ReadOnly,
+            _ => Self::Io {
+                attempted,
+                source: Arc::new(source),
+            },
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::DiskFull,
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Corrupt,
+            _ => Self::Database(Arc::new(error)),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for ActionError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Fault(error.into())
+    }
+}
+
+impl From<rusqlite::Error> for ReadError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Fault(error.into())
+    }
+}
+
+impl From<ReadError> for ActionError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Refused(refusal) => Self::Refused(refusal),
+            ReadError::Cursor(error) => Self::Invalid(error.to_string()),
+            ReadError::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<ViewError> for ReadError {
+    /// Takes back what this crate's own `View` gave.
+    fn from(error: ViewError) -> Self {
+        match error.downcast::<Self>() {
+            Ok(error) => *error,
+            Err(_) => Self::Fault(Fault::Unknown { what: "view" }),
+        }
+    }
+}
+
+impl From<DecideError> for ActionError {
+    fn from(error: DecideError) -> Self {
+        match error {
+            DecideError::Refused(refusal) => Self::Refused(refusal),
+            DecideError::View(error) => ReadError::from(error).into(),
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! What the two halves of this crate say to each other: the database half offers it, the readable
+//! files use it.

@@ -1,0 +1,237 @@
+//! The one door to the readable files: everything that is read, written, synced, renamed or listed
+//! below `.projects/` goes through [`FileIo`], so that a test can record the calls and lose some.
+//!
+//! No method follows a symbolic link at the end of a path; that no directory on the way is one is
+//! checked by the callers, who walk down from `.projects/` (see `files::place`).
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+/// What stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// What it is.
+    pub kind: EntryKind,
+    /// Its size in bytes.
+    pub size: u64,
+    /// When its content last changed, in nanoseconds since the Unix epoch.
+    pub modified: i64,
+}
+
+/// What an entry of a directory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// Anything else: a symbolic link, a socket, a device.
+    Other,
+}
+
+/// One entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub name: OsString,
+    /// What it is.
+    pub kind: EntryKind,
+}
+
+/// File operations, as the readable files need them.
+///
+/// Every method fails only as the operating system does; nothing is retried here.
+#[expect(clippy::missing_errors_doc, reason = "said once, for all of them")]
+pub trait FileIo: Send + Sync + std::fmt::Debug {
+    /// Reads a regular file whole; one with more than `limit` bytes is an error of the kind
+    /// [`io::ErrorKind::FileTooLarge`].
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>>;
+    /// What stands at `path`, links not followed; `None` when nothing does.
+    fn stat(&self, path: &Path) -> io::Result<Option<Stat>>;
+    /// The entries of a directory, in no order; none when there is no such directory.
+    fn list(&self, directory: &Path) -> io::Result<Vec<Entry>>;
+    /// Makes one directory; no error when it is there.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+    /// Writes a file under a temporary name, replacing what an earlier run left behind.
+    fn write_temp(&self, path: &Path, content: &[u8]) -> io::Result<()>;
+    /// Makes a file's content durable.
+    fn sync_file(&self, path: &Path) -> io::Result<()>;
+    /// Makes the names in a directory durable.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+    /// Makes everything durable that was written to the file system that holds `path`; `false`
+    /// when the system has no call for that, and files must be synced one by one.
+    fn sync_all(&self, path: &Path) -> io::Result<bool>;
+    /// Renames a file, replacing what was there.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file; no error when it is not there.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Removes a directory if it is empty; says whether it did.
+    fn remove_dir(&self, path: &Path) -> io::Result<bool>;
+}
+
+/// The operating system's files.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealFs;
+
+impl RealFs {
+    fn open(path: &Path) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        no_follow(&mut options);
+        options.open(path)
+    }
+}
+
+#[cfg(unix)]
+fn no_follow(options: &mut OpenOptions) {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    // Not to block on a fifo somebody put in the place of a file.
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    options.custom_flags(i32::try_from(flags.bits()).expect("open flags fit"));
+}
+
+#[cfg(not(unix))]
+fn no_follow(_: &mut OpenOptions) {}
+
+fn kind_of(file_type: fs::FileType) -> EntryKind {
+    if file_type.is_file() {
+        EntryKind::File
+    } else if file_type.is_dir() {
+        EntryKind::Directory
+    } else {
+        EntryKind::Other
+    }
+}
+
+fn modified(metadata: &fs::Metadata) -> i64 {
+    let since = metadata
+        .modified()
+        .ok()
+        .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    since
+        .and_then(|since| i64::try_from(since.as_nanos()).ok())
+        .unwrap_or(0)
+}
+
+fn missing_is<T>(result: io::Result<T>, instead: T) -> io::Result<T> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(instead),
+        // A file where a directory should be: nothing can be below it.
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(instead),
+        other => other,
+    }
+}
+
+impl FileIo for RealFs {
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+        let file = Self::open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            ));
+        }
+        let expected = usize::try_from(metadata.len().min(limit)).unwrap_or(0);
+        let mut content = Vec::with_capacity(expected + 1);
+        file.take(limit.saturating_add(1))
+            .read_to_end(&mut content)?;
+        if u64::try_from(content.len()).is_ok_and(|length| length > limit) {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        Ok(content)
+    }
+
+    fn stat(&self, path: &Path) -> io::Result<Option<Stat>> {
+        let found = missing_is(fs::symlink_metadata(path).map(Some), None)?;
+        Ok(found.map(|metadata| Stat {
+            kind: kind_of(metadata.file_type()),
+            size: metadata.len(),
+            modified: modified(&metadata),
+        }))
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<Entry>> {
+        let Some(entries) = missing_is(fs::read_dir(directory).map(Some), None)? else {
+            return Ok(Vec::new());
+        };
+        entries
+            .map(|entry| {
+                let entry = entry?;
+                Ok(Entry {
+                    name: entry.file_name(),
+                    kind: kind_of(entry.file_type()?),
+                })
+            })
+            .collect()
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        match fs::create_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            other => other,
+        }
+    }
+
+    fn write_temp(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        let open = |path| {
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true);
+            options.open(path)
+        };
+        let mut file = match open(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(path)?;
+                open(path)?
+            }
+            other => other?,
+        };
+        file.write_all(content)
+    }
+
+    fn sync_file(&self, path: &Path) -> io::Result<()> {
+        Self::open(path)?.sync_data()
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        if cfg!(windows) {
+            return Ok(());
+        }
+        missing_is(
+            File::open(path).and_then(|directory| directory.sync_all()),
+            (),
+        )
+    }
+
+    #[cfg(target_os = "linux")]
+    fn sync_all(&self, path: &Path) -> io::Result<bool> {
+        rustix::fs::syncfs(File::open(path)?)?;
+        Ok(true)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn sync_all(&self, _: &Path) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        missing_is(fs::remove_file(path), ())
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<bool> {
+        match fs::remove_dir(path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -5,20 +5,42 @@
 //! printed as it is; the program fails only when something could not be measured.
 
 mod bars;
+mod board;
+mod day;
+mod disk;
+mod earlier;
 mod echo;
 mod load;
 mod numbers;
 mod process;
+mod seed;
 mod server;
+mod start;
 mod table;
+mod tokens;
+mod writers;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::bars::Bars;
+use crate::{bars::Bars, seed::Boards};
 
-type Benchmark = fn(&mut Bars) -> Result<()>;
+/// What the benchmarks share.
+#[derive(Default)]
+struct Bench {
+    bars: Bars,
+    boards: Boards,
+}
 
-const BENCHMARKS: &[(&str, Benchmark)] = &[("echo", echo::run)];
+type Benchmark = fn(&mut Bench) -> Result<()>;
+
+const BENCHMARKS: &[(&str, Benchmark)] = &[
+    ("echo", echo::run),
+    ("board", board::run),
+    ("start", start::run),
+    ("writers", writers::run),
+    ("tokens", tokens::run),
+    ("day", day::run),
+];
 
 fn main() -> Result<()> {
     let names: Vec<String> = std::env::args().skip(1).collect();
@@ -29,13 +51,13 @@ fn main() -> Result<()> {
         let known: Vec<_> = BENCHMARKS.iter().map(|(name, _)| *name).collect();
         bail!("no benchmark {unknown}: there are {}", known.join(", "));
     }
-    let mut bars = Bars::default();
+    let mut bench = Bench::default();
     for (name, benchmark) in BENCHMARKS {
         if names.is_empty() || names.iter().any(|wanted| wanted == name) {
             table::heading(name);
-            benchmark(&mut bars).with_context(|| format!("benchmark {name}"))?;
+            benchmark(&mut bench).with_context(|| format!("benchmark {name}"))?;
         }
     }
-    bars.print();
+    bench.bars.print();
     Ok(())
 }

@@ -24,16 +24,16 @@ impl Samples {
         self.times.len()
     }
 
+    /// All times together.
+    pub(crate) fn total(&self) -> Duration {
+        self.times.iter().sum()
+    }
+
     /// The time that `share` of the samples do not exceed; zero when there are none.
     pub(crate) fn quantile(&self, share: f64) -> Duration {
         let mut sorted = self.times.clone();
         sorted.sort_unstable();
         let last = sorted.len().saturating_sub(1);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share of an index is an index"
-        )]
         let index = (last as f64 * share).ceil() as usize;
         sorted.get(index).copied().unwrap_or_default()
     }

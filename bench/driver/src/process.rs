@@ -1,6 +1,45 @@
-//! What the kernel says about a process. Linux only; elsewhere nothing is known.
+//! What the kernel says about a process, and where it may run. Linux only; elsewhere nothing is
+//! known and nothing is moved.
 
 use std::{fs, time::Duration};
+
+/// Which processors a measurement may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// All, as it is in use; waking another processor may take longer than the work.
+    Anywhere,
+    /// One for both sides, so that a call costs two switches and no waking.
+    Together,
+}
+
+/// Moves every thread of a process, and this thread, to a place. Best effort.
+pub(crate) fn put(pid: u32, place: Place) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::{
+            process::Pid,
+            thread::{CpuSet, sched_setaffinity},
+        };
+        let count = match place {
+            Place::Anywhere => CpuSet::MAX_CPU,
+            Place::Together => 1,
+        };
+        let mut processors = CpuSet::new();
+        (0..count).for_each(|number| processors.set(number));
+        let _ = sched_setaffinity(None, &processors);
+        let tasks = fs::read_dir(format!("/proc/{pid}/task"))
+            .into_iter()
+            .flatten();
+        for task in tasks.flatten() {
+            let id = task.file_name().to_string_lossy().parse().ok();
+            if let Some(id) = id.and_then(Pid::from_raw) {
+                let _ = sched_setaffinity(Some(id), &processors);
+            }
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (pid, place);
+}
 
 /// CPU time the living threads of a process have used.
 pub(crate) fn cpu(pid: u32) -> Option<Duration> {

@@ -9,8 +9,9 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 
-/// What the kernel hands over at once at most, several times over.
-const READ_BYTES: usize = 256 * 1024;
+/// Holds the answers of a full window; less than a pipe, so that the server can refill it while
+/// we read a large answer.
+const READ_BYTES: usize = 16 * 1024;
 
 /// The revision that session-era runs ask for.
 pub(crate) const SESSION_REVISION: &str = "2025-11-25";

@@ -11,8 +11,9 @@ use std::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Enough for a batch of small calls, and few reads for a large one.
-const READ_BYTES: usize = 256 * 1024;
+/// Enough for a batch of small calls; of a large one so little that the other side can refill the
+/// pipe meanwhile, instead of both waiting for each other by turns.
+const READ_BYTES: usize = 16 * 1024;
 
 #[derive(Deserialize)]
 struct Message<'a> {
@@ -46,7 +47,8 @@ fn main() -> io::Result<()> {
         if filled == buffer.len() {
             buffer.resize(buffer.len() * 2, 0);
         }
-        let count = input.read(&mut buffer[filled..])?;
+        let room = buffer.len().min(filled + READ_BYTES);
+        let count = input.read(&mut buffer[filled..room])?;
         if count == 0 {
             return Ok(());
         }

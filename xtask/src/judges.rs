@@ -31,12 +31,29 @@ const EVERY: [&str; 5] = [
 ];
 const NEWEST_OF_EACH_ERA: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
-/// Releases of the Python SDK whose newest revision is the one they stand beside.
-const PYTHON_RELEASES: [(&str, &str); 4] = [
-    ("2024-11-05", "1.8.1"),
-    ("2025-03-26", "1.9.4"),
-    ("2025-06-18", "1.22.0"),
-    ("2025-11-25", "1.30.0"),
+/// The release of the Python SDK whose newest revision is the one it stands beside, and the
+/// older releases of its dependencies that it needs.
+const PYTHON_RELEASES: [(&str, &[&str]); 4] = [
+    (
+        "2024-11-05",
+        &[
+            "mcp==1.8.1",
+            "pydantic==2.11.10",
+            "pydantic_core==2.33.2",
+            "pydantic-settings==2.9.1",
+        ],
+    ),
+    (
+        "2025-03-26",
+        &[
+            "mcp==1.9.4",
+            "pydantic==2.11.10",
+            "pydantic_core==2.33.2",
+            "pydantic-settings==2.9.1",
+        ],
+    ),
+    ("2025-06-18", &["mcp==1.22.0"]),
+    ("2025-11-25", &["mcp==1.30.0"]),
 ];
 
 /// A client, and the revisions it is asked to speak.
@@ -195,9 +212,9 @@ fn client(judge: Judge, revision: &str) -> Result<Command> {
         }
         Judge::PythonFirst => {
             let release = PYTHON_RELEASES.iter().find(|(known, _)| *known == revision);
-            let (_, version) = release.context("no release of the Python SDK for it")?;
+            let (_, packages) = release.context("no release of the Python SDK for it")?;
             let mut command = Command::new(tools::python()?);
-            command.env("PYTHONPATH", tools::python_release("mcp", version)?);
+            command.env("PYTHONPATH", tools::python_release(revision, packages)?);
             command.arg(run::root().join("judges/python/v1.py"));
             Ok(command)
         }

@@ -152,23 +152,19 @@ pub(crate) fn python() -> Result<PathBuf> {
     Ok(python)
 }
 
-/// One release of a Python package, without its dependencies, in a directory of its own.
+/// Pinned Python packages that come before the venv's, without their dependencies, in a
+/// directory of their own.
 ///
 /// # Errors
-/// When it cannot be installed.
-pub(crate) fn python_release(package: &str, version: &str) -> Result<PathBuf> {
+/// When they cannot be installed.
+pub(crate) fn python_release(name: &str, packages: &[&str]) -> Result<PathBuf> {
     let python = python()?;
-    let name = format!("{package}-{version}");
+    let name = format!("python-{name}");
     let home = directory().join(&name);
-    once(&name, version, || {
-        let pinned = format!("{package}=={version}");
-        let place = [
-            "--upgrade",
-            "--no-deps",
-            "--target",
-            &home.to_string_lossy(),
-        ];
-        pip(&python, &[&place[..], &[&pinned]].concat())
+    once(&name, &packages.join(" "), || {
+        let directory = home.to_string_lossy();
+        let place = ["--upgrade", "--no-deps", "--target", &directory];
+        pip(&python, &[&place, packages].concat())
     })?;
     Ok(home)
 }

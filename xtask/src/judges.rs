@@ -13,6 +13,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 
 use crate::{
+    papers,
     run::{self, Ended},
     test::{self, Tally},
     tools,
@@ -130,6 +131,9 @@ pub(crate) fn all(word: Option<&str>) -> Result<Tally> {
     let build = ["build", "--quiet", "--workspace", "--all-targets"];
     run::run(&mut run::cargo(build))?;
     let mut tally = Tally::default();
+    if word.is_none_or(|word| "readme".contains(word)) {
+        report("readme", Ok(read_readme()), &mut tally);
+    }
     for (judge_name, judge, revisions) in JUDGES {
         for revision in *revisions {
             for server in SERVERS {
@@ -141,6 +145,15 @@ pub(crate) fn all(word: Option<&str>) -> Result<Tally> {
         }
     }
     Ok(tally)
+}
+
+/// README is a judge as well: what it shows must exist.
+fn read_readme() -> Result<Ended> {
+    let count = papers::check(&debug("orchestra")?)?;
+    Ok(Ended {
+        success: true,
+        text: format!("{count} commands"),
+    })
 }
 
 /// Why a judge could not sit at all.

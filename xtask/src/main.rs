@@ -8,6 +8,7 @@ mod ci;
 mod deny;
 mod fuzz;
 mod judges;
+mod papers;
 mod run;
 mod soak;
 mod test;

@@ -134,6 +134,9 @@ pub(crate) fn all(word: Option<&str>) -> Result<Tally> {
     if word.is_none_or(|word| "readme".contains(word)) {
         report("readme", Ok(read_readme()), &mut tally);
     }
+    if word.is_none_or(|word| "corpora".contains(word)) {
+        report("corpora", play_corpora(), &mut tally);
+    }
     for (judge_name, judge, revisions) in JUDGES {
         for revision in *revisions {
             for server in SERVERS {
@@ -154,6 +157,16 @@ fn read_readme() -> Result<Ended> {
         success: true,
         text: format!("{count} commands"),
     })
+}
+
+/// Public corpora judge the parsers.
+fn play_corpora() -> Result<Result<Ended>, Absent> {
+    let home = tools::npm_project("judges/corpora").map_err(Absent)?;
+    let play = || {
+        let mut judge = Command::new(debug("judge-corpora")?);
+        run::run_within(judge.arg(home.join("node_modules")), LIMIT)
+    };
+    Ok(play())
 }
 
 /// Why a judge could not sit at all.

@@ -1,19 +1,50 @@
 //! Routes calls from protocol faces to providers.
+//!
+//! A [`Provider`] offers a [`Catalog`] and answers [`Request`]s. A face lets a caller in with
+//! [`Hub::attach`] and sends each request through [`Attachment::call`]. The hub owns what is the
+//! same for all of them: the merged catalog, toolsets, permission, limits, deadlines, the audit
+//! file, metrics, subscriptions and the fan-out of notices.
 
+mod attachment;
+mod audit;
+mod call;
+mod cancel;
 mod catalog;
+mod hub;
+mod listing;
+mod mask;
+mod merged;
+mod metrics;
 mod outcome;
+mod permission;
 mod provider;
+mod pump;
 mod request;
+mod search;
+mod template;
+mod toolset;
+mod view;
 
+pub use attachment::{Attachment, HubNotice, Notices, SubscribeError};
+pub use audit::{Audit, AuditConfig};
+pub use call::Call;
+pub use cancel::{CancelSignal, CancelSource};
 pub use catalog::{
     Annotations, Catalog, Cost, PromptArgument, PromptDescriptor, ResourceDescriptor,
     TemplateDescriptor, ToolDescriptor,
 };
+pub use hub::{Hub, HubConfig, Offers, RegisterError};
+pub use listing::{ListKind, Listing};
+pub use mask::mask;
+pub use merged::Collision;
+pub use metrics::{CallEnd, Metrics, MetricsReport, ToolMetrics, ToolReport};
 pub use outcome::{
     Completion, Content, InputRequired, Outcome, PromptResult, ProviderError, ResourceContents,
     ResourceResult, ToolResult,
 };
+pub use permission::{NamePattern, Permission};
 pub use provider::{BoxFuture, LogLevel, Notice, Provider, ProviderId};
 pub use request::{
-    Answers, Caller, CancelSignal, CompletionRef, Cx, ProgressListener, ProgressSink, Request, Target,
+    Answers, Caller, CompletionRef, Cx, ProgressListener, ProgressSink, Request, Target,
 };
+pub use toolset::{Toolset, ToolsetError};

@@ -3,9 +3,8 @@
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Instant};
 
 use orchestra_wire::RawJson;
-use tokio::sync::watch;
 
-use crate::LogLevel;
+use crate::{CancelSignal, LogLevel};
 
 /// One call, owned.
 #[derive(Debug, Clone)]
@@ -102,34 +101,6 @@ pub struct Answers {
     pub state: Option<String>,
 }
 
-/// Tells a call that its caller has cancelled.
-#[derive(Debug, Clone, Default)]
-pub struct CancelSignal(Option<watch::Receiver<bool>>);
-
-impl CancelSignal {
-    /// A signal that fires when `receiver` turns true.
-    #[must_use]
-    pub fn new(receiver: watch::Receiver<bool>) -> Self {
-        Self(Some(receiver))
-    }
-
-    /// Whether the caller has cancelled.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        self.0.as_ref().is_some_and(|receiver| *receiver.borrow())
-    }
-
-    /// Waits until the caller cancels; for ever if that cannot happen.
-    pub async fn cancelled(&mut self) {
-        if let Some(receiver) = &mut self.0
-            && receiver.wait_for(|cancelled| *cancelled).await.is_ok()
-        {
-            return;
-        }
-        std::future::pending().await
-    }
-}
-
 /// Where a call reports progress and log messages.
 #[derive(Clone, Default)]
 pub struct ProgressSink(Option<Arc<dyn ProgressListener>>);
@@ -166,6 +137,8 @@ impl ProgressSink {
 
 impl fmt::Debug for ProgressSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ProgressSink").field(&self.0.is_some()).finish()
+        f.debug_tuple("ProgressSink")
+            .field(&self.0.is_some())
+            .finish()
     }
 }

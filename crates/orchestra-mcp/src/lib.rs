@@ -1,1 +1,26 @@
-//! 
+//! MCP on top of `orchestra-wire` and `orchestra-hub`.
+//!
+//! [`Connection`] is the protocol, pure: lines and outcomes in, bytes and jobs out. Around it
+//! stand drivers that move bytes: [`stdio`] for a process's standard input and output, [`stream`]
+//! for any pair of async byte streams, also in memory, and [`post`] for one message at a time.
+//! [`StdioTransport`] is the small transport of older Orchestra documents: lines in, responses
+//! out, whatever routes them.
+
+mod client;
+mod connection;
+mod cursor;
+pub mod post;
+mod report;
+mod results;
+mod server;
+mod session;
+pub mod stdio;
+pub mod stream;
+mod transport;
+
+pub use connection::{Connection, Job, Step, Ticket};
+pub use report::Emit;
+pub use server::{Limits, Server, ServerBuilder};
+pub use transport::{
+    JsonRpcRequest, JsonRpcResponse, RequestRouter, StdioTransport, TransportError,
+};

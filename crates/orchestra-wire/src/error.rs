@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
 use crate::RawJson;
 
 /// A JSON-RPC error code. Foreign codes are passed on, so this is a number with known names.
@@ -57,6 +60,30 @@ impl RpcError {
     pub fn with_data(mut self, data: RawJson) -> Self {
         self.data = Some(data);
         self
+    }
+
+    /// Reads an error object of a peer; one that is malformed becomes an internal error.
+    #[must_use]
+    pub fn from_raw(value: &RawValue) -> Self {
+        #[derive(Deserialize)]
+        struct Parts<'a> {
+            code: i64,
+            message: String,
+            #[serde(borrow)]
+            data: Option<&'a RawValue>,
+        }
+        match serde_json::from_str::<Parts<'_>>(value.get()) {
+            Ok(Parts {
+                code,
+                message,
+                data,
+            }) => Self {
+                code: ErrorCode(code),
+                message: message.into(),
+                data: data.map(RawJson::from_raw),
+            },
+            Err(_) => Self::new(ErrorCode::INTERNAL_ERROR, "the peer sent a malformed error"),
+        }
     }
 
     /// -32601 with the text that Orchestra has always used.

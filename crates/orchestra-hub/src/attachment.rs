@@ -1,0 +1,360 @@
+//! One caller's place at the hub: its calls, its lists, its subscriptions and what it is told.
+
+use std::{
+    collections::{HashMap, HashSet},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use orchestra_wire::{RawJson, Revision};
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::{
+    Call, Caller, ListKind, Listing, LogLevel, Notice, Offers, ProviderError, ProviderId, Request,
+    Toolset, hub::Inner, merged::Slot, view::View,
+};
+
+/// Notices that wait for one caller; past that it is told that it missed some.
+const NOTICE_QUEUE: usize = 256;
+
+/// Resources that one caller may watch.
+const MAX_SUBSCRIPTIONS: usize = 10_000;
+
+/// A caller's place at the hub; dropping it ends its subscriptions.
+pub struct Attachment {
+    hub: Arc<Inner>,
+    number: u64,
+    caller: Caller,
+    toolset: Toolset,
+    view: Mutex<Option<Arc<View>>>,
+    permits: Arc<Semaphore>,
+    notices: Mutex<Option<Notices>>,
+}
+
+/// What a caller is told without having asked.
+#[derive(Debug, Clone)]
+pub enum HubNotice {
+    /// Lists have changed.
+    CatalogChanged {
+        /// The tools.
+        tools: bool,
+        /// The prompts.
+        prompts: bool,
+        /// The resources or templates.
+        resources: bool,
+    },
+    /// A resource the caller watches has changed.
+    ResourceUpdated(Arc<str>),
+    /// A provider logs.
+    Log {
+        /// Severity.
+        level: LogLevel,
+        /// Which part logs.
+        logger: Option<String>,
+        /// Any JSON.
+        data: RawJson,
+    },
+    /// Notices were lost because the caller is slow: anything may have changed.
+    Lagged,
+}
+
+/// The notices of one caller, in order.
+#[derive(Debug)]
+pub struct Notices {
+    receiver: mpsc::Receiver<HubNotice>,
+    lagged: Arc<AtomicBool>,
+}
+
+/// Why a resource cannot be watched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SubscribeError {
+    /// No provider has it.
+    #[error("unknown resource: {0}")]
+    Unknown(String),
+    /// The caller watches too many.
+    #[error("too many subscriptions: at most {MAX_SUBSCRIPTIONS}")]
+    TooMany,
+}
+
+/// All callers, and which resources they watch.
+#[derive(Default)]
+pub(crate) struct Attachments {
+    next: u64,
+    open: HashMap<u64, Listener>,
+    watched: HashMap<Arc<str>, Watched>,
+}
+
+struct Listener {
+    sender: mpsc::Sender<HubNotice>,
+    lagged: Arc<AtomicBool>,
+    watches: usize,
+}
+
+struct Watched {
+    slot: Arc<Slot>,
+    by: HashSet<u64>,
+}
+
+impl Attachment {
+    pub(crate) fn new(hub: Arc<Inner>, caller: Caller, toolset: Toolset) -> Self {
+        let (sender, receiver) = mpsc::channel(NOTICE_QUEUE);
+        let lagged = Arc::new(AtomicBool::new(false));
+        let listener = Listener {
+            sender,
+            lagged: Arc::clone(&lagged),
+            watches: 0,
+        };
+        let number = hub.attachments().enter(listener);
+        Self {
+            permits: Arc::new(Semaphore::new(hub.config.calls_per_caller)),
+            notices: Mutex::new(Some(Notices { receiver, lagged })),
+            view: Mutex::new(None),
+            number,
+            caller,
+            toolset,
+            hub,
+        }
+    }
+
+    /// Who it is, as the face said.
+    #[must_use]
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Its notices; `Some` once.
+    pub fn take_notices(&self) -> Option<Notices> {
+        self.notices
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// Prepares a call. Nothing runs before the call is polled.
+    #[must_use]
+    pub fn call(&self, request: Request) -> Call {
+        Call::new(Arc::clone(&self.hub), &self.view(), &self.permits, request)
+    }
+
+    /// What the hub offers beside tools.
+    #[must_use]
+    pub fn offers(&self) -> Offers {
+        self.hub.offers()
+    }
+
+    /// Guidance of the providers for the model.
+    #[must_use]
+    pub fn instructions(&self) -> Option<String> {
+        self.view().merged.instructions()
+    }
+
+    /// A list as this caller sees it, in the form that `revision` knows.
+    #[must_use]
+    pub fn list(&self, kind: ListKind, revision: Revision) -> Listing {
+        self.view().list(kind, revision).clone()
+    }
+
+    /// Watches a resource; watching it again changes nothing.
+    ///
+    /// # Errors
+    /// When no provider has it, or the caller watches too many.
+    pub fn subscribe(&self, uri: &str) -> Result<(), SubscribeError> {
+        let view = self.view();
+        let slot = view.merged.find_resource(uri);
+        let slot = slot.ok_or_else(|| SubscribeError::Unknown(uri.to_owned()))?;
+        self.hub.attachments().watch(self.number, uri, slot)
+    }
+
+    /// Stops watching a resource.
+    pub fn unsubscribe(&self, uri: &str) {
+        self.hub.attachments().unwatch(self.number, uri);
+    }
+
+    /// Checks that some provider has the resource.
+    ///
+    /// # Errors
+    /// [`ProviderError::Unknown`] when none has.
+    pub fn find_resource(&self, uri: &str) -> Result<(), ProviderError> {
+        let unknown = || ProviderError::Unknown {
+            kind: "resource",
+            name: uri.to_owned(),
+        };
+        self.view()
+            .merged
+            .find_resource(uri)
+            .map(|_| ())
+            .ok_or_else(unknown)
+    }
+
+    fn view(&self) -> Arc<View> {
+        let merged = self.hub.merged();
+        let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(view) = &*view
+            && Arc::ptr_eq(&view.merged, &merged)
+        {
+            return Arc::clone(view);
+        }
+        Arc::clone(view.insert(self.hub.view(&self.toolset)))
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        self.hub.attachments().leave(self.number);
+    }
+}
+
+impl Notices {
+    /// Waits for the next notice; `None` when the attachment is gone. May be cancelled without
+    /// losing one.
+    pub async fn next(&mut self) -> Option<HubNotice> {
+        if let Ok(notice) = self.receiver.try_recv() {
+            return Some(notice);
+        }
+        if self.lagged.swap(false, Ordering::AcqRel) {
+            return Some(HubNotice::Lagged);
+        }
+        self.receiver.recv().await
+    }
+}
+
+impl Listener {
+    fn tell(&self, notice: HubNotice) {
+        if self.sender.try_send(notice).is_err() {
+            self.lagged.store(true, Ordering::Release);
+            // When the queue was emptied just now, this wakes its reader; when it is still full,
+            // the reader comes by the flag.
+            if self.sender.try_send(HubNotice::Lagged).is_ok() {
+                self.lagged.store(false, Ordering::Release);
+            }
+        }
+    }
+}
+
+impl Attachments {
+    fn enter(&mut self, listener: Listener) -> u64 {
+        self.next += 1;
+        self.open.insert(self.next, listener);
+        self.next
+    }
+
+    fn leave(&mut self, number: u64) {
+        self.open.remove(&number);
+        self.watched.retain(|uri, watched| {
+            if watched.by.remove(&number) && watched.by.is_empty() {
+                guarded(&watched.slot.id, || watched.slot.provider.unwatch(uri));
+            }
+            !watched.by.is_empty()
+        });
+    }
+
+    fn watch(&mut self, number: u64, uri: &str, slot: &Arc<Slot>) -> Result<(), SubscribeError> {
+        let Some(listener) = self.open.get_mut(&number) else {
+            return Ok(());
+        };
+        if let Some(watched) = self.watched.get_mut(uri) {
+            if !watched.by.contains(&number) {
+                listener.take_place()?;
+                watched.by.insert(number);
+            }
+            return Ok(());
+        }
+        listener.take_place()?;
+        let watched = Watched {
+            slot: Arc::clone(slot),
+            by: HashSet::from([number]),
+        };
+        self.watched.insert(uri.into(), watched);
+        guarded(&slot.id, || slot.provider.watch(uri));
+        Ok(())
+    }
+
+    fn unwatch(&mut self, number: u64, uri: &str) {
+        let Some(watched) = self.watched.get_mut(uri) else {
+            return;
+        };
+        if !watched.by.remove(&number) {
+            return;
+        }
+        if let Some(listener) = self.open.get_mut(&number) {
+            listener.watches -= 1;
+        }
+        if watched.by.is_empty() {
+            guarded(&watched.slot.id, || watched.slot.provider.unwatch(uri));
+            self.watched.remove(uri);
+        }
+    }
+
+    pub(crate) fn forget_provider(&mut self, id: &ProviderId) {
+        let Self { open, watched, .. } = self;
+        watched.retain(|_, entry| {
+            let stays = entry.slot.id != *id;
+            for number in entry.by.iter().filter(|_| !stays) {
+                if let Some(listener) = open.get_mut(number) {
+                    listener.watches -= 1;
+                }
+            }
+            stays
+        });
+    }
+
+    pub(crate) fn tell(&self, notice: Notice) {
+        match notice {
+            Notice::ResourceUpdated(uri) => {
+                let Some((uri, watched)) = self.watched.get_key_value(uri.as_str()) else {
+                    return;
+                };
+                for listener in watched.by.iter().filter_map(|number| self.open.get(number)) {
+                    listener.tell(HubNotice::ResourceUpdated(Arc::clone(uri)));
+                }
+            }
+            Notice::Log {
+                level,
+                logger,
+                data,
+            } => {
+                let notice = HubNotice::Log {
+                    level,
+                    logger,
+                    data,
+                };
+                self.open
+                    .values()
+                    .for_each(|listener| listener.tell(notice.clone()));
+            }
+        }
+    }
+
+    pub(crate) fn tell_catalog_changed(&self, tools: bool, prompts: bool, resources: bool) {
+        if tools || prompts || resources {
+            let notice = HubNotice::CatalogChanged {
+                tools,
+                prompts,
+                resources,
+            };
+            self.open
+                .values()
+                .for_each(|listener| listener.tell(notice.clone()));
+        }
+    }
+}
+
+impl Listener {
+    fn take_place(&mut self) -> Result<(), SubscribeError> {
+        if self.watches >= MAX_SUBSCRIPTIONS {
+            return Err(SubscribeError::TooMany);
+        }
+        self.watches += 1;
+        Ok(())
+    }
+}
+
+/// Runs a provider's code that must not take others with it.
+fn guarded(id: &ProviderId, code: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(code)).is_err() {
+        tracing::error!(provider = %id, "panicked while a subscription changed");
+    }
+}

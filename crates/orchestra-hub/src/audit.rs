@@ -1,0 +1,287 @@
+//! The audit file: one JSON line per call, written by a thread of its own so that no answer waits
+//! for it. Arguments and results are never written, only names, sizes, outcome and duration.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use serde::Serialize;
+
+use crate::{CallEnd, mask, metrics::micros};
+
+/// Records that wait for the thread; more are dropped and counted.
+const QUEUE: usize = 4_096;
+
+/// Where the audit file is and how large it may become.
+#[derive(Debug, Clone)]
+pub struct AuditConfig {
+    /// The file; older ones stand beside it as `NAME.1`, `NAME.2`, ….
+    pub path: PathBuf,
+    /// Size at which the file is rotated, in bytes.
+    pub max_bytes: u64,
+    /// How many older files are kept.
+    pub keep: usize,
+}
+
+/// Writes audit records. Dropping it writes what is queued.
+#[derive(Debug)]
+pub struct Audit {
+    queue: Option<SyncSender<Record>>,
+    dropped: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// One call, as it is recorded.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) ended: SystemTime,
+    pub(crate) face: &'static str,
+    pub(crate) client: Option<String>,
+    pub(crate) provider: Option<String>,
+    pub(crate) kind: &'static str,
+    pub(crate) name: String,
+    pub(crate) argument_bytes: usize,
+    pub(crate) result_bytes: usize,
+    pub(crate) end: CallEnd,
+    pub(crate) elapsed: Duration,
+}
+
+/// The line of a record.
+#[derive(Serialize)]
+struct Row<'a> {
+    unix_ms: u128,
+    face: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<&'a str>,
+    kind: &'a str,
+    name: &'a str,
+    argument_bytes: usize,
+    result_bytes: usize,
+    outcome: &'a str,
+    micros: u64,
+}
+
+impl Audit {
+    /// Opens the file, creating it and its directory when they are missing, and starts the thread.
+    ///
+    /// # Errors
+    /// When the directory or the file cannot be created, or no thread can be started.
+    pub fn open(config: AuditConfig) -> io::Result<Self> {
+        if let Some(directory) = config.path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let writer = Writer::open(config)?;
+        let (queue, records) = sync_channel(QUEUE);
+        let thread = thread::Builder::new()
+            .name("audit".into())
+            .stack_size(128 * 1024)
+            .spawn(move || writer.run(&records))?;
+        Ok(Self {
+            queue: Some(queue),
+            dropped: Arc::default(),
+            thread: Some(thread),
+        })
+    }
+
+    /// How many records were dropped because the thread could not keep up.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn record(&self, record: Record) {
+        let Some(queue) = &self.queue else { return };
+        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = queue.try_send(record) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Audit {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // A panicked thread has nothing left to write.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Writer {
+    config: AuditConfig,
+    file: BufWriter<File>,
+    written: u64,
+}
+
+impl Writer {
+    fn open(config: AuditConfig) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&config.path)?;
+        let written = file.metadata()?.len();
+        Ok(Self {
+            config,
+            file: BufWriter::new(file),
+            written,
+        })
+    }
+
+    fn run(mut self, records: &Receiver<Record>) {
+        while let Ok(first) = records.recv() {
+            let batch = std::iter::once(first).chain(records.try_iter().take(QUEUE));
+            for record in batch {
+                if let Err(error) = self.write(&record) {
+                    tracing::warn!(%error, path = %self.config.path.display(), "cannot write audit");
+                }
+            }
+            if let Err(error) = self.file.flush() {
+                tracing::warn!(%error, path = %self.config.path.display(), "cannot write audit");
+            }
+        }
+    }
+
+    fn write(&mut self, record: &Record) -> io::Result<()> {
+        if self.written >= self.config.max_bytes {
+            self.rotate()?;
+        }
+        let client = record.client.as_deref().map(mask::mask);
+        let row = Row {
+            unix_ms: record
+                .ended
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default()
+                .as_millis(),
+            face: record.face,
+            client: client.as_deref(),
+            provider: record.provider.as_deref(),
+            kind: record.kind,
+            name: &mask::mask(&record.name),
+            argument_bytes: record.argument_bytes,
+            result_bytes: record.result_bytes,
+            outcome: record.end.name(),
+            micros: micros(record.elapsed),
+        };
+        let mut line = serde_json::to_vec(&row)?;
+        line.push(b'\n');
+        self.written += line.len() as u64;
+        self.file.write_all(&line)
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        for number in (1..self.config.keep).rev() {
+            rename_if_there(
+                &numbered(&self.config.path, number),
+                &numbered(&self.config.path, number + 1),
+            )?;
+        }
+        if self.config.keep > 0 {
+            rename_if_there(&self.config.path, &numbered(&self.config.path, 1))?;
+        } else {
+            fs::remove_file(&self.config.path)?;
+        }
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.config.path)?;
+        self.written = file.metadata()?.len();
+        self.file = BufWriter::new(file);
+        Ok(())
+    }
+}
+
+fn numbered(path: &Path, number: usize) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{number}"));
+    name.into()
+}
+
+fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(name: &str) -> Record {
+        Record {
+            ended: UNIX_EPOCH + Duration::from_millis(5),
+            face: "stdio",
+            client: Some("agent".into()),
+            provider: Some("board".into()),
+            kind: "tool",
+            name: name.into(),
+            argument_bytes: 12,
+            result_bytes: 34,
+            end: CallEnd::Answered,
+            elapsed: Duration::from_micros(56),
+        }
+    }
+
+    #[test]
+    fn a_record_is_one_line_with_sizes_and_no_secrets() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run/audit.jsonl");
+        let audit = Audit::open(AuditConfig {
+            path: path.clone(),
+            max_bytes: 1 << 20,
+            keep: 1,
+        })
+        .unwrap();
+        audit.record(record("https://h/?token=abc"));
+        drop(audit);
+        assert_eq!(
+            fs::read_to_string(path).unwrap(),
+            "{\"unix_ms\":5,\"face\":\"stdio\",\"client\":\"agent\",\"provider\":\"board\",\
+             \"kind\":\"tool\",\"name\":\"https://h/?token=***\",\"argument_bytes\":12,\
+             \"result_bytes\":34,\"outcome\":\"answered\",\"micros\":56}\n"
+        );
+    }
+
+    #[test]
+    fn files_are_rotated_and_bounded() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.jsonl");
+        let audit = Audit::open(AuditConfig {
+            path: path.clone(),
+            max_bytes: 500,
+            keep: 2,
+        })
+        .unwrap();
+        for number in 0..40 {
+            audit.record(record(&number.to_string()));
+        }
+        drop(audit);
+        let names = |entry: io::Result<fs::DirEntry>| entry.unwrap().path();
+        let mut files: Vec<PathBuf> = fs::read_dir(directory.path()).unwrap().map(names).collect();
+        files.sort();
+        assert_eq!(
+            files,
+            [path.clone(), numbered(&path, 1), numbered(&path, 2)]
+        );
+        for file in files {
+            assert!(fs::metadata(file).unwrap().len() < 1_000);
+        }
+        assert!(
+            fs::read_to_string(path)
+                .unwrap()
+                .contains("\"name\":\"39\"")
+        );
+    }
+}

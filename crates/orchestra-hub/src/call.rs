@@ -1,0 +1,347 @@
+//! One call on its way through the hub: waits for its turn, runs in the provider's future, ends at
+//! its deadline or when it is cancelled, and is counted and recorded at its end.
+//!
+//! It is one future that is polled in place: no task and no channel of its own.
+
+use std::{
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::{Duration, Instant, SystemTime},
+};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::{
+    BoxFuture, CallEnd, CancelSignal, Content, Cost, Outcome, ProviderError, Request, Target,
+    ToolMetrics,
+    audit::Record,
+    hub::Inner,
+    merged::Slot,
+    view::{Route, View},
+};
+
+/// A call as a future. Dropping it cancels it. It must be polled inside a tokio runtime with a
+/// timer.
+pub struct Call {
+    state: State,
+    cost: Cost,
+    cancel: CancelSignal,
+    deadline: Instant,
+    /// Completes with the reason when the call has to end early; set up when the call first waits.
+    interrupt: Option<BoxFuture<ProviderError>>,
+    permits: Option<Permits>,
+    bill: Option<Bill>,
+}
+
+type Answer = Result<Outcome, ProviderError>;
+type Permits = (OwnedSemaphorePermit, OwnedSemaphorePermit);
+
+enum State {
+    /// Answered without a provider.
+    Settled(Answer, CallEnd),
+    /// Waits for its turn.
+    Queued(BoxFuture<Option<Permits>>, Box<Start>),
+    /// Has its turn and was not polled yet.
+    Ready(Box<Start>),
+    Running(BoxFuture<Answer>),
+    Over,
+}
+
+struct Start {
+    slot: Arc<Slot>,
+    request: Request,
+}
+
+/// What is needed to count and record the call at its end.
+struct Bill {
+    hub: Arc<Inner>,
+    tool: Option<Arc<ToolMetrics>>,
+    began: Instant,
+    record: Option<Record>,
+}
+
+impl Call {
+    pub(crate) fn new(
+        hub: Arc<Inner>,
+        view: &View,
+        caller_permits: &Arc<Semaphore>,
+        mut request: Request,
+    ) -> Self {
+        let began = Instant::now();
+        let latest = began + hub.config.deadline;
+        let deadline = request
+            .cx
+            .deadline
+            .map_or(latest, |deadline| deadline.min(latest));
+        request.cx.deadline = Some(deadline);
+        let cancel = request.cx.cancel.clone();
+        let route = view.route(&mut request);
+        let mut record = hub.config.audit.is_some().then(|| record_of(&request));
+        let (mut cost, mut tool, mut permits) = (Cost::Quick, None, None);
+        let state = match route {
+            Route::Answer(outcome) => {
+                let end = end_of(&outcome);
+                State::Settled(Ok(outcome), end)
+            }
+            Route::Refuse(error, end) => State::Settled(Err(error), end),
+            Route::Provider {
+                slot,
+                cost: tool_cost,
+                metrics,
+            } => {
+                (cost, tool) = (tool_cost, metrics);
+                if let Some(record) = &mut record {
+                    record.provider = Some(slot.id.as_str().to_owned());
+                }
+                permits = try_acquire(caller_permits, &slot.permits);
+                let queued = permits
+                    .is_none()
+                    .then(|| acquire(Arc::clone(caller_permits), Arc::clone(&slot.permits)));
+                let start = Box::new(Start { slot, request });
+                match queued {
+                    Some(turn) => State::Queued(turn, start),
+                    None => State::Ready(start),
+                }
+            }
+        };
+        hub.metrics.start();
+        let bill = Some(Bill {
+            hub,
+            tool,
+            began,
+            record,
+        });
+        Self {
+            state,
+            cost,
+            cancel,
+            deadline,
+            interrupt: None,
+            permits,
+            bill,
+        }
+    }
+
+    /// Where the call may run.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    fn step(&mut self, cx: &mut Context<'_>) -> Poll<(Answer, CallEnd)> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Over) {
+                State::Settled(answer, end) => return Poll::Ready((answer, end)),
+                State::Queued(mut turn, start) => match turn.as_mut().poll(cx) {
+                    Poll::Ready(permits) => {
+                        self.permits = permits;
+                        self.state = State::Ready(start);
+                    }
+                    Poll::Pending => {
+                        self.state = State::Queued(turn, start);
+                        return self.poll_interrupt(cx);
+                    }
+                },
+                State::Ready(start) => {
+                    if self.cancel.is_cancelled() {
+                        return ended(ProviderError::Cancelled);
+                    }
+                    let Start { slot, request } = *start;
+                    let serve = || slot.provider.serve(request);
+                    match catch_unwind(AssertUnwindSafe(serve)) {
+                        Ok(future) => self.state = State::Running(future),
+                        Err(_) => return panicked(),
+                    }
+                }
+                State::Running(mut future) => {
+                    let poll = || future.as_mut().poll(cx);
+                    match catch_unwind(AssertUnwindSafe(poll)) {
+                        Ok(Poll::Pending) => {
+                            self.state = State::Running(future);
+                            return self.poll_interrupt(cx);
+                        }
+                        Ok(Poll::Ready(answer)) => {
+                            let end = answer.as_ref().map_or_else(end_of_error, end_of);
+                            return Poll::Ready((answer, end));
+                        }
+                        Err(_) => {
+                            // Its destructor may panic as well.
+                            let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
+                            return panicked();
+                        }
+                    }
+                }
+                State::Over => return ended(ProviderError::Cancelled),
+            }
+        }
+    }
+
+    fn poll_interrupt(&mut self, cx: &mut Context<'_>) -> Poll<(Answer, CallEnd)> {
+        let interrupt = self.interrupt.get_or_insert_with(|| {
+            let (mut cancel, deadline) = (self.cancel.clone(), self.deadline.into());
+            Box::pin(async move {
+                tokio::select! {
+                    biased;
+                    () = cancel.cancelled() => ProviderError::Cancelled,
+                    () = tokio::time::sleep_until(deadline) => ProviderError::DeadlineExceeded,
+                }
+            })
+        });
+        match interrupt.as_mut().poll(cx) {
+            Poll::Ready(reason) => {
+                let running = std::mem::replace(&mut self.state, State::Over);
+                if catch_unwind(AssertUnwindSafe(|| drop(running))).is_err() {
+                    tracing::error!("a provider panicked while its call was dropped");
+                }
+                ended(reason)
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl Future for Call {
+    type Output = Result<Outcome, ProviderError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Poll::Ready((answer, end)) = self.step(cx) else {
+            return Poll::Pending;
+        };
+        self.permits = None;
+        self.interrupt = None;
+        if let Some(bill) = self.bill.take() {
+            bill.settle(end, || answer.as_ref().map_or(0, result_bytes));
+        }
+        Poll::Ready(answer)
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if let Some(bill) = self.bill.take() {
+            bill.settle(CallEnd::Cancelled, || 0);
+        }
+    }
+}
+
+impl Bill {
+    fn settle(self, end: CallEnd, result_bytes: impl FnOnce() -> usize) {
+        let elapsed = self.began.elapsed();
+        self.hub.metrics.end(end, elapsed);
+        if let Some(tool) = &self.tool {
+            tool.end(end, elapsed);
+        }
+        if let (Some(mut record), Some(audit)) = (self.record, &self.hub.config.audit) {
+            record.ended = SystemTime::now();
+            record.result_bytes = result_bytes();
+            record.end = end;
+            record.elapsed = elapsed;
+            audit.record(record);
+        }
+    }
+}
+
+fn try_acquire(caller: &Arc<Semaphore>, provider: &Arc<Semaphore>) -> Option<Permits> {
+    let first = Arc::clone(caller).try_acquire_owned().ok()?;
+    Some((first, Arc::clone(provider).try_acquire_owned().ok()?))
+}
+
+/// Waits for both permits; `None` cannot happen, as the semaphores are never closed.
+fn acquire(caller: Arc<Semaphore>, provider: Arc<Semaphore>) -> BoxFuture<Option<Permits>> {
+    Box::pin(async move {
+        let first = caller.acquire_owned().await.ok()?;
+        Some((first, provider.acquire_owned().await.ok()?))
+    })
+}
+
+fn ended(reason: ProviderError) -> Poll<(Answer, CallEnd)> {
+    let end = end_of_error(&reason);
+    Poll::Ready((Err(reason), end))
+}
+
+fn panicked() -> Poll<(Answer, CallEnd)> {
+    let text = "the call broke: its provider panicked".to_owned();
+    Poll::Ready((Err(ProviderError::Unreachable(text)), CallEnd::Panicked))
+}
+
+fn end_of(outcome: &Outcome) -> CallEnd {
+    match outcome {
+        Outcome::Tool(result) if result.is_error => CallEnd::ToolError,
+        Outcome::InputRequired(_) => CallEnd::InputRequired,
+        _ => CallEnd::Answered,
+    }
+}
+
+fn end_of_error(error: &ProviderError) -> CallEnd {
+    match error {
+        ProviderError::Unknown { .. } => CallEnd::Unknown,
+        ProviderError::InvalidParams(_) => CallEnd::InvalidParams,
+        ProviderError::Unreachable(_) => CallEnd::Unreachable,
+        ProviderError::Rpc { .. } => CallEnd::Refused,
+        ProviderError::Cancelled => CallEnd::Cancelled,
+        ProviderError::DeadlineExceeded => CallEnd::DeadlineExceeded,
+    }
+}
+
+fn record_of(request: &Request) -> Record {
+    let (kind, name, argument_bytes) = match &request.target {
+        Target::Tool { name, arguments } => ("tool", name.clone(), arguments.as_bytes().len()),
+        Target::Prompt { name, arguments } => (
+            "prompt",
+            name.clone(),
+            arguments
+                .iter()
+                .map(|(key, value)| key.len() + value.len())
+                .sum(),
+        ),
+        Target::Resource { uri } => ("resource", uri.clone(), 0),
+        Target::Complete {
+            argument, value, ..
+        } => ("completion", argument.clone(), value.len()),
+        Target::Raw { method, params } => (
+            "method",
+            method.clone(),
+            params.as_ref().map_or(0, |params| params.as_bytes().len()),
+        ),
+    };
+    Record {
+        ended: SystemTime::UNIX_EPOCH,
+        face: request.cx.caller.face,
+        client: request.cx.caller.client.clone(),
+        provider: None,
+        kind,
+        name,
+        argument_bytes,
+        result_bytes: 0,
+        end: CallEnd::Cancelled,
+        elapsed: Duration::ZERO,
+    }
+}
+
+fn result_bytes(outcome: &Outcome) -> usize {
+    match outcome {
+        Outcome::Tool(result) => {
+            let content = result.content.iter().map(|content| match content {
+                Content::Text(text) => text.len(),
+                Content::Raw(raw) => raw.as_bytes().len(),
+            });
+            content.sum::<usize>()
+                + result
+                    .structured
+                    .as_ref()
+                    .map_or(0, |structured| structured.as_bytes().len())
+        }
+        Outcome::Prompt(result) => result.messages.as_bytes().len(),
+        Outcome::Resource(result) => result
+            .contents
+            .iter()
+            .map(|content| content.data.len())
+            .sum(),
+        Outcome::Completion(completion) => completion.values.iter().map(String::len).sum(),
+        Outcome::Raw(raw) => raw.as_bytes().len(),
+        Outcome::InputRequired(input) => input.requests.as_bytes().len(),
+    }
+}

@@ -1,0 +1,317 @@
+//! The hub: who is registered, what they offer together, and how callers reach them.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    time::Duration,
+};
+
+use tokio::{runtime::Handle, sync::Semaphore, task::AbortHandle};
+
+use crate::{
+    Attachment, Audit, Caller, Catalog, Collision, Metrics, MetricsReport, Permission, Provider,
+    ProviderId, ToolDescriptor, ToolMetrics, ToolReport, Toolset, ToolsetError,
+    attachment::Attachments,
+    listing::ListKind,
+    merged::{Merged, Slot},
+    pump,
+    view::View,
+};
+
+/// Limits and rules of a hub.
+#[derive(Debug)]
+pub struct HubConfig {
+    /// How long a call may take unless its caller sets an earlier deadline.
+    pub deadline: Duration,
+    /// Calls of one caller that run at once; more wait.
+    pub calls_per_caller: usize,
+    /// Calls to one provider that run at once; more wait.
+    pub calls_per_provider: usize,
+    /// Which tools may be called.
+    pub permission: Permission,
+    /// Where calls are recorded.
+    pub audit: Option<Audit>,
+}
+
+impl Default for HubConfig {
+    fn default() -> Self {
+        Self {
+            deadline: Duration::from_secs(15 * 60),
+            calls_per_caller: 64,
+            calls_per_provider: 256,
+            permission: Permission::default(),
+            audit: None,
+        }
+    }
+}
+
+/// The router of one running program. Clones are the same hub.
+#[derive(Clone)]
+pub struct Hub(pub(crate) Arc<Inner>);
+
+/// Why a provider cannot be registered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RegisterError {
+    /// A provider with this id is registered.
+    #[error("a provider {0} is already registered")]
+    Registered(ProviderId),
+    /// It offers a name that is taken.
+    #[error(transparent)]
+    Collision(#[from] Collision),
+    /// There is no tokio runtime whose task could follow the provider's changes.
+    #[error("provider {0} must be registered inside a tokio runtime")]
+    NoRuntime(ProviderId),
+}
+
+/// What a hub offers, or has offered at some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Offers {
+    /// Prompts.
+    pub prompts: bool,
+    /// Resources or templates.
+    pub resources: bool,
+    /// Methods the hub does not know.
+    pub raw: bool,
+}
+
+pub(crate) struct Inner {
+    pub(crate) config: HubConfig,
+    pub(crate) metrics: Metrics,
+    pub(crate) attachments: Mutex<Attachments>,
+    merged: RwLock<Arc<Merged>>,
+    registry: Mutex<Registry>,
+}
+
+#[derive(Default)]
+struct Registry {
+    slots: Vec<(Arc<Slot>, AbortHandle)>,
+    tool_metrics: HashMap<String, Arc<ToolMetrics>>,
+    raw_to: Option<ProviderId>,
+    offers: Offers,
+    views: HashMap<Toolset, Arc<View>>,
+}
+
+impl Hub {
+    /// A hub without providers.
+    #[must_use]
+    pub fn new(config: HubConfig) -> Self {
+        Self(Arc::new(Inner {
+            config,
+            metrics: Metrics::default(),
+            attachments: Mutex::default(),
+            merged: RwLock::default(),
+            registry: Mutex::default(),
+        }))
+    }
+
+    /// Registers a provider and follows its changes until it is removed.
+    ///
+    /// # Errors
+    /// When its id or one of its names is taken, or outside of a tokio runtime.
+    pub fn register(&self, provider: Arc<dyn Provider>) -> Result<(), RegisterError> {
+        let id = provider.id().clone();
+        let runtime = Handle::try_current().map_err(|_| RegisterError::NoRuntime(id.clone()))?;
+        let slot = Arc::new(Slot {
+            catalog: provider.catalog(),
+            permits: Arc::new(Semaphore::new(self.0.config.calls_per_provider)),
+            id,
+            provider,
+        });
+        let mut registry = self.0.registry();
+        if registry.slots.iter().any(|(other, _)| other.id == slot.id) {
+            return Err(RegisterError::Registered(slot.id.clone()));
+        }
+        let slots = registry
+            .slots
+            .iter()
+            .map(|(slot, _)| slot)
+            .chain([&slot])
+            .cloned();
+        let (merged, collisions) = Merged::of(slots);
+        if let Some(collision) = collisions
+            .into_iter()
+            .find(|found| found.newcomer == slot.id)
+        {
+            return Err(collision.into());
+        }
+        let task = runtime.spawn(pump::follow(Arc::downgrade(&self.0), Arc::clone(&slot)));
+        registry.slots.push((slot, task.abort_handle()));
+        self.0.publish(&mut registry, merged);
+        Ok(())
+    }
+
+    /// Removes a provider. Calls that run go on to their end. False when it is not registered.
+    pub fn remove(&self, id: &ProviderId) -> bool {
+        let mut registry = self.0.registry();
+        let Some(at) = registry.slots.iter().position(|(slot, _)| slot.id == *id) else {
+            return false;
+        };
+        let (_, task) = registry.slots.remove(at);
+        task.abort();
+        self.0.remerge(&mut registry);
+        self.0.attachments().forget_provider(id);
+        true
+    }
+
+    /// Sends methods that the hub does not know to this provider, or to none.
+    pub fn forward_unknown_methods_to(&self, id: Option<ProviderId>) {
+        let mut registry = self.0.registry();
+        registry.offers.raw = id.is_some();
+        registry.raw_to = id;
+        self.0.remerge(&mut registry);
+    }
+
+    /// Parses a toolset and checks that its groups exist now.
+    ///
+    /// # Errors
+    /// When the text is no toolset, or names a group that no tool belongs to.
+    pub fn toolset(&self, text: &str) -> Result<Toolset, ToolsetError> {
+        let toolset = Toolset::parse(text)?;
+        toolset.check(self.0.merged().catalogs())?;
+        Ok(toolset)
+    }
+
+    /// Lets a caller in.
+    #[must_use]
+    pub fn attach(&self, caller: Caller, toolset: Toolset) -> Attachment {
+        Attachment::new(Arc::clone(&self.0), caller, toolset)
+    }
+
+    /// The tools that a toolset shows, in the order in which they are listed.
+    #[must_use]
+    pub fn tools(&self, toolset: &Toolset) -> Vec<ToolDescriptor> {
+        self.0.view(toolset).tools()
+    }
+
+    /// What all providers offer, in the order of their registration.
+    #[must_use]
+    pub fn catalogs(&self) -> Vec<(ProviderId, Arc<Catalog>)> {
+        let merged = self.0.merged();
+        merged
+            .slots()
+            .map(|slot| (slot.id.clone(), slot.catalog.borrow().clone()))
+            .collect()
+    }
+
+    /// The counters of all calls.
+    #[must_use]
+    pub fn metrics(&self) -> MetricsReport {
+        self.0.metrics.report()
+    }
+
+    /// The counters of each tool that was offered, by name.
+    #[must_use]
+    pub fn tool_metrics(&self) -> Vec<ToolReport> {
+        let registry = self.0.registry();
+        let mut reports: Vec<ToolReport> = registry
+            .tool_metrics
+            .iter()
+            .map(|(name, metrics)| metrics.report(name))
+            .collect();
+        reports.sort_by(|a, b| a.name.cmp(&b.name));
+        reports
+    }
+}
+
+impl Inner {
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn attachments(&self) -> MutexGuard<'_, Attachments> {
+        self.attachments
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The merged catalog, brought up to date with what the providers offer now.
+    pub(crate) fn merged(&self) -> Arc<Merged> {
+        let merged = Arc::clone(&self.merged.read().unwrap_or_else(PoisonError::into_inner));
+        if !merged.is_stale() {
+            return merged;
+        }
+        let mut registry = self.registry();
+        let merged = Arc::clone(&self.merged.read().unwrap_or_else(PoisonError::into_inner));
+        if merged.is_stale() {
+            self.remerge(&mut registry)
+        } else {
+            merged
+        }
+    }
+
+    /// What `toolset` shows now.
+    pub(crate) fn view(&self, toolset: &Toolset) -> Arc<View> {
+        let merged = self.merged();
+        let mut registry = self.registry();
+        if let Some(view) = registry.views.get(toolset)
+            && Arc::ptr_eq(&view.merged, &merged)
+        {
+            return Arc::clone(view);
+        }
+        let Registry {
+            slots,
+            tool_metrics,
+            raw_to,
+            views,
+            ..
+        } = &mut *registry;
+        let raw_to = slots
+            .iter()
+            .map(|(slot, _)| slot)
+            .find(|slot| Some(&slot.id) == raw_to.as_ref());
+        let metrics = |name: &str| match tool_metrics.get(name) {
+            Some(metrics) => Arc::clone(metrics),
+            None => Arc::clone(tool_metrics.entry(name.to_owned()).or_default()),
+        };
+        let permission = &self.config.permission;
+        let view = Arc::new(View::new(
+            merged,
+            toolset.clone(),
+            permission,
+            raw_to.cloned(),
+            metrics,
+        ));
+        views.insert(toolset.clone(), Arc::clone(&view));
+        view
+    }
+
+    pub(crate) fn offers(&self) -> Offers {
+        self.merged();
+        self.registry().offers
+    }
+
+    fn remerge(&self, registry: &mut Registry) -> Arc<Merged> {
+        let slots = registry.slots.iter().map(|(slot, _)| slot).cloned();
+        let (merged, collisions) = Merged::of(slots);
+        for collision in collisions {
+            tracing::warn!(%collision, "hidden, because its name is taken");
+        }
+        self.publish(registry, merged)
+    }
+
+    fn publish(&self, registry: &mut Registry, merged: Merged) -> Arc<Merged> {
+        let resources = merged.offers(ListKind::Resources) || merged.offers(ListKind::Templates);
+        registry.offers.prompts |= merged.offers(ListKind::Prompts);
+        registry.offers.resources |= resources;
+        registry.views.clear();
+        let merged = Arc::new(merged);
+        let mut current = self.merged.write().unwrap_or_else(PoisonError::into_inner);
+        let previous = std::mem::replace(&mut *current, Arc::clone(&merged));
+        drop(current);
+        let changed = ListKind::ALL.map(|kind| merged.differs(&previous, kind));
+        let [tools, prompts, concrete, templates] = changed;
+        self.attachments()
+            .tell_catalog_changed(tools, prompts, concrete || templates);
+        merged
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let registry = self
+            .registry
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        registry.slots.iter().for_each(|(_, task)| task.abort());
+    }
+}

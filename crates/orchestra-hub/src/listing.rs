@@ -1,0 +1,310 @@
+//! Catalogs as the text that list methods answer, written once per catalog and revision.
+
+use bytes::Bytes;
+use orchestra_wire::{RawJson, Revision, Rope, write};
+use serde::Deserialize;
+
+use crate::{
+    Annotations, PromptDescriptor, ResourceDescriptor, TemplateDescriptor, ToolDescriptor,
+};
+
+/// What can be listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListKind {
+    /// `tools/list`.
+    Tools,
+    /// `prompts/list`.
+    Prompts,
+    /// `resources/list`.
+    Resources,
+    /// `resources/templates/list`.
+    Templates,
+}
+
+/// A list as JSON text: its items, separated by commas, without the brackets.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    text: Bytes,
+    /// Where each item ends.
+    ends: Vec<usize>,
+}
+
+impl ListKind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    pub(crate) const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Listing {
+    /// How many items there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The text of at most `limit` items from `start` on, and where the next page starts.
+    #[must_use]
+    pub fn page(&self, start: usize, limit: usize) -> (Bytes, Option<usize>) {
+        let end = start.saturating_add(limit).min(self.len());
+        if start >= end {
+            return (Bytes::new(), None);
+        }
+        let from = if start == 0 {
+            0
+        } else {
+            self.ends[start - 1] + 1
+        };
+        (
+            self.text.slice(from..self.ends[end - 1]),
+            (end < self.len()).then_some(end),
+        )
+    }
+
+    /// The whole text.
+    pub(crate) fn text(&self) -> &Bytes {
+        &self.text
+    }
+
+    pub(crate) fn of<'a, T: 'a>(
+        items: impl IntoIterator<Item = &'a T>,
+        revision: Revision,
+        write_item: fn(&mut Rope, &T, Revision),
+    ) -> Self {
+        let mut rope = Rope::new();
+        let mut ends = Vec::new();
+        for item in items {
+            if !ends.is_empty() {
+                rope.push_byte(b',');
+            }
+            write_item(&mut rope, item, revision);
+            ends.push(rope.len());
+        }
+        Self {
+            text: rope.into_vec().into(),
+            ends,
+        }
+    }
+}
+
+pub(crate) fn tool(rope: &mut Rope, tool: &ToolDescriptor, revision: Revision) {
+    named(
+        rope,
+        &tool.name,
+        tool.title.as_deref(),
+        tool.description.as_deref(),
+        revision,
+    );
+    rope.push(b",\"inputSchema\":");
+    write::raw(rope, &tool.input_schema);
+    if let Some(schema) = &tool.output_schema
+        && revision.output_schema()
+        && (revision.structured_any() || is_object_schema(schema))
+    {
+        rope.push(b",\"outputSchema\":");
+        write::raw(rope, schema);
+    }
+    if revision.tool_annotations() {
+        annotations(rope, tool.annotations);
+    }
+    rope.push_byte(b'}');
+}
+
+pub(crate) fn prompt(rope: &mut Rope, prompt: &PromptDescriptor, revision: Revision) {
+    named(
+        rope,
+        &prompt.name,
+        prompt.title.as_deref(),
+        prompt.description.as_deref(),
+        revision,
+    );
+    if !prompt.arguments.is_empty() {
+        rope.push(b",\"arguments\":[");
+        for (at, argument) in prompt.arguments.iter().enumerate() {
+            if at > 0 {
+                rope.push_byte(b',');
+            }
+            named(
+                rope,
+                &argument.name,
+                None,
+                argument.description.as_deref(),
+                revision,
+            );
+            let required: &[u8] = if argument.required {
+                b",\"required\":true}"
+            } else {
+                b",\"required\":false}"
+            };
+            rope.push(required);
+        }
+        rope.push_byte(b']');
+    }
+    rope.push_byte(b'}');
+}
+
+pub(crate) fn resource(rope: &mut Rope, resource: &ResourceDescriptor, revision: Revision) {
+    let description = resource.description.as_deref();
+    named(
+        rope,
+        &resource.name,
+        resource.title.as_deref(),
+        description,
+        revision,
+    );
+    text_member(rope, b",\"uri\":", Some(&resource.uri));
+    text_member(rope, b",\"mimeType\":", resource.mime_type.as_deref());
+    rope.push_byte(b'}');
+}
+
+pub(crate) fn template(rope: &mut Rope, template: &TemplateDescriptor, revision: Revision) {
+    let description = template.description.as_deref();
+    named(
+        rope,
+        &template.name,
+        template.title.as_deref(),
+        description,
+        revision,
+    );
+    text_member(rope, b",\"uriTemplate\":", Some(&template.uri_template));
+    text_member(rope, b",\"mimeType\":", template.mime_type.as_deref());
+    rope.push_byte(b'}');
+}
+
+fn named(
+    rope: &mut Rope,
+    name: &str,
+    title: Option<&str>,
+    description: Option<&str>,
+    revision: Revision,
+) {
+    text_member(rope, b"{\"name\":", Some(name));
+    text_member(rope, b",\"title\":", title.filter(|_| revision.titles()));
+    text_member(rope, b",\"description\":", description);
+}
+
+fn text_member(rope: &mut Rope, key: &[u8], value: Option<&str>) {
+    if let Some(value) = value {
+        rope.push(key);
+        write::string(rope, value);
+    }
+}
+
+fn annotations(rope: &mut Rope, hints: Annotations) {
+    let members = [
+        ("readOnlyHint", hints.read_only),
+        ("destructiveHint", hints.destructive),
+        ("idempotentHint", hints.idempotent),
+        ("openWorldHint", hints.open_world),
+    ];
+    let mut separator: &[u8] = b",\"annotations\":{\"";
+    for (key, value) in members {
+        let Some(value) = value else { continue };
+        rope.push(separator);
+        rope.push(key.as_bytes());
+        rope.push(if value { b"\":true" } else { b"\":false" });
+        separator = b",\"";
+    }
+    if separator.len() == 2 {
+        rope.push_byte(b'}');
+    }
+}
+
+/// Up to 2025-11-25 an output schema has to say `"type":"object"` at its root.
+fn is_object_schema(schema: &RawJson) -> bool {
+    #[derive(Deserialize)]
+    struct Root<'a> {
+        #[serde(rename = "type", borrow)]
+        kind: Option<std::borrow::Cow<'a, str>>,
+    }
+    schema
+        .parse::<Root<'_>>()
+        .is_ok_and(|root| root.kind.as_deref() == Some("object"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cost, PromptArgument};
+
+    fn sample() -> ToolDescriptor {
+        ToolDescriptor {
+            name: "t".into(),
+            title: Some("T".into()),
+            description: Some("does".into()),
+            input_schema: RawJson::of(&serde_json::json!({"type": "object"})).unwrap(),
+            output_schema: Some(RawJson::of(&serde_json::json!({"type": "array"})).unwrap()),
+            annotations: Annotations {
+                read_only: Some(true),
+                idempotent: Some(false),
+                ..Annotations::default()
+            },
+            group: "g",
+            cost: Cost::Quick,
+        }
+    }
+
+    fn text(revision: Revision) -> String {
+        let listing = Listing::of([&sample()], revision, tool);
+        String::from_utf8(listing.text().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_tool_shows_what_its_revision_knows() {
+        let base = r#"{"name":"t","description":"does","inputSchema":{"type":"object"}"#;
+        assert_eq!(text(Revision::V2024_11_05), format!("{base}}}"));
+        let hints = r#","annotations":{"readOnlyHint":true,"idempotentHint":false}}"#;
+        assert_eq!(text(Revision::V2025_03_26), format!("{base}{hints}"));
+        let titled = base.replace(r#""t","#, r#""t","title":"T","#);
+        assert_eq!(text(Revision::V2025_11_25), format!("{titled}{hints}"));
+        let schema = r#","outputSchema":{"type":"array"}"#;
+        assert_eq!(
+            text(Revision::V2026_07_28),
+            format!("{titled}{schema}{hints}")
+        );
+    }
+
+    #[test]
+    fn pages_are_slices_of_the_whole() {
+        let mut tools = vec![sample(), sample(), sample()];
+        for (at, tool) in tools.iter_mut().enumerate() {
+            tool.name = at.to_string();
+        }
+        let listing = Listing::of(&tools, Revision::V2024_11_05, tool);
+        let (all, next) = listing.page(0, usize::MAX);
+        assert_eq!((all, next), (listing.text().clone(), None));
+        let (first, next) = listing.page(0, 2);
+        let (rest, end) = listing.page(next.unwrap(), 2);
+        assert_eq!((next, end), (Some(2), None));
+        let joined = [&first[..], b",", &rest[..]].concat();
+        assert_eq!(&joined[..], &listing.text()[..]);
+        assert_eq!(listing.page(3, 2), (Bytes::new(), None));
+    }
+
+    #[test]
+    fn prompts_list_their_arguments() {
+        let item = PromptDescriptor {
+            name: "p".into(),
+            title: None,
+            description: None,
+            arguments: vec![PromptArgument {
+                name: "a".into(),
+                description: None,
+                required: true,
+            }],
+        };
+        let listing = Listing::of([&item], Revision::V2025_06_18, prompt);
+        assert_eq!(
+            &listing.text()[..],
+            br#"{"name":"p","arguments":[{"name":"a","required":true}]}"#
+        );
+    }
+}

@@ -1,0 +1,242 @@
+//! The catalogs of all providers as one, in a deterministic order: providers as they registered,
+//! each with its own order.
+
+use std::{collections::HashMap, sync::Arc};
+
+use orchestra_wire::Revision;
+use tokio::sync::{Semaphore, watch};
+
+use crate::{
+    Catalog, PromptDescriptor, Provider, ProviderId, ResourceDescriptor, TemplateDescriptor,
+    ToolDescriptor,
+    listing::{self, ListKind, Listing},
+    template,
+};
+
+/// A registered provider.
+pub(crate) struct Slot {
+    pub(crate) id: ProviderId,
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) catalog: watch::Receiver<Arc<Catalog>>,
+    pub(crate) permits: Arc<Semaphore>,
+}
+
+/// Where an item stands: which provider, and the place in its catalog.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At {
+    source: usize,
+    item: usize,
+}
+
+/// All catalogs at one moment.
+#[derive(Default)]
+pub(crate) struct Merged {
+    sources: Vec<(Arc<Slot>, Arc<Catalog>)>,
+    pub(crate) tools: Vec<At>,
+    prompts: HashMap<String, At>,
+    resources: HashMap<String, At>,
+    templates: Vec<At>,
+    shown: [Vec<At>; 4],
+    /// Each list as the newest revision shows it, to tell whether it changed.
+    newest: [Listing; 4],
+}
+
+/// Two providers offer the same name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} {name} of provider {newcomer} is already offered by provider {owner}")]
+pub struct Collision {
+    /// `tool`, `prompt`, `resource` or `resource template`.
+    pub kind: &'static str,
+    /// The name, URI or URI template.
+    pub name: String,
+    /// Who has it.
+    pub owner: ProviderId,
+    /// Who wants it.
+    pub newcomer: ProviderId,
+}
+
+/// Enters the items of one provider.
+struct Enter<'m> {
+    sources: &'m [(Arc<Slot>, Arc<Catalog>)],
+    source: usize,
+    collisions: &'m mut Vec<Collision>,
+}
+
+impl Enter<'_> {
+    fn all<'a>(
+        &mut self,
+        kind: &'static str,
+        names: impl Iterator<Item = &'a String>,
+        owners: &mut HashMap<String, At>,
+    ) -> Vec<At> {
+        let mut entered = Vec::new();
+        for (item, name) in names.enumerate() {
+            let at = At {
+                source: self.source,
+                item,
+            };
+            if let Some(owner) = owners.get(name) {
+                self.collisions.push(Collision {
+                    kind,
+                    name: name.clone(),
+                    owner: self.sources[owner.source].0.id.clone(),
+                    newcomer: self.sources[self.source].0.id.clone(),
+                });
+            } else {
+                owners.insert(name.clone(), at);
+                entered.push(at);
+            }
+        }
+        entered
+    }
+}
+
+impl Merged {
+    /// Merges what the providers offer now. Where two offer the same name the first keeps it, and
+    /// the collision is told.
+    pub(crate) fn of(slots: impl IntoIterator<Item = Arc<Slot>>) -> (Self, Vec<Collision>) {
+        let mut merged = Self::default();
+        let mut collisions = Vec::new();
+        let mut tools = HashMap::new();
+        let mut templates = HashMap::new();
+        for (source, slot) in slots.into_iter().enumerate() {
+            let catalog = Arc::clone(&slot.catalog.borrow());
+            merged.sources.push((slot, Arc::clone(&catalog)));
+            let names = catalog.tools.iter().map(|tool| &tool.name);
+            let mut enter = Enter {
+                sources: &merged.sources,
+                source,
+                collisions: &mut collisions,
+            };
+            merged.tools.extend(enter.all("tool", names, &mut tools));
+            let names = catalog.prompts.iter().map(|prompt| &prompt.name);
+            let shown = enter.all("prompt", names, &mut merged.prompts);
+            merged.shown[ListKind::Prompts.index()].extend(shown);
+            let names = catalog.resources.iter().map(|resource| &resource.uri);
+            let shown = enter.all("resource", names, &mut merged.resources);
+            merged.shown[ListKind::Resources.index()].extend(shown);
+            let names = catalog
+                .templates
+                .iter()
+                .map(|template| &template.uri_template);
+            merged
+                .templates
+                .extend(enter.all("resource template", names, &mut templates));
+        }
+        merged.shown[ListKind::Tools.index()] = merged.tools.clone();
+        merged.shown[ListKind::Templates.index()] = merged.templates.clone();
+        merged.newest = ListKind::ALL.map(|kind| merged.listing(kind, Revision::NEWEST));
+        (merged, collisions)
+    }
+
+    /// Whether a provider has published a newer catalog.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.sources
+            .iter()
+            .any(|(slot, seen)| !Arc::ptr_eq(&slot.catalog.borrow(), seen))
+    }
+
+    pub(crate) fn differs(&self, other: &Self, kind: ListKind) -> bool {
+        self.newest[kind.index()].text() != other.newest[kind.index()].text()
+    }
+
+    pub(crate) fn offers(&self, kind: ListKind) -> bool {
+        !self.shown[kind.index()].is_empty()
+    }
+
+    pub(crate) fn slots(&self) -> impl Iterator<Item = &Arc<Slot>> {
+        self.sources.iter().map(|(slot, _)| slot)
+    }
+
+    pub(crate) fn catalogs(&self) -> impl Iterator<Item = &Catalog> {
+        self.sources.iter().map(|(_, catalog)| &**catalog)
+    }
+
+    pub(crate) fn slot(&self, at: At) -> &Arc<Slot> {
+        &self.sources[at.source].0
+    }
+
+    pub(crate) fn tool(&self, at: At) -> &ToolDescriptor {
+        &self.sources[at.source].1.tools[at.item]
+    }
+
+    fn prompt(&self, at: At) -> &PromptDescriptor {
+        &self.sources[at.source].1.prompts[at.item]
+    }
+
+    fn resource(&self, at: At) -> &ResourceDescriptor {
+        &self.sources[at.source].1.resources[at.item]
+    }
+
+    fn template(&self, at: At) -> &TemplateDescriptor {
+        &self.sources[at.source].1.templates[at.item]
+    }
+
+    pub(crate) fn find_prompt(&self, name: &str) -> Option<(&Arc<Slot>, &PromptDescriptor)> {
+        let at = *self.prompts.get(name)?;
+        Some((self.slot(at), self.prompt(at)))
+    }
+
+    /// The provider of a URI: by the resource itself, by a template that matches, or, when only
+    /// one provider offers resources, that one.
+    pub(crate) fn find_resource(&self, uri: &str) -> Option<&Arc<Slot>> {
+        if let Some(at) = self.resources.get(uri) {
+            return Some(self.slot(*at));
+        }
+        let by_template = |at: &&At| template::matches(&self.template(**at).uri_template, uri);
+        if let Some(at) = self.templates.iter().find(by_template) {
+            return Some(self.slot(*at));
+        }
+        let mut offering = self
+            .sources
+            .iter()
+            .filter(|(_, catalog)| !catalog.resources.is_empty() || !catalog.templates.is_empty());
+        match (offering.next(), offering.next()) {
+            (Some((only, _)), None) => Some(only),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn find_template(&self, uri_template: &str) -> Option<&Arc<Slot>> {
+        let named = |at: &&At| self.template(**at).uri_template == uri_template;
+        self.templates.iter().find(named).map(|at| self.slot(*at))
+    }
+
+    pub(crate) fn instructions(&self) -> Option<String> {
+        let texts: Vec<&str> = self
+            .catalogs()
+            .filter_map(|catalog| catalog.instructions.as_deref())
+            .collect();
+        (!texts.is_empty()).then(|| texts.join("\n\n"))
+    }
+
+    pub(crate) fn listing(&self, kind: ListKind, revision: Revision) -> Listing {
+        let shown = &self.shown[kind.index()];
+        match kind {
+            ListKind::Tools => self.tool_listing(shown, revision),
+            ListKind::Prompts => Listing::of(
+                shown.iter().map(|at| self.prompt(*at)),
+                revision,
+                listing::prompt,
+            ),
+            ListKind::Resources => Listing::of(
+                shown.iter().map(|at| self.resource(*at)),
+                revision,
+                listing::resource,
+            ),
+            ListKind::Templates => Listing::of(
+                shown.iter().map(|at| self.template(*at)),
+                revision,
+                listing::template,
+            ),
+        }
+    }
+
+    pub(crate) fn tool_listing(&self, tools: &[At], revision: Revision) -> Listing {
+        Listing::of(
+            tools.iter().map(|at| self.tool(*at)),
+            revision,
+            listing::tool,
+        )
+    }
+}

@@ -1,0 +1,185 @@
+//! The toolset `search`: two tools that reach all others, for models whose context is dear.
+
+use std::{cmp::Reverse, sync::OnceLock};
+
+use orchestra_wire::{RawJson, Revision};
+use serde::{Deserialize, Serialize};
+use serde_json::{json, value::RawValue};
+
+use crate::{
+    Annotations, Content, Cost, Outcome, Target, ToolDescriptor, ToolResult,
+    listing::{self, Listing},
+    view::View,
+};
+
+const FIND: &str = "find_tools";
+const CALL: &str = "call_tool";
+
+/// Tools that one search answers unless told otherwise, and at most.
+const DEFAULT_LIMIT: usize = 10;
+const MAX_LIMIT: usize = 50;
+
+/// What a call in this toolset turns out to be.
+pub(crate) enum Resolved {
+    /// The call of another tool.
+    Inner(Target),
+    /// Answered here.
+    Answer(Outcome),
+    /// Neither of the two tools.
+    NotOurs,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FindArguments {
+    #[serde(default)]
+    query: String,
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallArguments<'a> {
+    name: String,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+#[derive(Serialize)]
+struct Found<'a> {
+    items: Vec<FoundTool<'a>>,
+    total: usize,
+}
+
+#[derive(Serialize)]
+struct FoundTool<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    input_schema: &'a RawValue,
+}
+
+pub(crate) fn descriptors() -> &'static [ToolDescriptor; 2] {
+    static BOTH: OnceLock<[ToolDescriptor; 2]> = OnceLock::new();
+    BOTH.get_or_init(|| {
+        let find = json!({
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": "Words to look for; empty lists all."},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT}
+            }
+        });
+        let call = json!({
+            "type": "object",
+            "properties": {
+                "name": {"type": "string"},
+                "arguments": {"type": "object"}
+            },
+            "required": ["name"]
+        });
+        [
+            descriptor(
+                FIND,
+                "Find tools by words; answers names, descriptions and schemas.",
+                &find,
+            ),
+            descriptor(CALL, "Call a tool found with find_tools.", &call),
+        ]
+    })
+}
+
+fn descriptor(name: &str, description: &str, schema: &serde_json::Value) -> ToolDescriptor {
+    ToolDescriptor {
+        name: name.to_owned(),
+        title: None,
+        description: Some(description.to_owned()),
+        input_schema: RawJson::of(schema).expect("a JSON value has a JSON form"),
+        output_schema: None,
+        annotations: Annotations {
+            read_only: (name == FIND).then_some(true),
+            ..Annotations::default()
+        },
+        group: "search",
+        cost: Cost::Quick,
+    }
+}
+
+pub(crate) fn listing(revision: Revision) -> Listing {
+    Listing::of(descriptors(), revision, listing::tool)
+}
+
+pub(crate) fn resolve(view: &View, name: &str, arguments: &RawJson) -> Resolved {
+    match name {
+        FIND => match arguments.parse::<FindArguments>() {
+            Ok(arguments) => Resolved::Answer(find(view, &arguments)),
+            Err(error) => Resolved::Answer(failure(FIND, &error)),
+        },
+        CALL => match arguments.parse::<CallArguments<'_>>() {
+            Ok(inner) => Resolved::Inner(Target::Tool {
+                name: inner.name,
+                arguments: inner
+                    .arguments
+                    .map_or_else(RawJson::empty_object, RawJson::from_raw),
+            }),
+            Err(error) => Resolved::Answer(failure(CALL, &error)),
+        },
+        _ => Resolved::NotOurs,
+    }
+}
+
+fn failure(tool: &str, error: &serde_json::Error) -> Outcome {
+    let text = format!("invalid arguments for {tool}: {error}");
+    Outcome::Tool(ToolResult {
+        content: vec![Content::Text(text)],
+        is_error: true,
+        ..ToolResult::default()
+    })
+}
+
+fn find(view: &View, arguments: &FindArguments) -> Outcome {
+    let words: Vec<String> = arguments
+        .query
+        .split_whitespace()
+        .map(str::to_lowercase)
+        .take(16)
+        .collect();
+    let mut hits: Vec<(Reverse<usize>, &ToolDescriptor)> = view
+        .reachable()
+        .map(|tool| (Reverse(score(tool, &words)), tool))
+        .filter(|(score, _)| words.is_empty() || score.0 > 0)
+        .collect();
+    // Stable, so that equal scores keep the catalog's order.
+    hits.sort_by_key(|(score, _)| *score);
+    let limit = arguments.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+    let items = hits.iter().take(limit).filter_map(|(_, tool)| {
+        let input_schema = tool.input_schema.parse().ok()?;
+        Some(FoundTool {
+            name: &tool.name,
+            description: tool.description.as_deref(),
+            input_schema,
+        })
+    });
+    let found = Found {
+        items: items.collect(),
+        total: hits.len(),
+    };
+    let text = RawJson::of(&found).expect("texts, numbers and raw values have a JSON form");
+    Outcome::Tool(ToolResult {
+        content: vec![Content::Text(text.as_str().to_owned())],
+        ..ToolResult::default()
+    })
+}
+
+/// How well a tool fits: three for a word in its name, one for a word in its description.
+fn score(tool: &ToolDescriptor, words: &[String]) -> usize {
+    let name = tool.name.to_lowercase();
+    let description = tool
+        .description
+        .as_deref()
+        .unwrap_or_default()
+        .to_lowercase();
+    let score = |word: &String| {
+        3 * usize::from(name.contains(word)) + usize::from(description.contains(word))
+    };
+    words.iter().map(score).sum()
+}

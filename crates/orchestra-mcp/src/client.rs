@@ -1,0 +1,300 @@
+//! What a client says about itself, for a session or for one request.
+
+use std::fmt;
+
+use orchestra_hub::LogLevel;
+use orchestra_wire::{Fields, FieldsError, RawJson, RequestId, Revision, RpcError};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{json, value::RawValue};
+
+/// What the client can be asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ClientCapabilities {
+    elicit_form: bool,
+    elicit_url: bool,
+    sampling: bool,
+    roots: bool,
+}
+
+/// Something a server may ask of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ask {
+    ElicitForm,
+    ElicitUrl,
+    Sampling,
+    Roots,
+}
+
+/// The members of `_meta` that belong to any request.
+#[derive(Debug, Default)]
+pub(crate) struct RequestMeta<'a> {
+    pub(crate) progress_token: Option<&'a RawValue>,
+    pub(crate) trace: Option<String>,
+    /// Set for a stateless request.
+    pub(crate) stateless: Option<StatelessMeta>,
+}
+
+/// The members of `_meta` that make a request stateless.
+#[derive(Debug)]
+pub(crate) struct StatelessMeta {
+    pub(crate) revision: Revision,
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) client: Option<String>,
+    pub(crate) log_level: Option<LogLevel>,
+}
+
+#[derive(Deserialize)]
+struct RawCapabilities {
+    elicitation: Option<RawElicitation>,
+    sampling: Option<IgnoredAny>,
+    roots: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct RawElicitation {
+    form: Option<IgnoredAny>,
+    url: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct RawClientInfo {
+    name: Option<String>,
+}
+
+impl ClientCapabilities {
+    pub(crate) fn parse(value: &RawValue) -> Option<Self> {
+        if !value.get().starts_with('{') {
+            return None;
+        }
+        let raw: RawCapabilities = serde_json::from_str(value.get()).ok()?;
+        let elicitation = raw.elicitation.as_ref();
+        let url = elicitation.is_some_and(|modes| modes.url.is_some());
+        Some(Self {
+            // Without any mode named, forms are meant.
+            elicit_form: elicitation.is_some_and(|modes| modes.form.is_some() || !url),
+            elicit_url: url,
+            sampling: raw.sampling.is_some(),
+            roots: raw.roots.is_some(),
+        })
+    }
+
+    pub(crate) const fn any(self) -> bool {
+        self.elicit_form || self.elicit_url || self.sampling || self.roots
+    }
+
+    pub(crate) const fn can(self, ask: Ask) -> bool {
+        match ask {
+            Ask::ElicitForm => self.elicit_form,
+            Ask::ElicitUrl => self.elicit_url,
+            Ask::Sampling => self.sampling,
+            Ask::Roots => self.roots,
+        }
+    }
+}
+
+impl Ask {
+    /// What a request to the client needs; `None` for a method that is not for clients.
+    pub(crate) fn of(method: &str, params: Option<&RawValue>) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Mode {
+            mode: Option<String>,
+        }
+        let mode = || serde_json::from_str::<Mode>(params?.get()).ok()?.mode;
+        match method {
+            "elicitation/create" if mode().as_deref() == Some("url") => Some(Self::ElicitUrl),
+            "elicitation/create" => Some(Self::ElicitForm),
+            "sampling/createMessage" => Some(Self::Sampling),
+            "roots/list" => Some(Self::Roots),
+            _ => None,
+        }
+    }
+
+    /// The client capabilities object that says it can.
+    pub(crate) fn required(asks: &[Self]) -> RawJson {
+        let mut all = serde_json::Map::new();
+        for ask in asks {
+            let (key, inner) = match ask {
+                Self::ElicitForm => ("elicitation", Some("form")),
+                Self::ElicitUrl => ("elicitation", Some("url")),
+                Self::Sampling => ("sampling", None),
+                Self::Roots => ("roots", None),
+            };
+            let entry = all.entry(key).or_insert_with(|| json!({}));
+            if let (Some(inner), Some(entry)) = (inner, entry.as_object_mut()) {
+                entry.insert(inner.to_owned(), json!({}));
+            }
+        }
+        RawJson::of(&all).expect("a JSON object has a JSON form")
+    }
+}
+
+impl fmt::Display for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ElicitForm => "elicitation",
+            Self::ElicitUrl => "elicitation by url",
+            Self::Sampling => "sampling",
+            Self::Roots => "roots",
+        })
+    }
+}
+
+impl<'a> RequestMeta<'a> {
+    /// Parses `_meta`. A request is stateless exactly when it names its revision there.
+    pub(crate) fn parse(value: Option<&'a RawValue>) -> Result<Self, RpcError> {
+        if value.is_none() {
+            return Ok(Self::default());
+        }
+        let fields = Fields::find(value, "_meta").map_err(invalid_fields)?;
+        if let Some(token) = fields.progress_token {
+            RequestId::from_raw(token).map_err(|_| {
+                RpcError::invalid_params("progressToken must be a string or an integer")
+            })?;
+        }
+        let stateless = fields
+            .meta_protocol_version
+            .map(|version| stateless(&fields, version))
+            .transpose()?;
+        Ok(Self {
+            progress_token: fields.progress_token,
+            trace: fields.traceparent.and_then(Fields::text).map(Into::into),
+            stateless,
+        })
+    }
+}
+
+fn stateless(fields: &Fields<'_>, version: &RawValue) -> Result<StatelessMeta, RpcError> {
+    let version = Fields::text(version).ok_or_else(|| {
+        RpcError::invalid_params("io.modelcontextprotocol/protocolVersion must be a string")
+    })?;
+    let revision = Revision::parse(&version)
+        .filter(|revision| revision.self_describing_results())
+        .ok_or_else(|| unsupported(&version))?;
+    let capabilities = fields.meta_client_capabilities.ok_or_else(|| {
+        RpcError::invalid_params("_meta lacks io.modelcontextprotocol/clientCapabilities")
+    })?;
+    let capabilities = ClientCapabilities::parse(capabilities).ok_or_else(|| {
+        RpcError::invalid_params("io.modelcontextprotocol/clientCapabilities must be an object")
+    })?;
+    let log_level = fields.meta_log_level.map(level).transpose()?;
+    let client = fields.meta_client_info.and_then(client_name);
+    Ok(StatelessMeta {
+        revision,
+        capabilities,
+        client,
+        log_level,
+    })
+}
+
+/// The revisions we speak, newest first.
+pub(crate) fn supported_revisions() -> impl Iterator<Item = &'static str> {
+    Revision::ALL.into_iter().rev().map(Revision::as_str)
+}
+
+fn unsupported(requested: &str) -> RpcError {
+    let supported: Vec<&str> = supported_revisions().collect();
+    let data = json!({"supported": supported, "requested": requested});
+    RpcError::new(
+        orchestra_wire::ErrorCode::UNSUPPORTED_REVISION,
+        "unsupported protocol version",
+    )
+    .with_data(RawJson::of(&data).expect("a JSON value has a JSON form"))
+}
+
+pub(crate) fn client_name(value: &RawValue) -> Option<String> {
+    serde_json::from_str::<RawClientInfo>(value.get())
+        .ok()?
+        .name
+}
+
+pub(crate) fn invalid_fields(error: FieldsError) -> RpcError {
+    RpcError::invalid_params(format!("invalid params: {error}"))
+}
+
+/// Parses a log level.
+pub(crate) fn level(value: &RawValue) -> Result<LogLevel, RpcError> {
+    let name = Fields::text(value);
+    let known = LEVELS
+        .iter()
+        .find(|(text, _)| name.as_deref() == Some(text));
+    known.map(|(_, level)| *level).ok_or_else(|| {
+        let names: Vec<&str> = LEVELS.iter().map(|(text, _)| *text).collect();
+        RpcError::invalid_params(format!(
+            "invalid log level: use one of {}",
+            names.join(", ")
+        ))
+    })
+}
+
+pub(crate) fn level_name(level: LogLevel) -> &'static str {
+    LEVELS
+        .iter()
+        .find(|(_, other)| *other == level)
+        .map_or("info", |(text, _)| text)
+}
+
+const LEVELS: [(&str, LogLevel); 8] = [
+    ("debug", LogLevel::Debug),
+    ("info", LogLevel::Info),
+    ("notice", LogLevel::Notice),
+    ("warning", LogLevel::Warning),
+    ("error", LogLevel::Error),
+    ("critical", LogLevel::Critical),
+    ("alert", LogLevel::Alert),
+    ("emergency", LogLevel::Emergency),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> &RawValue {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn elicitation_without_a_mode_means_forms() {
+        let caps = |text| ClientCapabilities::parse(raw(text)).unwrap();
+        assert!(caps(r#"{"elicitation":{}}"#).can(Ask::ElicitForm));
+        assert!(!caps(r#"{"elicitation":{}}"#).can(Ask::ElicitUrl));
+        assert!(!caps(r#"{"elicitation":{"url":{}}}"#).can(Ask::ElicitForm));
+        assert!(caps(r#"{"elicitation":{"url":{},"form":{}}}"#).can(Ask::ElicitForm));
+        assert!(!caps("{}").any());
+        assert!(ClientCapabilities::parse(raw("[]")).is_none());
+    }
+
+    #[test]
+    fn required_capabilities_are_one_object() {
+        let asks = [Ask::ElicitForm, Ask::Sampling, Ask::ElicitUrl];
+        assert_eq!(
+            Ask::required(&asks).as_str(),
+            r#"{"elicitation":{"form":{},"url":{}},"sampling":{}}"#
+        );
+    }
+
+    #[test]
+    fn a_stateless_request_names_a_known_revision_and_its_capabilities() {
+        let parse = |text| RequestMeta::parse(Some(raw(text)));
+        assert!(parse(r#"{"progressToken":1}"#).unwrap().stateless.is_none());
+        let code = |text| parse(text).unwrap_err().code.0;
+        assert_eq!(
+            code(r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#),
+            -32602
+        );
+        assert_eq!(
+            code(r#"{"io.modelcontextprotocol/protocolVersion":1}"#),
+            -32602
+        );
+        assert_eq!(
+            code(r#"{"io.modelcontextprotocol/protocolVersion":"2025-11-25"}"#),
+            -32022
+        );
+        let error = parse(r#"{"io.modelcontextprotocol/protocolVersion":"x"}"#).unwrap_err();
+        assert_eq!(
+            error.data.unwrap().as_str(),
+            "{\"requested\":\"x\",\"supported\":[\"2026-07-28\",\"2025-11-25\",\"2025-06-18\",\
+             \"2025-03-26\",\"2024-11-05\"]}"
+        );
+        assert_eq!(code("[]"), -32602);
+    }
+}

@@ -1,0 +1,359 @@
+//! The server side of one MCP connection, pure: lines and outcomes in, bytes and jobs out.
+//!
+//! It waits for nothing and reads no clock. A driver feeds it lines, runs the jobs it hands out
+//! and brings back each job's outcome, exactly once, cancelled jobs included. Both eras live on
+//! one connection: a request is stateless exactly when its `_meta` names its revision.
+
+mod batch;
+mod calls;
+mod input;
+mod requests;
+mod subscriptions;
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::Instant,
+};
+
+use orchestra_hub::{Attachment, CancelSource, HubNotice, Outcome, ProviderError, Request, Target};
+use orchestra_wire::{
+    Era, ErrorCode, Frame, Inbound, Line, Malformed, Message, Method, NotificationRef, Pending,
+    RequestId, Revision, Rope, RpcError, parse, write,
+};
+
+use crate::{
+    client::ClientCapabilities,
+    report::{CallReports, Emit, SessionReports},
+    results::Results,
+    server::Server,
+};
+use batch::Batch;
+use input::Question;
+use subscriptions::Subscriptions;
+
+/// Requests of ours that a client may leave open.
+const MAX_QUESTIONS: usize = 256;
+
+/// Calls that may wait for answers of the client, beside those that run and queue.
+const MAX_ASKING: usize = 256;
+
+/// What a line or an outcome asks of the driver. Replies have been appended to the output.
+#[derive(Debug)]
+#[must_use]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every step is a job, and none is stored"
+)]
+pub enum Step {
+    /// Nothing, or only to send the output.
+    Nothing,
+    /// Sends the output before the connection hears of the next notice, so that an acknowledgement
+    /// precedes what it announces.
+    Flush,
+    /// Runs this job.
+    Run(Job),
+    /// Runs these jobs, in order.
+    RunAll(Vec<Job>),
+}
+
+/// A call for the hub.
+#[derive(Debug)]
+pub struct Job {
+    /// Brings the outcome home.
+    pub ticket: Ticket,
+    /// What to call.
+    pub request: Request,
+}
+
+/// Ties an outcome to its call. A call that was cancelled meanwhile is recognised by the serial,
+/// even when its id is in use again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ticket {
+    id: RequestId,
+    serial: u64,
+}
+
+/// A connection of a [`Server`].
+pub struct Connection {
+    server: Server,
+    attachment: Arc<Attachment>,
+    emit: Arc<dyn Emit>,
+    session: Session,
+    open: Pending<Open>,
+    questions: Pending<Question>,
+    next_serial: u64,
+    /// Jobs that were handed out and whose outcome has not come back.
+    running: usize,
+    queue: VecDeque<(Job, usize)>,
+    queued_bytes: usize,
+    batches: HashMap<u64, Batch>,
+    subscriptions: Subscriptions,
+    next_expiry: Option<Instant>,
+}
+
+/// What `initialize` has agreed upon.
+struct Session {
+    revision: Option<Revision>,
+    initialized: bool,
+    client: Option<String>,
+    capabilities: ClientCapabilities,
+    reports: Arc<SessionReports>,
+}
+
+/// A request that is not answered yet.
+struct Open {
+    serial: u64,
+    stage: Stage,
+    revision: Revision,
+    /// Whether it was cancelled does not matter to others: it is closed then.
+    cancel: CancelSource,
+    reports: Option<Arc<CallReports>>,
+    batch: Option<u64>,
+    is_tool: bool,
+    capabilities: ClientCapabilities,
+    /// The call, to make it again when the client has answered.
+    again: Option<Box<Target>>,
+    rounds: u32,
+}
+
+enum Stage {
+    Queued,
+    Running,
+    /// Waits for the client.
+    Asking(Box<input::Asking>),
+}
+
+/// What became of one message.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every message is a job, and none is stored"
+)]
+enum Handled {
+    Nothing,
+    /// A reply was written.
+    Written,
+    /// A reply was written that must leave before any notice.
+    WrittenFirst,
+    Run(Job),
+}
+
+impl Connection {
+    /// A connection. What its calls report while they run goes to `emit`.
+    #[must_use]
+    pub fn new(server: Server, attachment: Arc<Attachment>, emit: Arc<dyn Emit>) -> Self {
+        let limits = &server.0.limits;
+        let session = Session {
+            revision: None,
+            initialized: false,
+            client: None,
+            capabilities: ClientCapabilities::default(),
+            reports: Arc::new(SessionReports::new(Arc::clone(&emit))),
+        };
+        Self {
+            open: Pending::new(limits.running + limits.queued + MAX_ASKING),
+            questions: Pending::new(MAX_QUESTIONS),
+            next_serial: 0,
+            running: 0,
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            batches: HashMap::new(),
+            subscriptions: Subscriptions::default(),
+            next_expiry: None,
+            session,
+            server,
+            attachment,
+            emit,
+        }
+    }
+
+    /// Takes one frame of the stream. Replies are appended to `out`, each with a line end.
+    pub fn on_frame(&mut self, frame: &Frame<'_>, now: Instant, out: &mut Rope) -> Step {
+        match frame {
+            Frame::Line(line) => self.on_line(line, now, out),
+            Frame::TooLong => {
+                let most = self.server.0.limits.line_bytes;
+                let text = format!("invalid request: a line may have at most {most} bytes");
+                write::error(out, None, &RpcError::invalid_request(text));
+                out.push_byte(b'\n');
+                Step::Nothing
+            }
+        }
+    }
+
+    /// Takes one line. Replies are appended to `out`, each with a line end.
+    pub fn on_line(&mut self, line: &Line<'_>, now: Instant, out: &mut Rope) -> Step {
+        self.expire(now, out);
+        match parse(line.as_bytes()) {
+            Ok(Inbound::One(message)) => match self.on_message(message, line, None, now, out) {
+                Handled::Nothing => Step::Nothing,
+                Handled::Written => {
+                    out.push_byte(b'\n');
+                    Step::Nothing
+                }
+                Handled::WrittenFirst => {
+                    out.push_byte(b'\n');
+                    Step::Flush
+                }
+                Handled::Run(job) => Step::Run(job),
+            },
+            Ok(Inbound::Batch(items)) => self.on_batch(&items, line, now, out),
+            Err(malformed) => {
+                write_malformed(out, &malformed);
+                out.push_byte(b'\n');
+                Step::Nothing
+            }
+        }
+    }
+
+    /// Takes the outcome of a job. Replies are appended to `out`.
+    pub fn on_outcome(
+        &mut self,
+        ticket: &Ticket,
+        outcome: Result<Outcome, ProviderError>,
+        now: Instant,
+        out: &mut Rope,
+    ) -> Step {
+        self.running = self.running.saturating_sub(1);
+        if self
+            .open
+            .get(&ticket.id)
+            .is_none_or(|open| open.serial != ticket.serial)
+        {
+            return Step::Nothing;
+        }
+        if let Ok(Outcome::InputRequired(input)) = outcome {
+            return self.on_input_required(ticket, input, now, out);
+        }
+        self.settle(ticket, outcome, out);
+        Step::Nothing
+    }
+
+    /// The next call whose turn has come, if any.
+    pub fn next_ready(&mut self) -> Option<Job> {
+        if self.running >= self.server.0.limits.running {
+            return None;
+        }
+        let (job, bytes) = self.queue.pop_front()?;
+        self.queued_bytes -= bytes;
+        if let Some(open) = self.open.get_mut(&job.ticket.id) {
+            open.stage = Stage::Running;
+        }
+        self.running += 1;
+        Some(job)
+    }
+
+    /// Whether [`next_ready`](Self::next_ready) has one.
+    #[must_use]
+    pub fn has_ready(&self) -> bool {
+        !self.queue.is_empty() && self.running < self.server.0.limits.running
+    }
+
+    /// Whether no call runs, queues or waits for the client.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.open.is_empty() && self.running == 0
+    }
+
+    /// Takes a notice of the hub and appends what the client wants to hear of it.
+    pub fn on_notice(&mut self, notice: &HubNotice, out: &mut Rope) {
+        self.tell(notice, out);
+    }
+
+    /// Cancels all calls; none of them is answered.
+    pub fn cancel_all(&mut self) {
+        self.queue.clear();
+        self.queued_bytes = 0;
+        self.batches.clear();
+        self.open.retain(|_, open| {
+            open.stop();
+            false
+        });
+        self.questions.retain(|_, _| false);
+    }
+
+    /// Ends the subscriptions in good order; for the end of a connection that still can be
+    /// written to.
+    pub fn close(&mut self, out: &mut Rope) {
+        self.end_listens(out);
+    }
+
+    fn results(&self, revision: Revision) -> Results<'_> {
+        Results {
+            server: &self.server.0,
+            revision,
+        }
+    }
+
+    /// Takes one message. The answer to a request is appended without a line end; whatever else
+    /// has to be said is appended as whole lines.
+    fn on_message(
+        &mut self,
+        message: Message<'_>,
+        line: &Line<'_>,
+        batch: Option<u64>,
+        now: Instant,
+        out: &mut Rope,
+    ) -> Handled {
+        match message {
+            Message::Request(request) => {
+                let id = request.id.clone();
+                match self.on_request(request, line, batch, now, out) {
+                    Ok(handled) => handled,
+                    Err(error) => {
+                        write::error(out, Some(&id), &error);
+                        Handled::Written
+                    }
+                }
+            }
+            Message::Notification(notification) => {
+                self.on_notification(&notification, out);
+                Handled::Nothing
+            }
+            Message::Response(response) => match self.on_answer(&response, out) {
+                Some(job) => Handled::Run(job),
+                None => Handled::Nothing,
+            },
+        }
+    }
+
+    fn on_notification(&mut self, notification: &NotificationRef<'_>, out: &mut Rope) {
+        match Method::parse(&notification.method) {
+            Some(Method::Initialized) => self.session.initialized = true,
+            Some(Method::Cancelled) => self.on_cancelled(notification.params, out),
+            _ => tracing::debug!(method = %notification.method, "ignored a notification"),
+        }
+    }
+
+    /// The revision of a request without `_meta` of its own.
+    fn session_revision(&self) -> Revision {
+        self.session.revision.unwrap_or(Revision::NEWEST_SESSION)
+    }
+
+    fn serial(&mut self) -> u64 {
+        self.next_serial += 1;
+        self.next_serial
+    }
+}
+
+impl Open {
+    /// Stops the call and everything it might still say.
+    fn stop(&self) {
+        if let Some(reports) = &self.reports {
+            reports.end();
+        }
+        self.cancel.cancel();
+    }
+
+    fn era(&self) -> Era {
+        self.revision.era()
+    }
+}
+
+fn write_malformed(out: &mut Rope, malformed: &Malformed) {
+    write::error(out, malformed.id.as_ref(), &malformed.error);
+}
+
+fn internal(text: impl Into<std::borrow::Cow<'static, str>>) -> RpcError {
+    RpcError::new(ErrorCode::INTERNAL_ERROR, text)
+}

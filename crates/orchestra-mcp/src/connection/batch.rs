@@ -1,0 +1,137 @@
+//! Batches of the revisions that have them: items are handled one by one, the answers leave
+//! together when the last one is there.
+
+use std::time::Instant;
+
+use orchestra_wire::{
+    Line, MAX_REPLY_BYTES, Malformed, Message, Rope, RpcError, parse_item, write,
+};
+use serde_json::value::RawValue;
+
+use super::{Connection, Handled, Step, write_malformed};
+
+/// Items of one batch.
+const MAX_ITEMS: usize = 1_024;
+
+/// A batch whose answers are being collected.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    answers: Rope,
+    /// Calls that have not been answered.
+    waiting: usize,
+}
+
+impl Batch {
+    /// Where the next answer is written.
+    pub(super) fn begin_item(&mut self) -> &mut Rope {
+        if !self.answers.is_empty() {
+            self.answers.push_byte(b',');
+        }
+        &mut self.answers
+    }
+
+    fn finish(self, out: &mut Rope) {
+        if self.answers.is_empty() {
+            return;
+        }
+        if self.answers.len() > MAX_REPLY_BYTES {
+            let text = "result_too_large: the answers of the batch are too large together";
+            write::error(out, None, &super::internal(text));
+        } else {
+            out.push_byte(b'[');
+            out.append(self.answers);
+            out.push_byte(b']');
+        }
+        out.push_byte(b'\n');
+    }
+}
+
+impl Connection {
+    pub(super) fn on_batch(
+        &mut self,
+        items: &[&RawValue],
+        line: &Line<'_>,
+        now: Instant,
+        out: &mut Rope,
+    ) -> Step {
+        if let Err(error) = self.check_batch(items) {
+            write_malformed(out, &Malformed { id: None, error });
+            out.push_byte(b'\n');
+            return Step::Nothing;
+        }
+        let number = self.serial();
+        let mut batch = Batch::default();
+        let mut jobs = Vec::new();
+        for item in items {
+            let mark = batch.answers.mark();
+            let handled = match parse_item(item) {
+                Ok(message @ Message::Request(_)) => {
+                    self.on_message(message, line, Some(number), now, batch.begin_item())
+                }
+                // What these have to say are lines of their own, beside the batch.
+                Ok(message) => self.on_message(message, line, None, now, out),
+                Err(malformed) => {
+                    write_malformed(batch.begin_item(), &malformed);
+                    Handled::Written
+                }
+            };
+            match handled {
+                Handled::Written | Handled::WrittenFirst => {}
+                Handled::Nothing => batch.answers.cut_back(mark),
+                Handled::Run(job) => {
+                    batch.answers.cut_back(mark);
+                    jobs.push(job);
+                }
+            }
+        }
+        // Counted at the end, as an item may have cancelled one before it.
+        batch.waiting = self
+            .open
+            .iter()
+            .filter(|(_, open)| open.batch == Some(number))
+            .count();
+        if batch.waiting == 0 {
+            batch.finish(out);
+        } else {
+            self.batches.insert(number, batch);
+        }
+        if jobs.is_empty() {
+            Step::Nothing
+        } else {
+            Step::RunAll(jobs)
+        }
+    }
+
+    fn check_batch(&self, items: &[&RawValue]) -> Result<(), RpcError> {
+        if !self
+            .session
+            .revision
+            .is_some_and(orchestra_wire::Revision::batches)
+        {
+            let text = "invalid request: batches are not part of this revision";
+            return Err(RpcError::invalid_request(text));
+        }
+        if items.is_empty() {
+            return Err(RpcError::invalid_request("invalid request: empty batch"));
+        }
+        if items.len() > MAX_ITEMS {
+            let text = format!("invalid request: a batch may have at most {MAX_ITEMS} items");
+            return Err(RpcError::invalid_request(text));
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_batch(&mut self, number: u64) -> Batch {
+        self.batches.remove(&number).unwrap_or_default()
+    }
+
+    /// Puts a batch back after one of its calls has ended, or sends it when that was the last.
+    pub(super) fn end_item(&mut self, number: u64, mut batch: Batch, out: &mut Rope) {
+        batch.waiting = batch.waiting.saturating_sub(1);
+        if batch.waiting == 0 {
+            batch.finish(out);
+        } else {
+            self.batches.insert(number, batch);
+        }
+    }
+}

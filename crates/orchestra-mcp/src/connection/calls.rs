@@ -1,0 +1,203 @@
+//! Calls from their request to their reply: admission, queue, cancellation, settlement.
+
+use std::sync::Arc;
+
+use orchestra_hub::{
+    Answers, Caller, CancelSource, Cx, Outcome, ProgressSink, ProviderError, Request, Target,
+};
+use orchestra_wire::{
+    Era, Fields, MAX_REPLY_BYTES, PendingError, RequestId, Rope, RpcError, write,
+};
+use serde_json::value::RawValue;
+
+use super::{Connection, Handled, Job, Open, Stage, Ticket, internal, requests::Parsed};
+use crate::{
+    report::{CallReports, Logs},
+    results::rpc_error,
+};
+
+/// A call that a request asks for.
+pub(super) struct NewCall {
+    pub(super) target: Target,
+    /// How much memory it holds while it queues.
+    pub(super) bytes: usize,
+    pub(super) answers: Option<Answers>,
+}
+
+impl Connection {
+    /// Admits a call: it runs, queues, or is refused.
+    pub(super) fn enter(&mut self, parsed: Parsed<'_>, call: NewCall) -> Result<Handled, RpcError> {
+        let limits = &self.server.0.limits;
+        let runs = self.running < limits.running && self.queue.is_empty();
+        let queues = self.queue.len() < limits.queued
+            && self.queued_bytes + call.bytes <= limits.queued_bytes;
+        if !runs && !queues {
+            return Err(busy());
+        }
+        let serial = self.serial();
+        let cancel = CancelSource::new();
+        let capabilities = parsed.capabilities(self.session.capabilities);
+        let is_session = parsed.revision.era() == Era::Session;
+        let (reports, progress) = self.reports(&parsed);
+        let client = match &parsed.meta.stateless {
+            Some(meta) => meta.client.clone(),
+            None => self.session.client.clone(),
+        };
+        let face = self.attachment.caller().face;
+        let open = Open {
+            serial,
+            stage: if runs { Stage::Running } else { Stage::Queued },
+            revision: parsed.revision,
+            reports,
+            batch: parsed.batch,
+            is_tool: matches!(call.target, Target::Tool { .. }),
+            // Only a session's calls are made again by us; a stateless client does that itself.
+            again: (is_session && capabilities.any()).then(|| Box::new(call.target.clone())),
+            rounds: 0,
+            capabilities,
+            cancel: cancel.clone(),
+        };
+        self.open
+            .accept(parsed.id.clone(), open)
+            .map_err(|error| match error {
+                PendingError::Duplicate => RpcError::invalid_request(
+                    "invalid request: a request with this id is still open",
+                ),
+                PendingError::Full => busy(),
+            })?;
+        let cx = Cx {
+            deadline: None,
+            cancel: cancel.signal(),
+            progress,
+            caller: Caller { face, client },
+            answers: call.answers,
+            trace: parsed.meta.trace,
+        };
+        let job = Job {
+            ticket: Ticket {
+                id: parsed.id,
+                serial,
+            },
+            request: Request {
+                target: call.target,
+                cx,
+            },
+        };
+        if runs {
+            self.running += 1;
+            return Ok(Handled::Run(job));
+        }
+        self.queued_bytes += call.bytes;
+        self.queue.push_back((job, call.bytes));
+        Ok(Handled::Nothing)
+    }
+
+    /// Where a call reports to: to listeners of its own when it has a token or a level, else to
+    /// the session's.
+    fn reports(&self, parsed: &Parsed<'_>) -> (Option<Arc<CallReports>>, ProgressSink) {
+        let token = parsed.token();
+        let session = &self.session.reports;
+        let logs = match &parsed.meta.stateless {
+            None if token.is_none() => return (None, ProgressSink::new(session.clone())),
+            None => Logs::Session(Arc::clone(session)),
+            Some(meta) if token.is_none() && meta.log_level.is_none() => {
+                return (None, ProgressSink::default());
+            }
+            Some(meta) => Logs::From(meta.log_level),
+        };
+        let emit = Arc::clone(&self.emit);
+        let reports = Arc::new(CallReports::new(
+            emit,
+            parsed.revision,
+            token,
+            logs,
+            parsed.now,
+        ));
+        (Some(Arc::clone(&reports)), ProgressSink::new(reports))
+    }
+
+    /// Answers an open call and closes it.
+    pub(super) fn settle(
+        &mut self,
+        ticket: &Ticket,
+        outcome: Result<Outcome, ProviderError>,
+        out: &mut Rope,
+    ) {
+        let Some(open) = self.open.close(&ticket.id) else {
+            return;
+        };
+        if let Some(reports) = &open.reports {
+            reports.end();
+        }
+        let mut parts = open.batch.map(|batch| self.take_batch(batch));
+        let target = parts.as_mut().map_or(&mut *out, |batch| batch.begin_item());
+        let mark = target.mark();
+        match outcome {
+            Ok(outcome) => self
+                .results(open.revision)
+                .outcome(target, &ticket.id, outcome),
+            Err(error) => {
+                write::error(target, Some(&ticket.id), &rpc_error(error, open.revision));
+            }
+        }
+        if target.len_since(mark) > MAX_REPLY_BYTES {
+            target.cut_back(mark);
+            write::error(target, Some(&ticket.id), &too_large());
+        }
+        match (open.batch, parts) {
+            (Some(number), Some(batch)) => self.end_item(number, batch, out),
+            _ => out.push_byte(b'\n'),
+        }
+    }
+
+    /// Handles `notifications/cancelled`.
+    pub(super) fn on_cancelled(&mut self, params: Option<&RawValue>, out: &mut Rope) {
+        let fields = Fields::find(params, "params").unwrap_or_default();
+        let Some(id) = fields
+            .request_id
+            .and_then(|id| RequestId::from_raw(id).ok())
+        else {
+            tracing::debug!("ignored a cancellation without a request id");
+            return;
+        };
+        let reason = fields.reason.and_then(Fields::text).unwrap_or_default();
+        tracing::debug!(%id, %reason, "the client cancelled a request");
+        if self.end_listen(&id) {
+            return;
+        }
+        let Some(open) = self.open.close(&id) else {
+            return;
+        };
+        open.stop();
+        match &open.stage {
+            Stage::Queued => {
+                let Self {
+                    queue,
+                    queued_bytes,
+                    ..
+                } = self;
+                queue.retain(|(job, bytes)| {
+                    let keep = job.ticket.serial != open.serial;
+                    *queued_bytes -= if keep { 0 } else { *bytes };
+                    keep
+                });
+            }
+            Stage::Running => {}
+            Stage::Asking(_) => self.withdraw_questions(open.serial, out),
+        }
+        if let Some(number) = open.batch {
+            let batch = self.take_batch(number);
+            self.end_item(number, batch, out);
+        }
+    }
+}
+
+fn busy() -> RpcError {
+    internal("busy: too many requests are waiting, send again later")
+}
+
+fn too_large() -> RpcError {
+    internal(format!(
+        "result_too_large: the result has more than {MAX_REPLY_BYTES} bytes, ask for less"
+    ))
+}

@@ -1,0 +1,354 @@
+//! Calls that need answers of the client before they can go on. A stateless client gets an
+//! input-required result and calls again; for a session the engine sends the requests itself and
+//! makes the call again.
+
+use std::time::Instant;
+
+use orchestra_hub::{
+    Answers, Caller, Content, Cx, InputRequired, Outcome, ProgressSink, ProviderError, Request,
+    Target, ToolResult,
+};
+use orchestra_wire::{Era, ErrorCode, RawJson, Reply, ResponseRef, Rope, RpcError, write};
+use serde::{Deserialize, Deserializer, de};
+use serde_json::value::RawValue;
+
+use super::{Connection, Job, Open, Stage, Step, Ticket, internal};
+use crate::{client::Ask, report::cancelled};
+
+/// A call that waits for answers.
+#[derive(Debug)]
+pub(super) struct Asking {
+    keys: Vec<String>,
+    answers: Vec<Option<RawJson>>,
+    state: Option<String>,
+}
+
+/// A request of ours that the client has not answered.
+#[derive(Debug)]
+pub(super) struct Question {
+    ticket: Ticket,
+    /// Which of the call's questions it is.
+    place: usize,
+    method: String,
+    expires: Instant,
+}
+
+/// What a provider wants to know, in its order.
+struct Wanted<'a>(Vec<(String, WantedRequest<'a>)>);
+
+#[derive(Deserialize)]
+struct WantedRequest<'a> {
+    method: String,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+}
+
+impl Connection {
+    pub(super) fn on_input_required(
+        &mut self,
+        ticket: &Ticket,
+        input: InputRequired,
+        now: Instant,
+        out: &mut Rope,
+    ) -> Step {
+        let Some(open) = self.open.get(&ticket.id) else {
+            return Step::Nothing;
+        };
+        let (era, capabilities) = (open.era(), open.capabilities);
+        let requests = input.requests.clone();
+        let Some((wanted, asks)) = understand(&requests) else {
+            self.fail(
+                ticket,
+                internal("the provider asks for input in a form that is not known"),
+                out,
+            );
+            return Step::Nothing;
+        };
+        let missing: Vec<Ask> = asks
+            .into_iter()
+            .filter(|ask| !capabilities.can(*ask))
+            .collect();
+        if !missing.is_empty() {
+            self.lacks_capability(ticket, era, &missing, out);
+            return Step::Nothing;
+        }
+        if wanted.0.is_empty() && input.state.is_none() {
+            self.fail(ticket, internal("the provider asks for nothing"), out);
+            return Step::Nothing;
+        }
+        match era {
+            Era::Stateless => {
+                self.settle(ticket, Ok(Outcome::InputRequired(input)), out);
+                Step::Nothing
+            }
+            Era::Session => self.ask(ticket, &wanted, input.state, now, out),
+        }
+    }
+
+    /// Sends the questions of a session's call.
+    fn ask(
+        &mut self,
+        ticket: &Ticket,
+        wanted: &Wanted<'_>,
+        state: Option<String>,
+        now: Instant,
+        out: &mut Rope,
+    ) -> Step {
+        let limits = &self.server.0.limits;
+        let expires = now + limits.answer;
+        let most = limits.rounds;
+        let Some(open) = self.open.get_mut(&ticket.id) else {
+            return Step::Nothing;
+        };
+        open.rounds += 1;
+        if open.rounds > most || open.again.is_none() {
+            self.fail(
+                ticket,
+                internal("the call asks for more input than is allowed"),
+                out,
+            );
+            return Step::Nothing;
+        }
+        if wanted.0.is_empty() {
+            let answers = Answers {
+                responses: RawJson::empty_object(),
+                state,
+            };
+            return self.again(ticket, answers).map_or(Step::Nothing, Step::Run);
+        }
+        let mark = out.mark();
+        for (place, (_, request)) in wanted.0.iter().enumerate() {
+            let method = request.method.clone();
+            let question = Question {
+                ticket: ticket.clone(),
+                place,
+                method,
+                expires,
+            };
+            let Ok(id) = self.questions.issue(question) else {
+                out.cut_back(mark);
+                self.questions
+                    .retain(|_, question| question.ticket.serial != ticket.serial);
+                self.fail(
+                    ticket,
+                    internal("busy: too many questions wait for the client"),
+                    out,
+                );
+                return Step::Nothing;
+            };
+            let params = request.params.map(RawJson::from_raw);
+            write::request(out, &id, &request.method, params.as_ref());
+            out.push_byte(b'\n');
+        }
+        let asking = Asking {
+            keys: wanted.0.iter().map(|(key, _)| key.clone()).collect(),
+            answers: vec![None; wanted.0.len()],
+            state,
+        };
+        if let Some(open) = self.open.get_mut(&ticket.id) {
+            open.stage = Stage::Asking(Box::new(asking));
+        }
+        self.next_expiry = Some(self.next_expiry.map_or(expires, |next| next.min(expires)));
+        Step::Nothing
+    }
+
+    /// Takes the client's response to a request of ours; the job, when the call can go on.
+    pub(super) fn on_answer(&mut self, response: &ResponseRef<'_>, out: &mut Rope) -> Option<Job> {
+        let question = response.id.as_ref().and_then(|id| self.questions.close(id));
+        let Some(question) = question else {
+            tracing::debug!(id = ?response.id, "ignored a response to no request of ours");
+            return None;
+        };
+        let open = self.open.get_mut(&question.ticket.id)?;
+        let Stage::Asking(asking) = &mut open.stage else {
+            return None;
+        };
+        match response.reply {
+            Reply::Result(result) => {
+                asking.answers[question.place] = Some(RawJson::from_raw(result));
+            }
+            Reply::Error(error) => {
+                self.withdraw_questions(question.ticket.serial, out);
+                let text = format!(
+                    "the client refused {}: {}",
+                    question.method,
+                    message_of(error)
+                );
+                self.fail(&question.ticket, internal(text), out);
+                return None;
+            }
+        }
+        if asking.answers.iter().any(Option::is_none) {
+            return None;
+        }
+        let answers = Answers {
+            responses: asking.responses(),
+            state: asking.state.take(),
+        };
+        self.again(&question.ticket, answers)
+    }
+
+    /// Makes the call again with the client's answers.
+    fn again(&mut self, ticket: &Ticket, answers: Answers) -> Option<Job> {
+        let face = self.attachment.caller().face;
+        let client = self.session.client.clone();
+        let open = self.open.get_mut(&ticket.id)?;
+        let target: Target = (**open.again.as_ref()?).clone();
+        open.stage = Stage::Running;
+        self.running += 1;
+        let progress = match &open.reports {
+            Some(reports) => ProgressSink::new(reports.clone()),
+            None => ProgressSink::new(self.session.reports.clone()),
+        };
+        let cx = Cx {
+            deadline: None,
+            cancel: open.cancel.signal(),
+            progress,
+            caller: Caller { face, client },
+            answers: Some(answers),
+            trace: None,
+        };
+        Some(Job {
+            ticket: ticket.clone(),
+            request: Request { target, cx },
+        })
+    }
+
+    fn lacks_capability(&mut self, ticket: &Ticket, era: Era, missing: &[Ask], out: &mut Rope) {
+        let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        let text = format!(
+            "the client lacks a capability this needs: {}",
+            names.join(", ")
+        );
+        let error = match era {
+            Era::Session => internal(text),
+            Era::Stateless => {
+                let required = Ask::required(missing).as_str().to_owned();
+                let data = format!("{{\"requiredCapabilities\":{required}}}");
+                let data = serde_json::from_str::<&RawValue>(&data)
+                    .map(RawJson::from_raw)
+                    .ok();
+                let error = RpcError::new(ErrorCode::MISSING_CLIENT_CAPABILITY, text);
+                RpcError { data, ..error }
+            }
+        };
+        self.fail(ticket, error, out);
+    }
+
+    /// Ends a call with an error; for a session's tool that is a result the model can read.
+    fn fail(&mut self, ticket: &Ticket, error: RpcError, out: &mut Rope) {
+        let reads = |open: &Open| open.is_tool && open.era() == Era::Session;
+        let outcome = if self.open.get(&ticket.id).is_some_and(reads) {
+            Ok(Outcome::Tool(ToolResult {
+                content: vec![Content::Text(error.message.into_owned())],
+                is_error: true,
+                ..ToolResult::default()
+            }))
+        } else {
+            Err(ProviderError::Rpc {
+                code: error.code.0,
+                message: error.message.into_owned(),
+                data: error.data,
+            })
+        };
+        self.settle(ticket, outcome, out);
+    }
+
+    /// Takes back what was asked for a call and is not answered.
+    pub(super) fn withdraw_questions(&mut self, serial: u64, out: &mut Rope) {
+        self.questions.retain(|id, question| {
+            let keep = question.ticket.serial != serial;
+            if !keep {
+                cancelled(out, id, "the call that asked has ended");
+            }
+            keep
+        });
+    }
+
+    /// Ends calls whose client did not answer in time.
+    pub(super) fn expire(&mut self, now: Instant, out: &mut Rope) {
+        if self.next_expiry.is_none_or(|next| now < next) {
+            return;
+        }
+        let late = self
+            .questions
+            .iter()
+            .filter(|(_, question)| question.expires <= now);
+        let late: Vec<Ticket> = late.map(|(_, question)| question.ticket.clone()).collect();
+        for ticket in late {
+            self.withdraw_questions(ticket.serial, out);
+            if self
+                .open
+                .get(&ticket.id)
+                .is_some_and(|open| open.serial == ticket.serial)
+            {
+                self.fail(&ticket, internal("the client did not answer in time"), out);
+            }
+        }
+        self.next_expiry = self
+            .questions
+            .iter()
+            .map(|(_, question)| question.expires)
+            .min();
+    }
+}
+
+impl Asking {
+    fn responses(&self) -> RawJson {
+        let mut rope = Rope::new();
+        for (at, (key, answer)) in self.keys.iter().zip(&self.answers).enumerate() {
+            rope.push_byte(if at == 0 { b'{' } else { b',' });
+            write::string(&mut rope, key);
+            rope.push_byte(b':');
+            match answer {
+                Some(answer) => write::raw(&mut rope, answer),
+                None => rope.push(b"null"),
+            }
+        }
+        rope.push_byte(b'}');
+        let text = rope.into_vec();
+        serde_json::from_slice(&text).map_or_else(|_| RawJson::empty_object(), RawJson::from_raw)
+    }
+}
+
+/// The questions of a provider and what each needs of the client.
+fn understand(requests: &RawJson) -> Option<(Wanted<'_>, Vec<Ask>)> {
+    let wanted: Wanted<'_> = requests.parse().ok()?;
+    let asks = wanted
+        .0
+        .iter()
+        .map(|(_, request)| Ask::of(&request.method, request.params));
+    let asks = asks.collect::<Option<Vec<Ask>>>()?;
+    Some((wanted, asks))
+}
+
+fn message_of(error: &RawValue) -> String {
+    #[derive(Deserialize)]
+    struct Message {
+        message: String,
+    }
+    let message = serde_json::from_str::<Message>(error.get()).map(|error| error.message);
+    message.unwrap_or_else(|_| "no reason given".to_owned())
+}
+
+impl<'de> Deserialize<'de> for Wanted<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> de::Visitor<'de> for Entries {
+            type Value = Wanted<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object of requests")
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Wanted(entries))
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
+}

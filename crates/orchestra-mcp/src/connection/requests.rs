@@ -1,0 +1,408 @@
+//! What each request method does. Those that need a provider become calls; the rest is answered
+//! at once.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use orchestra_hub::{CompletionRef, ListKind, Target};
+use orchestra_wire::{
+    Direction, Era, Fields, Line, Method, MethodKind, RawJson, RequestId, RequestRef, Revision,
+    Rope, RpcError,
+};
+use serde_json::value::RawValue;
+
+use super::{Connection, Handled, calls::NewCall};
+use crate::{
+    client::{self, ClientCapabilities, RequestMeta, invalid_fields},
+    cursor,
+};
+
+/// A request whose metadata is understood.
+pub(super) struct Parsed<'a> {
+    pub(super) id: RequestId,
+    pub(super) fields: Fields<'a>,
+    pub(super) meta: RequestMeta<'a>,
+    pub(super) revision: Revision,
+    pub(super) batch: Option<u64>,
+    pub(super) now: Instant,
+}
+
+impl Connection {
+    pub(super) fn on_request(
+        &mut self,
+        request: RequestRef<'_>,
+        line: &Line<'_>,
+        batch: Option<u64>,
+        now: Instant,
+        out: &mut Rope,
+    ) -> Result<Handled, RpcError> {
+        let method = Method::parse(&request.method).filter(|method| is_served(*method));
+        let Some(method) = method else {
+            return self.on_unknown(request, line, batch, now);
+        };
+        let fields = Fields::find(request.params, "params").map_err(invalid_fields)?;
+        let meta = RequestMeta::parse(fields.meta)?;
+        let era = meta
+            .stateless
+            .as_ref()
+            .map_or(Era::Session, |meta| meta.revision.era());
+        if !method.era().contains(era) {
+            return Err(wrong_era(method, era));
+        }
+        if batch.is_some() && (era == Era::Stateless || method == Method::Initialize) {
+            let text = format!(
+                "invalid request: {} cannot be part of a batch",
+                method.name()
+            );
+            return Err(RpcError::invalid_request(text));
+        }
+        let revision = meta
+            .stateless
+            .as_ref()
+            .map_or_else(|| self.session_revision(), |meta| meta.revision);
+        let parsed = Parsed {
+            id: request.id,
+            fields,
+            meta,
+            revision,
+            batch,
+            now,
+        };
+        match method {
+            Method::ToolsCall => self.call(parsed, line, tool),
+            Method::PromptsGet => self.offered_prompts(method)?.call(parsed, line, prompt),
+            Method::ResourcesRead => self.offered_resources(method)?.call(parsed, line, resource),
+            Method::Complete => self.call(parsed, line, completion),
+            Method::ToolsList => self.list(&parsed, ListKind::Tools, out),
+            Method::PromptsList => {
+                self.offered_prompts(method)?
+                    .list(&parsed, ListKind::Prompts, out)
+            }
+            Method::ResourcesList => {
+                self.offered_resources(method)?
+                    .list(&parsed, ListKind::Resources, out)
+            }
+            Method::TemplatesList => {
+                self.offered_resources(method)?
+                    .list(&parsed, ListKind::Templates, out)
+            }
+            Method::Initialize => self.initialize(&parsed, out),
+            Method::Discover => {
+                let text = self.instructions();
+                let offers = self.attachment.offers();
+                self.results(revision)
+                    .discover(out, &parsed.id, offers, text.as_deref());
+                Ok(Handled::Written)
+            }
+            Method::Ping => Ok(self.empty(&parsed, out)),
+            Method::SetLevel => {
+                let level = parsed.fields.level.ok_or_else(|| missing("level"))?;
+                self.session.reports.set_level(client::level(level)?);
+                Ok(self.empty(&parsed, out))
+            }
+            Method::ResourcesSubscribe => self.offered_resources(method)?.subscribe(&parsed, out),
+            Method::ResourcesUnsubscribe => {
+                self.offered_resources(method)?.unsubscribe(&parsed, out)
+            }
+            Method::SubscriptionsListen => self.listen(&parsed, out),
+            _ => Err(RpcError::method_not_found(method.name())),
+        }
+    }
+
+    fn on_unknown(
+        &mut self,
+        request: RequestRef<'_>,
+        line: &Line<'_>,
+        batch: Option<u64>,
+        now: Instant,
+    ) -> Result<Handled, RpcError> {
+        if !self.attachment.offers().raw {
+            return Err(RpcError::method_not_found(&request.method));
+        }
+        let frame = line.shared();
+        let target = Target::Raw {
+            method: request.method.into_owned(),
+            params: request
+                .params
+                .map(|params| RawJson::from_frame(params, frame)),
+        };
+        let bytes = request.params.map_or(0, |params| params.get().len());
+        let (fields, meta) = (Fields::default(), RequestMeta::default());
+        let revision = self.session_revision();
+        let parsed = Parsed {
+            id: request.id,
+            fields,
+            meta,
+            revision,
+            batch,
+            now,
+        };
+        self.enter(
+            parsed,
+            NewCall {
+                target,
+                bytes,
+                answers: None,
+            },
+        )
+    }
+
+    fn offered_prompts(&mut self, method: Method) -> Result<&mut Self, RpcError> {
+        if self.attachment.offers().prompts {
+            Ok(self)
+        } else {
+            Err(not_offered(method))
+        }
+    }
+
+    fn offered_resources(&mut self, method: Method) -> Result<&mut Self, RpcError> {
+        if self.attachment.offers().resources {
+            Ok(self)
+        } else {
+            Err(not_offered(method))
+        }
+    }
+
+    pub(super) fn empty(&self, parsed: &Parsed<'_>, out: &mut Rope) -> Handled {
+        self.results(parsed.revision).empty(out, &parsed.id);
+        Handled::Written
+    }
+
+    fn initialize(&mut self, parsed: &Parsed<'_>, out: &mut Rope) -> Result<Handled, RpcError> {
+        let requested = parsed
+            .fields
+            .protocol_version
+            .ok_or_else(|| missing("protocolVersion"))?;
+        let requested = Fields::text(requested)
+            .ok_or_else(|| RpcError::invalid_params("protocolVersion must be a string"))?;
+        let capabilities = match parsed.fields.capabilities {
+            None => ClientCapabilities::default(),
+            Some(value) => ClientCapabilities::parse(value)
+                .ok_or_else(|| RpcError::invalid_params("capabilities must be an object"))?,
+        };
+        let revision = Revision::negotiate(&requested);
+        self.session.revision = Some(revision);
+        self.session.initialized = false;
+        self.session.capabilities = capabilities;
+        self.session.client = parsed.fields.client_info.and_then(client::client_name);
+        let text = self.instructions();
+        let offers = self.attachment.offers();
+        self.results(revision)
+            .initialize(out, &parsed.id, offers, text.as_deref());
+        Ok(Handled::Written)
+    }
+
+    fn instructions(&self) -> Option<String> {
+        self.server
+            .0
+            .instructions
+            .clone()
+            .or_else(|| self.attachment.instructions())
+    }
+
+    fn list(
+        &mut self,
+        parsed: &Parsed<'_>,
+        kind: ListKind,
+        out: &mut Rope,
+    ) -> Result<Handled, RpcError> {
+        let start = match parsed.fields.cursor.filter(|cursor| cursor.get() != "null") {
+            None => 0,
+            Some(cursor) => {
+                let cursor = Fields::text(cursor)
+                    .ok_or_else(|| RpcError::invalid_params("cursor must be a string"))?;
+                cursor::read(kind, &cursor)?
+            }
+        };
+        let listing = self.attachment.list(kind, parsed.revision);
+        let (items, next) = listing.page(start, self.server.0.limits.page.get());
+        let next = next.map(|next| cursor::write(kind, next));
+        self.results(parsed.revision)
+            .list(out, &parsed.id, kind, items, next.as_deref());
+        Ok(Handled::Written)
+    }
+
+    fn call(
+        &mut self,
+        parsed: Parsed<'_>,
+        line: &Line<'_>,
+        target: fn(&Fields<'_>, &Line<'_>) -> Result<NewCall, RpcError>,
+    ) -> Result<Handled, RpcError> {
+        let call = target(&parsed.fields, line)?;
+        self.enter(parsed, call)
+    }
+}
+
+/// Whether a client may send it to us as a request.
+fn is_served(method: Method) -> bool {
+    method.kind() == MethodKind::Request && method.direction() != Direction::ServerToClient
+}
+
+fn wrong_era(method: Method, era: Era) -> RpcError {
+    if era == Era::Session {
+        // Only stateless requests can mean this method, and they carry their revision.
+        return RpcError::invalid_params(format!(
+            "{} needs io.modelcontextprotocol/protocolVersion in _meta",
+            method.name()
+        ));
+    }
+    RpcError::method_not_found(method.name())
+}
+
+fn not_offered(method: Method) -> RpcError {
+    RpcError::method_not_found(method.name())
+}
+
+fn missing(name: &str) -> RpcError {
+    RpcError::invalid_params(format!("missing parameter {name}"))
+}
+
+pub(super) fn text(value: Option<&RawValue>, name: &str) -> Result<String, RpcError> {
+    let value = value.ok_or_else(|| missing(name))?;
+    Fields::text(value)
+        .map(Into::into)
+        .ok_or_else(|| RpcError::invalid_params(format!("parameter {name} must be a string")))
+}
+
+fn object<'a>(value: Option<&'a RawValue>, name: &str) -> Result<Option<&'a RawValue>, RpcError> {
+    match value.filter(|value| value.get() != "null") {
+        Some(value) if !value.get().starts_with('{') => Err(RpcError::invalid_params(format!(
+            "parameter {name} must be an object"
+        ))),
+        value => Ok(value),
+    }
+}
+
+fn texts(value: Option<&RawValue>, name: &str) -> Result<BTreeMap<String, String>, RpcError> {
+    let Some(value) = object(value, name)? else {
+        return Ok(BTreeMap::new());
+    };
+    serde_json::from_str(value.get()).map_err(|_| {
+        RpcError::invalid_params(format!("parameter {name} must be an object of strings"))
+    })
+}
+
+fn tool(fields: &Fields<'_>, line: &Line<'_>) -> Result<NewCall, RpcError> {
+    let name = text(fields.name, "name")?;
+    let arguments = object(fields.arguments, "arguments")?;
+    let bytes = arguments.map_or(0, |arguments| arguments.get().len());
+    let arguments = arguments.map_or_else(RawJson::empty_object, |arguments| {
+        RawJson::from_frame(arguments, line.shared())
+    });
+    with_answers(
+        fields,
+        line,
+        NewCall {
+            target: Target::Tool { name, arguments },
+            bytes,
+            answers: None,
+        },
+    )
+}
+
+fn prompt(fields: &Fields<'_>, line: &Line<'_>) -> Result<NewCall, RpcError> {
+    let name = text(fields.name, "name")?;
+    let bytes = fields
+        .arguments
+        .map_or(0, |arguments| arguments.get().len());
+    let arguments = texts(fields.arguments, "arguments")?;
+    with_answers(
+        fields,
+        line,
+        NewCall {
+            target: Target::Prompt { name, arguments },
+            bytes,
+            answers: None,
+        },
+    )
+}
+
+fn resource(fields: &Fields<'_>, line: &Line<'_>) -> Result<NewCall, RpcError> {
+    let uri = text(fields.uri, "uri")?;
+    let bytes = uri.len();
+    with_answers(
+        fields,
+        line,
+        NewCall {
+            target: Target::Resource { uri },
+            bytes,
+            answers: None,
+        },
+    )
+}
+
+fn completion(fields: &Fields<'_>, _line: &Line<'_>) -> Result<NewCall, RpcError> {
+    let reference = object(fields.reference, "ref")?.ok_or_else(|| missing("ref"))?;
+    let argument = object(fields.argument, "argument")?.ok_or_else(|| missing("argument"))?;
+    let bytes = reference.get().len() + argument.get().len();
+    #[derive(serde::Deserialize)]
+    #[serde(tag = "type")]
+    enum Reference {
+        #[serde(rename = "ref/prompt")]
+        Prompt { name: String },
+        #[serde(rename = "ref/resource")]
+        Resource { uri: String },
+    }
+    #[derive(serde::Deserialize)]
+    struct Argument {
+        name: String,
+        value: String,
+    }
+    let reference = match serde_json::from_str(reference.get()) {
+        Ok(Reference::Prompt { name }) => CompletionRef::Prompt(name),
+        Ok(Reference::Resource { uri }) => CompletionRef::Resource(uri),
+        Err(error) => return Err(RpcError::invalid_params(format!("invalid ref: {error}"))),
+    };
+    let argument: Argument = serde_json::from_str(argument.get())
+        .map_err(|error| RpcError::invalid_params(format!("invalid argument: {error}")))?;
+    let context = Fields::find(object(fields.context, "context")?, "context");
+    let context = texts(
+        context.map_err(invalid_fields)?.arguments,
+        "context.arguments",
+    )?;
+    let (argument, value) = (argument.name, argument.value);
+    let target = Target::Complete {
+        reference,
+        argument,
+        value,
+        context,
+    };
+    Ok(NewCall {
+        target,
+        bytes,
+        answers: None,
+    })
+}
+
+/// Adds the client's answers to an earlier input-required result.
+fn with_answers(
+    fields: &Fields<'_>,
+    line: &Line<'_>,
+    mut call: NewCall,
+) -> Result<NewCall, RpcError> {
+    let responses = object(fields.input_responses, "inputResponses")?;
+    let state = fields
+        .request_state
+        .map(|state| text(Some(state), "requestState"))
+        .transpose()?;
+    if responses.is_some() || state.is_some() {
+        let responses = responses.map_or_else(RawJson::empty_object, |responses| {
+            RawJson::from_frame(responses, line.shared())
+        });
+        call.answers = Some(orchestra_hub::Answers { responses, state });
+    }
+    Ok(call)
+}
+
+impl Parsed<'_> {
+    /// What the client can be asked for during this request.
+    pub(super) fn capabilities(&self, session: ClientCapabilities) -> ClientCapabilities {
+        self.meta
+            .stateless
+            .as_ref()
+            .map_or(session, |meta| meta.capabilities)
+    }
+
+    pub(super) fn token(&self) -> Option<Box<str>> {
+        self.meta.progress_token.map(|token| token.get().into())
+    }
+}

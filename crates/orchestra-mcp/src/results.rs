@@ -1,0 +1,335 @@
+//! Turns outcomes and errors of providers into the bytes of results, in the form of a revision.
+
+use orchestra_hub::{
+    Completion, Content, ListKind, Offers, Outcome, PromptResult, ProviderError, ResourceContents,
+    ResourceResult, ToolResult,
+};
+use orchestra_wire::{ErrorCode, RawJson, RequestId, Revision, Rope, RpcError, write};
+use serde_json::json;
+
+use crate::{client::supported_revisions, server::ServerInner};
+
+/// How long a client may keep lists and the answer to `server/discover`, in milliseconds. Changes
+/// are announced, so this only serves clients that do not listen.
+const LIST_TTL_MS: u64 = 60_000;
+
+/// A completion answers at most this many values (MCP, `CompleteResult`).
+const MAX_COMPLETIONS: usize = 100;
+
+/// Writes results of one server.
+#[derive(Clone, Copy)]
+pub(crate) struct Results<'s> {
+    pub(crate) server: &'s ServerInner,
+    pub(crate) revision: Revision,
+}
+
+/// How a result may be cached.
+enum Caching {
+    No,
+    /// A list that is the same for everyone.
+    List,
+    /// A resource: stale at once, and private.
+    Resource,
+}
+
+impl Results<'_> {
+    /// A whole response with the outcome of a call.
+    pub(crate) fn outcome(self, rope: &mut Rope, id: &RequestId, outcome: Outcome) {
+        write::result_head(rope, id);
+        match outcome {
+            Outcome::Tool(result) => self.tool(rope, result),
+            Outcome::Prompt(result) => self.prompt(rope, result),
+            Outcome::Resource(result) => self.resource(rope, result),
+            Outcome::Completion(completion) => self.completion(rope, completion),
+            Outcome::Raw(raw) => write::raw(rope, &raw),
+            Outcome::InputRequired(input) => {
+                rope.push(b"{\"resultType\":\"input_required\"");
+                if input.requests.as_bytes() != b"{}" {
+                    rope.push(b",\"inputRequests\":");
+                    write::raw(rope, &input.requests);
+                }
+                if let Some(state) = input.state {
+                    rope.push(b",\"requestState\":");
+                    write::string_owned(rope, state);
+                }
+                rope.push_byte(b',');
+                rope.push(&self.server.meta_head);
+                rope.push(b"}}");
+            }
+        }
+        write::close(rope);
+    }
+
+    /// A whole response with an empty result.
+    pub(crate) fn empty(self, rope: &mut Rope, id: &RequestId) {
+        write::result_head(rope, id);
+        let stateless = self.revision.self_describing_results();
+        rope.push(if stateless {
+            b"{\"resultType\":\"complete\""
+        } else {
+            b"{"
+        });
+        self.tail(rope, &Caching::No, None);
+        write::close(rope);
+    }
+
+    /// A whole response to `initialize`.
+    pub(crate) fn initialize(
+        self,
+        rope: &mut Rope,
+        id: &RequestId,
+        offers: Offers,
+        text: Option<&str>,
+    ) {
+        write::result_head(rope, id);
+        rope.push(b"{\"protocolVersion\":\"");
+        rope.push(self.revision.as_str().as_bytes());
+        rope.push(b"\",");
+        self.capabilities(rope, offers);
+        rope.push(b",\"serverInfo\":");
+        rope.push(self.server.info(self.revision));
+        self.instructions(rope, text);
+        rope.push_byte(b'}');
+        write::close(rope);
+    }
+
+    /// A whole response to `server/discover`.
+    pub(crate) fn discover(
+        self,
+        rope: &mut Rope,
+        id: &RequestId,
+        offers: Offers,
+        text: Option<&str>,
+    ) {
+        write::result_head(rope, id);
+        self.head(rope);
+        rope.push(b"\"supportedVersions\":[");
+        for (at, revision) in supported_revisions().enumerate() {
+            rope.push(if at == 0 { b"\"" } else { b",\"" });
+            rope.push(revision.as_bytes());
+            rope.push_byte(b'"');
+        }
+        rope.push(b"],");
+        self.capabilities(rope, offers);
+        self.instructions(rope, text);
+        self.tail(rope, &Caching::List, None);
+        write::close(rope);
+    }
+
+    /// A whole response to a list method.
+    pub(crate) fn list(
+        self,
+        rope: &mut Rope,
+        id: &RequestId,
+        kind: ListKind,
+        items: bytes::Bytes,
+        next: Option<&str>,
+    ) {
+        write::result_head(rope, id);
+        self.head(rope);
+        rope.push(match kind {
+            ListKind::Tools => b"\"tools\":[",
+            ListKind::Prompts => b"\"prompts\":[".as_slice(),
+            ListKind::Resources => b"\"resources\":[",
+            ListKind::Templates => b"\"resourceTemplates\":[",
+        });
+        rope.push_body(items);
+        rope.push_byte(b']');
+        if let Some(next) = next {
+            rope.push(b",\"nextCursor\":");
+            write::string(rope, next);
+        }
+        self.tail(rope, &Caching::List, None);
+        write::close(rope);
+    }
+
+    fn tool(self, rope: &mut Rope, result: ToolResult) {
+        self.head(rope);
+        rope.push(b"\"content\":[");
+        for (at, content) in result.content.into_iter().enumerate() {
+            if at > 0 {
+                rope.push_byte(b',');
+            }
+            match content {
+                Content::Text(text) => {
+                    rope.push(b"{\"type\":\"text\",\"text\":");
+                    write::string_owned(rope, text);
+                    rope.push_byte(b'}');
+                }
+                Content::Raw(raw) => write::raw(rope, &raw),
+            }
+        }
+        rope.push_byte(b']');
+        if let Some(structured) = result.structured
+            && self.revision.structured_content()
+            && (self.revision.structured_any() || structured.as_bytes().starts_with(b"{"))
+        {
+            rope.push(b",\"structuredContent\":");
+            write::raw(rope, &structured);
+        }
+        if result.is_error {
+            rope.push(b",\"isError\":true");
+        }
+        self.tail(rope, &Caching::No, result.meta.as_ref());
+    }
+
+    fn prompt(self, rope: &mut Rope, result: PromptResult) {
+        self.head(rope);
+        if let Some(description) = &result.description {
+            rope.push(b"\"description\":");
+            write::string(rope, description);
+            rope.push_byte(b',');
+        }
+        rope.push(b"\"messages\":");
+        write::raw(rope, &result.messages);
+        self.tail(rope, &Caching::No, None);
+    }
+
+    fn resource(self, rope: &mut Rope, result: ResourceResult) {
+        self.head(rope);
+        rope.push(b"\"contents\":[");
+        for (at, content) in result.contents.into_iter().enumerate() {
+            let ResourceContents {
+                uri,
+                mime_type,
+                data,
+                binary,
+            } = content;
+            rope.push(if at == 0 { b"{\"uri\":" } else { b",{\"uri\":" });
+            write::string(rope, &uri);
+            if let Some(mime_type) = mime_type {
+                rope.push(b",\"mimeType\":");
+                write::string(rope, &mime_type);
+            }
+            rope.push(if binary { b",\"blob\":" } else { b",\"text\":" });
+            write::string_owned(rope, data);
+            rope.push_byte(b'}');
+        }
+        rope.push_byte(b']');
+        self.tail(rope, &Caching::Resource, None);
+    }
+
+    fn completion(self, rope: &mut Rope, completion: Completion) {
+        let more = completion.has_more || completion.values.len() > MAX_COMPLETIONS;
+        self.head(rope);
+        rope.push(b"\"completion\":{\"values\":[");
+        for (at, value) in completion.values.iter().take(MAX_COMPLETIONS).enumerate() {
+            if at > 0 {
+                rope.push_byte(b',');
+            }
+            write::string(rope, value);
+        }
+        rope.push_byte(b']');
+        if let Some(total) = completion.total {
+            rope.push(b",\"total\":");
+            write::number(rope, total);
+        }
+        rope.push(if more {
+            b",\"hasMore\":true}"
+        } else {
+            b",\"hasMore\":false}"
+        });
+        self.tail(rope, &Caching::No, None);
+    }
+
+    /// Opens the result object.
+    fn head(self, rope: &mut Rope) {
+        rope.push_byte(b'{');
+        if self.revision.self_describing_results() {
+            rope.push(b"\"resultType\":\"complete\",");
+        }
+    }
+
+    /// Closes the result object, whose last member has no comma after it, or which is empty.
+    fn tail(self, rope: &mut Rope, caching: &Caching, meta: Option<&RawJson>) {
+        let members = meta.map(|meta| meta.as_str().trim_ascii());
+        let members = members.and_then(|text| text.strip_prefix('{')?.strip_suffix('}'));
+        let members = members
+            .map(str::trim_ascii)
+            .filter(|members| !members.is_empty());
+        if !self.revision.self_describing_results() {
+            if let Some(members) = members {
+                rope.push(b",\"_meta\":{");
+                rope.push(members.replace(['\n', '\r'], " ").as_bytes());
+                rope.push_byte(b'}');
+            }
+            rope.push_byte(b'}');
+            return;
+        }
+        match caching {
+            Caching::No => {}
+            Caching::List => {
+                rope.push(b",\"ttlMs\":");
+                write::number(rope, LIST_TTL_MS);
+                rope.push(b",\"cacheScope\":\"public\"");
+            }
+            Caching::Resource => rope.push(b",\"ttlMs\":0,\"cacheScope\":\"private\""),
+        }
+        rope.push_byte(b',');
+        rope.push(&self.server.meta_head);
+        if let Some(members) = members {
+            rope.push_byte(b',');
+            rope.push(members.replace(['\n', '\r'], " ").as_bytes());
+        }
+        rope.push(b"}}");
+    }
+
+    fn capabilities(self, rope: &mut Rope, offers: Offers) {
+        rope.push(b"\"capabilities\":{\"tools\":{\"listChanged\":true}");
+        if offers.prompts {
+            rope.push(b",\"prompts\":{\"listChanged\":true}");
+        }
+        if offers.resources {
+            rope.push(b",\"resources\":{\"subscribe\":true,\"listChanged\":true}");
+        }
+        if self.revision.completions_capability() && (offers.prompts || offers.resources) {
+            rope.push(b",\"completions\":{}");
+        }
+        rope.push(b",\"logging\":{}}");
+    }
+
+    fn instructions(self, rope: &mut Rope, text: Option<&str>) {
+        if let Some(text) = text {
+            rope.push(b",\"instructions\":");
+            write::string(rope, text);
+        }
+    }
+}
+
+/// The JSON-RPC error that stands for an error of a provider.
+pub(crate) fn rpc_error(error: ProviderError, revision: Revision) -> RpcError {
+    match error {
+        ProviderError::Unknown {
+            kind: "method",
+            name,
+        } => RpcError::method_not_found(&name),
+        ProviderError::Unknown {
+            kind: "resource",
+            name,
+        } => {
+            let data = RawJson::of(&json!({"uri": name})).ok();
+            let text = format!("unknown resource: {name}");
+            RpcError {
+                data,
+                ..RpcError::new(revision.resource_not_found_code(), text)
+            }
+        }
+        error @ (ProviderError::Unknown { .. } | ProviderError::InvalidParams(_)) => {
+            RpcError::invalid_params(error.to_string())
+        }
+        ProviderError::Rpc {
+            code,
+            message,
+            data,
+        } => RpcError {
+            code: ErrorCode(code),
+            message: message.into(),
+            data,
+        },
+        error @ (ProviderError::Unreachable(_)
+        | ProviderError::Cancelled
+        | ProviderError::DeadlineExceeded) => {
+            RpcError::new(ErrorCode::INTERNAL_ERROR, error.to_string())
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What a server is called, what it offers and which bounds its connections have.
+
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+
+use orchestra_hub::{Attachment, Caller, Hub, Toolset};
+use orchestra_wire::{MAX_LINE_BYTES, Revision, Rope, write};
+
+/// An MCP server over a hub. Clones are the same server.
+#[derive(Clone)]
+pub struct Server(pub(crate) Arc<ServerInner>);
+
+pub(crate) struct ServerInner {
+    pub(crate) hub: Hub,
+    pub(crate) toolset: Toolset,
+    pub(crate) instructions: Option<String>,
+    pub(crate) limits: Limits,
+    /// `{"name":…,"version":…}`.
+    info: Vec<u8>,
+    /// The same with `title`, for the revisions that have it.
+    titled_info: Vec<u8>,
+    /// `"_meta":{"io.modelcontextprotocol/serverInfo":{…}`, open at its end.
+    pub(crate) meta_head: Vec<u8>,
+}
+
+/// Bounds of one connection.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Longest inbound line, in bytes.
+    pub line_bytes: usize,
+    /// Calls that run at once.
+    pub running: usize,
+    /// Calls that wait for their turn.
+    pub queued: usize,
+    /// Arguments of the calls that wait, in bytes.
+    pub queued_bytes: usize,
+    /// `subscriptions/listen` requests that are open at once.
+    pub listens: usize,
+    /// Items of one page of a list; by default a page holds all, as many clients never ask for a
+    /// second one.
+    pub page: NonZeroUsize,
+    /// How long a client may take to answer a request of the server.
+    pub answer: Duration,
+    /// How often one call may ask its client.
+    pub rounds: u32,
+    /// How long calls may go on after the end of input or a signal.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            line_bytes: MAX_LINE_BYTES,
+            running: 64,
+            queued: 1_024,
+            queued_bytes: 16 * 1024 * 1024,
+            listens: 64,
+            page: NonZeroUsize::MAX,
+            answer: Duration::from_secs(10 * 60),
+            rounds: 16,
+            grace: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Builds a [`Server`].
+pub struct ServerBuilder {
+    hub: Hub,
+    name: String,
+    title: Option<String>,
+    version: String,
+    instructions: Option<String>,
+    toolset: Toolset,
+    limits: Limits,
+}
+
+impl Server {
+    /// Starts building a server over `hub`; `name` becomes `serverInfo.name`.
+    #[must_use]
+    pub fn builder(hub: Hub, name: &str) -> ServerBuilder {
+        ServerBuilder {
+            hub,
+            name: name.to_owned(),
+            title: None,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            instructions: None,
+            toolset: Toolset::All,
+            limits: Limits::default(),
+        }
+    }
+
+    /// Lets one connection of the face `face` in.
+    #[must_use]
+    pub fn attach(&self, face: &'static str) -> Attachment {
+        self.0
+            .hub
+            .attach(Caller { face, client: None }, self.0.toolset.clone())
+    }
+}
+
+impl ServerBuilder {
+    /// Sets the title for people.
+    #[must_use]
+    pub fn title(mut self, title: &str) -> Self {
+        self.title = Some(title.to_owned());
+        self
+    }
+
+    /// Sets the version; by default it is that of this crate.
+    #[must_use]
+    pub fn version(mut self, version: &str) -> Self {
+        version.clone_into(&mut self.version);
+        self
+    }
+
+    /// Sets guidance for the model; by default it is what the providers say.
+    #[must_use]
+    pub fn instructions(mut self, text: &str) -> Self {
+        self.instructions = Some(text.to_owned());
+        self
+    }
+
+    /// Chooses the tools that callers see; by default all.
+    #[must_use]
+    pub fn toolset(mut self, toolset: Toolset) -> Self {
+        self.toolset = toolset;
+        self
+    }
+
+    /// Sets the bounds of connections.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Finishes the server.
+    #[must_use]
+    pub fn build(self) -> Server {
+        let info = implementation(&self.name, None, &self.version);
+        let titled_info = implementation(&self.name, self.title.as_deref(), &self.version);
+        let mut meta_head = b"\"_meta\":{\"io.modelcontextprotocol/serverInfo\":".to_vec();
+        meta_head.extend_from_slice(&titled_info);
+        Server(Arc::new(ServerInner {
+            hub: self.hub,
+            toolset: self.toolset,
+            instructions: self.instructions,
+            limits: self.limits,
+            info,
+            titled_info,
+            meta_head,
+        }))
+    }
+}
+
+impl ServerInner {
+    pub(crate) fn info(&self, revision: Revision) -> &[u8] {
+        if revision.titles() {
+            &self.titled_info
+        } else {
+            &self.info
+        }
+    }
+}
+
+fn implementation(name: &str, title: Option<&str>, version: &str) -> Vec<u8> {
+    let mut rope = Rope::new();
+    rope.push(b"{\"name\":");
+    write::string(&mut rope, name);
+    if let Some(title) = title {
+        rope.push(b",\"title\":");
+        write::string(&mut rope, title);
+    }
+    rope.push(b",\"version\":");
+    write::string(&mut rope, version);
+    rope.push_byte(b'}');
+    rope.into_vec()
+}

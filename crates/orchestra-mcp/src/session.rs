@@ -1,0 +1,242 @@
+//! Runs the jobs of one connection: what every driver has in common.
+//!
+//! A job is polled once in place, where its line was read; only what waits becomes a task, and
+//! only what computes longer goes to the blocking pool. First polls happen in order of arrival,
+//! so that changes keep their order.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
+    task::{Context, Poll, Waker},
+    time::{Duration, Instant},
+};
+
+use orchestra_hub::{Attachment, Call, Cost, Notices, Outcome, ProviderError};
+use orchestra_wire::{Frame, Rope};
+use tokio::{runtime::Handle, task::JoinSet, time::timeout};
+
+use crate::{
+    connection::{Connection, Job, Step, Ticket},
+    report::Emit,
+    server::Server,
+};
+
+/// Where a session's bytes go. No method may block, save where it says so.
+pub(crate) trait Outbox: Emit {
+    /// Sends `message`, soon; for tasks.
+    fn send(&self, message: Rope);
+
+    /// Takes `message` into the order of what is sent; [`send`](Self::send) or a later flush moves
+    /// it. Returns at once, so that it may be called under a lock.
+    fn enqueue(&self, message: Rope);
+}
+
+/// One connection with the calls that run for it.
+pub(crate) struct Session {
+    connection: Mutex<Connection>,
+    /// Held from the moment a call is taken up to its first poll.
+    dispatch: Mutex<()>,
+    attachment: Arc<Attachment>,
+    outbox: Arc<dyn Outbox>,
+    runtime: Handle,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        server: &Server,
+        face: &'static str,
+        outbox: Arc<dyn Outbox>,
+        emit: Arc<dyn Emit>,
+        runtime: Handle,
+    ) -> Arc<Self> {
+        let attachment = Arc::new(server.attach(face));
+        let connection = Connection::new(server.clone(), Arc::clone(&attachment), emit);
+        Arc::new(Self {
+            connection: Mutex::new(connection),
+            dispatch: Mutex::new(()),
+            tasks: Mutex::new(JoinSet::new()),
+            attachment,
+            outbox,
+            runtime,
+        })
+    }
+
+    /// Takes one frame; called from one place only, inside the runtime's context. Replies that are
+    /// there at once are appended to `out`, for the caller to send.
+    pub(crate) fn feed(self: &Arc<Self>, frame: &Frame<'_>, now: Instant, out: &mut Rope) {
+        let dispatch = self.dispatch.lock().unwrap_or_else(PoisonError::into_inner);
+        let step = {
+            let mut connection = self.connection();
+            let step = connection.on_frame(frame, now, out);
+            if matches!(step, Step::Flush) {
+                // Under the lock, so that no notice gets ahead of its acknowledgement.
+                self.outbox.enqueue(std::mem::take(out));
+            }
+            step
+        };
+        if self.follow(step, out) {
+            drop(dispatch);
+            self.start_ready(out);
+        }
+    }
+
+    /// Does what a step asks; true when a call was settled or queued, so that the queue is worth a
+    /// look.
+    fn follow(self: &Arc<Self>, step: Step, out: &mut Rope) -> bool {
+        match step {
+            Step::Nothing | Step::Flush => {}
+            Step::Run(job) => self.start(job, out),
+            Step::RunAll(jobs) => jobs.into_iter().for_each(|job| self.start(job, out)),
+        }
+        self.connection().has_ready()
+    }
+
+    /// Starts the calls whose turn has come. When another thread is at it, that one sees to them:
+    /// it looks again after it has let go.
+    fn start_ready(self: &Arc<Self>, out: &mut Rope) {
+        loop {
+            let dispatch = match self.dispatch.try_lock() {
+                Ok(dispatch) => dispatch,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return,
+            };
+            loop {
+                let Some(job) = self.connection().next_ready() else {
+                    break;
+                };
+                self.start(job, out);
+            }
+            drop(dispatch);
+            if !self.connection().has_ready() {
+                return;
+            }
+        }
+    }
+
+    fn start(self: &Arc<Self>, job: Job, out: &mut Rope) {
+        let Job {
+            mut ticket,
+            request,
+        } = job;
+        let mut call = self.attachment.call(request);
+        loop {
+            if call.cost() == Cost::Heavy {
+                return self.spawn_heavy(call, ticket);
+            }
+            // The waker does nothing: whatever waits is polled again by the task it moves to.
+            let poll = Pin::new(&mut call).poll(&mut Context::from_waker(Waker::noop()));
+            let Poll::Ready(outcome) = poll else {
+                return self.spawn(call, ticket);
+            };
+            let step = self
+                .connection()
+                .on_outcome(&ticket, outcome, Instant::now(), out);
+            // A call that only wants to be made again.
+            let Step::Run(next) = step else { return };
+            ticket = next.ticket;
+            call = self.attachment.call(next.request);
+        }
+    }
+
+    fn spawn(self: &Arc<Self>, call: Call, ticket: Ticket) {
+        let session = Arc::clone(self);
+        self.track(async move {
+            let outcome = call.await;
+            session.finish(&ticket, outcome);
+        });
+    }
+
+    fn spawn_heavy(self: &Arc<Self>, call: Call, ticket: Ticket) {
+        let session = Arc::clone(self);
+        let runtime = self.runtime.clone();
+        self.track(async move {
+            let runtime_inside = runtime.clone();
+            let thread = runtime.spawn_blocking(move || runtime_inside.block_on(call));
+            let outcome = thread.await.unwrap_or_else(|_| {
+                Err(ProviderError::Unreachable(
+                    "the call broke: its thread ended".to_owned(),
+                ))
+            });
+            session.finish(&ticket, outcome);
+        });
+    }
+
+    fn finish(self: &Arc<Self>, ticket: &Ticket, outcome: Result<Outcome, ProviderError>) {
+        let mut out = Rope::new();
+        let step = self
+            .connection()
+            .on_outcome(ticket, outcome, Instant::now(), &mut out);
+        if let Step::Run(job) = step {
+            self.start(job, &mut out);
+        }
+        self.start_ready(&mut out);
+        if !out.is_empty() {
+            self.outbox.send(out);
+        }
+    }
+
+    fn track(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn_on(task, &self.runtime);
+    }
+
+    /// Passes notices of the hub on, for as long as there are any.
+    pub(crate) async fn pass_notices(self: Arc<Self>) {
+        let Some(mut notices) = self.take_notices() else {
+            return;
+        };
+        while let Some(notice) = notices.next().await {
+            let mut out = Rope::new();
+            // Sent under the lock, so that notices keep their place behind acknowledgements.
+            let mut connection = self.connection();
+            connection.on_notice(&notice, &mut out);
+            if !out.is_empty() {
+                self.outbox.enqueue(out);
+            }
+            drop(connection);
+            self.outbox.send(Rope::new());
+        }
+    }
+
+    fn take_notices(&self) -> Option<Notices> {
+        self.attachment.take_notices()
+    }
+
+    /// Lets calls go on to their end for at most `grace`, then ends the rest, unanswered, and the
+    /// subscriptions, in good order.
+    pub(crate) async fn wind_up(&self, grace: Duration) {
+        let calls = async {
+            loop {
+                let mut tasks = self.take_tasks();
+                if tasks.is_empty() {
+                    break;
+                }
+                while tasks.join_next().await.is_some() {}
+            }
+        };
+        if timeout(grace, calls).await.is_err() {
+            tracing::warn!("calls were still running at the end of the grace time");
+        }
+        let mut out = Rope::new();
+        {
+            let mut connection = self.connection();
+            connection.cancel_all();
+            connection.close(&mut out);
+        }
+        drop(self.take_tasks());
+        self.outbox.send(out);
+    }
+
+    fn take_tasks(&self) -> JoinSet<()> {
+        std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,228 @@
+//! MCP over standard input and output.
+//!
+//! A blocking thread reads and runs what answers at once; see [`Session`](crate::session). It
+//! writes once per batch of input, tasks write when they finish. Standard output belongs to the
+//! protocol alone: it is moved to a private descriptor, and descriptor 1 is pointed at standard
+//! error, so that no stray print can corrupt the stream. Standard input is moved likewise, so that
+//! no child process can eat from it.
+
+mod fd_outbox;
+mod guard;
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use orchestra_wire::{LineDecoder, Rope};
+use tokio::{
+    runtime::{Builder, Handle, Runtime},
+    select,
+    signal::unix::{SignalKind, signal},
+    sync::{Notify, mpsc},
+    task::AbortHandle,
+};
+
+use crate::{report::Emit, server::Server, session::Session};
+use fd_outbox::FdOutbox;
+
+/// One read takes at most this much, which is what a pipe holds.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Replies of one batch of input are written when they exceed this.
+const BATCH_BYTES: usize = 64 * 1024;
+
+/// Stack of the reading thread, which runs quick tools in place.
+const READER_STACK: usize = 1024 * 1024;
+
+/// How long the last bytes may take to leave.
+const FLUSH_TIME: Duration = Duration::from_secs(2);
+
+/// Why serving has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The input ended.
+    Input,
+    /// The output was closed by its reader.
+    Output,
+    /// SIGINT or SIGTERM.
+    Signal,
+}
+
+/// Why serving is not possible.
+#[derive(Debug, thiserror::Error)]
+pub enum StdioError {
+    /// No runtime could be started.
+    #[error("cannot start the async runtime")]
+    Runtime(#[source] io::Error),
+    /// Standard input or output could not be taken over.
+    #[error("cannot take over standard input and output")]
+    Guard(#[source] io::Error),
+    /// Signals could not be watched.
+    #[error("cannot watch for signals")]
+    Signals(#[source] io::Error),
+    /// The reading thread could not be started.
+    #[error("cannot start the reading thread")]
+    Reader(#[source] io::Error),
+}
+
+/// A runtime that fits a server over stdio: one thread, and small blocking threads.
+///
+/// # Errors
+/// When the operating system refuses.
+pub fn runtime() -> Result<Runtime, StdioError> {
+    Builder::new_current_thread()
+        .enable_all()
+        .thread_stack_size(1024 * 1024)
+        .max_blocking_threads(16)
+        .build()
+        .map_err(StdioError::Runtime)
+}
+
+/// Serves over this process's standard input and output until the input ends, the output is
+/// closed or a signal comes. Then calls in flight may finish within the grace time, and what was
+/// answered is flushed. The caller should exit soon after, as the reading thread may still be
+/// blocked in a read; it ends with the process.
+///
+/// # Errors
+/// When the process's descriptors, signals or threads cannot be had.
+pub async fn serve(server: &Server) -> Result<End, StdioError> {
+    let (input, output) = guard::take_over().map_err(StdioError::Guard)?;
+    serve_files(server, input, output).await
+}
+
+/// As [`serve`], over other descriptors, whose reads and writes block.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_files(server: &Server, input: File, output: File) -> Result<End, StdioError> {
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(StdioError::Signals)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(StdioError::Signals)?;
+    let runtime = Handle::current();
+    let outbox = FdOutbox::new(output, runtime.clone());
+    let emit: Arc<dyn Emit> = outbox.clone();
+    let session = Session::new(server, "stdio", outbox.clone(), emit, runtime.clone());
+    let notices = AbortOnDrop(runtime.spawn(session.clone().pass_notices()).abort_handle());
+    let stop = Arc::new(AtomicBool::new(false));
+    let (ended, mut end_of_input) = mpsc::channel(1);
+    let reader = Reader {
+        input,
+        session: Arc::clone(&session),
+        outbox: Arc::clone(&outbox),
+        stop: Arc::clone(&stop),
+        line_bytes: server.0.limits.line_bytes,
+        runtime,
+    };
+    thread::Builder::new()
+        .name("stdio-reader".into())
+        .stack_size(READER_STACK)
+        .spawn(move || {
+            reader.run();
+            // Nobody listens any more when a signal was first.
+            let _ = ended.blocking_send(());
+        })
+        .map_err(StdioError::Reader)?;
+    let end = select! {
+        _ = end_of_input.recv() => End::Input,
+        () = outbox.broken() => End::Output,
+        _ = interrupt.recv() => End::Signal,
+        _ = terminate.recv() => End::Signal,
+    };
+    stop.store(true, Ordering::Release);
+    let grace = if end == End::Output {
+        Duration::ZERO
+    } else {
+        server.0.limits.grace
+    };
+    session.wind_up(grace).await;
+    drop(notices);
+    outbox.flush(FLUSH_TIME).await;
+    Ok(end)
+}
+
+/// What the reading thread has.
+struct Reader {
+    input: File,
+    session: Arc<Session>,
+    outbox: Arc<FdOutbox>,
+    stop: Arc<AtomicBool>,
+    line_bytes: usize,
+    runtime: Handle,
+}
+
+impl Reader {
+    fn run(mut self) {
+        let _context = self.runtime.enter();
+        let mut decoder = LineDecoder::new(self.line_bytes);
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let mut out = Rope::new();
+        loop {
+            let length = match self.input.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot read standard input");
+                    break;
+                }
+            };
+            if self.stop.load(Ordering::Acquire) {
+                return;
+            }
+            let now = Instant::now();
+            let mut input = &chunk[..length];
+            while let Some(frame) = decoder.next(&mut input) {
+                self.session.feed(&frame, now, &mut out);
+                if out.len() > BATCH_BYTES {
+                    self.outbox.write(&mut out);
+                }
+            }
+            self.outbox.write(&mut out);
+        }
+        if let Some(frame) = decoder.finish() {
+            self.session.feed(&frame, Instant::now(), &mut out);
+            self.outbox.write(&mut out);
+        }
+    }
+}
+
+/// Ends a task with its owner.
+pub(crate) struct AbortOnDrop(pub(crate) AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A condition that is waited for by tasks and set from threads.
+#[derive(Debug, Default)]
+pub(crate) struct Flag {
+    set: AtomicBool,
+    changed: Notify,
+}
+
+impl Flag {
+    pub(crate) fn raise(&self) {
+        self.set.store(true, Ordering::Release);
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) fn is_raised(&self) -> bool {
+        self.set.load(Ordering::Acquire)
+    }
+
+    pub(crate) async fn raised(&self) {
+        let mut waiter = std::pin::pin!(self.changed.notified());
+        waiter.as_mut().enable();
+        if !self.is_raised() {
+            waiter.await;
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! MCP over any pair of async byte streams: sockets, and pipes in memory for tests and other
+//! faces. Framing and rules are those of stdio.
+
+use std::{
+    collections::VecDeque,
+    future::Future,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use orchestra_wire::{LineDecoder, Rope};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex},
+    runtime::Handle,
+    select,
+    sync::Notify,
+    task::JoinHandle,
+};
+
+use crate::{
+    report::Emit,
+    server::Server,
+    session::{Outbox, Session},
+    stdio::AbortOnDrop,
+};
+
+/// One read takes at most this much.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Messages that may wait before reading stops, in bytes.
+const QUEUE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Messages that nobody waits for are dropped when more than this waits, in bytes.
+const EMIT_BYTES: usize = 1024 * 1024;
+
+/// Serves one connection of `face` until its input ends. Then calls in flight may finish within
+/// the grace time. May be cancelled at any time, which ends the calls.
+///
+/// # Errors
+/// When reading or writing fails.
+pub async fn serve<R, W>(
+    server: &Server,
+    face: &'static str,
+    mut input: R,
+    output: W,
+) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let outbox = Arc::new(QueueOutbox::default());
+    let emit: Arc<dyn Emit> = outbox.clone();
+    let runtime = Handle::current();
+    let session = Session::new(server, face, outbox.clone(), emit, runtime.clone());
+    let notices = AbortOnDrop(runtime.spawn(session.clone().pass_notices()).abort_handle());
+    let reading = async {
+        read_all(server, &session, &outbox, &mut input).await?;
+        session.wind_up(server.0.limits.grace).await;
+        Ok(())
+    };
+    let written = select! {
+        read = write_while(reading, &outbox, output) => read,
+    };
+    drop(notices);
+    written
+}
+
+/// A server in memory: the other end of its stream, and its end.
+#[must_use]
+pub fn in_memory(
+    server: &Server,
+    face: &'static str,
+) -> (DuplexStream, JoinHandle<io::Result<()>>) {
+    let (ours, theirs) = duplex(CHUNK_BYTES);
+    let server = server.clone();
+    let task = tokio::spawn(async move {
+        let (input, output) = tokio::io::split(theirs);
+        serve(&server, face, input, output).await
+    });
+    (ours, task)
+}
+
+async fn read_all(
+    server: &Server,
+    session: &Arc<Session>,
+    outbox: &QueueOutbox,
+    input: &mut (impl AsyncRead + Unpin),
+) -> io::Result<()> {
+    let mut decoder = LineDecoder::new(server.0.limits.line_bytes);
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        let length = input.read(&mut chunk).await?;
+        if length == 0 {
+            break;
+        }
+        let now = Instant::now();
+        let mut bytes = &chunk[..length];
+        let mut out = Rope::new();
+        while let Some(frame) = decoder.next(&mut bytes) {
+            session.feed(&frame, now, &mut out);
+        }
+        outbox.send(out);
+        outbox.below(QUEUE_BYTES).await;
+    }
+    if let Some(frame) = decoder.finish() {
+        let mut out = Rope::new();
+        session.feed(&frame, Instant::now(), &mut out);
+        outbox.send(out);
+    }
+    Ok(())
+}
+
+/// Writes what the outbox holds until `reading` is done and the outbox is empty.
+async fn write_while<W: AsyncWrite + Unpin>(
+    reading: impl Future<Output = io::Result<()>>,
+    outbox: &QueueOutbox,
+    mut output: W,
+) -> io::Result<()> {
+    let done = Notify::new();
+    let reading = async {
+        let result = reading.await;
+        done.notify_one();
+        result
+    };
+    let writing = async {
+        loop {
+            let last = select! {
+                biased;
+                () = outbox.filled() => false,
+                () = done.notified() => true,
+            };
+            while let Some(message) = outbox.pop() {
+                for piece in message.pieces() {
+                    output.write_all(piece).await?;
+                }
+            }
+            output.flush().await?;
+            if last {
+                return io::Result::Ok(());
+            }
+        }
+    };
+    // Reading must go on while writing waits, and the other way round.
+    let (read, written) = tokio::join!(reading, writing);
+    read.and(written)
+}
+
+#[derive(Default)]
+struct QueueOutbox {
+    state: Mutex<State>,
+    filled: Notify,
+    emptied: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Rope>,
+    bytes: usize,
+}
+
+impl QueueOutbox {
+    fn with<T>(&self, use_state: impl FnOnce(&mut State) -> T) -> T {
+        use_state(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn pop(&self) -> Option<Rope> {
+        let message = self.with(|state| {
+            let message = state.queue.pop_front()?;
+            state.bytes -= message.len();
+            Some(message)
+        });
+        self.emptied.notify_one();
+        message
+    }
+
+    async fn filled(&self) {
+        while self.with(|state| state.queue.is_empty()) {
+            self.filled.notified().await;
+        }
+    }
+
+    async fn below(&self, bytes: usize) {
+        while self.with(|state| state.bytes > bytes) {
+            self.emptied.notified().await;
+        }
+    }
+}
+
+impl Emit for QueueOutbox {
+    fn emit(&self, message: Rope) {
+        if self.with(|state| state.bytes) <= EMIT_BYTES {
+            self.send(message);
+        }
+    }
+}
+
+impl Outbox for QueueOutbox {
+    fn send(&self, message: Rope) {
+        self.enqueue(message);
+        self.filled.notify_one();
+    }
+
+    fn enqueue(&self, message: Rope) {
+        if !message.is_empty() {
+            self.with(|state| {
+                state.bytes += message.len();
+                state.queue.push_back(message);
+            });
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The command line: what it looks like, under both names of the program.
+
+use std::{
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+
+use crate::{commands, env::Variable, exit};
+
+/// The earlier program's name; called so, the program is `stdio` or `init`.
+const EARLIER_NAME: &str = "orchestra-mcp";
+
+/// A board for coding agents and people, served over the Model Context Protocol.
+#[derive(Debug, Parser)]
+#[command(
+    name = "orchestra",
+    version,
+    max_term_width = 100,
+    subcommand_required = true
+)]
+#[command(arg_required_else_help = true, after_help = after_help(), infer_subcommands = false)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Flags of every command.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Common {
+    /// Directory of the workspace [default: the nearest one upwards with .projects or .git, else
+    /// the current one]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) workspace: Option<PathBuf>,
+    /// What to log to stderr, for instance `info` or `orchestra_store=debug`
+    #[arg(long, value_name = "FILTER", global = true)]
+    pub(crate) log: Option<String>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve the workspace over HTTP and say how to connect
+    Up(commands::up::Arguments),
+    /// Serve MCP over stdin and stdout
+    Stdio(commands::stdio::Arguments),
+    /// Set a workspace up: client configurations, hooks, skills, agents, guides
+    Init(commands::init::Arguments),
+    /// List or call tools
+    Tool(commands::tool::Arguments),
+    /// Store one hook event that a client sends to stdin
+    Hook(commands::hook::Arguments),
+    /// Compare the database with the readable files, and repair them
+    Doctor(commands::doctor::Arguments),
+    /// Take over the YAML files of the earlier program
+    Import(commands::import::Arguments),
+    /// Show the configuration
+    Config(commands::config::Arguments),
+    /// Print a shell's completion script
+    Completions(commands::completions::Arguments),
+    /// Print the manual page
+    Man(commands::man::Arguments),
+}
+
+/// The earlier program's command line.
+#[derive(Debug, Parser)]
+#[command(name = EARLIER_NAME, version, disable_version_flag = true)]
+#[command(
+    about = "Serves the workspace over MCP on stdin and stdout; the same as `orchestra stdio`"
+)]
+struct EarlierCli {
+    /// Directory of the workspace [default: the nearest one upwards with .projects or .git, else
+    /// the current one]
+    #[arg(long, value_name = "DIR", global = true)]
+    workspace: Option<PathBuf>,
+    /// Print version
+    #[arg(short = 'v', long, action = clap::ArgAction::Version)]
+    version: Option<bool>,
+    #[command(subcommand)]
+    command: Option<EarlierCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum EarlierCommand {
+    /// Set a workspace up; the same as `orchestra init`
+    Init,
+}
+
+/// A command line that was understood.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    /// Flags of every command.
+    pub(crate) common: Common,
+    /// What to do.
+    pub(crate) command: Command,
+}
+
+/// Understands a command line, whose first word is the name the program was called by.
+///
+/// # Errors
+/// When it cannot be understood, or asks for help or the version.
+pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Invocation, clap::Error> {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let name = words.first().map(Path::new).and_then(Path::file_stem);
+    if name == Some(OsStr::new(EARLIER_NAME)) {
+        return EarlierCli::try_parse_from(words).map(EarlierCli::into_invocation);
+    }
+    let cli = Cli::try_parse_from(words)?;
+    Ok(Invocation {
+        common: cli.common,
+        command: cli.command,
+    })
+}
+
+/// The command line's description, for completions and the manual.
+pub(crate) fn description() -> clap::Command {
+    Cli::command()
+}
+
+impl EarlierCli {
+    fn into_invocation(self) -> Invocation {
+        let command = match self.command {
+            None => Command::Stdio(commands::stdio::Arguments::default()),
+            Some(EarlierCommand::Init) => Command::Init(commands::init::Arguments::default()),
+        };
+        let common = Common {
+            workspace: self.workspace,
+            log: None,
+        };
+        Invocation { common, command }
+    }
+}
+
+/// The end of the help: exit codes and environment.
+fn after_help() -> String {
+    let mut text = exit::table();
+    text.push_str("\nEnvironment:\n");
+    for variable in Variable::ALL {
+        text.push_str(&format!(
+            "  {:<20}{}\n",
+            variable.name(),
+            variable.meaning()
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Invocation, clap::Error> {
+        parse(line.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn the_description_is_sound() {
+        Cli::command().debug_assert();
+        EarlierCli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_earlier_name_serves_or_initialises() {
+        for name in [
+            "orchestra-mcp",
+            "/usr/bin/orchestra-mcp",
+            "orchestra-mcp.exe",
+        ] {
+            let serve = parsed(&format!("{name} --workspace /w")).unwrap();
+            assert!(matches!(serve.command, Command::Stdio(_)), "{name}");
+            assert_eq!(serve.common.workspace.as_deref(), Some(Path::new("/w")));
+            let init = parsed(&format!("{name} init --workspace /w")).unwrap();
+            assert!(matches!(init.command, Command::Init(_)), "{name}");
+            assert_eq!(init.common.workspace.as_deref(), Some(Path::new("/w")));
+        }
+        let version = parsed("orchestra-mcp -v").unwrap_err();
+        assert_eq!(version.kind(), clap::error::ErrorKind::DisplayVersion);
+    }
+
+    #[test]
+    fn unknown_arguments_are_errors() {
+        for line in [
+            "orchestra-mcp --wrokspace /w",
+            "orchestra-mcp serve",
+            "orchestra stdio --nope",
+            "orchestra sdtio",
+            "orchestra init a b",
+            "orchestra",
+        ] {
+            assert!(parsed(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The commands, one file each.
+
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod doctor;
+pub(crate) mod hook;
+pub(crate) mod import;
+pub(crate) mod init;
+pub(crate) mod man;
+pub(crate) mod stdio;
+pub(crate) mod tool;
+pub(crate) mod up;
+
+use crate::{
+    cli::{Command, Invocation},
+    exit::{Exit, Failure},
+};
+
+/// Runs one command to its end.
+///
+/// # Errors
+/// When it cannot do what it was asked.
+pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
+    let Invocation { common, command } = invocation;
+    match command {
+        Command::Up(arguments) => up::run(&common, arguments),
+        Command::Stdio(arguments) => stdio::run(&common, arguments),
+        Command::Init(arguments) => init::run(&common, arguments),
+        Command::Tool(arguments) => tool::run(&common, arguments),
+        Command::Hook(arguments) => hook::run(&common, arguments),
+        Command::Doctor(arguments) => doctor::run(&common, arguments),
+        Command::Import(arguments) => import::run(&common, arguments),
+        Command::Config(arguments) => config::run(&common, arguments),
+        Command::Completions(arguments) => completions::run(arguments),
+        Command::Man(arguments) => man::run(arguments),
+    }
+}

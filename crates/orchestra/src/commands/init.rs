@@ -1,0 +1,168 @@
+//! `orchestra init`: sets a workspace up for coding agents, or takes that back.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use orchestra_store::{Options, Store};
+use serde::Serialize;
+
+use crate::{
+    cli::Common,
+    config::{Config, Overrides},
+    exit::{Exit, Failure},
+    init::{Action, Client, Effect, InitError, Installer, Step},
+    logging,
+    output::{self, Format},
+    workspace,
+};
+
+/// Sets a workspace up for coding agents: client configurations, hooks, a few skills and agents,
+/// guides, and the board in .projects. Doing it again changes nothing; what somebody edited, or
+/// what cannot be understood, is left alone.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Arguments {
+    /// The workspace, the same as --workspace [default: the current directory]
+    #[arg(value_name = "DIR", conflicts_with = "workspace")]
+    directory: Option<PathBuf>,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Take out what was installed, except what was edited; the board stays
+    #[arg(long)]
+    uninstall: bool,
+    /// For which clients, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "CLIENT")]
+    client: Vec<Client>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    workspace: &'a Path,
+    dry_run: bool,
+    uninstall: bool,
+    steps: Vec<Step>,
+}
+
+/// Does it.
+///
+/// # Errors
+/// When a file cannot be written, or the board cannot be opened.
+pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
+    // Not the nearest workspace upwards: who says `init` means this directory.
+    let chosen = arguments
+        .directory
+        .as_deref()
+        .or(common.workspace.as_deref());
+    let workspace =
+        workspace::directory(chosen.unwrap_or(Path::new("."))).map_err(Failure::usage)?;
+    let config = Config::settle_in(workspace, common, Overrides::default())?;
+    logging::start(&config.log.value)?;
+
+    let clients = if arguments.client.is_empty() {
+        &Client::ALL[..]
+    } else {
+        &arguments.client
+    };
+    let effect = if arguments.dry_run {
+        Effect::DryRun
+    } else {
+        Effect::Apply
+    };
+    let mut steps = Vec::new();
+    if !arguments.uninstall {
+        steps.push(make_board(&config.workspace, effect)?);
+    }
+    let installer = Installer::open(&config.workspace, effect).map_err(failure)?;
+    let done = if arguments.uninstall {
+        installer.uninstall(clients)
+    } else {
+        installer.install(clients)
+    };
+    steps.extend(done.map_err(failure)?);
+
+    let (dry_run, uninstall) = (arguments.dry_run, arguments.uninstall);
+    let report = Report {
+        workspace: &config.workspace,
+        dry_run,
+        uninstall,
+        steps,
+    };
+    Format::of_flag(arguments.json).print(&report, text)?;
+    Ok(outcome(&report.steps))
+}
+
+/// Opens the board once, which makes `.projects/`. It makes no project: that is `create_project`.
+fn make_board(workspace: &Path, effect: Effect) -> Result<Step, Failure> {
+    let existed = workspace.join(workspace::PROJECTS).is_dir();
+    if effect == Effect::Apply {
+        let options = Options {
+            watch: false,
+            sweep: false,
+            ..Options::default()
+        };
+        drop(Store::open(workspace, options)?);
+    }
+    let action = if existed {
+        Action::Unchanged
+    } else {
+        Action::Created
+    };
+    Ok(Step {
+        path: format!("{}/", workspace::PROJECTS),
+        action,
+        reason: None,
+    })
+}
+
+fn failure(error: InitError) -> Failure {
+    match error {
+        InitError::Manifest(error) => Failure::Refused(error.into()),
+        error => error.into(),
+    }
+}
+
+fn text(report: &Report<'_>) -> String {
+    let mut text = String::new();
+    if report.dry_run {
+        text.push_str("nothing was changed; this is what would be done:\n");
+    }
+    let told = |step: &&Step| step.action != Action::Unchanged;
+    for step in report.steps.iter().filter(told) {
+        text.push_str(&format!("{:<9} {}", step.action.name(), step.path));
+        if let Some(reason) = &step.reason {
+            text.push_str(&format!(": {reason}"));
+        }
+        text.push('\n');
+    }
+    let unchanged = report.steps.len() - report.steps.iter().filter(told).count();
+    if unchanged > 0 {
+        text.push_str(&format!(
+            "{:<9} {unchanged} more\n",
+            Action::Unchanged.name()
+        ));
+    }
+    output::printable(&text).into_owned()
+}
+
+/// Says on stderr what a person has to do, and gives the exit code.
+fn outcome(steps: &[Step]) -> Exit {
+    let refused = steps
+        .iter()
+        .filter(|step| step.action == Action::Refused)
+        .count();
+    if refused == 0 {
+        return Exit::Ok;
+    }
+    let files = if refused == 1 {
+        "1 file was"
+    } else {
+        &format!("{refused} files were")
+    };
+    output::complain(&format!(
+        "error: {files} left alone; mend what is said above, then run it again"
+    ));
+    Exit::Refused
+}

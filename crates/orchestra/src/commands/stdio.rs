@@ -1,0 +1,52 @@
+//! `orchestra stdio`: MCP over stdin and stdout.
+
+use clap::Args;
+use orchestra_mcp::stdio;
+use orchestra_store::Options;
+
+use crate::{
+    cli::Common,
+    config::{Config, Overrides, TextFormat},
+    exit::{Exit, Failure},
+    logging,
+    serving::Serving,
+};
+
+/// Serves MCP over stdin and stdout until the end of input.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Arguments {
+    /// Which tools the client sees: all, lean, search, or groups separated by commas
+    #[arg(long, value_name = "TOOLS")]
+    tools: Option<String>,
+    /// How results are written as text
+    #[arg(long, value_enum)]
+    format: Option<TextFormat>,
+}
+
+/// Serves until the end of input or a signal.
+///
+/// # Errors
+/// When the board cannot be opened, or stdin and stdout cannot be used.
+pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
+    let Arguments { tools, format } = arguments;
+    let config = Config::settle(
+        common,
+        Overrides {
+            tools,
+            format,
+            http: None,
+        },
+    )?;
+    logging::start(&config.log.value)?;
+    let runtime = stdio::runtime()?;
+    let served = runtime.block_on(async {
+        let serving = Serving::open(&config, Options::default())?;
+        let end = stdio::serve(&serving.server()?).await;
+        serving.close();
+        end.map_err(Failure::from)
+    });
+    // The thread that reads stdin may still be blocked there; it ends with the process.
+    runtime.shutdown_background();
+    tracing::debug!(end = ?served?, "stopped serving");
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,152 @@
+//! Arguments given as `key=value`, understood by the tool's schema.
+
+use orchestra_hub::ToolDescriptor;
+use serde_json::{Map, Value};
+
+/// Why an argument was not understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ArgumentError {
+    /// It has no `=`.
+    #[error("`{0}` is not of the form key=value")]
+    NoValue(String),
+    /// The tool has none of this name.
+    #[error("the tool has no argument `{name}`; it has {}", known.join(", "))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// It was given twice.
+    #[error("`{0}` is given twice")]
+    Twice(String),
+    /// It is not what the tool takes.
+    #[error("`{name}` takes {expected} as JSON")]
+    Type {
+        /// The name.
+        name: String,
+        /// What the schema says.
+        expected: String,
+    },
+}
+
+/// The arguments as a JSON object.
+pub(super) fn of_pairs(pairs: &[String], tool: &ToolDescriptor) -> Result<Value, ArgumentError> {
+    let schema: Value = tool.input_schema.parse().unwrap_or_default();
+    let mut arguments = Map::new();
+    for pair in pairs {
+        let (name, text) = pair
+            .split_once('=')
+            .ok_or_else(|| ArgumentError::NoValue(pair.clone()))?;
+        let property = schema["properties"]
+            .get(name)
+            .ok_or_else(|| unknown(name, &schema))?;
+        let value = understand(name, text, property)?;
+        if arguments.insert(name.to_owned(), value).is_some() {
+            return Err(ArgumentError::Twice(name.to_owned()));
+        }
+    }
+    Ok(Value::Object(arguments))
+}
+
+fn unknown(name: &str, schema: &Value) -> ArgumentError {
+    let known = schema["properties"].as_object();
+    let known = known
+        .map(|properties| properties.keys().cloned().collect())
+        .unwrap_or_default();
+    ArgumentError::Unknown {
+        name: name.to_owned(),
+        known,
+    }
+}
+
+/// The value that `text` stands for: text where the schema says so, else JSON.
+fn understand(name: &str, text: &str, property: &Value) -> Result<Value, ArgumentError> {
+    let types: Vec<&str> = match &property["type"] {
+        Value::String(only) => vec![only],
+        Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    if types.contains(&"string") || property.get("enum").is_some() {
+        return Ok(text.into());
+    }
+    if let Ok(value) = serde_json::from_str(text) {
+        return Ok(value);
+    }
+    if types.contains(&"array") {
+        return Ok(text.split(',').map(str::trim).collect());
+    }
+    if types.is_empty() {
+        return Ok(text.into());
+    }
+    Err(ArgumentError::Type {
+        name: name.to_owned(),
+        expected: types.join(" or "),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use orchestra_hub::{Annotations, Cost};
+    use orchestra_wire::RawJson;
+    use serde_json::json;
+
+    use super::*;
+
+    fn parsed(pairs: &[&str]) -> Result<Value, ArgumentError> {
+        let schema = json!({"type": "object", "properties": {
+            "title": {"type": "string"},
+            "limit": {"type": "integer"},
+            "labels": {"type": "array", "items": {"type": "string"}},
+            "deep": {"type": "boolean"},
+            "any": {},
+        }});
+        let tool = ToolDescriptor {
+            name: "t".into(),
+            title: None,
+            description: None,
+            input_schema: RawJson::of(&schema).unwrap(),
+            output_schema: None,
+            annotations: Annotations::default(),
+            group: "g",
+            cost: Cost::Quick,
+        };
+        let pairs: Vec<String> = pairs.iter().map(|pair| (*pair).to_owned()).collect();
+        of_pairs(&pairs, &tool)
+    }
+
+    #[test]
+    fn values_follow_the_schema() {
+        assert_eq!(
+            parsed(&[
+                "title=12 = twelve",
+                "limit=5",
+                "labels=a, b",
+                "deep=true",
+                "any=x"
+            ]),
+            Ok(
+                json!({"title": "12 = twelve", "limit": 5, "labels": ["a", "b"], "deep": true, "any": "x"})
+            )
+        );
+        assert_eq!(
+            parsed(&["labels=[\"a,b\"]"]),
+            Ok(json!({"labels": ["a,b"]}))
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        for (pair, text) in [
+            ("title", "`title` is not of the form key=value"),
+            ("limit=many", "`limit` takes integer as JSON"),
+            (
+                "nope=1",
+                "the tool has no argument `nope`; it has any, deep, labels, limit, title",
+            ),
+        ] {
+            assert_eq!(parsed(&[pair]).unwrap_err().to_string(), text);
+        }
+        assert!(parsed(&["limit=1", "limit=2"]).is_err());
+    }
+}

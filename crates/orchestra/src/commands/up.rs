@@ -1,0 +1,177 @@
+//! `orchestra up`: serves the workspace over HTTP until it is told to stop.
+
+mod endpoint;
+mod listen;
+
+use std::{net::SocketAddr, path::Path, time::Duration};
+
+use clap::Args;
+use orchestra_store::Options;
+use serde::Serialize;
+use tokio::{net::TcpListener, sync::watch};
+
+use crate::{
+    cli::Common,
+    config::{Config, Overrides, TextFormat},
+    exit::{Exit, Failure},
+    http, logging,
+    output::{self, Format},
+    serving::{self, Serving},
+};
+use endpoint::{Endpoint, Place};
+
+/// How long requests may go on after a signal.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Opens or creates the board of the workspace, serves it over HTTP and says how to connect. Ends
+/// on SIGINT or SIGTERM.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Where to listen; the next free port is taken when this one is in use, any with port 0
+    /// [default: 127.0.0.1:7420]
+    #[arg(long, value_name = "ADDR")]
+    http: Option<SocketAddr>,
+    /// Which tools clients see: all, lean, search, or groups separated by commas
+    #[arg(long, value_name = "TOOLS")]
+    tools: Option<String>,
+    /// How results are written as text
+    #[arg(long, value_enum)]
+    format: Option<TextFormat>,
+    /// Print one line of JSON when ready
+    #[arg(long)]
+    json: bool,
+}
+
+/// The line that `--json` prints.
+#[derive(Serialize)]
+struct Ready<'a> {
+    event: &'static str,
+    workspace: &'a Path,
+    already_running: bool,
+    #[serde(flatten)]
+    endpoint: &'a Endpoint,
+}
+
+/// Serves until a signal.
+///
+/// # Errors
+/// When the board cannot be opened, or no address can be listened on.
+pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
+    let format = Format::of_flag(arguments.json);
+    let Arguments {
+        http,
+        tools,
+        format: text_format,
+        ..
+    } = arguments;
+    let config = Config::settle(
+        common,
+        Overrides {
+            tools,
+            format: text_format,
+            http,
+        },
+    )?;
+    logging::start(&config.log.value)?;
+    listen::check(config.http.value)?;
+    let mut place = Place::new(&config.workspace);
+    if let Some(running) = place.running()? {
+        return announce(&config.workspace, &running, true, format).map(|()| Exit::Ok);
+    }
+    let runtime = serving::runtime()?;
+    runtime.block_on(serve(&config, &mut place, format))
+}
+
+async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exit, Failure> {
+    let serving = Serving::open(config, Options::default())?;
+    while !place.take()? {
+        if let Some(running) = place.running()? {
+            return announce(&config.workspace, &running, true, format).map(|()| Exit::Ok);
+        }
+    }
+    // Taken before anything is announced, so that a signal right after the line is not lost.
+    let stop = listen::stop_signal()?;
+    let listener = listen::bind(config.http.value).await?;
+    let address = listener.local_addr()?;
+    if address.port() != config.http.value.port() && config.http.value.port() != 0 {
+        output::complain(&format!(
+            "{} is taken; listening on {address}",
+            config.http.value
+        ));
+    }
+    let endpoint = Endpoint::new(address);
+    place.publish(&endpoint)?;
+    let served = match announce(&config.workspace, &endpoint, false, format) {
+        Ok(()) | Err(Failure::BrokenPipe) => answer(listener, config, &serving, stop).await,
+        Err(failure) => Err(failure),
+    };
+    place.withdraw();
+    serving.close();
+    served.map(|()| Exit::Ok)
+}
+
+/// Answers requests until the signal, then lets those that run finish.
+async fn answer(
+    listener: TcpListener,
+    config: &Config,
+    serving: &Serving,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), Failure> {
+    let app = http::app(&serving.server()?, config.line_bytes.value);
+    let mut begun = stop.clone();
+    let server = axum::serve(listener, app).with_graceful_shutdown(async move {
+        // An error means that the sender is gone, which ends the program as well.
+        let _ = begun.wait_for(|stopped| *stopped).await;
+    });
+    let overdue = async {
+        let _ = stop.wait_for(|stopped| *stopped).await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        result = server => Ok(result?),
+        () = overdue => {
+            tracing::warn!("requests were still running {} s after the signal", GRACE.as_secs());
+            Ok(())
+        }
+    }
+}
+
+/// Says where the workspace is served and how to connect.
+fn announce(
+    workspace: &Path,
+    endpoint: &Endpoint,
+    already_running: bool,
+    format: Format,
+) -> Result<(), Failure> {
+    let ready = Ready {
+        event: "ready",
+        workspace,
+        already_running,
+        endpoint,
+    };
+    format.print(&ready, text)
+}
+
+fn text(ready: &Ready<'_>) -> String {
+    let state = if ready.already_running {
+        "already runs"
+    } else {
+        "runs"
+    };
+    let (workspace, mcp) = (ready.workspace.display(), &ready.endpoint.mcp);
+    format!(
+        "orchestra {} {state} for {workspace}\n\
+         \n\
+         \x20 MCP over HTTP    {mcp}\n\
+         \x20 MCP over stdio   orchestra stdio\n\
+         \n\
+         Connect a client:\n\
+         \x20 Claude Code      claude mcp add --transport http orchestra {mcp}\n\
+         \x20 VS Code          .vscode/mcp.json   {{\"servers\": {{\"orchestra\": {{\"type\": \"http\", \"url\": \"{mcp}\"}}}}}}\n\
+         \x20 Cursor           .cursor/mcp.json   {{\"mcpServers\": {{\"orchestra\": {{\"url\": \"{mcp}\"}}}}}}\n\
+         \x20 all of them      orchestra init, to have each start `orchestra stdio` by itself\n\
+         \n\
+         Stop with ctrl-c.\n",
+        ready.endpoint.version
+    )
+}

@@ -1,0 +1,316 @@
+//! The configuration: flags, the environment, `orchestra.toml` of the workspace and of the user,
+//! and the defaults settle once into one [`Config`] that knows where each value came from.
+
+mod file;
+
+use std::{
+    fmt,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use orchestra_wire::MAX_LINE_BYTES;
+
+use crate::{cli::Common, env::Variable, exit::Failure, workspace};
+use file::ConfigFile;
+
+/// The configuration file's name.
+pub(crate) const FILE: &str = "orchestra.toml";
+
+/// Where a value comes from, strongest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The command line.
+    Flag,
+    /// An environment variable.
+    Environment(Variable),
+    /// A configuration file.
+    File(PathBuf),
+    /// Nobody set it.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag => f.write_str("command line"),
+            Self::Environment(variable) => write!(f, "environment {variable}"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// A value and where it comes from.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting<T> {
+    /// The value.
+    pub(crate) value: T,
+    /// Where it comes from.
+    pub(crate) origin: Origin,
+}
+
+/// How tool results are written as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum TextFormat {
+    /// Compact JSON.
+    #[default]
+    Json,
+    /// TOON, which costs a model fewer tokens.
+    Toon,
+}
+
+impl TextFormat {
+    /// Its name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Toon => "toon",
+        }
+    }
+}
+
+/// What flags of single commands may set; a command leaves out what it has no flag for.
+#[derive(Debug, Default)]
+pub(crate) struct Overrides {
+    /// `--tools`.
+    pub(crate) tools: Option<String>,
+    /// `--format`.
+    pub(crate) format: Option<TextFormat>,
+    /// `--http`.
+    pub(crate) http: Option<SocketAddr>,
+}
+
+/// The settled configuration.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    /// The workspace, absolute.
+    pub(crate) workspace: PathBuf,
+    /// Which tools a client sees.
+    pub(crate) tools: Setting<String>,
+    /// How results are written as text.
+    pub(crate) format: Setting<TextFormat>,
+    /// Where `up` listens.
+    pub(crate) http: Setting<SocketAddr>,
+    /// What is logged.
+    pub(crate) log: Setting<String>,
+    /// How long one call may take.
+    pub(crate) call_timeout: Setting<Duration>,
+    /// How many calls of one connection run at once.
+    pub(crate) concurrent_calls: Setting<usize>,
+    /// How long a message may be, in bytes.
+    pub(crate) line_bytes: Setting<usize>,
+}
+
+const DEFAULT_HTTP: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7420);
+
+/// Far longer than any built-in tool takes, and short enough that what hangs ends some day.
+const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+
+/// More than a client ever has in flight; the rest waits.
+const DEFAULT_CONCURRENT_CALLS: usize = 64;
+
+impl Config {
+    /// Settles the configuration.
+    ///
+    /// # Errors
+    /// When the workspace does not exist, or a file or variable holds something wrong.
+    pub(crate) fn settle(common: &Common, overrides: Overrides) -> Result<Self, Failure> {
+        let workspace = workspace::find(common.workspace.as_deref()).map_err(Failure::usage)?;
+        Self::settle_in(workspace, common, overrides)
+    }
+
+    /// Settles the configuration for a workspace that is already known.
+    ///
+    /// # Errors
+    /// When a file or variable holds something wrong.
+    pub(crate) fn settle_in(
+        workspace: PathBuf,
+        common: &Common,
+        overrides: Overrides,
+    ) -> Result<Self, Failure> {
+        let files = read_files(&workspace)?;
+        let log_variable = Variable::Log
+            .read()
+            .map(|value| {
+                value
+                    .into_string()
+                    .map_err(|_| Failure::usage_text("RUST_LOG is not UTF-8 text"))
+            })
+            .transpose()?
+            .map(|value| (value, Origin::Environment(Variable::Log)));
+        let log = flag(common.log.clone()).or(log_variable);
+        Ok(Self {
+            tools: settle(
+                flag(overrides.tools),
+                &files,
+                |file| file.tools.clone(),
+                || "all".into(),
+            ),
+            format: settle(
+                flag(overrides.format),
+                &files,
+                |file| file.format,
+                TextFormat::default,
+            ),
+            http: settle(
+                flag(overrides.http),
+                &files,
+                |file| file.http,
+                || DEFAULT_HTTP,
+            ),
+            log: settle(log, &files, |file| file.log.clone(), || "warn".into()),
+            call_timeout: settle(
+                None,
+                &files,
+                |file| file.call_timeout,
+                || DEFAULT_CALL_TIMEOUT,
+            ),
+            concurrent_calls: settle(
+                None,
+                &files,
+                |file| file.concurrent_calls,
+                || DEFAULT_CONCURRENT_CALLS,
+            ),
+            line_bytes: settle(None, &files, |file| file.line_bytes, || MAX_LINE_BYTES),
+            workspace,
+        })
+    }
+
+    /// Every key with its value as TOML, what it means and where it comes from.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        let quoted = |text: &str| toml::Value::from(text).to_string();
+        let seconds = self.call_timeout.value.as_secs();
+        vec![
+            Entry {
+                key: "tools",
+                value: quoted(&self.tools.value),
+                meaning: "which tools a client sees: all, lean, search, or a list of groups",
+                origin: self.tools.origin.clone(),
+            },
+            Entry {
+                key: "format",
+                value: quoted(self.format.value.name()),
+                meaning: "how tool results are written as text: json or toon",
+                origin: self.format.origin.clone(),
+            },
+            Entry {
+                key: "http",
+                value: quoted(&self.http.value.to_string()),
+                meaning: "where `orchestra up` listens; the next free port when it is taken",
+                origin: self.http.origin.clone(),
+            },
+            Entry {
+                key: "log",
+                value: quoted(&self.log.value),
+                meaning: "what is logged to stderr: a level, or PART=LEVEL, separated by commas",
+                origin: self.log.origin.clone(),
+            },
+            Entry {
+                key: "limits.call_timeout_seconds",
+                value: seconds.to_string(),
+                meaning: "how long one tool call may take, 1 to 86400 seconds",
+                origin: self.call_timeout.origin.clone(),
+            },
+            Entry {
+                key: "limits.concurrent_calls",
+                value: self.concurrent_calls.value.to_string(),
+                meaning: "how many calls of one connection run at once, 1 to 1024; more wait",
+                origin: self.concurrent_calls.origin.clone(),
+            },
+            Entry {
+                key: "limits.line_bytes",
+                value: self.line_bytes.value.to_string(),
+                meaning: "how long one message may be, 4096 to 268435456 bytes",
+                origin: self.line_bytes.origin.clone(),
+            },
+        ]
+    }
+}
+
+/// One key of the configuration, to be shown.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Dotted key.
+    pub(crate) key: &'static str,
+    /// Value as TOML.
+    pub(crate) value: String,
+    /// What it means.
+    pub(crate) meaning: &'static str,
+    /// Where it comes from.
+    pub(crate) origin: Origin,
+}
+
+fn flag<T>(value: Option<T>) -> Option<(T, Origin)> {
+    value.map(|value| (value, Origin::Flag))
+}
+
+/// The strongest of: what is given, the files in order, the default.
+fn settle<T>(
+    given: Option<(T, Origin)>,
+    files: &[(PathBuf, ConfigFile)],
+    pick: impl Fn(&ConfigFile) -> Option<T>,
+    default: impl FnOnce() -> T,
+) -> Setting<T> {
+    let in_files = || {
+        files
+            .iter()
+            .find_map(|(path, file)| Some((pick(file)?, Origin::File(path.clone()))))
+    };
+    let (value, origin) = given
+        .or_else(in_files)
+        .unwrap_or_else(|| (default(), Origin::Default));
+    Setting { value, origin }
+}
+
+/// The configuration files that exist, strongest first.
+fn read_files(workspace: &Path) -> Result<Vec<(PathBuf, ConfigFile)>, Failure> {
+    let user = Variable::ConfigHome
+        .read()
+        .map(PathBuf::from)
+        .or_else(|| {
+            Variable::Home
+                .read()
+                .map(|home| Path::new(&home).join(".config"))
+        })
+        .map(|directory| directory.join("orchestra").join(FILE));
+    let mut files = Vec::new();
+    for path in [Some(workspace.join(FILE)), user].into_iter().flatten() {
+        if let Some(file) = file::read(&path).map_err(Failure::usage)? {
+            files.push((path, file));
+        }
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_strongest_source_wins_and_is_named() {
+        let files = vec![
+            (
+                PathBuf::from("near"),
+                file::parse("tools = \"lean\"").unwrap(),
+            ),
+            (
+                PathBuf::from("far"),
+                file::parse("tools = \"all\"\nformat = \"toon\"").unwrap(),
+            ),
+        ];
+        let tools = |given| settle(given, &files, |f| f.tools.clone(), || "default".to_owned());
+        assert_eq!(tools(None).value, "lean");
+        assert_eq!(tools(None).origin, Origin::File("near".into()));
+        assert_eq!(tools(flag(Some("search".into()))).origin, Origin::Flag);
+        let format = settle(None, &files, |f| f.format, TextFormat::default);
+        assert_eq!(
+            (format.value, format.origin),
+            (TextFormat::Toon, Origin::File("far".into()))
+        );
+        let log = settle(None, &files, |f| f.log.clone(), || "warn".to_owned());
+        assert_eq!(log.origin, Origin::Default);
+    }
+}

@@ -1,0 +1,211 @@
+//! The configuration file's form on disk, and its way into checked values.
+
+use std::{
+    fs, io,
+    net::SocketAddr,
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde::Deserialize;
+
+use super::TextFormat;
+
+/// How long a call may be given, in seconds: up to a day.
+const CALL_TIMEOUT_SECONDS: RangeInclusive<u64> = 1..=86_400;
+
+/// How many calls of one connection may run at once.
+const CONCURRENT_CALLS: RangeInclusive<u64> = 1..=1_024;
+
+/// How long a message may be: from a little more than a handshake to what memory easily holds.
+const LINE_BYTES: RangeInclusive<u64> = 4_096..=268_435_456;
+
+/// What a configuration file sets.
+#[derive(Debug, Default)]
+pub(super) struct ConfigFile {
+    pub(super) tools: Option<String>,
+    pub(super) format: Option<TextFormat>,
+    pub(super) http: Option<SocketAddr>,
+    pub(super) log: Option<String>,
+    pub(super) call_timeout: Option<Duration>,
+    pub(super) concurrent_calls: Option<usize>,
+    pub(super) line_bytes: Option<usize>,
+}
+
+/// Why a configuration file was not read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConfigFileError {
+    /// It cannot be read.
+    #[error("configuration file {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It is wrong.
+    #[error("configuration file {}", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with line and column.
+        source: ParseError,
+    },
+}
+
+/// What is wrong with the text of a configuration file.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ParseError {
+    /// Not TOML, or a key or type that is not known.
+    #[error(transparent)]
+    Toml(#[from] toml::de::Error),
+    /// A value that is not allowed.
+    #[error("{key}: {expected}, not `{found}`")]
+    Value {
+        /// Dotted key.
+        key: &'static str,
+        /// What is expected.
+        expected: String,
+        /// What was found.
+        found: String,
+    },
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OnDisk {
+    tools: Option<String>,
+    format: Option<String>,
+    http: Option<String>,
+    log: Option<String>,
+    #[serde(default)]
+    limits: LimitsOnDisk,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LimitsOnDisk {
+    call_timeout_seconds: Option<u64>,
+    concurrent_calls: Option<u64>,
+    line_bytes: Option<u64>,
+}
+
+/// Reads a configuration file; `None` when there is none.
+pub(super) fn read(path: &Path) -> Result<Option<ConfigFile>, ConfigFileError> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => {
+            return Err(ConfigFileError::Read {
+                path: path.to_owned(),
+                source,
+            });
+        }
+    };
+    let file = parse(&text).map_err(|source| ConfigFileError::Parse {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(Some(file))
+}
+
+/// Understands the text of a configuration file.
+pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
+    let on_disk: OnDisk = toml::from_str(text)?;
+    let format = on_disk.format.map(|found| match found.as_str() {
+        "json" => Ok(TextFormat::Json),
+        "toon" => Ok(TextFormat::Toon),
+        _ => Err(wrong("format", "json or toon", found)),
+    });
+    let http = on_disk.http.map(|found| {
+        let address = found.parse();
+        address.map_err(|_| wrong("http", "an address such as 127.0.0.1:7420", found))
+    });
+    let limits = on_disk.limits;
+    let seconds = within(
+        "limits.call_timeout_seconds",
+        limits.call_timeout_seconds,
+        &CALL_TIMEOUT_SECONDS,
+    )?;
+    let calls = within(
+        "limits.concurrent_calls",
+        limits.concurrent_calls,
+        &CONCURRENT_CALLS,
+    )?;
+    let bytes = within("limits.line_bytes", limits.line_bytes, &LINE_BYTES)?;
+    let size = |number: u64| usize::try_from(number).expect("the ranges fit every usize");
+    Ok(ConfigFile {
+        tools: on_disk.tools,
+        format: format.transpose()?,
+        http: http.transpose()?,
+        log: on_disk.log,
+        call_timeout: seconds.map(Duration::from_secs),
+        concurrent_calls: calls.map(size),
+        line_bytes: bytes.map(size),
+    })
+}
+
+/// A number that must lie in a range.
+fn within(
+    key: &'static str,
+    found: Option<u64>,
+    range: &RangeInclusive<u64>,
+) -> Result<Option<u64>, ParseError> {
+    match found {
+        Some(number) if !range.contains(&number) => {
+            let expected = format!("{} to {}", range.start(), range.end());
+            Err(wrong(key, &expected, number.to_string()))
+        }
+        found => Ok(found),
+    }
+}
+
+fn wrong(key: &'static str, expected: &str, found: String) -> ParseError {
+    ParseError::Value {
+        key,
+        expected: expected.to_owned(),
+        found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_read() {
+        let file = parse(
+            "tools = \"lean\"\nformat = \"toon\"\nhttp = \"[::1]:0\"\nlog = \"debug\"\n\
+             [limits]\ncall_timeout_seconds = 5\nconcurrent_calls = 7\nline_bytes = 4096\n",
+        )
+        .unwrap();
+        assert_eq!(file.tools.as_deref(), Some("lean"));
+        assert_eq!(file.format, Some(TextFormat::Toon));
+        assert_eq!(file.http, Some("[::1]:0".parse().unwrap()));
+        assert_eq!(file.log.as_deref(), Some("debug"));
+        assert_eq!(file.call_timeout, Some(Duration::from_secs(5)));
+        assert_eq!(
+            (file.concurrent_calls, file.line_bytes),
+            (Some(7), Some(4_096))
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, expected) in [
+            ("format = \"yaml\"", "format: json or toon, not `yaml`"),
+            (
+                "http = \"here\"",
+                "http: an address such as 127.0.0.1:7420, not `here`",
+            ),
+            ("[limits]\ncall_timeout_seconds = 0", "1 to 86400, not `0`"),
+            ("colour = 1", "unknown field `colour`"),
+            ("tools = 1", "line 1"),
+            ("tools", "line 1"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Every environment variable the program reads, in one registry.
+
+use std::{ffi::OsString, fmt};
+
+/// An environment variable the program reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Variable {
+    /// What to log, in the syntax of `--log`.
+    Log,
+    /// The workspace of a hook event, set by the client that runs the hook.
+    ClaudeProjectDir,
+    /// Where the user's `orchestra/orchestra.toml` is.
+    ConfigHome,
+    /// Where `.config` is, when [`Variable::ConfigHome`] is not set.
+    Home,
+}
+
+impl Variable {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Log,
+        Self::ClaudeProjectDir,
+        Self::ConfigHome,
+        Self::Home,
+    ];
+
+    /// Its name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Log => "RUST_LOG",
+            Self::ClaudeProjectDir => "CLAUDE_PROJECT_DIR",
+            Self::ConfigHome => "XDG_CONFIG_HOME",
+            Self::Home => "HOME",
+        }
+    }
+
+    /// What it does.
+    pub(crate) const fn meaning(self) -> &'static str {
+        match self {
+            Self::Log => "what to log, as --log",
+            Self::ClaudeProjectDir => "the workspace of `orchestra hook`",
+            Self::ConfigHome => "directory of the user's orchestra/orchestra.toml",
+            Self::Home => "where .config is, without XDG_CONFIG_HOME",
+        }
+    }
+
+    /// Its value; `None` when it is not set or empty.
+    pub(crate) fn read(self) -> Option<OsString> {
+        std::env::var_os(self.name()).filter(|value| !value.is_empty())
+    }
+}
+
+impl fmt::Display for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

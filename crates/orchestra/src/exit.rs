@@ -1,0 +1,141 @@
+//! The exit codes, in one table, and the one place where an error becomes one of them.
+
+use std::{fmt::Write as _, io, process::ExitCode};
+
+use crate::output;
+
+/// What the program's exit code says. The numbers never change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done.
+    Ok,
+    /// Something broke: a file, a network address, the database.
+    Failed,
+    /// The command line or the configuration is wrong; nothing was done.
+    Usage,
+    /// A tool refused or failed, or a file was left alone because it could not be understood.
+    Refused,
+    /// `doctor` found problems that are still there.
+    Problems,
+}
+
+/// Every exit code with its meaning, for `--help`, the manual and the README.
+pub(crate) const TABLE: [(Exit, &str); 5] = [
+    (Exit::Ok, "done"),
+    (
+        Exit::Failed,
+        "something broke: a file, an address, the database",
+    ),
+    (
+        Exit::Usage,
+        "wrong command line or configuration; nothing was done",
+    ),
+    (
+        Exit::Refused,
+        "a tool refused, or a file that cannot be understood was left alone",
+    ),
+    (Exit::Problems, "doctor found problems that are still there"),
+];
+
+impl Exit {
+    /// The number.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Refused => 3,
+            Self::Problems => 4,
+        }
+    }
+}
+
+/// The table as text for `--help`.
+pub(crate) fn table() -> String {
+    TABLE.iter().fold(
+        String::from("Exit codes:\n"),
+        |mut text, (exit, meaning)| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "  {}  {meaning}", exit.code());
+            text
+        },
+    )
+}
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Something broke.
+    Failed(anyhow::Error),
+    /// What the user asked for makes no sense.
+    Usage(anyhow::Error),
+    /// What the user asked for is not allowed.
+    Refused(anyhow::Error),
+    /// Whoever read our output has gone, which is no error.
+    BrokenPipe,
+}
+
+impl Failure {
+    /// A wrong command line or configuration.
+    pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
+        Self::Usage(error.into())
+    }
+
+    /// A wrong command line, in words.
+    pub(crate) fn usage_text(text: impl Into<String>) -> Self {
+        Self::Usage(anyhow::Error::msg(text.into()))
+    }
+
+    /// A refusal, in words.
+    pub(crate) fn refused(text: impl Into<String>) -> Self {
+        Self::Refused(anyhow::Error::msg(text.into()))
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Says what went wrong, on stderr, and gives the exit code.
+pub(crate) fn report(result: Result<Exit, Failure>) -> ExitCode {
+    let (exit, error) = match result {
+        Ok(exit) => (exit, None),
+        Err(Failure::Failed(error)) => (Exit::Failed, Some(error)),
+        Err(Failure::Usage(error)) => (Exit::Usage, Some(error)),
+        Err(Failure::Refused(error)) => (Exit::Refused, Some(error)),
+        Err(Failure::BrokenPipe) => (Exit::Ok, None),
+    };
+    if let Some(error) = error {
+        output::complain(&format!("error: {error:#}"));
+    }
+    ExitCode::from(exit.code())
+}
+
+/// Lets clap say what is wrong with the command line; help and version go to stdout.
+pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
+    let exit = if error.use_stderr() {
+        Exit::Usage
+    } else {
+        Exit::Ok
+    };
+    match error.print() {
+        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => {
+            ExitCode::from(Exit::Failed.code())
+        }
+        _ => ExitCode::from(exit.code()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_code_is_its_place_in_the_table() {
+        for (place, (exit, _)) in TABLE.iter().enumerate() {
+            assert_eq!(usize::from(exit.code()), place);
+        }
+    }
+}

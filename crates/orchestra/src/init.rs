@@ -1,0 +1,424 @@
+//! Sets a workspace up for coding agents, and takes that back: bundled files, client
+//! configurations and hooks. Nothing that a person edited, or that cannot be understood, is
+//! touched; doing it twice is doing it once.
+
+mod clients;
+mod hooks;
+mod jsonc;
+mod manifest;
+mod steps;
+
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    bundle::{self, Kind, Resource},
+    files::{FileError, Mode, Root},
+};
+use manifest::{Manifest, ManifestError};
+use steps::Edit;
+
+pub(crate) use clients::Client;
+pub(crate) use steps::{Action, Step};
+
+/// Whether files are changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Changes are made.
+    Apply,
+    /// Changes are only told.
+    DryRun,
+}
+
+/// Why a workspace was not set up. What was done before stays, and is in the manifest.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InitError {
+    /// The manifest cannot be understood, so nothing was touched.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// The system refused.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Another process is setting up the same workspace.
+    #[error("another process is changing this workspace; try again in a moment")]
+    Busy,
+}
+
+/// Puts things into one workspace, or takes them out.
+#[derive(Debug)]
+pub(crate) struct Installer {
+    root: Root,
+    effect: Effect,
+    before: Manifest,
+    manifest: Manifest,
+    steps: Vec<Step>,
+    /// Held until the end, so that two processes do not lose each other's manifest.
+    _lock: Option<File>,
+}
+
+/// Where hook scripts are.
+const HOOKS: &str = ".claude/hooks";
+
+/// How long another process is waited for.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Most backups of one file; more would mean that something runs in circles.
+const MAX_BACKUPS: u32 = 100;
+
+impl Installer {
+    /// Opens a workspace for changes.
+    ///
+    /// # Errors
+    /// When its manifest cannot be understood.
+    pub(crate) fn open(workspace: &Path, effect: Effect) -> Result<Self, InitError> {
+        let lock = match effect {
+            Effect::Apply => lock(workspace)?,
+            Effect::DryRun => None,
+        };
+        let root = Root::new(workspace);
+        let before = Manifest::read(&root)?;
+        let manifest = before.clone();
+        Ok(Self {
+            root,
+            effect,
+            before,
+            manifest,
+            steps: Vec::new(),
+            _lock: lock,
+        })
+    }
+
+    /// Installs everything, with the configuration of `clients`.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub(crate) fn install(mut self, clients: &[Client]) -> Result<Vec<Step>, InitError> {
+        let result = self.install_all(clients);
+        self.finish(result)
+    }
+
+    /// Takes out what was installed, except what was edited.
+    ///
+    /// # Errors
+    /// When a file cannot be changed.
+    pub(crate) fn uninstall(mut self, clients: &[Client]) -> Result<Vec<Step>, InitError> {
+        let result = self.uninstall_all(clients);
+        self.finish(result)
+    }
+
+    /// Installs some bundled files.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub(crate) fn install_resources<'a>(
+        mut self,
+        resources: impl Iterator<Item = &'a Resource>,
+    ) -> Result<Vec<Step>, InitError> {
+        let result = resources
+            .into_iter()
+            .try_for_each(|resource| self.add_resource(resource));
+        self.finish(result)
+    }
+
+    fn install_all(&mut self, clients: &[Client]) -> Result<(), FileError> {
+        for client in clients {
+            self.edit(client.path(), |text, manifest| client.add(text, manifest))?;
+        }
+        let with_hooks = clients.contains(&Client::Claude);
+        for resource in bundle::RESOURCES
+            .iter()
+            .filter(|r| with_hooks || r.kind != Kind::Hook)
+        {
+            self.add_resource(resource)?;
+        }
+        if with_hooks {
+            self.edit(Path::new(hooks::SETTINGS), |text, _| hooks::add(text))?;
+        }
+        Ok(())
+    }
+
+    fn uninstall_all(&mut self, clients: &[Client]) -> Result<(), FileError> {
+        for client in clients {
+            self.edit_existing(client.path(), |text, manifest| {
+                client.remove(text, manifest)
+            })?;
+        }
+        if clients.contains(&Client::Claude) {
+            self.edit_existing(Path::new(hooks::SETTINGS), |text, _| hooks::remove(text))?;
+        }
+        // Skills, agents and guides serve every client, so they go with the last one.
+        let everything = Client::ALL.iter().all(|client| clients.contains(client));
+        for path in self.manifest.paths() {
+            let path = PathBuf::from(path);
+            let hook = clients.contains(&Client::Claude) && path.starts_with(HOOKS);
+            if is_bundled_place(&path) && (everything || hook) {
+                self.remove_resource(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the manifest, also when something failed, and hands out the steps.
+    fn finish(self, result: Result<(), FileError>) -> Result<Vec<Step>, InitError> {
+        if self.effect == Effect::Apply {
+            self.manifest.write(&self.root, &self.before)?;
+        }
+        result?;
+        Ok(self.steps)
+    }
+
+    /// Installs one bundled file, unless the user has another there.
+    fn add_resource(&mut self, resource: &Resource) -> Result<(), FileError> {
+        let path = resource.path();
+        let mode = if resource.kind == Kind::Hook {
+            Mode::Executable
+        } else {
+            Mode::Keep
+        };
+        let present = match self.read(&path)? {
+            Ok(present) => present,
+            // A guide may well be a link to another guide; that is the user's choice.
+            Err(reason) if resource.kind == Kind::Guide => {
+                self.record(&path, Action::Kept, Some(reason));
+                return Ok(());
+            }
+            Err(reason) => {
+                self.record(&path, Action::Refused, Some(reason));
+                return Ok(());
+            }
+        };
+        let action = match &present {
+            None => Action::Created,
+            Some(text) if text == resource.text => Action::Unchanged,
+            Some(text) if self.manifest.has_file(&path, text) => Action::Updated,
+            Some(_) => {
+                self.record(
+                    &path,
+                    Action::Kept,
+                    Some("it was edited, or is not ours".into()),
+                );
+                return Ok(());
+            }
+        };
+        let repair = mode == Mode::Executable && !is_executable(&self.root.path().join(&path));
+        if action != Action::Unchanged || repair {
+            self.write(&path, resource.text, mode)?;
+        }
+        self.manifest.add_file(&path, resource.text);
+        self.record(&path, action, None);
+        Ok(())
+    }
+
+    /// Removes one installed file, unless it was edited.
+    fn remove_resource(&mut self, path: &Path) -> Result<(), FileError> {
+        match self.read(path)? {
+            Ok(None) => self.manifest.forget_file(path),
+            Ok(Some(text)) if self.manifest.has_file(path, &text) => {
+                self.delete(path)?;
+                self.manifest.forget_file(path);
+                self.record(path, Action::Removed, None);
+            }
+            Ok(Some(_)) => {
+                self.manifest.forget_file(path);
+                self.record(path, Action::Kept, Some("it was edited".into()));
+            }
+            Err(reason) => self.record(path, Action::Refused, Some(reason)),
+        }
+        Ok(())
+    }
+
+    /// Changes a file that others own too.
+    fn edit(
+        &mut self,
+        path: &Path,
+        change: impl FnOnce(Option<&str>, &mut Manifest) -> Result<Edit, jsonc::Refusal>,
+    ) -> Result<(), FileError> {
+        let present = match self.read(path)? {
+            Ok(present) => present,
+            Err(reason) => {
+                self.record(path, Action::Refused, Some(reason));
+                return Ok(());
+            }
+        };
+        let edit = match change(present.as_deref(), &mut self.manifest) {
+            Ok(edit) => edit,
+            Err(refusal) => {
+                self.record(path, Action::Refused, Some(refusal.0));
+                return Ok(());
+            }
+        };
+        let mut reason = edit.reason.map(str::to_owned);
+        if let Some(text) = edit.text.filter(|text| present.as_ref() != Some(text)) {
+            if let Some(before) = present.as_ref().filter(|_| edit.backup) {
+                let backup = self.back_up(path, before)?;
+                reason = reason.map(|reason| format!("{reason}, the file as it was is {backup}"));
+            }
+            // A file that is ours as a whole goes as a whole when it is taken out.
+            if present
+                .as_ref()
+                .is_none_or(|before| self.manifest.has_file(path, before))
+            {
+                self.manifest.add_file(path, &text);
+            }
+            self.write(path, &text, Mode::Keep)?;
+        }
+        self.record(path, edit.action, reason);
+        Ok(())
+    }
+
+    /// Takes something out of a file that others own too, or the whole file if nobody else wrote
+    /// to it.
+    fn edit_existing(
+        &mut self,
+        path: &Path,
+        change: impl FnOnce(&str, &mut Manifest) -> Result<Edit, jsonc::Refusal>,
+    ) -> Result<(), FileError> {
+        let text = match self.read(path)? {
+            Ok(Some(text)) => text,
+            Ok(None) => return Ok(()),
+            Err(reason) => {
+                self.record(path, Action::Refused, Some(reason));
+                return Ok(());
+            }
+        };
+        let whole = self.manifest.has_file(path, &text);
+        let edit = match change(&text, &mut self.manifest) {
+            Ok(edit) => edit,
+            Err(refusal) => {
+                self.record(path, Action::Refused, Some(refusal.0));
+                return Ok(());
+            }
+        };
+        self.manifest.forget_file(path);
+        if whole {
+            self.delete(path)?;
+            self.record(path, Action::Removed, None);
+            return Ok(());
+        }
+        if let Some(after) = edit.text.filter(|after| *after != text) {
+            self.write(path, &after, Mode::Keep)?;
+        }
+        self.record(path, edit.action, edit.reason.map(str::to_owned));
+        Ok(())
+    }
+
+    /// Keeps a copy of a file beside it; the copy's name.
+    fn back_up(&self, path: &Path, text: &str) -> Result<String, FileError> {
+        for number in 1..=MAX_BACKUPS {
+            let mut name = path.as_os_str().to_owned();
+            name.push(if number == 1 {
+                ".bak".to_owned()
+            } else {
+                format!(".bak.{number}")
+            });
+            let backup = PathBuf::from(name);
+            match self.root.read(&backup) {
+                Ok(None) => self.write(&backup, text, Mode::Keep)?,
+                Ok(Some(present)) if present == text => {}
+                _ => continue,
+            }
+            return Ok(backup.display().to_string());
+        }
+        let source = io::Error::other("too many backups; remove some");
+        Err(FileError::Io {
+            action: "back up",
+            path: path.to_owned(),
+            source,
+        })
+    }
+
+    /// A file's text, or why it must be left alone.
+    fn read(&self, path: &Path) -> Result<Result<Option<String>, String>, FileError> {
+        match self.root.read(path) {
+            Ok(text) => Ok(Ok(text)),
+            Err(error @ FileError::Io { .. }) => Err(error),
+            Err(error) => Ok(Err(error.to_string())),
+        }
+    }
+
+    fn write(&self, path: &Path, text: &str, mode: Mode) -> Result<(), FileError> {
+        match self.effect {
+            Effect::Apply => self.root.write(path, text, mode),
+            Effect::DryRun => Ok(()),
+        }
+    }
+
+    fn delete(&self, path: &Path) -> Result<(), FileError> {
+        match self.effect {
+            Effect::Apply => self.root.remove_with_directories(path),
+            Effect::DryRun => Ok(()),
+        }
+    }
+
+    fn record(&mut self, path: &Path, action: Action, reason: Option<String>) {
+        self.steps.push(Step {
+            path: path.display().to_string(),
+            action,
+            reason,
+        });
+    }
+}
+
+/// Whether `path`, as a manifest names it, is a place where bundled files go: a manifest that
+/// somebody else wrote must not make us delete other files.
+fn is_bundled_place(path: &Path) -> bool {
+    let plain = path
+        .components()
+        .all(|part| matches!(part, std::path::Component::Normal(_)));
+    let places = [".claude/skills", ".claude/agents", HOOKS];
+    plain
+        && (places.iter().any(|place| path.starts_with(place))
+            || bundle::of_kind(Kind::Guide).any(|guide| guide.path() == path))
+}
+
+/// Takes the lock of a workspace; `None` where there is no place for it yet.
+fn lock(workspace: &Path) -> Result<Option<File>, InitError> {
+    let relative = Path::new(crate::workspace::PROJECTS).join(".run");
+    if !workspace.join(crate::workspace::PROJECTS).is_dir() {
+        return Ok(None);
+    }
+    let io = |source| FileError::Io {
+        action: "lock",
+        path: relative.clone(),
+        source,
+    };
+    let directory = workspace.join(&relative);
+    std::fs::create_dir_all(&directory).map_err(io)?;
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(directory.join("init.lock"))
+        .map_err(io)?;
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            Err(std::fs::TryLockError::Error(source)) => return Err(io(source).into()),
+            Err(std::fs::TryLockError::WouldBlock) if start.elapsed() > LOCK_PATIENCE => {
+                return Err(InitError::Busy);
+            }
+            Err(std::fs::TryLockError::WouldBlock) => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(_: &Path) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! The entry of this program in the configuration of MCP clients.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{
+    jsonc::{Document, Object, Refusal},
+    manifest::Manifest,
+    steps::{Action, Edit},
+};
+
+/// The name of the entry.
+const ENTRY: &str = "orchestra";
+
+/// The entry of the earlier program.
+const EARLIER_ENTRY: &str = "orchestra-mcp";
+
+/// An MCP client with a configuration file in the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Client {
+    /// Claude Code: .mcp.json, and the hooks in .claude/settings.json
+    Claude,
+    /// VS Code: .vscode/mcp.json
+    Vscode,
+    /// Cursor: .cursor/mcp.json
+    Cursor,
+}
+
+impl Client {
+    /// All of them.
+    pub(crate) const ALL: [Self; 3] = [Self::Claude, Self::Vscode, Self::Cursor];
+
+    /// Its configuration file, relative to the workspace.
+    pub(crate) fn path(self) -> &'static Path {
+        Path::new(match self {
+            Self::Claude => ".mcp.json",
+            Self::Vscode => ".vscode/mcp.json",
+            Self::Cursor => ".cursor/mcp.json",
+        })
+    }
+
+    /// The key below which servers are listed.
+    const fn servers_key(self) -> &'static str {
+        match self {
+            Self::Claude | Self::Cursor => "mcpServers",
+            Self::Vscode => "servers",
+        }
+    }
+
+    /// The entry. It holds no path of this machine, so that the file can be committed.
+    pub(crate) fn entry(self) -> Value {
+        match self {
+            // Started in the workspace, where the program finds it by itself.
+            Self::Claude => json!({"command": "orchestra", "args": ["stdio"]}),
+            Self::Vscode => json!({
+                "type": "stdio",
+                "command": "orchestra",
+                "args": ["stdio", "--workspace", "${workspaceFolder}"],
+            }),
+            Self::Cursor => json!({
+                "command": "orchestra",
+                "args": ["stdio", "--workspace", "${workspaceFolder}"],
+            }),
+        }
+    }
+
+    /// Puts the entry in.
+    ///
+    /// # Errors
+    /// When the file is not what this client's file should be.
+    pub(crate) fn add(self, text: Option<&str>, manifest: &mut Manifest) -> Result<Edit, Refusal> {
+        let document = Document::parse(text)?;
+        let servers = document.top().object_or_new(self.servers_key())?;
+        let entry = self.entry();
+        let earlier = servers.object(EARLIER_ENTRY)?;
+        let edit = match (servers.value(ENTRY)?, earlier) {
+            (None, None) => {
+                servers.set(ENTRY, &entry)?;
+                Edit::done(Action::written(text.is_some()))
+            }
+            (None, Some(earlier)) => {
+                servers.replace(EARLIER_ENTRY, ENTRY, &with_environment(&entry, &earlier)?)?;
+                replaced()
+            }
+            (Some(present), earlier) => {
+                let edit = if present == entry {
+                    Edit::done(Action::Unchanged)
+                } else if manifest.has_value(self.path(), ENTRY, &present.to_string()) {
+                    servers.set(ENTRY, &entry)?;
+                    Edit::done(Action::Updated)
+                } else {
+                    Edit::because(Action::Kept, "its `orchestra` entry was edited")
+                };
+                if earlier.is_some() {
+                    servers.remove(EARLIER_ENTRY)?;
+                    replaced()
+                } else {
+                    edit
+                }
+            }
+        };
+        if !matches!(edit.action, Action::Kept) {
+            manifest.add_value(self.path(), ENTRY, &entry.to_string());
+        }
+        Ok(edit.with_text(document.text()?))
+    }
+
+    /// Takes the entry out, unless it was edited.
+    ///
+    /// # Errors
+    /// When the file is not what this client's file should be.
+    pub(crate) fn remove(self, text: &str, manifest: &mut Manifest) -> Result<Edit, Refusal> {
+        let document = Document::parse(Some(text))?;
+        let top = document.top();
+        let Some(servers) = top.object(self.servers_key())? else {
+            return Ok(Edit::done(Action::Unchanged));
+        };
+        let Some(present) = servers.value(ENTRY)? else {
+            return Ok(Edit::done(Action::Unchanged));
+        };
+        let ours =
+            present == self.entry() || manifest.has_value(self.path(), ENTRY, &present.to_string());
+        if !ours {
+            return Ok(Edit::because(
+                Action::Kept,
+                "its `orchestra` entry was edited",
+            ));
+        }
+        servers.remove(ENTRY)?;
+        if servers.is_empty() {
+            top.remove(self.servers_key())?;
+        }
+        manifest.forget_value(self.path(), ENTRY);
+        Ok(Edit::done(Action::Updated).with_text(document.text()?))
+    }
+}
+
+/// The outcome of an entry that took the place of the earlier program's.
+fn replaced() -> Edit {
+    Edit::because(Action::Updated, "the entry `orchestra-mcp` was replaced").with_backup()
+}
+
+/// The entry with what the user set as environment of the earlier one.
+fn with_environment(entry: &Value, earlier: &Object) -> Result<Value, Refusal> {
+    let mut entry = entry.clone();
+    if let Some(environment) = earlier.value("env")? {
+        entry["env"] = environment;
+    }
+    Ok(entry)
+}

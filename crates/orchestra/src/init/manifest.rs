@@ -1,0 +1,188 @@
+//! What was installed, as a table of hashes: it tells a file of ours from one that was edited.
+
+use std::{collections::BTreeMap, fmt::Write as _, path::Path};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::files::{FileError, Mode, Root};
+
+/// Where the manifest is, relative to the workspace.
+pub(crate) const PATH: &str = ".claude/.orchestra-manifest.json";
+
+/// The form of the manifest that this program writes; a newer one is refused.
+const SCHEMA: u32 = 1;
+
+/// Why the manifest was not read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ManifestError {
+    /// It could not be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// It is no manifest.
+    #[error("{PATH}: {0}; restore it, or delete it to have every installed file treated as edited")]
+    Parse(serde_json::Error),
+    /// A later program wrote it.
+    #[error("{PATH} has schema {0}, this program knows {SCHEMA}; use a newer orchestra")]
+    Newer(u32),
+}
+
+/// The hashes of what was installed.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Manifest {
+    /// Whole files, by path relative to the workspace.
+    files: BTreeMap<String, String>,
+    /// Values inside of shared files, by `path#key`.
+    values: BTreeMap<String, String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct OnDisk {
+    schema: u32,
+    version: String,
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    #[serde(default)]
+    values: BTreeMap<String, String>,
+}
+
+impl Manifest {
+    /// Reads the manifest; an empty one when there is none.
+    ///
+    /// # Errors
+    /// When there is one that cannot be understood.
+    pub(crate) fn read(root: &Root) -> Result<Self, ManifestError> {
+        let Some(text) = root.read(Path::new(PATH))? else {
+            return Ok(Self::default());
+        };
+        let on_disk: OnDisk = serde_json::from_str(&text).map_err(ManifestError::Parse)?;
+        if on_disk.schema > SCHEMA {
+            return Err(ManifestError::Newer(on_disk.schema));
+        }
+        Ok(Self {
+            files: on_disk.files,
+            values: on_disk.values,
+        })
+    }
+
+    /// Writes the manifest if it changed, and removes it when nothing is installed any more.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn write(&self, root: &Root, before: &Self) -> Result<(), FileError> {
+        let path = Path::new(PATH);
+        if self.files.is_empty() && self.values.is_empty() {
+            return root.remove_with_directories(path);
+        }
+        if self == before {
+            return Ok(());
+        }
+        let on_disk = OnDisk {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            files: self.files.clone(),
+            values: self.values.clone(),
+        };
+        let mut text =
+            serde_json::to_string_pretty(&on_disk).expect("text and numbers always serialise");
+        text.push('\n');
+        root.write(path, &text, Mode::Keep)
+    }
+
+    /// Whether `text` is what was installed at `path`.
+    pub(crate) fn has_file(&self, path: &Path, text: &str) -> bool {
+        self.files
+            .get(&key(path))
+            .is_some_and(|known| *known == hash(text))
+    }
+
+    /// Whether `value` is what was installed as `name` of `path`.
+    pub(crate) fn has_value(&self, path: &Path, name: &str, value: &str) -> bool {
+        self.values
+            .get(&value_key(path, name))
+            .is_some_and(|known| *known == hash(value))
+    }
+
+    /// Records that `text` was installed at `path`.
+    pub(crate) fn add_file(&mut self, path: &Path, text: &str) {
+        self.files.insert(key(path), hash(text));
+    }
+
+    /// Records that `value` was installed as `name` of `path`.
+    pub(crate) fn add_value(&mut self, path: &Path, name: &str, value: &str) {
+        self.values.insert(value_key(path, name), hash(value));
+    }
+
+    /// Forgets the file at `path`.
+    pub(crate) fn forget_file(&mut self, path: &Path) {
+        self.files.remove(&key(path));
+    }
+
+    /// Forgets `name` of `path`.
+    pub(crate) fn forget_value(&mut self, path: &Path, name: &str) {
+        self.values.remove(&value_key(path, name));
+    }
+
+    /// The paths of the whole files.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        self.files.keys().cloned().collect()
+    }
+}
+
+/// A path with `/` on every system, so that the manifest can be shared.
+fn key(path: &Path) -> String {
+    let parts: Vec<_> = path
+        .components()
+        .map(|part| part.as_os_str().to_string_lossy())
+        .collect();
+    parts.join("/")
+}
+
+fn value_key(path: &Path, name: &str) -> String {
+    format!("{}#{name}", key(path))
+}
+
+/// SHA-256 of a text, in hex. Line ends do not count, so that a checkout which changes them does
+/// not look like an edit.
+fn hash(text: &str) -> String {
+    let digest = Sha256::digest(text.replace("\r\n", "\n").as_bytes());
+    digest
+        .iter()
+        .fold(String::with_capacity(64), |mut hex, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_survives_the_disk_and_a_newer_one_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Root::new(directory.path());
+        let mut manifest = Manifest::read(&root).unwrap();
+        manifest.add_file(Path::new("a/b.md"), "text\n");
+        manifest.add_value(Path::new("c.json"), "x", "{}");
+        manifest.write(&root, &Manifest::default()).unwrap();
+        let again = Manifest::read(&root).unwrap();
+        assert_eq!(again, manifest);
+        assert!(again.has_file(Path::new("a/b.md"), "text\r\n"));
+        assert!(!again.has_file(Path::new("a/b.md"), "other\n"));
+        assert!(again.has_value(Path::new("c.json"), "x", "{}"));
+
+        root.write(Path::new(PATH), r#"{"schema":2,"version":"9"}"#, Mode::Keep)
+            .unwrap();
+        assert!(matches!(
+            Manifest::read(&root),
+            Err(ManifestError::Newer(2))
+        ));
+        root.write(Path::new(PATH), "null", Mode::Keep).unwrap();
+        assert!(matches!(
+            Manifest::read(&root),
+            Err(ManifestError::Parse(_))
+        ));
+    }
+}

@@ -1,0 +1,110 @@
+//! The only place that writes to stdout: data goes there, talk goes to stderr.
+
+use std::{
+    borrow::Cow,
+    io::{self, Write as _},
+};
+
+use serde::Serialize;
+
+use crate::exit::Failure;
+
+/// How a command prints its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// One JSON document.
+    Json,
+}
+
+impl Format {
+    /// The format that the flag `--json` asks for.
+    pub(crate) const fn of_flag(json: bool) -> Self {
+        if json { Self::Json } else { Self::Text }
+    }
+
+    /// Prints `value` as JSON, or the text that `text` makes of it.
+    ///
+    /// # Errors
+    /// When stdout cannot be written to.
+    pub(crate) fn print<T: Serialize>(
+        self,
+        value: &T,
+        text: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
+        match self {
+            Self::Text => lines(&text(value)),
+            Self::Json => json(value),
+        }
+    }
+}
+
+/// Prints text, ended by a newline; nothing when it is empty.
+///
+/// # Errors
+/// When stdout cannot be written to.
+pub(crate) fn lines(text: &str) -> Result<(), Failure> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    raw(format!("{text}{end}").as_bytes())
+}
+
+/// Prints one JSON document on one line.
+///
+/// # Errors
+/// When stdout cannot be written to.
+pub(crate) fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
+    let mut bytes = serde_json::to_vec(value)?;
+    bytes.push(b'\n');
+    raw(&bytes)
+}
+
+/// Prints bytes as they are.
+///
+/// # Errors
+/// When stdout cannot be written to; that the reader has gone is told apart.
+pub(crate) fn raw(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::BrokenPipe),
+        Err(error) => Err(anyhow::Error::new(error).context("write to stdout").into()),
+    }
+}
+
+/// Says something to the person at the terminal. That it cannot be said is no error.
+pub(crate) fn complain(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Text of others (a file, a tool) made harmless for a terminal: control characters other than
+/// newline and tab are shown, not sent.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    let harmful = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if harmful(c) {
+            shown.extend(c.escape_unicode())
+        } else {
+            shown.push(c)
+        }
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_never_reach_a_terminal() {
+        assert_eq!(printable("plain\n\ttext ü 🦀"), "plain\n\ttext ü 🦀");
+        assert_eq!(printable("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
+    }
+}

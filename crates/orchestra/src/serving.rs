@@ -1,0 +1,143 @@
+//! Assembles what serves a workspace: the store, the built-in tools over it, the hub, and an MCP
+//! server for each face.
+
+mod resources;
+
+use std::{sync::Arc, time::Duration};
+
+use orchestra_hub::{Attachment, Audit, AuditConfig, Caller, Hub, HubConfig, Toolset};
+use orchestra_mcp::{Limits, Server};
+use orchestra_store::{self as store, Store};
+use orchestra_tools::{self as tools, Builtin};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::{
+    config::{Config, TextFormat},
+    exit::Failure,
+    workspace::PROJECTS,
+};
+use resources::BundledResources;
+
+/// How long the readable files may take to catch up when the program ends.
+const CLOSING: Duration = Duration::from_secs(5);
+
+/// Threads of the runtime. Calls are polled where they arrive; these only run what waits.
+const WORKERS: usize = 2;
+
+/// Size at which the audit file is rotated.
+const AUDIT_BYTES: u64 = 4 * 1024 * 1024;
+
+/// How many rotated audit files are kept.
+const AUDIT_FILES: usize = 2;
+
+/// What serves one workspace.
+pub(crate) struct Serving {
+    store: Store,
+    hub: Hub,
+    config: Config,
+}
+
+/// The runtime that everything is served in.
+///
+/// # Errors
+/// When the system gives no threads.
+pub(crate) fn runtime() -> std::io::Result<Runtime> {
+    Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build()
+}
+
+impl Serving {
+    /// Opens the board of the workspace and registers the built-in tools. Must run inside the
+    /// runtime.
+    ///
+    /// # Errors
+    /// When the board cannot be opened.
+    pub(crate) fn open(config: &Config, options: store::Options) -> Result<Self, Failure> {
+        let store = Store::open(&config.workspace, options)?;
+        let hub = Hub::new(HubConfig {
+            deadline: config.call_timeout.value,
+            audit: audit(config),
+            ..HubConfig::default()
+        });
+        let text = match config.format.value {
+            TextFormat::Json => tools::TextFormat::Json,
+            TextFormat::Toon => tools::TextFormat::Toon,
+        };
+        let bundle = Arc::new(BundledResources::default());
+        let builtin = Builtin::new(store.clone(), tools::Options { text, bundle });
+        hub.register(Arc::new(builtin))?;
+        Ok(Self {
+            store,
+            hub,
+            config: config.clone(),
+        })
+    }
+
+    /// The hub.
+    pub(crate) const fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// The tools that clients see.
+    ///
+    /// # Errors
+    /// When the configuration names none.
+    pub(crate) fn toolset(&self) -> Result<Toolset, Failure> {
+        self.hub
+            .toolset(&self.config.tools.value)
+            .map_err(Failure::usage)
+    }
+
+    /// An MCP server over the hub.
+    ///
+    /// # Errors
+    /// When the configuration names no toolset.
+    pub(crate) fn server(&self) -> Result<Server, Failure> {
+        let limits = Limits {
+            line_bytes: self.config.line_bytes.value,
+            running: self.config.concurrent_calls.value,
+            ..Limits::default()
+        };
+        Ok(Server::builder(self.hub.clone(), "orchestra")
+            .title("Orchestra")
+            .version(env!("CARGO_PKG_VERSION"))
+            .toolset(self.toolset()?)
+            .limits(limits)
+            .build())
+    }
+
+    /// Lets the command line in, to every tool.
+    pub(crate) fn attach(&self) -> Attachment {
+        self.hub.attach(
+            Caller {
+                face: "cli",
+                client: None,
+            },
+            Toolset::All,
+        )
+    }
+
+    /// Writes what is still to be written.
+    pub(crate) fn close(self) {
+        self.store.close(CLOSING);
+    }
+}
+
+/// The audit file. A board that can be read but not written is still served, without one.
+fn audit(config: &Config) -> Option<Audit> {
+    let path = config
+        .workspace
+        .join(PROJECTS)
+        .join(".run")
+        .join("audit.jsonl");
+    let audit = AuditConfig {
+        path,
+        max_bytes: AUDIT_BYTES,
+        keep: AUDIT_FILES,
+    };
+    Audit::open(audit)
+        .map_err(|error| tracing::warn!(%error, "calls are not audited"))
+        .ok()
+}

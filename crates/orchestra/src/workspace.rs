@@ -1,0 +1,95 @@
+//! Which directory is the workspace.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+/// The directory that makes a directory a workspace.
+pub(crate) const PROJECTS: &str = ".projects";
+
+/// A directory that cannot be the workspace.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkspaceError {
+    /// There is none.
+    #[error("workspace {}: no such directory; create it, or name another with --workspace", .0.display())]
+    Missing(PathBuf),
+    /// It cannot be looked at.
+    #[error("workspace {}", path.display())]
+    Unreadable {
+        /// The directory.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// Finds the workspace: `chosen`, or the nearest directory upwards from the current one that has
+/// `.projects/` or `.git`, or the current one.
+///
+/// # Errors
+/// When the directory does not exist or cannot be read.
+pub(crate) fn find(chosen: Option<&Path>) -> Result<PathBuf, WorkspaceError> {
+    if let Some(path) = chosen {
+        return directory(path);
+    }
+    let unreadable = |source| WorkspaceError::Unreadable {
+        path: ".".into(),
+        source,
+    };
+    let here = std::env::current_dir().map_err(unreadable)?;
+    Ok(nearest(&here).map_or_else(|| here.clone(), Path::to_path_buf))
+}
+
+/// `path`, made absolute, if it is a directory.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn directory(path: &Path) -> Result<PathBuf, WorkspaceError> {
+    let unreadable = |source| WorkspaceError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    match path.canonicalize() {
+        Ok(absolute) if absolute.is_dir() => Ok(absolute),
+        Ok(_) => Err(WorkspaceError::Missing(path.to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(WorkspaceError::Missing(path.to_owned()))
+        }
+        Err(error) => Err(unreadable(error)),
+    }
+}
+
+/// The nearest directory, `from` included, that looks like a workspace. `.git` is a file in a
+/// worktree, so its kind does not matter.
+fn nearest(from: &Path) -> Option<&Path> {
+    from.ancestors().find(|directory| {
+        directory.join(PROJECTS).is_dir() || directory.join(".git").symlink_metadata().is_ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_marked_directory_wins() {
+        let root = tempfile::tempdir().unwrap();
+        let deep = root.path().join("a/b/c");
+        std::fs::create_dir_all(&deep).unwrap();
+        std::fs::write(root.path().join(".git"), "gitdir: elsewhere").unwrap();
+        assert_eq!(nearest(&deep), Some(root.path()));
+        std::fs::create_dir(root.path().join("a").join(PROJECTS)).unwrap();
+        assert_eq!(nearest(&deep), Some(root.path().join("a").as_path()));
+    }
+
+    #[test]
+    fn a_workspace_that_is_not_there_is_named() {
+        let error = find(Some(Path::new("/no/such/place"))).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("workspace /no/such/place: no such directory")
+        );
+    }
+}

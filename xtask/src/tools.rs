@@ -110,7 +110,12 @@ pub(crate) fn npm_project(project: &str) -> Result<PathBuf> {
         &stamp,
         || {
             program("npm")?;
-            let quiet = ["--ignore-scripts", "--no-audit", "--no-fund"];
+            let quiet = [
+                "--ignore-scripts",
+                "--no-audit",
+                "--no-fund",
+                "--loglevel=error",
+            ];
             run::run(Command::new("npm").current_dir(&home).arg("ci").args(quiet))
         },
     )?;

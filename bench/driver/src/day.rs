@@ -59,11 +59,17 @@ struct Day<'a> {
 pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let counter = Counter::new()?;
     // Ids are only readable from JSON, and the same calls get the same ids.
-    let ids = work(&mut open("compact")?, &counter, None)?;
+    let ids = work(&mut open("json")?, &counter, None)?;
     let toon = work(&mut open("toon")?, &counter, Some(&ids.1))?;
     let earlier = work(&mut Earlier::default(), &counter, None)?;
 
-    let mut table = Table::new(&["tool", "calls", "compact", "TOON", "earlier, pretty JSON"]);
+    let mut table = Table::new(&[
+        "tool",
+        "calls",
+        "compact JSON",
+        "TOON",
+        "earlier, pretty JSON",
+    ]);
     let mut totals = [0; 3];
     for (tool, cost) in &ids.0 {
         let columns = [&ids.0, &toon.0, &earlier.0];

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use crate::{
     Bench,
     bars::{Bars, Want},
-    load::{self, Calls},
+    load::{self, Calls, Throughput},
     numbers::{Samples, micros, spread},
     process::{self, Place},
     server::{Era, Server, program},
@@ -38,7 +38,7 @@ struct Peer {
 struct Run {
     calls_per_second: f64,
     cpu_micros: f64,
-    stateless_cpu_micros: Option<f64>,
+    stateless: Option<Throughput>,
     own_cpu_micros: f64,
     one_by_one: [Samples; 2],
     large: [Samples; 2],
@@ -81,8 +81,8 @@ fn peers() -> Result<Vec<Peer>> {
     let mut peers = vec![
         peer(FLOOR, Command::new(program("bench-floor")?), session),
         peer(OURS, Command::new(program("examples/echo")?), both),
-        peer(RMCP_PIPES, pipes, session),
-        peer(RMCP, Command::new(program("bench-rmcp-echo")?), session),
+        peer(RMCP_PIPES, pipes, both),
+        peer(RMCP, Command::new(program("bench-rmcp-echo")?), both),
     ];
     if let (Some(node), Some(script)) = (env::var_os("BENCH_NODE"), env::var_os("BENCH_TYPESCRIPT"))
     {
@@ -115,13 +115,18 @@ fn round(peer: &mut Peer) -> Result<Run> {
         let mut server = Server::start(&mut peer.command)?;
         let mut calls = Calls::echo(SMALL, Era::Stateless);
         load::pipelined(&mut server, &mut calls, WINDOW, WARM_UP)?;
-        stateless = load::pipelined(&mut server, &mut calls, WINDOW, THROUGHPUT)?.cpu_per_call;
+        stateless = Some(load::pipelined(
+            &mut server,
+            &mut calls,
+            WINDOW,
+            THROUGHPUT,
+        )?);
         server.close()?;
     }
     Ok(Run {
         calls_per_second: throughput.calls_per_second,
         cpu_micros: throughput.cpu_per_call.map_or(f64::NAN, micros),
-        stateless_cpu_micros: stateless.map(micros),
+        stateless,
         own_cpu_micros: throughput.own_cpu_per_call.map_or(f64::NAN, micros),
         one_by_one: small_times,
         large,
@@ -165,6 +170,16 @@ fn large(run: &Run) -> f64 {
     LARGE as f64 / micros(best)
 }
 
+fn stateless_cpu(run: &Run) -> f64 {
+    let cpu = run.stateless.and_then(|stateless| stateless.cpu_per_call);
+    cpu.map_or(f64::NAN, micros)
+}
+
+fn stateless_rate(run: &Run) -> f64 {
+    run.stateless
+        .map_or(f64::NAN, |stateless| stateless.calls_per_second)
+}
+
 fn print(peers: &[Peer]) {
     say(&format!(
         "Echo over stdio: {WINDOW} in flight with {SMALL} bytes, one by one (on all \
@@ -178,7 +193,7 @@ fn print(peers: &[Peer]) {
         "p99 µs",
         "1 MiB, MB/s",
         "CPU µs/call",
-        "stateless CPU",
+        "stateless calls/s, CPU",
         "peak MiB",
         "driver CPU",
     ]);
@@ -188,9 +203,9 @@ fn print(peers: &[Peer]) {
         let (low_one, high_one) = spread(&peer.figures(|run| micros(run.one_by_one[1].p50())));
         let (slow_large, fast_large) = spread(&peer.figures(large));
         let p99 = peer.lowest(|run| micros(run.one_by_one[0].p99()));
-        let stateless = peer.lowest(|run| run.stateless_cpu_micros.unwrap_or(f64::INFINITY));
-        let stateless = if stateless.is_finite() {
-            format!("{stateless:.2}")
+        let stateless = if peer.eras.contains(&Era::Stateless) {
+            let (rate, cpu) = (peer.highest(stateless_rate), peer.lowest(stateless_cpu));
+            format!("{rate:.0}, {cpu:.2}")
         } else {
             "–".to_owned()
         };
@@ -244,11 +259,10 @@ fn judge(peers: &[Peer], bars: &mut Bars) {
         Want::AtLeast(0.7),
         ours.highest(large) / floor.highest(large),
     );
-    let stateless = ours.lowest(|run| run.stateless_cpu_micros.unwrap_or(f64::NAN));
     hold(
         "CPU of a stateless call against the session era",
         Want::AtMost(1.3),
-        stateless / ours.lowest(|run| run.cpu_micros),
+        ours.lowest(stateless_cpu) / ours.lowest(|run| run.cpu_micros),
     );
     bars.hold(
         "peak resident of the echo fixture",

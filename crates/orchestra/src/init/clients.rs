@@ -72,37 +72,37 @@ impl Client {
     pub(crate) fn add(self, text: Option<&str>, manifest: &mut Manifest) -> Result<Edit, Refusal> {
         let document = Document::parse(text)?;
         let servers = document.top().object_or_new(self.servers_key())?;
-        let entry = self.entry();
-        let earlier = servers.object(EARLIER_ENTRY)?;
-        let edit = match (servers.value(ENTRY)?, earlier) {
+        let (present, earlier) = (servers.object(ENTRY)?, servers.object(EARLIER_ENTRY)?);
+        // What the user set as the server's environment stays, whatever else becomes of the entry.
+        let entry = match present.as_ref().or(earlier.as_ref()) {
+            Some(known) => with_environment(self.entry(), known)?,
+            None => self.entry(),
+        };
+        let edit = match (servers.value(ENTRY)?, &earlier) {
             (None, None) => {
                 servers.set(ENTRY, &entry)?;
                 Edit::done(Action::written(text.is_some()))
             }
-            (None, Some(earlier)) => {
-                servers.replace(EARLIER_ENTRY, ENTRY, &with_environment(&entry, &earlier)?)?;
+            (None, Some(_)) => {
+                servers.replace(EARLIER_ENTRY, ENTRY, &entry)?;
                 replaced()
             }
-            (Some(present), earlier) => {
-                let edit = if present == entry {
-                    Edit::done(Action::Unchanged)
-                } else if manifest.has_value(self.path(), ENTRY, &present.to_string()) {
-                    servers.set(ENTRY, &entry)?;
-                    Edit::done(Action::Updated)
-                } else {
-                    Edit::because(Action::Kept, "its `orchestra` entry was edited")
-                };
-                if earlier.is_some() {
-                    servers.remove(EARLIER_ENTRY)?;
+            (Some(present), Some(_)) => {
+                servers.remove(EARLIER_ENTRY)?;
+                if present == entry {
                     replaced()
                 } else {
-                    edit
+                    return Ok(replaced().with_text(document.text()?));
                 }
             }
+            (Some(present), None) if present == entry => Edit::done(Action::Unchanged),
+            (Some(present), None) if manifest.has_value(self.path(), ENTRY, &present) => {
+                servers.set(ENTRY, &entry)?;
+                Edit::done(Action::Updated)
+            }
+            (Some(_), None) => return Ok(edited()),
         };
-        if !matches!(edit.action, Action::Kept) {
-            manifest.add_value(self.path(), ENTRY, &entry.to_string());
-        }
+        manifest.add_value(self.path(), ENTRY, &entry);
         Ok(edit.with_text(document.text()?))
     }
 
@@ -119,13 +119,8 @@ impl Client {
         let Some(present) = servers.value(ENTRY)? else {
             return Ok(Edit::done(Action::Unchanged));
         };
-        let ours =
-            present == self.entry() || manifest.has_value(self.path(), ENTRY, &present.to_string());
-        if !ours {
-            return Ok(Edit::because(
-                Action::Kept,
-                "its `orchestra` entry was edited",
-            ));
+        if present != self.entry() && !manifest.has_value(self.path(), ENTRY, &present) {
+            return Ok(edited());
         }
         servers.remove(ENTRY)?;
         if servers.is_empty() {
@@ -141,10 +136,14 @@ fn replaced() -> Edit {
     Edit::because(Action::Updated, "the entry `orchestra-mcp` was replaced").with_backup()
 }
 
-/// The entry with what the user set as environment of the earlier one.
-fn with_environment(entry: &Value, earlier: &Object) -> Result<Value, Refusal> {
-    let mut entry = entry.clone();
-    if let Some(environment) = earlier.value("env")? {
+/// The outcome of an entry that is the user's by now.
+fn edited() -> Edit {
+    Edit::because(Action::Kept, "its `orchestra` entry was edited")
+}
+
+/// The entry with the environment of another one.
+fn with_environment(mut entry: Value, other: &Object) -> Result<Value, Refusal> {
+    if let Some(environment) = other.value("env")? {
         entry["env"] = environment;
     }
     Ok(entry)

@@ -208,6 +208,11 @@ impl Object {
     }
 }
 
+/// The order in which the clients' own examples write the members of what we add.
+const MEMBERS: [&str; 7] = [
+    "type", "matcher", "command", "args", "env", "hooks", "async",
+];
+
 /// A value as the editor takes it.
 pub(crate) fn input(value: &Value) -> CstInputValue {
     match value {
@@ -216,12 +221,15 @@ pub(crate) fn input(value: &Value) -> CstInputValue {
         Value::Number(number) => CstInputValue::Number(number.to_string()),
         Value::String(text) => CstInputValue::String(text.clone()),
         Value::Array(items) => CstInputValue::Array(items.iter().map(input).collect()),
-        Value::Object(fields) => CstInputValue::Object(
-            fields
-                .iter()
-                .map(|(key, value)| (key.clone(), input(value)))
-                .collect(),
-        ),
+        Value::Object(members) => {
+            let mut members: Vec<(&String, &Value)> = members.iter().collect();
+            let place = |key: &str| MEMBERS.iter().position(|member| *member == key);
+            members.sort_by_key(|(key, _)| (place(key).unwrap_or(MEMBERS.len()), *key));
+            let members = members
+                .into_iter()
+                .map(|(key, value)| (key.clone(), input(value)));
+            CstInputValue::Object(members.collect())
+        }
     }
 }
 

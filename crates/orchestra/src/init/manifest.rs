@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::files::{FileError, Mode, Root};
@@ -97,10 +98,10 @@ impl Manifest {
     }
 
     /// Whether `value` is what was installed as `name` of `path`.
-    pub(crate) fn has_value(&self, path: &Path, name: &str, value: &str) -> bool {
+    pub(crate) fn has_value(&self, path: &Path, name: &str, value: &Value) -> bool {
         self.values
             .get(&value_key(path, name))
-            .is_some_and(|known| *known == hash(value))
+            .is_some_and(|known| *known == hash(&canonical(value)))
     }
 
     /// Records that `text` was installed at `path`.
@@ -109,8 +110,9 @@ impl Manifest {
     }
 
     /// Records that `value` was installed as `name` of `path`.
-    pub(crate) fn add_value(&mut self, path: &Path, name: &str, value: &str) {
-        self.values.insert(value_key(path, name), hash(value));
+    pub(crate) fn add_value(&mut self, path: &Path, name: &str, value: &Value) {
+        self.values
+            .insert(value_key(path, name), hash(&canonical(value)));
     }
 
     /// Forgets the file at `path`.
@@ -142,6 +144,21 @@ fn value_key(path: &Path, name: &str) -> String {
     format!("{}#{name}", key(path))
 }
 
+/// A value as text that does not depend on the order of members.
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let sorted: BTreeMap<_, _> = members
+                .iter()
+                .map(|(key, value)| (key, canonical(value)))
+                .collect();
+            format!("{sorted:?}")
+        }
+        Value::Array(items) => format!("{:?}", items.iter().map(canonical).collect::<Vec<_>>()),
+        plain => plain.to_string(),
+    }
+}
+
 /// SHA-256 of a text, in hex. Line ends do not count, so that a checkout which changes them does
 /// not look like an edit.
 fn hash(text: &str) -> String {
@@ -157,6 +174,8 @@ fn hash(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -165,13 +184,14 @@ mod tests {
         let root = Root::new(directory.path());
         let mut manifest = Manifest::read(&root).unwrap();
         manifest.add_file(Path::new("a/b.md"), "text\n");
-        manifest.add_value(Path::new("c.json"), "x", "{}");
+        manifest.add_value(Path::new("c.json"), "x", &json!({"a": 1, "b": [2]}));
         manifest.write(&root, &Manifest::default()).unwrap();
         let again = Manifest::read(&root).unwrap();
         assert_eq!(again, manifest);
         assert!(again.has_file(Path::new("a/b.md"), "text\r\n"));
         assert!(!again.has_file(Path::new("a/b.md"), "other\n"));
-        assert!(again.has_value(Path::new("c.json"), "x", "{}"));
+        assert!(again.has_value(Path::new("c.json"), "x", &json!({"b": [2], "a": 1})));
+        assert!(!again.has_value(Path::new("c.json"), "x", &json!({"b": [3], "a": 1})));
 
         root.write(Path::new(PATH), r#"{"schema":2,"version":"9"}"#, Mode::Keep)
             .unwrap();

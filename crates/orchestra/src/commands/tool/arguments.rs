@@ -50,10 +50,13 @@ pub(super) fn of_pairs(pairs: &[String], tool: &ToolDescriptor) -> Result<Value,
 }
 
 fn unknown(name: &str, schema: &Value) -> ArgumentError {
-    let known = schema["properties"].as_object();
-    let known = known
-        .map(|properties| properties.keys().cloned().collect())
-        .unwrap_or_default();
+    let properties = schema["properties"].as_object();
+    let mut known: Vec<String> = properties
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| key.clone())
+        .collect();
+    known.sort_unstable();
     ArgumentError::Unknown {
         name: name.to_owned(),
         known,

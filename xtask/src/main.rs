@@ -24,6 +24,7 @@ usage: cargo xtask COMMAND
   test              every test of the workspace, then the judges
   judges [WORD]     only the judges whose name holds WORD
   ci [--fast]       what CI runs; --fast leaves out docs, judges, licences and most tests
+  deny              only the check of licences, sources and forbidden second versions
   bench [NAME]...   measure against the peers: echo, board, start, writers, tokens, day (default: all)
   soak [ROUNDS]     the long variants of the fault tests, ROUNDS times over (default 1)
   fuzz [SECONDS]    each fuzz target for SECONDS (default 60)
@@ -48,6 +49,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["judges", word] => judges::run(Some(word)),
         ["ci"] => ci::full(),
         ["ci", "--fast"] => ci::fast(),
+        ["deny"] => deny::run(),
         ["bench", names @ ..] => bench::run(names),
         ["soak"] => soak::run(1),
         ["soak", rounds] => soak::run(number(rounds)?),

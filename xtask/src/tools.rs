@@ -59,8 +59,14 @@ fn install_debian(name: &str, packages: &[&str]) -> Result<()> {
     if !is_root() || !answers(Command::new("apt-get").arg("--version")) {
         bail!("{name} is missing: install it with your system's package manager");
     }
-    let quiet = ["-q", "-y", "--no-install-recommends"];
-    run::run(Command::new("apt-get").args(["-q", "update"]))?;
+    let quiet = [
+        "-qq",
+        "-y",
+        "--no-install-recommends",
+        "-o",
+        "Acquire::Retries=3",
+    ];
+    run::run(Command::new("apt-get").args(["-qq", "update"]))?;
     let mut install = Command::new("apt-get");
     install
         .env("DEBIAN_FRONTEND", "noninteractive")
@@ -78,6 +84,26 @@ fn is_root() -> bool {
 fn answers(command: &mut Command) -> bool {
     let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
+}
+
+/// A cargo that knows the subcommand which one more package brings.
+///
+/// # Errors
+/// When the package cannot be installed.
+pub(crate) fn cargo_command(package: &str, version: &str) -> Result<Command> {
+    let home = directory().join(package);
+    once(package, version, || {
+        let pinned = format!("{package}@{version}");
+        // Unoptimised: what is installed here works for seconds, and building it takes longest.
+        let quick = ["install", "--locked", "--quiet", "--debug", &pinned];
+        run::run(run::cargo(quick).arg("--root").arg(&home))
+    })?;
+    let old = std::env::var_os("PATH").unwrap_or_default();
+    let directories = std::iter::once(home.join("bin")).chain(std::env::split_paths(&old));
+    let path = std::env::join_paths(directories).context("a directory of PATH has a colon")?;
+    let mut command = run::cargo::<_, &str>([]);
+    command.env("PATH", path);
+    Ok(command)
 }
 
 /// A Node.js new enough for every judge.

@@ -7,6 +7,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Instant,
 };
 
 use orchestra_wire::{RawJson, Revision};
@@ -135,8 +136,15 @@ impl Attachment {
 
     /// Prepares a call. Nothing runs before the call is polled.
     #[must_use]
-    pub fn call(&self, request: Request) -> Call {
-        Call::new(Arc::clone(&self.hub), &self.view(), &self.permits, request)
+    pub fn call(&self, request: impl Into<Box<Request>>) -> Call {
+        self.call_at(request, Instant::now())
+    }
+
+    /// As [`call`](Self::call), for a face that knows what time it is.
+    #[must_use]
+    pub fn call_at(&self, request: impl Into<Box<Request>>, now: Instant) -> Call {
+        let request = request.into();
+        self.with_view(|view| Call::new(&self.hub, view, &self.permits, request, now))
     }
 
     /// What the hub offers beside tools.
@@ -190,14 +198,16 @@ impl Attachment {
     }
 
     fn view(&self) -> Arc<View> {
-        let merged = self.hub.merged();
-        let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(view) = &*view
-            && Arc::ptr_eq(&view.merged, &merged)
-        {
-            return Arc::clone(view);
+        self.with_view(Arc::clone)
+    }
+
+    /// Runs `use_view` on what the toolset shows now; it must not come back here.
+    fn with_view<T>(&self, use_view: impl FnOnce(&Arc<View>) -> T) -> T {
+        let mut kept = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some(view) if self.hub.is_current(view) => use_view(view),
+            _ => use_view(kept.insert(self.hub.view(&self.toolset))),
         }
-        Arc::clone(view.insert(self.hub.view(&self.toolset)))
     }
 }
 

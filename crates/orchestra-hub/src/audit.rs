@@ -45,7 +45,7 @@ pub struct Audit {
 pub(crate) struct Record {
     pub(crate) ended: SystemTime,
     pub(crate) face: &'static str,
-    pub(crate) client: Option<String>,
+    pub(crate) client: Option<Arc<str>>,
     pub(crate) provider: Option<String>,
     pub(crate) kind: &'static str,
     pub(crate) name: String,

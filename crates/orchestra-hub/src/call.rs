@@ -34,6 +34,7 @@ pub struct Call {
     interrupt: Option<BoxFuture<ProviderError>>,
     permits: Option<Permits>,
     bill: Option<Bill>,
+    ended: Option<Instant>,
 }
 
 type Answer = Result<Outcome, ProviderError>;
@@ -43,16 +44,24 @@ enum State {
     /// Answered without a provider.
     Settled(Answer, CallEnd),
     /// Waits for its turn.
-    Queued(BoxFuture<Option<Permits>>, Box<Start>),
+    Queued(BoxFuture<Option<Permits>>, Start),
     /// Has its turn and was not polled yet.
-    Ready(Box<Start>),
-    Running(BoxFuture<Answer>),
+    Ready(Start),
+    /// Runs. What answers at its first poll never runs beside another call of its thread, so
+    /// permits are taken only when it does not; until then the way to them is kept.
+    Running(BoxFuture<Answer>, Option<Turn>),
     Over,
 }
 
 struct Start {
+    turn: Turn,
+    request: Box<Request>,
+}
+
+/// Whose limits count.
+struct Turn {
+    caller: Arc<Semaphore>,
     slot: Arc<Slot>,
-    request: Request,
 }
 
 /// What is needed to count and record the call at its end.
@@ -60,22 +69,20 @@ struct Bill {
     hub: Arc<Inner>,
     tool: Option<Arc<ToolMetrics>>,
     began: Instant,
+    waits: bool,
     record: Option<Record>,
 }
 
 impl Call {
     pub(crate) fn new(
-        hub: Arc<Inner>,
+        hub: &Arc<Inner>,
         view: &View,
         caller_permits: &Arc<Semaphore>,
-        mut request: Request,
+        mut request: Box<Request>,
+        now: Instant,
     ) -> Self {
-        let began = Instant::now();
-        let latest = began + hub.config.deadline;
-        let deadline = request
-            .cx
-            .deadline
-            .map_or(latest, |deadline| deadline.min(latest));
+        let latest = now + hub.config.deadline;
+        let deadline = request.cx.deadline.map_or(latest, |deadline| deadline.min(latest));
         request.cx.deadline = Some(deadline);
         let cancel = request.cx.cancel.clone();
         let route = view.route(&mut request);
@@ -87,33 +94,25 @@ impl Call {
                 State::Settled(Ok(outcome), end)
             }
             Route::Refuse(error, end) => State::Settled(Err(error), end),
-            Route::Provider {
-                slot,
-                cost: tool_cost,
-                metrics,
-            } => {
+            Route::Provider { slot, cost: tool_cost, metrics } => {
                 (cost, tool) = (tool_cost, metrics);
                 if let Some(record) = &mut record {
                     record.provider = Some(slot.id.as_str().to_owned());
                 }
-                permits = try_acquire(caller_permits, &slot.permits);
-                let queued = permits
-                    .is_none()
-                    .then(|| acquire(Arc::clone(caller_permits), Arc::clone(&slot.permits)));
-                let start = Box::new(Start { slot, request });
-                match queued {
-                    Some(turn) => State::Queued(turn, start),
-                    None => State::Ready(start),
+                let turn = Turn { caller: Arc::clone(caller_permits), slot };
+                let start = |turn| Start { turn, request };
+                if turn.is_free() && cost == Cost::Quick {
+                    State::Ready(start(turn))
+                } else {
+                    permits = turn.try_acquire();
+                    match permits {
+                        Some(_) => State::Ready(start(turn)),
+                        None => State::Queued(turn.acquire(), start(turn)),
+                    }
                 }
             }
         };
-        hub.metrics.start();
-        let bill = Some(Bill {
-            hub,
-            tool,
-            began,
-            record,
-        });
+        let bill = Bill { hub: Arc::clone(hub), tool, began: now, waits: false, record };
         Self {
             state,
             cost,
@@ -121,7 +120,8 @@ impl Call {
             deadline,
             interrupt: None,
             permits,
-            bill,
+            bill: Some(bill),
+            ended: None,
         }
     }
 
@@ -131,37 +131,48 @@ impl Call {
         self.cost
     }
 
+    /// When it was answered, if it was.
+    #[must_use]
+    pub fn ended(&self) -> Option<Instant> {
+        self.ended
+    }
+
     fn step(&mut self, cx: &mut Context<'_>) -> Poll<(Answer, CallEnd)> {
         loop {
             match std::mem::replace(&mut self.state, State::Over) {
                 State::Settled(answer, end) => return Poll::Ready((answer, end)),
-                State::Queued(mut turn, start) => match turn.as_mut().poll(cx) {
+                State::Queued(mut permits, start) => match permits.as_mut().poll(cx) {
                     Poll::Ready(permits) => {
                         self.permits = permits;
                         self.state = State::Ready(start);
                     }
                     Poll::Pending => {
-                        self.state = State::Queued(turn, start);
-                        return self.poll_interrupt(cx);
+                        self.state = State::Queued(permits, start);
+                        return self.wait(cx);
                     }
                 },
-                State::Ready(start) => {
+                State::Ready(Start { turn, request }) => {
                     if self.cancel.is_cancelled() {
                         return ended(ProviderError::Cancelled);
                     }
-                    let Start { slot, request } = *start;
-                    let serve = || slot.provider.serve(request);
+                    let serve = || turn.slot.provider.serve(*request);
                     match catch_unwind(AssertUnwindSafe(serve)) {
-                        Ok(future) => self.state = State::Running(future),
+                        Ok(future) => {
+                            let turn = self.permits.is_none().then_some(turn);
+                            self.state = State::Running(future, turn);
+                        }
                         Err(_) => return panicked(),
                     }
                 }
-                State::Running(mut future) => {
+                State::Running(mut future, turn) => {
                     let poll = || future.as_mut().poll(cx);
                     match catch_unwind(AssertUnwindSafe(poll)) {
                         Ok(Poll::Pending) => {
-                            self.state = State::Running(future);
-                            return self.poll_interrupt(cx);
+                            // Where another thread was faster the limit is exceeded by one, rather
+                            // than a call stopped that has begun.
+                            self.permits = self.permits.take().or_else(|| turn?.try_acquire());
+                            self.state = State::Running(future, None);
+                            return self.wait(cx);
                         }
                         Ok(Poll::Ready(answer)) => {
                             let end = answer.as_ref().map_or_else(end_of_error, end_of);
@@ -177,6 +188,14 @@ impl Call {
                 State::Over => return ended(ProviderError::Cancelled),
             }
         }
+    }
+
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<(Answer, CallEnd)> {
+        if let Some(bill) = self.bill.as_mut().filter(|bill| !bill.waits) {
+            bill.waits = true;
+            bill.hub.metrics.begin_waiting();
+        }
+        self.poll_interrupt(cx)
     }
 
     fn poll_interrupt(&mut self, cx: &mut Context<'_>) -> Poll<(Answer, CallEnd)> {
@@ -213,7 +232,7 @@ impl Future for Call {
         self.permits = None;
         self.interrupt = None;
         if let Some(bill) = self.bill.take() {
-            bill.settle(end, || answer.as_ref().map_or(0, result_bytes));
+            self.ended = Some(bill.settle(end, || answer.as_ref().map_or(0, result_bytes)));
         }
         Poll::Ready(answer)
     }
@@ -228,9 +247,13 @@ impl Drop for Call {
 }
 
 impl Bill {
-    fn settle(self, end: CallEnd, result_bytes: impl FnOnce() -> usize) {
-        let elapsed = self.began.elapsed();
+    fn settle(self, end: CallEnd, result_bytes: impl FnOnce() -> usize) -> Instant {
+        let now = Instant::now();
+        let elapsed = now - self.began;
         self.hub.metrics.end(end, elapsed);
+        if self.waits {
+            self.hub.metrics.end_waiting();
+        }
         if let Some(tool) = &self.tool {
             tool.end(end, elapsed);
         }
@@ -241,20 +264,28 @@ impl Bill {
             record.elapsed = elapsed;
             audit.record(record);
         }
+        now
     }
 }
 
-fn try_acquire(caller: &Arc<Semaphore>, provider: &Arc<Semaphore>) -> Option<Permits> {
-    let first = Arc::clone(caller).try_acquire_owned().ok()?;
-    Some((first, Arc::clone(provider).try_acquire_owned().ok()?))
-}
+impl Turn {
+    fn is_free(&self) -> bool {
+        self.caller.available_permits() > 0 && self.slot.permits.available_permits() > 0
+    }
 
-/// Waits for both permits; `None` cannot happen, as the semaphores are never closed.
-fn acquire(caller: Arc<Semaphore>, provider: Arc<Semaphore>) -> BoxFuture<Option<Permits>> {
-    Box::pin(async move {
-        let first = caller.acquire_owned().await.ok()?;
-        Some((first, provider.acquire_owned().await.ok()?))
-    })
+    fn try_acquire(&self) -> Option<Permits> {
+        let first = Arc::clone(&self.caller).try_acquire_owned().ok()?;
+        Some((first, Arc::clone(&self.slot.permits).try_acquire_owned().ok()?))
+    }
+
+    /// Waits for both permits; `None` cannot happen, as the semaphores are never closed.
+    fn acquire(&self) -> BoxFuture<Option<Permits>> {
+        let (caller, provider) = (Arc::clone(&self.caller), Arc::clone(&self.slot.permits));
+        Box::pin(async move {
+            let first = caller.acquire_owned().await.ok()?;
+            Some((first, provider.acquire_owned().await.ok()?))
+        })
+    }
 }
 
 fn ended(reason: ProviderError) -> Poll<(Answer, CallEnd)> {

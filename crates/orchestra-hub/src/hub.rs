@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -78,6 +81,7 @@ pub(crate) struct Inner {
     pub(crate) config: HubConfig,
     pub(crate) metrics: Metrics,
     pub(crate) attachments: Mutex<Attachments>,
+    generation: AtomicU64,
     merged: RwLock<Arc<Merged>>,
     registry: Mutex<Registry>,
 }
@@ -99,6 +103,7 @@ impl Hub {
             config,
             metrics: Metrics::default(),
             attachments: Mutex::default(),
+            generation: AtomicU64::new(0),
             merged: RwLock::default(),
             registry: Mutex::default(),
         }))
@@ -239,6 +244,12 @@ impl Inner {
         }
     }
 
+    /// Whether `view` shows what is offered now.
+    pub(crate) fn is_current(&self, view: &View) -> bool {
+        view.merged.generation == self.generation.load(Ordering::Acquire)
+            && !view.merged.is_stale()
+    }
+
     /// What `toolset` shows now.
     pub(crate) fn view(&self, toolset: &Toolset) -> Arc<View> {
         let merged = self.merged();
@@ -289,15 +300,18 @@ impl Inner {
         self.publish(registry, merged)
     }
 
-    fn publish(&self, registry: &mut Registry, merged: Merged) -> Arc<Merged> {
+    fn publish(&self, registry: &mut Registry, mut merged: Merged) -> Arc<Merged> {
         let resources = merged.offers(ListKind::Resources) || merged.offers(ListKind::Templates);
         registry.offers.prompts |= merged.offers(ListKind::Prompts);
         registry.offers.resources |= resources;
         registry.views.clear();
-        let merged = Arc::new(merged);
+        // Only ever changed under the registry's lock.
+        merged.generation = self.generation.load(Ordering::Relaxed) + 1;
+        let (generation, merged) = (merged.generation, Arc::new(merged));
         let mut current = self.merged.write().unwrap_or_else(PoisonError::into_inner);
         let previous = std::mem::replace(&mut *current, Arc::clone(&merged));
         drop(current);
+        self.generation.store(generation, Ordering::Release);
         let changed = ListKind::ALL.map(|kind| merged.differs(&previous, kind));
         let [tools, prompts, concrete, templates] = changed;
         self.attachments()

@@ -21,6 +21,14 @@ pub(crate) struct Slot {
     pub(crate) permits: Arc<Semaphore>,
 }
 
+/// One provider's catalog at that moment.
+struct Source {
+    slot: Arc<Slot>,
+    catalog: Arc<Catalog>,
+    /// Has seen `catalog`.
+    seen: watch::Receiver<Arc<Catalog>>,
+}
+
 /// Where an item stands: which provider, and the place in its catalog.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At {
@@ -31,7 +39,9 @@ pub(crate) struct At {
 /// All catalogs at one moment.
 #[derive(Default)]
 pub(crate) struct Merged {
-    sources: Vec<(Arc<Slot>, Arc<Catalog>)>,
+    sources: Vec<Source>,
+    /// Rises with each merge of a hub.
+    pub(crate) generation: u64,
     pub(crate) tools: Vec<At>,
     prompts: HashMap<String, At>,
     resources: HashMap<String, At>,
@@ -57,7 +67,7 @@ pub struct Collision {
 
 /// Enters the items of one provider.
 struct Enter<'m> {
-    sources: &'m [(Arc<Slot>, Arc<Catalog>)],
+    sources: &'m [Source],
     source: usize,
     collisions: &'m mut Vec<Collision>,
 }
@@ -79,8 +89,8 @@ impl Enter<'_> {
                 self.collisions.push(Collision {
                     kind,
                     name: name.clone(),
-                    owner: self.sources[owner.source].0.id.clone(),
-                    newcomer: self.sources[self.source].0.id.clone(),
+                    owner: self.sources[owner.source].slot.id.clone(),
+                    newcomer: self.sources[self.source].slot.id.clone(),
                 });
             } else {
                 owners.insert(name.clone(), at);
@@ -100,8 +110,13 @@ impl Merged {
         let mut tools = HashMap::new();
         let mut templates = HashMap::new();
         for (source, slot) in slots.into_iter().enumerate() {
-            let catalog = Arc::clone(&slot.catalog.borrow());
-            merged.sources.push((slot, Arc::clone(&catalog)));
+            let mut seen = slot.catalog.clone();
+            let catalog = Arc::clone(&seen.borrow_and_update());
+            merged.sources.push(Source {
+                slot,
+                catalog: Arc::clone(&catalog),
+                seen,
+            });
             let names = catalog.tools.iter().map(|tool| &tool.name);
             let mut enter = Enter {
                 sources: &merged.sources,
@@ -131,9 +146,11 @@ impl Merged {
 
     /// Whether a provider has published a newer catalog.
     pub(crate) fn is_stale(&self) -> bool {
-        self.sources
-            .iter()
-            .any(|(slot, seen)| !Arc::ptr_eq(&slot.catalog.borrow(), seen))
+        self.sources.iter().any(|source| {
+            // A provider that has closed its channel may have published once more before.
+            let closed = |_| !Arc::ptr_eq(&source.seen.borrow(), &source.catalog);
+            source.seen.has_changed().unwrap_or_else(closed)
+        })
     }
 
     pub(crate) fn differs(&self, other: &Self, kind: ListKind) -> bool {
@@ -145,31 +162,31 @@ impl Merged {
     }
 
     pub(crate) fn slots(&self) -> impl Iterator<Item = &Arc<Slot>> {
-        self.sources.iter().map(|(slot, _)| slot)
+        self.sources.iter().map(|source| &source.slot)
     }
 
     pub(crate) fn catalogs(&self) -> impl Iterator<Item = &Catalog> {
-        self.sources.iter().map(|(_, catalog)| &**catalog)
+        self.sources.iter().map(|source| &*source.catalog)
     }
 
     pub(crate) fn slot(&self, at: At) -> &Arc<Slot> {
-        &self.sources[at.source].0
+        &self.sources[at.source].slot
     }
 
     pub(crate) fn tool(&self, at: At) -> &ToolDescriptor {
-        &self.sources[at.source].1.tools[at.item]
+        &self.sources[at.source].catalog.tools[at.item]
     }
 
     fn prompt(&self, at: At) -> &PromptDescriptor {
-        &self.sources[at.source].1.prompts[at.item]
+        &self.sources[at.source].catalog.prompts[at.item]
     }
 
     fn resource(&self, at: At) -> &ResourceDescriptor {
-        &self.sources[at.source].1.resources[at.item]
+        &self.sources[at.source].catalog.resources[at.item]
     }
 
     fn template(&self, at: At) -> &TemplateDescriptor {
-        &self.sources[at.source].1.templates[at.item]
+        &self.sources[at.source].catalog.templates[at.item]
     }
 
     pub(crate) fn find_prompt(&self, name: &str) -> Option<(&Arc<Slot>, &PromptDescriptor)> {
@@ -190,9 +207,11 @@ impl Merged {
         let mut offering = self
             .sources
             .iter()
-            .filter(|(_, catalog)| !catalog.resources.is_empty() || !catalog.templates.is_empty());
+            .filter(|source| {
+            !source.catalog.resources.is_empty() || !source.catalog.templates.is_empty()
+        });
         match (offering.next(), offering.next()) {
-            (Some((only, _)), None) => Some(only),
+            (Some(only), None) => Some(&only.slot),
             _ => None,
         }
     }

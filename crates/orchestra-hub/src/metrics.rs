@@ -71,7 +71,7 @@ impl CallEnd {
 #[derive(Debug, Default)]
 pub struct Metrics {
     ends: [AtomicU64; CallEnd::ALL.len()],
-    started: AtomicU64,
+    waiting: AtomicU64,
     latency: Histogram,
 }
 
@@ -92,8 +92,8 @@ struct Histogram([AtomicU64; Self::CLASSES]);
 pub struct MetricsReport {
     /// Calls by their end.
     pub ends: Vec<(CallEnd, u64)>,
-    /// Calls that run now.
-    pub in_flight: u64,
+    /// Calls that were polled and have not ended.
+    pub waiting: u64,
     /// Latency classes: upper bound, and how many calls fell below it and not below the one
     /// before. The last class has no upper bound.
     pub latency: Vec<(Option<Duration>, u64)>,
@@ -123,8 +123,12 @@ impl Histogram {
 }
 
 impl Metrics {
-    pub(crate) fn start(&self) {
-        self.started.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn begin_waiting(&self) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn end_waiting(&self) {
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
     pub(crate) fn end(&self, end: CallEnd, elapsed: Duration) {
@@ -139,13 +143,12 @@ impl Metrics {
         let ends: Vec<_> = CallEnd::ALL
             .map(|end| (end, load(&self.ends[end as usize])))
             .into();
-        let ended: u64 = ends.iter().map(|(_, count)| count).sum();
         let latency = self.latency.0.iter().enumerate().map(|(class, count)| {
             let bound = (class + 1 < Histogram::CLASSES).then(|| Duration::from_micros(1 << class));
             (bound, load(count))
         });
         MetricsReport {
-            in_flight: load(&self.started).saturating_sub(ended),
+            waiting: load(&self.waiting),
             ends,
             latency: latency.collect(),
         }
@@ -185,11 +188,10 @@ mod tests {
             assert_eq!(end as usize, at, "{end:?}");
         }
         let metrics = Metrics::default();
-        metrics.start();
-        metrics.start();
+        metrics.begin_waiting();
         metrics.end(CallEnd::Panicked, Duration::from_micros(3));
         let report = metrics.report();
-        assert_eq!(report.in_flight, 1);
+        assert_eq!(report.waiting, 1);
         assert_eq!(report.ends[10], (CallEnd::Panicked, 1));
         assert_eq!(report.latency[2], (Some(Duration::from_micros(4)), 1));
     }

@@ -89,7 +89,7 @@ pub struct Caller {
     /// The face, for instance `stdio`.
     pub face: &'static str,
     /// The client's own name, as it says.
-    pub client: Option<String>,
+    pub client: Option<Arc<str>>,
 }
 
 /// The client's answers to an earlier [`InputRequired`](crate::InputRequired).

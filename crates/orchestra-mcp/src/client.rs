@@ -1,9 +1,11 @@
 //! What a client says about itself, for a session or for one request.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use orchestra_hub::LogLevel;
-use orchestra_wire::{Fields, FieldsError, RawJson, RequestId, Revision, RpcError};
+use orchestra_wire::{
+    FieldsError, MetaFields, RawJson, RequestId, Revision, RpcError, text_of,
+};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{json, value::RawValue};
 
@@ -35,13 +37,24 @@ pub(crate) struct RequestMeta<'a> {
 }
 
 /// The members of `_meta` that make a request stateless.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct StatelessMeta {
     pub(crate) revision: Revision,
     pub(crate) capabilities: ClientCapabilities,
-    pub(crate) client: Option<String>,
+    pub(crate) client: Option<Arc<str>>,
     pub(crate) log_level: Option<LogLevel>,
 }
+
+/// The last `_meta` that said nothing about its own request alone. A client sends the same one
+/// with nearly every request, so that it is parsed once.
+#[derive(Debug, Default)]
+pub(crate) struct MetaCache {
+    text: Box<str>,
+    stateless: Option<StatelessMeta>,
+}
+
+/// A longer `_meta` is not kept.
+const MAX_CACHED_BYTES: usize = 4 * 1024;
 
 #[derive(Deserialize)]
 struct RawCapabilities {
@@ -139,45 +152,59 @@ impl fmt::Display for Ask {
     }
 }
 
-impl<'a> RequestMeta<'a> {
+impl MetaCache {
     /// Parses `_meta`. A request is stateless exactly when it names its revision there.
-    pub(crate) fn parse(value: Option<&'a RawValue>) -> Result<Self, RpcError> {
-        if value.is_none() {
-            return Ok(Self::default());
+    pub(crate) fn parse<'a>(
+        &mut self,
+        value: Option<&'a RawValue>,
+    ) -> Result<RequestMeta<'a>, RpcError> {
+        let Some(value) = value else { return Ok(RequestMeta::default()) };
+        if *self.text == *value.get() {
+            let stateless = self.stateless.clone();
+            return Ok(RequestMeta { stateless, ..RequestMeta::default() });
         }
-        let fields = Fields::find(value, "_meta").map_err(invalid_fields)?;
+        let meta = RequestMeta::parse(value)?;
+        let of_this_request_alone = meta.progress_token.is_some() || meta.trace.is_some();
+        if !of_this_request_alone && value.get().len() <= MAX_CACHED_BYTES {
+            *self = Self { text: value.get().into(), stateless: meta.stateless.clone() };
+        }
+        Ok(meta)
+    }
+}
+
+impl<'a> RequestMeta<'a> {
+    fn parse(value: &'a RawValue) -> Result<Self, RpcError> {
+        let fields = MetaFields::find(Some(value), "_meta").map_err(invalid_fields)?;
         if let Some(token) = fields.progress_token {
             RequestId::from_raw(token).map_err(|_| {
                 RpcError::invalid_params("progressToken must be a string or an integer")
             })?;
         }
-        let stateless = fields
-            .meta_protocol_version
-            .map(|version| stateless(&fields, version))
-            .transpose()?;
+        let stateless =
+            fields.protocol_version.map(|version| stateless(&fields, version)).transpose()?;
         Ok(Self {
             progress_token: fields.progress_token,
-            trace: fields.traceparent.and_then(Fields::text).map(Into::into),
+            trace: fields.traceparent.and_then(text_of).map(Into::into),
             stateless,
         })
     }
 }
 
-fn stateless(fields: &Fields<'_>, version: &RawValue) -> Result<StatelessMeta, RpcError> {
-    let version = Fields::text(version).ok_or_else(|| {
+fn stateless(fields: &MetaFields<'_>, version: &RawValue) -> Result<StatelessMeta, RpcError> {
+    let version = text_of(version).ok_or_else(|| {
         RpcError::invalid_params("io.modelcontextprotocol/protocolVersion must be a string")
     })?;
     let revision = Revision::parse(&version)
         .filter(|revision| revision.self_describing_results())
         .ok_or_else(|| unsupported(&version))?;
-    let capabilities = fields.meta_client_capabilities.ok_or_else(|| {
+    let capabilities = fields.client_capabilities.ok_or_else(|| {
         RpcError::invalid_params("_meta lacks io.modelcontextprotocol/clientCapabilities")
     })?;
     let capabilities = ClientCapabilities::parse(capabilities).ok_or_else(|| {
         RpcError::invalid_params("io.modelcontextprotocol/clientCapabilities must be an object")
     })?;
-    let log_level = fields.meta_log_level.map(level).transpose()?;
-    let client = fields.meta_client_info.and_then(client_name);
+    let log_level = fields.log_level.map(level).transpose()?;
+    let client = fields.client_info.and_then(client_name);
     Ok(StatelessMeta {
         revision,
         capabilities,
@@ -201,10 +228,8 @@ fn unsupported(requested: &str) -> RpcError {
     .with_data(RawJson::of(&data).expect("a JSON value has a JSON form"))
 }
 
-pub(crate) fn client_name(value: &RawValue) -> Option<String> {
-    serde_json::from_str::<RawClientInfo>(value.get())
-        .ok()?
-        .name
+pub(crate) fn client_name(value: &RawValue) -> Option<Arc<str>> {
+    serde_json::from_str::<RawClientInfo>(value.get()).ok()?.name.map(Into::into)
 }
 
 pub(crate) fn invalid_fields(error: FieldsError) -> RpcError {
@@ -213,7 +238,7 @@ pub(crate) fn invalid_fields(error: FieldsError) -> RpcError {
 
 /// Parses a log level.
 pub(crate) fn level(value: &RawValue) -> Result<LogLevel, RpcError> {
-    let name = Fields::text(value);
+    let name = text_of(value);
     let known = LEVELS
         .iter()
         .find(|(text, _)| name.as_deref() == Some(text));
@@ -274,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_stateless_request_names_a_known_revision_and_its_capabilities() {
-        let parse = |text| RequestMeta::parse(Some(raw(text)));
+        let parse = |text| RequestMeta::parse(raw(text));
         assert!(parse(r#"{"progressToken":1}"#).unwrap().stateless.is_none());
         let code = |text| parse(text).unwrap_err().code.0;
         assert_eq!(

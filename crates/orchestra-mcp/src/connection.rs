@@ -23,7 +23,7 @@ use orchestra_wire::{
 };
 
 use crate::{
-    client::ClientCapabilities,
+    client::{ClientCapabilities, MetaCache},
     report::{CallReports, Emit, SessionReports},
     results::Results,
     server::Server,
@@ -41,10 +41,6 @@ const MAX_ASKING: usize = 256;
 /// What a line or an outcome asks of the driver. Replies have been appended to the output.
 #[derive(Debug)]
 #[must_use]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly every step is a job, and none is stored"
-)]
 pub enum Step {
     /// Nothing, or only to send the output.
     Nothing,
@@ -52,9 +48,9 @@ pub enum Step {
     /// precedes what it announces.
     Flush,
     /// Runs this job.
-    Run(Job),
+    Run(Box<Job>),
     /// Runs these jobs, in order.
-    RunAll(Vec<Job>),
+    RunAll(Vec<Box<Job>>),
 }
 
 /// A call for the hub.
@@ -63,7 +59,7 @@ pub struct Job {
     /// Brings the outcome home.
     pub ticket: Ticket,
     /// What to call.
-    pub request: Request,
+    pub request: Box<Request>,
 }
 
 /// Ties an outcome to its call. A call that was cancelled meanwhile is recognised by the serial,
@@ -85,18 +81,19 @@ pub struct Connection {
     next_serial: u64,
     /// Jobs that were handed out and whose outcome has not come back.
     running: usize,
-    queue: VecDeque<(Job, usize)>,
+    queue: VecDeque<(Box<Job>, usize)>,
     queued_bytes: usize,
     batches: HashMap<u64, Batch>,
     subscriptions: Subscriptions,
     next_expiry: Option<Instant>,
+    metas: MetaCache,
 }
 
 /// What `initialize` has agreed upon.
 struct Session {
     revision: Option<Revision>,
     initialized: bool,
-    client: Option<String>,
+    client: Option<Arc<str>>,
     capabilities: ClientCapabilities,
     reports: Arc<SessionReports>,
 }
@@ -125,17 +122,13 @@ enum Stage {
 }
 
 /// What became of one message.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly every message is a job, and none is stored"
-)]
 enum Handled {
     Nothing,
     /// A reply was written.
     Written,
     /// A reply was written that must leave before any notice.
     WrittenFirst,
-    Run(Job),
+    Run(Box<Job>),
 }
 
 impl Connection {
@@ -160,6 +153,7 @@ impl Connection {
             batches: HashMap::new(),
             subscriptions: Subscriptions::default(),
             next_expiry: None,
+            metas: MetaCache::default(),
             session,
             server,
             attachment,
@@ -215,14 +209,11 @@ impl Connection {
         out: &mut Rope,
     ) -> Step {
         self.running = self.running.saturating_sub(1);
-        if self
-            .open
-            .get(&ticket.id)
-            .is_none_or(|open| open.serial != ticket.serial)
-        {
-            return Step::Nothing;
-        }
         if let Ok(Outcome::InputRequired(input)) = outcome {
+            let open = self.open.get(&ticket.id);
+            if open.is_none_or(|open| open.serial != ticket.serial) {
+                return Step::Nothing;
+            }
             return self.on_input_required(ticket, input, now, out);
         }
         self.settle(ticket, outcome, out);
@@ -230,7 +221,7 @@ impl Connection {
     }
 
     /// The next call whose turn has come, if any.
-    pub fn next_ready(&mut self) -> Option<Job> {
+    pub fn next_ready(&mut self) -> Option<Box<Job>> {
         if self.running >= self.server.0.limits.running {
             return None;
         }
@@ -247,6 +238,12 @@ impl Connection {
     #[must_use]
     pub fn has_ready(&self) -> bool {
         !self.queue.is_empty() && self.running < self.server.0.limits.running
+    }
+
+    /// Whether a call waits for its turn.
+    #[must_use]
+    pub fn has_queue(&self) -> bool {
+        !self.queue.is_empty()
     }
 
     /// Whether no call runs, queues or waits for the client.

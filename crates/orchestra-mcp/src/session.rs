@@ -32,6 +32,47 @@ pub(crate) trait Outbox: Emit {
     fn enqueue(&self, message: Rope);
 }
 
+/// Takes the frames of one batch of input. Calls start in the order of their frames.
+pub(crate) struct Feeder<'s> {
+    session: &'s Arc<Session>,
+    dispatch: MutexGuard<'s, ()>,
+    /// Read once per call: the end of one call is the beginning of the next.
+    now: Instant,
+    has_queue: bool,
+}
+
+impl Feeder<'_> {
+    /// Takes one frame. Replies that are there at once are appended to `out`, for the caller to
+    /// send.
+    pub(crate) fn feed(&mut self, frame: &Frame<'_>, out: &mut Rope) {
+        let session = self.session;
+        let mut connection = session.connection();
+        let step = connection.on_frame(frame, self.now, out);
+        self.has_queue = connection.has_queue();
+        if matches!(step, Step::Flush) {
+            // Under the lock, so that no notice gets ahead of its acknowledgement.
+            session.outbox.enqueue(std::mem::take(out));
+        }
+        drop(connection);
+        match step {
+            Step::Nothing | Step::Flush => {}
+            Step::Run(job) => session.start(*job, &mut self.now, out),
+            Step::RunAll(jobs) => {
+                jobs.into_iter().for_each(|job| session.start(*job, &mut self.now, out));
+            }
+        }
+    }
+
+    /// Ends the batch: starts calls that queued and whose turn has come.
+    pub(crate) fn end(self, out: &mut Rope) {
+        // Whoever finished a call meanwhile found the dispatch taken and left the queue to us.
+        drop(self.dispatch);
+        if self.has_queue {
+            self.session.start_ready(out);
+        }
+    }
+}
+
 /// One connection with the calls that run for it.
 pub(crate) struct Session {
     connection: Mutex<Connection>,
@@ -63,39 +104,16 @@ impl Session {
         })
     }
 
-    /// Takes one frame; called from one place only, inside the runtime's context. Replies that are
-    /// there at once are appended to `out`, for the caller to send.
-    pub(crate) fn feed(self: &Arc<Self>, frame: &Frame<'_>, now: Instant, out: &mut Rope) {
+    /// Starts taking frames; called from one place only, inside the runtime's context.
+    pub(crate) fn begin(self: &Arc<Self>) -> Feeder<'_> {
         let dispatch = self.dispatch.lock().unwrap_or_else(PoisonError::into_inner);
-        let step = {
-            let mut connection = self.connection();
-            let step = connection.on_frame(frame, now, out);
-            if matches!(step, Step::Flush) {
-                // Under the lock, so that no notice gets ahead of its acknowledgement.
-                self.outbox.enqueue(std::mem::take(out));
-            }
-            step
-        };
-        if self.follow(step, out) {
-            drop(dispatch);
-            self.start_ready(out);
-        }
-    }
-
-    /// Does what a step asks; true when a call was settled or queued, so that the queue is worth a
-    /// look.
-    fn follow(self: &Arc<Self>, step: Step, out: &mut Rope) -> bool {
-        match step {
-            Step::Nothing | Step::Flush => {}
-            Step::Run(job) => self.start(job, out),
-            Step::RunAll(jobs) => jobs.into_iter().for_each(|job| self.start(job, out)),
-        }
-        self.connection().has_ready()
+        Feeder { session: self, dispatch, now: Instant::now(), has_queue: false }
     }
 
     /// Starts the calls whose turn has come. When another thread is at it, that one sees to them:
     /// it looks again after it has let go.
     fn start_ready(self: &Arc<Self>, out: &mut Rope) {
+        let mut now = Instant::now();
         loop {
             let dispatch = match self.dispatch.try_lock() {
                 Ok(dispatch) => dispatch,
@@ -106,7 +124,7 @@ impl Session {
                 let Some(job) = self.connection().next_ready() else {
                     break;
                 };
-                self.start(job, out);
+                self.start(*job, &mut now, out);
             }
             drop(dispatch);
             if !self.connection().has_ready() {
@@ -115,12 +133,9 @@ impl Session {
         }
     }
 
-    fn start(self: &Arc<Self>, job: Job, out: &mut Rope) {
-        let Job {
-            mut ticket,
-            request,
-        } = job;
-        let mut call = self.attachment.call(request);
+    fn start(self: &Arc<Self>, job: Job, now: &mut Instant, out: &mut Rope) {
+        let Job { mut ticket, request } = job;
+        let mut call = self.attachment.call_at(request, *now);
         loop {
             if call.cost() == Cost::Heavy {
                 return self.spawn_heavy(call, ticket);
@@ -130,13 +145,12 @@ impl Session {
             let Poll::Ready(outcome) = poll else {
                 return self.spawn(call, ticket);
             };
-            let step = self
-                .connection()
-                .on_outcome(&ticket, outcome, Instant::now(), out);
+            *now = call.ended().unwrap_or(*now);
+            let step = self.connection().on_outcome(&ticket, outcome, *now, out);
             // A call that only wants to be made again.
             let Step::Run(next) = step else { return };
             ticket = next.ticket;
-            call = self.attachment.call(next.request);
+            call = self.attachment.call_at(next.request, *now);
         }
     }
 
@@ -165,11 +179,10 @@ impl Session {
 
     fn finish(self: &Arc<Self>, ticket: &Ticket, outcome: Result<Outcome, ProviderError>) {
         let mut out = Rope::new();
-        let step = self
-            .connection()
-            .on_outcome(ticket, outcome, Instant::now(), &mut out);
+        let mut now = Instant::now();
+        let step = self.connection().on_outcome(ticket, outcome, now, &mut out);
         if let Step::Run(job) = step {
-            self.start(job, &mut out);
+            self.start(*job, &mut now, &mut out);
         }
         self.start_ready(&mut out);
         if !out.is_empty() {

@@ -17,7 +17,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use orchestra_wire::{LineDecoder, Rope};
@@ -175,18 +175,21 @@ impl Reader {
             if self.stop.load(Ordering::Acquire) {
                 return;
             }
-            let now = Instant::now();
             let mut input = &chunk[..length];
+            let mut feeder = self.session.begin();
             while let Some(frame) = decoder.next(&mut input) {
-                self.session.feed(&frame, now, &mut out);
+                feeder.feed(&frame, &mut out);
                 if out.len() > BATCH_BYTES {
                     self.outbox.write(&mut out);
                 }
             }
+            feeder.end(&mut out);
             self.outbox.write(&mut out);
         }
         if let Some(frame) = decoder.finish() {
-            self.session.feed(&frame, Instant::now(), &mut out);
+            let mut feeder = self.session.begin();
+            feeder.feed(&frame, &mut out);
+            feeder.end(&mut out);
             self.outbox.write(&mut out);
         }
     }

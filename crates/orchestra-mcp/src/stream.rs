@@ -6,7 +6,6 @@ use std::{
     future::Future,
     io,
     sync::{Arc, Mutex, PoisonError},
-    time::Instant,
 };
 
 use orchestra_wire::{LineDecoder, Rope};
@@ -94,21 +93,28 @@ async fn read_all(
         if length == 0 {
             break;
         }
-        let now = Instant::now();
-        let mut bytes = &chunk[..length];
-        let mut out = Rope::new();
-        while let Some(frame) = decoder.next(&mut bytes) {
-            session.feed(&frame, now, &mut out);
-        }
-        outbox.send(out);
+        outbox.send(feed(session, &mut decoder, &chunk[..length]));
         outbox.below(QUEUE_BYTES).await;
     }
     if let Some(frame) = decoder.finish() {
         let mut out = Rope::new();
-        session.feed(&frame, Instant::now(), &mut out);
+        let mut feeder = session.begin();
+        feeder.feed(&frame, &mut out);
+        feeder.end(&mut out);
         outbox.send(out);
     }
     Ok(())
+}
+
+/// Takes the frames of one read; what can be answered at once is.
+fn feed(session: &Arc<Session>, decoder: &mut LineDecoder, mut bytes: &[u8]) -> Rope {
+    let mut out = Rope::new();
+    let mut feeder = session.begin();
+    while let Some(frame) = decoder.next(&mut bytes) {
+        feeder.feed(&frame, &mut out);
+    }
+    feeder.end(&mut out);
+    out
 }
 
 /// Writes what the outbox holds until `reading` is done and the outbox is empty.

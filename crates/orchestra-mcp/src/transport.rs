@@ -242,9 +242,13 @@ fn refusal(malformed: Malformed) -> JsonRpcResponse {
 }
 
 fn request(message: Message<'_>) -> Option<JsonRpcRequest> {
-    let (id, method, params) = match message {
-        Message::Request(request) => (Some(request.id), request.method, request.params),
-        Message::Notification(notification) => (None, notification.method, notification.params),
+    let (id, params, method) = match message {
+        Message::Request(request) => {
+            (Some(request.id.clone()), request.raw_params(), request.method)
+        }
+        Message::Notification(notification) => {
+            (None, notification.raw_params(), notification.method)
+        }
         Message::Response(_) => return None,
     };
     let params = params.map(RawJson::from_raw);

@@ -12,7 +12,10 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::{ErrorCode, MAX_DEPTH, RequestId, RpcError, depth, params::text_of};
+use crate::{
+    ErrorCode, MAX_DEPTH, RequestId, RpcError, depth,
+    params::{Params, text_of},
+};
 
 /// What one line holds.
 #[derive(Debug)]
@@ -42,7 +45,9 @@ pub struct RequestRef<'a> {
     /// Its method.
     pub method: Cow<'a, str>,
     /// Its parameters.
-    pub params: Option<&'a RawValue>,
+    pub params: Params<'a>,
+    /// The text of the whole message.
+    text: &'a str,
 }
 
 /// A notification.
@@ -51,7 +56,9 @@ pub struct NotificationRef<'a> {
     /// Its method.
     pub method: Cow<'a, str>,
     /// Its parameters.
-    pub params: Option<&'a RawValue>,
+    pub params: Params<'a>,
+    /// The text of the whole message.
+    text: &'a str,
 }
 
 /// A response.
@@ -80,6 +87,31 @@ pub struct Malformed {
     pub id: Option<RequestId>,
     /// The error to answer.
     pub error: RpcError,
+}
+
+impl<'a> RequestRef<'a> {
+    /// The parameters as they were sent, for a method we do not know. Reads the message again.
+    #[must_use]
+    pub fn raw_params(&self) -> Option<&'a RawValue> {
+        raw_params(self.text)
+    }
+}
+
+impl<'a> NotificationRef<'a> {
+    /// The parameters as they were sent, for a method we do not know. Reads the message again.
+    #[must_use]
+    pub fn raw_params(&self) -> Option<&'a RawValue> {
+        raw_params(self.text)
+    }
+}
+
+fn raw_params(text: &str) -> Option<&RawValue> {
+    #[derive(Deserialize)]
+    struct Raw<'a> {
+        #[serde(borrow)]
+        params: Option<&'a RawValue>,
+    }
+    serde_json::from_str::<Raw<'_>>(text).ok()?.params
 }
 
 /// Parses one line.
@@ -116,7 +148,7 @@ fn parse_object(text: &str) -> Result<Message<'_>, Malformed> {
         };
     }
     match serde_json::from_str::<Parts<'_>>(text) {
-        Ok(parts) => parts.classify(),
+        Ok(parts) => parts.classify(text),
         Err(_) => Err(not_json()),
     }
 }
@@ -145,14 +177,14 @@ struct Parts<'a> {
     jsonrpc: Option<&'a RawValue>,
     id: Option<&'a RawValue>,
     method: Option<&'a RawValue>,
-    params: Option<&'a RawValue>,
+    params: Option<Params<'a>>,
     result: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
     duplicate: Option<&'static str>,
 }
 
 impl<'a> Parts<'a> {
-    fn classify(self) -> Result<Message<'a>, Malformed> {
+    fn classify(self, text: &'a str) -> Result<Message<'a>, Malformed> {
         if let Some(key) = self.duplicate {
             let id = self
                 .id
@@ -178,11 +210,13 @@ impl<'a> Parts<'a> {
                     Some(id) => Message::Request(RequestRef {
                         id,
                         method,
-                        params: self.params,
+                        params: self.params.unwrap_or_default(),
+                        text,
                     }),
                     None => Message::Notification(NotificationRef {
                         method,
-                        params: self.params,
+                        params: self.params.unwrap_or_default(),
+                        text,
                     }),
                 })
             }
@@ -228,7 +262,12 @@ impl<'de> Visitor<'de> for PartsVisitor {
                 Key::Jsonrpc => (&mut parts.jsonrpc, "jsonrpc"),
                 Key::Id => (&mut parts.id, "id"),
                 Key::Method => (&mut parts.method, "method"),
-                Key::Params => (&mut parts.params, "params"),
+                Key::Params => {
+                    if parts.params.replace(map.next_value()?).is_some() {
+                        parts.duplicate = Some("params");
+                    }
+                    continue;
+                }
                 Key::Result => (&mut parts.result, "result"),
                 Key::Error => (&mut parts.error, "error"),
                 Key::Other => {

@@ -1,14 +1,28 @@
 //! Ids of requests, kept as the text they arrived in.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use serde_json::value::RawValue;
 
 /// A JSON-RPC request id: a string or an integer of any size, echoed byte for byte.
 ///
 /// Two ids are equal when their JSON text is equal. Cloning is cheap.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct RequestId(Arc<str>);
+#[derive(Clone)]
+pub struct RequestId(Text);
+
+/// Nearly every id is short, and then needs no allocation.
+#[derive(Clone)]
+enum Text {
+    Short { len: u8, bytes: [u8; SHORT_BYTES] },
+    Long(Arc<str>),
+}
+
+/// Fills the enum up to the size of three words.
+const SHORT_BYTES: usize = 22;
 
 /// An id that is neither a string nor an integer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,7 +40,7 @@ impl RequestId {
         let digits = text.strip_prefix('-').unwrap_or(text);
         let integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         if integer || text.starts_with('"') {
-            Ok(Self(text.into()))
+            Ok(Self::of(text))
         } else {
             Err(InvalidId)
         }
@@ -35,25 +49,59 @@ impl RequestId {
     /// An id that is this number.
     #[must_use]
     pub fn from_number(number: u64) -> Self {
-        Self(number.to_string().into())
+        Self::of(&number.to_string())
+    }
+
+    fn of(text: &str) -> Self {
+        let mut bytes = [0; SHORT_BYTES];
+        match (bytes.get_mut(..text.len()), u8::try_from(text.len())) {
+            (Some(short), Ok(len)) => {
+                short.copy_from_slice(text.as_bytes());
+                Self(Text::Short { len, bytes })
+            }
+            _ => Self(Text::Long(text.into())),
+        }
     }
 
     /// The id as JSON text.
     #[must_use]
     pub fn as_json(&self) -> &str {
-        &self.0
+        std::str::from_utf8(self.as_bytes()).expect("copied whole from text")
+    }
+
+    /// The id as the bytes of its JSON text.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Text::Short { len, bytes } => &bytes[..usize::from(*len)],
+            Text::Long(text) => text.as_bytes(),
+        }
+    }
+}
+
+impl PartialEq for RequestId {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for RequestId {}
+
+impl Hash for RequestId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(self.as_bytes());
     }
 }
 
 impl fmt::Debug for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_json())
     }
 }
 
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_json())
     }
 }
 

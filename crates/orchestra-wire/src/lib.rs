@@ -27,7 +27,7 @@ pub use error::{ErrorCode, RpcError};
 pub use frame::{Frame, Line, LineDecoder, MAX_LINE_BYTES};
 pub use id::{InvalidId, RequestId};
 pub use method::{Direction, EraScope, Method, MethodKind};
-pub use params::{Fields, FieldsError};
+pub use params::{Fields, FieldsError, MetaFields, Params, text_of};
 pub use pending::{Pending, PendingError};
 pub use raw::{RawJson, RawJsonError};
 pub use revision::{Era, Revision};

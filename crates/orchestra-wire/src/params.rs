@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde::{
     Deserialize, Deserializer,
-    de::{self, IgnoredAny, MapAccess, Visitor},
+    de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -21,133 +21,244 @@ pub enum FieldsError {
 }
 
 macro_rules! fields {
-    ($($(#[$doc:meta])* $field:ident = $key:literal;)*) => {
-        /// Members of `params` or of `_meta` that MCP knows; all others are ignored.
+    ($(#[$type_doc:meta])* $type:ident { $($(#[$doc:meta])* $field:ident = $key:literal;)* }) => {
+        $(#[$type_doc])*
         #[derive(Debug, Default, Clone, Copy)]
-        pub struct Fields<'a> {
+        pub struct $type<'a> {
             $($(#[$doc])* pub $field: Option<&'a RawValue>,)*
             duplicate: Option<&'static str>,
         }
 
-        #[allow(non_camel_case_types, reason = "variants are named as the fields are")]
-        enum Key { $($field,)* Other }
-
-        impl Visitor<'_> for KeyVisitor {
-            type Value = Key;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a key")
-            }
-
-            fn visit_str<E: de::Error>(self, key: &str) -> Result<Key, E> {
-                Ok(match key { $($key => Key::$field,)* _ => Key::Other })
-            }
-        }
-
-        impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = Fields<'de>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
-                let mut fields = Fields::default();
-                while let Some(key) = map.next_key::<Key>()? {
-                    match key {
-                        $(Key::$field => {
-                            if fields.$field.replace(map.next_value()?).is_some() {
-                                fields.duplicate = Some($key);
-                            }
-                        })*
-                        Key::Other => { map.next_value::<IgnoredAny>()?; }
-                    }
+        impl<'a> $type<'a> {
+            /// Finds the members of `value`; an absent or `null` value has none. `what` names the
+            /// value in errors.
+            ///
+            /// # Errors
+            /// When the value is not an object, or a known member occurs twice.
+            pub fn find(
+                value: Option<&'a RawValue>,
+                what: &'static str,
+            ) -> Result<Self, FieldsError> {
+                let Some(value) = value.filter(|value| value.get() != "null") else {
+                    return Ok(Self::default());
+                };
+                if !value.get().starts_with('{') {
+                    return Err(FieldsError::NotAnObject(what));
                 }
-                Ok(fields)
+                // The text was validated with its message, so only keys can be unreadable.
+                let fields: Self = serde_json::from_str(value.get())
+                    .map_err(|_| FieldsError::NotAnObject(what))?;
+                fields.check()
+            }
+
+            fn check(self) -> Result<Self, FieldsError> {
+                match self.duplicate {
+                    Some(key) => Err(FieldsError::Duplicate(key)),
+                    None => Ok(self),
+                }
             }
         }
+
+        const _: () = {
+            #[allow(non_camel_case_types, reason = "variants are named as the fields are")]
+            enum Key { $($field,)* Other }
+
+            struct KeyVisitor;
+
+            impl Visitor<'_> for KeyVisitor {
+                type Value = Key;
+
+                fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    f.write_str("a key")
+                }
+
+                fn visit_str<E: de::Error>(self, key: &str) -> Result<Key, E> {
+                    Ok(match key { $($key => Key::$field,)* _ => Key::Other })
+                }
+            }
+
+            impl<'de> Deserialize<'de> for Key {
+                fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                    deserializer.deserialize_identifier(KeyVisitor)
+                }
+            }
+
+            struct FieldsVisitor;
+
+            impl<'de> Visitor<'de> for FieldsVisitor {
+                type Value = $type<'de>;
+
+                fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    f.write_str("an object")
+                }
+
+                fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<$type<'de>, A::Error> {
+                    $type::from_map(map)
+                }
+            }
+
+            impl<'de> $type<'de> {
+                fn from_map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+                    let mut fields = Self::default();
+                    while let Some(key) = map.next_key::<Key>()? {
+                        match key {
+                            $(Key::$field => {
+                                if fields.$field.replace(map.next_value()?).is_some() {
+                                    fields.duplicate = Some($key);
+                                }
+                            })*
+                            Key::Other => { map.next_value::<IgnoredAny>()?; }
+                        }
+                    }
+                    Ok(fields)
+                }
+            }
+
+            impl<'de> Deserialize<'de> for $type<'de> {
+                fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                    deserializer.deserialize_map(FieldsVisitor)
+                }
+            }
+        };
     };
 }
 
 fields! {
-    /// Name of a tool or prompt.
-    name = "name";
-    /// Arguments of a tool or prompt.
-    arguments = "arguments";
-    /// URI of a resource.
-    uri = "uri";
-    /// Where a list goes on.
-    cursor = "cursor";
-    /// What a completion refers to.
-    reference = "ref";
-    /// The argument to complete.
-    argument = "argument";
-    /// Arguments already known to a completion.
-    context = "context";
-    /// A log level.
-    level = "level";
-    /// What a listener wants to hear.
-    notifications = "notifications";
-    /// The request that is cancelled.
-    request_id = "requestId";
-    /// Why it is cancelled.
-    reason = "reason";
-    /// Answers to an input-required result.
-    input_responses = "inputResponses";
-    /// State of an input-required result.
-    request_state = "requestState";
-    /// The revision that `initialize` asks for.
-    protocol_version = "protocolVersion";
-    /// What the client can do (`initialize`).
-    capabilities = "capabilities";
-    /// Who the client is (`initialize`).
-    client_info = "clientInfo";
-    /// Metadata of the request.
-    meta = "_meta";
-    /// The token for progress, of `_meta`.
-    progress_token = "progressToken";
-    /// W3C trace context, of `_meta`.
-    traceparent = "traceparent";
-    /// The revision of a stateless request, of `_meta`.
-    meta_protocol_version = "io.modelcontextprotocol/protocolVersion";
-    /// Who the client is, of `_meta`.
-    meta_client_info = "io.modelcontextprotocol/clientInfo";
-    /// What the client can do, of `_meta`.
-    meta_client_capabilities = "io.modelcontextprotocol/clientCapabilities";
-    /// The log level that the request asks for, of `_meta`.
-    meta_log_level = "io.modelcontextprotocol/logLevel";
+    /// Members of `params` that MCP knows; all others are ignored.
+    Fields {
+        /// Name of a tool or prompt.
+        name = "name";
+        /// Arguments of a tool or prompt.
+        arguments = "arguments";
+        /// Metadata of the request.
+        meta = "_meta";
+        /// URI of a resource.
+        uri = "uri";
+        /// Where a list goes on.
+        cursor = "cursor";
+        /// What a completion refers to.
+        reference = "ref";
+        /// The argument to complete.
+        argument = "argument";
+        /// Arguments already known to a completion.
+        context = "context";
+        /// A log level.
+        level = "level";
+        /// What a listener wants to hear.
+        notifications = "notifications";
+        /// The request that is cancelled.
+        request_id = "requestId";
+        /// Why it is cancelled.
+        reason = "reason";
+        /// Answers to an input-required result.
+        input_responses = "inputResponses";
+        /// State of an input-required result.
+        request_state = "requestState";
+        /// The revision that `initialize` asks for.
+        protocol_version = "protocolVersion";
+        /// What the client can do (`initialize`).
+        capabilities = "capabilities";
+        /// Who the client is (`initialize`).
+        client_info = "clientInfo";
+    }
 }
 
-impl<'a> Fields<'a> {
-    /// Finds the members of `value`; an absent or `null` value has none. `what` names the value
-    /// in errors.
+fields! {
+    /// Members of `_meta` that MCP knows; all others are ignored.
+    MetaFields {
+        /// The token for progress.
+        progress_token = "progressToken";
+        /// W3C trace context.
+        traceparent = "traceparent";
+        /// The revision of a stateless request.
+        protocol_version = "io.modelcontextprotocol/protocolVersion";
+        /// Who the client is.
+        client_info = "io.modelcontextprotocol/clientInfo";
+        /// What the client can do.
+        client_capabilities = "io.modelcontextprotocol/clientCapabilities";
+        /// The log level that the request asks for.
+        log_level = "io.modelcontextprotocol/logLevel";
+    }
+}
+
+/// The `params` of a message, their members found in the same pass as the envelope's.
+#[derive(Debug, Default, Clone, Copy)]
+pub enum Params<'a> {
+    /// There are none, or they are `null`.
+    #[default]
+    Absent,
+    /// An object.
+    Object(Fields<'a>),
+    /// Something that no method of MCP takes.
+    Other,
+}
+
+impl<'a> Params<'a> {
+    /// The members.
     ///
     /// # Errors
-    /// When the value is not an object, or a known member occurs twice.
-    pub fn find(value: Option<&'a RawValue>, what: &'static str) -> Result<Self, FieldsError> {
-        let Some(value) = value.filter(|value| value.get() != "null") else {
-            return Ok(Self::default());
-        };
-        if !value.get().starts_with('{') {
-            return Err(FieldsError::NotAnObject(what));
+    /// When the parameters are not an object, or a known member occurs twice.
+    pub fn fields(self) -> Result<Fields<'a>, FieldsError> {
+        match self {
+            Self::Absent => Ok(Fields::default()),
+            Self::Object(fields) => fields.check(),
+            Self::Other => Err(FieldsError::NotAnObject("params")),
         }
-        // The text was validated when the message was parsed, so only the shape can be wrong.
-        let fields: Self =
-            serde_json::from_str(value.get()).map_err(|_| FieldsError::NotAnObject(what))?;
-        match fields.duplicate {
-            Some(key) => Err(FieldsError::Duplicate(key)),
-            None => Ok(fields),
-        }
-    }
-
-    /// The text of a raw string; `None` when the value is something else or not valid Unicode.
-    #[must_use]
-    pub fn text(value: &'a RawValue) -> Option<Cow<'a, str>> {
-        text_of(value)
     }
 }
 
-pub(crate) fn text_of(value: &RawValue) -> Option<Cow<'_, str>> {
+impl<'de> Deserialize<'de> for Params<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ParamsVisitor)
+    }
+}
+
+struct ParamsVisitor;
+
+impl<'de> Visitor<'de> for ParamsVisitor {
+    type Value = Params<'de>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("parameters")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        Fields::from_map(map).map(Params::Object)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Params::Other)
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+        Ok(Params::Absent)
+    }
+
+    fn visit_bool<E: de::Error>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Params::Other)
+    }
+
+    fn visit_i64<E: de::Error>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(Params::Other)
+    }
+
+    fn visit_u64<E: de::Error>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(Params::Other)
+    }
+
+    fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Params::Other)
+    }
+
+    fn visit_str<E: de::Error>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(Params::Other)
+    }
+}
+
+/// The text of a raw string; `None` when the value is something else or not valid Unicode.
+#[must_use]
+pub fn text_of(value: &RawValue) -> Option<Cow<'_, str>> {
     let inner = value.get().strip_prefix('"')?.strip_suffix('"')?;
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
         return Some(Cow::Borrowed(inner));
@@ -156,22 +267,6 @@ pub(crate) fn text_of(value: &RawValue) -> Option<Cow<'_, str>> {
         .ok()
         .map(Cow::Owned)
 }
-
-impl<'de> Deserialize<'de> for Fields<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(FieldsVisitor)
-    }
-}
-
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_identifier(KeyVisitor)
-    }
-}
-
-struct FieldsVisitor;
-
-struct KeyVisitor;
 
 #[cfg(test)]
 mod tests {
@@ -186,8 +281,18 @@ mod tests {
         let params = raw(r#"{"name":"a\"b","arguments":{"x": 1e5},"other":[[]],"_meta":{}}"#);
         let fields = Fields::find(Some(params), "params").unwrap();
         assert_eq!(fields.arguments.unwrap().get(), r#"{"x": 1e5}"#);
-        assert_eq!(Fields::text(fields.name.unwrap()).unwrap(), "a\"b");
+        assert_eq!(text_of(fields.name.unwrap()).unwrap(), "a\"b");
         assert!(fields.uri.is_none());
+    }
+
+    #[test]
+    fn parameters_that_are_no_object_have_no_fields() {
+        let fields = |text| serde_json::from_str::<Params<'_>>(text).unwrap().fields();
+        assert!(fields(r#"{"name":1}"#).unwrap().name.is_some());
+        assert!(fields("null").unwrap().name.is_none());
+        for text in ["[{}]", "1", "-1", "1.5", "\"x\"", "true"] {
+            assert!(fields(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! The table of open requests, for either direction: those a peer sent us, and those we sent it.
 
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    hash::{BuildHasherDefault, Hasher},
+};
 
 use crate::RequestId;
 
 /// Open requests by id, never more than a fixed number.
 #[derive(Debug)]
 pub struct Pending<T> {
-    open: HashMap<RequestId, T>,
+    open: HashMap<RequestId, T, BuildHasherDefault<IdHasher>>,
     limit: usize,
     next_number: u64,
 }
@@ -28,7 +31,7 @@ impl<T> Pending<T> {
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
-            open: HashMap::new(),
+            open: HashMap::default(),
             limit,
             next_number: 1,
         }
@@ -39,14 +42,15 @@ impl<T> Pending<T> {
     /// # Errors
     /// When its id is in use, or the table is full.
     pub fn accept(&mut self, id: RequestId, value: T) -> Result<(), PendingError> {
-        if self.open.contains_key(&id) {
-            return Err(PendingError::Duplicate);
+        let full = self.open.len() >= self.limit;
+        match self.open.entry(id) {
+            Entry::Occupied(_) => Err(PendingError::Duplicate),
+            Entry::Vacant(_) if full => Err(PendingError::Full),
+            Entry::Vacant(place) => {
+                place.insert(value);
+                Ok(())
+            }
         }
-        if self.open.len() >= self.limit {
-            return Err(PendingError::Full);
-        }
-        self.open.insert(id, value);
-        Ok(())
     }
 
     /// Enters a request of our own under a fresh id. Ids are not used again.
@@ -79,6 +83,16 @@ impl<T> Pending<T> {
         self.open.remove(id)
     }
 
+    /// Closes the request `id` if `really` says so of it.
+    pub fn close_if(&mut self, id: &RequestId, really: impl FnOnce(&T) -> bool) -> Option<T> {
+        let (id, value) = self.open.remove_entry(id)?;
+        if really(&value) {
+            return Some(value);
+        }
+        self.open.insert(id, value);
+        None
+    }
+
     /// Closes every request for which `keep` says no.
     pub fn retain(&mut self, mut keep: impl FnMut(&RequestId, &mut T) -> bool) {
         self.open.retain(|id, value| keep(id, value));
@@ -102,6 +116,28 @@ impl<T> Pending<T> {
     }
 }
 
+/// Hashes ids. The table is small and belongs to the peer that chooses the ids, so that a peer
+/// which makes them collide slows down itself alone, by a bounded factor.
+#[derive(Debug, Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            let mixed = (self.0.rotate_left(5) ^ u64::from_le_bytes(word))
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            // The table uses the highest and the lowest bits.
+            self.0 = mixed ^ (mixed >> 32);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,7 +153,8 @@ mod tests {
             table.accept(RequestId::from_number(9), 'd'),
             Err(PendingError::Full)
         );
-        assert_eq!(table.close(&id), Some('a'));
+        assert_eq!(table.close_if(&id, |value| *value == 'x'), None);
+        assert_eq!(table.close_if(&id, |value| *value == 'a'), Some('a'));
         assert_eq!(table.close(&id), None);
         assert_eq!(table.accept(id, 'e'), Ok(()));
     }

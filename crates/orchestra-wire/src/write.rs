@@ -57,14 +57,14 @@ pub fn float(rope: &mut Rope, number: f64) {
 /// Appends the head of a response with a result; the result and [`close`] follow.
 pub fn result_head(rope: &mut Rope, id: &RequestId) {
     rope.push(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    rope.push(id.as_json().as_bytes());
+    rope.push(id.as_bytes());
     rope.push(b",\"result\":");
 }
 
 /// Appends a response with an error; without an id it goes to `null`.
 pub fn error(rope: &mut Rope, id: Option<&RequestId>, error: &RpcError) {
     rope.push(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    rope.push(id.map_or("null", RequestId::as_json).as_bytes());
+    rope.push(id.map_or(b"null", RequestId::as_bytes));
     rope.push(b",\"error\":{\"code\":");
     rope.push(error.code.0.to_string().as_bytes());
     rope.push(b",\"message\":");
@@ -86,7 +86,7 @@ pub fn notification_head(rope: &mut Rope, method: &str) {
 /// Appends a request.
 pub fn request(rope: &mut Rope, id: &RequestId, method: &str, params: Option<&RawJson>) {
     rope.push(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    rope.push(id.as_json().as_bytes());
+    rope.push(id.as_bytes());
     rope.push(b",\"method\":");
     string(rope, method);
     if let Some(params) = params {

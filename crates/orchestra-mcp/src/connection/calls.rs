@@ -6,9 +6,8 @@ use orchestra_hub::{
     Answers, Caller, CancelSource, Cx, Outcome, ProgressSink, ProviderError, Request, Target,
 };
 use orchestra_wire::{
-    Era, Fields, MAX_REPLY_BYTES, PendingError, RequestId, Rope, RpcError, write,
+    Era, MAX_REPLY_BYTES, Params, PendingError, RequestId, Rope, RpcError, text_of, write,
 };
-use serde_json::value::RawValue;
 
 use super::{Connection, Handled, Job, Open, Stage, Ticket, internal, requests::Parsed};
 use crate::{
@@ -26,7 +25,7 @@ pub(super) struct NewCall {
 
 impl Connection {
     /// Admits a call: it runs, queues, or is refused.
-    pub(super) fn enter(&mut self, parsed: Parsed<'_>, call: NewCall) -> Result<Handled, RpcError> {
+    pub(super) fn enter(&mut self, parsed: &mut Parsed<'_>, call: NewCall) -> Result<Handled, RpcError> {
         let limits = &self.server.0.limits;
         let runs = self.running < limits.running && self.queue.is_empty();
         let queues = self.queue.len() < limits.queued
@@ -38,7 +37,7 @@ impl Connection {
         let cancel = CancelSource::new();
         let capabilities = parsed.capabilities(self.session.capabilities);
         let is_session = parsed.revision.era() == Era::Session;
-        let (reports, progress) = self.reports(&parsed);
+        let (reports, progress) = self.reports(parsed);
         let client = match &parsed.meta.stateless {
             Some(meta) => meta.client.clone(),
             None => self.session.client.clone(),
@@ -71,18 +70,12 @@ impl Connection {
             progress,
             caller: Caller { face, client },
             answers: call.answers,
-            trace: parsed.meta.trace,
+            trace: parsed.meta.trace.take(),
         };
-        let job = Job {
-            ticket: Ticket {
-                id: parsed.id,
-                serial,
-            },
-            request: Request {
-                target: call.target,
-                cx,
-            },
-        };
+        let job = Box::new(Job {
+            ticket: Ticket { id: parsed.id.clone(), serial },
+            request: Box::new(Request { target: call.target, cx }),
+        });
         if runs {
             self.running += 1;
             return Ok(Handled::Run(job));
@@ -123,7 +116,7 @@ impl Connection {
         outcome: Result<Outcome, ProviderError>,
         out: &mut Rope,
     ) {
-        let Some(open) = self.open.close(&ticket.id) else {
+        let Some(open) = self.open.close_if(&ticket.id, |open| open.serial == ticket.serial) else {
             return;
         };
         if let Some(reports) = &open.reports {
@@ -151,8 +144,8 @@ impl Connection {
     }
 
     /// Handles `notifications/cancelled`.
-    pub(super) fn on_cancelled(&mut self, params: Option<&RawValue>, out: &mut Rope) {
-        let fields = Fields::find(params, "params").unwrap_or_default();
+    pub(super) fn on_cancelled(&mut self, params: Params<'_>, out: &mut Rope) {
+        let fields = params.fields().unwrap_or_default();
         let Some(id) = fields
             .request_id
             .and_then(|id| RequestId::from_raw(id).ok())
@@ -160,7 +153,7 @@ impl Connection {
             tracing::debug!("ignored a cancellation without a request id");
             return;
         };
-        let reason = fields.reason.and_then(Fields::text).unwrap_or_default();
+        let reason = fields.reason.and_then(text_of).unwrap_or_default();
         tracing::debug!(%id, %reason, "the client cancelled a request");
         if self.end_listen(&id) {
             return;

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Instant};
 use orchestra_hub::{CompletionRef, ListKind, Target};
 use orchestra_wire::{
     Direction, Era, Fields, Line, Method, MethodKind, RawJson, RequestId, RequestRef, Revision,
-    Rope, RpcError,
+    Rope, RpcError, text_of,
 };
 use serde_json::value::RawValue;
 
@@ -39,8 +39,8 @@ impl Connection {
         let Some(method) = method else {
             return self.on_unknown(request, line, batch, now);
         };
-        let fields = Fields::find(request.params, "params").map_err(invalid_fields)?;
-        let meta = RequestMeta::parse(fields.meta)?;
+        let fields = request.params.fields().map_err(invalid_fields)?;
+        let meta = self.metas.parse(fields.meta)?;
         let era = meta
             .stateless
             .as_ref()
@@ -59,7 +59,7 @@ impl Connection {
             .stateless
             .as_ref()
             .map_or_else(|| self.session_revision(), |meta| meta.revision);
-        let parsed = Parsed {
+        let mut parsed = Parsed {
             id: request.id,
             fields,
             meta,
@@ -68,10 +68,10 @@ impl Connection {
             now,
         };
         match method {
-            Method::ToolsCall => self.call(parsed, line, tool),
-            Method::PromptsGet => self.offered_prompts(method)?.call(parsed, line, prompt),
-            Method::ResourcesRead => self.offered_resources(method)?.call(parsed, line, resource),
-            Method::Complete => self.call(parsed, line, completion),
+            Method::ToolsCall => self.call(&mut parsed, line, tool),
+            Method::PromptsGet => self.offered_prompts(method)?.call(&mut parsed, line, prompt),
+            Method::ResourcesRead => self.offered_resources(method)?.call(&mut parsed, line, resource),
+            Method::Complete => self.call(&mut parsed, line, completion),
             Method::ToolsList => self.list(&parsed, ListKind::Tools, out),
             Method::PromptsList => {
                 self.offered_prompts(method)?
@@ -119,16 +119,15 @@ impl Connection {
             return Err(RpcError::method_not_found(&request.method));
         }
         let frame = line.shared();
+        let params = request.raw_params();
         let target = Target::Raw {
             method: request.method.into_owned(),
-            params: request
-                .params
-                .map(|params| RawJson::from_frame(params, frame)),
+            params: params.map(|params| RawJson::from_frame(params, frame)),
         };
-        let bytes = request.params.map_or(0, |params| params.get().len());
+        let bytes = params.map_or(0, |params| params.get().len());
         let (fields, meta) = (Fields::default(), RequestMeta::default());
         let revision = self.session_revision();
-        let parsed = Parsed {
+        let mut parsed = Parsed {
             id: request.id,
             fields,
             meta,
@@ -137,7 +136,7 @@ impl Connection {
             now,
         };
         self.enter(
-            parsed,
+            &mut parsed,
             NewCall {
                 target,
                 bytes,
@@ -172,7 +171,7 @@ impl Connection {
             .fields
             .protocol_version
             .ok_or_else(|| missing("protocolVersion"))?;
-        let requested = Fields::text(requested)
+        let requested = text_of(requested)
             .ok_or_else(|| RpcError::invalid_params("protocolVersion must be a string"))?;
         let capabilities = match parsed.fields.capabilities {
             None => ClientCapabilities::default(),
@@ -208,7 +207,7 @@ impl Connection {
         let start = match parsed.fields.cursor.filter(|cursor| cursor.get() != "null") {
             None => 0,
             Some(cursor) => {
-                let cursor = Fields::text(cursor)
+                let cursor = text_of(cursor)
                     .ok_or_else(|| RpcError::invalid_params("cursor must be a string"))?;
                 cursor::read(kind, &cursor)?
             }
@@ -223,7 +222,7 @@ impl Connection {
 
     fn call(
         &mut self,
-        parsed: Parsed<'_>,
+        parsed: &mut Parsed<'_>,
         line: &Line<'_>,
         target: fn(&Fields<'_>, &Line<'_>) -> Result<NewCall, RpcError>,
     ) -> Result<Handled, RpcError> {
@@ -258,7 +257,7 @@ fn missing(name: &str) -> RpcError {
 
 pub(super) fn text(value: Option<&RawValue>, name: &str) -> Result<String, RpcError> {
     let value = value.ok_or_else(|| missing(name))?;
-    Fields::text(value)
+    text_of(value)
         .map(Into::into)
         .ok_or_else(|| RpcError::invalid_params(format!("parameter {name} must be a string")))
 }

@@ -17,8 +17,8 @@ fn check(line: &[u8], expected: &str) {
 fn describe(message: &Message<'_>) -> String {
     let raw = |value: Option<&RawValue>| value.map_or("-", RawValue::get).to_owned();
     match message {
-        Message::Request(r) => format!("request {} {} {}", r.id, r.method, raw(r.params)),
-        Message::Notification(n) => format!("notification {} {}", n.method, raw(n.params)),
+        Message::Request(r) => format!("request {} {} {}", r.id, r.method, raw(r.raw_params())),
+        Message::Notification(n) => format!("notification {} {}", n.method, raw(n.raw_params())),
         Message::Response(r) => {
             let id = r.id.as_ref().map_or("null", RequestId::as_json);
             match r.reply {

@@ -9,7 +9,7 @@
 
 mod guard;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -22,9 +22,16 @@ use axum::{
 };
 use orchestra_mcp::{Server, post::Post};
 use serde_json::json;
+use tokio::{sync::Semaphore, time::timeout};
 
 /// The path that MCP is served at.
 pub(crate) const MCP_PATH: &str = "/mcp";
+
+/// Messages that are read and answered at once; what is more than that is a fault of the caller.
+const TURNS: usize = 256;
+
+/// How long the body of a message may take to arrive.
+const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// What the routes need.
 #[derive(Clone)]
@@ -32,6 +39,8 @@ struct App {
     post: Arc<Post>,
     /// The largest body that is read.
     body_bytes: usize,
+    /// Messages that are read and answered at once.
+    turns: Arc<Semaphore>,
 }
 
 /// The routes, over one server.
@@ -48,6 +57,7 @@ pub(crate) fn app(server: &Server, body_bytes: usize) -> Router {
         .with_state(App {
             post: Arc::new(Post::new(server, "http")),
             body_bytes,
+            turns: Arc::new(Semaphore::new(TURNS)),
         })
 }
 
@@ -57,12 +67,22 @@ async fn message(State(app): State<App>, headers: HeaderMap, body: Body) -> Resp
         let text = "the content type must be application/json";
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
     }
-    let Ok(body) = to_bytes(body, app.body_bytes).await else {
-        let text = format!(
-            "the body must be whole and at most {} bytes",
-            app.body_bytes
+    let Ok(_turn) = app.turns.try_acquire() else {
+        return refuse(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "busy; try again in a moment",
         );
-        return refuse(StatusCode::PAYLOAD_TOO_LARGE, &text);
+    };
+    let body = match timeout(BODY_TIME, to_bytes(body, app.body_bytes)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => {
+            let text = format!(
+                "the body must be whole and at most {} bytes",
+                app.body_bytes
+            );
+            return refuse(StatusCode::PAYLOAD_TOO_LARGE, &text);
+        }
+        Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
     };
     match app.post.handle(&body).await {
         Some(reply) => {

@@ -18,6 +18,7 @@ use std::{
 use crate::{
     bundle::{self, Kind, Resource},
     files::{FileError, Mode, Root},
+    workspace::{PROJECTS, RUN, run_directory},
 };
 use manifest::{Manifest, ManifestError};
 use steps::Edit;
@@ -377,28 +378,29 @@ fn is_bundled_place(path: &Path) -> bool {
 
 /// Takes the lock of a workspace; `None` where there is no place for it yet.
 fn lock(workspace: &Path) -> Result<Option<File>, InitError> {
-    let relative = Path::new(crate::workspace::PROJECTS).join(".run");
-    if !workspace.join(crate::workspace::PROJECTS).is_dir() {
+    if !workspace.join(PROJECTS).is_dir() {
         return Ok(None);
     }
-    let io = |source| FileError::Io {
-        action: "lock",
-        path: relative.clone(),
-        source,
+    let failed = |source| {
+        let path = Path::new(PROJECTS).join(RUN);
+        FileError::Io {
+            action: "lock",
+            path,
+            source,
+        }
     };
-    let directory = workspace.join(&relative);
-    std::fs::create_dir_all(&directory).map_err(io)?;
+    let directory = run_directory(workspace).map_err(failed)?;
     let file = OpenOptions::new()
         .create(true)
         .truncate(false)
         .write(true)
         .open(directory.join("init.lock"))
-        .map_err(io)?;
+        .map_err(failed)?;
     let start = Instant::now();
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(Some(file)),
-            Err(std::fs::TryLockError::Error(source)) => return Err(io(source).into()),
+            Err(std::fs::TryLockError::Error(source)) => return Err(failed(source).into()),
             Err(std::fs::TryLockError::WouldBlock) if start.elapsed() > LOCK_PATIENCE => {
                 return Err(InitError::Busy);
             }

@@ -3,7 +3,7 @@
 
 mod resources;
 
-use std::{sync::Arc, time::Duration};
+use std::{io, path::Path, sync::Arc, time::Duration};
 
 use orchestra_hub::{Attachment, Audit, AuditConfig, Caller, Hub, HubConfig, Toolset};
 use orchestra_mcp::{Limits, Server};
@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::{
     config::{Config, TextFormat},
     exit::Failure,
-    workspace::PROJECTS,
+    workspace::run_directory,
 };
 use resources::BundledResources;
 
@@ -58,7 +58,7 @@ impl Serving {
         let store = Store::open(&config.workspace, options)?;
         let hub = Hub::new(HubConfig {
             deadline: config.call_timeout.value,
-            audit: audit(config),
+            audit: audit(&config.workspace),
             ..HubConfig::default()
         });
         let text = match config.format.value {
@@ -126,18 +126,16 @@ impl Serving {
 }
 
 /// The audit file. A board that can be read but not written is still served, without one.
-fn audit(config: &Config) -> Option<Audit> {
-    let path = config
-        .workspace
-        .join(PROJECTS)
-        .join(".run")
-        .join("audit.jsonl");
-    let audit = AuditConfig {
-        path,
-        max_bytes: AUDIT_BYTES,
-        keep: AUDIT_FILES,
+fn audit(workspace: &Path) -> Option<Audit> {
+    let open = || {
+        let path = run_directory(workspace)?.join("audit.jsonl");
+        Audit::open(AuditConfig {
+            path,
+            max_bytes: AUDIT_BYTES,
+            keep: AUDIT_FILES,
+        })
     };
-    Audit::open(audit)
-        .map_err(|error| tracing::warn!(%error, "calls are not audited"))
+    open()
+        .map_err(|error: io::Error| tracing::warn!(%error, "calls are not audited"))
         .ok()
 }

@@ -1,12 +1,15 @@
 //! Which directory is the workspace.
 
 use std::{
-    io,
+    fs, io,
     path::{Path, PathBuf},
 };
 
 /// The directory that makes a directory a workspace.
 pub(crate) const PROJECTS: &str = ".projects";
+
+/// The directory of running programs, below [`PROJECTS`]; git ignores it.
+pub(crate) const RUN: &str = ".run";
 
 /// A directory that cannot be the workspace.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +63,25 @@ pub(crate) fn directory(path: &Path) -> Result<PathBuf, WorkspaceError> {
     }
 }
 
+/// Makes the directory of running programs, for the owner alone, and hands out its path.
+///
+/// # Errors
+/// When it cannot be made, or is a symbolic link, which may lead out of the workspace.
+pub(crate) fn run_directory(workspace: &Path) -> io::Result<PathBuf> {
+    let path = workspace.join(PROJECTS).join(RUN);
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(&path)?;
+    if fs::symlink_metadata(&path)?.is_symlink() {
+        return Err(io::Error::other(
+            "it is a symbolic link; replace it by a directory",
+        ));
+    }
+    Ok(path)
+}
+
 /// The nearest directory, `from` included, that looks like a workspace. `.git` is a file in a
 /// worktree, so its kind does not matter.
 fn nearest(from: &Path) -> Option<&Path> {
@@ -76,10 +98,10 @@ mod tests {
     fn the_nearest_marked_directory_wins() {
         let root = tempfile::tempdir().unwrap();
         let deep = root.path().join("a/b/c");
-        std::fs::create_dir_all(&deep).unwrap();
-        std::fs::write(root.path().join(".git"), "gitdir: elsewhere").unwrap();
+        fs::create_dir_all(&deep).unwrap();
+        fs::write(root.path().join(".git"), "gitdir: elsewhere").unwrap();
         assert_eq!(nearest(&deep), Some(root.path()));
-        std::fs::create_dir(root.path().join("a").join(PROJECTS)).unwrap();
+        fs::create_dir(root.path().join("a").join(PROJECTS)).unwrap();
         assert_eq!(nearest(&deep), Some(root.path().join("a").as_path()));
     }
 

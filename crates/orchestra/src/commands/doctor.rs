@@ -1,5 +1,7 @@
 //! `orchestra doctor`: compares the database with the readable files, and mends them.
 
+use std::time::Duration;
+
 use clap::Args;
 use orchestra_store::{Fix, Options, Store};
 use serde::Serialize;
@@ -11,6 +13,9 @@ use crate::{
     logging,
     output::{self, Format},
 };
+
+/// How long the readable files may take to catch up at the end.
+const CLOSING: Duration = Duration::from_secs(5);
 
 /// Compares the board's database with its readable files.
 #[derive(Debug, Args)]
@@ -26,7 +31,10 @@ pub(crate) struct Arguments {
 #[derive(Serialize)]
 struct Answer {
     healthy: bool,
+    /// What was found.
     findings: Vec<String>,
+    /// What of it is still there after mending.
+    remaining: Vec<String>,
 }
 
 /// Compares, and mends if asked.
@@ -42,19 +50,21 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         ..Options::default()
     };
     let store = Store::open(&config.workspace, options)?;
-    let fix = if arguments.fix {
-        Fix::Mend
+    let (findings, remaining) = if arguments.fix {
+        let mended = store.doctor(Fix::Mend)?.findings;
+        (mended, store.doctor(Fix::Nothing)?.findings)
     } else {
-        Fix::Nothing
+        let found = store.doctor(Fix::Nothing)?.findings;
+        (found.clone(), found)
     };
-    let report = store.doctor(fix)?;
-    let healthy = report.findings.is_empty();
+    store.close(CLOSING);
     let answer = Answer {
-        healthy,
-        findings: report.findings,
+        healthy: remaining.is_empty(),
+        findings,
+        remaining,
     };
     Format::of_flag(arguments.json).print(&answer, text)?;
-    Ok(if healthy || arguments.fix {
+    Ok(if answer.healthy {
         Exit::Ok
     } else {
         Exit::Problems
@@ -62,13 +72,18 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
 }
 
 fn text(answer: &Answer) -> String {
+    let list = |findings: &[String]| -> String {
+        findings
+            .iter()
+            .map(|finding| format!("- {finding}\n"))
+            .collect()
+    };
+    let mut text = String::new();
     if answer.healthy {
-        return "everything is in order\n".to_owned();
+        text.push_str(&list(&answer.findings));
+        text.push_str("everything is in order\n");
+    } else {
+        text.push_str(&list(&answer.remaining));
     }
-    let lines: String = answer
-        .findings
-        .iter()
-        .map(|finding| format!("- {finding}\n"))
-        .collect();
-    output::printable(&lines).into_owned()
+    output::printable(&text).into_owned()
 }

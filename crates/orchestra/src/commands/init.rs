@@ -137,12 +137,14 @@ fn text(report: &Report<'_>) -> String {
         }
         text.push('\n');
     }
-    let unchanged = report.steps.len() - report.steps.iter().filter(told).count();
-    if unchanged > 0 {
-        text.push_str(&format!(
+    let told_of = report.steps.iter().filter(told).count();
+    match (told_of, report.steps.len() - told_of) {
+        (_, 0) => {}
+        (0, unchanged) => text.push_str(&format!("all {unchanged} files are as they should be\n")),
+        (_, unchanged) => text.push_str(&format!(
             "{:<9} {unchanged} more\n",
             Action::Unchanged.name()
-        ));
+        )),
     }
     output::printable(&text).into_owned()
 }

@@ -47,6 +47,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     });
     // The thread that reads stdin may still be blocked there; it ends with the process.
     runtime.shutdown_background();
-    tracing::debug!(end = ?served?, "stopped serving");
+    let end = served?;
+    tracing::debug!(?end, "stopped serving");
     Ok(Exit::Ok)
 }

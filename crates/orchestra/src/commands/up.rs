@@ -5,6 +5,7 @@ mod listen;
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
+use axum::serve::ListenerExt as _;
 use clap::Args;
 use orchestra_store::Options;
 use serde::Serialize;
@@ -119,6 +120,12 @@ async fn answer(
 ) -> Result<(), Failure> {
     let app = http::app(&serving.server()?, config.line_bytes.value);
     let mut begun = stop.clone();
+    // Answers are small and waited for: none may wait for more to fill a packet.
+    let listener = listener.tap_io(|stream| {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY was not set");
+        }
+    });
     let server = axum::serve(listener, app).with_graceful_shutdown(async move {
         // An error means that the sender is gone, which ends the program as well.
         let _ = begun.wait_for(|stopped| *stopped).await;

@@ -2,7 +2,7 @@
 //! a second `up` finds the first.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{File, OpenOptions, TryLockError},
     io,
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     files::{FileError, Mode, Root},
     http::MCP_PATH,
-    workspace::PROJECTS,
+    workspace::{self, PROJECTS, RUN},
 };
 
 /// How long a first `up` that has its lock may take to say where it listens.
@@ -101,10 +101,9 @@ impl Place {
     /// # Errors
     /// When the lock cannot be made.
     pub(super) fn take(&mut self) -> Result<bool, FileError> {
+        workspace::run_directory(self.root.path())
+            .map_err(|error| failed("create", run_directory(), error))?;
         let path = self.root.path().join(lock_path());
-        if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory).map_err(|error| failed("create", lock_path(), error))?;
-        }
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -140,7 +139,7 @@ impl Place {
 }
 
 fn run_directory() -> PathBuf {
-    Path::new(PROJECTS).join(".run")
+    Path::new(PROJECTS).join(RUN)
 }
 
 fn lock_path() -> PathBuf {

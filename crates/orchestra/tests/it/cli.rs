@@ -1,0 +1,205 @@
+//! The command line: help, exit codes, configuration, the earlier name.
+
+use std::{fs, path::PathBuf};
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::support::{Session, Workspace, said};
+
+/// The program under its earlier name.
+fn earlier(workspace: &Workspace) -> PathBuf {
+    let link = workspace.home().join("orchestra-mcp");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_orchestra"), &link).unwrap();
+    link
+}
+
+#[test]
+fn the_help_tells_commands_exit_codes_and_environment() {
+    let workspace = Workspace::new();
+    let said = workspace.run(["--help"]);
+    assert_eq!(said.code, Some(0));
+    assert_snapshot!(said.out, @r"
+    A board for coding agents and people, served over the Model Context Protocol
+
+    Usage: orchestra [OPTIONS] <COMMAND>
+
+    Commands:
+      up           Serve the workspace over HTTP and say how to connect
+      stdio        Serve MCP over stdin and stdout
+      init         Set a workspace up: client configurations, hooks, skills, agents, guides
+      tool         List or call tools
+      hook         Store one hook event that a client sends to stdin
+      doctor       Compare the database with the readable files, and repair them
+      import       Take over the YAML files of the earlier program
+      config       Show the configuration
+      completions  Print a shell's completion script
+      man          Print the manual page
+      help         Print this message or the help of the given subcommand(s)
+
+    Options:
+          --workspace <DIR>  Directory of the workspace [default: the nearest one upwards with .projects
+                             or .git, else the current one]
+          --log <FILTER>     What to log to stderr, for instance `info` or `orchestra_store=debug`
+      -h, --help             Print help
+      -V, --version          Print version
+
+    Exit codes:
+      0  done
+      1  something broke: a file, an address, the database
+      2  wrong command line or configuration; nothing was done
+      3  a tool refused, or a file that cannot be understood was left alone
+      4  doctor found problems that are still there
+
+    Environment:
+      RUST_LOG            what to log, as --log
+      CLAUDE_PROJECT_DIR  the workspace of `orchestra hook`
+      XDG_CONFIG_HOME     directory of the user's orchestra/orchestra.toml
+      HOME                where .config is, without XDG_CONFIG_HOME
+    ");
+}
+
+#[test]
+fn the_version_is_reported() {
+    assert_eq!(Workspace::new().run(["--version"]).out, "orchestra 1.0.0\n");
+}
+
+#[test]
+fn what_is_not_understood_is_an_error_and_does_nothing() {
+    let workspace = Workspace::new();
+    for arguments in [
+        &["--wrokspace", "."][..],
+        &["stdio", "--nope"],
+        &["serve"],
+        &["init", "--client", "emacs"],
+        &["tool", "call"],
+        &["up", "--http", "here"],
+        &["stdio", "--workspace", "/no/such/place"],
+        &["stdio", "--tools", "nope"],
+        &["stdio", "--log", "=,"],
+    ] {
+        let said = workspace.run(arguments);
+        assert_eq!(said.code, Some(2), "{arguments:?}: {said:?}");
+        assert!(
+            !said.err.is_empty() && said.out.is_empty(),
+            "{arguments:?}: {said:?}"
+        );
+    }
+}
+
+#[test]
+fn a_wrong_configuration_is_named_with_its_place() {
+    let workspace = Workspace::new();
+    workspace.write("orchestra.toml", "tools = \"lean\"\ncolour = 3\n");
+    let said = workspace.run(["config", "show"]);
+    assert_eq!(said.code, Some(2));
+    assert!(
+        said.err.contains("orchestra.toml") && said.err.contains("line 2"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn the_configuration_is_shown_with_its_origin() {
+    let workspace = Workspace::new();
+    workspace.write("orchestra.toml", "tools = \"lean\"\n");
+    fs::create_dir_all(workspace.home().join(".config/orchestra")).unwrap();
+    let users = workspace.home().join(".config/orchestra/orchestra.toml");
+    fs::write(
+        &users,
+        "tools = \"all\"\nformat = \"toon\"\n[limits]\ncall_timeout_seconds = 9\n",
+    )
+    .unwrap();
+    let said = workspace.run(["config", "show", "--origin", "--log", "debug"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let shown = said
+        .out
+        .replace(&workspace.path().display().to_string(), "WORKSPACE")
+        .replace(&workspace.home().display().to_string(), "HOME");
+    assert_snapshot!(shown, @r#"
+    # which tools a client sees: all, lean, search, or a list of groups
+    # from: WORKSPACE/orchestra.toml
+    tools = "lean"
+
+    # how tool results are written as text: json or toon
+    # from: HOME/.config/orchestra/orchestra.toml
+    format = "toon"
+
+    # where `orchestra up` listens; the next free port when it is taken
+    # from: default
+    http = "127.0.0.1:7420"
+
+    # what is logged to stderr: a level, or PART=LEVEL, separated by commas
+    # from: command line
+    log = "debug"
+
+    [limits]
+    # how long one tool call may take, 1 to 86400 seconds
+    # from: HOME/.config/orchestra/orchestra.toml
+    call_timeout_seconds = 9
+
+    # how many calls of one connection run at once, 1 to 1024; more wait
+    # from: default
+    concurrent_calls = 64
+
+    # how long one message may be, 4096 to 268435456 bytes
+    # from: default
+    line_bytes = 10485760
+    "#);
+
+    // What is shown is a configuration file that says the same.
+    let plain = workspace.run(["config", "show"]).out;
+    workspace.write("orchestra.toml", &plain);
+    assert_eq!(workspace.run(["config", "show"]).out, plain);
+
+    let rows: Value =
+        serde_json::from_str(&workspace.run(["config", "show", "--json"]).out).unwrap();
+    assert_eq!(rows[0]["key"], "tools");
+}
+
+#[test]
+fn completions_and_the_manual_are_printed() {
+    let workspace = Workspace::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let said = workspace.run(["completions", shell]);
+        assert!(
+            said.code == Some(0) && said.out.contains("orchestra"),
+            "{shell}: {said:?}"
+        );
+    }
+    assert!(workspace.run(["man"]).out.contains(".TH orchestra"));
+    assert!(workspace.run(["man", "init"]).out.contains("dry"));
+    assert_eq!(workspace.run(["man", "nope"]).code, Some(2));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let workspace = Workspace::new();
+    let mut command = workspace.command(["man"]);
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn under_its_earlier_name_it_serves_and_initialises() {
+    let workspace = Workspace::git();
+    let program = earlier(&workspace);
+    let path = workspace.path();
+    let path = path.to_str().unwrap();
+    let run = |arguments: &[&str]| said(workspace.command_as(&program, arguments), "");
+    assert_eq!(run(&["-v"]).out, "orchestra-mcp 1.0.0\n");
+    assert_eq!(run(&["--version"]).out, "orchestra-mcp 1.0.0\n");
+    assert!(run(&["-h"]).out.contains("--workspace"));
+    assert_eq!(run(&["--wrokspace", path]).code, Some(2));
+
+    assert_eq!(run(&["init", "--workspace", path]).code, Some(0));
+    assert!(workspace.join(".mcp.json").exists());
+    assert!(workspace.join(".projects").is_dir());
+
+    let mut session = Session::start(workspace.command_as(&program, ["--workspace", path]));
+    let tools = session.request("tools/list", &serde_json::json!({}));
+    assert!(tools["result"]["tools"].as_array().unwrap().len() > 50);
+    assert!(session.process.end().success());
+}

@@ -1,0 +1,270 @@
+//! `orchestra init` in real repositories.
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::support::Workspace;
+
+/// Every file outside of `.git` and `.projects`, with its text.
+fn files(workspace: &Workspace) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    let mut waiting = vec![workspace.path()];
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.ends_with(".git") || path.ends_with(".projects") {
+                continue;
+            }
+            if path.is_dir() {
+                waiting.push(path);
+            } else {
+                found.insert(path.clone(), fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn an_empty_repository_is_set_up_once() {
+    let workspace = Workspace::git();
+    let said = workspace.run(["init"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_snapshot!(said.out, @r"
+    created   .projects/
+    created   .mcp.json
+    created   .vscode/mcp.json
+    created   .cursor/mcp.json
+    created   .claude/skills/board-workflow/SKILL.md
+    created   .claude/skills/writing-evidence/SKILL.md
+    created   .claude/skills/sprint-planning/SKILL.md
+    created   .claude/skills/project-memory/SKILL.md
+    created   .claude/agents/planner.md
+    created   .claude/agents/implementer.md
+    created   .claude/agents/reviewer.md
+    created   CLAUDE.md
+    created   AGENTS.md
+    created   CONTEXT.md
+    created   .claude/hooks/orchestra-mcp-hook.sh
+    created   .claude/settings.json
+    ");
+    let before = files(&workspace);
+    let said = workspace.run(["init"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_snapshot!(said.out, @r"
+    all 16 files are as they should be
+    ");
+    assert_eq!(files(&workspace), before);
+    assert_snapshot!(workspace.read(".mcp.json"), @r#"
+    {
+      "mcpServers": {
+        "orchestra": {
+          "command": "orchestra",
+          "args": ["stdio"]
+        }
+      }
+    }
+    "#);
+    assert_snapshot!(workspace.read(".claude/settings.json").lines().take(20).collect::<Vec<_>>().join("\n"), @r#"
+    {
+      "hooks": {
+        "PostToolUse": [
+          {
+            "matcher": "",
+            "hooks": [
+              {
+                "type": "command",
+                "command": "\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/orchestra-mcp-hook.sh",
+                "async": true
+              }
+            ]
+          }
+        ],
+        "Notification": [
+          {
+            "matcher": "",
+            "hooks": [
+              {
+                "type": "command",
+    "#);
+}
+
+/// W44: the directory that `init` makes stands in the way of no project.
+#[test]
+fn a_project_can_be_created_afterwards() {
+    let workspace = Workspace::git();
+    assert_eq!(workspace.run(["init"]).code, Some(0));
+    let entries: Vec<_> = fs::read_dir(workspace.join(".projects"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    assert!(entries.is_empty(), "{entries:?}");
+    let name = workspace
+        .path()
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    workspace.call("create_project", &json!({"name": name}));
+}
+
+#[test]
+fn what_git_sees_holds_no_path_and_no_database() {
+    let workspace = Workspace::git();
+    assert_eq!(workspace.run(["init"]).code, Some(0));
+    workspace.call("create_project", &json!({"name": "Seen"}));
+    let output = std::process::Command::new("git")
+        .args(["status", "--porcelain", "--untracked-files=all"])
+        .current_dir(workspace.path())
+        .output()
+        .unwrap();
+    let status = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        status.contains(".projects/seen/project-status.toon"),
+        "{status}"
+    );
+    assert!(
+        !status.contains(".store") && !status.contains(".run"),
+        "{status}"
+    );
+    let here = workspace.path().display().to_string();
+    for (path, text) in files(&workspace) {
+        assert!(!text.contains(&here), "{}", path.display());
+    }
+}
+
+/// W48: settings that cannot be understood are refused, and everything else is done.
+#[test]
+fn what_cannot_be_understood_is_refused_and_named() {
+    let workspace = Workspace::git();
+    workspace.write(".mcp.json", "{ \"mcpServers\": ");
+    workspace.write(".claude/settings.json", "null");
+    workspace.write(".vscode/mcp.json", "{\"servers\": []}");
+    let said = workspace.run(["init"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert_snapshot!(format!("{}{}", said.out, said.err), @r"
+    created   .projects/
+    refused   .mcp.json: not valid JSON: Expected value after colon in object property on line 1 column 17
+    refused   .vscode/mcp.json: `servers` is not an object
+    created   .cursor/mcp.json
+    created   .claude/skills/board-workflow/SKILL.md
+    created   .claude/skills/writing-evidence/SKILL.md
+    created   .claude/skills/sprint-planning/SKILL.md
+    created   .claude/skills/project-memory/SKILL.md
+    created   .claude/agents/planner.md
+    created   .claude/agents/implementer.md
+    created   .claude/agents/reviewer.md
+    created   CLAUDE.md
+    created   AGENTS.md
+    created   CONTEXT.md
+    created   .claude/hooks/orchestra-mcp-hook.sh
+    refused   .claude/settings.json: the file does not hold a JSON object
+    error: 3 files were left alone; mend what is said above, then run it again
+    ");
+    assert_eq!(workspace.read(".mcp.json"), "{ \"mcpServers\": ");
+    assert_eq!(workspace.read(".claude/settings.json"), "null");
+    assert_eq!(workspace.read(".vscode/mcp.json"), "{\"servers\": []}");
+    workspace.call("create_project", &json!({"name": "Works"}));
+}
+
+#[test]
+fn comments_edits_and_others_entries_are_kept() {
+    let workspace = Workspace::git();
+    let settings = "{\n  // my settings\n  \"model\": \"x\",\n  \"hooks\": {\n    \"Stop\": [\n      { \"hooks\": [{ \"type\": \"command\", \"command\": \"true\" }] }, // mine\n    ],\n  },\n}\n";
+    workspace.write(".claude/settings.json", settings);
+    workspace.write(
+        ".mcp.json",
+        "{\n  \"mcpServers\": {\n    /* a friend */ \"other\": { \"command\": \"o\" }\n  }\n}\n",
+    );
+    workspace.write("CLAUDE.md", "# Mine\n");
+    assert_eq!(workspace.run(["init"]).code, Some(0));
+    assert_snapshot!(workspace.read(".mcp.json"), @r#"
+    {
+      "mcpServers": {
+        /* a friend */ "other": { "command": "o" },
+        "orchestra": {
+          "command": "orchestra",
+          "args": ["stdio"]
+        }
+      }
+    }
+    "#);
+    let merged = workspace.read(".claude/settings.json");
+    assert!(
+        merged.contains("// my settings") && merged.contains("// mine"),
+        "{merged}"
+    );
+    assert_eq!(workspace.read("CLAUDE.md"), "# Mine\n");
+
+    workspace.write("AGENTS.md", "# Edited\n");
+    let said = workspace.run(["init", "--uninstall"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(workspace.read("AGENTS.md"), "# Edited\n");
+    assert_eq!(workspace.read("CLAUDE.md"), "# Mine\n");
+    let left = workspace.read(".claude/settings.json");
+    assert!(
+        left.contains("// mine") && !left.contains("orchestra"),
+        "{left}"
+    );
+    let servers = workspace.read(".mcp.json");
+    assert!(
+        servers.contains("a friend") && !servers.contains("orchestra"),
+        "{servers}"
+    );
+    assert!(!workspace.join(".claude/skills").exists());
+    assert!(!workspace.join(".cursor").exists());
+    assert!(workspace.join(".projects").is_dir(), "the board stays");
+}
+
+#[test]
+fn the_earlier_entry_is_replaced_with_a_backup() {
+    let workspace = Workspace::git();
+    let earlier = json!({"mcpServers": {"orchestra-mcp": {
+        "command": "orchestra-mcp",
+        "args": ["--workspace", workspace.path()],
+    }}});
+    workspace.write(".mcp.json", &earlier.to_string());
+    assert_eq!(workspace.run(["init", "--client", "claude"]).code, Some(0));
+    let after: Value = serde_json::from_str(&workspace.read(".mcp.json")).unwrap();
+    assert_eq!(
+        after,
+        json!({"mcpServers": {"orchestra": {"command": "orchestra", "args": ["stdio"]}}})
+    );
+    assert_eq!(workspace.read(".mcp.json.bak"), earlier.to_string());
+    assert!(!workspace.join(".vscode").exists());
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let workspace = Workspace::git();
+    let said = workspace.run(["init", "--dry-run", "--json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(report["dry_run"], true);
+    assert!(
+        report["steps"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|step| step["action"] == "created")
+    );
+    assert!(files(&workspace).is_empty());
+    assert!(!workspace.join(".projects").exists());
+}
+
+#[test]
+fn another_directory_can_be_named_once() {
+    let workspace = Workspace::new();
+    fs::create_dir(workspace.join("there")).unwrap();
+    assert_eq!(workspace.run(["init", "there"]).code, Some(0));
+    assert!(workspace.join("there/.mcp.json").exists());
+    assert_eq!(
+        workspace.run(["init", "there", "--workspace", "."]).code,
+        Some(2)
+    );
+    assert_eq!(workspace.run(["init", "nowhere"]).code, Some(2));
+}

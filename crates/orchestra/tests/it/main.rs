@@ -1,0 +1,28 @@
+//! Tests of the program as its users meet it: real processes in directories of their own.
+
+mod cli;
+mod doctor;
+mod hook;
+mod init;
+mod stdio;
+mod support;
+mod tool;
+mod up;
+
+/// A file that no `mod` line names would never be compiled.
+#[test]
+fn every_file_is_a_module() {
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    let here = include_str!("main.rs");
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        assert!(
+            name == "main" || here.contains(&format!("mod {name};")),
+            "{name}"
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! A whole working day over `orchestra stdio`.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Running, Session, Workspace};
+
+const EVIDENCE: &str = "ran the tests: 42 passed, none failed";
+
+/// From an empty repository to a task in `done`, through every state on the way, with the two
+/// side ways and the readable files looked at.
+#[test]
+fn a_task_goes_through_all_thirteen_states() {
+    let workspace = Workspace::git();
+    let mut session = Session::start(workspace.command(["stdio"]));
+    let project = session.ok("create_project", &json!({"name": "My App"}));
+    assert_eq!(
+        (&project["slug"], &project["key"]),
+        (&json!("my-app"), &json!("MA"))
+    );
+    let slug = "my-app";
+    let epic = session.ok("create_epic", &json!({"project": slug, "title": "First"}))["id"].clone();
+    let story = json!({"project": slug, "epic_id": epic, "title": "Story", "user_story": "As one"});
+    let story = session.ok("create_story", &story)["id"].clone();
+    let mut seen = Vec::new();
+    let mut create = |session: &mut Session, title: &str| {
+        let task = json!({"project": slug, "epic_id": epic, "story_id": story, "title": title, "type": "task"});
+        let task = session.ok("create_task", &task);
+        assert_eq!(task["status"], "backlog", "{task}");
+        json!({"project": slug, "task_id": task["id"]})
+    };
+    let done = create(&mut session, "To be done");
+    let rejected = create(&mut session, "To be rejected");
+    let cancelled = create(&mut session, "To be cancelled");
+    seen.push("backlog".to_owned());
+
+    let with = |task: &Value, key: &str, value: &str| {
+        let mut arguments = task.clone();
+        arguments[key] = json!(value);
+        arguments
+    };
+    let mut note = |session: &mut Session, task: &Value| {
+        let state = session.ok("get_task", task)["status"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        seen.push(state.clone());
+        state
+    };
+
+    session.ok("update_task", &with(&cancelled, "status", "cancelled"));
+    assert_eq!(note(&mut session, &cancelled), "cancelled");
+
+    for task in [&done, &rejected] {
+        session.ok("update_task", &with(task, "status", "todo"));
+        assert_eq!(note(&mut session, task), "todo");
+        session.ok("set_current_task", task);
+        assert_eq!(note(&mut session, task), "in-progress");
+        session.ok("update_task", &with(task, "status", "blocked"));
+        assert_eq!(note(&mut session, task), "blocked");
+        session.ok("set_current_task", task);
+        let said = session.refused("advance_task", task);
+        assert!(said.contains("GATE BLOCKED"), "{said}");
+        for expected in [
+            "ready-for-testing",
+            "in-testing",
+            "ready-for-docs",
+            "in-docs",
+            "documented",
+            "in-review",
+        ] {
+            session.ok("advance_task", &with(task, "evidence", EVIDENCE));
+            assert_eq!(note(&mut session, task), expected);
+        }
+    }
+    session.ok("advance_task", &with(&done, "evidence", EVIDENCE));
+    assert_eq!(note(&mut session, &done), "done");
+    session.ok(
+        "reject_task",
+        &with(&rejected, "reason", "it does not do what it says"),
+    );
+    assert_eq!(note(&mut session, &rejected), "rejected");
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), 13, "{seen:?}");
+
+    assert!(session.process.end().success());
+    let id = done["task_id"].as_str().unwrap();
+    let file = find(&workspace, &format!("{id}.toon"));
+    assert!(
+        file.contains("status: done") && file.contains("To be done"),
+        "{file}"
+    );
+    let history = find(&workspace, &format!("{id}.history.jsonl"));
+    assert!(history.contains(EVIDENCE), "{history}");
+    let doctor = workspace.run(["doctor"]);
+    assert_eq!(
+        (doctor.code, doctor.out.as_str()),
+        (Some(0), "everything is in order\n")
+    );
+}
+
+/// The text of the only file of this name on the board.
+fn find(workspace: &Workspace, name: &str) -> String {
+    let mut waiting = vec![workspace.join(".projects")];
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else if path.file_name().is_some_and(|found| found == name) {
+                return fs::read_to_string(path).unwrap();
+            }
+        }
+    }
+    panic!("no file {name}");
+}
+
+#[test]
+fn the_nearest_workspace_upwards_is_served() {
+    let workspace = Workspace::git();
+    workspace.call("create_project", &json!({"name": "Above"}));
+    fs::create_dir_all(workspace.join("deep/down")).unwrap();
+    let mut command = workspace.command(["stdio"]);
+    command.current_dir(workspace.join("deep/down"));
+    let mut session = Session::start(command);
+    assert_eq!(session.ok("list_projects", &json!({}))["total"], 1);
+}
+
+#[test]
+fn toolsets_and_formats_are_chosen_by_flags_and_configuration() {
+    let workspace = Workspace::git();
+    let count = |arguments: &[&str]| {
+        let mut session = Session::start(workspace.command(arguments));
+        session.request("tools/list", &json!({}))["result"]["tools"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    let all = count(&["stdio"]);
+    assert!(all > 57, "{all}");
+    assert_eq!(count(&["stdio", "--tools", "lean"]), 20);
+    assert_eq!(count(&["stdio", "--tools", "search"]), 2);
+    workspace.write("orchestra.toml", "tools = \"lean\"\nformat = \"toon\"\n");
+    assert_eq!(count(&["stdio"]), 20);
+    assert_eq!(count(&["stdio", "--tools", "all"]), all);
+
+    let mut session = Session::start(workspace.command(["stdio"]));
+    let result = session.tool("list_projects", &json!({}));
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(
+        serde_json::from_str::<Value>(text).is_err(),
+        "TOON is not JSON: {text}"
+    );
+    assert_eq!(result["structuredContent"]["total"], 0);
+}
+
+#[test]
+fn a_signal_ends_it_cleanly() {
+    for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
+        let workspace = Workspace::git();
+        let mut session = Session::start(workspace.command(["stdio"]));
+        session.ok("create_project", &json!({"name": "Kept"}));
+        session.process.signal(signal);
+        let mut process = session.process;
+        // Its input stays open: the signal alone has to end it.
+        let stdin = process.stdin.take();
+        assert!(process.end().success());
+        drop(stdin);
+        assert!(
+            workspace
+                .read(".projects/kept/project-status.toon")
+                .contains("Kept")
+        );
+    }
+}
+
+#[test]
+fn no_stray_output_precedes_the_protocol() {
+    let workspace = Workspace::git();
+    let mut process = Running::start(workspace.command(["stdio", "--log", "trace"]));
+    let mut stdin = process.stdin.take().unwrap();
+    std::io::Write::write_all(
+        &mut stdin,
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n",
+    )
+    .unwrap();
+    assert_eq!(
+        process.json(),
+        json!({"jsonrpc": "2.0", "id": 1, "result": {}})
+    );
+    drop(stdin);
+    assert!(process.end().success());
+}

@@ -1,0 +1,349 @@
+//! Workspaces, processes and conversations for the tests.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    sync::mpsc::{self, Receiver},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// How long anything may take before a test gives up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A directory of a test's own, with a home of its own beside it.
+pub(crate) struct Workspace {
+    directory: TempDir,
+}
+
+/// What a process said.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Workspace {
+    /// An empty directory.
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("home")).unwrap();
+        fs::create_dir(directory.path().join("work")).unwrap();
+        Self { directory }
+    }
+
+    /// An empty git repository.
+    pub(crate) fn git() -> Self {
+        let workspace = Self::new();
+        let status = Command::new("git")
+            .args(["init", "--quiet"])
+            .current_dir(workspace.path())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        workspace
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory.path().join("work").canonicalize().unwrap()
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.directory.path().join("home")
+    }
+
+    pub(crate) fn join(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.path().join(path)
+    }
+
+    pub(crate) fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        let path = self.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// The program, not yet started, in this workspace and with nothing of the tester's own
+    /// environment but the path.
+    pub(crate) fn command<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Command {
+        self.command_as(Path::new(env!("CARGO_BIN_EXE_orchestra")), arguments)
+    }
+
+    /// [`Workspace::command`] of the program under another name.
+    pub(crate) fn command_as<S: AsRef<OsStr>>(
+        &self,
+        program: &Path,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Command {
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.home())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs the program to its end.
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Said {
+        said(self.command(arguments), "")
+    }
+
+    /// Runs the program to its end, with something on stdin.
+    pub(crate) fn run_with_input<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+        input: &str,
+    ) -> Said {
+        said(self.command(arguments), input)
+    }
+
+    /// Calls a tool; its result as JSON. Panics when the tool refuses.
+    pub(crate) fn call(&self, tool: &str, arguments: &Value) -> Value {
+        let said = self.run(["tool", "call", tool, "--args", &arguments.to_string()]);
+        assert_eq!(said.code, Some(0), "{tool} {arguments}: {said:?}");
+        serde_json::from_str(&said.out).unwrap_or_else(|_| Value::String(said.out.clone()))
+    }
+}
+
+/// Runs a command to its end.
+pub(crate) fn said(mut command: Command, input: &str) -> Said {
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    let writer = thread::spawn(move || {
+        // A program that does not read its input closes the pipe, which is its right.
+        let _ = stdin.write_all(input.as_bytes());
+    });
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    Said {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A process that runs on, and is killed at the end of the test.
+pub(crate) struct Running {
+    child: Child,
+    pub(crate) stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for line in stdout.lines() {
+                let Ok(line) = line else { break };
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Self {
+            child,
+            stdin,
+            lines,
+        }
+    }
+
+    /// The next line on stdout; `None` at its end.
+    pub(crate) fn line(&self) -> Option<String> {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => Some(line),
+            Err(mpsc::RecvTimeoutError::Disconnected) => None,
+            Err(mpsc::RecvTimeoutError::Timeout) => panic!("no line within {PATIENCE:?}"),
+        }
+    }
+
+    /// The next line on stdout, as JSON.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.line().expect("a line")).unwrap()
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)
+            .unwrap();
+    }
+
+    /// Waits for the end of the process.
+    pub(crate) fn end(mut self) -> ExitStatus {
+        drop(self.stdin.take());
+        let start = Instant::now();
+        // The end of stdout is the end of the process, or just before it.
+        while self.line().is_some() {}
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(start.elapsed() < PATIENCE, "the process does not end");
+            thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An MCP session over stdio, one request at a time.
+pub(crate) struct Session {
+    pub(crate) process: Running,
+    next_id: u64,
+}
+
+impl Session {
+    pub(crate) fn start(command: Command) -> Self {
+        let mut session = Self {
+            process: Running::start(command),
+            next_id: 0,
+        };
+        let hello = session.request(
+            "initialize",
+            &json!({
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "test", "version": "1"},
+            }),
+        );
+        assert_eq!(
+            hello["result"]["serverInfo"]["name"], "orchestra",
+            "{hello}"
+        );
+        session.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        session
+    }
+
+    pub(crate) fn send(&mut self, message: &Value) {
+        let stdin = self.process.stdin.as_mut().unwrap();
+        writeln!(stdin, "{message}").unwrap();
+        stdin.flush().unwrap();
+    }
+
+    /// Sends a request and waits for its response; notifications in between are passed over.
+    pub(crate) fn request(&mut self, method: &str, params: &Value) -> Value {
+        self.next_id += 1;
+        let id = self.next_id;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        loop {
+            let message = self.process.json();
+            if message["id"] == id {
+                return message;
+            }
+        }
+    }
+
+    /// Calls a tool; the result of `tools/call`.
+    pub(crate) fn tool(&mut self, name: &str, arguments: &Value) -> Value {
+        let response = self.request("tools/call", &json!({"name": name, "arguments": arguments}));
+        assert!(
+            response.get("result").is_some(),
+            "{name} {arguments}: {response}"
+        );
+        response["result"].clone()
+    }
+
+    /// Calls a tool that must do it; its structured result.
+    pub(crate) fn ok(&mut self, name: &str, arguments: &Value) -> Value {
+        let result = self.tool(name, arguments);
+        assert_ne!(result["isError"], true, "{name} {arguments}: {result}");
+        result["structuredContent"].clone()
+    }
+
+    /// Calls a tool that must refuse; what it says.
+    pub(crate) fn refused(&mut self, name: &str, arguments: &Value) -> String {
+        let result = self.tool(name, arguments);
+        assert_eq!(result["isError"], true, "{name} {arguments}: {result}");
+        result["content"][0]["text"].as_str().unwrap().to_owned()
+    }
+}
+
+/// The answer to an HTTP request.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
+    }
+}
+
+/// Sends bytes over TCP as an HTTP request, `Connection: close` included, and reads the answer.
+pub(crate) fn http(address: &str, request: &[u8]) -> Answer {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut writer = stream.try_clone().unwrap();
+    let request = request.to_vec();
+    // The server may answer before it has read all, and close.
+    let sending = thread::spawn(move || drop(writer.write_all(&request)));
+    let mut bytes = Vec::new();
+    // A connection that is reset after the answer has been read is an answer.
+    let _ = stream.read_to_end(&mut bytes);
+    sending.join().unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    let (head, body) = text
+        .split_once("\r\n\r\n")
+        .unwrap_or_else(|| panic!("no answer: {text:?}"));
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Answer {
+        status,
+        head: head.to_owned(),
+        body: body.to_owned(),
+    }
+}
+
+/// A POST of JSON to `/mcp`, with more or other headers.
+pub(crate) fn post(address: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    let mut request = String::from("POST /mcp HTTP/1.1\r\nConnection: close\r\n");
+    let given = |name: &str| {
+        headers
+            .iter()
+            .any(|(other, _)| other.eq_ignore_ascii_case(name))
+    };
+    if !given("host") {
+        request.push_str(&format!("Host: {address}\r\n"));
+    }
+    if !given("content-type") {
+        request.push_str("Content-Type: application/json\r\n");
+    }
+    for (name, value) in headers {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+    http(address, request.as_bytes())
+}

@@ -1,0 +1,144 @@
+//! `orchestra tool`: tools from the shell.
+
+use serde_json::{Value, json};
+
+use crate::support::Workspace;
+
+#[test]
+fn tools_are_listed_for_people_and_programs() {
+    let workspace = Workspace::git();
+    let text = workspace.run(["tool", "list"]);
+    assert!(
+        text.out
+            .lines()
+            .any(|line| line.starts_with("create_project ")),
+        "{}",
+        text.out
+    );
+    let listing: Value =
+        serde_json::from_str(&workspace.run(["tool", "list", "--json"]).out).unwrap();
+    let items = listing["items"].as_array().unwrap();
+    assert_eq!(listing["total"], items.len());
+    assert!(
+        items
+            .iter()
+            .all(|tool| tool["inputSchema"]["type"] == "object")
+    );
+    let lean: Value = serde_json::from_str(
+        &workspace
+            .run(["tool", "list", "--tools", "lean", "--json"])
+            .out,
+    )
+    .unwrap();
+    assert_eq!(lean["total"], 20);
+}
+
+#[test]
+fn arguments_come_as_pairs_as_json_or_on_stdin() {
+    let workspace = Workspace::git();
+    let said = workspace.run([
+        "tool",
+        "call",
+        "create_project",
+        "name=Äpfel & Birnen",
+        "description=two = 2",
+    ]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let said = workspace.run(["tool", "call", "list_projects", "limit=1", "--json"]);
+    let result: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(
+        result["structuredContent"]["items"][0]["slug"], "apfel-birnen",
+        "{result}"
+    );
+    let said = workspace.run_with_input(
+        ["tool", "call", "create_epic", "--args", "-"],
+        &json!({"project": "apfel-birnen", "title": "From stdin"}).to_string(),
+    );
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("From stdin"));
+}
+
+#[test]
+fn what_is_refused_has_its_own_exit_code() {
+    let workspace = Workspace::git();
+    let said = workspace.run(["tool", "call", "get_project_status", "project=nope"]);
+    assert_eq!((said.code, said.out.as_str()), (Some(3), ""), "{said:?}");
+    assert!(said.err.contains("nope"), "{said:?}");
+    for arguments in [
+        &["tool", "call", "nope"][..],
+        &["tool", "call", "list_projects", "nope=1"],
+        &["tool", "call", "list_projects", "limit"],
+        &["tool", "call", "list_projects", "--args", "[]"],
+        &["tool", "call", "list_projects", "--args", "{"],
+    ] {
+        assert_eq!(workspace.run(arguments).code, Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn bundled_files_are_installed_by_name_and_described() {
+    let workspace = Workspace::git();
+    workspace.call("install_skills", &json!({"names": ["writing-evidence"]}));
+    assert!(
+        workspace
+            .join(".claude/skills/writing-evidence/SKILL.md")
+            .exists()
+    );
+    assert!(!workspace.join(".claude/skills/board-workflow").exists());
+    let skills = workspace.call("list_skills", &json!({}));
+    let skill = &skills["items"][0];
+    assert_eq!(skill["name"], "writing-evidence", "{skills}");
+    assert!(
+        skill["description"]
+            .as_str()
+            .unwrap()
+            .starts_with("Write the evidence"),
+        "{skills}"
+    );
+    workspace.call("install_agents", &json!({}));
+    workspace.call("install_docs", &json!({}));
+    assert!(workspace.join("CONTEXT.md").exists());
+}
+
+/// Texts that name a tool name one there is.
+#[test]
+fn bundled_texts_name_real_tools() {
+    let workspace = Workspace::git();
+    let listing: Value =
+        serde_json::from_str(&workspace.run(["tool", "list", "--json"]).out).unwrap();
+    let tools: Vec<&str> = listing["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(workspace.run(["init"]).code, Some(0));
+    let mut waiting = vec![
+        workspace.join(".claude"),
+        workspace.join("CLAUDE.md"),
+        workspace.join("CONTEXT.md"),
+    ];
+    let mut named = 0;
+    while let Some(path) = waiting.pop() {
+        if path.is_dir() {
+            waiting.extend(
+                std::fs::read_dir(path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        for word in text.split('`').skip(1).step_by(2) {
+            let is_name =
+                word.contains('_') && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+            assert!(
+                !is_name || tools.contains(&word),
+                "{}: {word}",
+                path.display()
+            );
+            named += usize::from(is_name);
+        }
+    }
+    assert!(named > 20, "{named}");
+}

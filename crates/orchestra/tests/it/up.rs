@@ -1,0 +1,236 @@
+//! `orchestra up`: HTTP on this machine, and only for it.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{Running, Workspace, http, post};
+
+/// A running `up` and where it listens.
+fn up(workspace: &Workspace) -> (Running, Value, String) {
+    let process = Running::start(workspace.command(["up", "--http", "127.0.0.1:0", "--json"]));
+    let ready = process.json();
+    assert_eq!(ready["event"], "ready", "{ready}");
+    let address = ready["http"]
+        .as_str()
+        .unwrap()
+        .strip_prefix("http://")
+        .unwrap()
+        .to_owned();
+    (process, ready, address)
+}
+
+fn call(id: u64, name: &str, arguments: &Value) -> String {
+    let params = json!({"name": name, "arguments": arguments});
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
+}
+
+#[test]
+fn it_says_where_it_is_and_serves_mcp() {
+    let workspace = Workspace::git();
+    let (process, ready, address) = up(&workspace);
+    assert_eq!(ready["mcp"], format!("http://{address}/mcp"));
+    assert_eq!(ready["already_running"], false);
+    let endpoint = workspace.join(".projects/.run/endpoint.json");
+    assert_eq!(
+        fs::metadata(&endpoint).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let told: Value = serde_json::from_str(&fs::read_to_string(&endpoint).unwrap()).unwrap();
+    assert_eq!(told["mcp"], ready["mcp"]);
+
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+    }});
+    let answer = post(&address, &[], &hello.to_string());
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert!(
+        answer
+            .head
+            .to_ascii_lowercase()
+            .contains("content-type: application/json")
+    );
+    assert_eq!(answer.json()["result"]["serverInfo"]["name"], "orchestra");
+    assert_eq!(answer.json()["result"]["serverInfo"]["version"], "1.0.0");
+
+    let notification = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let answer = post(&address, &[], &notification.to_string());
+    assert_eq!((answer.status, answer.body.as_str()), (202, ""));
+
+    let answer = post(
+        &address,
+        &[],
+        &call(2, "create_project", &json!({"name": "Over HTTP"})),
+    );
+    assert_eq!(answer.json()["id"], 2);
+    assert_eq!(
+        answer.json()["result"]["structuredContent"]["slug"],
+        "over-http",
+        "{answer:?}"
+    );
+    let answer = post(&address, &[], "{ no json");
+    assert_eq!(answer.json()["error"]["code"], -32700);
+
+    process.signal(Signal::TERM);
+    assert!(process.end().success());
+    assert!(!endpoint.exists());
+    assert!(
+        workspace
+            .read(".projects/over-http/project-status.toon")
+            .contains("Over HTTP")
+    );
+}
+
+/// W12: neither another host's name nor a page of another origin gets through.
+#[test]
+fn only_this_machine_is_answered() {
+    let workspace = Workspace::git();
+    let (_process, _, address) = up(&workspace);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    for headers in [
+        &[("Host", "evil.example")][..],
+        &[("Host", "evil.example:7420")],
+        &[("Origin", "http://evil.example")],
+        &[("Origin", "null")],
+    ] {
+        let answer = post(&address, headers, &ping);
+        assert_eq!(answer.status, 403, "{headers:?}: {answer:?}");
+        assert_eq!(answer.json()["error"]["code"], -32600);
+    }
+    for headers in [
+        &[("Host", "localhost")][..],
+        &[("Origin", "http://localhost:3000")],
+    ] {
+        assert_eq!(post(&address, headers, &ping).status, 200, "{headers:?}");
+    }
+    assert_eq!(
+        post(&address, &[("Content-Type", "text/plain")], &ping).status,
+        415
+    );
+    let get = format!("GET /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let answer = http(&address, get.as_bytes());
+    assert_eq!(answer.status, 405);
+    assert!(
+        answer.head.to_ascii_lowercase().contains("allow: post"),
+        "{}",
+        answer.head
+    );
+    let other = get.replace("/mcp", "/");
+    assert_eq!(http(&address, other.as_bytes()).status, 404);
+}
+
+#[test]
+fn a_body_that_is_too_large_is_refused_and_the_next_one_served() {
+    let workspace = Workspace::git();
+    let (_process, _, address) = up(&workspace);
+    let text = "x".repeat(10 * 1024 * 1024);
+    let large = json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"text": text}});
+    let answer = post(&address, &[], &large.to_string());
+    assert_eq!(answer.status, 413, "{}", answer.head);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    assert_eq!(post(&address, &[], &ping).status, 200);
+}
+
+#[test]
+fn a_second_one_tells_of_the_first() {
+    let workspace = Workspace::git();
+    let (first, ready, _) = up(&workspace);
+    let second = workspace.run(["up", "--http", "127.0.0.1:0", "--json"]);
+    assert_eq!(second.code, Some(0), "{second:?}");
+    let told: Value = serde_json::from_str(&second.out).unwrap();
+    assert_eq!(
+        (&told["event"], &told["already_running"]),
+        (&json!("ready"), &json!(true))
+    );
+    assert_eq!(
+        (&told["http"], &told["pid"]),
+        (&ready["http"], &ready["pid"])
+    );
+    let people = workspace.run(["up"]);
+    assert!(
+        people.out.contains("already runs") && people.out.contains(ready["mcp"].as_str().unwrap())
+    );
+
+    first.signal(Signal::INT);
+    assert!(first.end().success());
+    let (third, _, _) = up(&workspace);
+    third.signal(Signal::TERM);
+    assert!(third.end().success());
+}
+
+/// What a process that was killed left behind does not keep the next one out.
+#[test]
+fn after_a_kill_the_next_one_starts() {
+    let workspace = Workspace::git();
+    let (killed, _, _) = up(&workspace);
+    killed.signal(Signal::KILL);
+    assert!(!killed.end().success());
+    assert!(workspace.join(".projects/.run/endpoint.json").exists());
+    let (_next, ready, _) = up(&workspace);
+    assert_eq!(ready["already_running"], false);
+}
+
+#[test]
+fn a_taken_port_is_left_to_its_owner() {
+    let (here, there) = (Workspace::git(), Workspace::git());
+    let (_first, _, address) = up(&here);
+    let second = Running::start(there.command(["up", "--http", &address, "--json"]));
+    let ready = second.json();
+    assert_ne!(ready["http"], format!("http://{address}"));
+    assert_eq!(ready["already_running"], false);
+}
+
+#[test]
+fn an_address_that_others_can_reach_is_refused() {
+    let workspace = Workspace::git();
+    let said = workspace.run(["up", "--http", "0.0.0.0:0"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("loopback"), "{said:?}");
+    assert!(!workspace.join(".projects").exists());
+}
+
+/// What people read says how each client connects.
+#[test]
+fn people_are_told_how_to_connect() {
+    let workspace = Workspace::git();
+    let process = Running::start(workspace.command(["up", "--http", "127.0.0.1:0"]));
+    let mut text = String::new();
+    while !text.contains("ctrl-c") {
+        text.push_str(&process.line().expect("more to read"));
+        text.push('\n');
+    }
+    for expected in [
+        "claude mcp add",
+        ".vscode/mcp.json",
+        ".cursor/mcp.json",
+        "orchestra init",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+    process.signal(Signal::TERM);
+    assert!(process.end().success());
+}
+
+/// A client of the shell, as the README shows it, when there is one.
+#[test]
+fn curl_can_talk_to_it() {
+    let workspace = Workspace::git();
+    let (_process, ready, _) = up(&workspace);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    let url = ready["mcp"].as_str().unwrap();
+    let curl = Command::new("curl")
+        .args([
+            "-s",
+            url,
+            "-H",
+            "Content-Type: application/json",
+            "-d",
+            &ping,
+        ])
+        .output();
+    if let Ok(output) = curl {
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(answer["result"], json!({}));
+    }
+}

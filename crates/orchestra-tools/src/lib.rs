@@ -1,1 +1,27 @@
-//! 
+//! Orchestra's built-in tools, prompts and resources as a provider of the hub.
+//!
+//! [`Builtin`] answers calls over one [`Store`](orchestra_store::Store): a call becomes a typed
+//! struct, the struct a command for the store's writer or a reading in place, and what comes of it
+//! a typed result. What is allowed is the board's to say, who may call is the hub's. A tool's
+//! schemas are derived from its structs, so that they cannot disagree with what it does.
+
+mod args;
+mod builtin;
+mod bundle;
+mod complete;
+mod failure;
+mod front_matter;
+mod groups;
+mod prompts;
+mod resources;
+mod schema;
+mod services;
+mod text;
+mod tool;
+mod uri;
+mod watch;
+mod wire;
+
+pub use builtin::{Builtin, Options};
+pub use bundle::{Bundle, BundleError, BundleKind, EmptyBundle, InstallReport};
+pub use text::TextFormat;

@@ -1,0 +1,158 @@
+//! The tools, one file per group, in the order in which clients see them.
+
+mod artifacts;
+mod bugfix;
+mod claude;
+mod epic;
+mod history;
+mod lifecycle;
+mod memory;
+mod patch;
+mod prd;
+mod project;
+mod readme;
+mod story;
+mod task;
+mod usage;
+mod workflow;
+
+use orchestra_board::{AgentName, Command, IssueId, IssueRef, Kind, Slug};
+use orchestra_store::{IssueRecord, PageRequest, Reader, Receipt};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::args::{Arg, FromText, not_one_of};
+use crate::failure::Failure;
+use crate::services::{Services, Sort, find};
+use crate::tool::{Step, Tool};
+use crate::wire::{Address, Brief, IssueFull, List};
+
+/// Every tool, in a fixed order.
+pub(crate) fn all() -> Vec<Tool> {
+    let groups: [(&'static str, Vec<Tool>); 13] = [
+        ("project", project::tools()),
+        ("epic", epic::tools()),
+        ("story", story::tools()),
+        ("task", task::tools()),
+        ("workflow", workflow::tools()),
+        ("lifecycle", lifecycle::tools()),
+        ("prd", prd::tools()),
+        ("bugfix", bugfix::tools()),
+        ("memory", memory::tools()),
+        ("usage", usage::tools()),
+        ("artifacts", artifacts::tools()),
+        ("claude", claude::tools()),
+        ("readme", readme::tools()),
+    ];
+    let mut all = Vec::new();
+    for (group, tools) in groups {
+        for mut tool in tools {
+            tool.descriptor.group = group;
+            all.push(tool);
+        }
+    }
+    all
+}
+
+/// The issue that was made or changed, for the answer.
+fn single(services: &Services, receipt: Receipt) -> Result<Brief, Failure> {
+    subject(&receipt).map(|record| Brief::new(record, services.now()))
+}
+
+/// The issue that was moved along, for the answer.
+fn moved(services: &Services, receipt: Receipt) -> Result<Brief, Failure> {
+    subject(&receipt).map(|record| Brief::moved(record, services.now()))
+}
+
+/// The issue that was updated, for the answer.
+fn updated(services: &Services, receipt: Receipt) -> Result<Brief, Failure> {
+    subject(&receipt).map(|record| Brief::versioned(record, services.now()))
+}
+
+fn subject(receipt: &Receipt) -> Result<&IssueRecord, Failure> {
+    let gone = || Failure::text("the issue was deleted by another change at the same time");
+    receipt.issues.first().ok_or_else(gone)
+}
+
+/// What was deleted.
+#[derive(Serialize, JsonSchema)]
+struct Deleted {
+    deleted: String,
+}
+
+/// Deletes an issue of the kind that the tool is for.
+fn delete(target: IssueRef, expected: Kind, agent: Option<Arg<AgentName>>) -> Step<Deleted> {
+    let deleted = Deleted {
+        deleted: target.id.to_string(),
+    };
+    let command = Command::DeleteIssue { target, expected };
+    Step::command(agent.map(|agent| agent.0), command, |_, _| Ok(deleted))
+}
+
+/// An issue with a page of its children.
+fn with_children(
+    services: &Services,
+    target: &IssueRef,
+    sort: Sort,
+    request: &PageRequest,
+) -> Result<Step<IssueFull>, Failure> {
+    let now = services.now();
+    services.read(|reader| {
+        let record = find(reader, target, sort)?;
+        let children = reader.children(&record.issue.project, &record.issue.id, request)?;
+        let children = List::of(children, |child| Address::from(&child.issue));
+        Ok(Step::Done(IssueFull::with_children(&record, children, now)))
+    })
+}
+
+/// The kinds of work itself.
+const LEAVES: [Kind; 3] = [Kind::Task, Kind::Bug, Kind::Hotfix];
+
+/// A kind of work itself.
+#[derive(Debug, Clone, Copy)]
+struct LeafKind(Kind);
+
+impl FromText for LeafKind {
+    fn from_text(text: &str) -> Result<Self, String> {
+        let found = LEAVES.into_iter().find(|kind| kind.as_str() == text);
+        found
+            .map(Self)
+            .ok_or_else(|| not_one_of(text, &Self::choices()))
+    }
+
+    fn choices() -> Vec<&'static str> {
+        LEAVES.iter().map(|kind| kind.as_str()).collect()
+    }
+}
+
+/// The parent whose children a list shows, or else the epic it shows everything below of; what the
+/// caller names must be there and of the right sort.
+fn parent_of_list(
+    reader: &Reader<'_>,
+    project: &Slug,
+    epic: Option<Arg<IssueId>>,
+    story: Option<Arg<IssueId>>,
+    direct: Kind,
+) -> Result<(Option<IssueId>, Option<IssueId>), Failure> {
+    let epic = epic.map(|id| id.0);
+    if let Some(Arg(story)) = story {
+        let target = IssueRef {
+            project: project.clone(),
+            id: story,
+            epic,
+            story: None,
+        };
+        return Ok((Some(find(reader, &target, Sort::Story)?.issue.id), None));
+    }
+    let Some(epic) = epic else {
+        return Ok((None, None));
+    };
+    let epic = find(reader, &IssueRef::new(project.clone(), epic), Sort::Epic)?
+        .issue
+        .id;
+    Ok(if direct == Kind::Story {
+        (Some(epic), None)
+    } else {
+        (None, Some(epic))
+    })
+}

@@ -1,0 +1,139 @@
+//! JSON Schemas (draft 2020-12) of argument and result structs: inlined and stripped, because a
+//! model pays for every word of them. What they mean is left to the structs.
+
+use orchestra_wire::RawJson;
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::{Map, Value};
+
+/// The schema of a tool's arguments. The comments of its fields are the descriptions a model sees.
+pub(crate) fn input<T: JsonSchema>() -> RawJson {
+    let mut schema = generate::<T>(SchemaSettings::draft2020_12().for_deserialize());
+    strip(&mut schema, Descriptions::Keep);
+    if let Value::Object(fields) = &mut schema {
+        fields.remove("description");
+        // Some clients take an object schema without it for broken.
+        fields
+            .entry("properties")
+            .or_insert_with(|| Value::Object(Map::new()));
+    }
+    compact(&schema)
+}
+
+/// The schema of a tool's structured result.
+pub(crate) fn output<T: JsonSchema>() -> RawJson {
+    let mut schema = generate::<T>(SchemaSettings::draft2020_12().for_serialize());
+    strip(&mut schema, Descriptions::Drop);
+    compact(&schema)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Descriptions {
+    Keep,
+    Drop,
+}
+
+fn generate<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    let settings = settings.with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value()
+}
+
+fn compact(schema: &Value) -> RawJson {
+    RawJson::of(schema).expect("a JSON value has only text keys")
+}
+
+/// Drops what says nothing to a model: titles, number formats, defaults, and the `null` that
+/// stands for an argument that is left out.
+fn strip(schema: &mut Value, descriptions: Descriptions) {
+    match schema {
+        Value::Object(fields) => strip_object(fields, descriptions),
+        Value::Array(items) => items.iter_mut().for_each(|item| strip(item, descriptions)),
+        _ => {}
+    }
+}
+
+fn strip_object(fields: &mut Map<String, Value>, descriptions: Descriptions) {
+    for name in ["title", "format", "default", "$schema", "$defs"] {
+        fields.remove(name);
+    }
+    if descriptions == Descriptions::Drop {
+        fields.remove("description");
+    }
+    if fields.get("minimum").and_then(Value::as_f64) == Some(0.0) {
+        fields.remove("minimum");
+    }
+    if let Some(Value::Array(types)) = fields.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            fields.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(values)) = fields.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    unwrap_nullable(fields);
+    for (name, value) in fields.iter_mut() {
+        // The keys of `properties` are names of arguments, whatever they are called.
+        match (name.as_str(), value) {
+            ("properties", Value::Object(properties)) => {
+                properties
+                    .values_mut()
+                    .for_each(|property| strip(property, descriptions));
+            }
+            ("enum" | "required" | "type" | "const", _) => {}
+            (_, value) => strip(value, descriptions),
+        }
+    }
+}
+
+/// `anyOf: [X, null]` becomes X.
+fn unwrap_nullable(fields: &mut Map<String, Value>) {
+    let Some(Value::Array(branches)) = fields.get_mut("anyOf") else {
+        return;
+    };
+    branches.retain(|branch| branch.get("type").is_none_or(|name| name != "null"));
+    if let [Value::Object(only)] = branches.as_slice() {
+        let only = only.clone();
+        fields.remove("anyOf");
+        fields.extend(only);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+
+    use super::{input, output};
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Arguments {
+        title: String,
+        /// Seen by the model.
+        count: Option<u32>,
+        inner: Option<Inner>,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Inner {
+        on: bool,
+    }
+
+    #[test]
+    fn schemas_are_inlined_and_bare() {
+        assert_eq!(
+            input::<Arguments>().as_str(),
+            r#"{"type":"object","additionalProperties":false,"properties":{"title":{"type":"string"},"count":{"type":"integer","description":"Seen by the model."},"inner":{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}},"required":["title"]}"#
+        );
+        assert!(!output::<Arguments>().as_str().contains("description"));
+    }
+}

@@ -1,0 +1,156 @@
+//! What a tool is: a descriptor, and a function from typed arguments to a typed result.
+
+use std::sync::Arc;
+
+use orchestra_board::{AgentName, Command};
+use orchestra_hub::{Annotations, BoxFuture, Cost, Outcome, ToolDescriptor};
+use orchestra_store::{Action, Receipt};
+use orchestra_wire::RawJson;
+use schemars::JsonSchema;
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{args, failure::Failure, schema, services::Services, text};
+
+/// What a tool's function comes to.
+pub(crate) enum Step<Out> {
+    /// The result.
+    Done(Out),
+    /// A change for the store's writer, and the result to be made of its receipt.
+    Submit(Submit<Out>),
+}
+
+/// A change, and what to answer once it is durable.
+pub(crate) struct Submit<Out> {
+    agent: Option<AgentName>,
+    action: Action,
+    then: Then<Out>,
+}
+
+type Then<Out> = Box<dyn FnOnce(&Services, Receipt) -> Result<Out, Failure> + Send>;
+type Serve = Box<dyn Fn(Arc<Services>, RawJson) -> BoxFuture<Outcome> + Send + Sync>;
+
+impl<Out> Step<Out> {
+    /// A change of the board whose receipt becomes the result.
+    pub(crate) fn command(
+        agent: Option<AgentName>,
+        command: Command,
+        then: impl FnOnce(&Services, Receipt) -> Result<Out, Failure> + Send + 'static,
+    ) -> Self {
+        Self::submit(agent, Action::Board(command), then)
+    }
+
+    /// A change whose receipt becomes the result.
+    pub(crate) fn submit(
+        agent: Option<AgentName>,
+        action: Action,
+        then: impl FnOnce(&Services, Receipt) -> Result<Out, Failure> + Send + 'static,
+    ) -> Self {
+        Self::Submit(Submit {
+            agent,
+            action,
+            then: Box::new(then),
+        })
+    }
+}
+
+/// How a tool touches the board; decides its annotations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Changes nothing.
+    Read,
+    /// Adds something; calling twice adds twice.
+    Add,
+    /// Changes something; calling twice is the same as calling once.
+    Set,
+    /// Changes something; calling twice moves on twice.
+    Move,
+    /// Removes or replaces something for good; calling twice is the same as calling once.
+    Remove,
+}
+
+impl Effect {
+    const fn annotations(self) -> Annotations {
+        let (read_only, destructive, idempotent) = match self {
+            Self::Read => (true, None, None),
+            Self::Add | Self::Move => (false, Some(false), Some(false)),
+            Self::Set => (false, Some(false), Some(true)),
+            Self::Remove => (false, Some(true), Some(true)),
+        };
+        Annotations {
+            read_only: Some(read_only),
+            destructive,
+            idempotent,
+            open_world: Some(false),
+        }
+    }
+}
+
+/// One tool.
+pub(crate) struct Tool {
+    pub(crate) descriptor: ToolDescriptor,
+    serve: Serve,
+}
+
+impl Tool {
+    /// A tool that answers in place.
+    pub(crate) fn new<Args, Out>(
+        name: &'static str,
+        title: &'static str,
+        effect: Effect,
+        description: &'static str,
+        run: fn(&Services, Args) -> Result<Step<Out>, Failure>,
+    ) -> Self
+    where
+        Args: DeserializeOwned + JsonSchema + Send + 'static,
+        Out: Serialize + JsonSchema + Send + 'static,
+    {
+        let descriptor = ToolDescriptor {
+            name: name.to_owned(),
+            title: Some(title.to_owned()),
+            description: Some(description.to_owned()),
+            input_schema: schema::input::<Args>(),
+            output_schema: Some(schema::output::<Out>()),
+            annotations: effect.annotations(),
+            group: "",
+            cost: Cost::Quick,
+        };
+        let serve: Serve = Box::new(move |services, arguments| {
+            Box::pin(async move {
+                match answer(&services, &arguments, run).await {
+                    Ok(out) => text::outcome(&out, services.text()),
+                    Err(failure) => failure.into_outcome(services.workspace_text()),
+                }
+            })
+        });
+        Self { descriptor, serve }
+    }
+
+    /// The same tool, computing for longer than a call in place may.
+    pub(crate) fn heavy(mut self) -> Self {
+        self.descriptor.cost = Cost::Heavy;
+        self
+    }
+
+    /// Answers one call. Changes are queued at the writer by the first poll.
+    pub(crate) fn serve(&self, services: Arc<Services>, arguments: RawJson) -> BoxFuture<Outcome> {
+        (self.serve)(services, arguments)
+    }
+}
+
+async fn answer<Args: DeserializeOwned, Out>(
+    services: &Services,
+    arguments: &RawJson,
+    run: fn(&Services, Args) -> Result<Step<Out>, Failure>,
+) -> Result<Out, Failure> {
+    match run(services, args::parse(arguments)?)? {
+        Step::Done(out) => Ok(out),
+        Step::Submit(Submit {
+            agent,
+            action,
+            then,
+        }) => {
+            let receipt = services.store().submit(agent, action).await?;
+            then(services, receipt)
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! What is offered: the names, their order, annotations and schemas.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use orchestra_hub::{Catalog, Cost, Provider};
+use serde_json::{Value, json};
+
+use crate::bench::Bench;
+
+/// The tools of document 001, by group, and those added where it lacks an operation.
+const TOOLS: [(&str, &[&str], &[&str]); 13] = [
+    (
+        "project",
+        &[
+            "list_projects",
+            "create_project",
+            "get_project_status",
+            "read_prd",
+            "write_prd",
+        ],
+        &["rename_project", "delete_project"],
+    ),
+    (
+        "epic",
+        &[
+            "list_epics",
+            "create_epic",
+            "get_epic",
+            "update_epic",
+            "delete_epic",
+        ],
+        &[],
+    ),
+    (
+        "story",
+        &[
+            "list_stories",
+            "create_story",
+            "get_story",
+            "update_story",
+            "delete_story",
+        ],
+        &[],
+    ),
+    (
+        "task",
+        &[
+            "list_tasks",
+            "create_task",
+            "get_task",
+            "update_task",
+            "delete_task",
+        ],
+        &[
+            "move_issue",
+            "add_dependency",
+            "remove_dependency",
+            "add_comment",
+            "get_history",
+        ],
+    ),
+    (
+        "workflow",
+        &[
+            "get_next_task",
+            "set_current_task",
+            "complete_task",
+            "search",
+            "get_workflow_status",
+        ],
+        &["claim_task", "release_task"],
+    ),
+    ("lifecycle", &["advance_task", "reject_task"], &[]),
+    (
+        "prd",
+        &[
+            "start_prd_session",
+            "answer_prd_question",
+            "get_prd_session",
+            "abandon_prd_session",
+            "skip_prd_question",
+            "back_prd_question",
+            "preview_prd",
+            "split_prd",
+            "list_prd_phases",
+        ],
+        &[],
+    ),
+    ("bugfix", &["report_bug", "log_request"], &["list_requests"]),
+    (
+        "memory",
+        &[
+            "save_memory",
+            "search_memory",
+            "get_context",
+            "save_session",
+            "list_sessions",
+            "get_session",
+        ],
+        &["forget_memory"],
+    ),
+    (
+        "usage",
+        &["get_usage", "record_usage", "reset_session_usage"],
+        &[],
+    ),
+    ("artifacts", &["save_plan", "list_plans"], &["read_plan"]),
+    (
+        "claude",
+        &[
+            "list_skills",
+            "list_agents",
+            "receive_hook_event",
+            "get_hook_events",
+            "install_skills",
+            "install_agents",
+            "install_docs",
+        ],
+        &[],
+    ),
+    ("readme", &["regenerate_readme"], &[]),
+];
+
+fn catalog(bench: &Bench) -> Catalog {
+    Catalog::clone(&bench.builtin.catalog().borrow())
+}
+
+#[tokio::test]
+async fn the_57_tools_and_the_added_ones_are_there() {
+    let catalog = catalog(&Bench::new());
+    let mut offered: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for tool in &catalog.tools {
+        assert!(offered.entry(tool.group).or_default().insert(&tool.name));
+    }
+    assert_eq!(
+        TOOLS.iter().map(|(_, known, _)| known.len()).sum::<usize>(),
+        57
+    );
+    for (group, known, added) in TOOLS {
+        let expected: BTreeSet<&str> = known.iter().chain(added).copied().collect();
+        assert_eq!(offered.remove(group), Some(expected), "{group}");
+    }
+    assert!(offered.is_empty());
+}
+
+#[tokio::test]
+async fn w25_the_order_of_tools_is_always_the_same() {
+    let names = |bench: &Bench| -> Vec<String> {
+        catalog(bench)
+            .tools
+            .into_iter()
+            .map(|tool| tool.name)
+            .collect()
+    };
+    let (first, second) = (names(&Bench::new()), names(&Bench::new()));
+    assert_eq!(first, second);
+    assert_eq!(first[0], "list_projects");
+    assert_eq!(first.last().unwrap(), "regenerate_readme");
+}
+
+#[tokio::test]
+async fn w37_every_tool_is_annotated_and_templates_are_listed() {
+    let catalog = catalog(&Bench::new());
+    for tool in &catalog.tools {
+        let hints = tool.annotations;
+        assert_eq!(hints.open_world, Some(false), "{}", tool.name);
+        let reads = ["list_", "get_", "read_", "search", "preview_"]
+            .iter()
+            .any(|verb| tool.name.starts_with(verb));
+        // With an agent, get_next_task claims.
+        let reads = reads && tool.name != "get_next_task";
+        assert_eq!(hints.read_only, Some(reads), "{}", tool.name);
+        let removes = ["delete_", "forget_", "abandon_", "write_prd", "save_plan"];
+        let removes = removes.iter().any(|verb| tool.name.starts_with(verb));
+        assert_eq!(
+            hints.destructive.unwrap_or_default(),
+            removes,
+            "{}",
+            tool.name
+        );
+        assert_eq!(hints.idempotent.is_some(), !reads, "{}", tool.name);
+        assert!(
+            tool.output_schema.is_some() && tool.title.is_some(),
+            "{}",
+            tool.name
+        );
+        let heavy = tool.name.starts_with("install_")
+            || ["list_skills", "list_agents", "regenerate_readme"].contains(&tool.name.as_str());
+        assert_eq!(tool.cost == Cost::Heavy, heavy, "{}", tool.name);
+    }
+    let templates: Vec<&str> = catalog
+        .templates
+        .iter()
+        .map(|template| template.uri_template.as_str())
+        .collect();
+    assert_eq!(
+        templates,
+        [
+            "toon://project/{slug}/prd",
+            "toon://project/{slug}/status",
+            "toon://project/{slug}/task/{epicId}/{storyId}/{taskId}",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn schemas_are_inlined_bare_and_closed() {
+    for tool in catalog(&Bench::new()).tools {
+        let schema: Value = tool.input_schema.parse().unwrap();
+        jsonschema::draft202012::meta::validate(&schema).unwrap();
+        assert_eq!(
+            (&schema["type"], &schema["additionalProperties"]),
+            (&json!("object"), &json!(false))
+        );
+        let output: Value = tool.output_schema.unwrap().parse().unwrap();
+        jsonschema::draft202012::meta::validate(&output).unwrap();
+        assert_eq!(output["type"], "object", "{}", tool.name);
+        for schema in [&schema, &output] {
+            let text = schema.to_string();
+            for word in [
+                "\"$",
+                "\"null\"",
+                ":null",
+                ",null",
+                "\"format\"",
+                "\"default\"",
+            ] {
+                assert!(!text.contains(word), "{}: {word} in {text}", tool.name);
+            }
+        }
+        bare(&schema, &tool.name);
+    }
+}
+
+/// No `title` keyword; a property may well be called so.
+fn bare(schema: &Value, name: &str) {
+    let Value::Object(fields) = schema else {
+        return;
+    };
+    assert!(!fields.contains_key("title"), "{name}: {schema}");
+    for property in fields
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        bare(property.1, name);
+    }
+    fields
+        .get("items")
+        .into_iter()
+        .for_each(|items| bare(items, name));
+}
+
+#[tokio::test]
+async fn the_arguments_of_document_001_are_required_or_allowed_as_it_says() {
+    let required = [
+        ("create_project", vec!["name"]),
+        ("get_project_status", vec!["project"]),
+        ("write_prd", vec!["project", "content"]),
+        ("create_epic", vec!["project", "title"]),
+        ("get_epic", vec!["project", "epic_id"]),
+        ("list_stories", vec!["project"]),
+        (
+            "create_story",
+            vec!["project", "epic_id", "title", "user_story"],
+        ),
+        ("get_story", vec!["project", "story_id"]),
+        ("list_tasks", vec!["project"]),
+        ("create_task", vec!["project", "story_id", "title", "type"]),
+        ("get_task", vec!["project", "task_id"]),
+        ("advance_task", vec!["project", "task_id"]),
+        ("search", vec!["project", "query"]),
+        ("answer_prd_question", vec!["project", "answer"]),
+        ("split_prd", vec!["project", "phases"]),
+        (
+            "report_bug",
+            vec!["project", "story_id", "title", "severity"],
+        ),
+        ("log_request", vec!["project", "type", "description"]),
+        ("save_memory", vec!["project", "content", "summary"]),
+        ("search_memory", vec!["project", "query"]),
+        ("save_session", vec!["project", "session_id", "summary"]),
+        ("get_session", vec!["project", "session_id"]),
+        ("record_usage", vec!["input_tokens", "output_tokens"]),
+        ("save_plan", vec!["project", "title", "content"]),
+        ("receive_hook_event", vec!["event_type"]),
+    ];
+    let optional = [
+        ("create_project", vec!["description"]),
+        (
+            "create_epic",
+            vec!["description", "priority", "assignees", "labels"],
+        ),
+        (
+            "update_epic",
+            vec!["title", "description", "status", "priority", "version"],
+        ),
+        ("list_stories", vec!["epic_id", "limit", "cursor"]),
+        ("create_story", vec!["priority"]),
+        (
+            "update_story",
+            vec!["epic_id", "title", "description", "status", "priority"],
+        ),
+        (
+            "list_tasks",
+            vec![
+                "epic_id", "story_id", "status", "assignee", "label", "limit", "cursor",
+            ],
+        ),
+        (
+            "create_task",
+            vec![
+                "epic_id",
+                "description",
+                "priority",
+                "assignees",
+                "labels",
+                "agent",
+            ],
+        ),
+        ("get_task", vec!["epic_id", "story_id"]),
+        (
+            "update_task",
+            vec![
+                "epic_id", "story_id", "status", "evidence", "version", "agent", "labels",
+            ],
+        ),
+        (
+            "complete_task",
+            vec!["epic_id", "story_id", "evidence", "agent"],
+        ),
+        ("get_next_task", vec!["agent"]),
+        ("search", vec!["type", "limit", "cursor"]),
+        ("reject_task", vec!["reason", "epic_id", "story_id"]),
+        ("report_bug", vec!["steps", "expected", "actual"]),
+        ("save_memory", vec!["source", "source_id", "tags"]),
+        ("search_memory", vec!["limit"]),
+        ("save_session", vec!["events"]),
+        ("record_usage", vec!["cost", "provider", "model"]),
+        ("save_plan", vec!["issue_id"]),
+        (
+            "receive_hook_event",
+            vec!["session_id", "tool_name", "agent_type", "data"],
+        ),
+        ("get_hook_events", vec!["event_type", "limit"]),
+        ("install_skills", vec!["names"]),
+        ("install_agents", vec!["names"]),
+    ];
+    let catalog = catalog(&Bench::new());
+    let schema = |name: &str| -> Value {
+        catalog
+            .tools
+            .iter()
+            .find(|tool| tool.name == name)
+            .unwrap()
+            .input_schema
+            .parse()
+            .unwrap()
+    };
+    for (name, expected) in required {
+        assert_eq!(schema(name)["required"], json!(expected), "{name}");
+    }
+    for (name, expected) in optional {
+        for argument in expected {
+            assert!(
+                schema(name)["properties"][argument].is_object(),
+                "{name}: {argument}"
+            );
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The built-in provider through its one door, over a real store in a directory of its own.
+//!
+//! Every result that any of these tests gets is held against the output schema of its tool and
+//! against its own text (see [`bench::Bench::call`]).
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bench;
+mod catalog;
+mod completion;
+mod day;
+mod hostile;
+mod notices;
+mod prd;
+mod prompts;
+mod resources;
+mod scenarios;
+mod tokens;
+mod tour;
+mod weaknesses;

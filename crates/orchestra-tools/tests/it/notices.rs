@@ -1,0 +1,63 @@
+//! Update notices of watched resources.
+
+use std::time::Duration;
+
+use orchestra_hub::{Notice, Provider};
+use serde_json::json;
+use tokio::sync::mpsc::Receiver;
+
+use crate::bench::Bench;
+
+/// Long enough for a busy machine; a notice is there as soon as the change is durable.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn next(notices: &mut Receiver<Notice>) -> String {
+    match tokio::time::timeout(PATIENCE, notices.recv())
+        .await
+        .expect("a notice in time")
+    {
+        Some(Notice::ResourceUpdated(uri)) => uri,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn w33_a_watched_issue_announces_its_change_once_it_is_durable() {
+    let bench = Bench::with_story().await;
+    let task = bench.task("First").await;
+    let other = bench.task("Second").await;
+    let mut notices = bench.builtin.notices().unwrap();
+    assert!(bench.builtin.notices().is_none(), "handed out once");
+    let uri = format!("toon://project/my-app/task/MA-1/MA-2/{task}");
+    bench.builtin.watch(&uri);
+    // A change of an issue that nobody watches comes first, and is not announced.
+    bench.bring(&other, "todo").await;
+    bench.bring(&task, "todo").await;
+    assert_eq!(next(&mut notices).await, uri);
+    assert_eq!(bench.status(&task).await, "todo");
+
+    bench.builtin.unwatch(&uri);
+    bench.builtin.watch("toon://project/my-app/prd");
+    bench
+        .ok(
+            "update_task",
+            json!({"project": "my-app", "task_id": task, "title": "Another"}),
+        )
+        .await;
+    bench
+        .ok(
+            "write_prd",
+            json!({"project": "my-app", "content": "# New"}),
+        )
+        .await;
+    assert_eq!(next(&mut notices).await, "toon://project/my-app/prd");
+}
+
+#[tokio::test]
+async fn creation_and_cascades_are_announced() {
+    let bench = Bench::with_story().await;
+    let mut notices = bench.builtin.notices().unwrap();
+    bench.builtin.watch("toon://project/my-app/status");
+    bench.task("First").await;
+    assert_eq!(next(&mut notices).await, "toon://project/my-app/status");
+}

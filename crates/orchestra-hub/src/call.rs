@@ -82,7 +82,10 @@ impl Call {
         now: Instant,
     ) -> Self {
         let latest = now + hub.config.deadline;
-        let deadline = request.cx.deadline.map_or(latest, |deadline| deadline.min(latest));
+        let deadline = request
+            .cx
+            .deadline
+            .map_or(latest, |deadline| deadline.min(latest));
         request.cx.deadline = Some(deadline);
         let cancel = request.cx.cancel.clone();
         let route = view.route(&mut request);
@@ -94,12 +97,19 @@ impl Call {
                 State::Settled(Ok(outcome), end)
             }
             Route::Refuse(error, end) => State::Settled(Err(error), end),
-            Route::Provider { slot, cost: tool_cost, metrics } => {
+            Route::Provider {
+                slot,
+                cost: tool_cost,
+                metrics,
+            } => {
                 (cost, tool) = (tool_cost, metrics);
                 if let Some(record) = &mut record {
                     record.provider = Some(slot.id.as_str().to_owned());
                 }
-                let turn = Turn { caller: Arc::clone(caller_permits), slot };
+                let turn = Turn {
+                    caller: Arc::clone(caller_permits),
+                    slot,
+                };
                 let start = |turn| Start { turn, request };
                 if turn.is_free() && cost == Cost::Quick {
                     State::Ready(start(turn))
@@ -112,7 +122,13 @@ impl Call {
                 }
             }
         };
-        let bill = Bill { hub: Arc::clone(hub), tool, began: now, waits: false, record };
+        let bill = Bill {
+            hub: Arc::clone(hub),
+            tool,
+            began: now,
+            waits: false,
+            record,
+        };
         Self {
             state,
             cost,
@@ -275,7 +291,10 @@ impl Turn {
 
     fn try_acquire(&self) -> Option<Permits> {
         let first = Arc::clone(&self.caller).try_acquire_owned().ok()?;
-        Some((first, Arc::clone(&self.slot.permits).try_acquire_owned().ok()?))
+        Some((
+            first,
+            Arc::clone(&self.slot.permits).try_acquire_owned().ok()?,
+        ))
     }
 
     /// Waits for both permits; `None` cannot happen, as the semaphores are never closed.

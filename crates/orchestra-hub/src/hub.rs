@@ -246,8 +246,7 @@ impl Inner {
 
     /// Whether `view` shows what is offered now.
     pub(crate) fn is_current(&self, view: &View) -> bool {
-        view.merged.generation == self.generation.load(Ordering::Acquire)
-            && !view.merged.is_stale()
+        view.merged.generation == self.generation.load(Ordering::Acquire) && !view.merged.is_stale()
     }
 
     /// What `toolset` shows now.

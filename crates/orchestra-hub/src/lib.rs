@@ -45,6 +45,7 @@ pub use outcome::{
 pub use permission::{NamePattern, Permission};
 pub use provider::{BoxFuture, LogLevel, Notice, Provider, ProviderId};
 pub use request::{
-    Answers, Caller, CompletionRef, Cx, ProgressListener, ProgressSink, Request, Target,
+    Answers, Caller, ClientFeatures, CompletionRef, Cx, ProgressListener, ProgressSink, Request,
+    Target,
 };
 pub use toolset::{Toolset, ToolsetError};

@@ -204,10 +204,7 @@ impl Merged {
         if let Some(at) = self.templates.iter().find(by_template) {
             return Some(self.slot(*at));
         }
-        let mut offering = self
-            .sources
-            .iter()
-            .filter(|source| {
+        let mut offering = self.sources.iter().filter(|source| {
             !source.catalog.resources.is_empty() || !source.catalog.templates.is_empty()
         });
         match (offering.next(), offering.next()) {

@@ -77,6 +77,8 @@ pub struct Cx {
     pub progress: ProgressSink,
     /// Who calls.
     pub caller: Caller,
+    /// What the client can be asked for with `InputRequired`.
+    pub features: ClientFeatures,
     /// The client's answers, when the call is repeated after `InputRequired`.
     pub answers: Option<Answers>,
     /// W3C `traceparent`, if the caller sent one.
@@ -90,6 +92,19 @@ pub struct Caller {
     pub face: &'static str,
     /// The client's own name, as it says.
     pub client: Option<Arc<str>>,
+}
+
+/// What a client can be asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClientFeatures {
+    /// A form for its user to fill in.
+    pub elicitation: bool,
+    /// A page for its user to visit.
+    pub elicitation_url: bool,
+    /// A message of its model.
+    pub sampling: bool,
+    /// The directories it works in.
+    pub roots: bool,
 }
 
 /// The client's answers to an earlier [`InputRequired`](crate::InputRequired).

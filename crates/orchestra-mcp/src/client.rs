@@ -2,21 +2,14 @@
 
 use std::{fmt, sync::Arc};
 
-use orchestra_hub::LogLevel;
-use orchestra_wire::{
-    FieldsError, MetaFields, RawJson, RequestId, Revision, RpcError, text_of,
-};
+use orchestra_hub::{ClientFeatures, LogLevel};
+use orchestra_wire::{FieldsError, MetaFields, RawJson, RequestId, Revision, RpcError, text_of};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{json, value::RawValue};
 
-/// What the client can be asked for.
+/// What the client can be asked for, as it says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ClientCapabilities {
-    elicit_form: bool,
-    elicit_url: bool,
-    sampling: bool,
-    roots: bool,
-}
+pub(crate) struct ClientCapabilities(pub(crate) ClientFeatures);
 
 /// Something a server may ask of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,25 +75,25 @@ impl ClientCapabilities {
         let raw: RawCapabilities = serde_json::from_str(value.get()).ok()?;
         let elicitation = raw.elicitation.as_ref();
         let url = elicitation.is_some_and(|modes| modes.url.is_some());
-        Some(Self {
+        Some(Self(ClientFeatures {
             // Without any mode named, forms are meant.
-            elicit_form: elicitation.is_some_and(|modes| modes.form.is_some() || !url),
-            elicit_url: url,
+            elicitation: elicitation.is_some_and(|modes| modes.form.is_some() || !url),
+            elicitation_url: url,
             sampling: raw.sampling.is_some(),
             roots: raw.roots.is_some(),
-        })
+        }))
     }
 
     pub(crate) const fn any(self) -> bool {
-        self.elicit_form || self.elicit_url || self.sampling || self.roots
+        self.0.elicitation || self.0.elicitation_url || self.0.sampling || self.0.roots
     }
 
     pub(crate) const fn can(self, ask: Ask) -> bool {
         match ask {
-            Ask::ElicitForm => self.elicit_form,
-            Ask::ElicitUrl => self.elicit_url,
-            Ask::Sampling => self.sampling,
-            Ask::Roots => self.roots,
+            Ask::ElicitForm => self.0.elicitation,
+            Ask::ElicitUrl => self.0.elicitation_url,
+            Ask::Sampling => self.0.sampling,
+            Ask::Roots => self.0.roots,
         }
     }
 }
@@ -158,15 +151,23 @@ impl MetaCache {
         &mut self,
         value: Option<&'a RawValue>,
     ) -> Result<RequestMeta<'a>, RpcError> {
-        let Some(value) = value else { return Ok(RequestMeta::default()) };
+        let Some(value) = value else {
+            return Ok(RequestMeta::default());
+        };
         if *self.text == *value.get() {
             let stateless = self.stateless.clone();
-            return Ok(RequestMeta { stateless, ..RequestMeta::default() });
+            return Ok(RequestMeta {
+                stateless,
+                ..RequestMeta::default()
+            });
         }
         let meta = RequestMeta::parse(value)?;
         let of_this_request_alone = meta.progress_token.is_some() || meta.trace.is_some();
         if !of_this_request_alone && value.get().len() <= MAX_CACHED_BYTES {
-            *self = Self { text: value.get().into(), stateless: meta.stateless.clone() };
+            *self = Self {
+                text: value.get().into(),
+                stateless: meta.stateless.clone(),
+            };
         }
         Ok(meta)
     }
@@ -180,8 +181,10 @@ impl<'a> RequestMeta<'a> {
                 RpcError::invalid_params("progressToken must be a string or an integer")
             })?;
         }
-        let stateless =
-            fields.protocol_version.map(|version| stateless(&fields, version)).transpose()?;
+        let stateless = fields
+            .protocol_version
+            .map(|version| stateless(&fields, version))
+            .transpose()?;
         Ok(Self {
             progress_token: fields.progress_token,
             trace: fields.traceparent.and_then(text_of).map(Into::into),
@@ -229,7 +232,10 @@ fn unsupported(requested: &str) -> RpcError {
 }
 
 pub(crate) fn client_name(value: &RawValue) -> Option<Arc<str>> {
-    serde_json::from_str::<RawClientInfo>(value.get()).ok()?.name.map(Into::into)
+    serde_json::from_str::<RawClientInfo>(value.get())
+        .ok()?
+        .name
+        .map(Into::into)
 }
 
 pub(crate) fn invalid_fields(error: FieldsError) -> RpcError {

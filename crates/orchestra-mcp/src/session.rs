@@ -58,7 +58,8 @@ impl Feeder<'_> {
             Step::Nothing | Step::Flush => {}
             Step::Run(job) => session.start(*job, &mut self.now, out),
             Step::RunAll(jobs) => {
-                jobs.into_iter().for_each(|job| session.start(*job, &mut self.now, out));
+                jobs.into_iter()
+                    .for_each(|job| session.start(*job, &mut self.now, out));
             }
         }
     }
@@ -107,7 +108,12 @@ impl Session {
     /// Starts taking frames; called from one place only, inside the runtime's context.
     pub(crate) fn begin(self: &Arc<Self>) -> Feeder<'_> {
         let dispatch = self.dispatch.lock().unwrap_or_else(PoisonError::into_inner);
-        Feeder { session: self, dispatch, now: Instant::now(), has_queue: false }
+        Feeder {
+            session: self,
+            dispatch,
+            now: Instant::now(),
+            has_queue: false,
+        }
     }
 
     /// Starts the calls whose turn has come. When another thread is at it, that one sees to them:
@@ -134,7 +140,10 @@ impl Session {
     }
 
     fn start(self: &Arc<Self>, job: Job, now: &mut Instant, out: &mut Rope) {
-        let Job { mut ticket, request } = job;
+        let Job {
+            mut ticket,
+            request,
+        } = job;
         let mut call = self.attachment.call_at(request, *now);
         loop {
             if call.cost() == Cost::Heavy {

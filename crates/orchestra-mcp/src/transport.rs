@@ -243,9 +243,11 @@ fn refusal(malformed: Malformed) -> JsonRpcResponse {
 
 fn request(message: Message<'_>) -> Option<JsonRpcRequest> {
     let (id, params, method) = match message {
-        Message::Request(request) => {
-            (Some(request.id.clone()), request.raw_params(), request.method)
-        }
+        Message::Request(request) => (
+            Some(request.id.clone()),
+            request.raw_params(),
+            request.method,
+        ),
         Message::Notification(notification) => {
             (None, notification.raw_params(), notification.method)
         }

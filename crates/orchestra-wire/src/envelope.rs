@@ -18,6 +18,10 @@ use crate::{
 };
 
 /// What one line holds.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every line is one message, and none is stored"
+)]
 #[derive(Debug)]
 pub enum Inbound<'a> {
     /// One message.

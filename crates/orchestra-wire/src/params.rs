@@ -182,6 +182,10 @@ fields! {
 }
 
 /// The `params` of a message, their members found in the same pass as the envelope's.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all parameters are objects, and none is stored"
+)]
 #[derive(Debug, Default, Clone, Copy)]
 pub enum Params<'a> {
     /// There are none, or they are `null`.

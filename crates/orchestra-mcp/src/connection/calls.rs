@@ -25,7 +25,11 @@ pub(super) struct NewCall {
 
 impl Connection {
     /// Admits a call: it runs, queues, or is refused.
-    pub(super) fn enter(&mut self, parsed: &mut Parsed<'_>, call: NewCall) -> Result<Handled, RpcError> {
+    pub(super) fn enter(
+        &mut self,
+        parsed: &mut Parsed<'_>,
+        call: NewCall,
+    ) -> Result<Handled, RpcError> {
         let limits = &self.server.0.limits;
         let runs = self.running < limits.running && self.queue.is_empty();
         let queues = self.queue.len() < limits.queued
@@ -69,12 +73,19 @@ impl Connection {
             cancel: cancel.signal(),
             progress,
             caller: Caller { face, client },
+            features: capabilities.0,
             answers: call.answers,
             trace: parsed.meta.trace.take(),
         };
         let job = Box::new(Job {
-            ticket: Ticket { id: parsed.id.clone(), serial },
-            request: Box::new(Request { target: call.target, cx }),
+            ticket: Ticket {
+                id: parsed.id.clone(),
+                serial,
+            },
+            request: Box::new(Request {
+                target: call.target,
+                cx,
+            }),
         });
         if runs {
             self.running += 1;
@@ -116,7 +127,10 @@ impl Connection {
         outcome: Result<Outcome, ProviderError>,
         out: &mut Rope,
     ) {
-        let Some(open) = self.open.close_if(&ticket.id, |open| open.serial == ticket.serial) else {
+        let Some(open) = self
+            .open
+            .close_if(&ticket.id, |open| open.serial == ticket.serial)
+        else {
             return;
         };
         if let Some(reports) = &open.reports {

@@ -153,7 +153,11 @@ impl Connection {
     }
 
     /// Takes the client's response to a request of ours; the job, when the call can go on.
-    pub(super) fn on_answer(&mut self, response: &ResponseRef<'_>, out: &mut Rope) -> Option<Box<Job>> {
+    pub(super) fn on_answer(
+        &mut self,
+        response: &ResponseRef<'_>,
+        out: &mut Rope,
+    ) -> Option<Box<Job>> {
         let question = response.id.as_ref().and_then(|id| self.questions.close(id));
         let Some(question) = question else {
             tracing::debug!(id = ?response.id, "ignored a response to no request of ours");
@@ -205,11 +209,15 @@ impl Connection {
             cancel: open.cancel.signal(),
             progress,
             caller: Caller { face, client },
+            features: open.capabilities.0,
             answers: Some(answers),
             trace: None,
         };
         let request = Box::new(Request { target, cx });
-        Some(Box::new(Job { ticket: ticket.clone(), request }))
+        Some(Box::new(Job {
+            ticket: ticket.clone(),
+            request,
+        }))
     }
 
     fn lacks_capability(&mut self, ticket: &Ticket, era: Era, missing: &[Ask], out: &mut Rope) {

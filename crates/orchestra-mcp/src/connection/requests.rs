@@ -69,8 +69,13 @@ impl Connection {
         };
         match method {
             Method::ToolsCall => self.call(&mut parsed, line, tool),
-            Method::PromptsGet => self.offered_prompts(method)?.call(&mut parsed, line, prompt),
-            Method::ResourcesRead => self.offered_resources(method)?.call(&mut parsed, line, resource),
+            Method::PromptsGet => self
+                .offered_prompts(method)?
+                .call(&mut parsed, line, prompt),
+            Method::ResourcesRead => {
+                self.offered_resources(method)?
+                    .call(&mut parsed, line, resource)
+            }
             Method::Complete => self.call(&mut parsed, line, completion),
             Method::ToolsList => self.list(&parsed, ListKind::Tools, out),
             Method::PromptsList => {

@@ -1,0 +1,176 @@
+//! A server that offers something of everything: a fixture for judges and tests. The names are
+//! those that the public conformance suite asks for, where it asks; the rest helps our own tests.
+
+mod catalog;
+mod prompts;
+mod resources;
+mod tools;
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use orchestra_hub::{
+    BoxFuture, Catalog, Completion, CompletionRef, Hub, HubConfig, InputRequired, Notice, Outcome,
+    Provider, ProviderError, ProviderId, Request, Target,
+};
+use orchestra_mcp::{Server, stdio};
+use orchestra_wire::RawJson;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+
+/// One red pixel.
+const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+/// No sound at all.
+const AUDIO: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
+
+type Answer = Result<Outcome, ProviderError>;
+
+struct Everything {
+    id: ProviderId,
+    shared: Arc<Shared>,
+    receiver: Mutex<Option<mpsc::Receiver<Notice>>>,
+}
+
+/// What calls use.
+struct Shared {
+    catalog: watch::Sender<Arc<Catalog>>,
+    notices: mpsc::Sender<Notice>,
+    /// Keys the check sum of states that travel through the client.
+    seal: RandomState,
+}
+
+impl Provider for Everything {
+    fn id(&self) -> &ProviderId {
+        &self.id
+    }
+
+    fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.shared.catalog.subscribe()
+    }
+
+    fn serve(&self, request: Request) -> BoxFuture<Answer> {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move {
+            match request.target {
+                Target::Tool { name, arguments } => {
+                    tools::call(&shared, &name, &arguments, request.cx).await
+                }
+                Target::Prompt { name, arguments } => {
+                    prompts::answer(&name, &arguments, &request.cx)
+                }
+                Target::Resource { uri } => resources::read(uri),
+                Target::Complete {
+                    reference,
+                    argument,
+                    value,
+                    ..
+                } => Ok(complete(&reference, &argument, &value)),
+                Target::Raw { method, .. } => Err(ProviderError::Unknown {
+                    kind: "method",
+                    name: method,
+                }),
+            }
+        })
+    }
+
+    fn notices(&self) -> Option<mpsc::Receiver<Notice>> {
+        self.receiver
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+}
+
+impl Shared {
+    /// A state that cannot be changed unseen on its way through the client.
+    fn seal(&self, state: &str) -> String {
+        format!("{state}.{:016x}", self.seal.hash_one(state))
+    }
+
+    /// The state inside a sealed one.
+    fn open<'s>(&self, sealed: &'s str) -> Result<&'s str, ProviderError> {
+        let (state, _) = sealed.rsplit_once('.').unwrap_or_default();
+        if self.seal(state) == sealed {
+            return Ok(state);
+        }
+        Err(ProviderError::InvalidParams(
+            "requestState was changed: start again".to_owned(),
+        ))
+    }
+
+    fn change_catalog(&self, change: impl FnOnce(&mut Catalog)) {
+        self.catalog
+            .send_modify(|catalog| change(Arc::make_mut(catalog)));
+    }
+}
+
+fn complete(reference: &CompletionRef, argument: &str, value: &str) -> Outcome {
+    let known: &[&str] = match (reference, argument) {
+        (CompletionRef::Resource(_), "id") => &["1", "2", "3"],
+        (CompletionRef::Prompt(_), "arg1") => &["paris", "park", "party"],
+        _ => &[],
+    };
+    let values: Vec<String> = known
+        .iter()
+        .filter(|candidate| candidate.starts_with(value))
+        .map(|candidate| (*candidate).to_owned())
+        .collect();
+    let total = u64::try_from(values.len()).ok();
+    Outcome::Completion(Completion {
+        values,
+        total,
+        has_more: false,
+    })
+}
+
+fn raw(value: &Value) -> RawJson {
+    RawJson::of(value).expect("a JSON value has a JSON form")
+}
+
+/// Asks the client; the keys of `requests` come back as those of the answers.
+fn ask(requests: &Value, state: Option<String>) -> Answer {
+    Ok(Outcome::InputRequired(InputRequired {
+        requests: raw(requests),
+        state,
+    }))
+}
+
+fn form(message: &str, properties: &Value, required: &[&str]) -> Value {
+    json!({
+        "method": "elicitation/create",
+        "params": {
+            "mode": "form",
+            "message": message,
+            "requestedSchema": {"type": "object", "properties": properties, "required": required}
+        }
+    })
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let runtime = stdio::runtime()?;
+    runtime.block_on(async {
+        let (notices, receiver) = mpsc::channel(64);
+        let shared = Shared {
+            catalog: watch::Sender::new(Arc::new(catalog::all())),
+            notices,
+            seal: RandomState::new(),
+        };
+        let provider = Everything {
+            id: ProviderId::parse("everything").ok_or("not a provider id")?,
+            shared: Arc::new(shared),
+            receiver: Mutex::new(Some(receiver)),
+        };
+        let hub = Hub::new(HubConfig::default());
+        hub.register(Arc::new(provider))?;
+        let server = Server::builder(hub, "everything")
+            .title("Everything")
+            .build();
+        stdio::serve(&server).await?;
+        Ok::<_, Box<dyn std::error::Error>>(())
+    })?;
+    // Its reading thread may still wait for input.
+    runtime.shutdown_background();
+    Ok(())
+}

@@ -21,6 +21,9 @@ use resources::BundledResources;
 /// How long the readable files may take to catch up when the program ends.
 const CLOSING: Duration = Duration::from_secs(5);
 
+/// How long the sweep for edited files may take, where its end is waited for.
+const CATCHING_UP: Duration = Duration::from_secs(30);
+
 /// Threads of the runtime. Calls are polled where they arrive; these only run what waits.
 const WORKERS: usize = 2;
 
@@ -117,6 +120,13 @@ impl Serving {
             },
             Toolset::All,
         )
+    }
+
+    /// Waits until edits of the readable files are taken in.
+    pub(crate) fn catch_up(&self) {
+        if let Err(error) = self.store.settle(CATCHING_UP) {
+            tracing::warn!(%error, "edits of the readable files may not be seen yet");
+        }
     }
 
     /// Writes what is still to be written.

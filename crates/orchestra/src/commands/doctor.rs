@@ -14,6 +14,9 @@ use crate::{
     output::{self, Format},
 };
 
+/// How long the sweep for edited files may take.
+const CATCHING_UP: Duration = Duration::from_secs(30);
+
 /// How long the readable files may take to catch up at the end.
 const CLOSING: Duration = Duration::from_secs(5);
 
@@ -46,10 +49,13 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     logging::start(&config.log.value)?;
     let options = Options {
         watch: false,
-        sweep: false,
         ..Options::default()
     };
     let store = Store::open(&config.workspace, options)?;
+    // Edits are taken in first: an edit is no difference.
+    if let Err(error) = store.settle(CATCHING_UP) {
+        tracing::warn!(%error, "edits of the readable files may not be seen yet");
+    }
     let (findings, remaining) = if arguments.fix {
         let mended = store.doctor(Fix::Mend)?.findings;
         (mended, store.doctor(Fix::Nothing)?.findings)

@@ -104,7 +104,6 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     logging::start(&config.log.value)?;
     let runtime = serving::runtime()?;
     let entered = runtime.enter();
-    // Edits of the readable files are taken in first, so that the tool sees them.
     let options = Options {
         watch: false,
         ..Options::default()
@@ -112,7 +111,11 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let serving = Serving::open(&config, options)?;
     let result = match arguments.command {
         Command::List { json, .. } => list(&serving, Format::of_flag(json)),
-        Command::Call(call) => runtime.block_on(self::call(&serving, call)),
+        Command::Call(call) => {
+            // What somebody edited a moment ago is seen by the tool.
+            serving.catch_up();
+            runtime.block_on(self::call(&serving, call))
+        }
     };
     serving.close();
     drop(entered);

@@ -142,3 +142,17 @@ fn bundled_texts_name_real_tools() {
     }
     assert!(named > 20, "{named}");
 }
+
+#[test]
+fn an_edit_by_hand_is_seen_by_the_next_call() {
+    let workspace = Workspace::git();
+    workspace.call("create_project", &json!({"name": "My App"}));
+    workspace.call(
+        "create_epic",
+        &json!({"project": "my-app", "title": "Before"}),
+    );
+    let path = ".projects/my-app/epics/MA-1/epic.toon";
+    workspace.write(path, &workspace.read(path).replace("Before", "After"));
+    let epic = workspace.call("get_epic", &json!({"project": "my-app", "epic_id": "MA-1"}));
+    assert_eq!(epic["title"], "After", "{epic}");
+}

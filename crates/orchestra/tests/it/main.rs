@@ -2,8 +2,10 @@
 
 mod cli;
 mod doctor;
+mod growth;
 mod hook;
 mod init;
+mod protocol;
 mod stdio;
 mod support;
 mod tool;

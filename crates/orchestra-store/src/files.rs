@@ -1,12 +1,78 @@
 //! Keeps the readable files and the database in step.
+//!
+//! `engine` writes what changed in the database, `intake` takes in what people changed in the
+//! files, `sweep` looks for such changes where nobody told us, `rebuild` makes a database from
+//! files alone. One thread does all of it, so that no file is looked at from two sides at once.
+
+mod engine;
+mod fields;
+mod intake;
+pub(crate) mod ledger;
+mod merge;
+pub(crate) mod needs;
+pub(crate) mod owner;
+pub(crate) mod place;
+mod rebuild;
+pub(crate) mod render;
+mod sweep;
+mod worker;
+
+pub(crate) use engine::{Engine, Haste, Left};
+pub(crate) use needs::{Board, Work};
+pub(crate) use owner::Owner;
+pub(crate) use place::TEMP;
+pub(crate) use rebuild::rebuild;
+pub(crate) use worker::{Files, Shared as Reports};
+
+use crate::{ActionError, Fault, ReadError};
 
 /// Why the readable files could not be brought up to date.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
     /// The store failed.
     #[error(transparent)]
-    Fault(#[from] crate::Fault),
+    Fault(#[from] Fault),
+    /// A file could not be read or written.
+    #[error("cannot read or write the files in .projects; check its permissions and the free space")]
+    Io(#[from] std::io::Error),
+    /// Something else stands where a directory is to be.
+    #[error("`.projects/{path}` is not a directory; links are not followed")]
+    NotADirectory {
+        /// The path below `.projects/`.
+        path: String,
+    },
+    /// The database refuses what the files need.
+    #[error("the readable files could not be recorded: {0}")]
+    Refused(String),
     /// It took too long.
     #[error("the readable files are not up to date yet; the database is")]
     Timeout,
+}
+
+impl From<FilesError> for Fault {
+    fn from(error: FilesError) -> Self {
+        match error {
+            FilesError::Fault(fault) => fault,
+            FilesError::Io(error) => Self::io("read or write the files in .projects", error),
+            other => Self::io("bring the files in .projects up to date", std::io::Error::other(other.to_string())),
+        }
+    }
+}
+
+impl From<ReadError> for FilesError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Fault(fault) => Self::Fault(fault),
+            other => Self::Refused(other.to_string()),
+        }
+    }
+}
+
+impl From<ActionError> for FilesError {
+    fn from(error: ActionError) -> Self {
+        match error {
+            ActionError::Fault(fault) => Self::Fault(fault),
+            other => Self::Refused(other.to_string()),
+        }
+    }
 }

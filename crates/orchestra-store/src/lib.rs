@@ -7,15 +7,29 @@
 
 mod action;
 mod clock;
+mod db;
 mod doctor;
 mod error;
 mod files;
+mod import;
 mod internal;
 mod io;
 mod notice;
 mod page;
+mod pulse;
+mod reader;
+mod readme;
 mod record;
+mod redact;
+mod rows;
+mod shared;
 mod store;
+mod toon;
+mod wait;
+mod watch;
+mod words;
+mod writer;
+mod writing;
 
 pub use action::{
     Action, Made, NewChunk, NewHookEvent, NewSession, NewSessionEvent, Receipt, Submission,
@@ -24,6 +38,7 @@ pub use clock::{Clock, SystemClock};
 pub use doctor::{DoctorError, Fix, Report};
 pub use error::{ActionError, Fault, OpenError, ReadError};
 pub use files::FilesError;
+pub use import::{ImportError, Imported};
 pub use io::{Entry, EntryKind, FileIo, RealFs, Stat};
 pub use notice::{ChangeNotice, What};
 pub use page::{Cursor, CursorError, Page, PageRequest};
@@ -32,4 +47,6 @@ pub use record::{
     IssueRecord, NextRecord, PhaseRecord, PlanRecord, ProjectRecord, SessionEvent, SessionRecord,
     UsageRecord, UsageRequest, UsageSessionRecord, Waiting,
 };
-pub use store::{Options, Reader, Store};
+pub use reader::Reader;
+pub use store::{Options, Store};
+pub use toon::{FileError, FileFault};

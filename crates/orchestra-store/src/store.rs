@@ -1,19 +1,21 @@
 //! The door to the board of one workspace.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use orchestra_board::{
-    AgentName, Event, IssueId, Kind, PlanId, PrdSession, Request, SessionId, Slug, Timestamp,
-};
+use orchestra_board::{AgentName, Source, Timestamp};
 use tokio::sync::broadcast;
 
+use crate::db::{self, Paths};
+use crate::files::Files;
+use crate::shared::{self, Shared};
+use crate::writer::Writer;
 use crate::{
-    Action, ActionError, ChangeNotice, Chunk, Clock, ContextItem, DoctorError, Fault, FileIo,
-    FilesError, Fix, Hit, HookEventRecord, IssueFilter, IssueRecord, NextRecord, OpenError, Page,
-    PageRequest, PhaseRecord, PlanRecord, ProjectRecord, ReadError, RealFs, Receipt, Report,
-    SessionRecord, Submission, SystemClock, UsageRecord,
+    Action, ActionError, ChangeNotice, Clock, DoctorError, Fault, FileIo, FilesError, Fix,
+    ImportError, Imported, OpenError, ReadError, Reader, RealFs, Receipt, Report, Submission,
+    SystemClock, pulse,
 };
 
 /// How a store is opened.
@@ -49,37 +51,88 @@ impl Default for Options {
 /// The board of one workspace. Clones are cheap and mean the same board; when the last one is
 /// dropped, what was submitted is still written and the threads end.
 #[derive(Debug, Clone)]
-pub struct Store {
-    workspace: Arc<PathBuf>,
-}
+pub struct Store(Arc<Handle>);
 
-/// What is stored, as it was when the reading began.
+/// How long the readable files may take to be brought up to date when the last handle is dropped.
+const SETTLE_AT_END: Duration = Duration::from_secs(5);
+
+/// Owns the threads.
 #[derive(Debug)]
-pub struct Reader<'a> {
-    _store: &'a Store,
+struct Handle {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// The readable files; none where nothing can be written.
+    files: Option<Files>,
 }
 
 impl Store {
-    /// Opens the board below `workspace`, or creates it in `.projects/`.
+    /// Opens the board below `workspace`, or makes it in `.projects/`. Where the directory cannot
+    /// be written but a board is there, it can be read, and every action is answered by
+    /// [`Fault::ReadOnly`].
     ///
     /// # Errors
     /// When the workspace is no directory, or its database can neither be used nor made.
-    pub fn open(workspace: &Path, _options: Options) -> Result<Self, OpenError> {
-        Ok(Self {
-            workspace: Arc::new(workspace.to_path_buf()),
-        })
+    pub fn open(workspace: &Path, options: Options) -> Result<Self, OpenError> {
+        let workspace = workspace
+            .canonicalize()
+            .map_err(|_| OpenError::NotADirectory(workspace.to_path_buf()))?;
+        let paths = Paths::of(&workspace);
+        paths.check()?;
+        match Self::open_for_writing(&paths, &options) {
+            Ok(store) => Ok(store),
+            Err(fault @ Fault::ReadOnly) if paths.database.exists() => {
+                let shared = Shared::new(paths.clone(), options, Some(fault));
+                // Whether it can be read is said now and not by the first question.
+                shared
+                    .read(|reader| reader.slugs())
+                    .map_err(|error| match error {
+                        ReadError::Fault(source) => paths.failed(source),
+                        ReadError::Refused(_) | ReadError::Cursor(_) => {
+                            paths.failed(Fault::Corrupt)
+                        }
+                    })?;
+                Ok(Self(Arc::new(Handle {
+                    shared: Arc::new(shared),
+                    threads: Mutex::default(),
+                    files: None,
+                })))
+            }
+            Err(fault) => Err(paths.failed(fault)),
+        }
+    }
+
+    fn open_for_writing(paths: &Paths, options: &Options) -> Result<Self, Fault> {
+        paths.make_directories()?;
+        let lock = db::lock_file(&paths.writer_lock)?;
+        lock.lock()
+            .map_err(|error| Fault::io("lock .projects/.store/writer.lock", error))?;
+        let connection = shared::prepare(paths, options)?;
+        lock.unlock()
+            .map_err(|error| Fault::io("unlock .projects/.store/writer.lock", error))?;
+        let shared = Arc::new(Shared::new(paths.clone(), options.clone(), None));
+        let writer = Writer::new(Arc::clone(&shared), lock, connection);
+        let files = Files::start(paths, options, shared.engine(), Arc::clone(&shared.reports))
+            .map_err(|error| Fault::io("start a thread", error))?;
+        let handle = Handle {
+            shared: Arc::clone(&shared),
+            threads: Mutex::default(),
+            files: Some(files),
+        };
+        handle.spawn("store-writer", move || writer.run())?;
+        handle.spawn("store-pulse", move || pulse::run(&shared))?;
+        Ok(Self(Arc::new(handle)))
     }
 
     /// The directory that holds `.projects/`.
     #[must_use]
     pub fn workspace(&self) -> &Path {
-        &self.workspace
+        &self.0.shared.paths.workspace
     }
 
     /// Hands an action to the writer. It is queued at once: the order of calls is the order of
     /// effects. The answer comes once the action is durable; dropping it undoes nothing.
-    pub fn submit(&self, _agent: Option<AgentName>, _action: Action) -> Submission {
-        Submission::refused(Fault::Closed.into())
+    pub fn submit(&self, agent: Option<AgentName>, action: Action) -> Submission {
+        self.0.shared.submit(Source::Tool, agent, action)
     }
 
     /// [`Store::submit`], and waits on this thread for the answer.
@@ -88,13 +141,14 @@ impl Store {
     /// When the board refuses the action or the store fails; nothing of it was kept then.
     pub fn submit_blocking(
         &self,
-        _agent: Option<AgentName>,
-        _action: Action,
+        agent: Option<AgentName>,
+        action: Action,
     ) -> Result<Receipt, ActionError> {
-        Err(Fault::Closed.into())
+        self.0.shared.submit_blocking(Source::Tool, agent, action)
     }
 
-    /// Reads from one snapshot, in place. Keep `work` short: what is read stays on disk meanwhile.
+    /// Reads from one snapshot, in place. Keep `work` short: the log of the database cannot be
+    /// shortened meanwhile.
     ///
     /// # Errors
     /// As `work`, or when the database cannot be read.
@@ -102,202 +156,96 @@ impl Store {
         &self,
         work: impl FnOnce(&Reader<'_>) -> Result<T, ReadError>,
     ) -> Result<T, ReadError> {
-        work(&Reader { _store: self })
+        self.0.shared.read(work)
     }
 
     /// Tells what changes from now on, whoever changes it, after it is durable. Who is too slow
     /// misses the oldest ones, and is told so by the channel.
     #[must_use]
     pub fn changes(&self) -> broadcast::Receiver<ChangeNotice> {
-        broadcast::channel(1).1
+        self.0.shared.notices.subscribe()
     }
 
     /// The time, as the store sees it.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        Timestamp::from_unix_seconds(0)
+        self.0.shared.options.clock.now()
     }
 
     /// Waits until the readable files show everything that is committed, durably.
     ///
     /// # Errors
     /// When that takes longer than `timeout`, or the files cannot be written.
-    pub fn settle(&self, _timeout: Duration) -> Result<(), FilesError> {
-        Err(Fault::Closed.into())
+    pub fn settle(&self, timeout: Duration) -> Result<(), FilesError> {
+        match &self.0.files {
+            Some(files) if self.0.shared.options.flush => files.settle(timeout),
+            _ => Ok(()),
+        }
     }
 
     /// Writes what was submitted, settles the readable files, and ends the threads. Later actions
     /// are answered by [`Fault::Closed`]; reading goes on.
-    pub fn close(&self, _timeout: Duration) {}
+    pub fn close(&self, timeout: Duration) {
+        // What is not settled now is settled when the workspace is opened next.
+        self.0.end(timeout);
+    }
+
+    /// Takes over the files of the earlier program that are in `.projects/`, after it has copied
+    /// them beside it. Where there are none, nothing happens.
+    ///
+    /// # Errors
+    /// When the old files cannot be read or copied, or the store fails.
+    pub fn import(&self) -> Result<Imported, ImportError> {
+        let shared = &self.0.shared;
+        crate::import::import(shared, shared.engine())
+    }
 
     /// Compares database and readable files.
     ///
     /// # Errors
     /// When either cannot be read at all.
-    pub fn doctor(&self, _fix: Fix) -> Result<Report, DoctorError> {
-        Err(Fault::Closed.into())
+    pub fn doctor(&self, fix: Fix) -> Result<Report, DoctorError> {
+        let shared = &self.0.shared;
+        crate::doctor::examine(shared, shared.engine(), fix)
     }
 }
 
-type Read<T> = Result<T, ReadError>;
-
-/// A list that names a project which is not there is refused by
-/// [`Refusal::NoProject`](orchestra_board::Refusal::NoProject); a single thing that is not there is `None`.
-#[expect(
-    clippy::missing_errors_doc,
-    clippy::unused_self,
-    reason = "said once, for all of them"
-)]
-impl Reader<'_> {
-    /// All projects, by slug.
-    pub fn projects(&self, _page: &PageRequest) -> Read<Page<ProjectRecord>> {
-        Err(Fault::Closed.into())
+impl Handle {
+    fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Fault> {
+        let thread = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(work)
+            .map_err(|error| Fault::io("start a thread", error))?;
+        self.threads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(thread);
+        Ok(())
     }
 
-    /// A project.
-    pub fn project(&self, _slug: &Slug) -> Read<Option<ProjectRecord>> {
-        Err(Fault::Closed.into())
+    /// Lets the writer finish and waits for the threads.
+    fn end(&self, timeout: Duration) {
+        if let Some(files) = &self.files {
+            // What is never written needs no time.
+            files.close(if self.shared.options.flush {
+                timeout
+            } else {
+                Duration::ZERO
+            });
+        }
+        self.shared.queue.close();
+        self.shared.close();
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // A thread that panicked has nothing left to end.
+            let _ = thread.join();
+        }
     }
+}
 
-    /// An issue by its id, or by one that a renumbering left behind.
-    pub fn issue(&self, _project: &Slug, _id: &IssueId) -> Read<Option<IssueRecord>> {
-        Err(Fault::Closed.into())
-    }
-
-    /// What is directly below an issue, by id.
-    pub fn children(
-        &self,
-        _project: &Slug,
-        _parent: &IssueId,
-        _page: &PageRequest,
-    ) -> Read<Page<IssueRecord>> {
-        Err(Fault::Closed.into())
-    }
-
-    /// The issues that a filter lets through, by id.
-    pub fn issues(
-        &self,
-        _project: &Slug,
-        _filter: &IssueFilter,
-        _page: &PageRequest,
-    ) -> Read<Page<IssueRecord>> {
-        Err(Fault::Closed.into())
-    }
-
-    /// The issues that a text is found in, best first; an empty text finds all. Where every word is
-    /// one that most issues have, only the newest issues are looked at.
-    pub fn search(
-        &self,
-        _project: &Slug,
-        _query: &str,
-        _kinds: &[Kind],
-        _page: &PageRequest,
-    ) -> Read<Page<IssueRecord>> {
-        Err(Fault::Closed.into())
-    }
-
-    /// The task that comes next for `agent`.
-    pub fn next(
-        &self,
-        _project: &Slug,
-        _agent: Option<&AgentName>,
-        _now: Timestamp,
-    ) -> Read<NextRecord> {
-        Err(Fault::Closed.into())
-    }
-
-    /// What happened to an issue, oldest first. Descriptions are shortened; of the issue that was
-    /// made, only type, title, state and `fixes` are kept.
-    pub fn history(
-        &self,
-        _project: &Slug,
-        _id: &IssueId,
-        _page: &PageRequest,
-    ) -> Read<Page<Event>> {
-        Err(Fault::Closed.into())
-    }
-
-    /// The text of `prd.md`.
-    pub fn prd_text(&self, _project: &Slug) -> Read<String> {
-        Err(Fault::Closed.into())
-    }
-
-    /// The PRD questionnaire of a project.
-    pub fn prd_session(&self, _project: &Slug) -> Read<Option<PrdSession>> {
-        Err(Fault::Closed.into())
-    }
-
-    /// The phases that a project's PRD was split into, in order.
-    pub fn phases(&self, _project: &Slug) -> Read<Vec<PhaseRecord>> {
-        Err(Fault::Closed.into())
-    }
-
-    /// The logged requests of a project, by number.
-    pub fn requests(&self, _project: &Slug, _page: &PageRequest) -> Read<Page<Request>> {
-        Err(Fault::Closed.into())
-    }
-
-    /// The remembered texts of a project, by id.
-    pub fn chunks(&self, _project: &Slug, _page: &PageRequest) -> Read<Page<Chunk>> {
-        Err(Fault::Closed.into())
-    }
-
-    /// The remembered texts that fit a query best.
-    pub fn search_memory(
-        &self,
-        _project: &Slug,
-        _query: &str,
-        _limit: u32,
-    ) -> Read<Vec<Hit<Chunk>>> {
-        Err(Fault::Closed.into())
-    }
-
-    /// The remembered texts and sessions that fit a query best.
-    pub fn context(
-        &self,
-        _project: &Slug,
-        _query: &str,
-        _limit: u32,
-    ) -> Read<Vec<Hit<ContextItem>>> {
-        Err(Fault::Closed.into())
-    }
-
-    /// The sessions of a project, the one saved last first.
-    pub fn sessions(&self, _project: &Slug, _page: &PageRequest) -> Read<Page<SessionRecord>> {
-        Err(Fault::Closed.into())
-    }
-
-    /// A session.
-    pub fn session(&self, _project: &Slug, _id: &SessionId) -> Read<Option<SessionRecord>> {
-        Err(Fault::Closed.into())
-    }
-
-    /// Usage of the workspace with the latest `sessions` sessions.
-    pub fn usage(&self, _sessions: u32) -> Read<UsageRecord> {
-        Err(Fault::Closed.into())
-    }
-
-    /// The kept hook events, newest first; of one type, if said.
-    pub fn hook_events(
-        &self,
-        _event_type: Option<&str>,
-        _page: &PageRequest,
-    ) -> Read<Page<HookEventRecord>> {
-        Err(Fault::Closed.into())
-    }
-
-    /// The saved plans of a project, by name.
-    pub fn plans(&self, _project: &Slug, _page: &PageRequest) -> Read<Page<PlanRecord>> {
-        Err(Fault::Closed.into())
-    }
-
-    /// A saved plan with its text.
-    pub fn plan(&self, _project: &Slug, _id: &PlanId) -> Read<Option<(PlanRecord, String)>> {
-        Err(Fault::Closed.into())
-    }
-
-    /// The status page of a project, if one was written.
-    pub fn readme(&self, _project: &Slug) -> Read<Option<String>> {
-        Err(Fault::Closed.into())
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.end(SETTLE_AT_END);
     }
 }

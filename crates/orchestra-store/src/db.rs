@@ -1,0 +1,254 @@
+//! The database file: where it is, how it is opened, and the lock that orders writers.
+
+pub(crate) mod schema;
+
+use std::fs::{self, File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::{Fault, OpenError};
+
+/// How long a connection waits for another program that locked the database by itself.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Prepared statements kept per connection; more than there are in the code.
+const STATEMENTS: usize = 160;
+/// Page cache of the writer, in KiB: what one group of changes touches.
+const WRITER_CACHE_KIB: i64 = 4 * 1024;
+/// Page cache while a database is built, in KiB.
+const BUILDER_CACHE_KIB: i64 = 16 * 1024;
+/// Page cache of each reading connection, in KiB: the upper levels of the indexes.
+const READER_CACHE_KIB: i64 = 1024;
+/// What is left of the log file when it is begun anew.
+const LOG_LIMIT_BYTES: i64 = 16 * 1024 * 1024;
+
+/// Where the parts of a board are.
+#[derive(Debug, Clone)]
+pub(crate) struct Paths {
+    /// The directory that holds `.projects/`.
+    pub(crate) workspace: PathBuf,
+    /// `.projects/`
+    pub(crate) projects: PathBuf,
+    /// `.projects/.store/`
+    pub(crate) store: PathBuf,
+    /// The database.
+    pub(crate) database: PathBuf,
+    /// The database while it is being rebuilt.
+    pub(crate) rebuilt: PathBuf,
+    /// The database's log.
+    pub(crate) log: PathBuf,
+    /// The memory that the users of the log share.
+    pub(crate) shared_memory: PathBuf,
+    /// Locked by whoever writes the database.
+    pub(crate) writer_lock: PathBuf,
+    /// Locked by whoever writes the readable files.
+    pub(crate) files_lock: PathBuf,
+}
+
+impl Paths {
+    pub(crate) fn of(workspace: &Path) -> Self {
+        let projects = workspace.join(".projects");
+        let store = projects.join(".store");
+        Self {
+            workspace: workspace.to_path_buf(),
+            database: store.join("board.db"),
+            rebuilt: store.join("board.db.new"),
+            log: store.join("board.db-wal"),
+            shared_memory: store.join("board.db-shm"),
+            writer_lock: store.join("writer.lock"),
+            files_lock: store.join("files.lock"),
+            projects,
+            store,
+        }
+    }
+
+    /// Refuses a workspace that is none, and links where the store's directories should be.
+    pub(crate) fn check(&self) -> Result<(), OpenError> {
+        if !self.workspace.is_dir() {
+            return Err(OpenError::NotADirectory(self.workspace.clone()));
+        }
+        for directory in [&self.projects, &self.store] {
+            if fs::symlink_metadata(directory).is_ok_and(|found| found.is_symlink()) {
+                return Err(OpenError::SymbolicLink(directory.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the store's directories.
+    pub(crate) fn make_directories(&self) -> Result<(), Fault> {
+        for directory in [&self.projects, &self.store] {
+            match fs::create_dir(directory) {
+                Err(error) if !directory.is_dir() => {
+                    return Err(Fault::io("make the directory .projects/.store", error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// How long the database's log is.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        fs::metadata(&self.log).map_or(0, |log| log.len())
+    }
+
+    pub(crate) fn failed(&self, source: Fault) -> OpenError {
+        OpenError::Fault {
+            workspace: self.workspace.clone(),
+            source,
+        }
+    }
+}
+
+/// Which file it is, whatever it is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileId(u64, u64);
+
+impl FileId {
+    /// The file at `path`; `None` when there is none.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        fs::metadata(path)
+            .ok()
+            .map(|found| Self::of_metadata(&found))
+    }
+
+    #[cfg(unix)]
+    fn of_metadata(found: &fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+
+        Self(found.dev(), found.ino())
+    }
+
+    #[cfg(not(unix))]
+    fn of_metadata(_: &fs::Metadata) -> Self {
+        // An open file cannot be removed there.
+        Self(0, 0)
+    }
+}
+
+/// Whether an open file is the one at `path`.
+pub(crate) fn is_same_file(file: &File, path: &Path) -> bool {
+    let open = file
+        .metadata()
+        .ok()
+        .map(|found| FileId::of_metadata(&found));
+    open.is_some() && open == FileId::of(path)
+}
+
+/// Opens (and makes) a file that is only there to be locked.
+pub(crate) fn lock_file(path: &Path) -> Result<File, Fault> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(|error| Fault::io("open a lock file in .projects/.store", error))
+}
+
+/// The writer's connection.
+pub(crate) fn open_writer(path: &Path) -> Result<Connection, Fault> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "journal_size_limit", LOG_LIMIT_BYTES)?;
+    connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
+    // The log is moved into the database behind the answers, not by whoever happens to commit.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    configure(&connection)?;
+    Ok(connection)
+}
+
+/// A connection that builds a database nobody else knows of yet, so without a log and without
+/// waiting for the disk; [`publish`] makes it durable.
+pub(crate) fn open_builder(path: &Path) -> Result<Connection, Fault> {
+    let connection = Connection::open(path)?;
+    connection.pragma_update(None, "journal_mode", "OFF")?;
+    connection.pragma_update(None, "synchronous", "OFF")?;
+    connection.pragma_update(None, "cache_size", -BUILDER_CACHE_KIB)?;
+    configure(&connection)?;
+    Ok(connection)
+}
+
+/// Puts a database that was built in its place, durably.
+pub(crate) fn publish(built: &Path, place: &Path) -> Result<(), Fault> {
+    let sync = || {
+        File::open(built)?.sync_all()?;
+        fs::rename(built, place)?;
+        match place.parent() {
+            Some(directory) if cfg!(unix) => File::open(directory)?.sync_all(),
+            _ => Ok(()),
+        }
+    };
+    sync().map_err(|error| Fault::io("put the database in its place", error))
+}
+
+/// A connection for reading. In a directory that cannot be written, what is in the database file
+/// is read as it stands.
+pub(crate) fn open_reader(paths: &Paths) -> Result<Connection, Fault> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let first = Connection::open_with_flags(&paths.database, flags)
+        .map_err(Fault::from)
+        .and_then(|connection| checked_reader(connection, false));
+    match first {
+        Err(Fault::ReadOnly | Fault::Database(_)) if is_checkpointed(paths) => {
+            let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY
+                | OpenFlags::SQLITE_OPEN_NO_MUTEX
+                | OpenFlags::SQLITE_OPEN_URI;
+            let uri = immutable_uri(&paths.database);
+            checked_reader(Connection::open_with_flags(uri, read_only)?, true)
+        }
+        other => other,
+    }
+}
+
+fn checked_reader(connection: Connection, immutable: bool) -> Result<Connection, Fault> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
+    configure(&connection)?;
+    if !immutable {
+        connection.pragma_update(None, "query_only", true)?;
+    }
+    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    match found.cmp(&schema::SCHEMA) {
+        std::cmp::Ordering::Greater => Err(Fault::Newer {
+            found,
+            known: schema::SCHEMA,
+        }),
+        std::cmp::Ordering::Less => Err(Fault::Corrupt),
+        std::cmp::Ordering::Equal => Ok(connection),
+    }
+}
+
+fn is_checkpointed(paths: &Paths) -> bool {
+    paths.database.exists() && fs::metadata(&paths.log).map_or(true, |log| log.len() == 0)
+}
+
+fn immutable_uri(path: &Path) -> String {
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'~' => uri.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
+            byte => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    uri
+}
+
+fn configure(connection: &Connection) -> Result<(), Fault> {
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(())
+}

@@ -1,0 +1,270 @@
+//! The tables, and the steps from one schema to the next.
+//!
+//! Rows that belong to a project and can be found by text (issues, remembered texts, sessions) have
+//! `project << 32 | n` as their rowid, where `n` counts up in the project and is never used again:
+//! so whatever concerns one project is one range of rowids, in the full-text index as well.
+
+use rusqlite::Connection;
+
+use crate::Fault;
+use crate::files::needs::TABLES;
+
+/// The newest schema this program knows; kept in the database's `user_version`.
+pub(crate) const SCHEMA: i64 = 1;
+
+/// Marks the file as ours, so that another program's database is not taken for a board.
+const APPLICATION_ID: i64 = 0x4f52_4331;
+
+/// Makes the tables of schema 1. States, kinds and priorities are their places in `ALL` of the
+/// board's enums; times are seconds since the Unix epoch.
+const CREATE: &str = r#"
+CREATE TABLE counter (
+    name TEXT PRIMARY KEY,
+    value INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO counter VALUES ('change', 0);
+
+CREATE TABLE project (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    slug TEXT NOT NULL UNIQUE,
+    key TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    description TEXT NOT NULL,
+    next_issue INTEGER NOT NULL,
+    next_bug INTEGER NOT NULL,
+    next_request INTEGER NOT NULL,
+    next_chunk INTEGER NOT NULL DEFAULT 1,
+    next_row INTEGER NOT NULL DEFAULT 1,
+    phase_of TEXT,
+    phase INTEGER,
+    prd_origin TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER
+);
+
+-- The description stands last, so that long ones are not walked through to reach the rest.
+CREATE TABLE issue (
+    id INTEGER PRIMARY KEY,
+    project INTEGER NOT NULL,
+    prefix TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    parent INTEGER,
+    state INTEGER NOT NULL,
+    own INTEGER NOT NULL,
+    priority INTEGER,
+    rank INTEGER,
+    waits INTEGER NOT NULL DEFAULT 0,
+    cancelled_with TEXT,
+    fixes TEXT,
+    assignees TEXT,
+    labels TEXT,
+    claim_agent TEXT,
+    claim_until INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER,
+    title TEXT NOT NULL,
+    description TEXT NOT NULL
+);
+CREATE UNIQUE INDEX issue_by_id ON issue (project, prefix, number);
+CREATE INDEX issue_by_kind ON issue (project, kind, state, prefix, number);
+CREATE INDEX issue_by_parent ON issue (parent, kind, state, prefix, number) WHERE parent IS NOT NULL;
+CREATE INDEX issue_by_rank ON issue (project, rank, prefix, number) WHERE rank IS NOT NULL;
+
+-- How many issues below `parent` are of a kind and in a state. A project is its own id, negated,
+-- and counts all its issues. Follows from `issue`; `doctor` compares.
+CREATE TABLE tally (
+    parent INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    PRIMARY KEY (parent, kind, state)
+) WITHOUT ROWID;
+
+-- What an issue waits for is named and not pointed to: a file may name what is not there yet.
+CREATE TABLE dependency (
+    issue INTEGER NOT NULL,
+    prefix TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    project INTEGER NOT NULL,
+    PRIMARY KEY (issue, prefix, number)
+) WITHOUT ROWID;
+CREATE INDEX dependency_on ON dependency (project, prefix, number);
+
+-- Assignees (0) and labels (1), to find issues by them.
+CREATE TABLE mark (
+    project INTEGER NOT NULL,
+    what INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    issue INTEGER NOT NULL,
+    PRIMARY KEY (project, what, text, issue)
+) WITHOUT ROWID;
+
+CREATE TABLE alias (
+    project INTEGER NOT NULL,
+    prefix TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    issue INTEGER NOT NULL,
+    PRIMARY KEY (project, prefix, number)
+) WITHOUT ROWID;
+CREATE INDEX alias_of ON alias (issue);
+
+-- Everything that happened, in order; rows are added and never changed.
+CREATE TABLE event (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    issue INTEGER,
+    slug TEXT,
+    id TEXT,
+    body TEXT NOT NULL
+);
+CREATE INDEX event_of_issue ON event (issue, seq) WHERE issue IS NOT NULL;
+
+CREATE TABLE document (
+    project INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (project, name)
+);
+CREATE TABLE prd_session (
+    project INTEGER PRIMARY KEY,
+    body TEXT NOT NULL
+);
+CREATE TABLE request (
+    project INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    status TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    description TEXT NOT NULL,
+    PRIMARY KEY (project, number)
+);
+CREATE TABLE plan (
+    project INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    title TEXT NOT NULL,
+    issue TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER,
+    content TEXT NOT NULL,
+    PRIMARY KEY (project, name)
+);
+
+-- `segment` is the file that a remembered text stands in, `bytes` what it counts there.
+CREATE TABLE chunk (
+    id INTEGER PRIMARY KEY,
+    project INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    segment INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    source TEXT,
+    source_id TEXT,
+    tags TEXT,
+    created_at INTEGER NOT NULL,
+    summary TEXT NOT NULL,
+    content TEXT NOT NULL
+);
+CREATE UNIQUE INDEX chunk_by_number ON chunk (project, number);
+CREATE UNIQUE INDEX chunk_by_hash ON chunk (project, hash);
+CREATE INDEX chunk_by_segment ON chunk (project, segment, bytes);
+
+CREATE TABLE session (
+    id INTEGER PRIMARY KEY,
+    project INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    started_at INTEGER NOT NULL,
+    ended_at INTEGER NOT NULL,
+    summary TEXT NOT NULL,
+    events TEXT NOT NULL
+);
+CREATE UNIQUE INDEX session_by_name ON session (project, name);
+CREATE INDEX session_by_end ON session (project, ended_at, name);
+
+CREATE TABLE usage_total (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    input INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    cost INTEGER NOT NULL
+);
+INSERT INTO usage_total VALUES (1, 0, 0, 0);
+CREATE TABLE usage_session (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    provider TEXT NOT NULL,
+    model TEXT NOT NULL,
+    started_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    input INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    cost INTEGER NOT NULL,
+    requests INTEGER NOT NULL
+);
+CREATE INDEX usage_session_open ON usage_session (id) WHERE ended_at IS NULL;
+CREATE TABLE usage_request (
+    session INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    input INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    cost INTEGER NOT NULL,
+    PRIMARY KEY (session, number)
+) WITHOUT ROWID;
+
+CREATE TABLE hook_event (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    event_type TEXT NOT NULL,
+    session_id TEXT,
+    tool_name TEXT,
+    agent_type TEXT,
+    data TEXT
+);
+
+-- Every word that was ever indexed, to complete the last word of a query from.
+CREATE TABLE word (
+    word TEXT PRIMARY KEY
+) WITHOUT ROWID;
+CREATE VIRTUAL TABLE issue_text USING fts5 (
+    title, description,
+    content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+);
+CREATE VIRTUAL TABLE memory_text USING fts5 (
+    summary, content, tags,
+    content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+);
+"#;
+
+/// Brings the database to the newest schema, inside the caller's transaction; says whether it was
+/// new.
+pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
+    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found == SCHEMA {
+        return Ok(Found::Ready);
+    }
+    if found > SCHEMA {
+        return Err(Fault::Newer {
+            found,
+            known: SCHEMA,
+        });
+    }
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if found != 0 || tables != 0 {
+        return Err(Fault::Corrupt);
+    }
+    connection.execute_batch(CREATE)?;
+    connection.execute_batch(TABLES)?;
+    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    connection.pragma_update(None, "user_version", SCHEMA)?;
+    Ok(Found::New)
+}
+
+/// What [`migrate`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// A database with the newest schema.
+    Ready,
+    /// An empty file, which has the tables now.
+    New,
+}

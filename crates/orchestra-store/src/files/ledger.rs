@@ -1,0 +1,214 @@
+//! The tables that only the files use: what was last seen in each file, which owners are due, and
+//! what is wrong with which file.
+//!
+//! `file.hash`, `size`, `modified` and `fields` tell of a file as it was when both sides last
+//! agreed on it. `next_hash` and `next_fields` tell of what is about to be written, an empty hash
+//! of a file about to be removed: after a crash, a file that is neither the one nor the other was
+//! changed by somebody else.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::fields::{ContentHash, Fields};
+use super::Owner;
+use crate::io::Stat;
+use crate::rows::Read;
+use crate::toon::FileError;
+
+/// What the database knows of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) path: String,
+    pub(crate) owner: String,
+    /// What was seen, when it was seen at all.
+    pub(crate) seen: Option<Seen>,
+    /// What is about to be there.
+    pub(crate) next: Option<Next>,
+}
+
+/// What was last seen in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) hash: ContentHash,
+    pub(crate) size: u64,
+    pub(crate) modified: i64,
+    pub(crate) fields: Fields,
+}
+
+/// What is about to be in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// This content.
+    Content(ContentHash),
+    /// Nothing: it is about to be removed.
+    Removed,
+}
+
+impl Seen {
+    /// Whether the file still looks as it did.
+    pub(crate) fn fits(&self, stat: &Stat) -> bool {
+        self.size == stat.size && self.modified == stat.modified
+    }
+}
+
+/// How a conflict is named in the column `field` of `problem`.
+pub(crate) const CONFLICT_FIELD: &str = "conflict";
+/// A conflict whose `.conflict` file is not there yet.
+pub(crate) const NEW_CONFLICT_FIELD: &str = "new conflict";
+
+const ENTRY: &str = "SELECT path, owner, hash, size, modified, fields, next_hash FROM file ";
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    let hash: Option<Vec<u8>> = row.get(2)?;
+    let next: Option<Vec<u8>> = row.get(6)?;
+    let fields: Option<String> = row.get(5)?;
+    // A hash of another length is of no use, and so as good as none.
+    let seen = match hash.and_then(|hash| hash.try_into().ok()) {
+        None => None,
+        Some(hash) => Some(Seen {
+            hash,
+            size: row.get::<_, Option<u64>>(3)?.unwrap_or_default(),
+            modified: row.get::<_, Option<i64>>(4)?.unwrap_or_default(),
+            fields: Fields::parse(&fields.unwrap_or_default()),
+        }),
+    };
+    let next = next.map(|hash| hash.try_into().map_or(Next::Removed, Next::Content));
+    Ok(Entry { path: row.get(0)?, owner: row.get(1)?, seen, next })
+}
+
+/// What is known of one file.
+pub(crate) fn at(connection: &Connection, path: &str) -> Read<Option<Entry>> {
+    let mut statement = connection.prepare_cached(&format!("{ENTRY} WHERE path = ?1"))?;
+    Ok(statement.query_row([path], entry).optional()?)
+}
+
+/// What is known of the files of an owner.
+pub(crate) fn of_owner(connection: &Connection, owner: &Owner) -> Read<Vec<Entry>> {
+    let mut statement = connection.prepare_cached(&format!("{ENTRY} WHERE owner = ?1"))?;
+    Ok(statement.query_map([owner.key()], entry)?.collect::<Result<_, _>>()?)
+}
+
+/// What is known of the files below a directory.
+pub(crate) fn below(connection: &Connection, directory: &str) -> Read<Vec<Entry>> {
+    let mut statement = connection.prepare_cached(&format!("{ENTRY} WHERE path > ?1 AND path < ?2"))?;
+    // `0` is the character after `/`.
+    let (first, last) = (format!("{directory}/"), format!("{directory}0"));
+    Ok(statement.query_map([first, last], entry)?.collect::<Result<_, _>>()?)
+}
+
+/// The next files after a path, in the order of paths.
+pub(crate) fn after(connection: &Connection, path: &str, limit: u32) -> Read<Vec<Entry>> {
+    let mut statement = connection.prepare_cached(&format!("{ENTRY} WHERE path > ?1 ORDER BY path LIMIT ?2"))?;
+    Ok(statement.query_map(params![path, limit], entry)?.collect::<Result<_, _>>()?)
+}
+
+/// The owners that are due, those that have waited longest first, each with the change up to which
+/// it is.
+pub(crate) fn due(connection: &Connection, limit: u32) -> Read<Vec<(String, i64)>> {
+    let mut statement =
+        connection.prepare_cached("SELECT owner, seq FROM dirty ORDER BY seq LIMIT ?1")?;
+    Ok(statement.query_map([limit], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?)
+}
+
+/// Whether any owner is due.
+pub(crate) fn any_due(connection: &Connection) -> Read<bool> {
+    let mut statement = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM dirty)")?;
+    Ok(statement.query_row([], |row| row.get(0))?)
+}
+
+/// An owner is up to date as of a change.
+pub(crate) fn settled(connection: &Connection, owner: &str, change: i64) -> Read<()> {
+    let mut statement = connection.prepare_cached("DELETE FROM dirty WHERE owner = ?1 AND seq <= ?2")?;
+    statement.execute(params![owner, change])?;
+    Ok(())
+}
+
+/// An owner's files are to be looked at again.
+pub(crate) fn make_due(connection: &Connection, owner: &Owner) -> Read<()> {
+    connection.prepare_cached("UPDATE counter SET value = value + 1 WHERE name = 'change'")?.execute([])?;
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO dirty (owner, seq) VALUES (?1, (SELECT value FROM counter WHERE name = 'change')) \
+         ON CONFLICT (owner) DO UPDATE SET seq = excluded.seq",
+    )?;
+    statement.execute([owner.key()])?;
+    Ok(())
+}
+
+/// A file is about to be written, or removed when there is no hash.
+pub(crate) fn announce(
+    connection: &Connection,
+    path: &str,
+    owner: &Owner,
+    next: Option<(&ContentHash, &Fields)>,
+) -> Read<()> {
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO file (path, owner, next_hash, next_fields) VALUES (?1, ?2, ?3, ?4) \
+         ON CONFLICT (path) DO UPDATE SET \
+         owner = excluded.owner, next_hash = excluded.next_hash, next_fields = excluded.next_fields",
+    )?;
+    let (hash, fields) = next.map_or((&[][..], String::new()), |(hash, fields)| (&hash[..], fields.to_text()));
+    statement.execute(params![path, owner.key(), hash, fields])?;
+    Ok(())
+}
+
+/// A file is what both sides agree on.
+pub(crate) fn record(connection: &Connection, path: &str, owner: &Owner, seen: &Seen) -> Read<()> {
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO file (path, owner, hash, size, modified, fields) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+         ON CONFLICT (path) DO UPDATE SET owner = excluded.owner, hash = excluded.hash, size = excluded.size, \
+         modified = excluded.modified, fields = excluded.fields, next_hash = NULL, next_fields = NULL",
+    )?;
+    let (size, fields) = (i64::try_from(seen.size).unwrap_or(i64::MAX), seen.fields.to_text());
+    statement.execute(params![path, owner.key(), &seen.hash[..], size, seen.modified, fields])?;
+    Ok(())
+}
+
+/// A file is gone, and is to be.
+pub(crate) fn forget(connection: &Connection, path: &str) -> Read<()> {
+    connection.prepare_cached("DELETE FROM file WHERE path = ?1")?.execute([path])?;
+    Ok(())
+}
+
+/// What is wrong with a file, if anything: the line, the field and what.
+pub(crate) fn problem(connection: &Connection, path: &str) -> Read<Option<(String, String)>> {
+    let mut statement = connection.prepare_cached("SELECT field, message FROM problem WHERE path = ?1")?;
+    Ok(statement.query_row([path], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+}
+
+/// Everything that is wrong with files: path, field, message.
+pub(crate) fn problems(connection: &Connection) -> Read<Vec<(String, String, String)>> {
+    let mut statement = connection.prepare_cached("SELECT path, field, message FROM problem ORDER BY path")?;
+    let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    Ok(statement.query_map([], row)?.collect::<Result<_, _>>()?)
+}
+
+/// A file cannot be taken as it is.
+pub(crate) fn complain(connection: &Connection, path: &str, error: &FileError, now: i64) -> Read<()> {
+    let mut statement = connection.prepare_cached(
+        "INSERT OR REPLACE INTO problem (path, line, field, message, at) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    let line = i64::try_from(error.line).unwrap_or(i64::MAX);
+    statement.execute(params![path, line, error.field, error.to_string(), now])?;
+    Ok(())
+}
+
+/// Both sides changed the same thing.
+pub(crate) fn conflict(connection: &Connection, path: &str, field: &str, message: &str, now: i64) -> Read<()> {
+    let mut statement = connection.prepare_cached(
+        "INSERT OR REPLACE INTO problem (path, line, field, message, at) VALUES (?1, 0, ?2, ?3, ?4)",
+    )?;
+    statement.execute(params![path, field, message, now])?;
+    Ok(())
+}
+
+/// A file is all right.
+pub(crate) fn approve(connection: &Connection, path: &str) -> Read<()> {
+    connection.prepare_cached("DELETE FROM problem WHERE path = ?1")?.execute([path])?;
+    Ok(())
+}
+
+/// Our side of a conflict stands beside the file now.
+pub(crate) fn confirm_conflict(connection: &Connection, path: &str) -> Read<()> {
+    let mut statement = connection.prepare_cached("UPDATE problem SET field = ?2 WHERE path = ?1 AND field = ?3")?;
+    statement.execute([path, CONFLICT_FIELD, NEW_CONFLICT_FIELD])?;
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! What the readable files need of the database half: its types implement these traits, and the
+//! files know nothing else of it but `Reader` and their own tables.
+//!
+//! - Tables for the files alone: [`TABLES`], run by the first migration.
+//! - Every change puts the owners it concerns into `dirty`, in the same transaction, with a
+//!   `seq` that only rises (the counter `change`); `Owner::key` is the text. A change of an issue: the issue and its
+//!   project. A deleted issue: itself, its project, those that waited for it. A moved epic or
+//!   story: all below it as well. A deleted project: the project.
+//! - After a commit, by this process or another, `Reports::committed` is called.
+
+use orchestra_board::{Command, Event, Issue, IssueId, PrdOrigin, PrdSession, Project, Request, Slug};
+use rusqlite::Connection;
+
+use crate::{ActionError, Chunk, Fault, HookEventRecord, PlanRecord, ReadError, Reader, SessionRecord, UsageRecord};
+
+/// The tables that only the files use. `owner` is the text of an `Owner`; what the columns of
+/// `file` tell is said in `files/ledger.rs`.
+pub(crate) const TABLES: &str = "
+CREATE TABLE dirty (
+    owner TEXT PRIMARY KEY,
+    seq INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX dirty_by_seq ON dirty (seq);
+CREATE TABLE file (
+    path TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    hash BLOB,
+    size INTEGER,
+    modified INTEGER,
+    fields TEXT,
+    next_hash BLOB,
+    next_fields TEXT
+) WITHOUT ROWID;
+CREATE INDEX file_by_owner ON file (owner);
+CREATE TABLE problem (
+    path TEXT PRIMARY KEY,
+    line INTEGER NOT NULL,
+    field TEXT NOT NULL,
+    message TEXT NOT NULL,
+    at INTEGER NOT NULL
+) WITHOUT ROWID;
+";
+
+/// The database, as the files reach it.
+pub(crate) trait Board: Send + Sync {
+    /// Reads from one snapshot, on this thread.
+    fn read(&self, work: &mut dyn FnMut(&Reader<'_>) -> Result<(), ReadError>) -> Result<(), ReadError>;
+    /// Does work on the writer's thread, between two actions, and waits until it is durable. An
+    /// error undoes all of it.
+    fn write(&self, job: Job) -> Result<(), ActionError>;
+}
+
+/// Work that runs on the writer's thread, in a savepoint of its transaction, between two actions.
+pub(crate) type Job = Box<dyn FnOnce(&mut dyn Work) -> Result<(), ActionError> + Send>;
+
+/// The board, as such work sees it. What is loaded is put there as it is, without a decision, an
+/// event or a change of times, and replaces what is there under the same name; parents' tallies,
+/// the full-text index and dirty rows follow.
+pub(crate) trait Work {
+    /// The connection, inside the transaction.
+    fn connection(&self) -> &Connection;
+    /// Does a command, as `Source::File`.
+    fn command(&mut self, command: &Command) -> Result<Vec<Event>, ActionError>;
+    /// Puts a project there with its aliases.
+    fn load_project(&mut self, project: &Project, aliases: &[(IssueId, IssueId)]) -> Result<(), Fault>;
+    /// Puts an issue there.
+    fn load_issue(&mut self, issue: &Issue) -> Result<(), Fault>;
+    /// Puts what happened to an issue there, oldest first, in the place of what is there.
+    fn load_history(&mut self, project: &Slug, id: &IssueId, events: &[Event]) -> Result<(), Fault>;
+    /// Puts the text of `prd.md` there.
+    fn load_prd(&mut self, project: &Slug, text: &str, origin: PrdOrigin) -> Result<(), Fault>;
+    /// Puts the questionnaire there; `None` removes it.
+    fn load_prd_session(&mut self, project: &Slug, session: Option<&PrdSession>) -> Result<(), Fault>;
+    /// Puts all requests of a project there.
+    fn load_requests(&mut self, project: &Slug, requests: &[Request]) -> Result<(), Fault>;
+    /// Puts the status page there; `None` removes it.
+    fn load_readme(&mut self, project: &Slug, text: Option<&str>) -> Result<(), Fault>;
+    /// Puts a plan there; `None` for its text removes it.
+    fn load_plan(&mut self, plan: &PlanRecord, text: Option<&str>) -> Result<(), Fault>;
+    /// Puts all chunks of a segment there.
+    fn load_chunks(&mut self, project: &Slug, segment: u64, chunks: &[Chunk]) -> Result<(), Fault>;
+    /// Puts a session there.
+    fn load_session(&mut self, session: &SessionRecord) -> Result<(), Fault>;
+    /// Puts all usage there.
+    fn load_usage(&mut self, usage: &UsageRecord) -> Result<(), Fault>;
+    /// Puts all hook events there.
+    fn load_hook_events(&mut self, events: &[HookEventRecord]) -> Result<(), Fault>;
+    /// Gives an issue another id; the old one becomes an alias.
+    fn renumber(&mut self, project: &Slug, old: &IssueId, new: &IssueId) -> Result<(), Fault>;
+}

@@ -1,0 +1,202 @@
+//! From the database to the text of files: everything that one owner has to show.
+
+use orchestra_board::{Issue, IssueId, Kind, Slug, State};
+
+use super::fields::{Fields, of_chunks, of_issue};
+use super::place::{Part, Place};
+use super::Owner;
+use crate::reader::Reader;
+use crate::rows::{Read, damaged, id_of, kind_place, state_of};
+use crate::toon::project::{Row, Shown};
+use crate::toon::{self, IssuePlace};
+use crate::{IssueRecord, PageRequest};
+
+/// The most usage sessions that are kept, and so shown.
+const USAGE_SESSIONS: u32 = 200;
+
+/// What a file is to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rendered {
+    pub(crate) place: Place,
+    pub(crate) text: String,
+    pub(crate) fields: Fields,
+}
+
+impl Rendered {
+    fn whole(place: Place, text: String) -> Self {
+        let fields = Fields::whole(&text);
+        Self { place, text, fields }
+    }
+}
+
+/// Where an issue's files stand.
+pub(crate) fn place_of(record: &IssueRecord) -> IssuePlace {
+    IssuePlace {
+        project: record.issue.project.clone(),
+        id: record.issue.id.clone(),
+        epic: record.epic.clone(),
+        story: record.story.clone(),
+    }
+}
+
+/// An issue under exactly this id, no alias.
+pub(crate) fn issue(reader: &Reader<'_>, project: &Slug, id: &IssueId) -> Read<Option<IssueRecord>> {
+    Ok(reader.issue(project, id)?.filter(|record| record.issue.id == *id))
+}
+
+/// All files of an owner; none when it is not there any more.
+pub(crate) fn render(reader: &Reader<'_>, owner: &Owner) -> Read<Vec<Rendered>> {
+    let project = match owner {
+        Owner::HookEvents => return hook_events(reader),
+        Owner::Usage => {
+            let text = toon::records::write_usage(&reader.usage(USAGE_SESSIONS)?);
+            return Ok(vec![Rendered::whole(Place::Usage, text)]);
+        }
+        Owner::Project(slug)
+        | Owner::Issue(slug, _)
+        | Owner::Prd(slug)
+        | Owner::PrdSession(slug)
+        | Owner::Requests(slug)
+        | Owner::Readme(slug)
+        | Owner::Plan(slug, _)
+        | Owner::Chunks(slug, _)
+        | Owner::Session(slug, _)
+        | Owner::Sessions(slug) => slug.clone(),
+    };
+    if reader.find_project(&project)?.is_none() {
+        return Ok(Vec::new());
+    }
+    let file = match owner {
+        Owner::Project(_) => Some(project_status(reader, &project)?),
+        Owner::Issue(_, id) => {
+            let record = issue(reader, &project, id)?;
+            return record.map_or_else(|| Ok(Vec::new()), |record| issue_files(reader, &record));
+        }
+        Owner::Prd(_) => Some(Rendered::whole(Place::Prd(project.clone()), reader.prd_text(&project)?)),
+        Owner::PrdSession(_) => reader.prd_session(&project)?.map(|session| {
+            Rendered::whole(Place::PrdSession(project), toon::records::write_prd_session(&session))
+        }),
+        Owner::Requests(_) => requests(reader, project)?,
+        Owner::Readme(_) => {
+            reader.readme(&project)?.map(|text| Rendered::whole(Place::Readme(project), text))
+        }
+        Owner::Plan(_, plan) => reader.plan(&project, plan)?.map(|(record, content)| {
+            Rendered::whole(Place::Plan(project, plan.clone()), toon::plan::write(&record, &content))
+        }),
+        Owner::Chunks(_, segment) => chunks(reader, project, *segment)?,
+        Owner::Session(_, id) => reader.session(&project, id)?.map(|session| {
+            Rendered::whole(Place::Session(project, id.clone()), toon::records::write_session(&session))
+        }),
+        Owner::Sessions(_) => sessions(reader, project)?,
+        Owner::HookEvents | Owner::Usage => None,
+    };
+    Ok(file.into_iter().collect())
+}
+
+/// Every page of a list.
+fn all<T>(mut page: impl FnMut(&PageRequest) -> Read<crate::Page<T>>) -> Read<Vec<T>> {
+    let mut request = PageRequest::first(PageRequest::MAX_LIMIT);
+    let mut items = Vec::new();
+    loop {
+        let found = page(&request)?;
+        items.extend(found.items);
+        let Some(next) = found.next_cursor else { return Ok(items) };
+        request.cursor = Some(crate::Cursor::parse(&next)?);
+    }
+}
+
+/// The fields and the description of an issue, without its history.
+pub(crate) fn issue_text(record: &IssueRecord) -> (String, Option<String>, Fields) {
+    let epic = if record.issue.kind.is_leaf() { record.epic.as_ref() } else { None };
+    let text = toon::issue::write(&record.issue, epic);
+    (text, toon::issue::write_description(&record.issue), of_issue(&record.issue))
+}
+
+fn issue_files(reader: &Reader<'_>, record: &IssueRecord) -> Read<Vec<Rendered>> {
+    let place = place_of(record);
+    let (text, description, fields) = issue_text(record);
+    let mut files = vec![Rendered { place: Place::Issue(place.clone(), Part::Fields), text, fields }];
+    if let Some(text) = description {
+        files.push(Rendered::whole(Place::Issue(place.clone(), Part::Description), text));
+    }
+    let text = history_text(reader, &record.issue)?;
+    if !text.is_empty() {
+        files.push(Rendered::whole(Place::Issue(place, Part::History), text));
+    }
+    Ok(files)
+}
+
+/// The lines of an issue's history, as the database has them.
+pub(crate) fn history_text(reader: &Reader<'_>, issue: &Issue) -> Read<String> {
+    let Some(row) = reader.find_row(&issue.project, &issue.id)? else { return Ok(String::new()) };
+    let mut statement =
+        reader.connection().prepare_cached("SELECT body FROM event WHERE issue = ?1 ORDER BY seq")?;
+    let mut rows = statement.query([row])?;
+    let mut text = String::new();
+    while let Some(row) = rows.next()? {
+        text.push_str(row.get_ref(0)?.as_str().map_err(damaged)?);
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn project_status(reader: &Reader<'_>, slug: &Slug) -> Read<Rendered> {
+    let record = reader.project(slug)?.ok_or_else(|| orchestra_board::Refusal::NoProject { project: slug.clone() })?;
+    let counts = State::ALL.into_iter().map(|state| (state, record.census.leaves_in(state)));
+    let shown = Shown {
+        counts: counts.filter(|(_, count)| *count > 0).collect(),
+        epics: rows_of(reader, slug, Kind::Epic)?,
+        stories: rows_of(reader, slug, Kind::Story)?,
+    };
+    let aliases = reader.aliases(slug)?;
+    let text = toon::project::write(&record.project, &aliases, &shown);
+    let fields = super::fields::of_project(&record.project, &aliases);
+    Ok(Rendered { place: Place::Project(slug.clone()), text, fields })
+}
+
+fn rows_of(reader: &Reader<'_>, slug: &Slug, kind: Kind) -> Read<Vec<Row>> {
+    let mut statement = reader.connection().prepare_cached(
+        "SELECT i.prefix, i.number, p.prefix, p.number, i.title, i.state FROM issue i \
+         LEFT JOIN issue p ON p.id = i.parent WHERE i.project = ?1 AND i.kind = ?2 ORDER BY i.prefix, i.number",
+    )?;
+    let mut rows = statement.query((reader.project_id(slug)?, kind_place(kind)))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let text = |column| row.get_ref(column)?.as_str_or_null().map_err(damaged);
+        let id = |prefix, number| Ok::<_, crate::ReadError>(id_of(text(prefix)?, row.get(number)?)?.map(|id| id.to_string()));
+        found.push(Row {
+            id: id(0, 1)?.unwrap_or_default(),
+            parent: id(2, 3)?.unwrap_or_default(),
+            title: row.get(4)?,
+            state: state_of(row.get(5)?)?,
+        });
+    }
+    Ok(found)
+}
+
+fn requests(reader: &Reader<'_>, project: Slug) -> Read<Option<Rendered>> {
+    let requests = all(|page| reader.requests(&project, page))?;
+    let text = toon::records::write_requests(&project, &requests);
+    Ok((!requests.is_empty()).then(|| Rendered::whole(Place::Requests(project), text)))
+}
+
+fn chunks(reader: &Reader<'_>, project: Slug, segment: u64) -> Read<Option<Rendered>> {
+    let chunks = reader.segment(&project, segment)?;
+    let text = toon::records::write_chunks(&project, &chunks);
+    let fields = of_chunks(&chunks);
+    Ok((!chunks.is_empty()).then(|| Rendered { place: Place::Chunks(project, segment), text, fields }))
+}
+
+fn sessions(reader: &Reader<'_>, project: Slug) -> Read<Option<Rendered>> {
+    let mut sessions = all(|page| reader.sessions(&project, page))?;
+    sessions.sort_by(|a, b| (a.started_at, &a.id).cmp(&(b.started_at, &b.id)));
+    let text = toon::records::write_session_index(&project, &sessions);
+    Ok((!sessions.is_empty()).then(|| Rendered::whole(Place::SessionIndex(project), text)))
+}
+
+fn hook_events(reader: &Reader<'_>) -> Read<Vec<Rendered>> {
+    let mut events = all(|page| reader.hook_events(None, page))?;
+    events.reverse();
+    let text = toon::records::write_hook_events(&events);
+    Ok(vec![Rendered::whole(Place::HookEvents, text)])
+}

@@ -1,0 +1,173 @@
+//! Looks for changed files where nobody told of them: at the start, when the watcher lost track,
+//! and where a whole directory came or went.
+
+use std::collections::BTreeSet;
+
+use super::engine::Engine;
+use super::ledger;
+use super::place::{CONFLICT, Place, TEMP, under};
+use super::FilesError;
+use crate::io::EntryKind;
+
+/// How many changed files are taken in at once.
+const BATCH: usize = 256;
+/// How many known files are compared on one snapshot.
+const PAGE: u32 = 1_000;
+/// How deep the files stand: `{slug}/epics/{id}/stories/{id}/tasks/{file}`.
+const MAX_DEPTH: usize = 7;
+/// Directories that hold nothing readable.
+const OTHERS: [&str; 2] = [".store", ".run"];
+
+impl Engine {
+    /// Looks through everything and takes in what changed, as long as `go_on` says so. Gives back
+    /// what must be looked at again a little later.
+    pub(crate) fn sweep(&mut self, go_on: &dyn Fn() -> bool) -> Result<BTreeSet<String>, FilesError> {
+        let mut later = BTreeSet::new();
+        let questionable = self.read(|reader| ledger::problems(reader.connection()))?;
+        let mut changed: BTreeSet<String> = questionable.into_iter().map(|(path, _, _)| path).collect();
+        let mut last = String::new();
+        while go_on() {
+            let known = self.read(|reader| ledger::after(reader.connection(), &last, PAGE))?;
+            let Some(end) = known.last() else { break };
+            last.clone_from(&end.path);
+            self.distrust();
+            for entry in known {
+                let Some(seen) = &entry.seen else { continue };
+                let same = self.stat(&entry.path).is_ok_and(|stat| stat.is_some_and(|stat| seen.fits(&stat)));
+                if !same {
+                    changed.insert(entry.path);
+                }
+            }
+            later.append(&mut self.take_in_some(&mut changed)?);
+        }
+        later.append(&mut self.take_in_rest(&mut changed)?);
+        later.append(&mut self.sweep_directory("", go_on)?);
+        Ok(later)
+    }
+
+    /// Takes in the files below a directory that are not known yet, and removes what a run that was
+    /// cut off left half written.
+    pub(crate) fn sweep_directory(
+        &mut self,
+        directory: &str,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<BTreeSet<String>, FilesError> {
+        let (mut later, mut unknown) = (BTreeSet::new(), BTreeSet::new());
+        let mut directories = vec![directory.to_owned()];
+        while let Some(directory) = directories.pop() {
+            if !go_on() {
+                break;
+            }
+            let files = self.list(&directory, &mut directories)?;
+            let news = self.read(|reader| {
+                let mut news = Vec::new();
+                for path in files {
+                    if Place::parse(&path).is_some() && ledger::at(reader.connection(), &path)?.is_none() {
+                        news.push(path);
+                    }
+                }
+                Ok(news)
+            })?;
+            unknown.extend(news);
+            // Parents come before what is below them, so that each batch finds its own.
+            later.append(&mut self.take_in_some(&mut unknown)?);
+        }
+        later.append(&mut self.take_in_rest(&mut unknown)?);
+        Ok(later)
+    }
+
+    /// The files in a directory, by their paths below `.projects/`; adds the directories in it.
+    pub(super) fn list(&mut self, directory: &str, directories: &mut Vec<String>) -> Result<Vec<String>, FilesError> {
+        let mut files = Vec::new();
+        for entry in self.io.list(&under(&self.root, directory))? {
+            // What is not text is none of ours.
+            let Some(name) = entry.name.to_str() else { continue };
+            let path = if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") };
+            match entry.kind {
+                EntryKind::Directory if directory.is_empty() && OTHERS.contains(&name) => {}
+                EntryKind::Directory if path.split('/').count() < MAX_DEPTH => directories.push(path),
+                EntryKind::Directory => {}
+                // Nobody writes while we hold the lock, so it is left over.
+                EntryKind::File if name.ends_with(TEMP) => self.io.remove(&under(&self.root, &path))?,
+                EntryKind::File | EntryKind::Other => files.push(path),
+            }
+        }
+        Ok(files)
+    }
+
+    fn take_in_some(&mut self, changed: &mut BTreeSet<String>) -> Result<BTreeSet<String>, FilesError> {
+        if changed.len() < BATCH {
+            return Ok(BTreeSet::new());
+        }
+        self.take_in_rest(changed)
+    }
+
+    fn take_in_rest(&mut self, changed: &mut BTreeSet<String>) -> Result<BTreeSet<String>, FilesError> {
+        if changed.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        self.take_in(std::mem::take(changed))
+    }
+
+    /// Of paths that were reported as changed, those of files that really were.
+    pub(crate) fn really_changed(&mut self, reported: BTreeSet<String>) -> Result<BTreeSet<String>, FilesError> {
+        self.distrust();
+        let mut changed = BTreeSet::new();
+        for path in reported {
+            let file = path.strip_suffix(CONFLICT);
+            let known = self.read(|reader| {
+                let connection = reader.connection();
+                // The end of a conflict is seen by its file's going.
+                let troubled = ledger::problem(connection, file.unwrap_or(&path))?.is_some();
+                Ok((ledger::at(connection, &path)?, troubled))
+            })?;
+            if let Some(file) = file {
+                if known.1 {
+                    changed.insert(file.to_owned());
+                }
+                continue;
+            }
+            let stat = self.stat(&path).unwrap_or_default();
+            if Place::parse(&path).is_none() {
+                match stat {
+                    Some(stat) if stat.kind == EntryKind::Directory => self.gather_below(path, &mut changed)?,
+                    Some(_) => {}
+                    None => {
+                        let below = self.read(|reader| ledger::below(reader.connection(), &path))?;
+                        changed.extend(below.into_iter().map(|entry| entry.path));
+                    }
+                }
+                continue;
+            }
+            let seen = known.0.and_then(|entry| entry.seen);
+            let same = match (&stat, &seen) {
+                (Some(stat), Some(seen)) => seen.fits(stat),
+                (None, None) => true,
+                _ => false,
+            };
+            if !same || known.1 {
+                changed.insert(path);
+            }
+        }
+        Ok(changed)
+    }
+
+    /// The files below a directory that has just come up.
+    fn gather_below(&mut self, directory: String, changed: &mut BTreeSet<String>) -> Result<(), FilesError> {
+        let mut directories = vec![directory];
+        while let Some(directory) = directories.pop() {
+            let files = self.list(&directory, &mut directories)?;
+            let news = self.read(|reader| {
+                let mut news = Vec::new();
+                for path in files {
+                    if ledger::at(reader.connection(), &path)?.is_none() {
+                        news.push(path);
+                    }
+                }
+                Ok(news)
+            })?;
+            changed.extend(news);
+        }
+        Ok(())
+    }
+}

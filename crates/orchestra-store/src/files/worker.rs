@@ -1,0 +1,321 @@
+//! The thread that keeps the files and the database in step, and how it is told to.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::engine::{Engine, Haste, Left};
+use super::FilesError;
+use crate::db::Paths;
+use crate::{Options, watch};
+
+/// How long changes of the database are gathered before they are written: a file is then there
+/// within 100 ms, and many changes at once cost one sync.
+const GATHER: Duration = Duration::from_millis(30);
+/// How long after a failure the files are tried again.
+const RETRY: Duration = Duration::from_secs(1);
+/// How long git may hold its lock before its changes are taken in all the same.
+const GIT_PATIENCE: Duration = Duration::from_secs(10);
+/// How often git's lock, and files that vanished, are looked at.
+const AGAIN: Duration = Duration::from_millis(20);
+/// The most changed files that are remembered one by one; beyond, all are looked through.
+const MAX_REPORTED: usize = 10_000;
+
+/// The readable files of an open store.
+#[derive(Debug)]
+pub(crate) struct Files {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    watcher: Mutex<Option<watch::Watcher>>,
+}
+
+/// What the thread is told.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    told: Mutex<Told>,
+    /// Rings for the thread.
+    bell: Condvar,
+    /// Rings for those who wait until files are up to date.
+    done: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    /// Something was committed.
+    due: bool,
+    /// Files that may have changed, by their paths below `.projects/`.
+    reported: BTreeSet<String>,
+    /// Everything is to be looked through.
+    sweep: bool,
+    /// How often somebody asked for files that are up to date, and how far that was answered.
+    asked: u64,
+    answered: u64,
+    /// Why the files could not be brought up to date, for whoever asked.
+    failure: Option<FilesError>,
+    closing: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something was committed, by this process or another.
+    pub(crate) fn committed(&self) {
+        let mut told = self.lock();
+        if !told.due {
+            told.due = true;
+            drop(told);
+            self.bell.notify_one();
+        }
+    }
+
+    /// A file may have changed.
+    pub(crate) fn report(&self, path: String) {
+        let mut told = self.lock();
+        if told.reported.len() >= MAX_REPORTED {
+            told.reported.clear();
+            told.sweep = true;
+        } else {
+            told.reported.insert(path);
+        }
+        drop(told);
+        self.bell.notify_one();
+    }
+
+    /// Any file may have changed.
+    pub(crate) fn report_all(&self) {
+        self.lock().sweep = true;
+        self.bell.notify_one();
+    }
+}
+
+impl Files {
+    /// Starts the thread, and the watcher if it is wanted. Nothing is read or written before this
+    /// returns.
+    pub(crate) fn start(
+        paths: &Paths,
+        options: &Options,
+        engine: Engine,
+        shared: Arc<Shared>,
+    ) -> std::io::Result<Self> {
+        shared.lock().sweep = options.sweep;
+        shared.lock().due = true;
+        let worker = Worker {
+            engine,
+            shared: Arc::clone(&shared),
+            git_lock: paths.workspace.join(".git").join("index.lock"),
+            git_since: None,
+            later: BTreeSet::new(),
+            flushes: options.flush,
+            told_git: false,
+            failed: false,
+            heard: 0,
+        };
+        let thread = std::thread::Builder::new().name("orchestra-files".to_owned()).spawn(move || worker.run())?;
+        let watcher = options.watch.then(|| watch::Watcher::start(&paths.projects, &shared));
+        Ok(Self { shared, thread: Mutex::new(Some(thread)), watcher: Mutex::new(watcher) })
+    }
+
+    /// Waits until the files show what was committed before.
+    pub(crate) fn settle(&self, timeout: Duration) -> Result<(), FilesError> {
+        let mut told = self.shared.lock();
+        told.asked += 1;
+        told.due = true;
+        told.failure = None;
+        let mine = told.asked;
+        self.shared.bell.notify_one();
+        let unanswered = |told: &mut Told| told.answered < mine && told.failure.is_none() && !told.closing;
+        let waited = self.shared.done.wait_timeout_while(told, timeout, unanswered);
+        let mut told = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if told.answered >= mine {
+            return Ok(());
+        }
+        Err(told.failure.take().unwrap_or(FilesError::Timeout))
+    }
+
+    /// Brings the files up to date once more, and ends the thread.
+    pub(crate) fn close(&self, timeout: Duration) {
+        drop(self.watcher.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        if let Err(error) = self.settle(timeout) {
+            tracing::warn!("the readable files are not up to date: {error}");
+        }
+        self.shared.lock().closing = true;
+        self.shared.bell.notify_one();
+        self.shared.done.notify_all();
+        if thread.join().is_err() {
+            tracing::error!("the thread of the readable files panicked");
+        }
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        self.shared.lock().closing = true;
+        self.shared.bell.notify_one();
+    }
+}
+
+/// What the thread found to do.
+#[derive(Debug, Default)]
+struct Work {
+    reported: BTreeSet<String>,
+    sweep: bool,
+    asked: u64,
+}
+
+struct Worker {
+    engine: Engine,
+    shared: Arc<Shared>,
+    git_lock: PathBuf,
+    git_since: Option<Instant>,
+    /// Files that vanished a moment ago.
+    later: BTreeSet<String>,
+    flushes: bool,
+    told_git: bool,
+    /// Whether the last turn failed.
+    failed: bool,
+    /// How far the last turn knew of those who ask.
+    heard: u64,
+}
+
+impl Worker {
+    fn run(mut self) {
+        let mut pause = None;
+        while let Some(work) = self.wait(pause) {
+            (self.failed, self.heard) = (false, work.asked);
+            pause = match self.turn(work) {
+                Ok(pause) => pause,
+                Err((error, work)) => {
+                    tracing::warn!("the readable files cannot be brought up to date: {error}");
+                    self.put_back(error, work);
+                    self.failed = true;
+                    Some(RETRY)
+                }
+            };
+        }
+    }
+
+    /// Waits until there is something to do; `None` at the end.
+    fn wait(&self, pause: Option<Duration>) -> Option<Work> {
+        let idle = |told: &mut Told| {
+            let asked = told.asked > told.answered && told.failure.is_none();
+            let quiet = told.reported.is_empty() && !told.sweep && !told.due;
+            quiet && !asked && !told.closing
+        };
+        let told = self.shared.lock();
+        let mut told = match pause {
+            Some(pause) => {
+                let (failed, heard) = (self.failed, self.heard);
+                let stay = |told: &mut Told| {
+                    let news = if failed {
+                        told.asked > told.answered && told.failure.is_none()
+                    } else {
+                        !told.reported.is_empty() || told.asked > heard
+                    };
+                    !news && !told.closing
+                };
+                let waited = self.shared.bell.wait_timeout_while(told, pause, stay);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => self.shared.bell.wait_while(told, idle).unwrap_or_else(PoisonError::into_inner),
+        };
+        if told.due && told.reported.is_empty() && !told.sweep {
+            // What is committed in the next moment goes along.
+            let unasked = |told: &mut Told| told.asked <= told.answered && !told.closing && told.reported.is_empty();
+            let waited = self.shared.bell.wait_timeout_while(told, GATHER, unasked);
+            told = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if told.closing {
+            return None;
+        }
+        told.due = false;
+        let (reported, sweep) = (std::mem::take(&mut told.reported), std::mem::take(&mut told.sweep));
+        Some(Work { reported, sweep, asked: told.asked })
+    }
+
+    /// Does what there is to do; says after which pause to go on by itself.
+    fn turn(&mut self, mut work: Work) -> Result<Option<Duration>, (FilesError, Work)> {
+        work.reported.append(&mut self.later);
+        if (work.sweep || !work.reported.is_empty()) && self.git_is_at_work() {
+            self.later = std::mem::take(&mut work.reported);
+            if work.sweep {
+                self.shared.lock().sweep = true;
+            }
+            return Ok(Some(AGAIN));
+        }
+        match self.do_all(&work) {
+            Ok(pause) => Ok(pause),
+            Err(error) => Err((error, work)),
+        }
+    }
+
+    fn do_all(&mut self, work: &Work) -> Result<Option<Duration>, FilesError> {
+        let Some(_lock) = self.engine.try_lock()? else {
+            self.later.extend(work.reported.iter().cloned());
+            let mut told = self.shared.lock();
+            told.sweep |= work.sweep;
+            told.due = true;
+            return Ok(Some(AGAIN));
+        };
+        if self.flushes && !self.told_git {
+            self.engine.tell_git()?;
+            self.told_git = true;
+        }
+        if !work.reported.is_empty() {
+            let changed = self.engine.really_changed(work.reported.clone())?;
+            self.later.append(&mut self.engine.take_in(changed)?);
+        }
+        if work.sweep {
+            let shared = Arc::clone(&self.shared);
+            let go_on = move || !shared.lock().closing;
+            self.later.append(&mut self.engine.sweep(&go_on)?);
+        }
+        let mut pause = (!self.later.is_empty()).then_some(AGAIN);
+        // Whoever asks while this runs is served in the next turn.
+        let haste = if work.asked > self.shared.lock().answered { Haste::Now } else { Haste::None };
+        while self.flushes {
+            match self.engine.flush(haste)? {
+                Left::More => {}
+                Left::Waiting(wait) => {
+                    pause = Some(pause.map_or(wait, |pause| pause.min(wait)));
+                    self.shared.lock().due = true;
+                    return Ok(pause);
+                }
+                Left::Nothing => break,
+            }
+        }
+        if self.later.is_empty() {
+            let mut told = self.shared.lock();
+            told.answered = told.answered.max(work.asked);
+            drop(told);
+            self.shared.done.notify_all();
+        }
+        Ok(pause)
+    }
+
+    /// Keeps what could not be done for the next try, and tells those who wait.
+    fn put_back(&mut self, error: FilesError, mut work: Work) {
+        let mut told = self.shared.lock();
+        told.reported.append(&mut work.reported);
+        told.sweep |= work.sweep;
+        told.due = true;
+        if told.asked > told.answered {
+            told.failure = Some(error);
+        }
+        drop(told);
+        self.shared.done.notify_all();
+    }
+
+    /// Whether git is in the middle of changing files; its half-done work is not looked at.
+    fn git_is_at_work(&mut self) -> bool {
+        if !self.git_lock.exists() {
+            self.git_since = None;
+            return false;
+        }
+        self.git_since.get_or_insert_with(Instant::now).elapsed() < GIT_PATIENCE
+    }
+}

@@ -1,0 +1,265 @@
+//! Takes over the files of the earlier program, which are YAML in spite of their ending: once, with
+//! a copy of everything set aside first. Running it again changes nothing.
+
+mod convert;
+mod yaml;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use orchestra_board::Slug;
+
+use crate::files::ledger;
+use crate::files::{Engine, Haste, Left, Work};
+use crate::io::{EntryKind, FileIo};
+use crate::reader::Reader;
+use crate::shared::Shared;
+use crate::toon::records::MAX_FILE_BYTES;
+use crate::{ActionError, FilesError};
+use convert::{OldProject, OldWorkspace};
+
+/// How long another process may look at the files before the import gives up.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How deep the earlier program's files stand, with some to spare.
+const MAX_DEPTH: usize = 10;
+
+/// What was taken over.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Imported {
+    /// The projects that were taken over.
+    pub projects: Vec<Slug>,
+    /// How many issues they have.
+    pub issues: u64,
+    /// What could not be taken over as it was, and what became of it.
+    pub remarks: Vec<String>,
+    /// Where the old files are now; `None` when there was nothing to take over.
+    pub backup: Option<PathBuf>,
+}
+
+/// Why nothing, or not everything, was taken over. The old files are untouched, or in the backup.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The readable files could not be looked at.
+    #[error(transparent)]
+    Files(#[from] FilesError),
+    /// The old files could not be set aside.
+    #[error("cannot copy the old files to {}; nothing was changed", .to.display())]
+    Backup {
+        /// Where to.
+        to: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The old files could not be read.
+    #[error("cannot read the old files in .projects; nothing was changed")]
+    Read(#[source] io::Error),
+}
+
+/// Takes over what there is of the earlier program's.
+pub(crate) fn import(shared: &Shared, mut engine: Engine) -> Result<Imported, ImportError> {
+    let start = Instant::now();
+    let _lock = loop {
+        if let Some(lock) = engine.try_lock()? {
+            break lock;
+        }
+        if start.elapsed() > PATIENCE {
+            return Err(FilesError::Timeout.into());
+        }
+        thread::sleep(Duration::from_millis(10));
+    };
+    let files = Tree { io: Arc::clone(&shared.options.files), root: shared.paths.projects.clone() };
+    let now = shared.options.clock.now();
+    let mut old = OldWorkspace::read(&files, now).map_err(ImportError::Read)?;
+    if old.is_empty() {
+        return Ok(Imported::default());
+    }
+    let backup = shared.paths.workspace.join(format!(".projects-backup-{}", now.to_string().replace(':', "-")));
+    files.copy(&old.places(), &backup).map_err(|source| ImportError::Backup { to: backup.clone(), source })?;
+    let mut imported = Imported { backup: Some(backup), ..Imported::default() };
+    imported.remarks.append(&mut old.remarks);
+    for project in std::mem::take(&mut old.projects) {
+        take_over(&engine, project, &mut imported)?;
+    }
+    let (usage, events, paths) = (old.usage, old.hook_events, old.files);
+    engine.write(move |work| {
+        if let Some(usage) = &usage {
+            work.load_usage(usage)?;
+        }
+        if !events.is_empty() {
+            work.load_hook_events(&events)?;
+        }
+        Ok(())
+    })?;
+    engine.remove_all(&paths)?;
+    engine.sweep(&|| true)?;
+    while engine.flush(Haste::Now)? == Left::More {}
+    Ok(imported)
+}
+
+/// Puts one project into the database, in one go, and removes its old files.
+fn take_over(engine: &Engine, project: OldProject, imported: &mut Imported) -> Result<(), ImportError> {
+    let (slug, issues) = (project.project.slug.clone(), project.issues.len());
+    let outcome = Arc::new(Mutex::new(Ok(())));
+    let (told, paths) = (Arc::clone(&outcome), project.files.clone());
+    engine.write(move |work| {
+        let result = put(work, project);
+        if let Err(Untaken::Store(error)) = result {
+            return Err(error);
+        }
+        for path in &paths {
+            ledger::forget(work.connection(), path)?;
+            ledger::approve(work.connection(), path)?;
+        }
+        *told.lock().unwrap_or_else(PoisonError::into_inner) = result;
+        Ok(())
+    })?;
+    let outcome = std::mem::replace(&mut *outcome.lock().unwrap_or_else(PoisonError::into_inner), Ok(()));
+    match outcome {
+        Ok(()) => {
+            imported.issues += u64::try_from(issues).unwrap_or(u64::MAX);
+            imported.projects.push(slug);
+        }
+        Err(_) => imported.remarks.push(format!(
+            "project {slug} is on the board already; its old files are in the backup alone"
+        )),
+    }
+    Ok(())
+}
+
+/// Why a project is not taken over.
+enum Untaken {
+    /// It is there.
+    There,
+    /// The store failed.
+    Store(ActionError),
+}
+
+impl<E: Into<ActionError>> From<E> for Untaken {
+    fn from(error: E) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+fn put(work: &mut dyn Work, mut old: OldProject) -> Result<(), Untaken> {
+    let reader = Reader::new(work.connection());
+    let slug = old.project.slug.clone();
+    if reader.find_project(&slug)?.is_some() {
+        return Err(Untaken::There);
+    }
+    let taken = |key: &orchestra_board::Key| {
+        orchestra_board::View::key_taken(&reader, key).map_err(|error| ActionError::from(crate::ReadError::from(error)))
+    };
+    if taken(&old.project.key)? {
+        let mut free = None;
+        for key in orchestra_board::Key::candidates(old.project.name.as_str()) {
+            if !taken(&key)? {
+                free = Some(key);
+                break;
+            }
+        }
+        old.project.key = free.ok_or_else(|| ActionError::Refused(orchestra_board::Refusal::NoKeyLeft))?;
+        old.project.next_issue = old.next_issue();
+    }
+    work.load_project(&old.project, &[])?;
+    work.load_prd(&slug, &old.prd, old.project.prd_origin)?;
+    for issue in &old.issues {
+        work.load_issue(issue)?;
+        work.load_history(&slug, &issue.id, &[convert::made(issue)])?;
+    }
+    if let Some(session) = &old.prd_session {
+        work.load_prd_session(&slug, Some(session))?;
+    }
+    if !old.requests.is_empty() {
+        work.load_requests(&slug, &old.requests)?;
+    }
+    for (segment, chunks) in (1..).zip(old.chunks.chunks(CHUNKS_IN_A_SEGMENT)) {
+        work.load_chunks(&slug, segment, chunks)?;
+    }
+    for session in &old.sessions {
+        work.load_session(session)?;
+    }
+    for (plan, content) in &old.plans {
+        work.load_plan(plan, Some(content.as_str()))?;
+    }
+    Ok(())
+}
+
+/// How many old chunks go into one segment; they were short.
+const CHUNKS_IN_A_SEGMENT: usize = 200;
+
+/// The old files.
+pub(crate) struct Tree {
+    io: Arc<dyn FileIo>,
+    root: PathBuf,
+}
+
+impl Tree {
+    /// The text of a file; `None` when it is not there, is no text, or too large to be one of ours.
+    fn text(&self, path: &str) -> io::Result<Option<String>> {
+        let full = crate::files::place::under(&self.root, path);
+        match self.io.stat(&full)? {
+            Some(stat) if stat.kind == EntryKind::File && stat.size <= MAX_FILE_BYTES => {
+                Ok(String::from_utf8(self.io.read(&full, MAX_FILE_BYTES)?).ok())
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The names in a directory that are of a kind, sorted.
+    fn names(&self, directory: &str, kind: EntryKind) -> io::Result<Vec<String>> {
+        let full = crate::files::place::under(&self.root, directory);
+        // A link to a directory is not one.
+        if !directory.is_empty() && self.io.stat(&full)?.is_none_or(|stat| stat.kind != EntryKind::Directory) {
+            return Ok(Vec::new());
+        }
+        let entries = self.io.list(&full)?.into_iter().filter(|entry| entry.kind == kind);
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.name.into_string().ok()).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// Copies files and directories, durably.
+    fn copy(&self, places: &[String], to: &Path) -> io::Result<()> {
+        let mut made = BTreeSet::new();
+        let mut left: Vec<String> = places.to_vec();
+        self.io.create_dir(to)?;
+        while let Some(path) = left.pop() {
+            let full = crate::files::place::under(&self.root, &path);
+            match self.io.stat(&full)?.map(|stat| stat.kind) {
+                Some(EntryKind::Directory) if path.split('/').count() < MAX_DEPTH => {
+                    for entry in self.io.list(&full)? {
+                        if let Some(name) = entry.name.to_str() {
+                            left.push(format!("{path}/{name}"));
+                        }
+                    }
+                }
+                Some(EntryKind::File) => {
+                    let target = crate::files::place::under(to, &path);
+                    self.make_directories(to, crate::files::place::directory(&path), &mut made)?;
+                    self.io.write_temp(&target, &self.io.read(&full, u64::MAX - 1)?)?;
+                    self.io.sync_file(&target)?;
+                }
+                _ => {}
+            }
+        }
+        for directory in &made {
+            self.io.sync_dir(&crate::files::place::under(to, directory))?;
+        }
+        self.io.sync_dir(to)
+    }
+
+    fn make_directories(&self, to: &Path, directory: &str, made: &mut BTreeSet<String>) -> io::Result<()> {
+        if directory.is_empty() || made.contains(directory) {
+            return Ok(());
+        }
+        self.make_directories(to, crate::files::place::directory(directory), made)?;
+        self.io.create_dir(&crate::files::place::under(to, directory))?;
+        made.insert(directory.to_owned());
+        Ok(())
+    }
+}

@@ -1,0 +1,147 @@
+//! The thread behind the writer: tells what was committed, by whomever, and keeps the log short.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use orchestra_board::{IssueId, Slug};
+use rusqlite::Connection;
+
+use crate::shared::{Pulse, Shared};
+use crate::writer::Job;
+use crate::writing::notice_kind;
+use crate::{ChangeNotice, Fault, What, db};
+
+/// How often other processes' commits are looked for while somebody listens.
+const LISTENING: Duration = Duration::from_millis(50);
+/// How often the rest is looked after.
+const IDLE: Duration = Duration::from_secs(1);
+/// More events at once than this are told as [`What::Everything`].
+const MAX_EVENTS: usize = 512;
+/// From this size on the log is moved into the database in the background.
+const LONG_LOG_BYTES: u64 = 4 * 1024 * 1024;
+
+/// How far the telling has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    event: i64,
+    hook: i64,
+}
+
+/// Runs until the store is closed.
+pub(crate) fn run(shared: &Arc<Shared>) {
+    let mut seen = Pulse::default();
+    let mut connection: Option<(Connection, Place, i64)> = open(shared).ok();
+    loop {
+        let pause = if shared.notices.receiver_count() > 0 {
+            LISTENING
+        } else {
+            IDLE
+        };
+        let now = shared.wait_for_pulse(seen, pause);
+        let (committed, timed_out) = (now.commits != seen.commits, now == seen);
+        seen = now;
+        if now.closed {
+            return;
+        }
+        shared.queue.give_up();
+        if timed_out && !shared.is_current() && shared.read_only.is_none() {
+            connection = None;
+            shared.queue.push(Job::Reopen);
+            continue;
+        }
+        if connection.is_none() {
+            connection = open(shared).ok();
+        }
+        let Some((database, place, version)) = &mut connection else {
+            continue;
+        };
+        let told = version_of(database).and_then(|found| {
+            // Only other connections' commits change the number, and the writer is one of those.
+            if committed || found != *version {
+                *version = found;
+                shared.reports.committed();
+                tell(shared, database, place)?;
+            }
+            Ok(())
+        });
+        if told.is_err() {
+            connection = None;
+        } else if shared.read_only.is_none() && shared.paths.log_bytes() > LONG_LOG_BYTES {
+            // What is in use now is moved next time.
+            let _ = database.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
+        }
+    }
+}
+
+fn open(shared: &Shared) -> Result<(Connection, Place, i64), Fault> {
+    let connection = db::open_reader(&shared.paths)?;
+    // A checkpoint is a change of the file, though none of the board.
+    let _ = connection.pragma_update(None, "query_only", false);
+    let place = latest(&connection)?;
+    let version = version_of(&connection)?;
+    Ok((connection, place, version))
+}
+
+fn version_of(connection: &Connection) -> Result<i64, Fault> {
+    Ok(connection
+        .prepare_cached("PRAGMA data_version")?
+        .query_row([], |row| row.get(0))?)
+}
+
+fn latest(connection: &Connection) -> Result<Place, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT coalesce((SELECT max(seq) FROM event), 0), coalesce((SELECT max(number) FROM hook_event), 0)",
+    )?;
+    Ok(statement.query_row([], |row| {
+        Ok(Place {
+            event: row.get(0)?,
+            hook: row.get(1)?,
+        })
+    })?)
+}
+
+fn tell(shared: &Shared, connection: &Connection, place: &mut Place) -> Result<(), Fault> {
+    let now = latest(connection)?;
+    if shared.notices.receiver_count() == 0 {
+        *place = now;
+        return Ok(());
+    }
+    // Nobody listening any more is no error.
+    let send = |notice| drop(shared.notices.send(notice));
+    let mut statement = connection.prepare_cached(
+        "SELECT seq, kind, slug, id FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+    )?;
+    let mut rows = statement.query((place.event, MAX_EVENTS + 1))?;
+    let mut notices = Vec::new();
+    while let Some(row) = rows.next()? {
+        place.event = row.get(0)?;
+        let (kind, slug, id): (String, Option<String>, Option<String>) =
+            (row.get(1)?, row.get(2)?, row.get(3)?);
+        notices.push(ChangeNotice {
+            project: slug.and_then(|slug| Slug::parse(&slug).ok()),
+            issue: id.and_then(|id| IssueId::parse(&id).ok()),
+            what: notice_kind(&kind),
+        });
+    }
+    if notices.len() > MAX_EVENTS {
+        place.event = now.event;
+        send(ChangeNotice {
+            project: None,
+            issue: None,
+            what: What::Everything,
+        });
+    } else {
+        // Several events of one change are one notice.
+        notices.dedup();
+        notices.into_iter().for_each(send);
+    }
+    if now.hook != place.hook {
+        place.hook = now.hook;
+        send(ChangeNotice {
+            project: None,
+            issue: None,
+            what: What::HookEvents,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,449 @@
+//! Projects and issues: one by one, and in lists.
+//!
+//! Lists that go by project or parent, kind and state are answered from an index that has all of
+//! it: for each kind and state that the tallies say is there, the first few ids are taken, and
+//! these runs are merged. So a page costs the same wherever its issues are, and its total is known
+//! without counting. Other filters gather what fits and sort it.
+
+use orchestra_board::{AgentName, IssueId, Kind, Refusal, Slug, State, Timestamp, next_task};
+use rusqlite::types::Value;
+use rusqlite::{OptionalExtension, params, params_from_iter};
+
+use super::Reader;
+use crate::rows::{
+    ISSUE, IssueRow, PROJECT, Read, id_of, issue_row, kind_of, kind_place, project_row, state_of,
+    state_place,
+};
+use crate::{
+    Census, Cursor, IssueFilter, IssueRecord, NextRecord, Page, PageRequest, ProjectRecord, Waiting,
+};
+
+/// Where a list by kind and state is taken from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Listing {
+    /// All issues of the project with this rowid.
+    Project(i64),
+    /// What is directly below the issue with this rowid.
+    Parent(i64),
+}
+
+impl Listing {
+    /// The tallies' name for it.
+    const fn tally(self) -> i64 {
+        match self {
+            Self::Project(project) => -project,
+            Self::Parent(issue) => issue,
+        }
+    }
+
+    const fn sql(self) -> (&'static str, i64) {
+        match self {
+            Self::Project(project) => (
+                "SELECT prefix, number, id FROM issue INDEXED BY issue_by_kind WHERE project = ?1 AND kind = ?2 \
+                 AND state = ?3 AND (prefix, number) > (?4, ?5) ORDER BY prefix, number LIMIT ?6",
+                project,
+            ),
+            Self::Parent(issue) => (
+                "SELECT prefix, number, id FROM issue INDEXED BY issue_by_parent WHERE parent = ?1 AND kind = ?2 \
+                 AND state = ?3 AND (prefix, number) > (?4, ?5) ORDER BY prefix, number LIMIT ?6",
+                issue,
+            ),
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// All projects, by slug.
+    ///
+    /// # Errors
+    /// When the database cannot be read or the cursor is of another list.
+    pub fn projects(&self, page: &PageRequest) -> Read<Page<ProjectRecord>> {
+        let after = page
+            .cursor
+            .as_ref()
+            .map(Cursor::name)
+            .transpose()?
+            .unwrap_or_default();
+        let limit = page.limit();
+        let total = self.count("SELECT count(*) FROM project", [])?;
+        let sql = format!("{PROJECT} WHERE slug > ?1 ORDER BY slug LIMIT ?2");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params![after, limit + 1])?;
+        let mut items = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (id, project) = project_row(row)?;
+            items.push(ProjectRecord {
+                project,
+                census: self.census(Listing::Project(id))?,
+            });
+        }
+        Ok(Page::cut(items, limit, total, |record| {
+            Cursor::of_name(record.project.slug.as_str())
+        }))
+    }
+
+    /// A project.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn project(&self, slug: &Slug) -> Read<Option<ProjectRecord>> {
+        let Some((id, project)) = self.find_project(slug)? else {
+            return Ok(None);
+        };
+        Ok(Some(ProjectRecord {
+            project,
+            census: self.census(Listing::Project(id))?,
+        }))
+    }
+
+    /// An issue by its id, or by one that a renumbering left behind.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn issue(&self, project: &Slug, id: &IssueId) -> Read<Option<IssueRecord>> {
+        Ok(self.find_issue(project, id)?.map(|found| found.record))
+    }
+
+    /// What is directly below an issue, by id.
+    ///
+    /// # Errors
+    /// When there is no such project or issue, or as [`Reader::projects`].
+    pub fn children(
+        &self,
+        project: &Slug,
+        parent: &IssueId,
+        page: &PageRequest,
+    ) -> Read<Page<IssueRecord>> {
+        self.issues(
+            project,
+            &IssueFilter {
+                parent: Some(parent.clone()),
+                ..IssueFilter::default()
+            },
+            page,
+        )
+    }
+
+    /// The issues that a filter lets through, by id.
+    ///
+    /// # Errors
+    /// When there is no such project, or no such parent or epic as the filter names, or as
+    /// [`Reader::projects`].
+    pub fn issues(
+        &self,
+        project: &Slug,
+        filter: &IssueFilter,
+        page: &PageRequest,
+    ) -> Read<Page<IssueRecord>> {
+        let id = self.project_id(project)?;
+        let parent = filter
+            .parent
+            .as_ref()
+            .map(|parent| self.required_row(project, parent))
+            .transpose()?;
+        let epic = filter
+            .epic
+            .as_ref()
+            .map(|epic| self.required_row(project, epic))
+            .transpose()?;
+        let plain = epic.is_none()
+            && filter.assignee.is_none()
+            && filter.label.is_none()
+            && filter.waiting == Waiting::Any;
+        let limit = page.limit();
+        let after = page.cursor.as_ref().map(Cursor::issue).transpose()?;
+        let (rows, total) = if plain {
+            let listing = parent.map_or(Listing::Project(id), Listing::Parent);
+            self.merged(listing, filter, after.as_ref(), limit + 1)?
+        } else {
+            self.gathered(id, filter, parent, epic, after.as_ref(), limit + 1)?
+        };
+        let items = rows
+            .into_iter()
+            .map(|row| self.issue_at(project, row))
+            .collect::<Read<Vec<_>>>()?;
+        Ok(Page::cut(items, limit, total, |record| {
+            Cursor::of_issue(&record.issue.id)
+        }))
+    }
+
+    fn merged(
+        &self,
+        listing: Listing,
+        filter: &IssueFilter,
+        after: Option<&IssueId>,
+        limit: usize,
+    ) -> Read<(Vec<i64>, u64)> {
+        let census = self.census(listing)?;
+        let (sql, of) = listing.sql();
+        let (prefix, number) = after.map_or(("", 0), |id| (id.prefix(), id.number()));
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut found: Vec<(String, u64, i64)> = Vec::new();
+        let mut total = 0;
+        for kind in Kind::ALL
+            .into_iter()
+            .filter(|kind| wanted(&filter.kinds, *kind))
+        {
+            for state in State::ALL
+                .into_iter()
+                .filter(|state| wanted(&filter.states, *state))
+            {
+                let count = census.count(kind, state);
+                if count == 0 {
+                    continue;
+                }
+                total += count;
+                let key = params![
+                    of,
+                    kind_place(kind),
+                    state_place(state),
+                    prefix,
+                    number,
+                    limit
+                ];
+                let mut rows = statement.query(key)?;
+                while let Some(row) = rows.next()? {
+                    found.push((row.get(0)?, row.get(1)?, row.get(2)?));
+                }
+            }
+        }
+        found.sort_unstable();
+        found.truncate(limit);
+        Ok((found.into_iter().map(|(_, _, row)| row).collect(), total))
+    }
+
+    /// Filters that no single index answers.
+    fn gathered(
+        &self,
+        project: i64,
+        filter: &IssueFilter,
+        parent: Option<i64>,
+        epic: Option<i64>,
+        after: Option<&IssueId>,
+        limit: usize,
+    ) -> Read<(Vec<i64>, u64)> {
+        let mut values: Vec<Value> = Vec::new();
+        let mut tests = vec![format!("i.project = {project}")];
+        for (what, text) in [
+            (0, filter.assignee.as_ref().map(AgentName::as_str)),
+            (1, filter.label.as_ref().map(orchestra_board::Label::as_str)),
+        ] {
+            if let Some(text) = text {
+                values.push(Value::Text(text.to_owned()));
+                let place = values.len();
+                tests.push(format!(
+                    "i.id IN (SELECT issue FROM mark WHERE project = {project} AND what = {what} AND text = ?{place})"
+                ));
+            }
+        }
+        if let Some(parent) = parent {
+            tests.push(format!("i.parent = {parent}"));
+        }
+        if let Some(epic) = epic {
+            tests.push(format!(
+                "(i.parent = {epic} OR i.parent IN (SELECT id FROM issue WHERE parent = {epic}))"
+            ));
+        }
+        let places = |list: Vec<i64>| {
+            list.iter()
+                .map(i64::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        if !filter.kinds.is_empty() {
+            tests.push(format!(
+                "i.kind IN ({})",
+                places(filter.kinds.iter().map(|kind| kind_place(*kind)).collect())
+            ));
+        }
+        if !filter.states.is_empty() {
+            let list = filter
+                .states
+                .iter()
+                .map(|state| state_place(*state))
+                .collect();
+            tests.push(format!("i.state IN ({})", places(list)));
+        }
+        let open = format!(
+            "SELECT d.issue FROM dependency d JOIN issue o ON o.project = d.project AND o.prefix = d.prefix \
+             AND o.number = d.number WHERE d.project = {project} AND o.state NOT IN ({})",
+            places(
+                State::ALL
+                    .into_iter()
+                    .filter(|state| state.is_final())
+                    .map(state_place)
+                    .collect()
+            )
+        );
+        match filter.waiting {
+            Waiting::Any => {}
+            Waiting::Waiting => tests.push(format!("i.id IN ({open})")),
+            Waiting::Free => tests.push(format!("i.id NOT IN ({open})")),
+        }
+        let tests = tests.join(" AND ");
+        let total = self.count(
+            &format!("SELECT count(*) FROM issue i WHERE {tests}"),
+            params_from_iter(values.iter()),
+        )?;
+        let (prefix, number) = after.map_or(("", 0), |id| (id.prefix(), id.number()));
+        let number = i64::try_from(number).unwrap_or(i64::MAX);
+        values.extend([Value::Text(prefix.to_owned()), Value::Integer(number)]);
+        let (prefix, number) = (values.len() - 1, values.len());
+        let sql = format!(
+            "SELECT i.id FROM issue i WHERE {tests} AND (i.prefix, i.number) > (?{prefix}, ?{number}) \
+             ORDER BY i.prefix, i.number LIMIT {limit}"
+        );
+        let mut statement = self.connection.prepare(&sql)?;
+        let rows = statement.query_map(params_from_iter(values.iter()), |row| row.get(0))?;
+        Ok((rows.collect::<Result<_, _>>()?, total))
+    }
+
+    /// The task that comes next for `agent`.
+    ///
+    /// # Errors
+    /// When there is no such project, or the database cannot be read.
+    pub fn next(
+        &self,
+        project: &Slug,
+        agent: Option<&AgentName>,
+        now: Timestamp,
+    ) -> Read<NextRecord> {
+        self.project_id(project)?;
+        let next = next_task(self, project, agent, now)?;
+        let task = match next.task {
+            Some(task) => self.issue(project, &task.id)?,
+            None => None,
+        };
+        Ok(NextRecord {
+            task,
+            claimed: next.claimed,
+            waiting: next.waiting,
+        })
+    }
+
+    pub(crate) fn count(&self, sql: &str, params: impl rusqlite::Params) -> Read<u64> {
+        Ok(self
+            .connection
+            .prepare_cached(sql)?
+            .query_row(params, |row| row.get(0))?)
+    }
+
+    /// How many issues of each kind and state a listing has.
+    pub(crate) fn census(&self, listing: Listing) -> Read<Census> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT kind, state, n FROM tally WHERE parent = ?1")?;
+        let mut rows = statement.query([listing.tally()])?;
+        let mut census = Census::default();
+        while let Some(row) = rows.next()? {
+            census.add(kind_of(row.get(0)?)?, state_of(row.get(1)?)?, row.get(2)?);
+        }
+        Ok(census)
+    }
+
+    /// The rowid of an issue, by its id or an alias.
+    pub(crate) fn find_row(&self, project: &Slug, id: &IssueId) -> Read<Option<i64>> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT i.id FROM project p JOIN issue i ON i.project = p.id \
+             WHERE p.slug = ?1 AND i.prefix = ?2 AND i.number = ?3",
+        )?;
+        let key = params![project.as_str(), id.prefix(), id.number()];
+        if let Some(found) = statement.query_row(key, |row| row.get(0)).optional()? {
+            return Ok(Some(found));
+        }
+        let mut statement = self.connection.prepare_cached(
+            "SELECT a.issue FROM project p JOIN alias a ON a.project = p.id \
+             WHERE p.slug = ?1 AND a.prefix = ?2 AND a.number = ?3",
+        )?;
+        Ok(statement.query_row(key, |row| row.get(0)).optional()?)
+    }
+
+    fn required_row(&self, project: &Slug, id: &IssueId) -> Read<i64> {
+        let missing = || Refusal::NoIssue {
+            what: "issue",
+            id: id.clone(),
+            project: project.clone(),
+        };
+        Ok(self.find_row(project, id)?.ok_or_else(missing)?)
+    }
+
+    /// An issue with all that belongs to it, by its id or an alias.
+    pub(crate) fn find_issue(&self, project: &Slug, id: &IssueId) -> Read<Option<IssueRow>> {
+        let sql = format!(
+            "{ISSUE} WHERE i.project = (SELECT id FROM project WHERE slug = ?1) AND i.prefix = ?2 AND i.number = ?3"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params![project.as_str(), id.prefix(), id.number()])?;
+        if let Some(row) = rows.next()? {
+            let mut found = issue_row(project, row)?;
+            self.complete(&mut found)?;
+            return Ok(Some(found));
+        }
+        match self.find_row(project, id)? {
+            Some(row) => self.row_at(project, row),
+            None => Ok(None),
+        }
+    }
+
+    /// The issue with this rowid.
+    pub(crate) fn row_at(&self, project: &Slug, row: i64) -> Read<Option<IssueRow>> {
+        let mut statement = self
+            .connection
+            .prepare_cached(&format!("{ISSUE} WHERE i.id = ?1"))?;
+        let mut rows = statement.query([row])?;
+        let Some(row) = rows.next()? else {
+            return Ok(None);
+        };
+        let mut found = issue_row(project, row)?;
+        self.complete(&mut found)?;
+        Ok(Some(found))
+    }
+
+    pub(crate) fn issue_at(&self, project: &Slug, row: i64) -> Read<IssueRecord> {
+        let found = self.row_at(project, row)?;
+        found
+            .map(|found| found.record)
+            .ok_or_else(|| crate::rows::unknown("rowid of an issue"))
+    }
+
+    /// Adds what an issue waits for and how many children it has.
+    pub(crate) fn complete(&self, found: &mut IssueRow) -> Read<()> {
+        if found.waits > 0 {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT prefix, number FROM dependency WHERE issue = ?1 ORDER BY prefix, number",
+            )?;
+            let mut rows = statement.query([found.row])?;
+            while let Some(row) = rows.next()? {
+                let prefix: String = row.get(0)?;
+                let on = id_of(Some(&prefix), row.get(1)?)?;
+                found.record.issue.depends_on.extend(on);
+            }
+        }
+        if !found.record.issue.kind.is_leaf() {
+            let sql = "SELECT coalesce(sum(n), 0) FROM tally WHERE parent = ?1";
+            found.record.children = self.count(sql, [found.row])?;
+        }
+        Ok(())
+    }
+
+    /// The ids of what is directly below an issue, ascending.
+    pub(crate) fn child_ids(&self, project: &Slug, parent: &IssueId) -> Read<Vec<IssueId>> {
+        let Some(row) = self.find_row(project, parent)? else {
+            return Ok(Vec::new());
+        };
+        let mut statement = self.connection.prepare_cached(
+            "SELECT prefix, number FROM issue WHERE parent = ?1 ORDER BY prefix, number",
+        )?;
+        let mut rows = statement.query([row])?;
+        let mut ids = Vec::new();
+        while let Some(row) = rows.next()? {
+            let prefix: String = row.get(0)?;
+            ids.extend(id_of(Some(&prefix), row.get(1)?)?);
+        }
+        Ok(ids)
+    }
+}
+
+fn wanted<T: PartialEq>(list: &[T], one: T) -> bool {
+    list.is_empty() || list.contains(&one)
+}

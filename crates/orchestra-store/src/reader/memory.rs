@@ -1,0 +1,304 @@
+//! What is remembered: texts, sessions, and the search over both.
+
+use std::cmp::Ordering;
+
+use orchestra_board::{Body, Label, SessionId, Slug, Timestamp};
+use rusqlite::{OptionalExtension, Row, params};
+use serde_json::Value;
+
+use super::search::Index;
+use super::{Reader, first_row, last_row};
+use crate::rows::{Read, body, label, list, unknown};
+use crate::{
+    Chunk, ChunkId, ContextItem, Cursor, Hit, Page, PageRequest, SessionEvent, SessionRecord,
+};
+
+/// How many of the newest texts are looked at for words that very many texts have.
+const NEWEST: i64 = 2_000;
+/// The most that a search answers.
+const MAX_HITS: u32 = 100;
+
+pub(crate) const CHUNK: &str =
+    "SELECT number, source, source_id, tags, created_at, summary, content FROM chunk ";
+const SESSION: &str = "SELECT name, started_at, ended_at, summary, events FROM session ";
+
+/// What a search is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Chunks,
+    Both,
+}
+
+/// Something that was found, by what orders it among equals.
+#[derive(Debug)]
+struct Found {
+    score: f64,
+    chunk: Option<u64>,
+    session: Option<String>,
+}
+
+pub(crate) fn chunk_row(project: &Slug, row: &Row<'_>) -> Read<Chunk> {
+    let tags: Option<String> = row.get(3)?;
+    Ok(Chunk {
+        id: ChunkId::new(row.get(0)?),
+        project: project.clone(),
+        content: body(&row.get::<_, String>(6)?)?,
+        summary: body(&row.get::<_, String>(5)?)?,
+        source: label(row.get(1)?)?,
+        source_id: label(row.get(2)?)?,
+        tags: list(tags.as_deref(), |text| Label::parse(text).ok())?,
+        created_at: Timestamp::from_unix_seconds(row.get(4)?),
+    })
+}
+
+fn session_row(project: &Slug, row: &Row<'_>) -> Read<SessionRecord> {
+    let events: String = row.get(4)?;
+    Ok(SessionRecord {
+        project: project.clone(),
+        id: SessionId::parse(&row.get::<_, String>(0)?).map_err(|_| unknown("session id"))?,
+        summary: body(&row.get::<_, String>(3)?)?,
+        events: parse_events(&events).ok_or_else(|| unknown("session"))?,
+        started_at: Timestamp::from_unix_seconds(row.get(1)?),
+        ended_at: Timestamp::from_unix_seconds(row.get(2)?),
+    })
+}
+
+/// The events of a session for their column.
+pub(crate) fn events_text(events: &[SessionEvent]) -> String {
+    let event = |event: &SessionEvent| -> Value {
+        [
+            event.kind.as_str().into(),
+            event.at.unix_seconds().into(),
+            Value::from(event.summary.as_str()),
+        ]
+        .into_iter()
+        .collect()
+    };
+    events.iter().map(event).collect::<Value>().to_string()
+}
+
+fn parse_events(text: &str) -> Option<Vec<SessionEvent>> {
+    let events: Vec<(String, i64, String)> = serde_json::from_str(text).ok()?;
+    let event = |(kind, at, summary): (String, i64, String)| {
+        Some(SessionEvent {
+            kind: Label::parse(&kind).ok()?,
+            summary: Body::parse(&summary).ok()?,
+            at: Timestamp::from_unix_seconds(at),
+        })
+    };
+    events.into_iter().map(event).collect()
+}
+
+impl Reader<'_> {
+    /// The remembered texts of a project, by id.
+    ///
+    /// # Errors
+    /// When there is no such project, the database cannot be read or the cursor is of another list.
+    pub fn chunks(&self, project: &Slug, page: &PageRequest) -> Read<Page<Chunk>> {
+        let id = self.project_id(project)?;
+        let after = page
+            .cursor
+            .as_ref()
+            .map(Cursor::number)
+            .transpose()?
+            .unwrap_or(0);
+        let limit = page.limit();
+        let total = self.count("SELECT count(*) FROM chunk WHERE project = ?1", [id])?;
+        let sql = format!("{CHUNK} WHERE project = ?1 AND number > ?2 ORDER BY number LIMIT ?3");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params![id, after, limit + 1])?;
+        let mut items = Vec::new();
+        while let Some(row) = rows.next()? {
+            items.push(chunk_row(project, row)?);
+        }
+        Ok(Page::cut(items, limit, total, |chunk| {
+            Cursor::of_number(chunk.id.number())
+        }))
+    }
+
+    /// A remembered text.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn chunk(&self, project: &Slug, id: ChunkId) -> Read<Option<Chunk>> {
+        let sql = format!(
+            "{CHUNK} WHERE project = (SELECT id FROM project WHERE slug = ?1) AND number = ?2"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params![project.as_str(), id.number()])?;
+        rows.next()?.map(|row| chunk_row(project, row)).transpose()
+    }
+
+    /// The remembered texts of one segment, by id.
+    pub(crate) fn segment(&self, project: &Slug, segment: u64) -> Read<Vec<Chunk>> {
+        let sql = format!(
+            "{CHUNK} WHERE project = (SELECT id FROM project WHERE slug = ?1) AND segment = ?2 ORDER BY number"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params![project.as_str(), segment])?;
+        let mut items = Vec::new();
+        while let Some(row) = rows.next()? {
+            items.push(chunk_row(project, row)?);
+        }
+        Ok(items)
+    }
+
+    /// The remembered texts that fit a query best, at most 100; for an empty one the newest.
+    ///
+    /// # Errors
+    /// When there is no such project, or the database cannot be read.
+    pub fn search_memory(&self, project: &Slug, query: &str, limit: u32) -> Read<Vec<Hit<Chunk>>> {
+        let mut hits = Vec::new();
+        for found in self.remembered(project, query, limit, Wanted::Chunks)? {
+            if let Some(number) = found.chunk
+                && let Some(item) = self.chunk(project, ChunkId::new(number))?
+            {
+                hits.push(Hit {
+                    item,
+                    score: found.score,
+                });
+            }
+        }
+        Ok(hits)
+    }
+
+    /// The remembered texts and sessions that fit a query best, at most 100; for an empty one the
+    /// newest.
+    ///
+    /// # Errors
+    /// As [`Reader::search_memory`].
+    pub fn context(&self, project: &Slug, query: &str, limit: u32) -> Read<Vec<Hit<ContextItem>>> {
+        let mut hits = Vec::new();
+        for found in self.remembered(project, query, limit, Wanted::Both)? {
+            let item = match (found.chunk, found.session) {
+                (Some(number), _) => self
+                    .chunk(project, ChunkId::new(number))?
+                    .map(ContextItem::Chunk),
+                (None, Some(name)) => self
+                    .session_named(project, &name)?
+                    .map(ContextItem::Session),
+                (None, None) => None,
+            };
+            hits.extend(item.map(|item| Hit {
+                item,
+                score: found.score,
+            }));
+        }
+        Ok(hits)
+    }
+
+    fn remembered(
+        &self,
+        project: &Slug,
+        query: &str,
+        limit: u32,
+        wanted: Wanted,
+    ) -> Read<Vec<Found>> {
+        let id = self.project_id(project)?;
+        let (first, last) = (first_row(id), last_row(id));
+        let newest = self
+            .connection
+            .prepare_cached("SELECT rowid FROM memory_text WHERE rowid BETWEEN ?1 AND ?2 ORDER BY rowid DESC LIMIT 1")?
+            .query_row([first, last], |row| row.get(0))
+            .optional()?
+            .unwrap_or(first);
+        let newest = first.max(newest - NEWEST);
+        let mut found = Vec::new();
+        match self.words_of(Index::Memory, query)? {
+            None if query.trim().is_empty() => self.collect(
+                "SELECT 0.0, c.number, s.name FROM memory_text LEFT JOIN chunk c ON c.id = memory_text.rowid \
+                 LEFT JOIN session s ON s.id = memory_text.rowid \
+                 WHERE ?1 = '' AND memory_text.rowid BETWEEN ?2 AND ?3 ORDER BY memory_text.rowid DESC",
+                ("", newest, last),
+                &mut found,
+            )?,
+            None => {}
+            Some(plan) if plan.common => self.collect(
+                "SELECT 0.0, c.number, s.name FROM memory_text LEFT JOIN chunk c ON c.id = memory_text.rowid \
+                 LEFT JOIN session s ON s.id = memory_text.rowid \
+                 WHERE memory_text MATCH ?1 AND memory_text.rowid BETWEEN ?2 AND ?3 ORDER BY memory_text.rowid DESC",
+                (&plan.any(), newest, last),
+                &mut found,
+            )?,
+            Some(plan) => {
+                self.collect(
+                    "SELECT -bm25(memory_text, 3.0, 1.0, 2.0), c.number, s.name FROM memory_text \
+                     LEFT JOIN chunk c ON c.id = memory_text.rowid LEFT JOIN session s ON s.id = memory_text.rowid \
+                     WHERE memory_text MATCH ?1 AND memory_text.rowid BETWEEN ?2 AND ?3",
+                    (&plan.any(), first, last),
+                    &mut found,
+                )?;
+                let order = |a: &Found, b: &Found| b.score.partial_cmp(&a.score).unwrap_or(Ordering::Equal);
+                // Among equals the newest text first, then sessions by name.
+                found.sort_by(|a, b| order(a, b).then(b.chunk.cmp(&a.chunk)).then_with(|| a.session.cmp(&b.session)));
+            }
+        }
+        found.retain(|found| {
+            found.chunk.is_some() || (wanted == Wanted::Both && found.session.is_some())
+        });
+        found.truncate(limit.clamp(1, MAX_HITS) as usize);
+        Ok(found)
+    }
+
+    fn collect(&self, sql: &str, key: (&str, i64, i64), found: &mut Vec<Found>) -> Read<()> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query(key)?;
+        while let Some(row) = rows.next()? {
+            found.push(Found {
+                score: row.get(0)?,
+                chunk: row.get(1)?,
+                session: row.get(2)?,
+            });
+        }
+        Ok(())
+    }
+
+    /// The sessions of a project, the one saved last first.
+    ///
+    /// # Errors
+    /// As [`Reader::chunks`].
+    pub fn sessions(&self, project: &Slug, page: &PageRequest) -> Read<Page<SessionRecord>> {
+        let id = self.project_id(project)?;
+        let before = page
+            .cursor
+            .as_ref()
+            .map(Cursor::numbered_name)
+            .transpose()?;
+        let (ended_at, name) = before.unwrap_or((i64::MAX, ""));
+        let limit = page.limit();
+        let total = self.count("SELECT count(*) FROM session WHERE project = ?1", [id])?;
+        let sql = format!(
+            "{SESSION} WHERE project = ?1 AND (ended_at < ?2 OR (ended_at = ?2 AND name > ?3)) \
+             ORDER BY ended_at DESC, name LIMIT ?4"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params![id, ended_at, name, limit + 1])?;
+        let mut items = Vec::new();
+        while let Some(row) = rows.next()? {
+            items.push(session_row(project, row)?);
+        }
+        let key = |session: &SessionRecord| {
+            Cursor::of_numbered_name(session.ended_at.unix_seconds(), session.id.as_str())
+        };
+        Ok(Page::cut(items, limit, total, key))
+    }
+
+    /// A session.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn session(&self, project: &Slug, id: &SessionId) -> Read<Option<SessionRecord>> {
+        self.session_named(project, id.as_str())
+    }
+
+    fn session_named(&self, project: &Slug, name: &str) -> Read<Option<SessionRecord>> {
+        let sql = format!(
+            "{SESSION} WHERE project = (SELECT id FROM project WHERE slug = ?1) AND name = ?2"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query([project.as_str(), name])?;
+        rows.next()?
+            .map(|row| session_row(project, row))
+            .transpose()
+    }
+}

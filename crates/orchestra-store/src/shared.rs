@@ -1,0 +1,305 @@
+//! What the threads of a store share: the queue of the writer, the connections for reading, and
+//! word of what was committed.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use orchestra_board::{AgentName, Source};
+use rusqlite::Connection;
+use tokio::sync::{broadcast, oneshot};
+
+use crate::db::schema::{Found, migrate};
+use crate::db::{self, FileId, Paths};
+use crate::files::needs::{self, Board, Work};
+use crate::files::{Engine, Reports};
+use crate::reader::Reader;
+use crate::writer::{Job, Queue};
+use crate::writing::{KnownWords, Limits, Writing};
+use crate::{Action, ActionError, ChangeNotice, Fault, Options, ReadError, Receipt, Submission};
+
+/// The most connections for reading that are kept while nobody reads.
+const IDLE_READERS: usize = 4;
+/// How many notices a slow listener may lag behind.
+const NOTICES: usize = 1_024;
+
+/// What the threads share.
+pub(crate) struct Shared {
+    pub(crate) paths: Paths,
+    pub(crate) options: Options,
+    pub(crate) queue: Queue,
+    pub(crate) notices: broadcast::Sender<ChangeNotice>,
+    /// Why nothing can be written, if that was clear from the start.
+    pub(crate) read_only: Option<Fault>,
+    /// Commits so far, and whether the store is closed.
+    pulse: Mutex<Pulse>,
+    beat: Condvar,
+    readers: Mutex<Readers>,
+    /// Wakes the thread of the readable files.
+    pub(crate) reports: Arc<Reports>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Pulse {
+    pub(crate) commits: u64,
+    pub(crate) closed: bool,
+}
+
+#[derive(Default)]
+struct Readers {
+    idle: Vec<Connection>,
+    /// The database file that the connections belong to.
+    file: Option<FileId>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared")
+            .field("paths", &self.paths)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(paths: Paths, options: Options, read_only: Option<Fault>) -> Self {
+        let file = FileId::of(&paths.database);
+        Self {
+            paths,
+            options,
+            queue: Queue::new(),
+            notices: broadcast::channel(NOTICES).0,
+            read_only,
+            pulse: Mutex::new(Pulse::default()),
+            beat: Condvar::new(),
+            readers: Mutex::new(Readers {
+                idle: Vec::new(),
+                file,
+            }),
+            reports: Arc::default(),
+        }
+    }
+
+    /// Hands an action to the writer.
+    pub(crate) fn submit(
+        &self,
+        source: Source,
+        agent: Option<AgentName>,
+        action: Action,
+    ) -> Submission {
+        if let Some(fault) = &self.read_only {
+            return Submission::refused(fault.clone().into());
+        }
+        let (answer, receiver) = oneshot::channel();
+        self.queue.push(Job::Action {
+            source,
+            agent,
+            action: Box::new(action),
+            answer,
+        });
+        Submission::new(receiver)
+    }
+
+    /// Hands an action to the writer, and waits.
+    pub(crate) fn submit_blocking(
+        &self,
+        source: Source,
+        agent: Option<AgentName>,
+        action: Action,
+    ) -> Result<Receipt, ActionError> {
+        crate::wait::block_on(self.submit(source, agent, action))
+    }
+
+    /// Reads from one snapshot.
+    pub(crate) fn read<T>(
+        &self,
+        work: impl FnOnce(&Reader<'_>) -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
+        let (connection, file) = self.take_reader()?;
+        connection
+            .prepare_cached("BEGIN")
+            .and_then(|mut begin| begin.execute([]))
+            .map_err(ReadError::from)?;
+        let result = work(&Reader::new(&connection));
+        // What was only read is given up either way; a connection that cannot is not used again.
+        let ended = connection
+            .prepare_cached("ROLLBACK")
+            .and_then(|mut end| end.execute([]));
+        if ended.is_ok() {
+            self.return_reader(connection, file);
+        }
+        result
+    }
+
+    fn take_reader(&self) -> Result<(Connection, Option<FileId>), Fault> {
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let (idle, file) = (readers.idle.pop(), readers.file);
+        drop(readers);
+        match idle {
+            Some(connection) => Ok((connection, file)),
+            None => Ok((db::open_reader(&self.paths)?, file)),
+        }
+    }
+
+    fn return_reader(&self, connection: Connection, file: Option<FileId>) {
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if readers.file == file && readers.idle.len() < IDLE_READERS {
+            readers.idle.push(connection);
+        }
+    }
+
+    /// Whether the database file is still the one that was opened.
+    pub(crate) fn is_current(&self) -> bool {
+        let file = FileId::of(&self.paths.database);
+        file.is_some()
+            && self
+                .readers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .file
+                == file
+    }
+
+    /// Opens the database that is there now, or rebuilds it. The caller holds the writers' lock.
+    pub(crate) fn reopen(&self) -> Result<Connection, Fault> {
+        let connection = prepare(&self.paths, &self.options)?;
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        readers.idle.clear();
+        readers.file = FileId::of(&self.paths.database);
+        drop(readers);
+        Ok(connection)
+    }
+
+    pub(crate) fn writing<'a>(
+        &self,
+        connection: &'a Connection,
+        words: &'a mut KnownWords,
+    ) -> Writing<'a> {
+        let limits = Limits {
+            chunks: self.options.max_chunks,
+        };
+        Writing::new(connection, words, limits, self.options.clock.now())
+    }
+
+    /// What keeps the readable files and this board in step.
+    pub(crate) fn engine(self: &Arc<Self>) -> Engine {
+        let board: Arc<dyn Board> = Arc::clone(self) as Arc<dyn Board>;
+        let (root, lock) = (self.paths.projects.clone(), self.paths.files_lock.clone());
+        Engine::new(
+            root,
+            lock,
+            Arc::clone(&self.options.files),
+            board,
+            Arc::clone(&self.options.clock),
+        )
+    }
+
+    /// Says that something was committed.
+    pub(crate) fn committed(&self) {
+        self.pulse
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .commits += 1;
+        self.beat.notify_all();
+        self.reports.committed();
+    }
+
+    /// Says that the store is closed.
+    pub(crate) fn close(&self) {
+        self.pulse
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .closed = true;
+        self.beat.notify_all();
+    }
+
+    /// Waits until something is other than `seen`, or `timeout` is over.
+    pub(crate) fn wait_for_pulse(&self, seen: Pulse, timeout: Duration) -> Pulse {
+        let pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self
+            .beat
+            .wait_timeout_while(pulse, timeout, |now| *now == seen);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+impl Board for Shared {
+    fn read(
+        &self,
+        work: &mut dyn FnMut(&Reader<'_>) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        Self::read(self, |reader| work(reader))
+    }
+
+    fn write(&self, work: needs::Job) -> Result<(), ActionError> {
+        if let Some(fault) = &self.read_only {
+            return Err(fault.clone().into());
+        }
+        let (answer, receiver) = oneshot::channel();
+        self.queue.push(Job::Files { work, answer });
+        crate::wait::block_on(receiver).unwrap_or_else(|_| Err(Fault::Closed.into()))
+    }
+}
+
+/// Opens the database for writing, with the newest schema. One that is not there is built beside
+/// its place from the readable files, and put there when it is whole. The caller holds the lock.
+pub(crate) fn prepare(paths: &Paths, options: &Options) -> Result<Connection, Fault> {
+    paths.make_directories()?;
+    if !paths.database.exists() {
+        build(paths, options)?;
+    }
+    let connection = db::open_writer(&paths.database)?;
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    match migrate(&connection) {
+        Ok(_) => connection.execute_batch("COMMIT")?,
+        Err(fault) => {
+            connection.execute_batch("ROLLBACK")?;
+            return Err(fault);
+        }
+    }
+    Ok(connection)
+}
+
+fn build(paths: &Paths, options: &Options) -> Result<(), Fault> {
+    let gone = |path: &Path| match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Fault::io(
+            "remove an old database in .projects/.store",
+            error,
+        )),
+        _ => Ok(()),
+    };
+    // What is left of a database that is gone must not be taken for the log of the new one.
+    for path in [&paths.rebuilt, &paths.log, &paths.shared_memory] {
+        gone(path)?;
+    }
+    let connection = db::open_builder(&paths.rebuilt)?;
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    if migrate(&connection)? == Found::New {
+        let mut words = KnownWords::default();
+        let limits = Limits {
+            chunks: options.max_chunks,
+        };
+        let mut writing = Writing::new(&connection, &mut words, limits, options.clock.now());
+        writing.begin_loading();
+        load(paths, options, &mut writing)?;
+        writing.recount().map_err(|error| match error {
+            ActionError::Fault(fault) => fault,
+            ActionError::Refused(_) | ActionError::Invalid(_) => Fault::Unknown {
+                what: "readable file",
+            },
+        })?;
+    }
+    connection.execute_batch("COMMIT")?;
+    drop(connection);
+    db::publish(&paths.rebuilt, &paths.database)
+}
+
+fn load(paths: &Paths, options: &Options, work: &mut dyn Work) -> Result<(), Fault> {
+    let now = options.clock.now().unix_seconds();
+    Ok(crate::files::rebuild(
+        &paths.projects,
+        &options.files,
+        work,
+        now,
+    )?)
+}

@@ -1,0 +1,200 @@
+//! Words: how texts are cut for the full-text index, and queries likewise.
+//!
+//! Words are lower-case and without accents on Latin letters. An identifier in camel case is
+//! indexed whole and in its parts (snake case comes apart by itself); of scripts written without
+//! blanks every character is a word.
+
+use std::collections::BTreeSet;
+
+/// The most pieces of a query that are looked for; what comes behind them is left out.
+pub(crate) const MAX_QUERY_WORDS: usize = 8;
+/// The most words of one piece that are looked for.
+const MAX_PIECE_WORDS: usize = 8;
+/// The most bytes of one word; longer ones are cut, in texts and queries alike.
+const MAX_WORD_BYTES: usize = 48;
+/// The most bytes of one text that are indexed.
+const MAX_INDEXED_BYTES: usize = 64 * 1024;
+
+/// A text as it is indexed: its words with blanks between them.
+pub(crate) fn indexed(text: &str) -> String {
+    let mut line = String::with_capacity(text.len() + text.len() / 8);
+    each_word(text, Parts::Split, &mut |word| {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    });
+    line
+}
+
+/// The different words of an indexed text.
+pub(crate) fn vocabulary<'a>(indexed: &'a str, words: &mut BTreeSet<&'a str>) {
+    words.extend(
+        indexed
+            .split(' ')
+            .filter(|word| word.chars().nth(1).is_some()),
+    );
+}
+
+/// What a query looks for: each of its pieces between blanks, as the words that must stand next to
+/// each other (`snake_case`, `MA-12`, a word of a script without blanks), each piece once.
+pub(crate) fn query(text: &str) -> Vec<Vec<String>> {
+    let mut pieces: Vec<Vec<String>> = Vec::new();
+    for piece in text.split_whitespace() {
+        let mut words = Vec::new();
+        each_word(piece, Parts::Whole, &mut |word| {
+            if words.len() < MAX_PIECE_WORDS {
+                words.push(word.to_owned());
+            }
+        });
+        if !words.is_empty() && !pieces.contains(&words) {
+            pieces.push(words);
+        }
+        if pieces.len() == MAX_QUERY_WORDS {
+            break;
+        }
+    }
+    pieces
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parts {
+    Whole,
+    Split,
+}
+
+fn each_word(text: &str, parts: Parts, visit: &mut impl FnMut(&str)) {
+    let text = &text[..text.floor_char_boundary(MAX_INDEXED_BYTES)];
+    for run in text
+        .split(|c: char| !is_part(c))
+        .filter(|run| !run.is_empty())
+    {
+        // Scripts without blanks first: each character a word, what is between them words as well.
+        let mut rest = run;
+        while !rest.is_empty() {
+            let end = rest.find(stands_alone).unwrap_or(rest.len());
+            if end > 0 {
+                visit_word(&rest[..end], parts, visit);
+            }
+            rest = &rest[end..];
+            if let Some(first) = rest.chars().next() {
+                visit(&rest[..first.len_utf8()]);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+}
+
+fn visit_word(word: &str, parts: Parts, visit: &mut impl FnMut(&str)) {
+    visit(&folded(word));
+    if parts == Parts::Split
+        && word.chars().skip(1).any(char::is_uppercase)
+        && word.chars().any(char::is_lowercase)
+    {
+        let mut start = 0;
+        for end in boundaries(word) {
+            visit(&folded(&word[start..end]));
+            start = end;
+        }
+        if start > 0 {
+            visit(&folded(&word[start..]));
+        }
+    }
+}
+
+/// Where one part of a camel-case word ends and the next begins: before a capital after a small
+/// letter, and before the last capital of a row of them (`HTTPServer`).
+fn boundaries(word: &str) -> Vec<usize> {
+    let letters: Vec<(usize, char)> = word.char_indices().collect();
+    letters
+        .windows(2)
+        .enumerate()
+        .filter(|(at, pair)| {
+            let next_is_small = letters.get(at + 2).is_some_and(|(_, c)| c.is_lowercase());
+            let [(_, left), (_, right)] = pair else {
+                return false;
+            };
+            right.is_uppercase() && (left.is_lowercase() || (left.is_uppercase() && next_is_small))
+        })
+        .map(|(_, pair)| pair[1].0)
+        .collect()
+}
+
+fn folded(word: &str) -> String {
+    let mut text = String::with_capacity(word.len());
+    for c in word.chars() {
+        match c {
+            'a'..='z' | '0'..='9' => text.push(c),
+            'A'..='Z' => text.push(c.to_ascii_lowercase()),
+            // Accented Latin letters; other scripts keep what they are.
+            '\u{C0}'..='\u{24F}' => match deunicode::deunicode_char(c) {
+                Some(plain) if plain.bytes().all(|b| b.is_ascii_alphanumeric()) => {
+                    text.push_str(&plain.to_ascii_lowercase());
+                }
+                _ => text.extend(c.to_lowercase()),
+            },
+            _ => text.extend(c.to_lowercase()),
+        }
+        if text.len() >= MAX_WORD_BYTES {
+            break;
+        }
+    }
+    text
+}
+
+/// Whether a character can stand in a word. Marks that sit on letters are part of them.
+fn is_part(c: char) -> bool {
+    c.is_alphanumeric()
+        || matches!(c, '\u{300}'..='\u{36F}' | '\u{5B0}'..='\u{5C7}' | '\u{64B}'..='\u{65F}' | '\u{93A}'..='\u{94F}')
+}
+
+/// Whether a character is of a script that is written without blanks.
+const fn stands_alone(c: char) -> bool {
+    matches!(c, '\u{2E80}'..='\u{31FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}'
+        | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}' | '\u{E00}'..='\u{E7F}' | '\u{E80}'..='\u{EFF}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_QUERY_WORDS, indexed, query};
+
+    #[test]
+    fn texts_are_cut_into_words() {
+        let check = |text: &str, words: &str| assert_eq!(indexed(text), words, "{text}");
+        check("Fix the Login-form!", "fix the login form");
+        check("parseHttpRequest", "parsehttprequest parse http request");
+        check("HTTPServer", "httpserver http server");
+        check("snake_case_name", "snake case name");
+        check("Überblick à la carte", "uberblick a la carte");
+        check("北京 plan", "北 京 plan");
+        check("в Москве", "в москве");
+        check("v2.10", "v2 10");
+        check("", "");
+        check("\0\"*(){}^:", "");
+        check("🚀 launch", "launch");
+    }
+
+    #[test]
+    fn queries_are_bounded_and_say_each_piece_once() {
+        let check = |text: &str, pieces: &[&str]| {
+            let found: Vec<String> = query(text).iter().map(|words| words.join("+")).collect();
+            assert_eq!(found, pieces, "{text}");
+        };
+        check("login LOGIN Login form", &["login", "form"]);
+        check(
+            "MA-12 snake_case parseHttp",
+            &["ma+12", "snake+case", "parsehttp"],
+        );
+        check("据库", &["据+库"]);
+        check(
+            "title:x NEAR(a OR \"\"\" -- '; DROP",
+            &["title+x", "near+a", "or", "drop"],
+        );
+        assert_eq!(
+            query(&"a b c d e f g h i j k l ".repeat(100)).len(),
+            MAX_QUERY_WORDS
+        );
+        assert!(query(&"a-b-".repeat(100_000))[0].len() <= 8);
+        assert!(query(&"x".repeat(1_000_000))[0][0].len() < 64);
+    }
+}

@@ -1,0 +1,415 @@
+//! The one writer of a process.
+//!
+//! It takes the lock that orders the writers of all processes, does everything that is queued in
+//! one transaction, commits once, and answers. An action that is refused has left no trace by
+//! itself. Where the transaction as a whole fails, each of its actions is tried alone, so that
+//! nobody pays for somebody else's trouble.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use orchestra_board::{AgentName, Source};
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::files::needs;
+use crate::shared::Shared;
+use crate::writing::KnownWords;
+use crate::{Action, ActionError, Fault, Receipt, db};
+
+/// The most actions of one transaction.
+const MAX_GROUP: usize = 256;
+/// How long one transaction collects actions.
+const MAX_GROUP_TIME: Duration = Duration::from_millis(5);
+/// The most actions that wait.
+const MAX_QUEUED: usize = 65_536;
+/// From this size on the log is moved into the database before anybody writes more.
+const FULL_LOG_BYTES: u64 = 16 * 1024 * 1024;
+/// How long an action waits for the lock before it is given up.
+const LOCK_PATIENCE: Duration = Duration::from_secs(20);
+
+type Answer<T> = oneshot::Sender<Result<T, ActionError>>;
+
+/// Something to be done by the writer.
+pub(crate) enum Job {
+    /// An action of a caller.
+    Action {
+        source: Source,
+        agent: Option<AgentName>,
+        action: Box<Action>,
+        answer: Answer<Receipt>,
+    },
+    /// Work of the readable files.
+    Files {
+        work: needs::Job,
+        answer: Answer<()>,
+    },
+    /// The database file is another one; open it anew.
+    Reopen,
+}
+
+/// What waits to be done.
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    filled: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<(Instant, Job)>,
+    closed: bool,
+}
+
+impl Queue {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: Mutex::new(State::default()),
+            filled: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn push(&self, job: Job) {
+        let mut state = self.lock();
+        if state.closed {
+            drop(state);
+            return job.fail(Fault::Closed);
+        }
+        if state.jobs.len() >= MAX_QUEUED {
+            drop(state);
+            return job.fail(Fault::Overloaded);
+        }
+        state.jobs.push_back((Instant::now(), job));
+        drop(state);
+        self.filled.notify_one();
+    }
+
+    /// Lets nothing more in; what waits is still done.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.filled.notify_all();
+    }
+
+    /// Waits until there is something to do; `false` at the end.
+    fn wait(&self) -> bool {
+        let mut state = self.lock();
+        loop {
+            if !state.jobs.is_empty() {
+                return true;
+            }
+            if state.closed {
+                return false;
+            }
+            state = self
+                .filled
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn pop(&self) -> Option<Job> {
+        self.lock().jobs.pop_front().map(|(_, job)| job)
+    }
+
+    /// Gives up what has waited too long for another process.
+    pub(crate) fn give_up(&self) {
+        let mut state = self.lock();
+        let mut late = Vec::new();
+        while state
+            .jobs
+            .front()
+            .is_some_and(|(since, _)| since.elapsed() > LOCK_PATIENCE)
+        {
+            late.extend(state.jobs.pop_front().map(|(_, job)| job));
+        }
+        drop(state);
+        late.into_iter().for_each(|job| job.fail(Fault::Locked));
+    }
+
+    pub(crate) fn fail_all(&self, fault: &Fault) {
+        let jobs = std::mem::take(&mut self.lock().jobs);
+        jobs.into_iter()
+            .for_each(|(_, job)| job.fail(fault.clone()));
+    }
+}
+
+impl Job {
+    // Whoever asked may be gone; then nobody misses the answer.
+    fn fail(self, fault: Fault) {
+        match self {
+            Self::Action { answer, .. } => drop(answer.send(Err(fault.into()))),
+            Self::Files { answer, .. } => drop(answer.send(Err(fault.into()))),
+            Self::Reopen => {}
+        }
+    }
+}
+
+/// A job that was done in a transaction that is not committed yet.
+enum Done {
+    Action {
+        job: Job,
+        result: Box<Result<Receipt, ActionError>>,
+    },
+    Files {
+        answer: Answer<()>,
+        result: Result<(), ActionError>,
+    },
+}
+
+/// The writer's side of the database.
+pub(crate) struct Writer {
+    shared: Arc<Shared>,
+    lock: Option<File>,
+    connection: Option<Connection>,
+    words: KnownWords,
+}
+
+impl Writer {
+    pub(crate) fn new(shared: Arc<Shared>, lock: File, connection: Connection) -> Self {
+        Self {
+            shared,
+            lock: Some(lock),
+            connection: Some(connection),
+            words: KnownWords::default(),
+        }
+    }
+
+    /// Works until the queue is closed and empty.
+    pub(crate) fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        while shared.queue.wait() {
+            match self.locked() {
+                Ok(()) => self.group(),
+                Err(fault) => shared.queue.fail_all(&fault),
+            }
+        }
+        if let Some(connection) = self.connection.take() {
+            // Leaves a short log behind; what fails here is done at the next opening.
+            let _ = connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
+        }
+    }
+
+    /// Takes the lock of the writers, on the file that is there now, and makes sure that the open
+    /// database is the one that is there now.
+    fn locked(&mut self) -> Result<(), Fault> {
+        let paths = &self.shared.paths;
+        loop {
+            let lock = match self.lock.take() {
+                Some(lock) => lock,
+                None => {
+                    paths.make_directories()?;
+                    db::lock_file(&paths.writer_lock)?
+                }
+            };
+            lock.lock()
+                .map_err(|error| Fault::io("lock .projects/.store/writer.lock", error))?;
+            if db::is_same_file(&lock, &paths.writer_lock) {
+                self.lock = Some(lock);
+                break;
+            }
+        }
+        if self.connection.is_none() || !self.shared.is_current() {
+            self.connection = None;
+            self.words.forget();
+            self.connection = Some(self.shared.reopen()?);
+        }
+        Ok(())
+    }
+
+    fn unlock(&self) {
+        if let Some(lock) = &self.lock {
+            // A lock that cannot be given back goes with the file.
+            let _ = lock.unlock();
+        }
+    }
+
+    /// Does what is queued, up to the bounds of a group, and answers.
+    fn group(&mut self) {
+        let Some(connection) = self.connection.take() else {
+            return self.unlock();
+        };
+        let (done, committed) = self.transaction(&connection);
+        let outcome = match committed {
+            Ok(()) => Ok(done),
+            Err(fault) => Err((done, fault)),
+        };
+        let done = match outcome {
+            Ok(done) => done,
+            Err((done, fault)) => self.one_by_one(&connection, done, &fault),
+        };
+        self.shorten_log(&connection);
+        self.connection = Some(connection);
+        self.unlock();
+        self.shared.committed();
+        for done in done {
+            match done {
+                Done::Action {
+                    job: Job::Action { answer, .. },
+                    result,
+                } => drop(answer.send(*result)),
+                Done::Action { .. } => {}
+                Done::Files { answer, result } => drop(answer.send(result)),
+            }
+        }
+    }
+
+    fn transaction(&mut self, connection: &Connection) -> (Vec<Done>, Result<(), Fault>) {
+        let mut done = Vec::new();
+        if let Err(error) = begin(connection) {
+            return (done, Err(error));
+        }
+        let began = Instant::now();
+        while done.len() < MAX_GROUP && began.elapsed() < MAX_GROUP_TIME {
+            let Some(job) = self.shared.queue.pop() else {
+                break;
+            };
+            let fault = self.do_job(connection, job, &mut done);
+            if let Some(fault) = fault {
+                self.roll_back(connection);
+                return (done, Err(fault));
+            }
+        }
+        let committed = connection
+            .prepare_cached("COMMIT")
+            .and_then(|mut commit| commit.execute([]));
+        match committed {
+            Ok(_) => (done, Ok(())),
+            Err(error) => {
+                self.roll_back(connection);
+                (done, Err(error.into()))
+            }
+        }
+    }
+
+    /// Does one job inside the transaction; answers the fault after which it cannot be committed.
+    fn do_job(&mut self, connection: &Connection, job: Job, done: &mut Vec<Done>) -> Option<Fault> {
+        match job {
+            Job::Reopen => None,
+            Job::Action { .. } => {
+                let result = self.do_action(connection, &job);
+                let fault = match &result {
+                    Err(ActionError::Fault(fault)) => Some(fault.clone()),
+                    _ => None,
+                };
+                done.push(Done::Action {
+                    job,
+                    result: Box::new(result),
+                });
+                fault
+            }
+            Job::Files { work, answer } => {
+                let result = self.do_files(connection, work);
+                let fault = connection.is_autocommit().then_some(Fault::DiskFull);
+                done.push(Done::Files { answer, result });
+                fault
+            }
+        }
+    }
+
+    fn do_action(&mut self, connection: &Connection, job: &Job) -> Result<Receipt, ActionError> {
+        let Job::Action {
+            source,
+            agent,
+            action,
+            ..
+        } = job
+        else {
+            return Ok(Receipt::default());
+        };
+        let mut writing = self.shared.writing(connection, &mut self.words);
+        catch_unwind(AssertUnwindSafe(|| {
+            writing.run(*source, agent.as_ref(), action)
+        }))
+        .unwrap_or_else(|_| Err(Fault::Panicked.into()))
+    }
+
+    /// Work of the files has a savepoint of its own, for it cannot be done twice.
+    fn do_files(&mut self, connection: &Connection, work: needs::Job) -> Result<(), ActionError> {
+        connection.execute_batch("SAVEPOINT files")?;
+        let mut writing = self.shared.writing(connection, &mut self.words);
+        let result = catch_unwind(AssertUnwindSafe(|| work(&mut writing)))
+            .unwrap_or_else(|_| Err(Fault::Panicked.into()));
+        drop(writing);
+        if result.is_err() {
+            self.words.forget();
+            connection.execute_batch("ROLLBACK TO files; RELEASE files")?;
+        } else {
+            connection.execute_batch("RELEASE files")?;
+        }
+        result
+    }
+
+    /// Does again, each in a transaction of its own, what was done in one that failed.
+    fn one_by_one(&mut self, connection: &Connection, done: Vec<Done>, fault: &Fault) -> Vec<Done> {
+        if done.is_empty() {
+            // Not even a beginning: everybody who waits hears of it.
+            self.shared.queue.fail_all(fault);
+            return done;
+        }
+        let alone = done.len() == 1;
+        let again = |done| match done {
+            Done::Files { answer, .. } => Done::Files {
+                answer,
+                result: Err(fault.clone().into()),
+            },
+            Done::Action { job, result } => {
+                let result = match *result {
+                    // Alone it was already, and so it is its own trouble.
+                    Err(error) if alone => Err(error),
+                    Ok(_) if alone => Err(fault.clone().into()),
+                    _ => self.alone(connection, &job),
+                };
+                Done::Action {
+                    job,
+                    result: Box::new(result),
+                }
+            }
+        };
+        done.into_iter().map(again).collect()
+    }
+
+    fn alone(&mut self, connection: &Connection, job: &Job) -> Result<Receipt, ActionError> {
+        begin(connection)?;
+        let result = self.do_action(connection, job);
+        let committed = match &result {
+            Ok(_) => connection
+                .execute_batch("COMMIT")
+                .map_err(ActionError::from),
+            Err(_) => Ok(()),
+        };
+        match (result, committed) {
+            (Ok(receipt), Ok(())) => Ok(receipt),
+            (Err(error), _) | (_, Err(error)) => {
+                self.roll_back(connection);
+                Err(error)
+            }
+        }
+    }
+
+    fn roll_back(&mut self, connection: &Connection) {
+        self.words.forget();
+        if !connection.is_autocommit() {
+            // A rollback that fails leaves a connection that fails, which every answer then says.
+            let _ = connection.execute_batch("ROLLBACK");
+        }
+    }
+
+    /// Moves the log into the database while nobody else writes, if it has grown long although
+    /// that is done in the background as well.
+    fn shorten_log(&self, connection: &Connection) {
+        if self.shared.paths.log_bytes() > FULL_LOG_BYTES {
+            let _ = connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
+        }
+    }
+}
+
+fn begin(connection: &Connection) -> Result<(), Fault> {
+    connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    Ok(())
+}

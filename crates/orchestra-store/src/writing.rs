@@ -1,0 +1,239 @@
+//! Work inside the writer's transaction: an action is decided first, on what is stored, and only
+//! what was decided is written; so an action that is refused has left no trace.
+
+mod apply;
+mod delete;
+mod events;
+mod issues;
+mod load;
+mod memory;
+mod projects;
+mod sides;
+mod text;
+mod usage;
+
+use std::collections::HashSet;
+use std::fmt;
+
+use orchestra_board::{
+    AgentName, Change, Command, Context, Decision, IssueId, Source, Timestamp, decide,
+};
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::files::owner::Owner;
+use crate::reader::Reader;
+use crate::{Action, ActionError, Fault, IssueRecord, Made, Receipt};
+
+pub(crate) use events::notice_kind;
+
+/// Words known to be in the table of words already, so that they need not be offered again. It
+/// must be forgotten whenever a transaction is rolled back.
+#[derive(Debug, Default)]
+pub(crate) struct KnownWords(HashSet<u64>);
+
+/// The most words that are known; 16 bytes each.
+const MAX_KNOWN_WORDS: usize = 64 * 1024;
+
+/// Bounds that the program's configuration sets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// The most remembered texts of a project.
+    pub(crate) chunks: u64,
+}
+
+/// The board inside one transaction of the writer.
+pub(crate) struct Writing<'a> {
+    connection: &'a Connection,
+    words: &'a mut KnownWords,
+    limits: Limits,
+    now: Timestamp,
+    /// The number of this change, once it has one.
+    change: Option<i64>,
+    /// Whether tallies are left alone because they are counted at the end.
+    loading: bool,
+    /// Aliases whose issues were not there yet when they were loaded: project, old id, new id.
+    aliases: Vec<(i64, IssueId, IssueId)>,
+}
+
+impl fmt::Debug for Writing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writing")
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}
+
+type Write<T> = Result<T, ActionError>;
+
+impl<'a> Writing<'a> {
+    pub(crate) const fn new(
+        connection: &'a Connection,
+        words: &'a mut KnownWords,
+        limits: Limits,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            connection,
+            words,
+            limits,
+            now,
+            change: None,
+            loading: false,
+            aliases: Vec::new(),
+        }
+    }
+
+    /// What is stored, seen from inside the transaction.
+    pub(crate) const fn reader(&self) -> Reader<'a> {
+        Reader::new(self.connection)
+    }
+
+    /// Does one action. After an error other than a fault nothing of it is there; after a fault the
+    /// transaction must be rolled back.
+    pub(crate) fn run(
+        &mut self,
+        source: Source,
+        agent: Option<&AgentName>,
+        action: &Action,
+    ) -> Write<Receipt> {
+        self.change = None;
+        match action {
+            Action::Board(command) => self.command(source, agent, command),
+            Action::SaveMemory(chunk) => self.save_chunk(agent, source, chunk),
+            Action::ForgetMemory { project, id } => self.forget_chunk(agent, source, project, *id),
+            Action::SaveSession(session) => self.save_session(agent, source, session),
+            Action::SavePlan {
+                project,
+                title,
+                content,
+                issue,
+            } => self.save_plan(agent, source, project, title, content, issue.as_ref()),
+            Action::HookEvent(event) => self.hook_event(event),
+            Action::WriteReadme { project } => self.write_readme(agent, source, project),
+        }
+    }
+
+    fn command(
+        &mut self,
+        source: Source,
+        agent: Option<&AgentName>,
+        command: &Command,
+    ) -> Write<Receipt> {
+        let cx = Context {
+            now: self.now,
+            agent: agent.cloned(),
+            source,
+        };
+        let decision = decide(&self.reader(), &cx, command)?;
+        self.apply(&decision.events)?;
+        self.receipt(decision)
+    }
+
+    fn receipt(&self, decision: Decision) -> Write<Receipt> {
+        let reader = self.reader();
+        let mut issues: Vec<IssueRecord> = Vec::new();
+        for (project, id) in &decision.subjects {
+            let known = issues
+                .iter()
+                .any(|known| known.issue.id == *id && known.issue.project == *project);
+            if !known && let Some(record) = reader.issue(project, id)? {
+                issues.push(record);
+            }
+        }
+        let project = match &decision.project {
+            Some(slug) => reader.project(slug)?,
+            None => None,
+        };
+        let mut made = Made::Nothing;
+        for event in &decision.events {
+            match &event.change {
+                Change::RequestLogged(request) => made = Made::Request((**request).clone()),
+                Change::UsageRecorded(_) | Change::UsageSessionEnded => {
+                    made = reader.latest_usage()?.map_or(Made::Nothing, Made::Usage);
+                }
+                _ => {}
+            }
+        }
+        Ok(Receipt {
+            events: decision.events,
+            issues,
+            project,
+            next: decision.next,
+            made,
+        })
+    }
+
+    /// Tells the readable files that something of theirs has changed.
+    fn dirty(&mut self, owner: &Owner) -> Write<()> {
+        if self.loading {
+            return Ok(());
+        }
+        let change = self.change_number()?;
+        self.connection
+            .prepare_cached(
+                "INSERT INTO dirty (owner, seq) VALUES (?1, ?2) ON CONFLICT (owner) DO UPDATE SET seq = excluded.seq",
+            )?
+            .execute((owner.key(), change))?;
+        Ok(())
+    }
+
+    fn change_number(&mut self) -> Write<i64> {
+        if let Some(change) = self.change {
+            return Ok(change);
+        }
+        let change = self
+            .connection
+            .prepare_cached(
+                "UPDATE counter SET value = value + 1 WHERE name = 'change' RETURNING value",
+            )?
+            .query_row([], |row| row.get(0))?;
+        self.change = Some(change);
+        Ok(change)
+    }
+
+    /// A fresh rowid for something of a project.
+    fn new_row(&self, project: i64) -> Write<i64> {
+        let number: i64 = self
+            .connection
+            .prepare_cached(
+                "UPDATE project SET next_row = next_row + 1 WHERE id = ?1 RETURNING next_row - 1",
+            )?
+            .query_row([project], |row| row.get(0))?;
+        if number > 0xffff_ffff {
+            return Err(ActionError::Invalid(
+                "the project is full; begin another one".to_owned(),
+            ));
+        }
+        Ok((project << 32) | number)
+    }
+
+    fn find_number(
+        &self,
+        sql: &str,
+        params: impl rusqlite::Params,
+    ) -> Result<Option<i64>, rusqlite::Error> {
+        self.connection
+            .prepare_cached(sql)?
+            .query_row(params, |row| row.get(0))
+            .optional()
+    }
+
+    fn execute(&self, sql: &str, params: impl rusqlite::Params) -> Result<usize, Fault> {
+        Ok(self.connection.prepare_cached(sql)?.execute(params)?)
+    }
+}
+
+impl KnownWords {
+    /// Forgets all words; for whenever a transaction was rolled back.
+    pub(crate) fn forget(&mut self) {
+        self.0.clear();
+    }
+
+    /// Says whether the word was known, and knows it from now on.
+    fn learn(&mut self, hash: u64) -> bool {
+        if self.0.len() >= MAX_KNOWN_WORDS {
+            self.0.clear();
+        }
+        !self.0.insert(hash)
+    }
+}

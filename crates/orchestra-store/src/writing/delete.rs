@@ -1,0 +1,115 @@
+//! Deleting: what goes takes along all that follows from it.
+
+use orchestra_board::{IssueId, Slug};
+use rusqlite::params;
+
+use super::issues::Step;
+use super::{Write, Writing};
+use crate::files::owner::Owner;
+use crate::reader::{first_row, last_row};
+use crate::rows::id_of;
+
+impl Writing<'_> {
+    /// Deletes an issue and everything below it.
+    pub(super) fn delete_issue(&mut self, project: i64, slug: &Slug, id: &IssueId) -> Write<()> {
+        let reader = self.reader();
+        let Some(found) = reader.find_issue(slug, id)? else {
+            return Ok(());
+        };
+        self.dirty(&Owner::Issue(slug.clone(), found.record.issue.id.clone()))?;
+        if let Some(parent) = &found.record.issue.parent {
+            self.dirty(&Owner::Issue(slug.clone(), parent.clone()))?;
+        }
+        let mut pending = vec![found.row];
+        while let Some(row) = pending.pop() {
+            let below: Vec<i64> = {
+                let mut statement = self
+                    .connection
+                    .prepare_cached("SELECT id FROM issue WHERE parent = ?1")?;
+                let rows = statement.query_map([row], |row| row.get(0))?;
+                rows.collect::<Result<_, _>>()?
+            };
+            self.remove_row(project, slug, row)?;
+            pending.extend(below);
+        }
+        Ok(())
+    }
+
+    fn remove_row(&mut self, project: i64, slug: &Slug, row: i64) -> Write<()> {
+        let Some(found) = self.reader().row_at(slug, row)? else {
+            return Ok(());
+        };
+        let issue = &found.record.issue;
+        self.count(project, found.parent_row, issue, Step::Down)?;
+        self.remove_marks(project, row, issue)?;
+        self.unindex_issue(row)?;
+        for sql in [
+            "DELETE FROM tally WHERE parent = ?1",
+            "DELETE FROM dependency WHERE issue = ?1",
+            "DELETE FROM alias WHERE issue = ?1",
+            "DELETE FROM issue WHERE id = ?1",
+        ] {
+            self.execute(sql, [row])?;
+        }
+        self.release_waiting(project, slug, &issue.id)
+    }
+
+    /// What waited for a deleted issue waits for it no longer.
+    fn release_waiting(&mut self, project: i64, slug: &Slug, id: &IssueId) -> Write<()> {
+        let key = params![project, id.prefix(), id.number()];
+        let waiting: Vec<(i64, String, u64)> = {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT i.id, i.prefix, i.number FROM dependency d JOIN issue i ON i.id = d.issue \
+                 WHERE d.project = ?1 AND d.prefix = ?2 AND d.number = ?3",
+            )?;
+            let rows =
+                statement.query_map(key, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            rows.collect::<Result<_, _>>()?
+        };
+        for (row, prefix, number) in waiting {
+            self.execute("UPDATE issue SET waits = waits - 1 WHERE id = ?1", [row])?;
+            if let Some(waited) = id_of(Some(&prefix), Some(number))? {
+                self.dirty(&Owner::Issue(slug.clone(), waited))?;
+            }
+        }
+        self.execute(
+            "DELETE FROM dependency WHERE project = ?1 AND prefix = ?2 AND number = ?3",
+            key,
+        )?;
+        Ok(())
+    }
+
+    /// Deletes everything of a project; the log of what happened stays.
+    pub(super) fn delete_project(&mut self, project: i64, slug: &Slug) -> Write<()> {
+        let (first, last) = (first_row(project), last_row(project));
+        for sql in [
+            "DELETE FROM issue_text WHERE rowid BETWEEN ?1 AND ?2",
+            "DELETE FROM memory_text WHERE rowid BETWEEN ?1 AND ?2",
+            "DELETE FROM tally WHERE parent BETWEEN ?1 AND ?2",
+            "DELETE FROM dependency WHERE issue BETWEEN ?1 AND ?2",
+            "DELETE FROM issue WHERE id BETWEEN ?1 AND ?2",
+            "DELETE FROM chunk WHERE id BETWEEN ?1 AND ?2",
+            "DELETE FROM session WHERE id BETWEEN ?1 AND ?2",
+        ] {
+            self.execute(sql, [first, last])?;
+        }
+        for sql in [
+            "DELETE FROM tally WHERE parent = -?1",
+            "DELETE FROM mark WHERE project = ?1",
+            "DELETE FROM alias WHERE project = ?1",
+            "DELETE FROM document WHERE project = ?1",
+            "DELETE FROM prd_session WHERE project = ?1",
+            "DELETE FROM request WHERE project = ?1",
+            "DELETE FROM plan WHERE project = ?1",
+            "DELETE FROM project WHERE id = ?1",
+        ] {
+            self.execute(sql, [project])?;
+        }
+        // Nothing of a project that is gone is due any more, but that it is gone.
+        self.execute(
+            "DELETE FROM dirty WHERE owner GLOB ?1 OR owner GLOB ?2",
+            [format!("*/{slug}"), format!("*/{slug}/*")],
+        )?;
+        Ok(())
+    }
+}

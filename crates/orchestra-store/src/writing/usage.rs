@@ -1,0 +1,135 @@
+//! Usage: sums that are kept for good, and the latest sessions with their latest requests.
+
+use orchestra_board::UsageEntry;
+use rusqlite::params;
+
+use super::{Write, Writing};
+use crate::UsageRecord;
+use crate::files::owner::Owner;
+
+/// The most usage sessions that are kept; the sums go on.
+pub(super) const MAX_SESSIONS: i64 = 200;
+/// The most requests that are kept of one session; its sums go on.
+pub(super) const MAX_REQUESTS: i64 = 1_000;
+/// The most characters of a provider's or model's name.
+const MAX_NAME_CHARS: usize = 128;
+
+fn name(text: Option<&str>) -> String {
+    text.unwrap_or_default()
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(MAX_NAME_CHARS)
+        .collect()
+}
+
+impl Writing<'_> {
+    pub(super) fn record_usage(&mut self, entry: &UsageEntry) -> Write<()> {
+        let session = match self.reader().open_usage()? {
+            Some((id, _)) => id,
+            None => self.begin_usage(entry)?,
+        };
+        let (input, output, cost) = (
+            entry.input_tokens,
+            entry.output_tokens,
+            entry.cost.billionths(),
+        );
+        // Sums stop at the largest number instead of turning over.
+        let number = self.find_number(
+            "UPDATE usage_session SET requests = requests + 1, input = min(input + ?2, 9000000000000000000), \
+             output = min(output + ?3, 9000000000000000000), cost = min(cost + ?4, 9000000000000000000) \
+             WHERE id = ?1 RETURNING requests",
+            params![session, input, output, cost],
+        )?;
+        let number = number.unwrap_or(1);
+        self.execute(
+            "INSERT INTO usage_request (session, number, at, input, output, cost) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![session, number, self.now().unix_seconds(), input, output, cost],
+        )?;
+        self.execute(
+            "DELETE FROM usage_request WHERE session = ?1 AND number <= ?2",
+            params![session, number - MAX_REQUESTS],
+        )?;
+        self.execute(
+            "UPDATE usage_total SET input = min(input + ?1, 9000000000000000000), \
+             output = min(output + ?2, 9000000000000000000), cost = min(cost + ?3, 9000000000000000000)",
+            params![input, output, cost],
+        )?;
+        self.dirty(&Owner::Usage)
+    }
+
+    fn begin_usage(&self, entry: &UsageEntry) -> Write<i64> {
+        self.execute(
+            "INSERT INTO usage_session (provider, model, started_at, input, output, cost, requests) \
+             VALUES (?1, ?2, ?3, 0, 0, 0, 0)",
+            params![name(entry.provider.as_deref()), name(entry.model.as_deref()), self.now().unix_seconds()],
+        )?;
+        let session = self.connection.last_insert_rowid();
+        self.trim_usage()?;
+        Ok(session)
+    }
+
+    fn trim_usage(&self) -> Write<()> {
+        let first = self.find_number(
+            "SELECT id FROM usage_session ORDER BY id DESC LIMIT 1 OFFSET ?1",
+            [MAX_SESSIONS - 1],
+        )?;
+        if let Some(first) = first {
+            self.execute("DELETE FROM usage_request WHERE session < ?1", [first])?;
+            self.execute("DELETE FROM usage_session WHERE id < ?1", [first])?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn end_usage(&mut self) -> Write<()> {
+        self.execute(
+            "UPDATE usage_session SET ended_at = ?1 WHERE ended_at IS NULL",
+            [self.now().unix_seconds()],
+        )?;
+        self.dirty(&Owner::Usage)
+    }
+
+    /// Puts all usage there, in the place of what is there.
+    pub(super) fn put_usage(&mut self, usage: &UsageRecord) -> Write<()> {
+        self.execute("DELETE FROM usage_request", [])?;
+        self.execute("DELETE FROM usage_session", [])?;
+        let totals = usage.totals;
+        self.execute(
+            "UPDATE usage_total SET input = ?1, output = ?2, cost = ?3",
+            params![totals.input, totals.output, totals.cost.billionths()],
+        )?;
+        for record in usage.sessions.iter().rev() {
+            let session = &record.session;
+            self.execute(
+                "INSERT INTO usage_session (provider, model, started_at, ended_at, input, output, cost, requests) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                params![
+                    name(Some(&session.provider)),
+                    name(Some(&session.model)),
+                    session.started_at.unix_seconds(),
+                    session.ended_at.map(orchestra_board::Timestamp::unix_seconds),
+                    session.totals.input,
+                    session.totals.output,
+                    session.totals.cost.billionths(),
+                    record.requests.len(),
+                ],
+            )?;
+            let id = self.connection.last_insert_rowid();
+            for (number, request) in (1_i64..).zip(&record.requests) {
+                self.execute(
+                    "INSERT INTO usage_request (session, number, at, input, output, cost) \
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                    params![
+                        id,
+                        number,
+                        request.at.unix_seconds(),
+                        request.input_tokens,
+                        request.output_tokens,
+                        request.cost.billionths(),
+                    ],
+                )?;
+            }
+        }
+        self.trim_usage()?;
+        self.dirty(&Owner::Usage)
+    }
+}

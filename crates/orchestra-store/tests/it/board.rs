@@ -1,0 +1,243 @@
+//! A board in a directory of its own, and short ways to work it.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use orchestra_board::{
+    Body, Command, IssueId, IssuePatch, IssueRef, Kind, NewIssue, NewProject, Slug, State, Title,
+};
+use orchestra_store::{
+    Action, Cursor, IssueFilter, Options, Page, PageRequest, ReadError, Reader, Receipt, Store,
+};
+
+/// How long anything may take before a test gives up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) struct Board {
+    // Closed before its directory goes.
+    pub(crate) store: Store,
+    pub(crate) directory: tempfile::TempDir,
+}
+
+pub(crate) fn slug() -> Slug {
+    Slug::parse("my-app").expect("a slug")
+}
+
+pub(crate) fn id(text: &str) -> IssueId {
+    IssueId::parse(text).expect("an id")
+}
+
+pub(crate) fn title(text: &str) -> Title {
+    Title::parse(text).expect("a title")
+}
+
+pub(crate) fn body(text: &str) -> Body {
+    Body::parse(text).expect("a body")
+}
+
+pub(crate) fn issue(kind: Kind, parent: Option<&str>, name: &str) -> NewIssue {
+    NewIssue {
+        kind,
+        parent: parent.map(id),
+        epic: None,
+        title: title(name),
+        description: Body::default(),
+        priority: None,
+        assignees: Vec::new(),
+        labels: Vec::new(),
+        depends_on: Vec::new(),
+    }
+}
+
+/// Neither watching nor sweeping, so that a test decides what is seen when.
+pub(crate) fn still() -> Options {
+    Options { watch: false, sweep: false, ..Options::default() }
+}
+
+impl Board {
+    /// An empty board.
+    pub(crate) fn new(options: Options) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = Store::open(directory.path(), options).expect("opens");
+        Self { directory, store }
+    }
+
+    /// A board with project `my-app`, epic MA-1, story MA-2 and tasks MA-3 and MA-4.
+    pub(crate) fn with_tasks(options: Options) -> Self {
+        let board = Self::new(options);
+        board.run(Command::CreateProject(NewProject { name: title("My App"), description: body("An app.") }));
+        for (kind, parent, name) in [
+            (Kind::Epic, None, "Epic"),
+            (Kind::Story, Some("MA-1"), "Story"),
+            (Kind::Task, Some("MA-2"), "First"),
+            (Kind::Task, Some("MA-2"), "Second"),
+        ] {
+            board.run(Command::CreateIssue { project: slug(), issue: issue(kind, parent, name) });
+        }
+        board.settle();
+        board
+    }
+
+    pub(crate) fn run(&self, command: Command) -> Receipt {
+        self.act(Action::Board(command))
+    }
+
+    pub(crate) fn act(&self, action: Action) -> Receipt {
+        self.store.submit_blocking(None, action).expect("done")
+    }
+
+    pub(crate) fn update(&self, issue: &str, patch: IssuePatch) {
+        let target = IssueRef::new(slug(), id(issue));
+        self.run(Command::UpdateIssue { target, patch, evidence: None, version: None });
+    }
+
+    pub(crate) fn rename(&self, issue: &str, name: &str) {
+        self.update(issue, IssuePatch { title: Some(title(name)), ..IssuePatch::default() });
+    }
+
+    pub(crate) fn describe(&self, issue: &str, text: &str) {
+        self.update(issue, IssuePatch { description: Some(body(text)), ..IssuePatch::default() });
+    }
+
+    pub(crate) fn set_state(&self, issue: &str, state: State) {
+        self.update(issue, IssuePatch { state: Some(state), ..IssuePatch::default() });
+    }
+
+    pub(crate) fn settle(&self) {
+        self.store.settle(PATIENCE).expect("settles");
+    }
+
+    /// Closes the store and opens it again, after `between`.
+    pub(crate) fn reopened(self, options: Options, between: impl FnOnce(&Path)) -> Self {
+        let Self { directory, store } = self;
+        store.close(PATIENCE);
+        drop(store);
+        between(&directory.path().join(".projects"));
+        let store = Store::open(directory.path(), options).expect("opens again");
+        Self { directory, store }
+    }
+
+    pub(crate) fn issue(&self, text: &str) -> Option<orchestra_board::Issue> {
+        let found = self.store.read(|reader| reader.issue(&slug(), &id(text))).expect("reads");
+        found.map(|record| record.issue).filter(|issue| issue.id == id(text))
+    }
+
+    pub(crate) fn title_of(&self, text: &str) -> Option<String> {
+        self.issue(text).map(|issue| issue.title.to_string())
+    }
+
+    /// Waits until something is so.
+    pub(crate) fn wait(&self, what: &str, mut is_so: impl FnMut(&Self) -> bool) -> Duration {
+        let start = Instant::now();
+        while !is_so(self) {
+            assert!(start.elapsed() < PATIENCE, "never came: {what}\n{}", self.problems());
+            // Without a pause the asking alone would keep a core busy.
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        start.elapsed()
+    }
+
+    pub(crate) fn problems(&self) -> String {
+        match self.store.doctor(orchestra_store::Fix::Nothing) {
+            Ok(report) => report.findings.iter().map(|finding| format!("{finding}\n")).collect(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    pub(crate) fn path(&self, file: &str) -> PathBuf {
+        self.directory.path().join(".projects").join(file)
+    }
+
+    pub(crate) fn file(&self, file: &str) -> String {
+        fs::read_to_string(self.path(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+    }
+
+    pub(crate) fn exists(&self, file: &str) -> bool {
+        self.path(file).exists()
+    }
+
+    /// Changes a file as an editor does.
+    pub(crate) fn edit(&self, file: &str, from: &str, to: &str) {
+        let text = self.file(file);
+        assert!(text.contains(from), "{file} has no `{from}`:\n{text}");
+        fs::write(self.path(file), text.replacen(from, to, 1)).expect("writes");
+    }
+
+    /// Everything that the board answers.
+    pub(crate) fn answers(&self) -> String {
+        self.store.read(answers).expect("reads")
+    }
+
+    /// All readable files with their contents.
+    pub(crate) fn tree(&self) -> String {
+        let root = self.directory.path().join(".projects");
+        let mut text = String::new();
+        let mut left = vec![root.clone()];
+        let mut files = Vec::new();
+        while let Some(directory) = left.pop() {
+            for entry in fs::read_dir(directory).expect("a directory") {
+                let path = entry.expect("an entry").path();
+                if path.ends_with(".store") {
+                    continue;
+                }
+                if path.is_dir() { left.push(path) } else { files.push(path) }
+            }
+        }
+        files.sort();
+        for path in files {
+            let name = path.strip_prefix(&root).expect("below").display();
+            let content = fs::read_to_string(&path).expect("reads");
+            writeln!(text, "--- {name}\n{content}").expect("a string");
+        }
+        text
+    }
+}
+
+fn every<T>(mut page: impl FnMut(&PageRequest) -> Result<Page<T>, ReadError>) -> Result<Vec<T>, ReadError> {
+    let mut request = PageRequest::first(500);
+    let mut items = Vec::new();
+    loop {
+        let found = page(&request)?;
+        items.extend(found.items);
+        match found.next_cursor {
+            Some(cursor) => request.cursor = Some(Cursor::parse(&cursor)?),
+            None => return Ok(items),
+        }
+    }
+}
+
+fn answers(reader: &Reader<'_>) -> Result<String, ReadError> {
+    let mut text = String::new();
+    for project in every(|page| reader.projects(page))? {
+        let slug = project.project.slug.clone();
+        writeln!(text, "{project:?}").expect("a string");
+        writeln!(text, "{:?}", reader.prd_text(&slug)?).expect("a string");
+        writeln!(text, "{:?}", reader.prd_session(&slug)?).expect("a string");
+        writeln!(text, "{:?}", reader.readme(&slug)?).expect("a string");
+        for issue in every(|page| reader.issues(&slug, &IssueFilter::default(), page))? {
+            writeln!(text, "{issue:?}").expect("a string");
+            for event in every(|page| reader.history(&slug, &issue.issue.id, page))? {
+                writeln!(text, "  {event:?}").expect("a string");
+            }
+        }
+        for request in every(|page| reader.requests(&slug, page))? {
+            writeln!(text, "{request:?}").expect("a string");
+        }
+        for chunk in every(|page| reader.chunks(&slug, page))? {
+            writeln!(text, "{chunk:?}").expect("a string");
+        }
+        for session in every(|page| reader.sessions(&slug, page))? {
+            writeln!(text, "{session:?}").expect("a string");
+        }
+        for plan in every(|page| reader.plans(&slug, page))? {
+            writeln!(text, "{:?}", reader.plan(&slug, &plan.id)?).expect("a string");
+        }
+    }
+    writeln!(text, "{:?}", reader.usage(500)?).expect("a string");
+    for event in every(|page| reader.hook_events(None, page))? {
+        writeln!(text, "{event:?}").expect("a string");
+    }
+    Ok(text)
+}

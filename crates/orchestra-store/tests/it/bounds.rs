@@ -1,0 +1,204 @@
+//! What could grow without end does not.
+
+use orchestra_board::{Command, Cost, Kind, UsageEntry};
+use orchestra_store::{Action, Made, NewHookEvent, Options, PageRequest, Store};
+
+use crate::fixture::{
+    Workspace, chunk, clock, create_project, label, new_issue, options, slug, target,
+};
+
+fn hook(event_type: &str, data: serde_json::Value) -> Action {
+    Action::HookEvent(NewHookEvent {
+        event_type: label(event_type),
+        session_id: Some(label("s")),
+        tool_name: None,
+        agent_type: None,
+        data: Some(data),
+    })
+}
+
+#[test]
+fn the_latest_hook_events_are_kept_masked_and_cut() {
+    let board = Workspace::empty();
+    let answers: Vec<_> = (0..1_200)
+        .map(|n| {
+            board.store.submit(
+                None,
+                hook(
+                    if n % 2 == 0 { "even" } else { "odd" },
+                    serde_json::json!({ "n": n }),
+                ),
+            )
+        })
+        .collect();
+    drop(answers);
+    let huge = serde_json::json!({ "text": "x".repeat(1_000_000), "api_key": "very secret", "command": "run --token abc" });
+    board.act(hook("huge", huge));
+    let page = board.read(|reader| reader.hook_events(None, &PageRequest::first(500)));
+    assert_eq!(page.total, 1_000);
+    let newest = &page.items[0];
+    let kept = newest.data.as_ref().expect("data").to_string();
+    assert!(
+        kept.len() <= 8 * 1024 && !kept.contains("secret") && !kept.contains("abc"),
+        "{kept}"
+    );
+    assert_eq!(page.items[1].data, Some(serde_json::json!({ "n": 1199 })));
+    let odd = board.read(|reader| reader.hook_events(Some("odd"), &PageRequest::first(2)));
+    assert_eq!((odd.total, odd.items.len()), (500, 2));
+    assert!(
+        odd.items
+            .iter()
+            .all(|event| event.event_type == label("odd"))
+    );
+}
+
+#[test]
+fn usage_keeps_exact_sums_and_the_latest_of_the_rest() {
+    let board = Workspace::empty();
+    let entry = |n: u64| UsageEntry {
+        provider: Some("p".repeat(1_000)),
+        model: None,
+        input_tokens: n,
+        output_tokens: 1,
+        cost: Cost::from_billionths(100_000_000),
+    };
+    for session in 0..203_u64 {
+        let count = if session == 202 { 1_050 } else { 1 };
+        for _ in 0..count {
+            drop(
+                board
+                    .store
+                    .submit(None, Action::Board(Command::RecordUsage(entry(session)))),
+            );
+        }
+        let ended = board
+            .store
+            .submit(None, Action::Board(Command::EndUsageSession));
+        drop(ended);
+    }
+    let receipt = board.act(Action::Board(Command::RecordUsage(entry(7))));
+    assert!(
+        matches!(receipt.made, Made::Usage(session) if session.totals.input == 7 && session.ended_at.is_none())
+    );
+    let usage = board.read(|reader| reader.usage(1_000));
+    assert_eq!(usage.sessions.len(), 200);
+    assert_eq!(usage.totals.output, 202 + 1_050 + 1);
+    assert_eq!(usage.totals.cost.to_string(), "125.3");
+    let last = &usage.sessions[1];
+    assert_eq!(
+        (last.requests.len(), last.session.totals.output),
+        (1_000, 1_050)
+    );
+    assert!(last.session.provider.len() <= 128 && last.session.ended_at.is_some());
+    assert_eq!(
+        board
+            .act(Action::Board(Command::EndUsageSession))
+            .events
+            .len(),
+        1
+    );
+    assert_eq!(
+        board
+            .act(Action::Board(Command::EndUsageSession))
+            .events
+            .len(),
+        0
+    );
+}
+
+#[test]
+fn remembered_texts_have_a_quota_and_a_size() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = Store::open(
+        directory.path(),
+        Options {
+            max_chunks: 3,
+            ..options(&clock())
+        },
+    )
+    .expect("opens");
+    store
+        .submit_blocking(None, Action::Board(create_project("My App")))
+        .expect("made");
+    let save = |text: &str| store.submit_blocking(None, Action::SaveMemory(chunk(text)));
+    for text in ["a", "b", "c"] {
+        save(text).expect("kept");
+    }
+    assert!(
+        save("d")
+            .expect_err("full")
+            .to_string()
+            .contains("forget_memory")
+    );
+    save("a").expect("what is there is merged");
+    assert!(
+        save(&"x".repeat(64 * 1024 + 1))
+            .expect_err("long")
+            .to_string()
+            .contains("65536")
+    );
+    assert!(save("  ").is_err());
+}
+
+#[test]
+fn ids_are_never_used_again() {
+    let board = Workspace::with_a_story();
+    let first = board.create(Kind::Task, Some("MA-2"), "x").issue.id;
+    board.run(Command::DeleteIssue {
+        target: target(&first.to_string()),
+        expected: Kind::Task,
+    });
+    let second = board.create(Kind::Task, Some("MA-2"), "x").issue.id;
+    assert_eq!(
+        (first.to_string(), second.to_string()),
+        ("MA-3".to_owned(), "MA-4".to_owned())
+    );
+    let bug = || {
+        let issue = new_issue(Kind::Bug, Some("MA-2"), "x");
+        board
+            .run(Command::ReportBug {
+                project: slug(),
+                issue,
+            })
+            .issues[0]
+            .issue
+            .id
+            .to_string()
+    };
+    assert_eq!(bug(), "BUG-1");
+    board.run(Command::DeleteIssue {
+        target: target("BUG-1"),
+        expected: Kind::Task,
+    });
+    assert_eq!(bug(), "BUG-2");
+    board.run(Command::DeleteIssue {
+        target: target("MA-1"),
+        expected: Kind::Epic,
+    });
+    assert_eq!(
+        board.create(Kind::Epic, None, "x").issue.id.to_string(),
+        "MA-5"
+    );
+    assert!(board.issue("MA-4").is_none());
+}
+
+#[test]
+fn a_project_made_again_knows_nothing_of_the_old_one() {
+    let board = Workspace::with_a_story();
+    board.remember("old");
+    board.run(Command::DeleteProject { project: slug() });
+    assert!(board.read(|reader| reader.project(&slug())).is_none());
+    board.make_project("My App");
+    assert_eq!(
+        board
+            .read(|reader| reader.project(&slug()))
+            .expect("there")
+            .census
+            .total(),
+        0
+    );
+    assert_eq!(board.search("epic"), [""; 0]);
+    let epic = board.create(Kind::Epic, None, "Epic").issue.id;
+    let history = board.read(|reader| reader.history(&slug(), &epic, &PageRequest::default()));
+    assert_eq!(history.total, 1, "only its own history");
+}

@@ -1,0 +1,125 @@
+//! Other processes: this test program started again, to be one test that does what it is told.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command as Process, Stdio};
+
+use orchestra_board::{Command, IssuePatch, Kind};
+use orchestra_store::{Action, Store};
+
+use crate::fixture::{body, create, open, slug, target};
+
+/// Names what a child is to do; read by this test program alone.
+const TASK: &str = "ORCHESTRA_TEST_CHILD";
+
+/// Starts a child: `create:N` makes N tasks, `load` changes things until it is killed. It prints
+/// each change after it was acknowledged.
+pub(crate) fn start(workspace: &Path, task: &str, seed: u64) -> Child {
+    Process::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "child::work", "--nocapture", "--test-threads=1"])
+        .env(TASK, format!("{task}|{seed}|{}", workspace.display()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a child")
+}
+
+/// What a child printed, without what the test program around it prints.
+pub(crate) fn lines(output: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(output);
+    // A line that was cut by a kill was not said.
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole
+        .lines()
+        .filter_map(|line| line.split_once("@@").map(|(_, said)| said.to_owned()))
+        .collect()
+}
+
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "@@{text}")
+        .and_then(|()| out.flush())
+        .expect("somebody listens");
+}
+
+/// Does nothing unless this process is a child.
+#[test]
+fn work() {
+    let Ok(task) = std::env::var(TASK) else {
+        return;
+    };
+    let mut parts = task.splitn(3, '|');
+    let (task, seed, workspace) = (
+        parts.next().unwrap(),
+        parts.next().unwrap(),
+        parts.next().unwrap(),
+    );
+    let store = open(Path::new(workspace));
+    match task.strip_prefix("create:") {
+        Some(count) => make_tasks(&store, count.parse().unwrap()),
+        None => change_until_killed(&store, seed.parse().unwrap()),
+    }
+}
+
+fn make_tasks(store: &Store, count: u32) {
+    for _ in 0..count {
+        let receipt = store
+            .submit_blocking(
+                None,
+                Action::Board(create(Kind::Task, Some("MA-2"), "a task")),
+            )
+            .expect("allowed");
+        say(&receipt.issues[0].issue.id.to_string());
+    }
+}
+
+/// Each round makes a task with a title and, in one command, changes two fields of it to the same
+/// number: a half-done command would show.
+fn change_until_killed(store: &Store, seed: u64) {
+    let mut number = seed * 1_000_000;
+    loop {
+        number += 1;
+        let made = store.submit_blocking(
+            None,
+            Action::Board(create(Kind::Task, Some("MA-2"), &format!("n {number}"))),
+        );
+        let id = made.expect("allowed").issues[0].issue.id.to_string();
+        say(&format!("{id} made {number}"));
+        let patch = IssuePatch {
+            title: Some(orchestra_board::Title::parse(&format!("t {number}")).expect("allowed")),
+            description: Some(body(&format!("t {number}"))),
+            state: Some(orchestra_board::State::Todo),
+            ..IssuePatch::default()
+        };
+        let update = Command::UpdateIssue {
+            target: target(&id),
+            patch,
+            evidence: None,
+            version: None,
+        };
+        store
+            .submit_blocking(None, Action::Board(update))
+            .expect("allowed");
+        say(&format!("{id} changed {number}"));
+        if number.is_multiple_of(3) {
+            let delete = Command::DeleteIssue {
+                target: target(&id),
+                expected: Kind::Task,
+            };
+            store
+                .submit_blocking(None, Action::Board(delete))
+                .expect("allowed");
+            say(&format!("{id} deleted {number}"));
+        }
+        if number.is_multiple_of(5) {
+            store
+                .submit_blocking(
+                    None,
+                    Action::SaveMemory(crate::fixture::chunk(&format!("memory {number}"))),
+                )
+                .expect("allowed");
+            say(&format!("{} remembered {number}", slug()));
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Who watches the board hears of every change, this process's and others'.
+
+use std::time::{Duration, Instant};
+
+use orchestra_board::Kind;
+use orchestra_store::{Action, ChangeNotice, What};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::TryRecvError;
+
+use crate::fixture::{Workspace, create, id, open, slug};
+
+/// Waits for a notice, at most so long that something must be wrong.
+fn heard(receiver: &mut Receiver<ChangeNotice>) -> ChangeNotice {
+    let began = Instant::now();
+    loop {
+        match receiver.try_recv() {
+            Ok(notice) => return notice,
+            Err(TryRecvError::Empty) => {
+                assert!(
+                    began.elapsed() < Duration::from_secs(10),
+                    "nothing was heard"
+                );
+                std::thread::yield_now();
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn own_and_foreign_changes_are_heard_in_order() {
+    let board = Workspace::with_a_story();
+    let other = open(board.path());
+    let mut receiver = board.store.changes();
+    board.create(Kind::Task, Some("MA-2"), "x");
+    let notice = |text: &str, what| ChangeNotice {
+        project: Some(slug()),
+        issue: Some(id(text)),
+        what,
+    };
+    assert_eq!(heard(&mut receiver), notice("MA-3", What::IssueCreated));
+    let command = create(Kind::Epic, None, "y");
+    other
+        .submit_blocking(None, Action::Board(command))
+        .expect("made");
+    assert_eq!(heard(&mut receiver), notice("MA-4", What::IssueCreated));
+    board.remember("something");
+    assert_eq!(heard(&mut receiver).what, What::Memory);
+}

@@ -158,11 +158,12 @@ async fn call(serving: &Serving, call: Call) -> Result<Exit, Failure> {
         name: call.name,
         arguments,
     };
-    let request = Request {
-        target,
-        cx: Cx::default(),
+    let attachment = serving.attach();
+    let cx = Cx {
+        caller: attachment.caller().clone(),
+        ..Cx::default()
     };
-    let outcome = serving.attach().call(request).await;
+    let outcome = attachment.call(Request { target, cx }).await;
     match outcome {
         Ok(Outcome::Tool(result)) => print(&result, Format::of_flag(call.json)),
         Ok(Outcome::InputRequired(_)) => Err(Failure::refused(

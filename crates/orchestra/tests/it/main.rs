@@ -1,5 +1,7 @@
 //! Tests of the program as its users meet it: real processes in directories of their own.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod cli;
 mod doctor;
 mod growth;

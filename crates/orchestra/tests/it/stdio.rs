@@ -24,7 +24,7 @@ fn a_task_goes_through_all_thirteen_states() {
     let story = json!({"project": slug, "epic_id": epic, "title": "Story", "user_story": "As one"});
     let story = session.ok("create_story", &story)["id"].clone();
     let mut seen = Vec::new();
-    let mut create = |session: &mut Session, title: &str| {
+    let create = |session: &mut Session, title: &str| {
         let task = json!({"project": slug, "epic_id": epic, "story_id": story, "title": title, "type": "task"});
         let task = session.ok("create_task", &task);
         assert_eq!(task["status"], "backlog", "{task}");

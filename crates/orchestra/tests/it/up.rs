@@ -1,6 +1,12 @@
 //! `orchestra up`: HTTP on this machine, and only for it.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    os::unix::fs::PermissionsExt as _,
+    process::Command,
+};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -188,6 +194,31 @@ fn an_address_that_others_can_reach_is_refused() {
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(said.err.contains("loopback"), "{said:?}");
     assert!(!workspace.join(".projects").exists());
+}
+
+/// A request that has begun is answered, though the signal comes in the middle of it.
+#[test]
+fn what_has_begun_is_finished_after_a_signal() {
+    let workspace = Workspace::git();
+    let (process, _, address) = up(&workspace);
+    let body = call(1, "create_project", &json!({"name": "In flight"}));
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(&address).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    // The server asks for the body once it has begun to read it.
+    let mut asked = [0; 25];
+    stream.read_exact(&mut asked).unwrap();
+    assert!(asked.starts_with(b"HTTP/1.1 100"), "{asked:?}");
+    process.signal(Signal::TERM);
+    stream.write_all(body.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("in-flight"), "{answer}");
+    assert!(process.end().success());
 }
 
 /// What people read says how each client connects.

@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 
 use crate::{
     Bench,
+    awake::Awake,
     bars::{Bars, Want},
     load::{self, Calls, Throughput},
     numbers::{Samples, micros, spread},
@@ -21,7 +22,7 @@ const SMALL: usize = 100;
 const LARGE: usize = 1024 * 1024;
 
 const WARM_UP: Duration = Duration::from_millis(100);
-const THROUGHPUT: Duration = Duration::from_millis(500);
+const THROUGHPUT: Duration = Duration::from_millis(600);
 const SEQUENTIAL: Duration = Duration::from_millis(150);
 const LARGE_TIME: Duration = Duration::from_millis(200);
 
@@ -56,13 +57,14 @@ const RMCP: &str = "rmcp, stdio()";
 /// When a peer cannot be run.
 pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let mut peers = peers()?;
+    let awake = Awake::keep()?;
     for _ in 0..ROUNDS {
         for peer in &mut peers {
             let run = round(peer).with_context(|| format!("peer {}", peer.name))?;
             peer.runs.push(run);
         }
     }
-    print(&peers);
+    print(&peers, &awake);
     judge(&peers, &mut bench.bars);
     Ok(())
 }
@@ -180,10 +182,11 @@ fn stateless_rate(run: &Run) -> f64 {
         .map_or(f64::NAN, |stateless| stateless.calls_per_second)
 }
 
-fn print(peers: &[Peer]) {
+fn print(peers: &[Peer], awake: &Awake) {
     say(&format!(
         "Echo over stdio: {WINDOW} in flight with {SMALL} bytes, one by one (on all \
-         CPUs and on one), 1 MiB; best of {ROUNDS} rounds, the spread in brackets.\n"
+         CPUs and on one), 1 MiB; best of {ROUNDS} rounds, the spread in brackets; {}.\n",
+        awake.describe()
     ));
     let mut table = Table::new(&[
         "peer",

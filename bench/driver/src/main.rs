@@ -4,6 +4,7 @@
 //! interleaved, the best of each counts, and the spread is printed. A bar that is not reached is
 //! printed as it is; the program fails only when something could not be measured.
 
+mod awake;
 mod bars;
 mod board;
 mod day;
@@ -44,6 +45,9 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
 
 fn main() -> Result<()> {
     let names: Vec<String> = std::env::args().skip(1).collect();
+    if names.first().is_some_and(|name| name == awake::SPIN) {
+        awake::spin();
+    }
     if let Some(unknown) = names
         .iter()
         .find(|name| BENCHMARKS.iter().all(|(known, _)| known != name))

@@ -1,0 +1,69 @@
+//! How serving ends: end of input, signals, a client that goes away.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::child::Server;
+
+const SLOW: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_slow","arguments":{"milliseconds":300}}}"#;
+
+#[test]
+fn at_the_end_of_input_calls_finish_and_the_exit_is_clean() {
+    let mut server = Server::session("everything", "2025-11-25", "{}");
+    server.send(SLOW);
+    // The last line needs no line end.
+    server.send_bytes(br#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#);
+    server.close_input();
+    let rest = server.rest();
+    assert_eq!(rest.len(), 2, "{rest:?}");
+    assert!(rest[1].contains("slow"));
+    assert!(server.exit().success());
+}
+
+#[test]
+fn signals_let_calls_finish_and_the_exit_is_clean() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut server = Server::session("everything", "2025-11-25", "{}");
+        server.send(SLOW);
+        // The call runs once this is answered.
+        server.call(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#);
+        kill_process(Pid::from_child(&server.process), signal).unwrap();
+        let rest = server.rest();
+        assert_eq!(rest.len(), 1, "{rest:?}");
+        assert!(rest[0].contains("slow"));
+        assert!(server.exit().success());
+    }
+}
+
+#[test]
+fn a_signal_ends_a_server_whose_client_does_not_read() {
+    let mut server = Server::session("everything", "2025-11-25", "{}");
+    // A call that outlasts every grace time, and replies that nobody takes: more than pipe and
+    // channel hold, so that the server's reader is blocked in a write.
+    server.stop_reading();
+    server.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_slow","arguments":{"milliseconds":600000}}}"#);
+    for id in 0..4 {
+        server.send(&format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"tools/call","params":{{"name":"test_large","arguments":{{"bytes":8000000}}}}}}"#));
+    }
+    let began = Instant::now();
+    kill_process(Pid::from_child(&server.process), Signal::TERM).unwrap();
+    assert!(server.exit().success());
+    // The grace time, not the ten minutes of the call.
+    assert!(began.elapsed() < Duration::from_secs(25));
+}
+
+#[test]
+fn a_server_ends_when_its_output_is_closed() {
+    let mut server = Server::session("everything", "2025-11-25", "{}");
+    server.hang_up();
+    // The first of these finds the output closed; the input stays open throughout.
+    let ping = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+    while server.process.try_wait().unwrap().is_none() {
+        if !server.try_send(ping) {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    assert!(server.exit().success());
+}

@@ -1,0 +1,170 @@
+//! Calls that need something of the client, in both eras.
+
+use serde_json::{Value, json};
+
+use crate::child::Server;
+
+const ALL: &str = r#"{"elicitation":{},"sampling":{},"roots":{}}"#;
+
+fn call(id: u32, tool: &str, more: &Value) -> String {
+    let mut params = json!({"name": tool, "arguments": {}});
+    params
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
+}
+
+fn answer(request: &Value, result: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": request["id"], "result": result}).to_string()
+}
+
+fn stateless(capabilities: &Value) -> Value {
+    json!({"_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": capabilities
+    }})
+}
+
+#[test]
+fn a_session_is_asked_and_the_call_goes_on() {
+    let mut server = Server::session("everything", "2025-06-18", ALL);
+    let asked = server.call(&call(
+        1,
+        "test_input_required_result_multiple_inputs",
+        &json!({}),
+    ));
+    let asked = [asked, server.reply(), server.reply()];
+    let mut methods: Vec<&str> = asked
+        .iter()
+        .filter_map(|ask| ask["method"].as_str())
+        .collect();
+    methods.sort_unstable();
+    assert_eq!(
+        methods,
+        ["elicitation/create", "roots/list", "sampling/createMessage"]
+    );
+    // Another call is not held up.
+    assert_eq!(
+        server.call(&call(2, "test_simple_text", &json!({})))["id"],
+        2
+    );
+    for ask in &asked {
+        server.send(&answer(ask, &json!({"action": "accept", "roots": []})));
+    }
+    let reply = server.reply();
+    assert_eq!(reply["id"], 1);
+    assert_eq!(reply["result"]["content"][0]["text"], "All inputs received");
+}
+
+#[test]
+fn a_session_goes_through_several_rounds() {
+    let mut server = Server::session("everything", "2025-11-25", ALL);
+    let first = server.call(&call(
+        1,
+        "test_input_required_result_multi_round",
+        &json!({}),
+    ));
+    let second = server.call(&answer(
+        &first,
+        &json!({"action": "accept", "content": {"name": "n"}}),
+    ));
+    assert_ne!(first["id"], second["id"]);
+    let reply = server.call(&answer(&second, &json!({"action": "accept"})));
+    assert_eq!(
+        reply["result"]["content"][0]["text"],
+        "Multi-round flow complete"
+    );
+    // A call that never has enough is ended.
+    let mut asked = server.call(&call(2, "test_streaming_elicitation", &json!({})));
+    for _ in 0..100 {
+        if asked.get("method").is_none() {
+            break;
+        }
+        asked = server.call(&answer(&asked, &json!({"action": "accept"})));
+    }
+    assert_eq!(asked["id"], 2);
+    assert_eq!(asked["result"]["isError"], true);
+}
+
+#[test]
+fn a_session_without_the_capability_gets_an_error_the_model_can_read() {
+    let mut server = Server::session("everything", "2025-11-25", "{}");
+    let reply = server.call(&call(1, "test_sampling", &json!({})));
+    assert_eq!(reply["result"]["isError"], true);
+    assert!(
+        reply["result"]["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("sampling")
+    );
+}
+
+#[test]
+fn a_refusal_or_a_cancellation_ends_the_questions() {
+    let mut server = Server::session("everything", "2025-11-25", ALL);
+    let asked = server.call(&call(1, "test_sampling", &json!({})));
+    let refusal =
+        json!({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -1, "message": "no"}});
+    let reply = server.call(&refusal.to_string());
+    assert_eq!(reply["id"], 1);
+    assert_eq!(
+        reply["result"]["content"][0]["text"],
+        "the client refused sampling/createMessage: no"
+    );
+    let asked = server.call(&call(2, "test_sampling", &json!({})));
+    let cancelled = server
+        .call(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#);
+    assert_eq!(cancelled["params"]["requestId"], asked["id"]);
+    // Too late.
+    server.send(&answer(&asked, &json!({})));
+    server.check(
+        r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":3,"result":{}}"#,
+    );
+}
+
+#[test]
+fn a_stateless_client_gets_questions_and_calls_again() {
+    let mut server = Server::start("everything");
+    let all: Value = serde_json::from_str(ALL).unwrap();
+    let mut more = stateless(&all);
+    let reply = server.call(&call(1, "test_input_required_result_request_state", &more));
+    let result = &reply["result"];
+    assert_eq!(result["resultType"], "input_required");
+    assert_eq!(
+        result["inputRequests"]["confirm"]["method"],
+        "elicitation/create"
+    );
+    assert!(result.get("ttlMs").is_none());
+    more["inputResponses"] = json!({"confirm": {"action": "accept", "content": {"ok": true}}});
+    more["requestState"] = result["requestState"].clone();
+    let reply = server.call(&call(2, "test_input_required_result_request_state", &more));
+    assert_eq!(reply["result"]["resultType"], "complete");
+    more["requestState"] = json!("confirm.0");
+    let reply = server.call(&call(3, "test_input_required_result_tampered_state", &more));
+    assert_eq!(reply["error"]["code"], -32602);
+}
+
+#[test]
+fn a_stateless_client_is_asked_only_for_what_it_can() {
+    let mut server = Server::start("everything");
+    let reply = server.call(&call(
+        1,
+        "test_sampling",
+        &stateless(&json!({"elicitation": {}})),
+    ));
+    assert_eq!(reply["error"]["code"], -32021);
+    assert_eq!(
+        reply["error"]["data"]["requiredCapabilities"],
+        json!({"sampling": {}})
+    );
+    let more = stateless(&json!({"elicitation": {}}));
+    let reply = server.call(&call(2, "test_input_required_result_capabilities", &more));
+    let keys: Vec<&String> = reply["result"]["inputRequests"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .collect();
+    assert_eq!(keys, ["user_name"]);
+}

@@ -1,0 +1,29 @@
+//! The protocol as clients see it: real child processes, streams in memory, single messages.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bad_input;
+mod batches;
+mod calls;
+mod child;
+mod ending;
+mod eras;
+mod input;
+mod listing;
+mod memory;
+mod notices;
+mod transport;
+
+#[test]
+fn no_file_of_this_directory_is_forgotten() {
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    let main = include_str!("main.rs");
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        assert!(
+            name == "main" || main.contains(&format!("mod {name};")),
+            "{name} is no module"
+        );
+    }
+}

@@ -1,0 +1,205 @@
+//! A provider for tests in this process, and servers over it in memory.
+
+use std::{
+    future::pending,
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use orchestra_hub::{
+    Annotations, BoxFuture, Catalog, Content, Cost, Hub, HubConfig, Outcome, Provider,
+    ProviderError, ProviderId, Request, Target, ToolDescriptor, ToolResult,
+};
+use orchestra_mcp::{Limits, Server, post::Post, stream};
+use orchestra_wire::RawJson;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf},
+    sync::{Notify, watch},
+    time::timeout,
+};
+
+pub(crate) const TOOLS: usize = 8;
+
+/// What the tools of the provider share with their test.
+#[derive(Default)]
+pub(crate) struct Shared {
+    /// Names of calls in the order of their first poll.
+    pub(crate) order: Mutex<Vec<String>>,
+    /// Lets the calls of `gate` go on.
+    pub(crate) gate: Notify,
+    pub(crate) dropped: AtomicUsize,
+}
+
+struct TestProvider {
+    id: ProviderId,
+    catalog: watch::Sender<Arc<Catalog>>,
+    shared: Arc<Shared>,
+}
+
+/// Counts when a call is dropped before its end.
+struct CountDrop(Arc<Shared>);
+
+impl Drop for CountDrop {
+    fn drop(&mut self) {
+        self.0.dropped.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Panics when it is dropped.
+struct PanicOnDrop;
+
+impl Drop for PanicOnDrop {
+    fn drop(&mut self) {
+        panic!("dropped");
+    }
+}
+
+impl Future for PanicOnDrop {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+}
+
+impl Provider for TestProvider {
+    fn id(&self) -> &ProviderId {
+        &self.id
+    }
+
+    fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.catalog.subscribe()
+    }
+
+    fn serve(&self, request: Request) -> BoxFuture<Result<Outcome, ProviderError>> {
+        let shared = Arc::clone(&self.shared);
+        let Target::Tool { name, arguments } = request.target else {
+            return Box::pin(async { Err(ProviderError::InvalidParams("only tools".into())) });
+        };
+        if name == "panic_at_once" {
+            panic!("at once");
+        }
+        Box::pin(async move {
+            shared
+                .order
+                .lock()
+                .unwrap()
+                .push(arguments.as_str().to_owned());
+            match name.as_str() {
+                "gate" => shared.gate.notified().await,
+                "never" => {
+                    let _count = CountDrop(shared);
+                    pending::<()>().await;
+                }
+                "yield" => tokio::task::yield_now().await,
+                "panic" => panic!("polled"),
+                "panic_on_drop" => PanicOnDrop.await,
+                "panic_later" => {
+                    tokio::task::yield_now().await;
+                    panic!("later");
+                }
+                _ => {}
+            }
+            let content = vec![Content::Text(arguments.as_str().to_owned())];
+            Ok(Outcome::Tool(ToolResult {
+                content,
+                ..ToolResult::default()
+            }))
+        })
+    }
+}
+
+pub(crate) fn server_with(limits: Limits) -> (Server, Arc<Shared>) {
+    let names = [
+        "echo",
+        "gate",
+        "never",
+        "yield",
+        "panic",
+        "panic_later",
+        "panic_at_once",
+        "panic_on_drop",
+    ];
+    let tools = names.map(|name| ToolDescriptor {
+        name: name.into(),
+        title: None,
+        description: None,
+        input_schema: RawJson::of(&json!({"type": "object"})).unwrap(),
+        output_schema: None,
+        annotations: Annotations::default(),
+        group: "test",
+        cost: Cost::Quick,
+    });
+    let shared = Arc::new(Shared::default());
+    let catalog = Catalog {
+        tools: tools.into(),
+        ..Catalog::default()
+    };
+    let provider = TestProvider {
+        id: ProviderId::parse("test").unwrap(),
+        catalog: watch::Sender::new(Arc::new(catalog)),
+        shared: Arc::clone(&shared),
+    };
+    let hub = Hub::new(HubConfig {
+        calls_per_caller: 10_000,
+        calls_per_provider: 10_000,
+        ..HubConfig::default()
+    });
+    hub.register(Arc::new(provider)).unwrap();
+    (Server::builder(hub, "test").limits(limits).build(), shared)
+}
+
+pub(crate) fn server(limits: Limits) -> Server {
+    server_with(limits).0
+}
+
+pub(crate) async fn post(post: &Post, request: &Value) -> Option<Value> {
+    let answer = post.handle(request.to_string().as_bytes()).await?;
+    Some(serde_json::from_slice(&answer).unwrap())
+}
+
+/// A client at the other end of a stream in memory.
+pub(crate) struct Client {
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    output: WriteHalf<DuplexStream>,
+}
+
+impl Client {
+    pub(crate) fn connect(server: &Server) -> Self {
+        let (stream, _task) = stream::in_memory(server, "test");
+        let (input, output) = tokio::io::split(stream);
+        Self {
+            lines: BufReader::new(input).lines(),
+            output,
+        }
+    }
+
+    pub(crate) async fn send(&mut self, line: &str) {
+        self.output
+            .write_all(format!("{line}\n").as_bytes())
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn tool(&mut self, id: usize, name: &str) {
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name, "arguments": {"n": id}}});
+        self.send(&request.to_string()).await;
+    }
+
+    pub(crate) async fn end(&mut self) {
+        self.output.shutdown().await.unwrap();
+    }
+
+    /// The next message; `None` at the end of the stream.
+    pub(crate) async fn next(&mut self) -> Option<Value> {
+        let line = timeout(Duration::from_secs(30), self.lines.next_line()).await;
+        let line = line.expect("the server answers").unwrap()?;
+        Some(serde_json::from_str(&line).unwrap())
+    }
+}

@@ -2,20 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use orchestra_board::{IssueId, Kind, Slug};
+use orchestra_board::{IssueId, IssueRef, Kind, Slug};
 use orchestra_hub::{Completion, CompletionRef, ProviderError};
-use orchestra_store::{IssueFilter, PageRequest, Reader};
+use orchestra_store::{IssueFilter, IssueRecord, PageRequest, Reader};
 
 use crate::failure::Failure;
 use crate::prompts;
 use crate::services::{Services, Sort, find};
 use crate::uri::{PRD_TEMPLATE, STATUS_TEMPLATE, TASK_TEMPLATE};
-use orchestra_board::IssueRef;
 
 /// The most values in an answer (MCP, completion).
 const MAX_VALUES: usize = 100;
 /// The most candidates that are looked at, so that an answer stays quick.
-const MAX_CANDIDATES: u32 = 500;
+const MAX_CANDIDATES: u32 = 200;
 
 /// What an argument stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -170,13 +169,34 @@ fn issues(
         .map(|record| record.issue.id.to_string())
         .filter(|id| id.starts_with(&typed))
         .collect();
-    // What is typed in full may lie beyond the candidates.
-    if ids.is_empty()
-        && let Ok(id) = IssueId::parse(&typed)
-        && let Some(record) = reader.issue(project, &id)?
-        && kinds.contains(&record.issue.kind)
-    {
-        ids.push(record.issue.id.to_string());
+    // What is typed further may lie beyond the candidates: it is completed digit by digit.
+    if found.total > found.items.len() as u64 {
+        let longer = (0..10).map(|digit| format!("{typed}{digit}"));
+        for text in std::iter::once(typed.clone()).chain(longer) {
+            let Ok(id) = IssueId::parse(&text) else {
+                continue;
+            };
+            let Some(record) = reader.issue(project, &id)? else {
+                continue;
+            };
+            if kinds.contains(&record.issue.kind)
+                && is_below(&record, &filter)
+                && !ids.contains(&text)
+            {
+                ids.push(record.issue.id.to_string());
+            }
+        }
     }
     Ok(ids)
+}
+
+fn is_below(record: &IssueRecord, filter: &IssueFilter) -> bool {
+    filter
+        .parent
+        .as_ref()
+        .is_none_or(|parent| record.issue.parent.as_ref() == Some(parent))
+        && filter
+            .epic
+            .as_ref()
+            .is_none_or(|epic| record.epic.as_ref() == Some(epic))
 }

@@ -123,7 +123,7 @@ async fn what_is_not_ours_is_refused() {
 #[tokio::test]
 async fn an_answer_has_at_most_100_values() {
     let bench = Bench::with_story().await;
-    for number in 0..101 {
+    for number in 0..210 {
         bench
             .ok(
                 "create_epic",
@@ -136,4 +136,10 @@ async fn an_answer_has_at_most_100_values() {
         .await
         .unwrap();
     assert_eq!((found.values.len(), found.has_more), (100, true));
+    // Beyond the first candidates, what is typed is searched for.
+    let found = bench
+        .complete(template(TASK), "epicId", "ma-21", &[("slug", "my-app")])
+        .await
+        .unwrap();
+    assert_eq!(found.values, ["MA-21", "MA-210", "MA-211", "MA-212"]);
 }

@@ -1,6 +1,7 @@
 //! Ids that would leave the directory they name: refused wherever one is taken.
 
-use orchestra_hub::{CompletionRef, Provider, ProviderError};
+use orchestra_hub::{CompletionRef, Content, Outcome, Provider, ProviderError, Target};
+use orchestra_wire::RawJson;
 use serde_json::{Map, Value, json};
 
 use crate::bench::Bench;
@@ -199,4 +200,33 @@ async fn strange_arguments_are_refused_and_harmless() {
         bench.ok("create_story", text).await["title"],
         "\u{202e}RTL שלום 🚀"
     );
+}
+
+#[tokio::test]
+async fn a_duplicate_argument_is_refused() {
+    let bench = Bench::with_story().await;
+    let text = r#"{"project": "my-app", "project": "other"}"#;
+    let arguments = RawJson::from_raw(serde_json::from_str(text).unwrap());
+    let target = Target::Tool {
+        name: "list_epics".to_owned(),
+        arguments,
+    };
+    let Outcome::Tool(result) = bench.ask(target).await.unwrap() else {
+        panic!()
+    };
+    assert!(result.is_error);
+    assert!(
+        matches!(&result.content[0], Content::Text(text) if text == "duplicate argument `project`")
+    );
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_there_is_unknown() {
+    let arguments = RawJson::empty_object();
+    let target = Target::Tool {
+        name: "drop_tables".to_owned(),
+        arguments,
+    };
+    let error = Bench::new().ask(target).await.unwrap_err();
+    assert!(matches!(error, ProviderError::Unknown { kind: "tool", .. }));
 }

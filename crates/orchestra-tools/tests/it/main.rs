@@ -5,16 +5,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod answers;
 mod bench;
 mod catalog;
 mod completion;
 mod day;
+mod hardened;
 mod hostile;
+mod memory;
 mod notices;
+mod operations;
 mod prd;
 mod prompts;
 mod resources;
+mod rules;
 mod scenarios;
 mod tokens;
 mod tour;
-mod weaknesses;
+mod workspace;

@@ -6,6 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::{Fault, OpenError};
@@ -249,6 +250,9 @@ fn immutable_uri(path: &Path) -> String {
 fn configure(connection: &Connection) -> Result<(), Fault> {
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "trusted_schema", false)?;
+    // Plans do not depend on the values that are bound: else every binding of a prepared statement
+    // has it parsed and planned anew.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(())
 }

@@ -4,5 +4,6 @@
 
 mod commands;
 mod edges;
+mod papers;
 mod tidy;
 mod tree;

@@ -1,6 +1,6 @@
 //! Rules for files that no compiler holds.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, fs, process::Command};
 
 use crate::tree::{self, File};
 
@@ -131,4 +131,26 @@ fn every_module_of_an_integration_test_is_declared() {
         });
         (!declared).then(|| "is not declared in main.rs".to_owned())
     });
+}
+
+/// What is executable is a script, and nothing else holds bytes that are no text.
+#[test]
+fn no_build_output_is_committed() {
+    let output = Command::new("git")
+        .current_dir(tree::root())
+        .args(["ls-files", "--stage", "-z"])
+        .output();
+    let Some(output) = output.ok().filter(|output| output.status.success()) else {
+        return; // Not a git checkout, for instance an unpacked archive.
+    };
+    let listed = String::from_utf8(output.stdout).unwrap();
+    for entry in listed.split('\0').filter(|entry| !entry.is_empty()) {
+        let (kind, path) = entry.split_once('\t').unwrap();
+        let Ok(bytes) = fs::read(tree::root().join(path)) else {
+            continue; // Removed, but not yet committed as such.
+        };
+        let executable = kind.starts_with("100755");
+        assert!(!executable || bytes.starts_with(b"#!"), "{path}");
+        assert!(!bytes.contains(&0), "{path} is no text");
+    }
 }

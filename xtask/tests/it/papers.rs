@@ -1,0 +1,142 @@
+//! The two papers that answer for the source documents name tests that exist, and leave nothing out.
+//!
+//! A test is named in backticks as `crate::file::function`, where the file is the one that holds
+//! the function, or the directory of a `tests.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::tree::{self, File};
+
+const WEAKNESSES: &str = "docs/weaknesses.md";
+const SEEDS: &str = "docs/seeds.md";
+
+/// What a row may say instead of naming a test.
+const WITHOUT_TEST: [&str; 3] = ["not yet:", "changed, because", "later:"];
+
+fn paper(path: &str) -> String {
+    let files = tree::files();
+    let paper = files.into_iter().find(|file| file.path == path);
+    paper.unwrap_or_else(|| panic!("{path} is missing")).text
+}
+
+/// What stands in backticks, with a double colon in it.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines();
+    let spans = lines.flat_map(|line| line.split('`').skip(1).step_by(2));
+    spans.filter(|span| span.contains("::"))
+}
+
+/// The lines of tables, without their heads and rules.
+fn rows(text: &str) -> impl Iterator<Item = &str> {
+    let lines: Vec<&str> = text.lines().collect();
+    let rules = |line: &str| line.starts_with('|') && line.chars().all(|c| "|-: ".contains(c));
+    let mut rows = Vec::new();
+    for (place, line) in lines.iter().enumerate() {
+        let head = lines.get(place + 1).is_some_and(|next| rules(next));
+        if line.starts_with('|') && !rules(line) && !head {
+            rows.push(*line);
+        }
+    }
+    rows.into_iter()
+}
+
+/// Every test of the workspace, under the names of the module documentation.
+fn tests() -> BTreeSet<String> {
+    let packages: BTreeMap<String, String> = tree::metadata()
+        .workspace_packages()
+        .into_iter()
+        .map(|package| {
+            let directory = package.manifest_path.parent().unwrap();
+            let directory = directory.strip_prefix(tree::root().to_str().unwrap());
+            (directory.unwrap().to_string(), package.name.to_string())
+        })
+        .collect();
+    let mut tests = BTreeSet::new();
+    for file in tree::rust_files() {
+        let package = packages.iter().filter(|(directory, _)| {
+            let below = file.path.strip_prefix(directory.as_str());
+            below.is_some_and(|below| below.starts_with('/'))
+        });
+        let Some((_, package)) = package.max_by_key(|(directory, _)| directory.len()) else {
+            continue;
+        };
+        let module = module(&file);
+        for function in functions(&file.text) {
+            tests.insert(format!("{package}::{module}::{function}"));
+        }
+    }
+    tests
+}
+
+/// The name of the file, or of its directory when it is a `tests.rs`.
+fn module(file: &File) -> String {
+    let path = file.path.strip_suffix(".rs").unwrap();
+    let path = path.strip_suffix("/tests").unwrap_or(path);
+    path.rsplit('/').next().unwrap().to_owned()
+}
+
+/// The functions that are tests; those inside `proptest!` have the attribute as well.
+fn functions(text: &str) -> Vec<&str> {
+    let mut functions = Vec::new();
+    let mut is_test = false;
+    for line in text.lines().map(str::trim_start) {
+        if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+            is_test = true;
+        }
+        let line = line.strip_prefix("async ").unwrap_or(line);
+        if let Some(rest) = line.strip_prefix("fn ") {
+            if is_test {
+                functions.push(rest.split(['(', '<']).next().unwrap());
+            }
+            is_test = false;
+        }
+    }
+    functions
+}
+
+#[test]
+fn every_test_that_a_paper_names_exists() {
+    let tests = tests();
+    let mut missing = Vec::new();
+    for path in [WEAKNESSES, SEEDS] {
+        let text = paper(path);
+        let mut named = 0;
+        for name in names(&text) {
+            named += 1;
+            if !tests.contains(name) {
+                missing.push(format!("{path}: {name}"));
+            }
+        }
+        assert!(named > 0, "{path} names no test");
+    }
+    assert!(missing.is_empty(), "\n{}", missing.join("\n"));
+}
+
+#[test]
+fn every_weakness_and_scenario_has_one_row() {
+    let text = paper(WEAKNESSES);
+    let firsts: Vec<&str> = rows(&text)
+        .filter_map(|row| row.split('|').nth(1).map(str::trim))
+        .collect();
+    let weaknesses = (1..=52).map(|number| format!("W{number:02}"));
+    let scenarios = (1..=17).map(|number| number.to_string());
+    for name in weaknesses.chain(scenarios) {
+        let count = firsts.iter().filter(|first| **first == name).count();
+        assert_eq!(count, 1, "rows of {name}");
+    }
+}
+
+#[test]
+fn every_row_names_a_test_or_says_why_there_is_none() {
+    let mut empty = Vec::new();
+    for path in [WEAKNESSES, SEEDS] {
+        let text = paper(path);
+        for row in rows(&text) {
+            let said = WITHOUT_TEST.iter().any(|words| row.contains(words));
+            if !said && names(row).next().is_none() {
+                empty.push(format!("{path}: {row}"));
+            }
+        }
+    }
+    assert!(empty.is_empty(), "\n{}", empty.join("\n"));
+}

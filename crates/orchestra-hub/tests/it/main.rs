@@ -1,0 +1,9 @@
+//! The hub as faces and providers see it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod calls;
+mod catalog;
+mod notices;
+mod provider;
+mod toolsets;

@@ -1,0 +1,115 @@
+//! Subscriptions and what callers are told.
+
+use std::sync::Arc;
+
+use orchestra_hub::{HubNotice, LogLevel, Notice, SubscribeError, Toolset};
+use orchestra_wire::RawJson;
+
+use crate::provider::{caller, hub, provider, resources, tools};
+
+#[tokio::test]
+async fn the_first_and_the_last_subscriber_reach_the_provider() {
+    let p = provider("p", resources());
+    let hub = hub(&[&p]);
+    let one = hub.attach(caller(), Toolset::All);
+    let two = hub.attach(caller(), Toolset::All);
+    one.subscribe("test://one").unwrap();
+    one.subscribe("test://one").unwrap();
+    two.subscribe("test://one").unwrap();
+    one.unsubscribe("test://one");
+    one.unsubscribe("test://one");
+    assert_eq!(*p.watched.lock().unwrap(), ["+test://one"]);
+    drop(two);
+    assert_eq!(*p.watched.lock().unwrap(), ["+test://one", "-test://one"]);
+    // A provider that panics harms nobody.
+    one.subscribe("test://many/panic").unwrap();
+    one.subscribe("test://one").unwrap();
+}
+
+#[tokio::test]
+async fn a_resource_of_nobody_cannot_be_watched() {
+    let hub = hub(&[&provider("p", tools(&["a"])), &provider("q", tools(&["b"]))]);
+    let error = hub
+        .attach(caller(), Toolset::All)
+        .subscribe("test://one")
+        .unwrap_err();
+    assert_eq!(error, SubscribeError::Unknown("test://one".into()));
+}
+
+#[tokio::test]
+async fn updates_reach_those_who_watch_and_logs_reach_all() {
+    let p = provider("p", resources());
+    let hub = hub(&[&p]);
+    let watching = hub.attach(caller(), Toolset::All);
+    let other = hub.attach(caller(), Toolset::All);
+    watching.subscribe("test://many/1").unwrap();
+    let mut heard = watching.take_notices().unwrap();
+    assert!(watching.take_notices().is_none());
+    let mut other = other.take_notices().unwrap();
+    p.notices
+        .send(Notice::ResourceUpdated("test://one".into()))
+        .await
+        .unwrap();
+    p.notices
+        .send(Notice::ResourceUpdated("test://many/1".into()))
+        .await
+        .unwrap();
+    let data = RawJson::empty_object();
+    let log = Notice::Log {
+        level: LogLevel::Info,
+        logger: None,
+        data,
+    };
+    p.notices.send(log).await.unwrap();
+    let Some(HubNotice::ResourceUpdated(uri)) = heard.next().await else {
+        panic!("an update")
+    };
+    assert_eq!(&*uri, "test://many/1");
+    assert!(matches!(heard.next().await, Some(HubNotice::Log { .. })));
+    assert!(matches!(other.next().await, Some(HubNotice::Log { .. })));
+}
+
+#[tokio::test]
+async fn a_changed_catalog_is_told_and_says_what_changed() {
+    let p = provider("p", tools(&["a"]));
+    let hub = hub(&[&p]);
+    let attachment = hub.attach(caller(), Toolset::All);
+    let mut heard = attachment.take_notices().unwrap();
+    // Published again, but the same.
+    p.catalog.send_replace(Arc::new(tools(&["a"])));
+    assert_eq!(hub.tools(&Toolset::All).len(), 1);
+    p.catalog.send_replace(Arc::new(tools(&["a", "b"])));
+    let Some(HubNotice::CatalogChanged {
+        tools,
+        prompts,
+        resources,
+    }) = heard.next().await
+    else {
+        panic!("a change")
+    };
+    assert_eq!((tools, prompts, resources), (true, false, false));
+}
+
+#[tokio::test]
+async fn a_caller_that_does_not_listen_is_told_that_it_missed_something() {
+    let p = provider("p", resources());
+    let hub = hub(&[&p]);
+    let attachment = hub.attach(caller(), Toolset::All);
+    attachment.subscribe("test://one").unwrap();
+    for _ in 0..900 {
+        p.notices
+            .send(Notice::ResourceUpdated("test://one".into()))
+            .await
+            .unwrap();
+    }
+    while p.notices.capacity() < p.notices.max_capacity() {
+        tokio::task::yield_now().await;
+    }
+    let mut heard = attachment.take_notices().unwrap();
+    let mut updates = 0;
+    while let Some(HubNotice::ResourceUpdated(_)) = heard.next().await {
+        updates += 1;
+    }
+    // What ended the loop was the word that some are missing.
+    assert!((1..900).contains(&updates), "{updates}");
+}

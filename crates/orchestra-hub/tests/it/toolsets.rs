@@ -1,0 +1,94 @@
+//! What callers with few tools see and reach.
+
+use orchestra_hub::{Catalog, HubConfig, NamePattern, Outcome, Permission, ProviderError, Toolset};
+use serde_json::{Value, json};
+
+use crate::provider::{call_of, caller, hub, hub_with, provider, text, tool};
+
+fn catalog() -> Catalog {
+    let tools = [
+        ("get_task", "task"),
+        ("create_task", "task"),
+        ("save_memory", "memory"),
+        ("exotic", "other"),
+    ];
+    Catalog {
+        tools: tools.map(|(name, group)| tool(name, group)).into(),
+        ..Catalog::default()
+    }
+}
+
+#[tokio::test]
+async fn lean_and_groups_show_and_reach_the_same() {
+    let hub = hub(&[&provider("p", catalog())]);
+    let names = |text: &str| -> Vec<String> {
+        let toolset = hub.toolset(text).unwrap();
+        hub.tools(&toolset)
+            .into_iter()
+            .map(|tool| tool.name)
+            .collect()
+    };
+    assert_eq!(
+        names("all"),
+        ["get_task", "create_task", "save_memory", "exotic"]
+    );
+    assert_eq!(names("lean"), ["get_task", "create_task", "save_memory"]);
+    assert_eq!(names("memory,other"), ["save_memory", "exotic"]);
+    assert_eq!(names("search"), ["find_tools", "call_tool"]);
+    let error = hub.toolset("tasks").unwrap_err();
+    assert!(
+        error.to_string().ends_with("some of memory, other, task"),
+        "{error}"
+    );
+    let attachment = hub.attach(caller(), Toolset::Lean);
+    let answer = attachment.call(call_of("exotic", &json!({}))).await;
+    assert!(matches!(
+        answer,
+        Err(ProviderError::Unknown { kind: "tool", .. })
+    ));
+}
+
+#[tokio::test]
+async fn search_finds_and_calls_whatever_is_permitted() {
+    let permission = Permission::new([], [NamePattern::new("create_*")]);
+    let config = HubConfig {
+        permission,
+        ..HubConfig::default()
+    };
+    let hub = hub_with(config, &[&provider("p", catalog())]);
+    let attachment = hub.attach(caller(), Toolset::Search);
+    let ask = async |name: &str, arguments: Value| attachment.call(call_of(name, &arguments)).await;
+
+    let found = text(ask("find_tools", json!({"query": "TASK"})).await.unwrap());
+    let found: Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(found["total"], 1);
+    assert_eq!(found["items"][0]["name"], "get_task");
+    assert_eq!(found["items"][0]["input_schema"], json!({"type": "object"}));
+    let all: Value =
+        serde_json::from_str(&text(ask("find_tools", json!({"limit": 2})).await.unwrap())).unwrap();
+    assert_eq!(
+        (&all["total"], all["items"].as_array().unwrap().len()),
+        (&json!(3), 2)
+    );
+
+    let inner = json!({"name": "exotic", "arguments": {"a": 1}});
+    assert_eq!(
+        text(ask("call_tool", inner).await.unwrap()),
+        r#"p exotic {"a":1}"#
+    );
+    let report = hub.tool_metrics();
+    let exotic = report.iter().find(|tool| tool.name == "exotic").unwrap();
+    assert_eq!(exotic.calls, 1, "counted as the inner tool");
+    let denied = ask("call_tool", json!({"name": "create_task"}))
+        .await
+        .unwrap_err();
+    assert_eq!(denied.to_string(), "tool create_task is not permitted here");
+    let direct = ask("exotic", json!({})).await;
+    assert!(matches!(direct, Err(ProviderError::Unknown { .. })));
+    for (tool, arguments) in [("call_tool", json!({})), ("find_tools", json!({"nope": 1}))] {
+        let Ok(Outcome::Tool(result)) = ask(tool, arguments).await else {
+            panic!("a result")
+        };
+        assert!(result.is_error);
+    }
+}

@@ -155,7 +155,8 @@ fn read_readme() -> Result<Ended> {
     let count = papers::check(&debug("orchestra")?)?;
     Ok(Ended {
         success: true,
-        text: format!("{count} commands"),
+        out: format!("{count} commands"),
+        complaint: String::new(),
     })
 }
 
@@ -176,7 +177,7 @@ fn report(name: &str, outcome: Result<Result<Ended>, Absent>, tally: &mut Tally)
     let failure = match outcome {
         Ok(Ok(ended)) if ended.success => {
             tally.passed += 1;
-            run::say(&format!("judge {name} ... ok, {}", ended.text.trim()));
+            run::say(&format!("judge {name} ... ok, {}", ended.out.trim()));
             return;
         }
         Err(Absent(error)) if !run::in_ci() => {
@@ -184,7 +185,7 @@ fn report(name: &str, outcome: Result<Result<Ended>, Absent>, tally: &mut Tally)
             run::say(&format!("judge {name} ... LEFT OUT: {error:#}"));
             return;
         }
-        Ok(Ok(ended)) => ended.text,
+        Ok(Ok(ended)) => format!("{}{}", ended.out, ended.complaint),
         Ok(Err(error)) | Err(Absent(error)) => format!("{error:#}"),
     };
     tally.failed += 1;
@@ -208,7 +209,7 @@ fn hear(mut client: Command, revision: &str, server: &Server) -> Result<Ended> {
     let mut ended = run::run_within(&mut client, LIMIT)?;
     if ended.success {
         let seconds = started.elapsed().as_secs_f32();
-        ended.text = format!("{} in {seconds:.1} s", ended.text.trim());
+        ended.out = format!("{} in {seconds:.1} s", ended.out.trim());
     }
     if server.workspace == Workspace::Fresh && ended.success {
         fs::remove_dir_all(&workspace).context("removing the judge's workspace")?;

@@ -23,7 +23,7 @@ pub(crate) fn check(program: &Path) -> Result<usize> {
         let mut help = Command::new(program);
         let ended = run::run_within(help.args([command, "--help"]), LIMIT)?;
         if !ended.success {
-            bail!("README shows `orchestra {command}`: {}", ended.text);
+            bail!("README shows `orchestra {command}`: {}", ended.complaint);
         }
     }
     Ok(commands.len())

@@ -5,6 +5,7 @@ use std::{
     io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -86,8 +87,10 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 pub(crate) struct Ended {
     /// Whether it ended by itself and with success.
     pub(crate) success: bool,
-    /// What it wrote, stdout before stderr.
-    pub(crate) text: String,
+    /// What it wrote to stdout.
+    pub(crate) out: String,
+    /// What it wrote to stderr, and whether it was killed.
+    pub(crate) complaint: String,
 }
 
 /// Runs a command, which is killed at the deadline.
@@ -102,10 +105,8 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<Ended
         .stderr(Stdio::piped())
         .spawn()
         .with_context(|| format!("starting {shown}"))?;
-    let readers = [
-        child.stdout.take().map(drain),
-        child.stderr.take().map(drain),
-    ];
+    let out = child.stdout.take().map(drain);
+    let complaint = child.stderr.take().map(drain);
     let started = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait().context("waiting")? {
@@ -116,23 +117,25 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<Ended
             child.wait().context("waiting")?;
             break None;
         }
-        std::thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(5));
     };
-    let mut text = String::new();
-    for reader in readers.into_iter().flatten() {
-        text.push_str(&reader.join().unwrap_or_default());
-    }
+    let text = |reader: Option<JoinHandle<String>>| {
+        let text = reader.map(|reader| reader.join().unwrap_or_default());
+        text.unwrap_or_default()
+    };
+    let mut complaint = text(complaint);
     if status.is_none() {
-        text.push_str(&format!("\nkilled after {} s", limit.as_secs()));
+        complaint.push_str(&format!("\nkilled after {} s", limit.as_secs()));
     }
     Ok(Ended {
         success: status.is_some_and(|status| status.success()),
-        text,
+        out: text(out),
+        complaint,
     })
 }
 
-fn drain<R: std::io::Read + Send + 'static>(mut from: R) -> std::thread::JoinHandle<String> {
-    std::thread::spawn(move || {
+fn drain<R: std::io::Read + Send + 'static>(mut from: R) -> JoinHandle<String> {
+    thread::spawn(move || {
         let mut bytes = Vec::new();
         drop(from.read_to_end(&mut bytes));
         String::from_utf8_lossy(&bytes).into_owned()

@@ -181,10 +181,10 @@ fn work(program: &mut dyn Program, counter: &Counter, known: Option<&[String]>) 
 
 /// Brings one task from backlog to done.
 fn finish(day: &mut Day<'_>, task: &Value) -> Result<()> {
-    day.call("get_next_task", &json!({"project": task["project"]}))?;
     let mut update = task.clone();
     update["status"] = json!("todo");
     day.call("update_task", &update)?;
+    day.call("get_next_task", &json!({"project": task["project"]}))?;
     day.call("set_current_task", task)?;
     day.call("get_task", task)?;
     for gated in [true, false, true, false, true, false, true] {

@@ -60,7 +60,11 @@ impl From<ActionError> for DoctorError {
 }
 
 /// Examines a board whose files nobody else looks at meanwhile.
-pub(crate) fn examine(shared: &Shared, mut engine: Engine, fix: Fix) -> Result<Report, DoctorError> {
+pub(crate) fn examine(
+    shared: &Shared,
+    mut engine: Engine,
+    fix: Fix,
+) -> Result<Report, DoctorError> {
     let start = Instant::now();
     let lock = loop {
         if let Some(lock) = engine.try_lock()? {
@@ -84,9 +88,15 @@ pub(crate) fn examine(shared: &Shared, mut engine: Engine, fix: Fix) -> Result<R
         mend(shared, &mut engine, missing, &mut report)?;
     }
     let questionable = shared.read(|reader| ledger::problems(reader.connection()))?;
-    report.findings.extend(questionable.into_iter().map(|(path, _, message)| {
-        if message.starts_with(&path) { message } else { format!("{path}: {message}") }
-    }));
+    report
+        .findings
+        .extend(questionable.into_iter().map(|(path, _, message)| {
+            if message.starts_with(&path) {
+                message
+            } else {
+                format!("{path}: {message}")
+            }
+        }));
     drop(lock);
     Ok(report)
 }
@@ -117,7 +127,9 @@ fn missing(shared: &Shared, engine: &mut Engine) -> Result<Vec<String>, DoctorEr
     let (mut missing, mut last) = (Vec::new(), String::new());
     loop {
         let known = shared.read(|reader| ledger::after(reader.connection(), &last, 1_000))?;
-        let Some(end) = known.last() else { return Ok(missing) };
+        let Some(end) = known.last() else {
+            return Ok(missing);
+        };
         last.clone_from(&end.path);
         engine.distrust();
         for entry in known.into_iter().filter(|entry| entry.seen.is_some()) {
@@ -135,11 +147,19 @@ fn mend(
     report: &mut Report,
 ) -> Result<(), DoctorError> {
     // A file that is not known to have been there is not taken for removed, but written.
-    engine.note(move |connection| missing.iter().try_for_each(|path| ledger::forget(connection, path)))?;
+    engine.note(move |connection| {
+        missing
+            .iter()
+            .try_for_each(|path| ledger::forget(connection, path))
+    })?;
     engine.sweep(&|| true)?;
     renumber_twins(shared, engine, report)?;
     let owners = shared.read(owners)?;
-    engine.note(move |connection| owners.iter().try_for_each(|owner| ledger::make_due(connection, owner)))?;
+    engine.note(move |connection| {
+        owners
+            .iter()
+            .try_for_each(|owner| ledger::make_due(connection, owner))
+    })?;
     while engine.flush(Haste::Now)? == Left::More {}
     Ok(())
 }
@@ -154,7 +174,10 @@ fn owners(reader: &Reader<'_>) -> Read<Vec<Owner>> {
         owners.extend(all);
     }
     for (owner, sql) in [
-        (Owner::HookEvents, "SELECT EXISTS (SELECT 1 FROM hook_event)"),
+        (
+            Owner::HookEvents,
+            "SELECT EXISTS (SELECT 1 FROM hook_event)",
+        ),
         (Owner::Usage, "SELECT EXISTS (SELECT 1 FROM usage_session)"),
     ] {
         if reader.connection().query_row(sql, [], |row| row.get(0))? {
@@ -165,12 +188,22 @@ fn owners(reader: &Reader<'_>) -> Read<Vec<Owner>> {
 }
 
 /// Gives another id to the younger of two issues that two branches gave the same.
-fn renumber_twins(shared: &Shared, engine: &mut Engine, report: &mut Report) -> Result<(), DoctorError> {
+fn renumber_twins(
+    shared: &Shared,
+    engine: &mut Engine,
+    report: &mut Report,
+) -> Result<(), DoctorError> {
     for (path, _, _) in shared.read(|reader| ledger::problems(reader.connection()))? {
-        let Some(Place::Issue(place, Part::Fields)) = Place::parse(&path) else { continue };
+        let Some(Place::Issue(place, Part::Fields)) = Place::parse(&path) else {
+            continue;
+        };
         let board = shared.read(|reader| render::issue(reader, &place.project, &place.id))?;
-        let Some(board) = board.filter(|record| render::place_of(record) != place) else { continue };
-        let Some(twin) = read_twin(engine, &place)? else { continue };
+        let Some(board) = board.filter(|record| render::place_of(record) != place) else {
+            continue;
+        };
+        let Some(twin) = read_twin(engine, &place)? else {
+            continue;
+        };
         let (old, project) = (place.id.clone(), place.project.clone());
         let new = if board.issue.created_at > twin.created_at {
             let new = renumber_stored(engine, &project, &old)?;
@@ -179,7 +212,9 @@ fn renumber_twins(shared: &Shared, engine: &mut Engine, report: &mut Report) -> 
         } else {
             renumber_file(engine, &place, twin)?
         };
-        report.findings.push(format!("{path}: two issues had the id {old}; the younger is {new} now"));
+        report.findings.push(format!(
+            "{path}: two issues had the id {old}; the younger is {new} now"
+        ));
     }
     Ok(())
 }
@@ -187,7 +222,9 @@ fn renumber_twins(shared: &Shared, engine: &mut Engine, report: &mut Report) -> 
 fn read_twin(engine: &mut Engine, place: &IssuePlace) -> Result<Option<Issue>, DoctorError> {
     let mut text = |part| engine.text(&Place::Issue(place.clone(), part).path());
     let (fields, description) = (text(Part::Fields)?, text(Part::Description)?);
-    let Some(fields) = fields else { return Ok(None) };
+    let Some(fields) = fields else {
+        return Ok(None);
+    };
     let beside = Place::Issue(place.clone(), Part::Description).path();
     let beside = description.as_deref().map(|text| (beside.as_str(), text));
     // One that cannot be read stays a problem that is told.
@@ -197,7 +234,9 @@ fn read_twin(engine: &mut Engine, place: &IssuePlace) -> Result<Option<Issue>, D
 /// Takes the next number of a project.
 fn next_id(work: &mut dyn crate::files::Work, project: &Slug) -> Result<IssueId, ActionError> {
     let reader = Reader::new(work.connection());
-    let (_, mut found) = reader.find_project(project)?.ok_or(Fault::Unknown { what: "project" })?;
+    let (_, mut found) = reader
+        .find_project(project)?
+        .ok_or(Fault::Unknown { what: "project" })?;
     let aliases = reader.aliases(project)?;
     let new = IssueId::of_project(&found.key, found.next_issue);
     found.next_issue += 1;
@@ -218,11 +257,16 @@ fn renumber_stored(engine: &Engine, project: &Slug, old: &IssueId) -> Result<Iss
     Ok(receiver.recv().map_err(|_| Fault::Closed)?)
 }
 
-fn renumber_file(engine: &mut Engine, place: &IssuePlace, twin: Issue) -> Result<IssueId, DoctorError> {
+fn renumber_file(
+    engine: &mut Engine,
+    place: &IssuePlace,
+    twin: Issue,
+) -> Result<IssueId, DoctorError> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let path = |part| Place::Issue(place.clone(), part).path();
     let history = engine.text(&path(Part::History))?;
-    let events = history.and_then(|text| toon::history::read("", &text, &place.project, &place.id).ok());
+    let events =
+        history.and_then(|text| toon::history::read("", &text, &place.project, &place.id).ok());
     let paths = [Part::Fields, Part::Description, Part::History].map(path);
     let known = paths.clone();
     engine.write(move |work| {

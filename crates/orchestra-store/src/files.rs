@@ -1,11 +1,12 @@
 //! Keeps the readable files and the database in step.
 //!
-//! `engine` writes what changed in the database, `intake` takes in what people changed in the
+//! `flush` writes what changed in the database, `intake` takes in what people changed in the
 //! files, `sweep` looks for such changes where nobody told us, `rebuild` makes a database from
 //! files alone. One thread does all of it, so that no file is looked at from two sides at once.
 
 mod engine;
 mod fields;
+mod flush;
 mod intake;
 pub(crate) mod ledger;
 mod merge;
@@ -17,7 +18,8 @@ pub(crate) mod render;
 mod sweep;
 mod worker;
 
-pub(crate) use engine::{Engine, Haste, Left};
+pub(crate) use engine::Engine;
+pub(crate) use flush::{Haste, Left};
 pub(crate) use needs::{Board, Work};
 pub(crate) use owner::Owner;
 pub(crate) use place::TEMP;
@@ -33,7 +35,9 @@ pub enum FilesError {
     #[error(transparent)]
     Fault(#[from] Fault),
     /// A file could not be read or written.
-    #[error("cannot read or write the files in .projects; check its permissions and the free space")]
+    #[error(
+        "cannot read or write the files in .projects; check its permissions and the free space"
+    )]
     Io(#[from] std::io::Error),
     /// Something else stands where a directory is to be.
     #[error("`.projects/{path}` is not a directory; links are not followed")]
@@ -54,7 +58,10 @@ impl From<FilesError> for Fault {
         match error {
             FilesError::Fault(fault) => fault,
             FilesError::Io(error) => Self::io("read or write the files in .projects", error),
-            other => Self::io("bring the files in .projects up to date", std::io::Error::other(other.to_string())),
+            other => Self::io(
+                "bring the files in .projects up to date",
+                std::io::Error::other(other.to_string()),
+            ),
         }
     }
 }

@@ -72,15 +72,29 @@ pub(crate) fn import(shared: &Shared, mut engine: Engine) -> Result<Imported, Im
         }
         thread::sleep(Duration::from_millis(10));
     };
-    let files = Tree { io: Arc::clone(&shared.options.files), root: shared.paths.projects.clone() };
+    let files = Tree {
+        io: Arc::clone(&shared.options.files),
+        root: shared.paths.projects.clone(),
+    };
     let now = shared.options.clock.now();
     let mut old = OldWorkspace::read(&files, now).map_err(ImportError::Read)?;
     if old.is_empty() {
         return Ok(Imported::default());
     }
-    let backup = shared.paths.workspace.join(format!(".projects-backup-{}", now.to_string().replace(':', "-")));
-    files.copy(&old.places(), &backup).map_err(|source| ImportError::Backup { to: backup.clone(), source })?;
-    let mut imported = Imported { backup: Some(backup), ..Imported::default() };
+    let backup = shared.paths.workspace.join(format!(
+        ".projects-backup-{}",
+        now.to_string().replace(':', "-")
+    ));
+    files
+        .copy(&old.places(), &backup)
+        .map_err(|source| ImportError::Backup {
+            to: backup.clone(),
+            source,
+        })?;
+    let mut imported = Imported {
+        backup: Some(backup),
+        ..Imported::default()
+    };
     imported.remarks.append(&mut old.remarks);
     for project in std::mem::take(&mut old.projects) {
         take_over(&engine, project, &mut imported)?;
@@ -102,7 +116,11 @@ pub(crate) fn import(shared: &Shared, mut engine: Engine) -> Result<Imported, Im
 }
 
 /// Puts one project into the database, in one go, and removes its old files.
-fn take_over(engine: &Engine, project: OldProject, imported: &mut Imported) -> Result<(), ImportError> {
+fn take_over(
+    engine: &Engine,
+    project: OldProject,
+    imported: &mut Imported,
+) -> Result<(), ImportError> {
     let (slug, issues) = (project.project.slug.clone(), project.issues.len());
     let outcome = Arc::new(Mutex::new(Ok(())));
     let (told, paths) = (Arc::clone(&outcome), project.files.clone());
@@ -118,7 +136,10 @@ fn take_over(engine: &Engine, project: OldProject, imported: &mut Imported) -> R
         *told.lock().unwrap_or_else(PoisonError::into_inner) = result;
         Ok(())
     })?;
-    let outcome = std::mem::replace(&mut *outcome.lock().unwrap_or_else(PoisonError::into_inner), Ok(()));
+    let outcome = std::mem::replace(
+        &mut *outcome.lock().unwrap_or_else(PoisonError::into_inner),
+        Ok(()),
+    );
     match outcome {
         Ok(()) => {
             imported.issues += u64::try_from(issues).unwrap_or(u64::MAX);
@@ -152,7 +173,8 @@ fn put(work: &mut dyn Work, mut old: OldProject) -> Result<(), Untaken> {
         return Err(Untaken::There);
     }
     let taken = |key: &orchestra_board::Key| {
-        orchestra_board::View::key_taken(&reader, key).map_err(|error| ActionError::from(crate::ReadError::from(error)))
+        orchestra_board::View::key_taken(&reader, key)
+            .map_err(|error| ActionError::from(crate::ReadError::from(error)))
     };
     if taken(&old.project.key)? {
         let mut free = None;
@@ -162,7 +184,8 @@ fn put(work: &mut dyn Work, mut old: OldProject) -> Result<(), Untaken> {
                 break;
             }
         }
-        old.project.key = free.ok_or_else(|| ActionError::Refused(orchestra_board::Refusal::NoKeyLeft))?;
+        old.project.key =
+            free.ok_or_else(|| ActionError::Refused(orchestra_board::Refusal::NoKeyLeft))?;
         old.project.next_issue = old.next_issue();
     }
     work.load_project(&old.project, &[])?;
@@ -214,11 +237,22 @@ impl Tree {
     fn names(&self, directory: &str, kind: EntryKind) -> io::Result<Vec<String>> {
         let full = crate::files::place::under(&self.root, directory);
         // A link to a directory is not one.
-        if !directory.is_empty() && self.io.stat(&full)?.is_none_or(|stat| stat.kind != EntryKind::Directory) {
+        if !directory.is_empty()
+            && self
+                .io
+                .stat(&full)?
+                .is_none_or(|stat| stat.kind != EntryKind::Directory)
+        {
             return Ok(Vec::new());
         }
-        let entries = self.io.list(&full)?.into_iter().filter(|entry| entry.kind == kind);
-        let mut names: Vec<String> = entries.filter_map(|entry| entry.name.into_string().ok()).collect();
+        let entries = self
+            .io
+            .list(&full)?
+            .into_iter()
+            .filter(|entry| entry.kind == kind);
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.name.into_string().ok())
+            .collect();
         names.sort();
         Ok(names)
     }
@@ -241,24 +275,32 @@ impl Tree {
                 Some(EntryKind::File) => {
                     let target = crate::files::place::under(to, &path);
                     self.make_directories(to, crate::files::place::directory(&path), &mut made)?;
-                    self.io.write_temp(&target, &self.io.read(&full, u64::MAX - 1)?)?;
+                    self.io
+                        .write_temp(&target, &self.io.read(&full, u64::MAX - 1)?)?;
                     self.io.sync_file(&target)?;
                 }
                 _ => {}
             }
         }
         for directory in &made {
-            self.io.sync_dir(&crate::files::place::under(to, directory))?;
+            self.io
+                .sync_dir(&crate::files::place::under(to, directory))?;
         }
         self.io.sync_dir(to)
     }
 
-    fn make_directories(&self, to: &Path, directory: &str, made: &mut BTreeSet<String>) -> io::Result<()> {
+    fn make_directories(
+        &self,
+        to: &Path,
+        directory: &str,
+        made: &mut BTreeSet<String>,
+    ) -> io::Result<()> {
         if directory.is_empty() || made.contains(directory) {
             return Ok(());
         }
         self.make_directories(to, crate::files::place::directory(directory), made)?;
-        self.io.create_dir(&crate::files::place::under(to, directory))?;
+        self.io
+            .create_dir(&crate::files::place::under(to, directory))?;
         made.insert(directory.to_owned());
         Ok(())
     }

@@ -19,11 +19,17 @@ impl Watcher {
     /// start or before a file is written; that is logged.
     pub(crate) fn start(projects: &Path, reports: &Arc<Reports>) -> Self {
         // Events name files by the real path.
-        let root = projects.canonicalize().unwrap_or_else(|_| projects.to_path_buf());
+        let root = projects
+            .canonicalize()
+            .unwrap_or_else(|_| projects.to_path_buf());
         match watch(root, Arc::clone(reports)) {
-            Ok(running) => Self { _running: Some(running) },
+            Ok(running) => Self {
+                _running: Some(running),
+            },
             Err(error) => {
-                tracing::warn!("the readable files cannot be watched, so edits are seen late: {error}");
+                tracing::warn!(
+                    "the readable files cannot be watched, so edits are seen late: {error}"
+                );
                 Self { _running: None }
             }
         }
@@ -33,7 +39,8 @@ impl Watcher {
 fn watch(root: PathBuf, reports: Arc<Reports>) -> notify::Result<notify::RecommendedWatcher> {
     let below = root.clone();
     let config = notify::Config::default().with_follow_symlinks(false);
-    let mut watcher = notify::RecommendedWatcher::new(move |event| tell(&below, &reports, event), config)?;
+    let mut watcher =
+        notify::RecommendedWatcher::new(move |event| tell(&below, &reports, event), config)?;
     watcher.watch(&root, RecursiveMode::Recursive)?;
     Ok(watcher)
 }

@@ -45,7 +45,11 @@ pub(crate) enum Both {
 impl Side {
     /// The side, after what was chosen for fields that both changed.
     pub(crate) fn settled(self, both: Both) -> Self {
-        if self == Self::Both && both == Both::File { Self::File } else { self }
+        if self == Self::Both && both == Both::File {
+            Self::File
+        } else {
+            self
+        }
     }
 }
 
@@ -61,7 +65,8 @@ impl Fields {
         if !value.is_empty() {
             let digest = Sha256::digest(value);
             let head = digest.first_chunk().expect("a SHA-256 digest has 32 bytes");
-            self.0.insert(name.to_owned(), u64::from_be_bytes(*head) >> 16);
+            self.0
+                .insert(name.to_owned(), u64::from_be_bytes(*head) >> 16);
         }
     }
 
@@ -104,8 +109,11 @@ impl Fields {
     }
 
     /// The names of all fields of three.
-    pub(crate) fn names<'a>(all: [&'a Self; 3]) -> Vec<&'a str> {
-        let mut names: Vec<&str> = all.iter().flat_map(|fields| fields.0.keys().map(String::as_str)).collect();
+    pub(crate) fn names(all: [&Self; 3]) -> Vec<&str> {
+        let mut names: Vec<&str> = all
+            .iter()
+            .flat_map(|fields| fields.0.keys().map(String::as_str))
+            .collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -123,15 +131,27 @@ pub(crate) fn of_issue(issue: &Issue) -> Fields {
         fields.put("own", issue.own.as_state().as_str());
     }
     let mut put_shown = |name, value: Option<String>| fields.put(name, &value.unwrap_or_default());
-    put_shown("priority", issue.priority.map(|priority| priority.to_string()));
+    put_shown(
+        "priority",
+        issue.priority.map(|priority| priority.to_string()),
+    );
     put_shown("parent", issue.parent.as_ref().map(IssueId::to_string));
-    put_shown("cancelled_with", issue.cancelled_with.as_ref().map(IssueId::to_string));
+    put_shown(
+        "cancelled_with",
+        issue.cancelled_with.as_ref().map(IssueId::to_string),
+    );
     put_shown("fixes", issue.fixes.as_ref().map(IssueId::to_string));
     put_shown("created_at", Some(issue.created_at.to_string()));
     put_shown("updated_at", issue.updated_at.map(|time| time.to_string()));
     let claim = issue.claim.as_ref();
-    put_shown("claim", claim.map(|claim| format!("{}\n{}", claim.agent, claim.until)));
-    fields.put("assignees", &lines(issue.assignees.iter().map(AgentName::as_str)));
+    put_shown(
+        "claim",
+        claim.map(|claim| format!("{}\n{}", claim.agent, claim.until)),
+    );
+    fields.put(
+        "assignees",
+        &lines(issue.assignees.iter().map(AgentName::as_str)),
+    );
     fields.put("labels", &lines(issue.labels.iter().map(Label::as_str)));
     let depends_on: Vec<String> = issue.depends_on.iter().map(IssueId::to_string).collect();
     fields.put("depends_on", &lines(depends_on.iter().map(String::as_str)));
@@ -145,12 +165,27 @@ pub(crate) fn of_project(project: &Project, aliases: &[(IssueId, IssueId)]) -> F
     fields.put("description", project.description.as_str());
     fields.put("prd", project.prd_origin.as_str());
     let counters = [project.next_issue, project.next_bug, project.next_request];
-    fields.put("counters", &counters.map(|number| number.to_string()).join(" "));
-    let phase = project.phase_of.as_ref().map(|(parent, phase)| format!("{parent} {phase}"));
+    fields.put(
+        "counters",
+        &counters.map(|number| number.to_string()).join(" "),
+    );
+    let phase = project
+        .phase_of
+        .as_ref()
+        .map(|(parent, phase)| format!("{parent} {phase}"));
     fields.put("phase_of", &phase.unwrap_or_default());
     fields.put("created_at", &project.created_at.to_string());
-    fields.put("updated_at", &project.updated_at.map(|time| time.to_string()).unwrap_or_default());
-    let aliases: Vec<String> = aliases.iter().map(|(old, new)| format!("{old} {new}")).collect();
+    fields.put(
+        "updated_at",
+        &project
+            .updated_at
+            .map(|time| time.to_string())
+            .unwrap_or_default(),
+    );
+    let aliases: Vec<String> = aliases
+        .iter()
+        .map(|(old, new)| format!("{old} {new}"))
+        .collect();
     fields.put("aliases", &lines(aliases.iter().map(String::as_str)));
     fields
 }
@@ -185,7 +220,8 @@ mod tests {
             fields.put("a", text);
             Fields::parse(&fields.to_text())
         };
-        let side = |base, board, file| Fields::side("a", &fields(base), &fields(board), &fields(file));
+        let side =
+            |base, board, file| Fields::side("a", &fields(base), &fields(board), &fields(file));
         assert_eq!(side("x", "x", "x"), Side::Board);
         assert_eq!(side("x", "y", "x"), Side::Board);
         assert_eq!(side("x", "y", "y"), Side::Board);

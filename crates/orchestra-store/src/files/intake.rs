@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::engine::Engine;
 use super::fields::{Both, Fields, content_hash};
-use super::ledger::{self, Seen};
+use super::ledger::{self, Next, Seen};
 use super::place::{CONFLICT, Part, Place, TEMP, directory, under};
-use super::{FilesError, Work, render};
+use super::{FilesError, Owner, Work, render};
 use crate::ActionError;
 use crate::io::{EntryKind, FileIo, Stat};
 use crate::toon::records::MAX_FILE_BYTES;
@@ -111,7 +111,11 @@ impl Candidate {
     fn choice(&self, work: &dyn Work) -> Result<Both, ActionError> {
         let problem = ledger::problem(work.connection(), &self.first().path)?;
         let asked = problem.is_some_and(|(field, _)| field == ledger::CONFLICT_FIELD);
-        Ok(if asked && !self.conflict { Both::File } else { Both::Ask })
+        Ok(if asked && !self.conflict {
+            Both::File
+        } else {
+            Both::Ask
+        })
     }
 
     fn is_gone(&self) -> bool {
@@ -123,19 +127,32 @@ impl Found {
     fn seen(&self, fields: Fields) -> Option<Seen> {
         let content = self.content.as_ref()?;
         let (size, modified) = (content.stat.size, content.stat.modified);
-        Some(Seen { hash: content_hash(&content.bytes), size, modified, fields })
+        Some(Seen {
+            hash: content_hash(&content.bytes),
+            size,
+            modified,
+            fields,
+        })
     }
 
     fn text(&self) -> Result<Option<&str>, FileError> {
-        let bytes = self.content.as_ref().map(|content| content.bytes.as_slice());
-        bytes.map(|bytes| crate::toon::records::utf8(&self.path, bytes)).transpose()
+        let bytes = self
+            .content
+            .as_ref()
+            .map(|content| content.bytes.as_slice());
+        bytes
+            .map(|bytes| crate::toon::records::utf8(&self.path, bytes))
+            .transpose()
     }
 }
 
 impl Engine {
     /// Takes in the files at these paths, whatever happened to them. Gives back the paths that
     /// must be looked at again a little later.
-    pub(crate) fn take_in(&mut self, paths: BTreeSet<String>) -> Result<BTreeSet<String>, FilesError> {
+    pub(crate) fn take_in(
+        &mut self,
+        paths: BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, FilesError> {
         self.distrust();
         let mut later = BTreeSet::new();
         let mut units: Vec<Unit> = Vec::new();
@@ -165,13 +182,23 @@ impl Engine {
 
     /// Reads the files of a unit; `None` when one of them has only just vanished.
     fn gather(&mut self, unit: &Unit) -> Result<Option<Candidate>, FilesError> {
-        let mut candidate =
-            Candidate { unit: unit.clone(), files: Vec::new(), unreadable: None, conflict: false, below: false, elsewhere: false };
+        let mut candidate = Candidate {
+            unit: unit.clone(),
+            files: Vec::new(),
+            unreadable: None,
+            conflict: false,
+            below: false,
+            elsewhere: false,
+        };
         for path in unit.paths() {
             let stat = match self.stat(&path) {
                 Err(FilesError::NotADirectory { path: link }) => {
-                    let fault = FileFault::Place(format!("{link} is not a directory; links are not followed"));
-                    candidate.unreadable.get_or_insert(FileError::whole(&path, fault));
+                    let fault = FileFault::Place(format!(
+                        "{link} is not a directory; links are not followed"
+                    ));
+                    candidate
+                        .unreadable
+                        .get_or_insert(FileError::whole(&path, fault));
                     None
                 }
                 stat => stat?,
@@ -195,11 +222,16 @@ impl Engine {
             candidate.files.push(Found { path, content });
         }
         let first = candidate.first().path.clone();
-        candidate.conflict = self.stat(&format!("{first}{CONFLICT}")).is_ok_and(|stat| stat.is_some());
+        candidate.conflict = self
+            .stat(&format!("{first}{CONFLICT}"))
+            .is_ok_and(|stat| stat.is_some());
         candidate.below = candidate.is_gone() && self.stands_below(unit, &first)?;
         if let (Unit::Issue(place), false) = (unit, candidate.is_gone()) {
             let record = self.read(|reader| render::issue(reader, &place.project, &place.id))?;
-            if let Some(there) = record.map(|record| render::place_of(&record)).filter(|there| there != place) {
+            if let Some(there) = record
+                .map(|record| render::place_of(&record))
+                .filter(|there| there != place)
+            {
                 let path = Place::Issue(there, Part::Fields).path();
                 candidate.elsewhere = self.stat(&path).is_ok_and(|stat| stat.is_some());
             }
@@ -209,16 +241,23 @@ impl Engine {
 
     fn content(&self, path: &str, stat: Stat) -> Result<Option<Content>, FileError> {
         if stat.kind != EntryKind::File {
-            let fault = FileFault::Place("is not a regular file; links are not followed".to_owned());
+            let fault =
+                FileFault::Place("is not a regular file; links are not followed".to_owned());
             return Err(FileError::whole(path, fault));
         }
         match self.io.read(&under(&self.root, path), MAX_FILE_BYTES) {
             Ok(bytes) => Ok(Some(Content { bytes, stat })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                Err(FileError::whole(path, FileFault::TooLarge { limit: MAX_FILE_BYTES }))
-            }
-            Err(error) => Err(FileError::whole(path, FileFault::Io(format!("cannot be read: {error}")))),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(FileError::whole(
+                path,
+                FileFault::TooLarge {
+                    limit: MAX_FILE_BYTES,
+                },
+            )),
+            Err(error) => Err(FileError::whole(
+                path,
+                FileFault::Io(format!("cannot be read: {error}")),
+            )),
         }
     }
 
@@ -231,7 +270,11 @@ impl Engine {
             Unit::Issue(_) | Unit::File(_) => &[],
         };
         for name in names {
-            if !self.io.list(&under(&self.root, &format!("{}/{name}", directory(first))))?.is_empty() {
+            if !self
+                .io
+                .list(&under(&self.root, &format!("{}/{name}", directory(first))))?
+                .is_empty()
+            {
                 return Ok(true);
             }
         }
@@ -249,13 +292,18 @@ impl Engine {
             *shared.lock().unwrap_or_else(PoisonError::into_inner) = aftermath;
             Ok(())
         }))?;
-        let aftermath = std::mem::take(&mut *aftermath.lock().unwrap_or_else(PoisonError::into_inner));
+        let aftermath =
+            std::mem::take(&mut *aftermath.lock().unwrap_or_else(PoisonError::into_inner));
         if aftermath.ours.is_empty() {
             return Ok(());
         }
         self.put_beside(&aftermath.ours)?;
         let paths: Vec<String> = aftermath.ours.into_iter().map(|ours| ours.path).collect();
-        self.note(move |connection| paths.iter().try_for_each(|path| ledger::confirm_conflict(connection, path)))
+        self.note(move |connection| {
+            paths
+                .iter()
+                .try_for_each(|path| ledger::confirm_conflict(connection, path))
+        })
     }
 
     /// Writes our side of conflicts beside the files, durably.
@@ -263,14 +311,20 @@ impl Engine {
         let mut touched = BTreeSet::new();
         for Ours { path, text } in all {
             self.make_directory(directory(path), &mut touched)?;
-            let (temp, beside) = (format!("{path}{CONFLICT}{TEMP}"), format!("{path}{CONFLICT}"));
+            let (temp, beside) = (
+                format!("{path}{CONFLICT}{TEMP}"),
+                format!("{path}{CONFLICT}"),
+            );
             let (temp, beside) = (under(&self.root, &temp), under(&self.root, &beside));
             self.io.write_temp(&temp, text.as_bytes())?;
             self.io.sync_file(&temp)?;
             self.io.rename(&temp, &beside)?;
             touched.insert(directory(path).to_owned());
         }
-        self.sync(touched.iter().map(String::as_str).collect(), FileIo::sync_dir)
+        self.sync(
+            touched.iter().map(String::as_str).collect(),
+            FileIo::sync_dir,
+        )
     }
 }
 
@@ -281,6 +335,13 @@ fn take_in_one(
     now: i64,
     aftermath: &mut Aftermath,
 ) -> Result<(), ActionError> {
+    if candidate.unreadable.is_none() && is_ours(work, candidate)? {
+        let owner = match &candidate.unit {
+            Unit::Issue(place) => Owner::Issue(place.project.clone(), place.id.clone()),
+            Unit::File(place) => owner_of(place),
+        };
+        return Ok(ledger::make_due(work.connection(), &owner)?);
+    }
     let taken = match &candidate.unreadable {
         Some(error) => Err(Trouble::File(error.clone())),
         None => match &candidate.unit {
@@ -291,22 +352,54 @@ fn take_in_one(
     let error = match taken {
         Ok(()) => return Ok(()),
         Err(Trouble::File(error)) => error,
-        Err(Trouble::Board(ActionError::Refused(refusal))) => {
-            FileError::whole(&candidate.first().path, FileFault::Field(refusal.to_string()))
-        }
+        Err(Trouble::Board(ActionError::Refused(refusal))) => FileError::whole(
+            &candidate.first().path,
+            FileFault::Field(refusal.to_string()),
+        ),
         Err(Trouble::Board(ActionError::Invalid(what))) => {
             FileError::whole(&candidate.first().path, FileFault::Field(what))
         }
         Err(Trouble::Board(error)) => return Err(error),
     };
     tracing::warn!(file = %error.file, line = error.line, "a readable file cannot be taken in: {error}");
-    for found in candidate.files.iter().filter(|found| found.content.is_some() || found.path == error.file) {
+    for found in candidate
+        .files
+        .iter()
+        .filter(|found| found.content.is_some() || found.path == error.file)
+    {
         ledger::complain(work.connection(), &found.path, &error, now)?;
     }
     if candidate.is_gone() {
         ledger::complain(work.connection(), &candidate.first().path, &error, now)?;
     }
     Ok(())
+}
+
+/// Whether every file of a unit is as we left it, or as we were about to leave it when a run was cut
+/// off: there is nobody's change to take in. One with a problem is looked at again all the same.
+fn is_ours(work: &dyn Work, candidate: &Candidate) -> Result<bool, ActionError> {
+    if ledger::problem(work.connection(), &candidate.first().path)?.is_some() {
+        return Ok(false);
+    }
+    for found in &candidate.files {
+        let entry = ledger::at(work.connection(), &found.path)?;
+        let ours = match &found.content {
+            None => {
+                entry.is_none_or(|entry| entry.seen.is_none() || entry.next == Some(Next::Removed))
+            }
+            Some(content) => {
+                let hash = content_hash(&content.bytes);
+                entry.is_some_and(|entry| {
+                    entry.next == Some(Next::Content(hash))
+                        || entry.seen.is_some_and(|seen| seen.hash == hash)
+                })
+            }
+        };
+        if !ours {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Why a unit is not taken in.

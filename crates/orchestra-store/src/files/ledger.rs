@@ -8,8 +8,8 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::fields::{ContentHash, Fields};
 use super::Owner;
+use super::fields::{ContentHash, Fields};
 use crate::io::Stat;
 use crate::rows::Read;
 use crate::toon::FileError;
@@ -72,7 +72,12 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         }),
     };
     let next = next.map(|hash| hash.try_into().map_or(Next::Removed, Next::Content));
-    Ok(Entry { path: row.get(0)?, owner: row.get(1)?, seen, next })
+    Ok(Entry {
+        path: row.get(0)?,
+        owner: row.get(1)?,
+        seen,
+        next,
+    })
 }
 
 /// What is known of one file.
@@ -84,21 +89,29 @@ pub(crate) fn at(connection: &Connection, path: &str) -> Read<Option<Entry>> {
 /// What is known of the files of an owner.
 pub(crate) fn of_owner(connection: &Connection, owner: &Owner) -> Read<Vec<Entry>> {
     let mut statement = connection.prepare_cached(&format!("{ENTRY} WHERE owner = ?1"))?;
-    Ok(statement.query_map([owner.key()], entry)?.collect::<Result<_, _>>()?)
+    Ok(statement
+        .query_map([owner.key()], entry)?
+        .collect::<Result<_, _>>()?)
 }
 
 /// What is known of the files below a directory.
 pub(crate) fn below(connection: &Connection, directory: &str) -> Read<Vec<Entry>> {
-    let mut statement = connection.prepare_cached(&format!("{ENTRY} WHERE path > ?1 AND path < ?2"))?;
+    let mut statement =
+        connection.prepare_cached(&format!("{ENTRY} WHERE path > ?1 AND path < ?2"))?;
     // `0` is the character after `/`.
     let (first, last) = (format!("{directory}/"), format!("{directory}0"));
-    Ok(statement.query_map([first, last], entry)?.collect::<Result<_, _>>()?)
+    Ok(statement
+        .query_map([first, last], entry)?
+        .collect::<Result<_, _>>()?)
 }
 
 /// The next files after a path, in the order of paths.
 pub(crate) fn after(connection: &Connection, path: &str, limit: u32) -> Read<Vec<Entry>> {
-    let mut statement = connection.prepare_cached(&format!("{ENTRY} WHERE path > ?1 ORDER BY path LIMIT ?2"))?;
-    Ok(statement.query_map(params![path, limit], entry)?.collect::<Result<_, _>>()?)
+    let mut statement =
+        connection.prepare_cached(&format!("{ENTRY} WHERE path > ?1 ORDER BY path LIMIT ?2"))?;
+    Ok(statement
+        .query_map(params![path, limit], entry)?
+        .collect::<Result<_, _>>()?)
 }
 
 /// The owners that are due, those that have waited longest first, each with the change up to which
@@ -106,7 +119,9 @@ pub(crate) fn after(connection: &Connection, path: &str, limit: u32) -> Read<Vec
 pub(crate) fn due(connection: &Connection, limit: u32) -> Read<Vec<(String, i64)>> {
     let mut statement =
         connection.prepare_cached("SELECT owner, seq FROM dirty ORDER BY seq LIMIT ?1")?;
-    Ok(statement.query_map([limit], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?)
+    Ok(statement
+        .query_map([limit], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?)
 }
 
 /// Whether any owner is due.
@@ -117,14 +132,17 @@ pub(crate) fn any_due(connection: &Connection) -> Read<bool> {
 
 /// An owner is up to date as of a change.
 pub(crate) fn settled(connection: &Connection, owner: &str, change: i64) -> Read<()> {
-    let mut statement = connection.prepare_cached("DELETE FROM dirty WHERE owner = ?1 AND seq <= ?2")?;
+    let mut statement =
+        connection.prepare_cached("DELETE FROM dirty WHERE owner = ?1 AND seq <= ?2")?;
     statement.execute(params![owner, change])?;
     Ok(())
 }
 
 /// An owner's files are to be looked at again.
 pub(crate) fn make_due(connection: &Connection, owner: &Owner) -> Read<()> {
-    connection.prepare_cached("UPDATE counter SET value = value + 1 WHERE name = 'change'")?.execute([])?;
+    connection
+        .prepare_cached("UPDATE counter SET value = value + 1 WHERE name = 'change'")?
+        .execute([])?;
     let mut statement = connection.prepare_cached(
         "INSERT INTO dirty (owner, seq) VALUES (?1, (SELECT value FROM counter WHERE name = 'change')) \
          ON CONFLICT (owner) DO UPDATE SET seq = excluded.seq",
@@ -145,7 +163,9 @@ pub(crate) fn announce(
          ON CONFLICT (path) DO UPDATE SET \
          owner = excluded.owner, next_hash = excluded.next_hash, next_fields = excluded.next_fields",
     )?;
-    let (hash, fields) = next.map_or((&[][..], String::new()), |(hash, fields)| (&hash[..], fields.to_text()));
+    let (hash, fields) = next.map_or((&[][..], String::new()), |(hash, fields)| {
+        (&hash[..], fields.to_text())
+    });
     statement.execute(params![path, owner.key(), hash, fields])?;
     Ok(())
 }
@@ -157,32 +177,53 @@ pub(crate) fn record(connection: &Connection, path: &str, owner: &Owner, seen: &
          ON CONFLICT (path) DO UPDATE SET owner = excluded.owner, hash = excluded.hash, size = excluded.size, \
          modified = excluded.modified, fields = excluded.fields, next_hash = NULL, next_fields = NULL",
     )?;
-    let (size, fields) = (i64::try_from(seen.size).unwrap_or(i64::MAX), seen.fields.to_text());
-    statement.execute(params![path, owner.key(), &seen.hash[..], size, seen.modified, fields])?;
+    let (size, fields) = (
+        i64::try_from(seen.size).unwrap_or(i64::MAX),
+        seen.fields.to_text(),
+    );
+    statement.execute(params![
+        path,
+        owner.key(),
+        &seen.hash[..],
+        size,
+        seen.modified,
+        fields
+    ])?;
     Ok(())
 }
 
 /// A file is gone, and is to be.
 pub(crate) fn forget(connection: &Connection, path: &str) -> Read<()> {
-    connection.prepare_cached("DELETE FROM file WHERE path = ?1")?.execute([path])?;
+    connection
+        .prepare_cached("DELETE FROM file WHERE path = ?1")?
+        .execute([path])?;
     Ok(())
 }
 
 /// What is wrong with a file, if anything: the line, the field and what.
 pub(crate) fn problem(connection: &Connection, path: &str) -> Read<Option<(String, String)>> {
-    let mut statement = connection.prepare_cached("SELECT field, message FROM problem WHERE path = ?1")?;
-    Ok(statement.query_row([path], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+    let mut statement =
+        connection.prepare_cached("SELECT field, message FROM problem WHERE path = ?1")?;
+    Ok(statement
+        .query_row([path], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?)
 }
 
 /// Everything that is wrong with files: path, field, message.
 pub(crate) fn problems(connection: &Connection) -> Read<Vec<(String, String, String)>> {
-    let mut statement = connection.prepare_cached("SELECT path, field, message FROM problem ORDER BY path")?;
+    let mut statement =
+        connection.prepare_cached("SELECT path, field, message FROM problem ORDER BY path")?;
     let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
     Ok(statement.query_map([], row)?.collect::<Result<_, _>>()?)
 }
 
 /// A file cannot be taken as it is.
-pub(crate) fn complain(connection: &Connection, path: &str, error: &FileError, now: i64) -> Read<()> {
+pub(crate) fn complain(
+    connection: &Connection,
+    path: &str,
+    error: &FileError,
+    now: i64,
+) -> Read<()> {
     let mut statement = connection.prepare_cached(
         "INSERT OR REPLACE INTO problem (path, line, field, message, at) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
@@ -192,7 +233,13 @@ pub(crate) fn complain(connection: &Connection, path: &str, error: &FileError, n
 }
 
 /// Both sides changed the same thing.
-pub(crate) fn conflict(connection: &Connection, path: &str, field: &str, message: &str, now: i64) -> Read<()> {
+pub(crate) fn conflict(
+    connection: &Connection,
+    path: &str,
+    field: &str,
+    message: &str,
+    now: i64,
+) -> Read<()> {
     let mut statement = connection.prepare_cached(
         "INSERT OR REPLACE INTO problem (path, line, field, message, at) VALUES (?1, 0, ?2, ?3, ?4)",
     )?;
@@ -202,13 +249,16 @@ pub(crate) fn conflict(connection: &Connection, path: &str, field: &str, message
 
 /// A file is all right.
 pub(crate) fn approve(connection: &Connection, path: &str) -> Read<()> {
-    connection.prepare_cached("DELETE FROM problem WHERE path = ?1")?.execute([path])?;
+    connection
+        .prepare_cached("DELETE FROM problem WHERE path = ?1")?
+        .execute([path])?;
     Ok(())
 }
 
 /// Our side of a conflict stands beside the file now.
 pub(crate) fn confirm_conflict(connection: &Connection, path: &str) -> Read<()> {
-    let mut statement = connection.prepare_cached("UPDATE problem SET field = ?2 WHERE path = ?1 AND field = ?3")?;
+    let mut statement = connection
+        .prepare_cached("UPDATE problem SET field = ?2 WHERE path = ?1 AND field = ?3")?;
     statement.execute([path, CONFLICT_FIELD, NEW_CONFLICT_FIELD])?;
     Ok(())
 }

@@ -6,7 +6,14 @@ use super::fields::{Both, Fields, Side, of_issue};
 
 /// Fields that follow from others or are of no weight: where both sides changed one, the
 /// database's holds.
-const FOLLOWING: [&str; 6] = ["own", "claim", "cancelled_with", "updated_at", "created_at", "fixes"];
+const FOLLOWING: [&str; 6] = [
+    "own",
+    "claim",
+    "cancelled_with",
+    "updated_at",
+    "created_at",
+    "fixes",
+];
 
 /// What two versions of an issue come to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +32,12 @@ pub(crate) struct Merged {
 pub(crate) fn merge(base: Option<&Fields>, board: &Issue, file: &Issue, both: Both) -> Merged {
     let (board_fields, file_fields) = (of_issue(board), of_issue(file));
     let base = base.unwrap_or(&board_fields);
-    let mut merged = Merged { issue: board.clone(), base: base.clone(), both: Vec::new(), rest: Vec::new() };
+    let mut merged = Merged {
+        issue: board.clone(),
+        base: base.clone(),
+        both: Vec::new(),
+        rest: Vec::new(),
+    };
     for name in Fields::names([base, &board_fields, &file_fields]) {
         let following = FOLLOWING.contains(&name) || (name == "status" && !board.kind.is_leaf());
         match Fields::side(name, base, &board_fields, &file_fields).settled(both) {

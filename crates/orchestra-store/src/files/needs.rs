@@ -8,10 +8,15 @@
 //!   story: all below it as well. A deleted project: the project.
 //! - After a commit, by this process or another, `Reports::committed` is called.
 
-use orchestra_board::{Command, Event, Issue, IssueId, PrdOrigin, PrdSession, Project, Request, Slug};
+use orchestra_board::{
+    Command, Event, Issue, IssueId, PrdOrigin, PrdSession, Project, Request, Slug,
+};
 use rusqlite::Connection;
 
-use crate::{ActionError, Chunk, Fault, HookEventRecord, PlanRecord, ReadError, Reader, SessionRecord, UsageRecord};
+use crate::{
+    ActionError, Chunk, Fault, HookEventRecord, PlanRecord, ReadError, Reader, SessionRecord,
+    UsageRecord,
+};
 
 /// The tables that only the files use. `owner` is the text of an `Owner`; what the columns of
 /// `file` tell is said in `files/ledger.rs`.
@@ -44,7 +49,10 @@ CREATE TABLE problem (
 /// The database, as the files reach it.
 pub(crate) trait Board: Send + Sync {
     /// Reads from one snapshot, on this thread.
-    fn read(&self, work: &mut dyn FnMut(&Reader<'_>) -> Result<(), ReadError>) -> Result<(), ReadError>;
+    fn read(
+        &self,
+        work: &mut dyn FnMut(&Reader<'_>) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError>;
     /// Does work on the writer's thread, between two actions, and waits until it is durable. An
     /// error undoes all of it.
     fn write(&self, job: Job) -> Result<(), ActionError>;
@@ -62,15 +70,24 @@ pub(crate) trait Work {
     /// Does a command, as `Source::File`.
     fn command(&mut self, command: &Command) -> Result<Vec<Event>, ActionError>;
     /// Puts a project there with its aliases.
-    fn load_project(&mut self, project: &Project, aliases: &[(IssueId, IssueId)]) -> Result<(), Fault>;
+    fn load_project(
+        &mut self,
+        project: &Project,
+        aliases: &[(IssueId, IssueId)],
+    ) -> Result<(), Fault>;
     /// Puts an issue there.
     fn load_issue(&mut self, issue: &Issue) -> Result<(), Fault>;
     /// Puts what happened to an issue there, oldest first, in the place of what is there.
-    fn load_history(&mut self, project: &Slug, id: &IssueId, events: &[Event]) -> Result<(), Fault>;
+    fn load_history(&mut self, project: &Slug, id: &IssueId, events: &[Event])
+    -> Result<(), Fault>;
     /// Puts the text of `prd.md` there.
     fn load_prd(&mut self, project: &Slug, text: &str, origin: PrdOrigin) -> Result<(), Fault>;
     /// Puts the questionnaire there; `None` removes it.
-    fn load_prd_session(&mut self, project: &Slug, session: Option<&PrdSession>) -> Result<(), Fault>;
+    fn load_prd_session(
+        &mut self,
+        project: &Slug,
+        session: Option<&PrdSession>,
+    ) -> Result<(), Fault>;
     /// Puts all requests of a project there.
     fn load_requests(&mut self, project: &Slug, requests: &[Request]) -> Result<(), Fault>;
     /// Puts the status page there; `None` removes it.

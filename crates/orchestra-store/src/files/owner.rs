@@ -86,10 +86,23 @@ mod tests {
     #[test]
     fn keys_are_read_back() {
         for key in [
-            "project/a", "issue/a/A-1", "prd/a", "prd-session/a", "requests/a", "readme/a", "sessions/a", "plan/a/b",
-            "chunks/a/3", "session/a/s.1", "hook-events", "usage",
+            "project/a",
+            "issue/a/A-1",
+            "prd/a",
+            "prd-session/a",
+            "requests/a",
+            "readme/a",
+            "sessions/a",
+            "plan/a/b",
+            "chunks/a/3",
+            "session/a/s.1",
+            "hook-events",
+            "usage",
         ] {
-            assert_eq!(Owner::parse(key).map(|owner| owner.key()).as_deref(), Some(key));
+            assert_eq!(
+                Owner::parse(key).map(|owner| owner.key()).as_deref(),
+                Some(key)
+            );
         }
         for key in ["", "issue/a", "issue/../A-1", "plan/a/../b", "x/a"] {
             assert_eq!(Owner::parse(key), None, "{key}");

@@ -117,9 +117,10 @@ impl Place {
                 (digits == segment.to_string()).then_some(Self::Chunks(slug, segment))
             }
             [".memory", "sessions", "index.toon"] => Some(Self::SessionIndex(slug)),
-            [".memory", "sessions", name] => {
-                Some(Self::Session(slug, SessionId::parse(name.strip_suffix(".toon")?).ok()?))
-            }
+            [".memory", "sessions", name] => Some(Self::Session(
+                slug,
+                SessionId::parse(name.strip_suffix(".toon")?).ok()?,
+            )),
             ["epics", epic, rest @ ..] => Self::in_epic(slug, IssueId::parse(epic).ok()?, rest),
             _ => None,
         }
@@ -132,13 +133,40 @@ impl Place {
                 let stem = name.split('.').next()?;
                 let id = IssueId::parse(stem).ok()?;
                 let fields = format!("{stem}.toon");
-                (IssuePlace { project, id, epic: Some(epic), story: Some(story) }, *name, fields)
+                (
+                    IssuePlace {
+                        project,
+                        id,
+                        epic: Some(epic),
+                        story: Some(story),
+                    },
+                    *name,
+                    fields,
+                )
             }
             ["stories", story, name] => {
                 let id = IssueId::parse(story).ok()?;
-                (IssuePlace { project, id, epic: Some(epic), story: None }, *name, "story.toon".to_owned())
+                (
+                    IssuePlace {
+                        project,
+                        id,
+                        epic: Some(epic),
+                        story: None,
+                    },
+                    *name,
+                    "story.toon".to_owned(),
+                )
             }
-            [name] => (IssuePlace { project, id: epic, epic: None, story: None }, *name, "epic.toon".to_owned()),
+            [name] => (
+                IssuePlace {
+                    project,
+                    id: epic,
+                    epic: None,
+                    story: None,
+                },
+                *name,
+                "epic.toon".to_owned(),
+            ),
             _ => return None,
         };
         let part = if name == fields {
@@ -155,10 +183,21 @@ impl Place {
 }
 
 fn issue_path(place: &IssuePlace, part: Part) -> String {
-    let IssuePlace { project, id, epic, story } = place;
+    let IssuePlace {
+        project,
+        id,
+        epic,
+        story,
+    } = place;
     let (directory, fields) = match (epic, story) {
-        (Some(epic), Some(story)) => (format!("{project}/epics/{epic}/stories/{story}/tasks"), format!("{id}.toon")),
-        (Some(epic), None) => (format!("{project}/epics/{epic}/stories/{id}"), "story.toon".to_owned()),
+        (Some(epic), Some(story)) => (
+            format!("{project}/epics/{epic}/stories/{story}/tasks"),
+            format!("{id}.toon"),
+        ),
+        (Some(epic), None) => (
+            format!("{project}/epics/{epic}/stories/{id}"),
+            "story.toon".to_owned(),
+        ),
         (None, _) => (format!("{project}/epics/{id}"), "epic.toon".to_owned()),
     };
     match part {

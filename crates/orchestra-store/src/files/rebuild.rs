@@ -12,11 +12,11 @@ use super::intake::{Value, owner_of};
 use super::ledger::{self, Seen};
 use super::place::{CONFLICT, Part, Place, TEMP, under};
 use super::{FilesError, Owner, Work};
-use crate::io::{EntryKind, FileIo};
-use crate::toon::records::{MAX_FILE_BYTES, read_chunks, utf8};
-use crate::toon::project::Alias;
-use crate::toon::{self, FileError, FileFault, IssuePlace};
 use crate::Chunk;
+use crate::io::{EntryKind, FileIo};
+use crate::toon::project::Alias;
+use crate::toon::records::{MAX_FILE_BYTES, read_chunks, utf8};
+use crate::toon::{self, FileError, FileFault, IssuePlace};
 
 /// How many things go from one thread to the other at once.
 const BATCH: usize = 128;
@@ -41,10 +41,20 @@ type Parsed = Result<Loaded, FileError>;
 
 /// Loads everything that the files say into an empty database. What cannot be read is noted as a
 /// problem, and its file left alone.
-pub(crate) fn rebuild(root: &Path, io: &Arc<dyn FileIo>, work: &mut dyn Work, now: i64) -> Result<(), FilesError> {
+pub(crate) fn rebuild(
+    root: &Path,
+    io: &Arc<dyn FileIo>,
+    work: &mut dyn Work,
+    now: i64,
+) -> Result<(), FilesError> {
     let (sender, receiver) = sync_channel(WAITING);
     std::thread::scope(|scope| {
-        let mut reader = Source { root: root.to_path_buf(), io: Arc::clone(io), batch: Vec::new(), sender };
+        let mut reader = Source {
+            root: root.to_path_buf(),
+            io: Arc::clone(io),
+            batch: Vec::new(),
+            sender,
+        };
         let reading = std::thread::Builder::new()
             .name("orchestra-rebuild".to_owned())
             .spawn_scoped(scope, move || reader.read_all())?;
@@ -91,7 +101,9 @@ impl Source {
             Some((text, seen)) => self.project(slug, &text, seen).map(Some),
             None => Ok(None),
         });
-        let Some(parsed) = parsed.transpose() else { return Ok(()) };
+        let Some(parsed) = parsed.transpose() else {
+            return Ok(());
+        };
         let readable = parsed.is_ok();
         self.put(parsed);
         if !readable {
@@ -114,9 +126,16 @@ impl Source {
     fn project(&self, slug: &Slug, text: &str, seen: Seen) -> Parsed {
         let path = Place::Project(slug.clone()).path();
         let (project, aliases) = toon::project::read(&path, text, slug)?;
-        let seen = Seen { fields: of_project(&project, &aliases), ..seen };
+        let seen = Seen {
+            fields: of_project(&project, &aliases),
+            ..seen
+        };
         let owner = Owner::Project(slug.clone());
-        Ok(Loaded { owner, item: Item::Project(Box::new(project), aliases), files: vec![(path, seen)] })
+        Ok(Loaded {
+            owner,
+            item: Item::Project(Box::new(project), aliases),
+            files: vec![(path, seen)],
+        })
     }
 
     /// All files of ours below a directory that holds no issues.
@@ -132,7 +151,9 @@ impl Source {
     }
 
     fn read_file(&mut self, path: &str) {
-        let Some(place) = Place::parse(path) else { return };
+        let Some(place) = Place::parse(path) else {
+            return;
+        };
         let parsed = self.read(path).and_then(|read| match read {
             Some((text, seen)) => parse_file(path, place, &text, seen).map(Some),
             None => Ok(None),
@@ -144,12 +165,22 @@ impl Source {
 
     fn read_epics(&mut self, project: &Slug, directory: &str) -> Result<(), FilesError> {
         for (epic, path) in self.issue_directories(directory)? {
-            let place = IssuePlace { project: project.clone(), id: epic.clone(), epic: None, story: None };
+            let place = IssuePlace {
+                project: project.clone(),
+                id: epic.clone(),
+                epic: None,
+                story: None,
+            };
             let listing = self.list(&path)?;
             self.read_issue(&place, &listing);
             for (story, path) in self.issue_directories(&format!("{path}/stories"))? {
                 let epic = Some(epic.clone());
-                let place = IssuePlace { project: project.clone(), id: story.clone(), epic, story: None };
+                let place = IssuePlace {
+                    project: project.clone(),
+                    id: story.clone(),
+                    epic,
+                    story: None,
+                };
                 let listing = self.list(&path)?;
                 self.read_issue(&place, &listing);
                 self.read_tasks(&place, &format!("{path}/tasks"))?;
@@ -163,7 +194,12 @@ impl Source {
             let name = path.rsplit('/').next()?;
             Some((IssueId::parse(name).ok()?, path))
         };
-        let mut found: Vec<_> = self.list(directory)?.directories.into_iter().filter_map(id).collect();
+        let mut found: Vec<_> = self
+            .list(directory)?
+            .directories
+            .into_iter()
+            .filter_map(id)
+            .collect();
         found.sort();
         Ok(found)
     }
@@ -180,7 +216,15 @@ impl Source {
         ids.sort();
         for id in ids {
             let (epic, above) = (story.epic.clone(), Some(story.id.clone()));
-            self.read_issue(&IssuePlace { project: story.project.clone(), id, epic, story: above }, &listing);
+            self.read_issue(
+                &IssuePlace {
+                    project: story.project.clone(),
+                    id,
+                    epic,
+                    story: above,
+                },
+                &listing,
+            );
         }
         Ok(())
     }
@@ -190,8 +234,15 @@ impl Source {
             let path = Place::Issue(place.clone(), part).path();
             listing.files.binary_search(&path).is_ok().then_some(path)
         };
-        let Some(fields) = there(Part::Fields) else { return };
-        let parsed = self.issue(place, fields, there(Part::Description), there(Part::History));
+        let Some(fields) = there(Part::Fields) else {
+            return;
+        };
+        let parsed = self.issue(
+            place,
+            fields,
+            there(Part::Description),
+            there(Part::History),
+        );
         self.put(parsed);
     }
 
@@ -202,13 +253,17 @@ impl Source {
         description: Option<String>,
         history: Option<String>,
     ) -> Parsed {
-        let gone = |path: &str| FileError::whole(path, FileFault::Io("vanished while it was read".to_owned()));
+        let gone = |path: &str| {
+            FileError::whole(path, FileFault::Io("vanished while it was read".to_owned()))
+        };
         let (text, mut seen) = self.read(&fields)?.ok_or_else(|| gone(&fields))?;
         let beside = match &description {
             Some(path) => self.read(path)?,
             None => None,
         };
-        let beside_text = description.as_deref().zip(beside.as_ref().map(|(text, _)| text.as_str()));
+        let beside_text = description
+            .as_deref()
+            .zip(beside.as_ref().map(|(text, _)| text.as_str()));
         let issue = toon::issue::read(&fields, &text, place, beside_text)?;
         seen.fields = of_issue(&issue);
         let mut files = vec![(fields, seen)];
@@ -221,7 +276,11 @@ impl Source {
             files.push((path, seen));
         }
         let owner = Owner::Issue(place.project.clone(), place.id.clone());
-        Ok(Loaded { owner, item: Item::Issue(Box::new(issue), events), files })
+        Ok(Loaded {
+            owner,
+            item: Item::Issue(Box::new(issue), events),
+            files,
+        })
     }
 
     /// A file's text, and what it looks like; `None` when it is not there.
@@ -230,14 +289,22 @@ impl Source {
         let failed = |error: std::io::Error| {
             FileError::whole(path, FileFault::Io(format!("cannot be read: {error}")))
         };
-        let Some(stat) = self.io.stat(&full).map_err(failed)? else { return Ok(None) };
+        let Some(stat) = self.io.stat(&full).map_err(failed)? else {
+            return Ok(None);
+        };
         if stat.kind != EntryKind::File {
-            let fault = FileFault::Place("is not a regular file; links are not followed".to_owned());
+            let fault =
+                FileFault::Place("is not a regular file; links are not followed".to_owned());
             return Err(FileError::whole(path, fault));
         }
         let bytes = self.io.read(&full, MAX_FILE_BYTES).map_err(failed)?;
         let hash = content_hash(&bytes);
-        let seen = Seen { hash, size: stat.size, modified: stat.modified, fields: Fields::default() };
+        let seen = Seen {
+            hash,
+            size: stat.size,
+            modified: stat.modified,
+            fields: Fields::default(),
+        };
         utf8(path, &bytes)?;
         let text = String::from_utf8(bytes).expect("checked on the line above");
         Ok(Some((text, seen)))
@@ -246,8 +313,14 @@ impl Source {
     fn list(&self, directory: &str) -> Result<Listing, FilesError> {
         let mut listing = Listing::default();
         for entry in self.io.list(&under(&self.root, directory))? {
-            let Some(name) = entry.name.to_str() else { continue };
-            let path = if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") };
+            let Some(name) = entry.name.to_str() else {
+                continue;
+            };
+            let path = if directory.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{directory}/{name}")
+            };
             match entry.kind {
                 EntryKind::Directory => listing.directories.push(path),
                 EntryKind::File if name.ends_with(TEMP) || name.ends_with(CONFLICT) => {}
@@ -286,7 +359,11 @@ fn parse_file(path: &str, place: Place, text: &str, mut seen: Seen) -> Parsed {
             Item::Whole(value)
         }
     };
-    Ok(Loaded { owner, item, files: vec![(path.to_owned(), seen)] })
+    Ok(Loaded {
+        owner,
+        item,
+        files: vec![(path.to_owned(), seen)],
+    })
 }
 
 /// The thread that inserts.
@@ -323,7 +400,10 @@ impl Loader {
         match &loaded.item {
             Item::Project(project, _) => {
                 if !self.keys.insert(project.key.to_string()) {
-                    return refuse(format!("the key {} is another project's already", project.key));
+                    return refuse(format!(
+                        "the key {} is another project's already",
+                        project.key
+                    ));
                 }
                 self.known.insert(project.slug.clone(), HashSet::new());
             }
@@ -331,7 +411,11 @@ impl Loader {
                 let Some(known) = self.known.get_mut(&issue.project) else {
                     return refuse(format!("project {} cannot be read", issue.project));
                 };
-                if let Some(parent) = issue.parent.as_ref().filter(|parent| !known.contains(parent)) {
+                if let Some(parent) = issue
+                    .parent
+                    .as_ref()
+                    .filter(|parent| !known.contains(parent))
+                {
                     return refuse(format!("{parent} above it cannot be read"));
                 }
                 if !known.insert(issue.id.clone()) {

@@ -2,9 +2,9 @@
 
 use orchestra_board::{Issue, IssueId, Kind, Slug, State};
 
+use super::Owner;
 use super::fields::{Fields, of_chunks, of_issue};
 use super::place::{Part, Place};
-use super::Owner;
 use crate::reader::Reader;
 use crate::rows::{Read, damaged, id_of, kind_place, state_of};
 use crate::toon::project::{Row, Shown};
@@ -25,7 +25,11 @@ pub(crate) struct Rendered {
 impl Rendered {
     fn whole(place: Place, text: String) -> Self {
         let fields = Fields::whole(&text);
-        Self { place, text, fields }
+        Self {
+            place,
+            text,
+            fields,
+        }
     }
 }
 
@@ -40,8 +44,14 @@ pub(crate) fn place_of(record: &IssueRecord) -> IssuePlace {
 }
 
 /// An issue under exactly this id, no alias.
-pub(crate) fn issue(reader: &Reader<'_>, project: &Slug, id: &IssueId) -> Read<Option<IssueRecord>> {
-    Ok(reader.issue(project, id)?.filter(|record| record.issue.id == *id))
+pub(crate) fn issue(
+    reader: &Reader<'_>,
+    project: &Slug,
+    id: &IssueId,
+) -> Read<Option<IssueRecord>> {
+    Ok(reader
+        .issue(project, id)?
+        .filter(|record| record.issue.id == *id))
 }
 
 /// All files of an owner; none when it is not there any more.
@@ -72,20 +82,32 @@ pub(crate) fn render(reader: &Reader<'_>, owner: &Owner) -> Read<Vec<Rendered>> 
             let record = issue(reader, &project, id)?;
             return record.map_or_else(|| Ok(Vec::new()), |record| issue_files(reader, &record));
         }
-        Owner::Prd(_) => Some(Rendered::whole(Place::Prd(project.clone()), reader.prd_text(&project)?)),
+        Owner::Prd(_) => Some(Rendered::whole(
+            Place::Prd(project.clone()),
+            reader.prd_text(&project)?,
+        )),
         Owner::PrdSession(_) => reader.prd_session(&project)?.map(|session| {
-            Rendered::whole(Place::PrdSession(project), toon::records::write_prd_session(&session))
+            Rendered::whole(
+                Place::PrdSession(project),
+                toon::records::write_prd_session(&session),
+            )
         }),
         Owner::Requests(_) => requests(reader, project)?,
-        Owner::Readme(_) => {
-            reader.readme(&project)?.map(|text| Rendered::whole(Place::Readme(project), text))
-        }
+        Owner::Readme(_) => reader
+            .readme(&project)?
+            .map(|text| Rendered::whole(Place::Readme(project), text)),
         Owner::Plan(_, plan) => reader.plan(&project, plan)?.map(|(record, content)| {
-            Rendered::whole(Place::Plan(project, plan.clone()), toon::plan::write(&record, &content))
+            Rendered::whole(
+                Place::Plan(project, plan.clone()),
+                toon::plan::write(&record, &content),
+            )
         }),
         Owner::Chunks(_, segment) => chunks(reader, project, *segment)?,
         Owner::Session(_, id) => reader.session(&project, id)?.map(|session| {
-            Rendered::whole(Place::Session(project, id.clone()), toon::records::write_session(&session))
+            Rendered::whole(
+                Place::Session(project, id.clone()),
+                toon::records::write_session(&session),
+            )
         }),
         Owner::Sessions(_) => sessions(reader, project)?,
         Owner::HookEvents | Owner::Usage => None,
@@ -100,24 +122,41 @@ fn all<T>(mut page: impl FnMut(&PageRequest) -> Read<crate::Page<T>>) -> Read<Ve
     loop {
         let found = page(&request)?;
         items.extend(found.items);
-        let Some(next) = found.next_cursor else { return Ok(items) };
+        let Some(next) = found.next_cursor else {
+            return Ok(items);
+        };
         request.cursor = Some(crate::Cursor::parse(&next)?);
     }
 }
 
 /// The fields and the description of an issue, without its history.
 pub(crate) fn issue_text(record: &IssueRecord) -> (String, Option<String>, Fields) {
-    let epic = if record.issue.kind.is_leaf() { record.epic.as_ref() } else { None };
+    let epic = if record.issue.kind.is_leaf() {
+        record.epic.as_ref()
+    } else {
+        None
+    };
     let text = toon::issue::write(&record.issue, epic);
-    (text, toon::issue::write_description(&record.issue), of_issue(&record.issue))
+    (
+        text,
+        toon::issue::write_description(&record.issue),
+        of_issue(&record.issue),
+    )
 }
 
 fn issue_files(reader: &Reader<'_>, record: &IssueRecord) -> Read<Vec<Rendered>> {
     let place = place_of(record);
     let (text, description, fields) = issue_text(record);
-    let mut files = vec![Rendered { place: Place::Issue(place.clone(), Part::Fields), text, fields }];
+    let mut files = vec![Rendered {
+        place: Place::Issue(place.clone(), Part::Fields),
+        text,
+        fields,
+    }];
     if let Some(text) = description {
-        files.push(Rendered::whole(Place::Issue(place.clone(), Part::Description), text));
+        files.push(Rendered::whole(
+            Place::Issue(place.clone(), Part::Description),
+            text,
+        ));
     }
     let text = history_text(reader, &record.issue)?;
     if !text.is_empty() {
@@ -128,9 +167,12 @@ fn issue_files(reader: &Reader<'_>, record: &IssueRecord) -> Read<Vec<Rendered>>
 
 /// The lines of an issue's history, as the database has them.
 pub(crate) fn history_text(reader: &Reader<'_>, issue: &Issue) -> Read<String> {
-    let Some(row) = reader.find_row(&issue.project, &issue.id)? else { return Ok(String::new()) };
-    let mut statement =
-        reader.connection().prepare_cached("SELECT body FROM event WHERE issue = ?1 ORDER BY seq")?;
+    let Some(row) = reader.find_row(&issue.project, &issue.id)? else {
+        return Ok(String::new());
+    };
+    let mut statement = reader
+        .connection()
+        .prepare_cached("SELECT body FROM event WHERE issue = ?1 ORDER BY seq")?;
     let mut rows = statement.query([row])?;
     let mut text = String::new();
     while let Some(row) = rows.next()? {
@@ -141,8 +183,14 @@ pub(crate) fn history_text(reader: &Reader<'_>, issue: &Issue) -> Read<String> {
 }
 
 fn project_status(reader: &Reader<'_>, slug: &Slug) -> Read<Rendered> {
-    let record = reader.project(slug)?.ok_or_else(|| orchestra_board::Refusal::NoProject { project: slug.clone() })?;
-    let counts = State::ALL.into_iter().map(|state| (state, record.census.leaves_in(state)));
+    let record = reader
+        .project(slug)?
+        .ok_or_else(|| orchestra_board::Refusal::NoProject {
+            project: slug.clone(),
+        })?;
+    let counts = State::ALL
+        .into_iter()
+        .map(|state| (state, record.census.leaves_in(state)));
     let shown = Shown {
         counts: counts.filter(|(_, count)| *count > 0).collect(),
         epics: rows_of(reader, slug, Kind::Epic)?,
@@ -151,7 +199,11 @@ fn project_status(reader: &Reader<'_>, slug: &Slug) -> Read<Rendered> {
     let aliases = reader.aliases(slug)?;
     let text = toon::project::write(&record.project, &aliases, &shown);
     let fields = super::fields::of_project(&record.project, &aliases);
-    Ok(Rendered { place: Place::Project(slug.clone()), text, fields })
+    Ok(Rendered {
+        place: Place::Project(slug.clone()),
+        text,
+        fields,
+    })
 }
 
 fn rows_of(reader: &Reader<'_>, slug: &Slug, kind: Kind) -> Read<Vec<Row>> {
@@ -163,7 +215,11 @@ fn rows_of(reader: &Reader<'_>, slug: &Slug, kind: Kind) -> Read<Vec<Row>> {
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let text = |column| row.get_ref(column)?.as_str_or_null().map_err(damaged);
-        let id = |prefix, number| Ok::<_, crate::ReadError>(id_of(text(prefix)?, row.get(number)?)?.map(|id| id.to_string()));
+        let id = |prefix, number| {
+            Ok::<_, crate::ReadError>(
+                id_of(text(prefix)?, row.get(number)?)?.map(|id| id.to_string()),
+            )
+        };
         found.push(Row {
             id: id(0, 1)?.unwrap_or_default(),
             parent: id(2, 3)?.unwrap_or_default(),
@@ -184,7 +240,11 @@ fn chunks(reader: &Reader<'_>, project: Slug, segment: u64) -> Read<Option<Rende
     let chunks = reader.segment(&project, segment)?;
     let text = toon::records::write_chunks(&project, &chunks);
     let fields = of_chunks(&chunks);
-    Ok((!chunks.is_empty()).then(|| Rendered { place: Place::Chunks(project, segment), text, fields }))
+    Ok((!chunks.is_empty()).then_some(Rendered {
+        place: Place::Chunks(project, segment),
+        text,
+        fields,
+    }))
 }
 
 fn sessions(reader: &Reader<'_>, project: Slug) -> Read<Option<Rendered>> {

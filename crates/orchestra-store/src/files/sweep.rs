@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use super::FilesError;
 use super::engine::Engine;
 use super::ledger;
 use super::place::{CONFLICT, Place, TEMP, under};
-use super::FilesError;
 use crate::io::EntryKind;
 
 /// How many changed files are taken in at once.
@@ -21,10 +21,14 @@ const OTHERS: [&str; 2] = [".store", ".run"];
 impl Engine {
     /// Looks through everything and takes in what changed, as long as `go_on` says so. Gives back
     /// what must be looked at again a little later.
-    pub(crate) fn sweep(&mut self, go_on: &dyn Fn() -> bool) -> Result<BTreeSet<String>, FilesError> {
+    pub(crate) fn sweep(
+        &mut self,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<BTreeSet<String>, FilesError> {
         let mut later = BTreeSet::new();
         let questionable = self.read(|reader| ledger::problems(reader.connection()))?;
-        let mut changed: BTreeSet<String> = questionable.into_iter().map(|(path, _, _)| path).collect();
+        let mut changed: BTreeSet<String> =
+            questionable.into_iter().map(|(path, _, _)| path).collect();
         let mut last = String::new();
         while go_on() {
             let known = self.read(|reader| ledger::after(reader.connection(), &last, PAGE))?;
@@ -33,7 +37,9 @@ impl Engine {
             self.distrust();
             for entry in known {
                 let Some(seen) = &entry.seen else { continue };
-                let same = self.stat(&entry.path).is_ok_and(|stat| stat.is_some_and(|stat| seen.fits(&stat)));
+                let same = self
+                    .stat(&entry.path)
+                    .is_ok_and(|stat| stat.is_some_and(|stat| seen.fits(&stat)));
                 if !same {
                     changed.insert(entry.path);
                 }
@@ -62,7 +68,9 @@ impl Engine {
             let news = self.read(|reader| {
                 let mut news = Vec::new();
                 for path in files {
-                    if Place::parse(&path).is_some() && ledger::at(reader.connection(), &path)?.is_none() {
+                    if Place::parse(&path).is_some()
+                        && ledger::at(reader.connection(), &path)?.is_none()
+                    {
                         news.push(path);
                     }
                 }
@@ -77,32 +85,52 @@ impl Engine {
     }
 
     /// The files in a directory, by their paths below `.projects/`; adds the directories in it.
-    pub(super) fn list(&mut self, directory: &str, directories: &mut Vec<String>) -> Result<Vec<String>, FilesError> {
+    pub(super) fn list(
+        &mut self,
+        directory: &str,
+        directories: &mut Vec<String>,
+    ) -> Result<Vec<String>, FilesError> {
         let mut files = Vec::new();
         for entry in self.io.list(&under(&self.root, directory))? {
             // What is not text is none of ours.
-            let Some(name) = entry.name.to_str() else { continue };
-            let path = if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") };
+            let Some(name) = entry.name.to_str() else {
+                continue;
+            };
+            let path = if directory.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{directory}/{name}")
+            };
             match entry.kind {
                 EntryKind::Directory if directory.is_empty() && OTHERS.contains(&name) => {}
-                EntryKind::Directory if path.split('/').count() < MAX_DEPTH => directories.push(path),
+                EntryKind::Directory if path.split('/').count() < MAX_DEPTH => {
+                    directories.push(path)
+                }
                 EntryKind::Directory => {}
                 // Nobody writes while we hold the lock, so it is left over.
-                EntryKind::File if name.ends_with(TEMP) => self.io.remove(&under(&self.root, &path))?,
+                EntryKind::File if name.ends_with(TEMP) => {
+                    self.io.remove(&under(&self.root, &path))?
+                }
                 EntryKind::File | EntryKind::Other => files.push(path),
             }
         }
         Ok(files)
     }
 
-    fn take_in_some(&mut self, changed: &mut BTreeSet<String>) -> Result<BTreeSet<String>, FilesError> {
+    fn take_in_some(
+        &mut self,
+        changed: &mut BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, FilesError> {
         if changed.len() < BATCH {
             return Ok(BTreeSet::new());
         }
         self.take_in_rest(changed)
     }
 
-    fn take_in_rest(&mut self, changed: &mut BTreeSet<String>) -> Result<BTreeSet<String>, FilesError> {
+    fn take_in_rest(
+        &mut self,
+        changed: &mut BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, FilesError> {
         if changed.is_empty() {
             return Ok(BTreeSet::new());
         }
@@ -110,7 +138,10 @@ impl Engine {
     }
 
     /// Of paths that were reported as changed, those of files that really were.
-    pub(crate) fn really_changed(&mut self, reported: BTreeSet<String>) -> Result<BTreeSet<String>, FilesError> {
+    pub(crate) fn really_changed(
+        &mut self,
+        reported: BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, FilesError> {
         self.distrust();
         let mut changed = BTreeSet::new();
         for path in reported {
@@ -130,10 +161,13 @@ impl Engine {
             let stat = self.stat(&path).unwrap_or_default();
             if Place::parse(&path).is_none() {
                 match stat {
-                    Some(stat) if stat.kind == EntryKind::Directory => self.gather_below(path, &mut changed)?,
+                    Some(stat) if stat.kind == EntryKind::Directory => {
+                        self.gather_below(path, &mut changed)?
+                    }
                     Some(_) => {}
                     None => {
-                        let below = self.read(|reader| ledger::below(reader.connection(), &path))?;
+                        let below =
+                            self.read(|reader| ledger::below(reader.connection(), &path))?;
                         changed.extend(below.into_iter().map(|entry| entry.path));
                     }
                 }
@@ -153,7 +187,11 @@ impl Engine {
     }
 
     /// The files below a directory that has just come up.
-    fn gather_below(&mut self, directory: String, changed: &mut BTreeSet<String>) -> Result<(), FilesError> {
+    fn gather_below(
+        &mut self,
+        directory: String,
+        changed: &mut BTreeSet<String>,
+    ) -> Result<(), FilesError> {
         let mut directories = vec![directory];
         while let Some(directory) = directories.pop() {
             let files = self.list(&directory, &mut directories)?;

@@ -6,8 +6,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::engine::{Engine, Haste, Left};
 use super::FilesError;
+use super::engine::Engine;
+use super::flush::{Haste, Left};
 use crate::db::Paths;
 use crate::{Options, watch};
 
@@ -114,9 +115,17 @@ impl Files {
             failed: false,
             heard: 0,
         };
-        let thread = std::thread::Builder::new().name("orchestra-files".to_owned()).spawn(move || worker.run())?;
-        let watcher = options.watch.then(|| watch::Watcher::start(&paths.projects, &shared));
-        Ok(Self { shared, thread: Mutex::new(Some(thread)), watcher: Mutex::new(watcher) })
+        let thread = std::thread::Builder::new()
+            .name("orchestra-files".to_owned())
+            .spawn(move || worker.run())?;
+        let watcher = options
+            .watch
+            .then(|| watch::Watcher::start(&paths.projects, &shared));
+        Ok(Self {
+            shared,
+            thread: Mutex::new(Some(thread)),
+            watcher: Mutex::new(watcher),
+        })
     }
 
     /// Waits until the files show what was committed before.
@@ -127,8 +136,12 @@ impl Files {
         told.failure = None;
         let mine = told.asked;
         self.shared.bell.notify_one();
-        let unanswered = |told: &mut Told| told.answered < mine && told.failure.is_none() && !told.closing;
-        let waited = self.shared.done.wait_timeout_while(told, timeout, unanswered);
+        let unanswered =
+            |told: &mut Told| told.answered < mine && told.failure.is_none() && !told.closing;
+        let waited = self
+            .shared
+            .done
+            .wait_timeout_while(told, timeout, unanswered);
         let mut told = waited.unwrap_or_else(PoisonError::into_inner).0;
         if told.answered >= mine {
             return Ok(());
@@ -138,8 +151,20 @@ impl Files {
 
     /// Brings the files up to date once more, and ends the thread.
     pub(crate) fn close(&self, timeout: Duration) {
-        drop(self.watcher.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        drop(
+            self.watcher
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+        let Some(thread) = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        else {
+            return;
+        };
         if let Err(error) = self.settle(timeout) {
             tracing::warn!("the readable files are not up to date: {error}");
         }
@@ -221,11 +246,17 @@ impl Worker {
                 let waited = self.shared.bell.wait_timeout_while(told, pause, stay);
                 waited.unwrap_or_else(PoisonError::into_inner).0
             }
-            None => self.shared.bell.wait_while(told, idle).unwrap_or_else(PoisonError::into_inner),
+            None => self
+                .shared
+                .bell
+                .wait_while(told, idle)
+                .unwrap_or_else(PoisonError::into_inner),
         };
         if told.due && told.reported.is_empty() && !told.sweep {
             // What is committed in the next moment goes along.
-            let unasked = |told: &mut Told| told.asked <= told.answered && !told.closing && told.reported.is_empty();
+            let unasked = |told: &mut Told| {
+                told.asked <= told.answered && !told.closing && told.reported.is_empty()
+            };
             let waited = self.shared.bell.wait_timeout_while(told, GATHER, unasked);
             told = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -233,8 +264,15 @@ impl Worker {
             return None;
         }
         told.due = false;
-        let (reported, sweep) = (std::mem::take(&mut told.reported), std::mem::take(&mut told.sweep));
-        Some(Work { reported, sweep, asked: told.asked })
+        let (reported, sweep) = (
+            std::mem::take(&mut told.reported),
+            std::mem::take(&mut told.sweep),
+        );
+        Some(Work {
+            reported,
+            sweep,
+            asked: told.asked,
+        })
     }
 
     /// Does what there is to do; says after which pause to go on by itself.
@@ -276,7 +314,11 @@ impl Worker {
         }
         let mut pause = (!self.later.is_empty()).then_some(AGAIN);
         // Whoever asks while this runs is served in the next turn.
-        let haste = if work.asked > self.shared.lock().answered { Haste::Now } else { Haste::None };
+        let haste = if work.asked > self.shared.lock().answered {
+            Haste::Now
+        } else {
+            Haste::None
+        };
         while self.flushes {
             match self.engine.flush(haste)? {
                 Left::More => {}

@@ -9,7 +9,10 @@ pub(super) struct Fields(Value);
 impl Fields {
     /// Parses a file of the earlier program; `None` for anything else, files of ours included.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))?;
+        let first = text
+            .lines()
+            .map(str::trim)
+            .find(|line| !line.is_empty() && !line.starts_with('#'))?;
         if first.starts_with("schema:") {
             return None;
         }
@@ -59,7 +62,13 @@ impl Fields {
     /// A list of mappings.
     pub(super) fn rows(&self, key: &str) -> Vec<Self> {
         let values = self.0.get(key).and_then(Value::as_sequence);
-        values.into_iter().flatten().filter(|value| value.is_mapping()).cloned().map(Self).collect()
+        values
+            .into_iter()
+            .flatten()
+            .filter(|value| value.is_mapping())
+            .cloned()
+            .map(Self)
+            .collect()
     }
 }
 
@@ -74,7 +83,10 @@ fn scalar(value: &Value) -> Option<String> {
 
 /// A text made to fit: control characters dropped, cut where it is too long.
 pub(super) fn body(text: &str) -> Body {
-    let clean: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\r' | '\t')).collect();
+    let clean: String = text
+        .chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\r' | '\t'))
+        .collect();
     let end = clean.floor_char_boundary(Body::MAX_BYTES);
     Body::parse(&clean[..end]).expect("was made to fit on the lines above")
 }

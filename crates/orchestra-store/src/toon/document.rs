@@ -35,13 +35,19 @@ impl<'a> Document<'a> {
             None => match toon_format::decode_default::<Value>(text) {
                 Ok(Value::Object(fields)) => fields,
                 Ok(_) => {
-                    let fault = FileFault::Syntax("holds no fields; `name: value` is meant".to_owned());
+                    let fault =
+                        FileFault::Syntax("holds no fields; `name: value` is meant".to_owned());
                     return Err(FileError::whole(file, fault));
                 }
                 Err(error) => return Err(syntax(file, text, &error)),
             },
         };
-        let mut document = Self { file, text, fields, row: None };
+        let mut document = Self {
+            file,
+            text,
+            fields,
+            row: None,
+        };
         let schema = document.number("schema")?;
         if schema != SCHEMA {
             return Err(document.error("schema", format!("must be {SCHEMA}")));
@@ -50,7 +56,12 @@ impl<'a> Document<'a> {
             Some(Value::Bool(true)) => Ok(document),
             _ => {
                 let line = line_number(text.lines().count());
-                Err(FileError { file: file.to_owned(), line, field: String::new(), fault: FileFault::Truncated })
+                Err(FileError {
+                    file: file.to_owned(),
+                    line,
+                    field: String::new(),
+                    fault: FileFault::Truncated,
+                })
             }
         }
     }
@@ -63,28 +74,41 @@ impl<'a> Document<'a> {
     fn error_at(&self, key: &str, index: Option<usize>, what: impl Into<String>) -> FileError {
         let (line, mut field) = match &self.row {
             None => (find_field(self.text, key), key.to_owned()),
-            Some((list, row)) => {
-                (find_row(self.text, list, *row, key), format!("{list}[{}].{key}", row + 1))
-            }
+            Some((list, row)) => (
+                find_row(self.text, list, *row, key),
+                format!("{list}[{}].{key}", row + 1),
+            ),
         };
         if let Some(index) = index {
             field.push_str(&format!("[{}]", index + 1));
         }
         let fault = FileFault::Field(what.into());
-        FileError { file: self.file.to_owned(), line: line_number(line), field, fault }
+        FileError {
+            file: self.file.to_owned(),
+            line: line_number(line),
+            field,
+            fault,
+        }
     }
 
     fn optional(&mut self, key: &str) -> Option<Value> {
-        self.fields.shift_remove(key).filter(|value| !value.is_null())
+        self.fields
+            .shift_remove(key)
+            .filter(|value| !value.is_null())
     }
 
     fn required(&mut self, key: &str) -> Result<Value> {
-        self.optional(key).ok_or_else(|| self.error(key, "is missing"))
+        self.optional(key)
+            .ok_or_else(|| self.error(key, "is missing"))
     }
 
     fn text_of(&self, key: &str, index: Option<usize>, value: Value) -> Result<String> {
         let quote = |shown: String| {
-            self.error_at(key, index, format!("must be text, not {shown}; quote it: \"{shown}\""))
+            self.error_at(
+                key,
+                index,
+                format!("must be text, not {shown}; quote it: \"{shown}\""),
+            )
         };
         match value {
             Value::String(text) => Ok(text),
@@ -104,19 +128,29 @@ impl<'a> Document<'a> {
 
     /// A text that may be there.
     pub(crate) fn optional_text(&mut self, key: &str) -> Result<Option<String>> {
-        self.optional(key).map(|value| self.text_of(key, None, value)).transpose()
+        self.optional(key)
+            .map(|value| self.text_of(key, None, value))
+            .transpose()
     }
 
     /// A whole number that must be there.
     pub(crate) fn number(&mut self, key: &str) -> Result<u64> {
         let value = self.required(key)?;
-        value.as_u64().ok_or_else(|| self.error(key, "must be a whole number"))
+        value
+            .as_u64()
+            .ok_or_else(|| self.error(key, "must be a whole number"))
     }
 
     /// A whole number that may be there.
     pub(crate) fn optional_number(&mut self, key: &str) -> Result<Option<u64>> {
         let value = self.optional(key);
-        value.map(|value| value.as_u64().ok_or_else(|| self.error(key, "must be a whole number"))).transpose()
+        value
+            .map(|value| {
+                value
+                    .as_u64()
+                    .ok_or_else(|| self.error(key, "must be a whole number"))
+            })
+            .transpose()
     }
 
     /// A field that must be there, parsed.
@@ -136,11 +170,16 @@ impl<'a> Document<'a> {
         parse: impl FnOnce(&str) -> std::result::Result<T, E>,
     ) -> Result<Option<T>> {
         let text = self.optional_text(key)?;
-        text.map(|text| parse(&text).map_err(|error| self.error(key, error.to_string()))).transpose()
+        text.map(|text| parse(&text).map_err(|error| self.error(key, error.to_string())))
+            .transpose()
     }
 
     /// One of a few names that must be there.
-    pub(crate) fn named<T>(&mut self, key: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T> {
+    pub(crate) fn named<T>(
+        &mut self,
+        key: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T> {
         let text = self.text(key)?;
         parse(&text).ok_or_else(|| self.unknown_name(key, &text))
     }
@@ -152,7 +191,8 @@ impl<'a> Document<'a> {
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>> {
         let text = self.optional_text(key)?;
-        text.map(|text| parse(&text).ok_or_else(|| self.unknown_name(key, &text))).transpose()
+        text.map(|text| parse(&text).ok_or_else(|| self.unknown_name(key, &text)))
+            .transpose()
     }
 
     fn unknown_name(&self, key: &str, text: &str) -> FileError {
@@ -186,9 +226,12 @@ impl<'a> Document<'a> {
             Some(_) => return Err(self.error(key, "must be a list of rows")),
         };
         let row = |(index, value)| match value {
-            Value::Object(fields) => {
-                Ok(Self { file: self.file, text: self.text, fields, row: Some((key.to_owned(), index)) })
-            }
+            Value::Object(fields) => Ok(Self {
+                file: self.file,
+                text: self.text,
+                fields,
+                row: Some((key.to_owned(), index)),
+            }),
             _ => Err(self.error_at(key, Some(index), "must be a row with fields")),
         };
         values.into_iter().enumerate().map(row).collect()
@@ -213,12 +256,26 @@ impl<'a> Document<'a> {
 
 /// Refuses a newer schema before anything else is judged, for its form is not known.
 fn check_first_line(file: &str, text: &str) -> Result<()> {
-    let first = text.trim_start_matches('\u{FEFF}').lines().next().unwrap_or_default();
-    let schema = first.strip_prefix("schema:").and_then(|rest| rest.trim().parse::<u64>().ok());
+    let first = text
+        .trim_start_matches('\u{FEFF}')
+        .lines()
+        .next()
+        .unwrap_or_default();
+    let schema = first
+        .strip_prefix("schema:")
+        .and_then(|rest| rest.trim().parse::<u64>().ok());
     match schema {
         Some(found) if found > SCHEMA => {
-            let fault = FileFault::NewerSchema { found, known: SCHEMA };
-            Err(FileError { file: file.to_owned(), line: 1, field: "schema".to_owned(), fault })
+            let fault = FileFault::NewerSchema {
+                found,
+                known: SCHEMA,
+            };
+            Err(FileError {
+                file: file.to_owned(),
+                line: 1,
+                field: "schema".to_owned(),
+                fault,
+            })
         }
         _ => Ok(()),
     }
@@ -227,16 +284,24 @@ fn check_first_line(file: &str, text: &str) -> Result<()> {
 /// Finds the marks that git leaves in a file it could not merge.
 pub(crate) fn check_merge_marks(file: &str, text: &str) -> Result<()> {
     let begins = |line: &str, mark: &str| {
-        line.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\r']))
+        line.strip_prefix(mark)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\r']))
     };
     if !text.contains("<<<<<<<") {
         return Ok(());
     }
-    let Some(start) = text.lines().position(|line| begins(line, "<<<<<<<")) else { return Ok(()) };
+    let Some(start) = text.lines().position(|line| begins(line, "<<<<<<<")) else {
+        return Ok(());
+    };
     let rest = || text.lines().skip(start + 1);
     if rest().any(|line| begins(line, "=======")) && rest().any(|line| begins(line, ">>>>>>>")) {
         let line = line_number(start + 1);
-        return Err(FileError { file: file.to_owned(), line, field: String::new(), fault: FileFault::MergeMarks });
+        return Err(FileError {
+            file: file.to_owned(),
+            line,
+            field: String::new(),
+            fault: FileFault::MergeMarks,
+        });
     }
     Ok(())
 }
@@ -249,8 +314,17 @@ fn syntax(file: &str, text: &str, error: &toon_format::ToonError) -> FileError {
     // Text that is not complete is most often one that was cut off.
     let lines = text.lines().count();
     let ended = text.trim_end().ends_with("end: true");
-    let fault = if !ended && line >= lines { FileFault::Truncated } else { FileFault::Syntax(message) };
-    FileError { file: file.to_owned(), line: line_number(line.min(lines)), field: String::new(), fault }
+    let fault = if !ended && line >= lines {
+        FileFault::Truncated
+    } else {
+        FileFault::Syntax(message)
+    };
+    FileError {
+        file: file.to_owned(),
+        line: line_number(line.min(lines)),
+        field: String::new(),
+        fault,
+    }
 }
 
 pub(crate) fn line_number(line: usize) -> u64 {
@@ -260,13 +334,19 @@ pub(crate) fn line_number(line: usize) -> u64 {
 /// The line of a field at the top of a file, from 1; the last line when it is nowhere.
 fn find_field(text: &str, key: &str) -> usize {
     let names = |line: &str| is_key(line, key);
-    text.lines().position(names).map_or_else(|| text.lines().count(), |index| index + 1)
+    text.lines()
+        .position(names)
+        .map_or_else(|| text.lines().count(), |index| index + 1)
 }
 
 fn is_key(line: &str, key: &str) -> bool {
-    let bare = line.strip_prefix(key).map(|rest| rest.starts_with([':', '[']));
+    let bare = line
+        .strip_prefix(key)
+        .map(|rest| rest.starts_with([':', '[']));
     bare.unwrap_or_else(|| {
-        let quoted = line.strip_prefix('"').and_then(|rest| rest.strip_prefix(key));
+        let quoted = line
+            .strip_prefix('"')
+            .and_then(|rest| rest.strip_prefix(key));
         quoted.is_some_and(|rest| rest.starts_with("\":") || rest.starts_with("\"["))
     })
 }
@@ -279,11 +359,20 @@ fn find_row(text: &str, list: &str, row: usize, key: &str) -> usize {
         let line = line.trim();
         !line.is_empty() && !line.starts_with('#')
     };
-    let below: Vec<(usize, &str)> =
-        text.lines().enumerate().skip(start).take_while(inside).filter(is_content).collect();
+    let below: Vec<(usize, &str)> = text
+        .lines()
+        .enumerate()
+        .skip(start)
+        .take_while(inside)
+        .filter(is_content)
+        .collect();
     let depth = |line: &str| line.len() - line.trim_start_matches(' ').len();
-    let starts: Vec<usize> = (0..below.len()).filter(|at| depth(below[*at].1) <= 2).collect();
-    let Some(&first) = starts.get(row) else { return start };
+    let starts: Vec<usize> = (0..below.len())
+        .filter(|at| depth(below[*at].1) <= 2)
+        .collect();
+    let Some(&first) = starts.get(row) else {
+        return start;
+    };
     let end = starts.get(row + 1).copied().unwrap_or(below.len());
     let of_field = below[first..end].iter().find(|(_, line)| {
         let line = line.trim_start_matches(' ');

@@ -26,10 +26,14 @@ pub enum FileFault {
     #[error("holds the marks of an unfinished merge; choose a side and remove them")]
     MergeMarks,
     /// The last line is missing.
-    #[error("ends too early: the last line must be `end: true`; the file was cut off or is being written")]
+    #[error(
+        "ends too early: the last line must be `end: true`; the file was cut off or is being written"
+    )]
     Truncated,
     /// A later version of the program wrote it.
-    #[error("has schema {found}, which is newer than {known}, the newest known here; use a newer version of the program")]
+    #[error(
+        "has schema {found}, which is newer than {known}, the newest known here; use a newer version of the program"
+    )]
     NewerSchema {
         /// What the file says.
         found: u64,
@@ -59,7 +63,12 @@ pub enum FileFault {
 impl FileError {
     /// An error about a whole file.
     pub(crate) fn whole(file: &str, fault: FileFault) -> Self {
-        Self { file: file.to_owned(), line: 0, field: String::new(), fault }
+        Self {
+            file: file.to_owned(),
+            line: 0,
+            field: String::new(),
+            fault,
+        }
     }
 }
 

@@ -21,7 +21,9 @@ pub(super) fn parse(text: &str) -> Option<Map<String, Value>> {
 
 fn field(line: &str) -> Option<(&str, Value)> {
     let bytes = line.as_bytes();
-    let end = bytes.iter().position(|byte| !(byte.is_ascii_lowercase() || *byte == b'_'))?;
+    let end = bytes
+        .iter()
+        .position(|byte| !(byte.is_ascii_lowercase() || *byte == b'_'))?;
     if end == 0 {
         return None;
     }
@@ -40,7 +42,11 @@ fn field(line: &str) -> Option<(&str, Value)> {
 }
 
 fn plain_item(item: &str) -> Option<Value> {
-    if item.is_empty() || item.starts_with(' ') || item.ends_with([' ', '\r']) { None } else { scalar(item) }
+    if item.is_empty() || item.starts_with(' ') || item.ends_with([' ', '\r']) {
+        None
+    } else {
+        scalar(item)
+    }
 }
 
 fn scalar(text: &str) -> Option<Value> {
@@ -65,7 +71,8 @@ fn scalar(text: &str) -> Option<Value> {
             return Some(Value::from(number));
         }
         // A time, an id that begins with a digit, or a number of another form.
-        let is_text = text.contains(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-' | 'e' | 'E')));
+        let is_text = text
+            .contains(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-' | 'e' | 'E')));
         return is_text.then(|| Value::String(text.to_owned()));
     }
     Some(Value::String(text.to_owned()))
@@ -74,7 +81,11 @@ fn scalar(text: &str) -> Option<Value> {
 fn whole_number(text: &str) -> Option<u64> {
     let plain = text.len() <= 15 && text.bytes().all(|byte| byte.is_ascii_digit());
     let canonical = text == "0" || !text.starts_with('0');
-    if plain && canonical { text.parse().ok() } else { None }
+    if plain && canonical {
+        text.parse().ok()
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

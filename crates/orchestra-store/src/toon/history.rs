@@ -3,8 +3,8 @@
 //! shows what a line says, no more, so that a board rebuilt from its files answers the same.
 
 use orchestra_board::{
-    AgentName, Body, Cause, Change, Edit, Event, Issue, IssueId, Kind, Label, OwnState, Priority, Slug, Source,
-    State, Timestamp, Title,
+    AgentName, Body, Cause, Change, Edit, Event, Issue, IssueId, Kind, Label, OwnState, Priority,
+    Slug, Source, State, Timestamp, Title,
 };
 use serde_json::{Map, Value, json};
 
@@ -26,7 +26,9 @@ pub(crate) fn line(event: &Event) -> Option<String> {
         Source::File => drop(fields.insert("source".to_owned(), "file".into())),
         Source::Import => drop(fields.insert("source".to_owned(), "import".into())),
     }
-    let Value::Object(change) = change_value(&event.change)? else { return None };
+    let Value::Object(change) = change_value(&event.change)? else {
+        return None;
+    };
     fields.extend(change.into_iter().filter(|(_, value)| !value.is_null()));
     Some(Value::Object(fields).to_string())
 }
@@ -37,9 +39,17 @@ fn change_value(change: &Change) -> Option<Value> {
             "change": "created", "type": issue.kind.as_str(), "title": issue.title.as_str(),
             "status": issue.state.as_str(), "fixes": issue.fixes.as_ref().map(IssueId::to_string),
         }),
-        Change::Edited(edit) => json!({"change": "edited", "field": edit.field(), "value": edit_value(edit)}),
+        Change::Edited(edit) => {
+            json!({"change": "edited", "field": edit.field(), "value": edit_value(edit)})
+        }
         Change::Moved { to } => json!({"change": "moved", "to": to.to_string()}),
-        Change::StateChanged { from, to, cause, evidence, reason } => json!({
+        Change::StateChanged {
+            from,
+            to,
+            cause,
+            evidence,
+            reason,
+        } => json!({
             "change": "status", "from": from.as_str(), "to": to.as_str(),
             "cause": match cause {
                 Cause::Command => None,
@@ -54,13 +64,19 @@ fn change_value(change: &Change) -> Option<Value> {
             "evidence": evidence.as_ref().map(Body::as_str),
             "reason": reason.as_ref().map(Body::as_str),
         }),
-        Change::OwnStateChanged { own } => json!({"change": "own_status", "to": own.as_state().as_str()}),
+        Change::OwnStateChanged { own } => {
+            json!({"change": "own_status", "to": own.as_state().as_str()})
+        }
         Change::Claimed { agent, until } => {
             json!({"change": "claimed", "by": agent.as_str(), "until": until.to_string()})
         }
         Change::Released { agent } => json!({"change": "released", "by": agent.as_str()}),
-        Change::DependencyAdded { on } => json!({"change": "dependency_added", "on": on.to_string()}),
-        Change::DependencyRemoved { on } => json!({"change": "dependency_removed", "on": on.to_string()}),
+        Change::DependencyAdded { on } => {
+            json!({"change": "dependency_added", "on": on.to_string()})
+        }
+        Change::DependencyRemoved { on } => {
+            json!({"change": "dependency_removed", "on": on.to_string()})
+        }
         Change::Commented { text } => json!({"change": "comment", "text": text.as_str()}),
         _ => return None,
     })
@@ -90,10 +106,19 @@ fn shortened(text: &str) -> String {
 }
 
 /// Reads a whole history.
-pub(crate) fn read(file: &str, text: &str, project: &Slug, id: &IssueId) -> Result<Vec<Event>, FileError> {
+pub(crate) fn read(
+    file: &str,
+    text: &str,
+    project: &Slug,
+    id: &IssueId,
+) -> Result<Vec<Event>, FileError> {
     check_merge_marks(file, text)?;
     let mut events = Vec::new();
-    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+    for (index, line) in text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+    {
         let event = read_line(line, project, id).map_err(|(field, fault)| FileError {
             file: file.to_owned(),
             line: line_number(index + 1),
@@ -111,10 +136,16 @@ pub(crate) fn read_line(
     project: &Slug,
     id: &IssueId,
 ) -> Result<Event, (&'static str, FileFault)> {
-    let fields: Map<String, Value> = serde_json::from_str(line)
-        .map_err(|error| ("", FileFault::Syntax(format!("is not a JSON object: {error}"))))?;
+    let fields: Map<String, Value> = serde_json::from_str(line).map_err(|error| {
+        (
+            "",
+            FileFault::Syntax(format!("is not a JSON object: {error}")),
+        )
+    })?;
     let mut fields = Line(fields);
-    let event = fields.event(project, id).and_then(|event| fields.finish().map(|()| event));
+    let event = fields
+        .event(project, id)
+        .and_then(|event| fields.finish().map(|()| event));
     event.map_err(|(field, what)| (field, FileFault::Field(what)))
 }
 
@@ -133,7 +164,8 @@ impl Line {
     }
 
     fn text(&mut self, key: &'static str) -> Result<String, Wrong> {
-        self.optional(key)?.ok_or_else(|| (key, "is missing".to_owned()))
+        self.optional(key)?
+            .ok_or_else(|| (key, "is missing".to_owned()))
     }
 
     fn parsed<T, E: std::fmt::Display>(
@@ -145,26 +177,40 @@ impl Line {
         parse(&text).map_err(|error| (key, error.to_string()))
     }
 
-    fn named<T>(&mut self, key: &'static str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, Wrong> {
-        self.parsed(key, |text| parse(text).ok_or_else(|| format!("cannot be `{}`", text.escape_debug())))
+    fn named<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, Wrong> {
+        self.parsed(key, |text| {
+            parse(text).ok_or_else(|| format!("cannot be `{}`", text.escape_debug()))
+        })
     }
 
     fn body(&mut self, key: &'static str) -> Result<Option<Body>, Wrong> {
         let text = self.optional(key)?;
-        text.map(|text| Body::parse(&text).map_err(|error| (key, error.to_string()))).transpose()
+        text.map(|text| Body::parse(&text).map_err(|error| (key, error.to_string())))
+            .transpose()
     }
 
     fn finish(&self) -> Result<(), Wrong> {
         match self.0.keys().next() {
             None => Ok(()),
-            Some(key) => Err(("", format!("`{}` is not a field of this line; remove it", key.escape_debug()))),
+            Some(key) => Err((
+                "",
+                format!(
+                    "`{}` is not a field of this line; remove it",
+                    key.escape_debug()
+                ),
+            )),
         }
     }
 
     fn event(&mut self, project: &Slug, id: &IssueId) -> Result<Event, Wrong> {
         let at = self.parsed("at", Timestamp::parse)?;
         let agent = self.optional("agent")?;
-        let agent = agent.map(|name| AgentName::parse(&name).map_err(|error| ("agent", error.to_string())));
+        let agent =
+            agent.map(|name| AgentName::parse(&name).map_err(|error| ("agent", error.to_string())));
         let source = match self.optional("source")?.as_deref() {
             None | Some("tool") => Source::Tool,
             Some("file") => Source::File,
@@ -173,7 +219,14 @@ impl Line {
         };
         let change = self.change(project, id, at)?;
         let (project, issue) = (Some(project.clone()), Some(id.clone()));
-        Ok(Event { at, project, issue, agent: agent.transpose()?, source, change })
+        Ok(Event {
+            at,
+            project,
+            issue,
+            agent: agent.transpose()?,
+            source,
+            change,
+        })
     }
 
     fn change(&mut self, project: &Slug, id: &IssueId, at: Timestamp) -> Result<Change, Wrong> {
@@ -181,7 +234,9 @@ impl Line {
         Ok(match name.as_str() {
             "created" => Change::IssueCreated(Box::new(self.created(project, id, at)?)),
             "edited" => Change::Edited(self.edit()?),
-            "moved" => Change::Moved { to: self.parsed("to", IssueId::parse)? },
+            "moved" => Change::Moved {
+                to: self.parsed("to", IssueId::parse)?,
+            },
             "status" => Change::StateChanged {
                 from: self.named("from", State::parse)?,
                 to: self.named("to", State::parse)?,
@@ -191,16 +246,26 @@ impl Line {
             },
             "own_status" => {
                 let own = |text: &str| State::parse(text).and_then(OwnState::of_state);
-                Change::OwnStateChanged { own: self.named("to", own)? }
+                Change::OwnStateChanged {
+                    own: self.named("to", own)?,
+                }
             }
             "claimed" => Change::Claimed {
                 agent: self.parsed("by", AgentName::parse)?,
                 until: self.parsed("until", Timestamp::parse)?,
             },
-            "released" => Change::Released { agent: self.parsed("by", AgentName::parse)? },
-            "dependency_added" => Change::DependencyAdded { on: self.parsed("on", IssueId::parse)? },
-            "dependency_removed" => Change::DependencyRemoved { on: self.parsed("on", IssueId::parse)? },
-            "comment" => Change::Commented { text: self.body("text")?.unwrap_or_default() },
+            "released" => Change::Released {
+                agent: self.parsed("by", AgentName::parse)?,
+            },
+            "dependency_added" => Change::DependencyAdded {
+                on: self.parsed("on", IssueId::parse)?,
+            },
+            "dependency_removed" => Change::DependencyRemoved {
+                on: self.parsed("on", IssueId::parse)?,
+            },
+            "comment" => Change::Commented {
+                text: self.body("text")?.unwrap_or_default(),
+            },
             _ => return Err(("change", format!("cannot be `{}`", name.escape_debug()))),
         })
     }
@@ -211,7 +276,12 @@ impl Line {
             Some("children") => Cause::Children,
             Some("restored") => Cause::Restored,
             Some("cancelled_with") => Cause::CancelledWith(self.parsed("with", IssueId::parse)?),
-            Some(_) => return Err(("cause", "must be children, cancelled_with or restored".to_owned())),
+            Some(_) => {
+                return Err((
+                    "cause",
+                    "must be children, cancelled_with or restored".to_owned(),
+                ));
+            }
         })
     }
 
@@ -233,9 +303,14 @@ impl Line {
         })
     }
 
-    fn values<T, E: std::fmt::Display>(&mut self, parse: impl Fn(&str) -> Result<T, E>) -> Result<Vec<T>, Wrong> {
+    fn values<T, E: std::fmt::Display>(
+        &mut self,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Result<Vec<T>, Wrong> {
         let wrong = || ("value", "must be a list of texts".to_owned());
-        let Some(Value::Array(values)) = self.0.remove("value") else { return Err(wrong()) };
+        let Some(Value::Array(values)) = self.0.remove("value") else {
+            return Err(wrong());
+        };
         let one = |value: Value| {
             let text = value.as_str().ok_or_else(wrong)?;
             parse(text).map_err(|error| ("value", error.to_string()))
@@ -247,7 +322,8 @@ impl Line {
     fn created(&mut self, project: &Slug, id: &IssueId, at: Timestamp) -> Result<Issue, Wrong> {
         let state = self.named("status", State::parse)?;
         let fixes = self.optional("fixes")?;
-        let fixes = fixes.map(|id| IssueId::parse(&id).map_err(|error| ("fixes", error.to_string())));
+        let fixes =
+            fixes.map(|id| IssueId::parse(&id).map_err(|error| ("fixes", error.to_string())));
         Ok(Issue {
             project: project.clone(),
             id: id.clone(),
@@ -307,10 +383,16 @@ mod tests {
     fn errors_name_line_and_field() {
         let (project, id) = (Slug::parse("p").unwrap(), IssueId::parse("P-1").unwrap());
         let check = |text: &str, shown: &str| {
-            assert_eq!(read("h", text, &project, &id).expect_err(text).to_string(), shown);
+            assert_eq!(
+                read("h", text, &project, &id).expect_err(text).to_string(),
+                shown
+            );
         };
         check("\n{\"at\":1}", "h:2: at: must be text");
-        check("{\"at\":\"2026-01-01T00:00:00Z\",\"change\":\"x\"}", "h:1: change: cannot be `x`");
+        check(
+            "{\"at\":\"2026-01-01T00:00:00Z\",\"change\":\"x\"}",
+            "h:1: change: cannot be `x`",
+        );
         check(
             "<<<<<<< a\n{}\n=======\n>>>>>>> b\n",
             "h:1: holds the marks of an unfinished merge; choose a side and remove them",

@@ -2,7 +2,8 @@
 //! has more than one line.
 
 use orchestra_board::{
-    AgentName, Body, Claim, Issue, IssueId, Kind, Label, OwnState, Priority, Slug, State, Timestamp, Title,
+    AgentName, Body, Claim, Issue, IssueId, Kind, Label, OwnState, Priority, Slug, State,
+    Timestamp, Title,
 };
 
 use super::document::check_merge_marks;
@@ -65,7 +66,10 @@ pub(crate) fn write(issue: &Issue, epic: Option<&IssueId>) -> String {
     file.optional("fixes", issue.fixes.as_ref());
     file.optional("cancelled_with", issue.cancelled_with.as_ref());
     file.optional("claimed_by", issue.claim.as_ref().map(|claim| &claim.agent));
-    file.optional("claimed_until", issue.claim.as_ref().map(|claim| &claim.until));
+    file.optional(
+        "claimed_until",
+        issue.claim.as_ref().map(|claim| &claim.until),
+    );
     file.shown("created_at", &issue.created_at);
     file.optional("updated_at", issue.updated_at.as_ref());
     file.finish()
@@ -73,7 +77,10 @@ pub(crate) fn write(issue: &Issue, epic: Option<&IssueId>) -> String {
 
 /// The text of the file beside, if the description needs one.
 pub(crate) fn write_description(issue: &Issue) -> Option<String> {
-    issue.description.is_multi_line().then(|| format!("{}\n", issue.description))
+    issue
+        .description
+        .is_multi_line()
+        .then(|| format!("{}\n", issue.description))
 }
 
 /// What a parent is by itself when its file has no field that says so.
@@ -91,11 +98,20 @@ pub(crate) fn read(
     let mut fields = Document::parse(file, text)?;
     let id = fields.parsed("id", IssueId::parse)?;
     if id != place.id {
-        return Err(fields.error("id", format!("is {id}, but the file's place says {}", place.id)));
+        return Err(fields.error(
+            "id",
+            format!("is {id}, but the file's place says {}", place.id),
+        ));
     }
     let kind = fields.named("type", Kind::parse)?;
     if kind != place.kind() && !(kind.is_leaf() && place.kind() == Kind::Task) {
-        return Err(fields.error("type", format!("is {kind}, but here stands an issue of type {}", place.kind())));
+        return Err(fields.error(
+            "type",
+            format!(
+                "is {kind}, but here stands an issue of type {}",
+                place.kind()
+            ),
+        ));
     }
     let state = fields.named("status", State::parse)?;
     let own = match fields.optional_named("own", State::parse)? {
@@ -136,11 +152,16 @@ pub(crate) fn read(
 
 fn description(fields: &mut Document<'_>, beside: Option<(&str, &str)>) -> Result<Body, FileError> {
     let short = fields.optional_parsed("description", Body::parse)?;
-    let Some((name, text)) = beside else { return Ok(short.unwrap_or_default()) };
+    let Some((name, text)) = beside else {
+        return Ok(short.unwrap_or_default());
+    };
     check_merge_marks(name, text)?;
     if short.is_some() {
         let also = name.rsplit('/').next().unwrap_or(name);
-        return Err(fields.error("description", format!("is given twice, here and in {also}; keep one of them")));
+        return Err(fields.error(
+            "description",
+            format!("is given twice, here and in {also}; keep one of them"),
+        ));
     }
     Body::parse(text).map_err(|error| FileError::whole(name, FileFault::Field(error.to_string())))
 }
@@ -151,7 +172,11 @@ fn claim(fields: &mut Document<'_>) -> Result<Option<Claim>, FileError> {
     match (agent, until) {
         (Some(agent), Some(until)) => Ok(Some(Claim { agent, until })),
         (None, None) => Ok(None),
-        (Some(_), None) => Err(fields.error("claimed_until", "is missing, though claimed_by is there")),
-        (None, Some(_)) => Err(fields.error("claimed_by", "is missing, though claimed_until is there")),
+        (Some(_), None) => {
+            Err(fields.error("claimed_until", "is missing, though claimed_by is there"))
+        }
+        (None, Some(_)) => {
+            Err(fields.error("claimed_by", "is missing, though claimed_until is there"))
+        }
     }
 }

@@ -13,7 +13,9 @@ pub(crate) fn write(plan: &PlanRecord, content: &str) -> String {
         text.push_str(key);
         text.push_str(": ");
         // What TOON would quote is what YAML's readers would stumble over.
-        if toon_format::needs_quoting(value, ',') || value.starts_with(['\'', '&', '*', '!', '|', '>', '%', '@', '`', '?']) {
+        if toon_format::needs_quoting(value, ',')
+            || value.starts_with(['\'', '&', '*', '!', '|', '>', '%', '@', '`', '?'])
+        {
             text.push('"');
             text.push_str(&toon_format::escape_string(value));
             text.push('"');
@@ -52,10 +54,21 @@ pub(crate) fn read(
         field: field.to_owned(),
         fault: FileFault::Field(what),
     };
-    let front = || error(1, "", "must begin with `---`, `title: …`, `created: …`, `---`".to_owned());
+    let front = || {
+        error(
+            1,
+            "",
+            "must begin with `---`, `title: …`, `created: …`, `---`".to_owned(),
+        )
+    };
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let mut lines = text.split_inclusive('\n').enumerate();
-    let mut read_to = lines.next().filter(|(_, line)| line.trim_end() == "---").ok_or_else(front)?.1.len();
+    let mut read_to = lines
+        .next()
+        .filter(|(_, line)| line.trim_end() == "---")
+        .ok_or_else(front)?
+        .1
+        .len();
     let (mut title, mut created, mut updated, mut issue) = (None, None, None, None);
     let mut ended = false;
     for (index, line) in lines {
@@ -66,13 +79,23 @@ pub(crate) fn read(
             break;
         }
         let wrong = |what: &str| error(index + 1, "", what.to_owned());
-        let (key, value) = line.split_once(':').ok_or_else(|| wrong("must be `name: value`"))?;
+        let (key, value) = line
+            .split_once(':')
+            .ok_or_else(|| wrong("must be `name: value`"))?;
         let value = unquoted(value.trim()).map_err(|what| error(index + 1, key, what))?;
         let parsed = match key {
-            "title" => Title::parse(&value).map(|value| title = Some(value)).map_err(|error| error.to_string()),
-            "created" => Timestamp::parse(&value).map(|value| created = Some(value)).map_err(|error| error.to_string()),
-            "updated" => Timestamp::parse(&value).map(|value| updated = Some(value)).map_err(|error| error.to_string()),
-            "issue_id" => IssueId::parse(&value).map(|value| issue = Some(value)).map_err(|error| error.to_string()),
+            "title" => Title::parse(&value)
+                .map(|value| title = Some(value))
+                .map_err(|error| error.to_string()),
+            "created" => Timestamp::parse(&value)
+                .map(|value| created = Some(value))
+                .map_err(|error| error.to_string()),
+            "updated" => Timestamp::parse(&value)
+                .map(|value| updated = Some(value))
+                .map_err(|error| error.to_string()),
+            "issue_id" => IssueId::parse(&value)
+                .map(|value| issue = Some(value))
+                .map_err(|error| error.to_string()),
             _ => Err("is not a field of a plan; remove it".to_owned()),
         };
         parsed.map_err(|what| error(index + 1, key, what))?;
@@ -81,7 +104,10 @@ pub(crate) fn read(
         return Err(front());
     }
     let rest = &text[read_to..];
-    let rest = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n')).unwrap_or(rest);
+    let rest = rest
+        .strip_prefix("\r\n")
+        .or_else(|| rest.strip_prefix('\n'))
+        .unwrap_or(rest);
     let content = Body::parse(rest).map_err(|what| error(0, "", what.to_string()))?;
     let plan = PlanRecord {
         project: project.clone(),
@@ -132,12 +158,24 @@ mod tests {
 
     #[test]
     fn errors_name_the_line() {
-        let (project, id) = (Slug::parse("p").expect("a slug"), PlanId::parse("q").expect("a name"));
+        let (project, id) = (
+            Slug::parse("p").expect("a slug"),
+            PlanId::parse("q").expect("a name"),
+        );
         let check = |text: &str, shown: &str| {
-            assert_eq!(read("f", text, &project, &id).expect_err(text).to_string(), shown);
+            assert_eq!(
+                read("f", text, &project, &id).expect_err(text).to_string(),
+                shown
+            );
         };
-        check("hello", "f:1: must begin with `---`, `title: …`, `created: …`, `---`");
-        check("---\ntitle: x\nfoo: y\n---\n", "f:3: foo: is not a field of a plan; remove it");
+        check(
+            "hello",
+            "f:1: must begin with `---`, `title: …`, `created: …`, `---`",
+        );
+        check(
+            "---\ntitle: x\nfoo: y\n---\n",
+            "f:3: foo: is not a field of a plan; remove it",
+        );
         check("---\ntitle: x\n---\n", "f:1: created: is missing");
     }
 }

@@ -46,23 +46,49 @@ pub(crate) fn write(project: &Project, aliases: &[Alias], shown: &Shown) -> Stri
     file.text("prd", project.prd_origin.as_str());
     file.shown("created_at", &project.created_at);
     file.optional("updated_at", project.updated_at.as_ref());
-    let aliases: Vec<[String; 2]> = aliases.iter().map(|(old, new)| [old.to_string(), new.to_string()]).collect();
-    let aliases: Vec<[&str; 2]> = aliases.iter().map(|[old, new]| [old.as_str(), new.as_str()]).collect();
+    let aliases: Vec<[String; 2]> = aliases
+        .iter()
+        .map(|(old, new)| [old.to_string(), new.to_string()])
+        .collect();
+    let aliases: Vec<[&str; 2]> = aliases
+        .iter()
+        .map(|[old, new]| [old.as_str(), new.as_str()])
+        .collect();
     file.table("aliases", ["old", "new"], &aliases);
-    file.numbers("tasks", shown.counts.iter().map(|(state, count)| (state.as_str(), *count)));
-    let epics: Vec<[&str; 3]> =
-        shown.epics.iter().map(|row| [row.id.as_str(), row.title.as_str(), row.state.as_str()]).collect();
+    file.numbers(
+        "tasks",
+        shown
+            .counts
+            .iter()
+            .map(|(state, count)| (state.as_str(), *count)),
+    );
+    let epics: Vec<[&str; 3]> = shown
+        .epics
+        .iter()
+        .map(|row| [row.id.as_str(), row.title.as_str(), row.state.as_str()])
+        .collect();
     file.table("epics", ["id", "title", "status"], &epics);
     let stories: Vec<[&str; 4]> = shown
         .stories
         .iter()
-        .map(|row| [row.id.as_str(), row.parent.as_str(), row.title.as_str(), row.state.as_str()])
+        .map(|row| {
+            [
+                row.id.as_str(),
+                row.parent.as_str(),
+                row.title.as_str(),
+                row.state.as_str(),
+            ]
+        })
         .collect();
     file.table("stories", ["id", "epic", "title", "status"], &stories);
     file.finish()
 }
 
-pub(crate) fn read(file: &str, text: &str, slug: &Slug) -> Result<(Project, Vec<Alias>), FileError> {
+pub(crate) fn read(
+    file: &str,
+    text: &str,
+    slug: &Slug,
+) -> Result<(Project, Vec<Alias>), FileError> {
     let mut fields = Document::parse(file, text)?;
     let named = fields.parsed("slug", Slug::parse)?;
     if named != *slug {
@@ -74,17 +100,25 @@ pub(crate) fn read(file: &str, text: &str, slug: &Slug) -> Result<(Project, Vec<
         (None, None) => None,
         (Some(parent), Some(Ok(phase))) => Some((parent, phase)),
         (Some(_), _) => return Err(fields.error("phase", "must be the number of the phase")),
-        (None, Some(_)) => return Err(fields.error("phase_of", "is missing, though phase is there")),
+        (None, Some(_)) => {
+            return Err(fields.error("phase_of", "is missing, though phase is there"));
+        }
     };
     let counter = |fields: &mut Document<'_>, key| {
         let number = fields.number(key)?;
-        if (1..=LAST_NUMBER).contains(&number) { Ok(number) } else { Err(fields.error(key, "must be at least 1")) }
+        if (1..=LAST_NUMBER).contains(&number) {
+            Ok(number)
+        } else {
+            Err(fields.error(key, "must be at least 1"))
+        }
     };
     let project = Project {
         slug: named,
         key: fields.parsed("key", Key::parse)?,
         name: fields.parsed("project", Title::parse)?,
-        description: fields.optional_parsed("description", Body::parse)?.unwrap_or_default(),
+        description: fields
+            .optional_parsed("description", Body::parse)?
+            .unwrap_or_default(),
         next_issue: counter(&mut fields, "next_issue")?,
         next_bug: counter(&mut fields, "next_bug")?,
         next_request: counter(&mut fields, "next_request")?,
@@ -95,7 +129,10 @@ pub(crate) fn read(file: &str, text: &str, slug: &Slug) -> Result<(Project, Vec<
     };
     let mut aliases = Vec::new();
     for mut row in fields.rows("aliases")? {
-        aliases.push((row.parsed("old", IssueId::parse)?, row.parsed("new", IssueId::parse)?));
+        aliases.push((
+            row.parsed("old", IssueId::parse)?,
+            row.parsed("new", IssueId::parse)?,
+        ));
         row.finish()?;
     }
     for shown in ["tasks", "epics", "stories"] {

@@ -1,20 +1,23 @@
 //! The other TOON files: questionnaire, requests, memory, sessions, hook events, usage.
 
 use orchestra_board::{
-    Answer, Body, Cost, Label, PrdSession, PrdStatus, QUESTIONS, Request, RequestKind, RequestStatus, SessionId,
-    Slug, Timestamp, Title, UsageSession, UsageTotals,
+    Answer, Body, Cost, Label, PrdSession, PrdStatus, QUESTIONS, Request, RequestKind,
+    RequestStatus, SessionId, Slug, Timestamp, Title, UsageSession, UsageTotals,
 };
 use serde_json::{Map, Value, json};
 
 use super::document::SCHEMA;
 use super::{Document, FileError, FileFault};
 use crate::{
-    Chunk, ChunkId, HookEventRecord, SessionEvent, SessionRecord, UsageRecord, UsageRequest, UsageSessionRecord,
+    Chunk, ChunkId, HookEventRecord, SessionEvent, SessionRecord, UsageRecord, UsageRequest,
+    UsageSessionRecord,
 };
 
 /// The text of a file with these fields; fields that are null are left out.
 fn file(fields: Value) -> String {
-    let Value::Object(fields) = fields else { unreachable!("made by json! below") };
+    let Value::Object(fields) = fields else {
+        unreachable!("made by json! below")
+    };
     let mut all = Map::new();
     all.insert("schema".to_owned(), SCHEMA.into());
     all.extend(fields);
@@ -46,7 +49,11 @@ fn texts<T: ToString>(values: &[T]) -> Option<Vec<String>> {
 }
 
 pub(crate) fn write_prd_session(session: &PrdSession) -> String {
-    let key = |answer: &Answer| QUESTIONS.get(answer.question).map_or("", |question| question.key);
+    let key = |answer: &Answer| {
+        QUESTIONS
+            .get(answer.question)
+            .map_or("", |question| question.key)
+    };
     let answers: Vec<Value> = session
         .answers
         .iter()
@@ -62,7 +69,11 @@ pub(crate) fn write_prd_session(session: &PrdSession) -> String {
     }))
 }
 
-pub(crate) fn read_prd_session(name: &str, text: &str, slug: &Slug) -> Result<PrdSession, FileError> {
+pub(crate) fn read_prd_session(
+    name: &str,
+    text: &str,
+    slug: &Slug,
+) -> Result<PrdSession, FileError> {
     let mut fields = Document::parse(name, text)?;
     let project_name = fields.parsed("project_name", Title::parse)?;
     if fields.parsed("slug", Slug::parse)? != *slug {
@@ -80,13 +91,23 @@ pub(crate) fn read_prd_session(name: &str, text: &str, slug: &Slug) -> Result<Pr
         if answers.iter().any(|answer| answer.question == question) {
             return Err(row.error("question", "is answered twice"));
         }
-        answers.push(Answer { question, text: row.parsed("answer", Body::parse)? });
+        answers.push(Answer {
+            question,
+            text: row.parsed("answer", Body::parse)?,
+        });
         row.finish()?;
     }
     answers.sort_by_key(|answer| answer.question);
     let phases = fields.list("phases", Slug::parse)?;
     fields.finish()?;
-    Ok(PrdSession { slug: slug.clone(), project_name, status, current, answers, phases })
+    Ok(PrdSession {
+        slug: slug.clone(),
+        project_name,
+        status,
+        current,
+        answers,
+        phases,
+    })
 }
 
 pub(crate) fn write_requests(project: &Slug, requests: &[Request]) -> String {
@@ -101,14 +122,21 @@ pub(crate) fn write_requests(project: &Slug, requests: &[Request]) -> String {
     file(json!({"project": project.as_str(), "requests": rows}))
 }
 
-pub(crate) fn read_requests(name: &str, text: &str, project: &Slug) -> Result<Vec<Request>, FileError> {
+pub(crate) fn read_requests(
+    name: &str,
+    text: &str,
+    project: &Slug,
+) -> Result<Vec<Request>, FileError> {
     let mut fields = Document::parse(name, text)?;
     check_project(&mut fields, project)?;
     let mut requests: Vec<Request> = Vec::new();
     for mut row in fields.rows("requests")? {
         let number = |text: &str| {
             let digits = text.strip_prefix("REQ-")?;
-            let number: u64 = digits.parse().ok().filter(|number| (1..1_000_000_000_000_000).contains(number))?;
+            let number: u64 = digits
+                .parse()
+                .ok()
+                .filter(|number| (1..1_000_000_000_000_000).contains(number))?;
             (number.to_string() == digits).then_some(number)
         };
         let request = Request {
@@ -131,7 +159,11 @@ pub(crate) fn read_requests(name: &str, text: &str, project: &Slug) -> Result<Ve
 
 fn check_project(fields: &mut Document<'_>, project: &Slug) -> Result<(), FileError> {
     let named = fields.parsed("project", Slug::parse)?;
-    if named == *project { Ok(()) } else { Err(fields.error("project", format!("must be {project}, as the directory is"))) }
+    if named == *project {
+        Ok(())
+    } else {
+        Err(fields.error("project", format!("must be {project}, as the directory is")))
+    }
 }
 
 /// One segment of the remembered texts.
@@ -175,9 +207,7 @@ pub(crate) fn read_chunks(name: &str, text: &str, project: &Slug) -> Result<Vec<
 }
 
 pub(crate) fn write_session(session: &SessionRecord) -> String {
-    let event = |event: &SessionEvent| {
-        json!({"type": event.kind.as_str(), "summary": event.summary.as_str(), "timestamp": event.at.to_string()})
-    };
+    let event = |event: &SessionEvent| json!({"type": event.kind.as_str(), "summary": event.summary.as_str(), "timestamp": event.at.to_string()});
     let events: Vec<Value> = session.events.iter().map(event).collect();
     file(json!({
         "session_id": session.id.as_str(), "project": session.project.as_str(),
@@ -210,7 +240,14 @@ pub(crate) fn read_session(
     let started_at = fields.parsed("started_at", Timestamp::parse)?;
     let ended_at = fields.parsed("ended_at", Timestamp::parse)?;
     fields.finish()?;
-    Ok(SessionRecord { project: project.clone(), id: id.clone(), summary, events, started_at, ended_at })
+    Ok(SessionRecord {
+        project: project.clone(),
+        id: id.clone(),
+        summary,
+        events,
+        started_at,
+        ended_at,
+    })
 }
 
 /// The list of sessions, which follows from the sessions' own files and is not read back.
@@ -270,7 +307,13 @@ pub(crate) fn write_usage(usage: &UsageRecord) -> String {
         })
     };
     let session = |record: &UsageSessionRecord| {
-        let UsageSession { provider, model, started_at, ended_at, totals } = &record.session;
+        let UsageSession {
+            provider,
+            model,
+            started_at,
+            ended_at,
+            totals,
+        } = &record.session;
         let requests: Vec<Value> = record.requests.iter().map(request).collect();
         json!({
             "provider": provider, "model": model, "started_at": started_at.to_string(),
@@ -304,7 +347,9 @@ fn parse_decimal(text: &str) -> Option<Cost> {
     }
     let rest: u64 = format!("{rest:0<9}").parse().ok()?;
     let whole: u64 = whole.parse().ok()?;
-    Some(Cost::from_billionths(whole.checked_mul(1_000_000_000)?.checked_add(rest)?))
+    Some(Cost::from_billionths(
+        whole.checked_mul(1_000_000_000)?.checked_add(rest)?,
+    ))
 }
 
 fn read_totals(fields: &mut Document<'_>) -> Result<UsageTotals, FileError> {

@@ -1,27 +1,53 @@
 //! Round trips of every kind of file with awkward texts, and the errors of broken ones.
 
 use orchestra_board::{
-    AgentName, Answer, Body, Claim, Cost, Issue, IssueId, Key, Kind, Label, OwnState, PrdOrigin, PrdSession,
-    PrdStatus, Priority, Project, Request, RequestKind, RequestStatus, SessionId, Slug, State, Timestamp, Title,
-    UsageSession, UsageTotals,
+    AgentName, Answer, Body, Claim, Cost, Issue, IssueId, Key, Kind, Label, OwnState, PrdOrigin,
+    PrdSession, PrdStatus, Priority, Project, Request, RequestKind, RequestStatus, SessionId, Slug,
+    State, Timestamp, Title, UsageSession, UsageTotals,
 };
 use proptest::prelude::*;
 
 use super::project::{Row, Shown};
 use super::{IssuePlace, issue, project, records};
 use crate::{
-    Chunk, ChunkId, HookEventRecord, SessionEvent, SessionRecord, UsageRecord, UsageRequest, UsageSessionRecord,
+    Chunk, ChunkId, HookEventRecord, SessionEvent, SessionRecord, UsageRecord, UsageRequest,
+    UsageSessionRecord,
 };
 
 /// Texts that writers and readers of text formats have stumbled over.
 const AWKWARD: [&str; 24] = [
-    "true", "null", "123", "-0", "1e5", "05", " lead", "trail ", "a: b", "- item", "# no comment", "\"quoted\"",
-    "back\\slash", "a,b", "[3]: x", "{a}", "end: true", "שלום עולם", "🚀 emoji 👩‍👩‍👧", "\u{202e}rtl", "tab\there",
-    "line\nbreak", "crlf\r\nline", "<<<<<<< ours",
+    "true",
+    "null",
+    "123",
+    "-0",
+    "1e5",
+    "05",
+    " lead",
+    "trail ",
+    "a: b",
+    "- item",
+    "# no comment",
+    "\"quoted\"",
+    "back\\slash",
+    "a,b",
+    "[3]: x",
+    "{a}",
+    "end: true",
+    "שלום עולם",
+    "🚀 emoji 👩‍👩‍👧",
+    "\u{202e}rtl",
+    "tab\there",
+    "line\nbreak",
+    "crlf\r\nline",
+    "<<<<<<< ours",
 ];
 
 fn text() -> impl Strategy<Value = String> {
-    prop_oneof![prop::sample::select(&AWKWARD[..]).prop_map(str::to_owned), "\\PC{0,12}", "[ -~\\n\\t]{0,24}"]
+    prop_oneof![
+        prop::sample::select(&AWKWARD[..]).prop_map(str::to_owned),
+        "\\PC{0,12}",
+        "[ -~\\n\\t]{0,24}"
+    ]
 }
 
 fn body() -> impl Strategy<Value = Body> {
@@ -46,7 +72,11 @@ fn time() -> impl Strategy<Value = Timestamp> {
 
 fn id() -> impl Strategy<Value = IssueId> {
     (1..9_999_u64, any::<bool>()).prop_map(|(number, bug)| {
-        if bug { IssueId::bug(number) } else { IssueId::of_project(&Key::parse("A1").expect("a key"), number) }
+        if bug {
+            IssueId::bug(number)
+        } else {
+            IssueId::of_project(&Key::parse("A1").expect("a key"), number)
+        }
     })
 }
 
@@ -55,15 +85,29 @@ fn slug() -> Slug {
 }
 
 fn issue() -> impl Strategy<Value = (Issue, IssuePlace)> {
-    let names = (title(), body(), prop::collection::vec(agent(), 0..3), prop::collection::vec(label(), 0..3));
+    let names = (
+        title(),
+        body(),
+        prop::collection::vec(agent(), 0..3),
+        prop::collection::vec(label(), 0..3),
+    );
     let marks = (
         prop::sample::select(&Kind::ALL[..]),
         prop::sample::select(&State::ALL[..]),
         prop::option::of(prop::sample::select(&Priority::ALL[..])),
         prop::sample::select(&[OwnState::Backlog, OwnState::Todo, OwnState::Cancelled][..]),
     );
-    let links = (id(), prop::option::of(id()), prop::option::of(id()), prop::collection::btree_set(id(), 0..3));
-    let times = (time(), prop::option::of(time()), prop::option::of((agent(), time())));
+    let links = (
+        id(),
+        prop::option::of(id()),
+        prop::option::of(id()),
+        prop::collection::btree_set(id(), 0..3),
+    );
+    let times = (
+        time(),
+        prop::option::of(time()),
+        prop::option::of((agent(), time())),
+    );
     (names, marks, links, times).prop_map(|(names, marks, links, times)| {
         let (kind, state, priority, own) = marks;
         let (epic, story) = (IssueId::bug(1), IssueId::bug(2));
@@ -82,7 +126,11 @@ fn issue() -> impl Strategy<Value = (Issue, IssuePlace)> {
             description: names.1,
             priority,
             state,
-            own: if kind.is_leaf() { OwnState::Backlog } else { own },
+            own: if kind.is_leaf() {
+                OwnState::Backlog
+            } else {
+                own
+            },
             cancelled_with: links.1,
             fixes: links.2,
             assignees: names.2,
@@ -97,24 +145,44 @@ fn issue() -> impl Strategy<Value = (Issue, IssuePlace)> {
 }
 
 fn session() -> impl Strategy<Value = SessionRecord> {
-    let event = (label(), body(), time()).prop_map(|(kind, summary, at)| SessionEvent { kind, summary, at });
-    (body(), prop::collection::vec(event, 0..4), time(), time()).prop_map(|(summary, events, started_at, ended_at)| {
-        let id = SessionId::parse("S.1").expect("an id");
-        SessionRecord { project: slug(), id, summary, events, started_at, ended_at }
-    })
+    let event = (label(), body(), time()).prop_map(|(kind, summary, at)| SessionEvent {
+        kind,
+        summary,
+        at,
+    });
+    (body(), prop::collection::vec(event, 0..4), time(), time()).prop_map(
+        |(summary, events, started_at, ended_at)| {
+            let id = SessionId::parse("S.1").expect("an id");
+            SessionRecord {
+                project: slug(),
+                id,
+                summary,
+                events,
+                started_at,
+                ended_at,
+            }
+        },
+    )
 }
 
 fn chunk() -> impl Strategy<Value = Chunk> {
-    let texts = (body(), body(), prop::option::of(label()), prop::option::of(label()));
-    (texts, prop::collection::vec(label(), 0..3), time()).prop_map(|(texts, tags, created_at)| Chunk {
-        id: ChunkId::new(1),
-        project: slug(),
-        content: texts.0,
-        summary: texts.1,
-        source: texts.2,
-        source_id: texts.3,
-        tags,
-        created_at,
+    let texts = (
+        body(),
+        body(),
+        prop::option::of(label()),
+        prop::option::of(label()),
+    );
+    (texts, prop::collection::vec(label(), 0..3), time()).prop_map(|(texts, tags, created_at)| {
+        Chunk {
+            id: ChunkId::new(1),
+            project: slug(),
+            content: texts.0,
+            summary: texts.1,
+            source: texts.2,
+            source_id: texts.3,
+            tags,
+            created_at,
+        }
     })
 }
 
@@ -242,7 +310,12 @@ proptest! {
 #[test]
 fn an_issue_file_reads_like_this() {
     let id = |text| IssueId::parse(text).expect("an id");
-    let place = IssuePlace { project: slug(), id: id("A1-3"), epic: Some(id("A1-1")), story: Some(id("A1-2")) };
+    let place = IssuePlace {
+        project: slug(),
+        id: id("A1-3"),
+        epic: Some(id("A1-1")),
+        story: Some(id("A1-2")),
+    };
     let text = "schema: 1\nid: A1-3\ntype: task\ntitle: Sign in\nstatus: in-progress\ndescription: \"one: line\"\n\
         priority: high\nepic: A1-1\nstory: A1-2\nassignees[1]: bob\nlabels[2]: ui,api\ndepends_on[1]: A1-9\n\
         claimed_by: bob\nclaimed_until: \"2026-01-01T00:30:00Z\"\ncreated_at: \"2026-01-01T00:00:00Z\"\n\
@@ -253,27 +326,79 @@ fn an_issue_file_reads_like_this() {
 
 #[test]
 fn errors_name_file_line_and_field() {
-    let place = IssuePlace { project: slug(), id: IssueId::parse("A-1").expect("an id"), epic: None, story: None };
+    let place = IssuePlace {
+        project: slug(),
+        id: IssueId::parse("A-1").expect("an id"),
+        epic: None,
+        story: None,
+    };
     let good = "schema: 1\nid: A-1\ntype: epic\ntitle: T\nstatus: backlog\ncreated_at: \"2026-01-01T00:00:00Z\"\nend: true\n";
     let check = |from: &str, to: &str, shown: &str| {
         let text = good.replacen(from, to, 1);
         assert_ne!(text, good, "{from}");
         let error = issue::read("p/epics/A-1/epic.toon", &text, &place, None).expect_err(&text);
-        assert_eq!(error.to_string().strip_prefix("p/epics/A-1/epic.toon"), Some(shown));
+        assert_eq!(
+            error.to_string().strip_prefix("p/epics/A-1/epic.toon"),
+            Some(shown)
+        );
     };
-    check("title: T", "title: true", ":4: title: must be text, not true; quote it: \"true\"");
-    check("title: T", "title: 123", ":4: title: must be text, not 123; quote it: \"123\"");
+    check(
+        "title: T",
+        "title: true",
+        ":4: title: must be text, not true; quote it: \"true\"",
+    );
+    check(
+        "title: T",
+        "title: 123",
+        ":4: title: must be text, not 123; quote it: \"123\"",
+    );
     check("title: T\n", "", ":6: title: is missing");
-    check("status: backlog", "status: bcklog", ":5: status: cannot be `bcklog`");
+    check(
+        "status: backlog",
+        "status: bcklog",
+        ":5: status: cannot be `bcklog`",
+    );
     check("status", "# note\nstaus", ":8: status: is missing");
-    check("type: epic", "type: task", ":3: type: is task, but here stands an issue of type epic");
-    check("id: A-1", "id: A-2", ":2: id: is A-2, but the file's place says A-1");
-    check("title: T", "title: T\ncolour: red", ":5: colour: is not a field of this file; remove it");
-    check("title: T", "title: T\nlabels: x", ":5: labels: must be a list: `labels[2]: a,b`");
-    check("title: T", "title: T\nlabels[2]: a,\"\"", ":5: labels[2]: `` is not a label of 1 to 50 printable characters");
-    check("title: T", "title: T\n    deep: x", ":5: Indentation must not increase after a primitive field");
-    check("end: true\n", "", ":6: ends too early: the last line must be `end: true`; the file was cut off or is being written");
-    check("schema: 1", "schema: 7", ":1: schema: has schema 7, which is newer than 1, the newest known here; use a newer version of the program");
+    check(
+        "type: epic",
+        "type: task",
+        ":3: type: is task, but here stands an issue of type epic",
+    );
+    check(
+        "id: A-1",
+        "id: A-2",
+        ":2: id: is A-2, but the file's place says A-1",
+    );
+    check(
+        "title: T",
+        "title: T\ncolour: red",
+        ":5: colour: is not a field of this file; remove it",
+    );
+    check(
+        "title: T",
+        "title: T\nlabels: x",
+        ":5: labels: must be a list: `labels[2]: a,b`",
+    );
+    check(
+        "title: T",
+        "title: T\nlabels[2]: a,\"\"",
+        ":5: labels[2]: `` is not a label of 1 to 50 printable characters",
+    );
+    check(
+        "title: T",
+        "title: T\n    deep: x",
+        ":5: Indentation must not increase after a primitive field",
+    );
+    check(
+        "end: true\n",
+        "",
+        ":6: ends too early: the last line must be `end: true`; the file was cut off or is being written",
+    );
+    check(
+        "schema: 1",
+        "schema: 7",
+        ":1: schema: has schema 7, which is newer than 1, the newest known here; use a newer version of the program",
+    );
     check(
         "title: T\n",
         "<<<<<<< HEAD\ntitle: T\n=======\ntitle: U\n>>>>>>> other\n",
@@ -282,9 +407,20 @@ fn errors_name_file_line_and_field() {
     let beside = Some(("p/epics/A-1/A-1.md", "two\nlines\n"));
     let twice = good.replace("title: T", "title: T\ndescription: one");
     let error = issue::read("f", &twice, &place, beside).expect_err("twice");
-    assert_eq!(error.to_string(), "f:5: description: is given twice, here and in A-1.md; keep one of them");
+    assert_eq!(
+        error.to_string(),
+        "f:5: description: is given twice, here and in A-1.md; keep one of them"
+    );
     let chunks = "schema: 1\nproject: p\nchunks[2]:\n  - id: mem-1\n    summary: s\n    content: c\n    created_at: \"2026-01-01T00:00:00Z\"\n  - id: mem-2\n    summary: 12\n    content: c\n    created_at: \"2026-01-01T00:00:00Z\"\nend: true\n";
     let error = records::read_chunks("f", chunks, &slug()).expect_err("a number");
-    assert_eq!(error.to_string(), "f:9: chunks[2].summary: must be text, not 12; quote it: \"12\"");
-    assert_eq!(records::utf8("f", b"a\nb\xff").expect_err("bytes").to_string(), "f:2: is not UTF-8 text");
+    assert_eq!(
+        error.to_string(),
+        "f:9: chunks[2].summary: must be text, not 12; quote it: \"12\""
+    );
+    assert_eq!(
+        records::utf8("f", b"a\nb\xff")
+            .expect_err("bytes")
+            .to_string(),
+        "f:2: is not UTF-8 text"
+    );
 }

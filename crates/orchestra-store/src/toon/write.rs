@@ -71,7 +71,11 @@ impl Writer {
     }
 
     /// A group of numbers under one name, unless it is empty.
-    pub(crate) fn numbers<'a>(&mut self, key: &str, values: impl IntoIterator<Item = (&'a str, u64)>) {
+    pub(crate) fn numbers<'a>(
+        &mut self,
+        key: &str,
+        values: impl IntoIterator<Item = (&'a str, u64)>,
+    ) {
         let mut values = values.into_iter().peekable();
         if values.peek().is_none() {
             return;
@@ -87,7 +91,12 @@ impl Writer {
     }
 
     /// A table of texts, unless it is empty.
-    pub(crate) fn table<const N: usize>(&mut self, key: &str, columns: [&str; N], rows: &[[&str; N]]) {
+    pub(crate) fn table<const N: usize>(
+        &mut self,
+        key: &str,
+        columns: [&str; N],
+        rows: &[[&str; N]],
+    ) {
         if rows.is_empty() {
             return;
         }
@@ -114,7 +123,9 @@ impl Writer {
     }
 
     fn key_of(&mut self, key: &str) {
-        let plain = key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        let plain = key
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         if plain {
             self.out.push_str(key);
         } else {

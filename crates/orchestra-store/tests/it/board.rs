@@ -53,7 +53,11 @@ pub(crate) fn issue(kind: Kind, parent: Option<&str>, name: &str) -> NewIssue {
 
 /// Neither watching nor sweeping, so that a test decides what is seen when.
 pub(crate) fn still() -> Options {
-    Options { watch: false, sweep: false, ..Options::default() }
+    Options {
+        watch: false,
+        sweep: false,
+        ..Options::default()
+    }
 }
 
 impl Board {
@@ -67,14 +71,20 @@ impl Board {
     /// A board with project `my-app`, epic MA-1, story MA-2 and tasks MA-3 and MA-4.
     pub(crate) fn with_tasks(options: Options) -> Self {
         let board = Self::new(options);
-        board.run(Command::CreateProject(NewProject { name: title("My App"), description: body("An app.") }));
+        board.run(Command::CreateProject(NewProject {
+            name: title("My App"),
+            description: body("An app."),
+        }));
         for (kind, parent, name) in [
             (Kind::Epic, None, "Epic"),
             (Kind::Story, Some("MA-1"), "Story"),
             (Kind::Task, Some("MA-2"), "First"),
             (Kind::Task, Some("MA-2"), "Second"),
         ] {
-            board.run(Command::CreateIssue { project: slug(), issue: issue(kind, parent, name) });
+            board.run(Command::CreateIssue {
+                project: slug(),
+                issue: issue(kind, parent, name),
+            });
         }
         board.settle();
         board
@@ -90,19 +100,42 @@ impl Board {
 
     pub(crate) fn update(&self, issue: &str, patch: IssuePatch) {
         let target = IssueRef::new(slug(), id(issue));
-        self.run(Command::UpdateIssue { target, patch, evidence: None, version: None });
+        self.run(Command::UpdateIssue {
+            target,
+            patch,
+            evidence: None,
+            version: None,
+        });
     }
 
     pub(crate) fn rename(&self, issue: &str, name: &str) {
-        self.update(issue, IssuePatch { title: Some(title(name)), ..IssuePatch::default() });
+        self.update(
+            issue,
+            IssuePatch {
+                title: Some(title(name)),
+                ..IssuePatch::default()
+            },
+        );
     }
 
     pub(crate) fn describe(&self, issue: &str, text: &str) {
-        self.update(issue, IssuePatch { description: Some(body(text)), ..IssuePatch::default() });
+        self.update(
+            issue,
+            IssuePatch {
+                description: Some(body(text)),
+                ..IssuePatch::default()
+            },
+        );
     }
 
     pub(crate) fn set_state(&self, issue: &str, state: State) {
-        self.update(issue, IssuePatch { state: Some(state), ..IssuePatch::default() });
+        self.update(
+            issue,
+            IssuePatch {
+                state: Some(state),
+                ..IssuePatch::default()
+            },
+        );
     }
 
     pub(crate) fn settle(&self) {
@@ -120,8 +153,13 @@ impl Board {
     }
 
     pub(crate) fn issue(&self, text: &str) -> Option<orchestra_board::Issue> {
-        let found = self.store.read(|reader| reader.issue(&slug(), &id(text))).expect("reads");
-        found.map(|record| record.issue).filter(|issue| issue.id == id(text))
+        let found = self
+            .store
+            .read(|reader| reader.issue(&slug(), &id(text)))
+            .expect("reads");
+        found
+            .map(|record| record.issue)
+            .filter(|issue| issue.id == id(text))
     }
 
     pub(crate) fn title_of(&self, text: &str) -> Option<String> {
@@ -132,7 +170,11 @@ impl Board {
     pub(crate) fn wait(&self, what: &str, mut is_so: impl FnMut(&Self) -> bool) -> Duration {
         let start = Instant::now();
         while !is_so(self) {
-            assert!(start.elapsed() < PATIENCE, "never came: {what}\n{}", self.problems());
+            assert!(
+                start.elapsed() < PATIENCE,
+                "never came: {what}\n{}",
+                self.problems()
+            );
             // Without a pause the asking alone would keep a core busy.
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -141,7 +183,11 @@ impl Board {
 
     pub(crate) fn problems(&self) -> String {
         match self.store.doctor(orchestra_store::Fix::Nothing) {
-            Ok(report) => report.findings.iter().map(|finding| format!("{finding}\n")).collect(),
+            Ok(report) => report
+                .findings
+                .iter()
+                .map(|finding| format!("{finding}\n"))
+                .collect(),
             Err(error) => error.to_string(),
         }
     }
@@ -182,7 +228,11 @@ impl Board {
                 if path.ends_with(".store") {
                     continue;
                 }
-                if path.is_dir() { left.push(path) } else { files.push(path) }
+                if path.is_dir() {
+                    left.push(path)
+                } else {
+                    files.push(path)
+                }
             }
         }
         files.sort();
@@ -195,7 +245,9 @@ impl Board {
     }
 }
 
-fn every<T>(mut page: impl FnMut(&PageRequest) -> Result<Page<T>, ReadError>) -> Result<Vec<T>, ReadError> {
+fn every<T>(
+    mut page: impl FnMut(&PageRequest) -> Result<Page<T>, ReadError>,
+) -> Result<Vec<T>, ReadError> {
     let mut request = PageRequest::first(500);
     let mut items = Vec::new();
     loop {

@@ -3,7 +3,8 @@
 use std::fs;
 
 use orchestra_board::{
-    AgentName, Command, Cost, IssueRef, Kind, Label, NewRequest, PrdMove, RequestKind, SessionId, State, UsageEntry,
+    AgentName, Command, Cost, IssueRef, Kind, Label, NewRequest, PrdMove, RequestKind, SessionId,
+    State, UsageEntry,
 };
 use orchestra_store::{Action, NewChunk, NewHookEvent, NewSession, NewSessionEvent, Options};
 
@@ -23,25 +24,66 @@ fn full() -> Board {
     board.describe("MA-3", "# Many\n\nlines, 🚀 and שלום\n\n- [ ] x");
     board.describe("MA-1", "one: line");
     board.set_state("MA-3", State::Todo);
-    board.run(Command::Claim { target: target("MA-3"), agent: agent.clone() });
-    let start = Action::Board(Command::StartTask { target: target("MA-3") });
-    board.store.submit_blocking(Some(agent.clone()), start).expect("starts");
+    board.run(Command::Claim {
+        target: target("MA-3"),
+        agent: agent.clone(),
+    });
+    let start = Action::Board(Command::StartTask {
+        target: target("MA-3"),
+    });
+    board
+        .store
+        .submit_blocking(Some(agent.clone()), start)
+        .expect("starts");
     let evidence = Some(body("ran all the tests,\nall of them pass"));
-    let complete = Action::Board(Command::CompleteTask { target: target("MA-3"), evidence });
-    board.store.submit_blocking(Some(agent), complete).expect("completes");
-    board.run(Command::Comment { target: target("MA-3"), text: body("true") });
-    board.run(Command::AddDependency { target: target("MA-4"), on: id("MA-3") });
-    board.run(Command::ReportBug { project: slug(), issue: issue(Kind::Bug, Some("MA-2"), "123") });
+    let complete = Action::Board(Command::CompleteTask {
+        target: target("MA-3"),
+        evidence,
+    });
+    board
+        .store
+        .submit_blocking(Some(agent), complete)
+        .expect("completes");
+    board.run(Command::Comment {
+        target: target("MA-3"),
+        text: body("true"),
+    });
+    board.run(Command::AddDependency {
+        target: target("MA-4"),
+        on: id("MA-3"),
+    });
+    board.run(Command::ReportBug {
+        project: slug(),
+        issue: issue(Kind::Bug, Some("MA-2"), "123"),
+    });
     board.run(Command::LogRequest {
         project: slug(),
         request: orchestra_board_request(),
     });
-    board.run(Command::Prd { project: slug(), step: PrdMove::Start { restart: false } });
-    let step = PrdMove::Answer { text: body("null"), overwrite: false };
-    board.run(Command::Prd { project: slug(), step });
-    board.run(Command::WritePrd { project: slug(), content: "# PRD\r\nas it is  \n\n".into() });
+    board.run(Command::Prd {
+        project: slug(),
+        step: PrdMove::Start { restart: false },
+    });
+    let step = PrdMove::Answer {
+        text: body("null"),
+        overwrite: false,
+    };
+    board.run(Command::Prd {
+        project: slug(),
+        step,
+    });
+    board.run(Command::WritePrd {
+        project: slug(),
+        content: "# PRD\r\nas it is  \n\n".into(),
+    });
     let cost = Cost::from_units(0.1).expect("a cost");
-    let entry = UsageEntry { provider: Some("p".into()), model: None, input_tokens: 7, output_tokens: 9, cost };
+    let entry = UsageEntry {
+        provider: Some("p".into()),
+        model: None,
+        input_tokens: 7,
+        output_tokens: 9,
+        cost,
+    };
     board.run(Command::RecordUsage(entry));
     let label = |text: &str| Label::parse(text).expect("a label");
     for text in ["remember\nthis", "and that"] {
@@ -58,7 +100,11 @@ fn full() -> Board {
         project: slug(),
         id: SessionId::parse("s.1").expect("an id"),
         summary: body("it went\nwell"),
-        events: vec![NewSessionEvent { kind: label("note"), summary: body("[x]: y"), at: None }],
+        events: vec![NewSessionEvent {
+            kind: label("note"),
+            summary: body("[x]: y"),
+            at: None,
+        }],
     }));
     board.act(Action::SavePlan {
         project: slug(),
@@ -79,42 +125,73 @@ fn full() -> Board {
 }
 
 fn orchestra_board_request() -> NewRequest {
-    NewRequest { kind: RequestKind::Feature, description: body("more: of\nit") }
+    NewRequest {
+        kind: RequestKind::Feature,
+        description: body("more: of\nit"),
+    }
 }
 
 #[test]
 fn files_tell_everything_in_readable_form() {
     let board = Board::with_tasks(still());
     let story = board.file("my-app/epics/MA-1/stories/MA-2/story.toon");
-    assert!(story.starts_with("schema: 1\nid: MA-2\ntype: story\ntitle: Story\nstatus: backlog\nepic: MA-1\n"), "{story}");
+    assert!(
+        story.starts_with(
+            "schema: 1\nid: MA-2\ntype: story\ntitle: Story\nstatus: backlog\nepic: MA-1\n"
+        ),
+        "{story}"
+    );
     let task = board.file(TASK);
-    assert!(task.contains("\nepic: MA-1\nstory: MA-2\n") && task.ends_with("\nend: true\n"), "{task}");
+    assert!(
+        task.contains("\nepic: MA-1\nstory: MA-2\n") && task.ends_with("\nend: true\n"),
+        "{task}"
+    );
     let status = board.file("my-app/project-status.toon");
-    assert!(status.contains("\ntasks:\n  backlog: 2\nepics[1]{id,title,status}:\n  MA-1,Epic,backlog\n"), "{status}");
+    assert!(
+        status
+            .contains("\ntasks:\n  backlog: 2\nepics[1]{id,title,status}:\n  MA-1,Epic,backlog\n"),
+        "{status}"
+    );
     assert!(board.file("my-app/prd.md").starts_with("# My App\n"));
     board.describe("MA-3", "two\nlines");
     board.set_state("MA-3", State::Todo);
     board.settle();
-    assert_eq!(board.file("my-app/epics/MA-1/stories/MA-2/tasks/MA-3.md"), "two\nlines\n");
+    assert_eq!(
+        board.file("my-app/epics/MA-1/stories/MA-2/tasks/MA-3.md"),
+        "two\nlines\n"
+    );
     let history = board.file("my-app/epics/MA-1/stories/MA-2/tasks/MA-3.history.jsonl");
     assert_eq!(history.lines().count(), 3, "{history}");
     board.describe("MA-3", "one line");
     board.settle();
     assert!(!board.exists("my-app/epics/MA-1/stories/MA-2/tasks/MA-3.md"));
     assert!(board.file(TASK).contains("\ndescription: one line\n"));
-    assert!(fs::read_to_string(board.path(".gitignore")).expect("reads").contains(".store/"));
+    assert!(
+        fs::read_to_string(board.path(".gitignore"))
+            .expect("reads")
+            .contains(".store/")
+    );
 }
 
 #[test]
 fn what_is_deleted_or_moved_leaves_nothing_behind() {
     let board = Board::with_tasks(still());
-    board.run(Command::CreateIssue { project: slug(), issue: issue(Kind::Epic, None, "Other") });
-    board.run(Command::MoveIssue { target: target("MA-2"), to: id("MA-5") });
+    board.run(Command::CreateIssue {
+        project: slug(),
+        issue: issue(Kind::Epic, None, "Other"),
+    });
+    board.run(Command::MoveIssue {
+        target: target("MA-2"),
+        to: id("MA-5"),
+    });
     board.settle();
     assert!(board.exists("my-app/epics/MA-5/stories/MA-2/tasks/MA-3.toon"));
     assert!(board.exists("my-app/epics/MA-5/stories/MA-2/tasks/MA-3.history.jsonl"));
     assert!(!board.exists("my-app/epics/MA-1/stories"));
-    board.run(Command::DeleteIssue { target: target("MA-5"), expected: Kind::Epic });
+    board.run(Command::DeleteIssue {
+        target: target("MA-5"),
+        expected: Kind::Epic,
+    });
     board.settle();
     assert!(!board.exists("my-app/epics/MA-5") && board.exists("my-app/epics/MA-1/epic.toon"));
     board.run(Command::DeleteProject { project: slug() });
@@ -134,7 +211,10 @@ fn a_board_is_rebuilt_from_its_files_to_the_byte() {
     assert_eq!(board.tree(), tree);
     assert_eq!(board.problems(), "");
     // It goes on where it was.
-    let made = board.run(Command::CreateIssue { project: slug(), issue: issue(Kind::Task, Some("MA-2"), "New") });
+    let made = board.run(Command::CreateIssue {
+        project: slug(),
+        issue: issue(Kind::Task, Some("MA-2"), "New"),
+    });
     assert_eq!(made.issues[0].issue.id, id("MA-5"));
 }
 
@@ -145,7 +225,10 @@ fn files_are_rewritten_from_the_database() {
     let board = board.reopened(still(), |projects| {
         fs::remove_dir_all(projects.join("my-app")).expect("removes");
     });
-    board.store.doctor(orchestra_store::Fix::Mend).expect("mends");
+    board
+        .store
+        .doctor(orchestra_store::Fix::Mend)
+        .expect("mends");
     board.settle();
     assert_eq!(board.tree(), tree);
 }
@@ -154,24 +237,50 @@ fn files_are_rewritten_from_the_database() {
 fn edits_are_seen_and_merged() {
     let board = Board::with_tasks(Options::default());
     board.edit(TASK, "title: First", "title: Renamed by hand");
-    let took = board.wait("the title", |board| board.title_of("MA-3").as_deref() == Some("Renamed by hand"));
-    println!("an edit was seen after {took:?}");
-    board.edit(TASK, "status: backlog", "status: todo\npriority: high\nlabels[2]: a,b");
-    board.wait("the state", |board| {
-        board.issue("MA-3").is_some_and(|issue| issue.state == State::Todo && issue.labels.len() == 2)
+    let took = board.wait("the title", |board| {
+        board.title_of("MA-3").as_deref() == Some("Renamed by hand")
     });
-    fs::write(board.path("my-app/epics/MA-1/stories/MA-2/tasks/MA-3.md"), "by\nhand\n").expect("writes");
+    println!("an edit was seen after {took:?}");
+    board.edit(
+        TASK,
+        "status: backlog",
+        "status: todo\npriority: high\nlabels[2]: a,b",
+    );
+    board.wait("the state", |board| {
+        board
+            .issue("MA-3")
+            .is_some_and(|issue| issue.state == State::Todo && issue.labels.len() == 2)
+    });
+    fs::write(
+        board.path("my-app/epics/MA-1/stories/MA-2/tasks/MA-3.md"),
+        "by\nhand\n",
+    )
+    .expect("writes");
     board.wait("the description", |board| {
-        board.issue("MA-3").is_some_and(|issue| issue.description == body("by\nhand"))
+        board
+            .issue("MA-3")
+            .is_some_and(|issue| issue.description == body("by\nhand"))
     });
     fs::remove_file(board.path(OTHER)).expect("removes");
     board.wait("the removal", |board| board.issue("MA-4").is_none());
     board.settle();
     assert!(!board.exists("my-app/epics/MA-1/stories/MA-2/tasks/MA-4.history.jsonl"));
-    let copy = board.file(TASK).replace("MA-3", "MA-9").replace("Renamed by hand", "A copy");
-    fs::write(board.path("my-app/epics/MA-1/stories/MA-2/tasks/MA-9.toon"), copy).expect("writes");
-    board.wait("the new task", |board| board.title_of("MA-9").as_deref() == Some("A copy"));
-    let made = board.run(Command::CreateIssue { project: slug(), issue: issue(Kind::Task, Some("MA-2"), "New") });
+    let copy = board
+        .file(TASK)
+        .replace("MA-3", "MA-9")
+        .replace("Renamed by hand", "A copy");
+    fs::write(
+        board.path("my-app/epics/MA-1/stories/MA-2/tasks/MA-9.toon"),
+        copy,
+    )
+    .expect("writes");
+    board.wait("the new task", |board| {
+        board.title_of("MA-9").as_deref() == Some("A copy")
+    });
+    let made = board.run(Command::CreateIssue {
+        project: slug(),
+        issue: issue(Kind::Task, Some("MA-2"), "New"),
+    });
     assert_eq!(made.issues[0].issue.id, id("MA-10"));
     assert_eq!(board.problems(), "");
 }
@@ -183,7 +292,10 @@ fn fields_of_both_sides_are_kept() {
     board.set_state("MA-3", State::Todo);
     board.settle();
     let issue = board.issue("MA-3").expect("there");
-    assert_eq!((issue.title.as_str(), issue.state), ("By hand", State::Todo));
+    assert_eq!(
+        (issue.title.as_str(), issue.state),
+        ("By hand", State::Todo)
+    );
     let text = board.file(TASK);
     assert!(text.contains("title: By hand\nstatus: todo\n"), "{text}");
 }
@@ -194,20 +306,40 @@ fn where_both_changed_one_field_the_file_stays() {
     board.edit(TASK, "title: First", "title: Theirs\nlabels[1]: seen");
     board.rename("MA-3", "Ours");
     board.settle();
-    board.wait("the conflict", |board| board.exists(&format!("{TASK}.conflict")));
+    board.wait("the conflict", |board| {
+        board.exists(&format!("{TASK}.conflict"))
+    });
     assert!(board.file(TASK).contains("title: Theirs\n"));
-    assert!(board.file(&format!("{TASK}.conflict")).contains("title: Ours\n"));
+    assert!(
+        board
+            .file(&format!("{TASK}.conflict"))
+            .contains("title: Ours\n")
+    );
     let issue = board.issue("MA-3").expect("there");
-    assert_eq!((issue.title.as_str(), issue.labels.len()), ("Ours", 1), "the other field is taken");
-    assert!(board.problems().contains("both sides changed title"), "{}", board.problems());
+    assert_eq!(
+        (issue.title.as_str(), issue.labels.len()),
+        ("Ours", 1),
+        "the other field is taken"
+    );
+    assert!(
+        board.problems().contains("both sides changed title"),
+        "{}",
+        board.problems()
+    );
     // Nothing is overwritten until a person has chosen.
     board.set_state("MA-3", State::Todo);
     board.settle();
     assert!(board.file(TASK).contains("title: Theirs\n"));
     fs::remove_file(board.path(&format!("{TASK}.conflict"))).expect("removes");
-    board.wait("the choice", |board| board.title_of("MA-3").as_deref() == Some("Theirs"));
+    board.wait("the choice", |board| {
+        board.title_of("MA-3").as_deref() == Some("Theirs")
+    });
     board.settle();
-    assert!(board.file(TASK).contains("title: Theirs\nstatus: todo\n"), "{}", board.file(TASK));
+    assert!(
+        board.file(TASK).contains("title: Theirs\nstatus: todo\n"),
+        "{}",
+        board.file(TASK)
+    );
     assert_eq!(board.problems(), "");
 }
 
@@ -225,15 +357,37 @@ fn broken_files_are_left_alone_and_told() {
         assert_eq!(board.file(TASK), broken, "not overwritten");
         assert!(board.file(OTHER).contains("The rest goes on"));
         // Repaired, it is merged.
-        fs::write(board.path(TASK), whole.replace("status: backlog", "status: todo")).expect("writes");
-        board.wait("the repair", |board| board.issue("MA-3").is_some_and(|issue| issue.state == State::Todo));
+        fs::write(
+            board.path(TASK),
+            whole.replace("status: backlog", "status: todo"),
+        )
+        .expect("writes");
+        board.wait("the repair", |board| {
+            board
+                .issue("MA-3")
+                .is_some_and(|issue| issue.state == State::Todo)
+        });
         board.settle();
-        assert!(board.file(TASK).contains("title: Changed meanwhile\nstatus: todo\n"), "{}", board.file(TASK));
+        assert!(
+            board
+                .file(TASK)
+                .contains("title: Changed meanwhile\nstatus: todo\n"),
+            "{}",
+            board.file(TASK)
+        );
         assert_eq!(board.problems(), "");
     };
-    check("title: First", "title: true", "MA-3.toon:4: title: must be text, not true; quote it: \"true\"");
+    check(
+        "title: First",
+        "title: true",
+        "MA-3.toon:4: title: must be text, not true; quote it: \"true\"",
+    );
     check("end: true\n", "", "MA-3.toon:8: ends too early");
-    check("schema: 1", "schema: 2", "MA-3.toon:1: schema: has schema 2, which is newer than 1");
+    check(
+        "schema: 1",
+        "schema: 2",
+        "MA-3.toon:1: schema: has schema 2, which is newer than 1",
+    );
     check(
         "title: First\n",
         "<<<<<<< HEAD\ntitle: First\n=======\ntitle: Other\n>>>>>>> topic\n",
@@ -244,8 +398,14 @@ fn broken_files_are_left_alone_and_told() {
 #[test]
 fn moved_by_hand() {
     let board = Board::with_tasks(Options::default());
-    board.run(Command::CreateIssue { project: slug(), issue: issue(Kind::Story, Some("MA-1"), "Second story") });
-    board.run(Command::Comment { target: target("MA-3"), text: body("kept") });
+    board.run(Command::CreateIssue {
+        project: slug(),
+        issue: issue(Kind::Story, Some("MA-1"), "Second story"),
+    });
+    board.run(Command::Comment {
+        target: target("MA-3"),
+        text: body("kept"),
+    });
     board.settle();
     let tasks = board.path("my-app/epics/MA-1/stories/MA-5/tasks");
     fs::create_dir(&tasks).expect("makes");
@@ -253,10 +413,17 @@ fn moved_by_hand() {
         let from = board.path(&format!("my-app/epics/MA-1/stories/MA-2/tasks/{name}"));
         fs::rename(from, tasks.join(name)).expect("moves");
     }
-    board.wait("the move", |board| board.issue("MA-3").is_some_and(|issue| issue.parent == Some(id("MA-5"))));
+    board.wait("the move", |board| {
+        board
+            .issue("MA-3")
+            .is_some_and(|issue| issue.parent == Some(id("MA-5")))
+    });
     board.settle();
     let history = board.file("my-app/epics/MA-1/stories/MA-5/tasks/MA-3.history.jsonl");
-    assert!(history.contains("kept") && history.contains("\"change\":\"moved\""), "{history}");
+    assert!(
+        history.contains("kept") && history.contains("\"change\":\"moved\""),
+        "{history}"
+    );
     assert!(!board.exists(TASK));
     assert_eq!(board.problems(), "");
 }
@@ -271,12 +438,24 @@ fn links_are_not_followed() {
     let tasks = board.path("my-app/.plans");
     std::os::unix::fs::symlink(outside.path(), tasks).expect("links");
     board.rename("MA-3", "Changed");
-    board.act(Action::SavePlan { project: slug(), title: title("P"), content: body("x"), issue: None });
+    board.act(Action::SavePlan {
+        project: slug(),
+        title: title("P"),
+        content: body("x"),
+        issue: None,
+    });
     // Neither is written through, and the rest goes on.
     board.rename("MA-4", "Goes on");
     let _ = board.store.settle(std::time::Duration::from_secs(3));
-    assert_eq!(fs::read_to_string(outside.path().join("secret")).expect("reads"), "secret");
+    assert_eq!(
+        fs::read_to_string(outside.path().join("secret")).expect("reads"),
+        "secret"
+    );
     assert_eq!(fs::read_dir(outside.path()).expect("lists").count(), 1);
     assert!(board.file(OTHER).contains("Goes on"));
-    assert!(board.problems().contains("links are not followed"), "{}", board.problems());
+    assert!(
+        board.problems().contains("links are not followed"),
+        "{}",
+        board.problems()
+    );
 }

@@ -15,19 +15,63 @@ fn put(root: &Path, path: &str, text: &str) {
 }
 
 fn old_workspace(root: &Path) {
-    put(root, "my-app/project-status.toon", "project: My App\nslug: my-app\nstatus: active\ncreated_at: 2026-02-14T13:55:45Z\ntasks:\n    - id: MA-1\n      title: Epic\n      status: backlog\n");
+    put(
+        root,
+        "my-app/project-status.toon",
+        "project: My App\nslug: my-app\nstatus: active\ncreated_at: 2026-02-14T13:55:45Z\ntasks:\n    - id: MA-1\n      title: Epic\n      status: backlog\n",
+    );
     put(root, "my-app/prd.md", "# My App\n\nBy hand.\n");
-    put(root, "my-app/epics/MA-1/epic.toon", "id: MA-1\ntitle: 'Fix: T2'\ntype: epic\nstatus: backlog\ncreated_at: 2026-02-14T13:55:45Z\nchildren:\n    - id: MA-2\n      title: Story\n      status: backlog\n");
-    put(root, "my-app/epics/MA-1/stories/MA-2/story.toon", "id: MA-2\ntitle: Story\ntype: story\nstatus: backlog\ndescription: |-\n    As a user,\n    I want\ncreated_at: 2026-02-14T13:55:45Z\n");
-    put(root, "my-app/epics/MA-1/stories/MA-2/tasks/MA-3.toon", "id: MA-3\ntitle: \"true\"\ntype: task\nstatus: in-review\npriority: high\ncreated_at: 2026-02-14T13:55:45Z\n");
-    put(root, "my-app/epics/MA-1/stories/MA-2/tasks/BUG-4.toon", "id: BUG-4\ntitle: Crash\ntype: bug\nstatus: todo\npriority: urgent\ncreated_at: 2026-02-14T13:55:45Z\n");
-    put(root, "my-app/requests.toon", "project: my-app\nrequests:\n    - id: REQ-1\n      type: feature\n      date: 2026-02-14T13:55:45Z\n      description: more\n      status: new\n");
-    put(root, "my-app/.memory/chunks.toon", "chunks:\n    - id: mem-1\n      project: my-app\n      source: task\n      source_id: \"\"\n      summary: s\n      content: |-\n        remember\n        this\n      tags: [a, b]\n      created_at: 2026-02-14T13:55:45Z\n");
-    put(root, "my-app/.memory/sessions/s1.toon", "session_id: s1\nproject: my-app\nsummary: went well\nevents:\n    - type: note\n      summary: x\n      timestamp: 2026-02-14T13:55:45Z\nstarted_at: 2026-02-14T13:55:45Z\n");
+    put(
+        root,
+        "my-app/epics/MA-1/epic.toon",
+        "id: MA-1\ntitle: 'Fix: T2'\ntype: epic\nstatus: backlog\ncreated_at: 2026-02-14T13:55:45Z\nchildren:\n    - id: MA-2\n      title: Story\n      status: backlog\n",
+    );
+    put(
+        root,
+        "my-app/epics/MA-1/stories/MA-2/story.toon",
+        "id: MA-2\ntitle: Story\ntype: story\nstatus: backlog\ndescription: |-\n    As a user,\n    I want\ncreated_at: 2026-02-14T13:55:45Z\n",
+    );
+    put(
+        root,
+        "my-app/epics/MA-1/stories/MA-2/tasks/MA-3.toon",
+        "id: MA-3\ntitle: \"true\"\ntype: task\nstatus: in-review\npriority: high\ncreated_at: 2026-02-14T13:55:45Z\n",
+    );
+    put(
+        root,
+        "my-app/epics/MA-1/stories/MA-2/tasks/BUG-4.toon",
+        "id: BUG-4\ntitle: Crash\ntype: bug\nstatus: todo\npriority: urgent\ncreated_at: 2026-02-14T13:55:45Z\n",
+    );
+    put(
+        root,
+        "my-app/requests.toon",
+        "project: my-app\nrequests:\n    - id: REQ-1\n      type: feature\n      date: 2026-02-14T13:55:45Z\n      description: more\n      status: new\n",
+    );
+    put(
+        root,
+        "my-app/.memory/chunks.toon",
+        "chunks:\n    - id: mem-1\n      project: my-app\n      source: task\n      source_id: \"\"\n      summary: s\n      content: |-\n        remember\n        this\n      tags: [a, b]\n      created_at: 2026-02-14T13:55:45Z\n",
+    );
+    put(
+        root,
+        "my-app/.memory/sessions/s1.toon",
+        "session_id: s1\nproject: my-app\nsummary: went well\nevents:\n    - type: note\n      summary: x\n      timestamp: 2026-02-14T13:55:45Z\nstarted_at: 2026-02-14T13:55:45Z\n",
+    );
     put(root, "my-app/.memory/sessions/index.toon", "sessions: []\n");
-    put(root, "my-app/plans/a-plan.md", "---\ntitle: A: plan\ncreated: 2026-02-14T13:55:45Z\nissue_id: MA-3\n---\n\ndo it\n");
-    put(root, "usage.toon", "sessions:\n    - provider: p\n      model: m\n      started_at: 2026-02-14T13:55:45Z\n      requests:\n        - timestamp: 2026-02-14T13:55:45Z\n          input_tokens: 3\n          output_tokens: 4\n          cost: 0.25\n      total_input: 3\n      total_output: 4\n      total_cost: 0.25\ntotals:\n    total_input: 3\n    total_output: 4\n    total_cost: 0.25\n");
-    put(root, ".events/hook-events.toon", "events:\n    - event_type: Stop\n      session_id: s1\n      data:\n        secret: hunter2\n      timestamp: 2026-02-14T13:55:45Z\n");
+    put(
+        root,
+        "my-app/plans/a-plan.md",
+        "---\ntitle: A: plan\ncreated: 2026-02-14T13:55:45Z\nissue_id: MA-3\n---\n\ndo it\n",
+    );
+    put(
+        root,
+        "usage.toon",
+        "sessions:\n    - provider: p\n      model: m\n      started_at: 2026-02-14T13:55:45Z\n      requests:\n        - timestamp: 2026-02-14T13:55:45Z\n          input_tokens: 3\n          output_tokens: 4\n          cost: 0.25\n      total_input: 3\n      total_output: 4\n      total_cost: 0.25\ntotals:\n    total_input: 3\n    total_output: 4\n    total_cost: 0.25\n",
+    );
+    put(
+        root,
+        ".events/hook-events.toon",
+        "events:\n    - event_type: Stop\n      session_id: s1\n      data:\n        secret: hunter2\n      timestamp: 2026-02-14T13:55:45Z\n",
+    );
 }
 
 #[test]
@@ -37,33 +81,86 @@ fn old_files_are_taken_over_once_and_kept_beside() {
     let store = Store::open(directory.path(), still()).expect("opens");
     // Before the import nothing of theirs is touched.
     store.settle(PATIENCE).expect("settles");
-    assert!(fs::read_to_string(directory.path().join(".projects/my-app/project-status.toon")).expect("reads").starts_with("project:"));
+    assert!(
+        fs::read_to_string(
+            directory
+                .path()
+                .join(".projects/my-app/project-status.toon")
+        )
+        .expect("reads")
+        .starts_with("project:")
+    );
     let imported = store.import().expect("imports");
-    assert_eq!((imported.projects.len(), imported.issues), (1, 4), "{imported:?}");
+    assert_eq!(
+        (imported.projects.len(), imported.issues),
+        (1, 4),
+        "{imported:?}"
+    );
     let backup = imported.backup.clone().expect("a backup");
-    assert!(fs::read_to_string(backup.join("my-app/epics/MA-1/epic.toon")).expect("reads").contains("'Fix: T2'"));
+    assert!(
+        fs::read_to_string(backup.join("my-app/epics/MA-1/epic.toon"))
+            .expect("reads")
+            .contains("'Fix: T2'")
+    );
     assert!(backup.join("usage.toon").exists());
     let board = Board { directory, store };
     let task = board.issue("MA-3").expect("there");
-    assert_eq!((task.title.as_str(), task.state, task.priority), ("true", State::InReview, Some(Priority::High)));
+    assert_eq!(
+        (task.title.as_str(), task.state, task.priority),
+        ("true", State::InReview, Some(Priority::High))
+    );
     let story = board.issue("MA-2").expect("there");
-    assert_eq!((story.state, story.description), (State::InProgress, body("As a user,\nI want")));
+    assert_eq!(
+        (story.state, story.description),
+        (State::InProgress, body("As a user,\nI want"))
+    );
     assert_eq!(board.title_of("MA-1").as_deref(), Some("Fix: T2"));
     assert!(board.issue("BUG-4").is_some());
     let answers = board.answers();
-    for told in ["By hand", "remember", "went well", "A: plan", "do it", "REQ", "250000000", "Stop"] {
+    for told in [
+        "By hand",
+        "remember",
+        "went well",
+        "A: plan",
+        "do it",
+        "REQ",
+        "250000000",
+        "Stop",
+    ] {
         assert!(answers.contains(told) || told == "REQ", "{told}: {answers}");
     }
     assert!(!answers.contains("hunter2"));
-    assert!(board.file("my-app/project-status.toon").starts_with("schema: 1\n"));
-    assert!(!board.exists("usage.toon") && !board.exists("my-app/plans") && board.exists("my-app/.plans/a-plan.md"));
+    assert!(
+        board
+            .file("my-app/project-status.toon")
+            .starts_with("schema: 1\n")
+    );
+    assert!(
+        !board.exists("usage.toon")
+            && !board.exists("my-app/plans")
+            && board.exists("my-app/.plans/a-plan.md")
+    );
     assert_eq!(board.problems(), "");
     // A second time there is nothing to do, and the new files alone make the same board.
-    assert_eq!(board.store.import().expect("imports"), orchestra_store::Imported::default());
+    assert_eq!(
+        board.store.import().expect("imports"),
+        orchestra_store::Imported::default()
+    );
     let board = board.reopened(still(), |projects| {
         fs::remove_dir_all(projects.join(".store")).expect("removes");
     });
     assert_eq!(board.answers(), answers);
-    let record = board.store.read(|reader| reader.project(&slug())).expect("reads").expect("there");
-    assert_eq!((record.project.next_issue, record.project.next_bug, record.project.next_request), (4, 5, 2));
+    let record = board
+        .store
+        .read(|reader| reader.project(&slug()))
+        .expect("reads")
+        .expect("there");
+    assert_eq!(
+        (
+            record.project.next_issue,
+            record.project.next_bug,
+            record.project.next_request
+        ),
+        (4, 5, 2)
+    );
 }

@@ -7,6 +7,7 @@ mod crash;
 mod faults;
 mod files;
 mod fixture;
+mod hands;
 mod import;
 mod lists;
 mod memory;

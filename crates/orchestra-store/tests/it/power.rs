@@ -33,40 +33,77 @@ struct Size {
 }
 
 fn size() -> Size {
-    if std::env::var_os("ORCHESTRA_SOAK").is_some() { Size { steps: 1_000, subsets: 64 } } else { Size { steps: 14, subsets: 3 } }
+    if std::env::var_os("ORCHESTRA_SOAK").is_some() {
+        Size {
+            steps: 1_000,
+            subsets: 64,
+        }
+    } else {
+        Size {
+            steps: 14,
+            subsets: 3,
+        }
+    }
 }
 
 fn options(fs: &Arc<RecordingFs>) -> Options {
     let files: Arc<RecordingFs> = Arc::clone(fs);
-    Options { files, clock: Arc::new(Noon), watch: false, sweep: true, ..Options::default() }
+    Options {
+        files,
+        clock: Arc::new(Noon),
+        watch: false,
+        sweep: true,
+        ..Options::default()
+    }
 }
 
 fn database(store: &Path) -> Database {
     let mut all = BTreeMap::new();
     for name in ["board.db-wal", "board.db"] {
-        all.insert(name.to_owned(), fs::read(store.join(name)).unwrap_or_default());
+        all.insert(
+            name.to_owned(),
+            fs::read(store.join(name)).unwrap_or_default(),
+        );
     }
     Arc::new(all)
 }
 
 /// One change of the board or of a file, of many sorts.
 fn step(board: &Board, disk: &RecordingFs, number: u64) -> Option<String> {
-    let tasks: Vec<String> = (3..60).map(|n| format!("MA-{n}")).filter(|text| board.issue(text).is_some()).collect();
+    let tasks: Vec<String> = (3..60)
+        .map(|n| format!("MA-{n}"))
+        .filter(|text| board.issue(text).is_some())
+        .collect();
     let task = tasks[usize::try_from(number * 7).expect("small") % tasks.len()].as_str();
     let target = IssueRef::new(slug(), id(task));
     match number % 8 {
         0 => board.rename(task, &format!("Named at {number}")),
         1 => board.describe(task, &format!("one\ntwo {number}")),
         2 => board.describe(task, "one line"),
-        3 => drop(board.run(Command::Comment { target, text: body("a remark") })),
-        4 => drop(board.run(Command::CreateIssue { project: slug(), issue: issue(Kind::Task, Some("MA-2"), "More") })),
-        5 if tasks.len() > 3 => drop(board.run(Command::DeleteIssue { target, expected: Kind::Task })),
+        3 => drop(board.run(Command::Comment {
+            target,
+            text: body("a remark"),
+        })),
+        4 => drop(board.run(Command::CreateIssue {
+            project: slug(),
+            issue: issue(Kind::Task, Some("MA-2"), "More"),
+        })),
+        5 if tasks.len() > 3 => drop(board.run(Command::DeleteIssue {
+            target,
+            expected: Kind::Task,
+        })),
         6 => {
             let path = format!("my-app/epics/MA-1/stories/MA-2/tasks/{task}.toon");
             let text = disk.text(&path).expect("a file");
             let lines = text.lines().filter(|line| !line.starts_with("labels["));
             let text: String = lines.map(|line| format!("{line}\n")).collect();
-            disk.write_by_hand(&path, &text.replace("end: true", &format!("labels[1]: by-hand-{number}\nend: true")));
+            disk.write_by_hand(
+                &path,
+                &text.replace(
+                    "end: true",
+                    &format!("labels[1]: by-hand-{number}\nend: true"),
+                ),
+            );
             // Something of ours goes on with the same issue.
             let state = board.issue(task).map(|issue| issue.state);
             if state == Some(State::Backlog) {
@@ -74,7 +111,13 @@ fn step(board: &Board, disk: &RecordingFs, number: u64) -> Option<String> {
             }
             return Some(format!("{task} by-hand-{number}"));
         }
-        _ => board.update(task, IssuePatch { priority: Some(Some(orchestra_board::Priority::High)), ..IssuePatch::default() }),
+        _ => board.update(
+            task,
+            IssuePatch {
+                priority: Some(Some(orchestra_board::Priority::High)),
+                ..IssuePatch::default()
+            },
+        ),
     }
     None
 }
@@ -87,9 +130,19 @@ fn a_power_cut_at_any_moment_loses_nothing() {
     let disk = Arc::new(RecordingFs::new(&real.join(".projects")));
     let store = Store::open(&real, options(&disk)).expect("opens");
     let board = Board { directory, store };
-    board.run(Command::CreateProject(orchestra_board::NewProject { name: title("My App"), description: body("") }));
-    for (kind, parent) in [(Kind::Epic, None), (Kind::Story, Some("MA-1")), (Kind::Task, Some("MA-2"))] {
-        board.run(Command::CreateIssue { project: slug(), issue: issue(kind, parent, "Begun") });
+    board.run(Command::CreateProject(orchestra_board::NewProject {
+        name: title("My App"),
+        description: body(""),
+    }));
+    for (kind, parent) in [
+        (Kind::Epic, None),
+        (Kind::Story, Some("MA-1")),
+        (Kind::Task, Some("MA-2")),
+    ] {
+        board.run(Command::CreateIssue {
+            project: slug(),
+            issue: issue(kind, parent, "Begun"),
+        });
     }
     board.settle();
     let mut tried = Tried::default();
@@ -99,7 +152,10 @@ fn a_power_cut_at_any_moment_loses_nothing() {
         disk.watch(Some(Box::new(move |disk| {
             let mut moments = kept.lock().expect("not poisoned");
             let now = database(&place);
-            let same = moments.last().filter(|(_, last)| **last == *now).map(|(_, last)| Arc::clone(last));
+            let same = moments
+                .last()
+                .filter(|(_, last)| **last == *now)
+                .map(|(_, last)| Arc::clone(last));
             moments.push((disk, same.unwrap_or(now)));
         })));
         let by_hand = step(&board, &disk, number);
@@ -107,7 +163,10 @@ fn a_power_cut_at_any_moment_loses_nothing() {
         disk.watch(None);
         for (disk, database) in std::mem::take(&mut *moments.lock().expect("not poisoned")) {
             let pending = disk.pending();
-            let mut images = vec![disk.after_power_cut(|_| false, false), disk.after_power_cut(|_| true, false)];
+            let mut images = vec![
+                disk.after_power_cut(|_| false, false),
+                disk.after_power_cut(|_| true, false),
+            ];
             images.push(disk.after_power_cut(|_| true, true));
             images.extend((0..pending).map(|alone| disk.after_power_cut(|at| at == alone, false)));
             for seed in 0..subsets {
@@ -125,7 +184,7 @@ fn a_power_cut_at_any_moment_loses_nothing() {
 fn chance(number: u64, seed: u64, at: usize) -> bool {
     let mut hasher = DefaultHasher::new();
     (number, seed, at).hash(&mut hasher);
-    hasher.finish() % 2 == 0
+    hasher.finish() & 1 == 0
 }
 
 #[derive(Default)]
@@ -151,16 +210,23 @@ impl Tried {
             fs::write(place.join(name), content).expect("writes");
         }
         let before = {
-            let quiet = Options { sweep: false, flush: false, ..options(&Arc::new(RecordingFs::new(&root.join(".projects")))) };
+            let quiet = Options {
+                sweep: false,
+                flush: false,
+                ..options(&Arc::new(RecordingFs::new(&root.join(".projects"))))
+            };
             let store = Store::open(&root, quiet).expect("opens");
-            let board = Board { directory: tempfile::tempdir().expect("a directory"), store };
+            let board = Board {
+                directory: tempfile::tempdir().expect("a directory"),
+                store,
+            };
             board.answers()
         };
         let disk = Arc::new(RecordingFs::from_image(&root.join(".projects"), image));
         let store = Store::open(&root, options(&disk)).expect("opens");
         let board = Board { directory, store };
         board.settle();
-        assert_eq!(board.problems(), "", "{image:#?}");
+        assert_eq!(board.problems(), "", "{:?}", image.keys());
         let after = board.answers();
         match by_hand {
             None => {
@@ -168,14 +234,19 @@ impl Tried {
                 // The same database always comes to the same files.
                 let now = disk.image();
                 match &self.settled {
-                    Some((known, expected)) if known == database => assert_eq!(files(&now), files(expected)),
+                    Some((known, expected)) if known == database => {
+                        assert_eq!(files(&now), files(expected))
+                    }
                     _ => self.settled = Some((Arc::clone(database), now)),
                 }
             }
             Some(by_hand) => {
                 let (task, label) = by_hand.split_once(' ').expect("two words");
                 let labels = board.issue(task).expect("there").labels;
-                assert!(labels.iter().any(|found| found.as_str() == label), "{label} is lost: {labels:?}");
+                assert!(
+                    labels.iter().any(|found| found.as_str() == label),
+                    "{label} is lost: {labels:?}"
+                );
             }
         }
         // The files alone make the same board.

@@ -23,7 +23,11 @@ enum Node {
 #[derive(Debug, Clone)]
 enum Operation {
     Write(Inode, Content),
-    Name { directory: PathBuf, removed: Option<PathBuf>, made: Option<(PathBuf, Node)> },
+    Name {
+        directory: PathBuf,
+        removed: Option<PathBuf>,
+        made: Option<(PathBuf, Node)>,
+    },
 }
 
 /// What is on the disk, and what is only on its way there.
@@ -70,11 +74,17 @@ impl Disk {
     /// last write of them was `torn`.
     pub(crate) fn after_power_cut(&self, kept: impl Fn(usize) -> bool, torn: bool) -> Image {
         let (mut names, mut contents) = (self.names.clone(), self.contents.clone());
-        let last_write = (0..self.pending.len()).rev().find(|at| matches!(self.pending[*at], Operation::Write(..)) && kept(*at));
+        let last_write = (0..self.pending.len())
+            .rev()
+            .find(|at| matches!(self.pending[*at], Operation::Write(..)) && kept(*at));
         for (at, operation) in self.pending.iter().enumerate().filter(|(at, _)| kept(*at)) {
             match operation {
                 Operation::Write(inode, content) => {
-                    let length = if torn && last_write == Some(at) { content.len() / 2 } else { content.len() };
+                    let length = if torn && last_write == Some(at) {
+                        content.len() / 2
+                    } else {
+                        content.len()
+                    };
                     contents.insert(*inode, Arc::new(content[..length].to_vec()));
                 }
                 Operation::Name { removed, made, .. } => {
@@ -124,17 +134,28 @@ impl State {
         if let Some((path, node)) = made {
             self.names.insert(path.to_path_buf(), node);
         }
-        let (removed, made) = (removed.map(Path::to_path_buf), made.map(|(path, node)| (path.to_path_buf(), node)));
-        self.durable.pending.push(Operation::Name { directory: directory.to_path_buf(), removed, made });
+        let (removed, made) = (
+            removed.map(Path::to_path_buf),
+            made.map(|(path, node)| (path.to_path_buf(), node)),
+        );
+        self.durable.pending.push(Operation::Name {
+            directory: directory.to_path_buf(),
+            removed,
+            made,
+        });
     }
 
     fn settle(&mut self, is_synced: impl Fn(&Operation) -> bool) {
-        let (done, left) = std::mem::take(&mut self.durable.pending).into_iter().partition(is_synced);
+        let (done, left) = std::mem::take(&mut self.durable.pending)
+            .into_iter()
+            .partition(is_synced);
         self.durable.pending = left;
         let done: Vec<Operation> = done;
         for operation in done {
             match operation {
-                Operation::Write(inode, content) => drop(self.durable.contents.insert(inode, content)),
+                Operation::Write(inode, content) => {
+                    drop(self.durable.contents.insert(inode, content))
+                }
                 Operation::Name { removed, made, .. } => {
                     if let Some(path) = removed {
                         self.durable.names.remove(&path);
@@ -148,7 +169,13 @@ impl State {
     fn write(&mut self, path: &Path, content: &[u8]) {
         let (inode, modified) = (self.number(), self.number());
         let content: Content = Arc::new(content.to_vec());
-        self.contents.insert(inode, (Arc::clone(&content), i64::try_from(modified).expect("small")));
+        self.contents.insert(
+            inode,
+            (
+                Arc::clone(&content),
+                i64::try_from(modified).expect("small"),
+            ),
+        );
         let parent = path.parent().expect("a directory").to_path_buf();
         self.name(&parent, None, Some((path, Node::File(inode))));
         self.durable.pending.push(Operation::Write(inode, content));
@@ -157,7 +184,11 @@ impl State {
 
 impl RecordingFs {
     pub(crate) fn new(root: &Path) -> Self {
-        Self { root: root.to_path_buf(), state: Mutex::default(), watch: Mutex::default() }
+        Self {
+            root: root.to_path_buf(),
+            state: Mutex::default(),
+            watch: Mutex::default(),
+        }
     }
 
     /// A file system that holds what a power cut left.
@@ -187,7 +218,9 @@ impl RecordingFs {
         state.write(Path::new(path), content.as_bytes());
         let is_this = |operation: &Operation| match operation {
             Operation::Write(..) => true,
-            Operation::Name { made, .. } => made.as_ref().is_some_and(|(made, _)| made == Path::new(path)),
+            Operation::Name { made, .. } => made
+                .as_ref()
+                .is_some_and(|(made, _)| made == Path::new(path)),
         };
         state.settle(is_this);
     }
@@ -205,7 +238,11 @@ impl RecordingFs {
             Node::Directory => None,
             Node::File(inode) => Some(Arc::clone(&state.contents[inode].0)),
         };
-        state.names.iter().map(|(path, node)| (path.clone(), content(node))).collect()
+        state
+            .names
+            .iter()
+            .map(|(path, node)| (path.clone(), content(node)))
+            .collect()
     }
 
     fn below(&self, path: &Path) -> PathBuf {
@@ -234,21 +271,39 @@ impl FileIo for RecordingFs {
     fn stat(&self, path: &Path) -> io::Result<Option<Stat>> {
         let state = self.state.lock().expect("not poisoned");
         Ok(state.names.get(&self.below(path)).map(|node| match node {
-            Node::Directory => Stat { kind: EntryKind::Directory, size: 0, modified: 0 },
+            Node::Directory => Stat {
+                kind: EntryKind::Directory,
+                size: 0,
+                modified: 0,
+            },
             Node::File(inode) => {
                 let (content, modified) = &state.contents[inode];
                 let size = u64::try_from(content.len()).expect("small");
-                Stat { kind: EntryKind::File, size, modified: *modified }
+                Stat {
+                    kind: EntryKind::File,
+                    size,
+                    modified: *modified,
+                }
             }
         }))
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<Entry>> {
-        let (state, directory) = (self.state.lock().expect("not poisoned"), self.below(directory));
-        let inside = state.names.iter().filter(|(path, _)| path.parent() == Some(&directory));
+        let (state, directory) = (
+            self.state.lock().expect("not poisoned"),
+            self.below(directory),
+        );
+        let inside = state
+            .names
+            .iter()
+            .filter(|(path, _)| path.parent() == Some(&directory));
         let entry = |(path, node): (&PathBuf, &Node)| Entry {
             name: path.file_name().map(OsString::from).expect("a name"),
-            kind: if *node == Node::Directory { EntryKind::Directory } else { EntryKind::File },
+            kind: if *node == Node::Directory {
+                EntryKind::Directory
+            } else {
+                EntryKind::File
+            },
         };
         Ok(inside.map(entry).collect())
     }
@@ -257,7 +312,11 @@ impl FileIo for RecordingFs {
         let path = self.below(path);
         self.change(|state| {
             if !state.names.contains_key(&path) {
-                state.name(path.parent().expect("a directory"), None, Some((&path, Node::Directory)));
+                state.name(
+                    path.parent().expect("a directory"),
+                    None,
+                    Some((&path, Node::Directory)),
+                );
             }
             Ok(())
         })
@@ -275,7 +334,9 @@ impl FileIo for RecordingFs {
         let path = self.below(path);
         self.change(|state| {
             let inode = state.file(&path)?;
-            state.settle(|operation| matches!(operation, Operation::Write(written, _) if *written == inode));
+            state.settle(
+                |operation| matches!(operation, Operation::Write(written, _) if *written == inode),
+            );
             Ok(())
         })
     }
@@ -299,7 +360,11 @@ impl FileIo for RecordingFs {
         let (from, to) = (self.below(from), self.below(to));
         self.change(|state| {
             let node = Node::File(state.file(&from)?);
-            state.name(to.parent().expect("a directory"), Some(&from), Some((&to, node)));
+            state.name(
+                to.parent().expect("a directory"),
+                Some(&from),
+                Some((&to, node)),
+            );
             Ok(())
         })
     }
@@ -329,5 +394,8 @@ impl FileIo for RecordingFs {
 
 /// The names of all files of an image, for comparing.
 pub(crate) fn files(image: &Image) -> BTreeSet<(PathBuf, Vec<u8>)> {
-    image.iter().filter_map(|(path, content)| Some((path.clone(), content.as_ref()?.to_vec()))).collect()
+    image
+        .iter()
+        .filter_map(|(path, content)| Some((path.clone(), content.as_ref()?.to_vec())))
+        .collect()
 }

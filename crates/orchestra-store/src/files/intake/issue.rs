@@ -7,7 +7,7 @@ use orchestra_board::{Command, Issue, IssueRef};
 use super::{Aftermath, Candidate, Found, Ours, Trouble};
 use crate::IssueRecord;
 use crate::files::fields::Fields;
-use crate::files::ledger::{self, Entry};
+use crate::files::ledger::{self, Entry, Next};
 use crate::files::merge::{self, merge};
 use crate::files::place::{Part, Place};
 use crate::files::{Owner, Work, render};
@@ -27,11 +27,19 @@ pub(super) fn take_in(
         unreachable!("an issue has three files");
     };
     let record = render::issue(&reader, &place.project, &place.id)?;
-    let Some(text) = first.text()? else { return removed(work, candidate, place, record, &owner) };
-    let description = beside.text()?.map(|text| (beside.path.as_str(), text));
+    let Some(text) = first.text()? else {
+        return removed(work, candidate, place, record, &owner);
+    };
+    let description = match is_half_written(work, beside)? {
+        true => None,
+        false => beside.text()?.map(|text| (beside.path.as_str(), text)),
+    };
     let file = toon::issue::read(&first.path, text, place, description)?;
     if reader.find_project(&place.project)?.is_none() {
-        let what = format!("project {} has no project-status.toon that can be read", place.project);
+        let what = format!(
+            "project {} has no project-status.toon that can be read",
+            place.project
+        );
         return Err(FileError::whole(&first.path, FileFault::Place(what)).into());
     }
     let known = ledger::at(work.connection(), &first.path)?;
@@ -39,10 +47,18 @@ pub(super) fn take_in(
         work.command(&Command::PutIssue(Box::new(file.clone())))?;
         work.load_issue(&file)?;
         take_in_history(work, history, place, None)?;
-        return finish(work, candidate, &owner, &crate::files::fields::of_issue(&file));
+        return finish(
+            work,
+            candidate,
+            &owner,
+            &crate::files::fields::of_issue(&file),
+        );
     };
     if candidate.elsewhere {
-        let what = format!("{} stands in two places; `orchestra doctor --fix` gives the younger another id", place.id);
+        let what = format!(
+            "{} stands in two places; `orchestra doctor --fix` gives the younger another id",
+            place.id
+        );
         return Err(FileError::whole(&first.path, FileFault::Place(what)).into());
     }
     let base = base_of(work, known, &owner)?;
@@ -61,15 +77,37 @@ pub(super) fn take_in(
             merged.both.join(", "),
             first.path,
         );
-        let ours = render::issue(&Reader::new(work.connection()), &place.project, &place.id)?.unwrap_or(record);
+        let ours = render::issue(&Reader::new(work.connection()), &place.project, &place.id)?
+            .unwrap_or(record);
         let (text, description, _) = render::issue_text(&ours);
         conflict(work, first, &what, text, now, aftermath)?;
         if merged.both.iter().any(|name| name == "description") {
             // Either may hold the description, on either side; both are left alone.
-            conflict(work, beside, &what, description.unwrap_or_default(), now, aftermath)?;
+            conflict(
+                work,
+                beside,
+                &what,
+                description.unwrap_or_default(),
+                now,
+                aftermath,
+            )?;
         }
     }
     Ok(())
+}
+
+/// Whether a description was being written, or being removed, when a run was cut off: the fields
+/// that go with it are not there yet, or there already.
+fn is_half_written(work: &dyn Work, found: &Found) -> Result<bool, Trouble> {
+    let Some(now) = found.seen(Fields::default()) else {
+        return Ok(false);
+    };
+    let entry = ledger::at(work.connection(), &found.path)?;
+    Ok(entry.is_some_and(|entry| match entry.next {
+        Some(Next::Content(hash)) => entry.seen.is_none() && hash == now.hash,
+        Some(Next::Removed) => entry.seen.is_some_and(|seen| seen.hash == now.hash),
+        None => false,
+    }))
 }
 
 fn conflict(
@@ -81,26 +119,48 @@ fn conflict(
     aftermath: &mut Aftermath,
 ) -> Result<(), Trouble> {
     tracing::warn!(file = %found.path, "{what}");
-    ledger::conflict(work.connection(), &found.path, ledger::NEW_CONFLICT_FIELD, what, now)?;
-    aftermath.ours.push(Ours { path: found.path.clone(), text });
+    ledger::conflict(
+        work.connection(),
+        &found.path,
+        ledger::NEW_CONFLICT_FIELD,
+        what,
+        now,
+    )?;
+    aftermath.ours.push(Ours {
+        path: found.path.clone(),
+        text,
+    });
     Ok(())
 }
 
 /// What both sides last agreed on: as the file at this place was, or where it was moved from.
-fn base_of(work: &dyn Work, known: Option<Entry>, owner: &Owner) -> Result<Option<Fields>, Trouble> {
+fn base_of(
+    work: &dyn Work,
+    known: Option<Entry>,
+    owner: &Owner,
+) -> Result<Option<Fields>, Trouble> {
     if let Some(seen) = known.and_then(|entry| entry.seen) {
         return Ok(Some(seen.fields));
     }
     let files = ledger::of_owner(work.connection(), owner)?;
     let fields = files.into_iter().find(|entry| {
-        matches!(Place::parse(&entry.path), Some(Place::Issue(_, Part::Fields)))
+        matches!(
+            Place::parse(&entry.path),
+            Some(Place::Issue(_, Part::Fields))
+        )
     });
     Ok(fields.and_then(|entry| entry.seen).map(|seen| seen.fields))
 }
 
 /// Sets fields that no command sets, as the file has them.
-fn put_rest(work: &mut dyn Work, place: &IssuePlace, file: &Issue, names: &[String]) -> Result<(), Trouble> {
-    let Some(record) = render::issue(&Reader::new(work.connection()), &place.project, &place.id)? else {
+fn put_rest(
+    work: &mut dyn Work,
+    place: &IssuePlace,
+    file: &Issue,
+    names: &[String],
+) -> Result<(), Trouble> {
+    let Some(record) = render::issue(&Reader::new(work.connection()), &place.project, &place.id)?
+    else {
         return Ok(());
     };
     let mut issue = record.issue;
@@ -117,10 +177,16 @@ fn take_in_history(
     place: &IssuePlace,
     known: Option<&Issue>,
 ) -> Result<(), Trouble> {
-    let Some(text) = found.text()? else { return Ok(()) };
+    let Some(text) = found.text()? else {
+        return Ok(());
+    };
     let entry = ledger::at(work.connection(), &found.path)?;
     let seen = entry.and_then(|entry| entry.seen);
-    if seen.is_some_and(|seen| found.seen(Fields::default()).is_some_and(|now| now.hash == seen.hash)) {
+    if seen.is_some_and(|seen| {
+        found
+            .seen(Fields::default())
+            .is_some_and(|now| now.hash == seen.hash)
+    }) {
         return Ok(());
     }
     let events = toon::history::read(&found.path, text, &place.project, &place.id)?;
@@ -143,10 +209,19 @@ fn take_in_history(
 }
 
 /// Notes what was seen, and that nothing is wrong; the board's side is then compared again.
-fn finish(work: &mut dyn Work, candidate: &Candidate, owner: &Owner, base: &Fields) -> Result<(), Trouble> {
+fn finish(
+    work: &mut dyn Work,
+    candidate: &Candidate,
+    owner: &Owner,
+    base: &Fields,
+) -> Result<(), Trouble> {
     let connection = work.connection();
     for (index, found) in candidate.files.iter().enumerate() {
-        let fields = if index == 0 { base.clone() } else { Fields::default() };
+        let fields = if index == 0 {
+            base.clone()
+        } else {
+            Fields::default()
+        };
         match found.seen(fields) {
             Some(seen) => ledger::record(connection, &found.path, owner, &seen)?,
             None => ledger::forget(connection, &found.path)?,
@@ -172,7 +247,10 @@ fn removed(
             .is_some_and(|seen| seen.fields == crate::files::fields::of_issue(&record.issue));
         if unchanged && !candidate.below {
             let target = IssueRef::new(place.project.clone(), place.id.clone());
-            work.command(&Command::DeleteIssue { target, expected: record.issue.kind })?;
+            work.command(&Command::DeleteIssue {
+                target,
+                expected: record.issue.kind,
+            })?;
         }
     }
     for found in &candidate.files {

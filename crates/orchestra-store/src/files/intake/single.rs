@@ -41,12 +41,16 @@ pub(super) fn take_in(
     let found = candidate.first();
     let owner = owner_of(place);
     let known = ledger::at(work.connection(), &found.path)?;
-    let Some(text) = found.text()? else { return removed(work, candidate, place, known.as_ref(), &owner) };
+    let Some(text) = found.text()? else {
+        return removed(work, candidate, place, known.as_ref(), &owner);
+    };
     let both = candidate.choice(work)?;
     let base = known.and_then(|entry| entry.seen).map(|seen| seen.fields);
     let taken = match place {
         Place::Project(slug) => take_in_project(work, &found.path, text, slug, base, both)?,
-        Place::Chunks(slug, segment) => take_in_chunks(work, &found.path, text, (slug, *segment), base, both)?,
+        Place::Chunks(slug, segment) => {
+            take_in_chunks(work, &found.path, text, (slug, *segment), base, both)?
+        }
         place => take_in_whole(work, &found.path, text, place, base, both)?,
     };
     if let Some(seen) = found.seen(taken.base) {
@@ -61,10 +65,23 @@ pub(super) fn take_in(
             found.path,
         );
         tracing::warn!(file = %found.path, "{what}");
-        ledger::conflict(work.connection(), &found.path, ledger::NEW_CONFLICT_FIELD, &what, now)?;
+        ledger::conflict(
+            work.connection(),
+            &found.path,
+            ledger::NEW_CONFLICT_FIELD,
+            &what,
+            now,
+        )?;
         let rendered = render::render(&Reader::new(work.connection()), &owner)?;
-        let text = rendered.into_iter().next().map(|file| file.text).unwrap_or_default();
-        aftermath.ours.push(Ours { path: found.path.clone(), text });
+        let text = rendered
+            .into_iter()
+            .next()
+            .map(|file| file.text)
+            .unwrap_or_default();
+        aftermath.ours.push(Ours {
+            path: found.path.clone(),
+            text,
+        });
     }
     Ok(())
 }
@@ -90,15 +107,36 @@ fn take_in_project(
     let reader = Reader::new(work.connection());
     let Some((_, board)) = reader.find_project(slug)? else {
         if orchestra_board::View::key_taken(&reader, &file.key).map_err(crate::ReadError::from)? {
-            let what = format!("the key {} is another project's already; give this one another key and its issues other ids", file.key);
-            return Err(FileError { file: path.to_owned(), line: 0, field: "key".to_owned(), fault: FileFault::Field(what) }.into());
+            let what = format!(
+                "the key {} is another project's already; give this one another key and its issues other ids",
+                file.key
+            );
+            return Err(FileError {
+                file: path.to_owned(),
+                line: 0,
+                field: "key".to_owned(),
+                fault: FileFault::Field(what),
+            }
+            .into());
         }
         work.load_project(&file, &file_aliases)?;
-        return Ok(Taken { base: file_fields, both: Vec::new() });
+        return Ok(Taken {
+            base: file_fields,
+            both: Vec::new(),
+        });
     };
     if file.key != board.key {
-        let what = format!("is {} and cannot become {}: all ids of the project begin with it", board.key, file.key);
-        return Err(FileError { file: path.to_owned(), line: 0, field: "key".to_owned(), fault: FileFault::Field(what) }.into());
+        let what = format!(
+            "is {} and cannot become {}: all ids of the project begin with it",
+            board.key, file.key
+        );
+        return Err(FileError {
+            file: path.to_owned(),
+            line: 0,
+            field: "key".to_owned(),
+            fault: FileFault::Field(what),
+        }
+        .into());
     }
     let aliases = reader.aliases(slug)?;
     let board_fields = of_project(&board, &aliases);
@@ -116,9 +154,15 @@ fn take_in_project(
         agreed.take(name, &file_fields);
     }
     if taken.contains(&"project") {
-        work.command(&Command::RenameProject { project: slug.clone(), name: file.name.clone() })?;
+        work.command(&Command::RenameProject {
+            project: slug.clone(),
+            name: file.name.clone(),
+        })?;
     }
-    let rest: Vec<&str> = taken.into_iter().filter(|name| *name != "project").collect();
+    let rest: Vec<&str> = taken
+        .into_iter()
+        .filter(|name| *name != "project")
+        .collect();
     if !rest.is_empty() {
         put_rest(work, slug, &file, &file_aliases, &rest)?;
     }
@@ -134,7 +178,9 @@ fn put_rest(
     names: &[&str],
 ) -> Result<(), Trouble> {
     let reader = Reader::new(work.connection());
-    let Some((_, mut project)) = reader.find_project(slug)? else { return Ok(()) };
+    let Some((_, mut project)) = reader.find_project(slug)? else {
+        return Ok(());
+    };
     let mut aliases: BTreeMap<_, _> = reader.aliases(slug)?.into_iter().collect();
     for name in names {
         match *name {
@@ -168,8 +214,14 @@ fn take_in_chunks(
     let board = reader.segment(slug, segment)?;
     let (file_fields, board_fields) = (of_chunks(&file), of_chunks(&board));
     let base = base.unwrap_or_else(|| board_fields.clone());
-    let mut merged: BTreeMap<ChunkId, Chunk> = board.iter().map(|chunk| (chunk.id, chunk.clone())).collect();
-    let mut files: BTreeMap<String, Chunk> = file.into_iter().map(|chunk| (chunk.id.to_string(), chunk)).collect();
+    let mut merged: BTreeMap<ChunkId, Chunk> = board
+        .iter()
+        .map(|chunk| (chunk.id, chunk.clone()))
+        .collect();
+    let mut files: BTreeMap<String, Chunk> = file
+        .into_iter()
+        .map(|chunk| (chunk.id.to_string(), chunk))
+        .collect();
     let (mut both, mut agreed) = (Vec::new(), base.clone());
     for name in Fields::names([&base, &board_fields, &file_fields]) {
         match Fields::side(name, &base, &board_fields, &file_fields).settled(choice) {
@@ -218,15 +270,28 @@ fn take_in_whole(
     }
     let file_fields = Fields::whole(&file.canonical());
     let rendered = render::render(&reader, &owner_of(place))?;
-    let board_fields = rendered.into_iter().next().map(|file| file.fields).unwrap_or_default();
+    let board_fields = rendered
+        .into_iter()
+        .next()
+        .map(|file| file.fields)
+        .unwrap_or_default();
     let base = base.unwrap_or_else(|| board_fields.clone());
     match Fields::side("text", &base, &board_fields, &file_fields).settled(choice) {
-        Side::Board => Ok(Taken { base: file_fields, both: Vec::new() }),
+        Side::Board => Ok(Taken {
+            base: file_fields,
+            both: Vec::new(),
+        }),
         Side::File => {
             file.put(work)?;
-            Ok(Taken { base: file_fields, both: Vec::new() })
+            Ok(Taken {
+                base: file_fields,
+                both: Vec::new(),
+            })
         }
-        Side::Both => Ok(Taken { base, both: vec!["this".to_owned()] }),
+        Side::Both => Ok(Taken {
+            base,
+            both: vec!["this".to_owned()],
+        }),
     }
 }
 
@@ -255,8 +320,12 @@ impl Value {
                 toon::check_merge_marks(path, text)?;
                 Self::Readme(slug.clone(), text.to_owned())
             }
-            Place::PrdSession(slug) => Self::PrdSession(records::read_prd_session(path, text, slug)?),
-            Place::Requests(slug) => Self::Requests(slug.clone(), records::read_requests(path, text, slug)?),
+            Place::PrdSession(slug) => {
+                Self::PrdSession(records::read_prd_session(path, text, slug)?)
+            }
+            Place::Requests(slug) => {
+                Self::Requests(slug.clone(), records::read_requests(path, text, slug)?)
+            }
             Place::Plan(slug, plan) => {
                 let (plan, content) = toon::plan::read(path, text, slug, plan)?;
                 Self::Plan(plan, content)
@@ -286,7 +355,9 @@ impl Value {
     /// Puts the value there as a person's change.
     fn put(self, work: &mut dyn Work) -> Result<(), Trouble> {
         match self {
-            Self::Prd(project, content) => drop(work.command(&Command::WritePrd { project, content })?),
+            Self::Prd(project, content) => {
+                drop(work.command(&Command::WritePrd { project, content })?)
+            }
             other => other.load(work)?,
         }
         Ok(())
@@ -296,8 +367,12 @@ impl Value {
     pub(crate) fn load(&self, work: &mut dyn Work) -> Result<(), Fault> {
         match self {
             Self::Prd(slug, text) => {
-                let project = Reader::new(work.connection()).find_project(slug).map_err(|_| Fault::Unknown { what: "project" })?;
-                let origin = project.map(|(_, project)| project.prd_origin).unwrap_or_default();
+                let project = Reader::new(work.connection())
+                    .find_project(slug)
+                    .map_err(|_| Fault::Unknown { what: "project" })?;
+                let origin = project
+                    .map(|(_, project)| project.prd_origin)
+                    .unwrap_or_default();
                 work.load_prd(slug, text, origin)?;
             }
             Self::Readme(slug, text) => work.load_readme(slug, Some(text))?,
@@ -324,12 +399,19 @@ fn removed(
 ) -> Result<(), Trouble> {
     let path = &candidate.first().path;
     let reader = Reader::new(work.connection());
-    let board = render::render(&reader, owner)?.into_iter().next().map(|file| file.fields);
-    let base = known.and_then(|entry| entry.seen.as_ref()).map(|seen| &seen.fields);
+    let board = render::render(&reader, owner)?
+        .into_iter()
+        .next()
+        .map(|file| file.fields);
+    let base = known
+        .and_then(|entry| entry.seen.as_ref())
+        .map(|seen| &seen.fields);
     let unchanged = board.is_some() && board.as_ref() == base && !candidate.below;
     match place {
         Place::Project(slug) if unchanged => {
-            work.command(&Command::DeleteProject { project: slug.clone() })?;
+            work.command(&Command::DeleteProject {
+                project: slug.clone(),
+            })?;
         }
         Place::PrdSession(slug) if unchanged => work.load_prd_session(slug, None)?,
         Place::Readme(slug) if unchanged => work.load_readme(slug, None)?,

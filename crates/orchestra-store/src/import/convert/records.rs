@@ -1,0 +1,281 @@
+//! What else the earlier program kept.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+
+use orchestra_board::{
+    Answer, Body, Cost, IssueId, PlanId, PrdSession, PrdStatus, Project, QUESTIONS, Request,
+    RequestKind, RequestStatus, SessionId, Slug, Timestamp, Title, UsageSession, UsageTotals,
+};
+
+use super::OldWorkspace;
+use crate::import::Tree;
+use crate::import::yaml::{self, Fields};
+use crate::io::EntryKind;
+use crate::{
+    Chunk, ChunkId, HookEventRecord, PlanRecord, SessionEvent, SessionRecord, UsageRecord,
+    UsageRequest, UsageSessionRecord,
+};
+
+impl OldWorkspace {
+    pub(super) fn read_prd_session(
+        &mut self,
+        tree: &Tree,
+        project: &mut Project,
+    ) -> io::Result<Option<PrdSession>> {
+        let path = format!("{}/prd-session.toon", project.slug);
+        let Some(fields) = self.parse(tree, &path, "status")? else {
+            return Ok(None);
+        };
+        let status = fields
+            .text("status")
+            .and_then(|text| PrdStatus::parse(&text))
+            .unwrap_or(PrdStatus::InProgress);
+        let mut session = PrdSession::new(project.slug.clone(), project.name.clone(), status);
+        session.current = usize::try_from(fields.number("current_index"))
+            .unwrap_or_default()
+            .min(QUESTIONS.len());
+        // Of two answers to one question the later holds.
+        let mut answers = BTreeMap::new();
+        for row in fields.rows("answers") {
+            let key = row.text("question").unwrap_or_default();
+            if let Some(question) = QUESTIONS.iter().position(|question| question.key == key) {
+                answers.insert(
+                    question,
+                    Answer {
+                        question,
+                        text: row.body("answer"),
+                    },
+                );
+            }
+        }
+        session.answers = answers.into_values().collect();
+        session.phases = fields
+            .texts("phases")
+            .iter()
+            .filter_map(|slug| Slug::parse(slug).ok())
+            .collect();
+        let parent = fields
+            .text("parent_slug")
+            .and_then(|slug| Slug::parse(&slug).ok());
+        project.phase_of = parent.zip(
+            u32::try_from(fields.number("phase"))
+                .ok()
+                .filter(|phase| *phase > 0),
+        );
+        Ok(Some(session))
+    }
+
+    pub(super) fn read_requests(
+        &mut self,
+        tree: &Tree,
+        slug: &Slug,
+        at: Timestamp,
+    ) -> io::Result<Vec<Request>> {
+        let Some(fields) = self.parse(tree, &format!("{slug}/requests.toon"), "requests")? else {
+            return Ok(Vec::new());
+        };
+        let request = |(number, row): (u64, Fields)| Request {
+            number,
+            kind: row
+                .text("type")
+                .and_then(|text| RequestKind::parse(&text))
+                .unwrap_or(RequestKind::Feature),
+            description: row.body("description"),
+            status: RequestStatus::New,
+            at: row.time("date").unwrap_or(at),
+        };
+        Ok((1..).zip(fields.rows("requests")).map(request).collect())
+    }
+
+    pub(super) fn read_chunks(
+        &mut self,
+        tree: &Tree,
+        slug: &Slug,
+        at: Timestamp,
+    ) -> io::Result<Vec<Chunk>> {
+        let Some(fields) = self.parse(tree, &format!("{slug}/.memory/chunks.toon"), "chunks")?
+        else {
+            return Ok(Vec::new());
+        };
+        let mut seen = HashSet::new();
+        let rows = fields
+            .rows("chunks")
+            .into_iter()
+            .filter(|row| seen.insert(row.body("content")));
+        let chunk = |(number, row): (u64, Fields)| Chunk {
+            id: ChunkId::new(number),
+            project: slug.clone(),
+            content: row.body("content"),
+            summary: row.body("summary"),
+            source: row.label("source"),
+            source_id: row.label("source_id"),
+            tags: row
+                .texts("tags")
+                .iter()
+                .filter_map(|tag| yaml::label(tag))
+                .take(32)
+                .collect(),
+            created_at: row.time("created_at").unwrap_or(at),
+        };
+        Ok((1..).zip(rows).map(chunk).collect())
+    }
+
+    pub(super) fn read_sessions(
+        &mut self,
+        tree: &Tree,
+        slug: &Slug,
+        at: Timestamp,
+    ) -> io::Result<Vec<SessionRecord>> {
+        let directory = format!("{slug}/.memory/sessions");
+        let mut sessions = Vec::new();
+        for name in tree.names(&directory, EntryKind::File)? {
+            let path = format!("{directory}/{name}");
+            if name == "index.toon" {
+                self.parse(tree, &path, "sessions")?;
+                continue;
+            }
+            let Some(id) = name
+                .strip_suffix(".toon")
+                .and_then(|name| SessionId::parse(name).ok())
+            else {
+                continue;
+            };
+            let Some(fields) = self.parse(tree, &path, "session_id")? else {
+                continue;
+            };
+            let started_at = fields.time("started_at").unwrap_or(at);
+            let event = |row: Fields| SessionEvent {
+                kind: row
+                    .label("type")
+                    .or_else(|| yaml::label("note"))
+                    .expect("`note` is a label"),
+                summary: row.body("summary"),
+                at: row.time("timestamp").unwrap_or(started_at),
+            };
+            sessions.push(SessionRecord {
+                project: slug.clone(),
+                id,
+                summary: fields.body("summary"),
+                events: fields
+                    .rows("events")
+                    .into_iter()
+                    .map(event)
+                    .take(1_000)
+                    .collect(),
+                started_at,
+                ended_at: fields.time("ended_at").unwrap_or(started_at),
+            });
+        }
+        Ok(sessions)
+    }
+
+    pub(super) fn read_plans(
+        &mut self,
+        tree: &Tree,
+        slug: &Slug,
+        at: Timestamp,
+    ) -> io::Result<Vec<(PlanRecord, Body)>> {
+        let mut plans: Vec<(PlanRecord, Body)> = Vec::new();
+        for name in tree.names(&format!("{slug}/plans"), EntryKind::File)? {
+            let path = format!("{slug}/plans/{name}");
+            let Some(text) = tree.text(&path)?.filter(|_| name.ends_with(".md")) else {
+                continue;
+            };
+            let (front, content) = text
+                .strip_prefix("---\n")
+                .and_then(|rest| rest.split_once("\n---\n"))
+                .unwrap_or(("", text.as_str()));
+            let field = |key: &str| {
+                front
+                    .lines()
+                    .find_map(|line| line.strip_prefix(key)?.strip_prefix(": "))
+            };
+            let stem = name.trim_end_matches(".md");
+            let title = Title::cut(field("title").unwrap_or(stem))
+                .or_else(|| Title::cut("Plan"))
+                .expect("`Plan` is a title");
+            let number = u64::try_from(plans.len()).unwrap_or_default() + 1;
+            let id = PlanId::parse(stem)
+                .ok()
+                .or_else(|| PlanId::of_title(title.as_str()));
+            let record = PlanRecord {
+                project: slug.clone(),
+                id: id.unwrap_or_else(|| PlanId::numbered(number)),
+                title,
+                issue: field("issue_id").and_then(|id| IssueId::parse(id).ok()),
+                created_at: field("created")
+                    .and_then(|time| Timestamp::parse(time).ok())
+                    .unwrap_or(at),
+                updated_at: None,
+            };
+            if plans.iter().all(|(known, _)| known.id != record.id) {
+                plans.push((record, yaml::body(content.trim_start_matches('\n'))));
+                self.files.push(path);
+            }
+        }
+        Ok(plans)
+    }
+}
+
+pub(super) fn usage(fields: &Fields) -> UsageRecord {
+    let cost = |row: &Fields, key: &str| Cost::from_units(row.amount(key)).unwrap_or_default();
+    let session = |row: Fields| {
+        let started_at = row
+            .time("started_at")
+            .unwrap_or(Timestamp::from_unix_seconds(0));
+        let request = |row: Fields| UsageRequest {
+            at: row.time("timestamp").unwrap_or(started_at),
+            input_tokens: row.number("input_tokens"),
+            output_tokens: row.number("output_tokens"),
+            cost: cost(&row, "cost"),
+        };
+        let totals = UsageTotals {
+            input: row.number("total_input"),
+            output: row.number("total_output"),
+            cost: cost(&row, "total_cost"),
+        };
+        UsageSessionRecord {
+            session: UsageSession {
+                provider: row.text("provider").unwrap_or_default(),
+                model: row.text("model").unwrap_or_default(),
+                started_at,
+                ended_at: row.time("ended_at"),
+                totals,
+            },
+            requests: row.rows("requests").into_iter().map(request).collect(),
+        }
+    };
+    let mut sessions: Vec<UsageSessionRecord> =
+        fields.rows("sessions").into_iter().map(session).collect();
+    let mut totals = UsageTotals::default();
+    for record in &sessions {
+        totals.input = totals.input.saturating_add(record.session.totals.input);
+        totals.output = totals.output.saturating_add(record.session.totals.output);
+        let cost = totals
+            .cost
+            .billionths()
+            .saturating_add(record.session.totals.cost.billionths());
+        totals.cost = Cost::from_billionths(cost);
+    }
+    sessions.reverse();
+    UsageRecord { totals, sessions }
+}
+
+pub(super) fn hook_events(fields: &Fields, now: Timestamp) -> Vec<HookEventRecord> {
+    let rows = fields.rows("events").into_iter().filter_map(|row| {
+        Some(HookEventRecord {
+            number: 0,
+            event_type: row.label("event_type")?,
+            session_id: row.label("session_id"),
+            tool_name: row.label("tool_name"),
+            agent_type: row.label("agent_type"),
+            data: None,
+            at: row.time("timestamp").unwrap_or(now),
+        })
+    });
+    (1..)
+        .zip(rows)
+        .map(|(number, event)| HookEventRecord { number, ..event })
+        .collect()
+}

@@ -156,7 +156,10 @@ fn make(count: usize) -> Result<Board> {
         let epic = text(&server.call_json("create_epic", &arguments)?, "id")?;
         for number in 0..count.div_ceil(TASKS_OF_A_STORY * epics) {
             let title = format!("Story {number}");
-            let arguments = json!({"project": board.project, "epic_id": epic, "title": title});
+            let arguments = json!({
+                "project": board.project, "epic_id": epic, "title": title,
+                "user_story": "As a user I want it faster",
+            });
             let story = text(&server.call_json("create_story", &arguments)?, "id")?;
             board.stories.push((epic.clone(), story));
         }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Running, Workspace, post, said};
+use crate::support::{Running, Session, Workspace, post, said};
 
 /// The longest line that is read, its line break left aside (10 MiB, document 000).
 const LINE_BYTES: usize = 10 * 1024 * 1024;
@@ -325,4 +325,36 @@ fn w13_arguments_are_checked_alike_through_every_face() {
         assert!(shell.err.contains(text), "{shell:?} does not say {text}");
         assert_ne!(shell.code, Some(0));
     }
+}
+
+/// Two windows of an editor, each with a server of its own: no port to fight for, one board.
+#[test]
+fn two_servers_share_one_board_at_once() {
+    let workspace = Workspace::git();
+    let mut one = Session::start(workspace.command(["stdio"]));
+    let mut other = Session::start(workspace.command(["stdio"]));
+    one.ok("create_project", &json!({"name": "My App"}));
+    let epic = json!({"project": "my-app", "title": "From the other"});
+    assert_eq!(other.ok("create_epic", &epic)["id"], "MA-1");
+    let seen = one.ok("list_epics", &json!({"project": "my-app"}));
+    assert_eq!(seen["items"][0]["title"], "From the other");
+}
+
+/// What keeps a server from starting is said on stderr; stdout belongs to the protocol.
+#[test]
+fn scenario_12_a_corrupt_store_is_said_on_stderr_and_left_alone() {
+    let workspace = Workspace::git();
+    workspace.call("create_project", &json!({"name": "My App"}));
+    let database = ".projects/.store/board.db";
+    let corrupt = "this is no database at all\n".repeat(500);
+    for aside in ["-wal", "-shm"] {
+        // They are gone when the last process has closed the database in good order.
+        let _ = std::fs::remove_file(workspace.join(format!("{database}{aside}")));
+    }
+    workspace.write(database, &corrupt);
+    let ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+    let said = said(workspace.command(["stdio"]), ping);
+    assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{said:?}");
+    assert!(said.err.contains("orchestra doctor --fix"), "{said:?}");
+    assert_eq!(workspace.read(database), corrupt);
 }

@@ -16,7 +16,7 @@ use orchestra_hub::{
     Outcome, PromptDescriptor, Provider, ProviderError, ProviderId, Request, ResourceDescriptor,
     ToolDescriptor, ToolResult,
 };
-use orchestra_mcp::{Connection, Emit, Job, Limits, Server, Step};
+use orchestra_mcp::{Connection, Emit, Job, Lifetime, Limits, Server, Step};
 use orchestra_wire::{Line, Method, RawJson, Rope};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -108,7 +108,7 @@ impl World {
         };
         let server = Server::builder(hub, "fuzz").limits(limits).build();
         let attachment = Arc::new(server.attach("fuzz"));
-        let connection = Connection::new(server, attachment, Arc::new(Silent));
+        let connection = Connection::new(server, attachment, Arc::new(Silent), Lifetime::Stream);
         Self {
             connection,
             now: Instant::now(),

@@ -9,6 +9,7 @@ mod calls;
 mod input;
 mod requests;
 mod subscriptions;
+mod targets;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -70,9 +71,19 @@ pub struct Ticket {
     serial: u64,
 }
 
+/// How long a connection lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifetime {
+    /// Until its stream ends, so that the client can be told things later.
+    Stream,
+    /// For one message and its answer; nothing can be subscribed to.
+    Message,
+}
+
 /// A connection of a [`Server`].
 pub struct Connection {
     server: Server,
+    lifetime: Lifetime,
     attachment: Arc<Attachment>,
     emit: Arc<dyn Emit>,
     session: Session,
@@ -134,7 +145,12 @@ enum Handled {
 impl Connection {
     /// A connection. What its calls report while they run goes to `emit`.
     #[must_use]
-    pub fn new(server: Server, attachment: Arc<Attachment>, emit: Arc<dyn Emit>) -> Self {
+    pub fn new(
+        server: Server,
+        attachment: Arc<Attachment>,
+        emit: Arc<dyn Emit>,
+        lifetime: Lifetime,
+    ) -> Self {
         let limits = &server.0.limits;
         let session = Session {
             revision: None,
@@ -155,6 +171,7 @@ impl Connection {
             next_expiry: None,
             metas: MetaCache::default(),
             session,
+            lifetime,
             server,
             attachment,
             emit,
@@ -279,6 +296,7 @@ impl Connection {
         Results {
             server: &self.server.0,
             revision,
+            lifetime: self.lifetime,
         }
     }
 

@@ -18,7 +18,7 @@ pub mod stdio;
 pub mod stream;
 mod transport;
 
-pub use connection::{Connection, Job, Step, Ticket};
+pub use connection::{Connection, Job, Lifetime, Step, Ticket};
 pub use report::Emit;
 pub use server::{Limits, Server, ServerBuilder};
 pub use transport::{

@@ -8,7 +8,7 @@ use orchestra_wire::{Line, Rope};
 use tokio::runtime::Handle;
 
 use crate::{
-    connection::{Connection, Job, Step, Ticket},
+    connection::{Connection, Job, Lifetime, Step, Ticket},
     report::Emit,
     server::Server,
 };
@@ -43,7 +43,12 @@ impl Post {
     /// Dropping the future cancels the call. It must run inside a tokio runtime.
     pub async fn handle(&self, message: &[u8]) -> Option<Vec<u8>> {
         let attachment = Arc::clone(&self.attachment);
-        let mut connection = Connection::new(self.server.clone(), attachment, Arc::new(Silence));
+        let mut connection = Connection::new(
+            self.server.clone(),
+            attachment,
+            Arc::new(Silence),
+            Lifetime::Message,
+        );
         let mut out = Rope::new();
         let line = Line::Borrowed(message);
         let mut running: Vec<BoxFuture<(Ticket, Result<Outcome, ProviderError>)>> = Vec::new();

@@ -7,7 +7,7 @@ use orchestra_hub::{
 use orchestra_wire::{ErrorCode, RawJson, RequestId, Revision, Rope, RpcError, write};
 use serde_json::json;
 
-use crate::{client::supported_revisions, server::ServerInner};
+use crate::{client::supported_revisions, connection::Lifetime, server::ServerInner};
 
 /// How long a client may keep lists and the answer to `server/discover`, in milliseconds. Changes
 /// are announced, so this only serves clients that do not listen.
@@ -21,6 +21,7 @@ const MAX_COMPLETIONS: usize = 100;
 pub(crate) struct Results<'s> {
     pub(crate) server: &'s ServerInner,
     pub(crate) revision: Revision,
+    pub(crate) lifetime: Lifetime,
 }
 
 /// How a result may be cached.
@@ -275,17 +276,30 @@ impl Results<'_> {
     }
 
     fn capabilities(self, rope: &mut Rope, offers: Offers) {
-        rope.push(b"\"capabilities\":{\"tools\":{\"listChanged\":true}");
+        let (lists, resources): (&[u8], &[u8]) = match self.lifetime {
+            Lifetime::Stream => (
+                b"{\"listChanged\":true}",
+                b"{\"subscribe\":true,\"listChanged\":true}",
+            ),
+            Lifetime::Message => (b"{}", b"{}"),
+        };
+        rope.push(b"\"capabilities\":{\"tools\":");
+        rope.push(lists);
         if offers.prompts {
-            rope.push(b",\"prompts\":{\"listChanged\":true}");
+            rope.push(b",\"prompts\":");
+            rope.push(lists);
         }
         if offers.resources {
-            rope.push(b",\"resources\":{\"subscribe\":true,\"listChanged\":true}");
+            rope.push(b",\"resources\":");
+            rope.push(resources);
         }
         if self.revision.completions_capability() && (offers.prompts || offers.resources) {
             rope.push(b",\"completions\":{}");
         }
-        rope.push(b",\"logging\":{}}");
+        rope.push(match self.lifetime {
+            Lifetime::Stream => b",\"logging\":{}}",
+            Lifetime::Message => b"}".as_slice(),
+        });
     }
 
     fn instructions(self, rope: &mut Rope, text: Option<&str>) {

@@ -17,7 +17,7 @@ use orchestra_wire::{Frame, Rope};
 use tokio::{runtime::Handle, task::JoinSet, time::timeout};
 
 use crate::{
-    connection::{Connection, Job, Step, Ticket},
+    connection::{Connection, Job, Lifetime, Step, Ticket},
     report::Emit,
     server::Server,
 };
@@ -94,7 +94,12 @@ impl Session {
         runtime: Handle,
     ) -> Arc<Self> {
         let attachment = Arc::new(server.attach(face));
-        let connection = Connection::new(server.clone(), Arc::clone(&attachment), emit);
+        let connection = Connection::new(
+            server.clone(),
+            Arc::clone(&attachment),
+            emit,
+            Lifetime::Stream,
+        );
         Arc::new(Self {
             connection: Mutex::new(connection),
             dispatch: Mutex::new(()),

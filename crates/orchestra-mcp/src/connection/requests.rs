@@ -1,16 +1,19 @@
 //! What each request method does. Those that need a provider become calls; the rest is answered
 //! at once.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::time::Instant;
 
-use orchestra_hub::{CompletionRef, ListKind, Target};
+use orchestra_hub::{ListKind, Target};
 use orchestra_wire::{
     Direction, Era, Fields, Line, Method, MethodKind, RawJson, RequestId, RequestRef, Revision,
     Rope, RpcError, text_of,
 };
-use serde_json::value::RawValue;
 
-use super::{Connection, Handled, calls::NewCall};
+use super::{
+    Connection, Handled, Lifetime,
+    calls::NewCall,
+    targets::{completion, missing, prompt, resource, tool},
+};
 use crate::{
     client::{self, ClientCapabilities, RequestMeta, invalid_fields},
     cursor,
@@ -39,6 +42,9 @@ impl Connection {
         let Some(method) = method else {
             return self.on_unknown(request, line, batch, now);
         };
+        if self.lifetime == Lifetime::Message && needs_stream(method) {
+            return Err(RpcError::method_not_found(method.name()));
+        }
         let fields = request.params.fields().map_err(invalid_fields)?;
         let meta = self.metas.parse(fields.meta)?;
         let era = meta
@@ -241,6 +247,17 @@ fn is_served(method: Method) -> bool {
     method.kind() == MethodKind::Request && method.direction() != Direction::ServerToClient
 }
 
+/// Whether a method is about what the client is told later.
+fn needs_stream(method: Method) -> bool {
+    matches!(
+        method,
+        Method::ResourcesSubscribe
+            | Method::ResourcesUnsubscribe
+            | Method::SubscriptionsListen
+            | Method::SetLevel
+    )
+}
+
 fn wrong_era(method: Method, era: Era) -> RpcError {
     if era == Era::Session {
         // Only stateless requests can mean this method, and they carry their revision.
@@ -254,147 +271,6 @@ fn wrong_era(method: Method, era: Era) -> RpcError {
 
 fn not_offered(method: Method) -> RpcError {
     RpcError::method_not_found(method.name())
-}
-
-fn missing(name: &str) -> RpcError {
-    RpcError::invalid_params(format!("missing parameter {name}"))
-}
-
-pub(super) fn text(value: Option<&RawValue>, name: &str) -> Result<String, RpcError> {
-    let value = value.ok_or_else(|| missing(name))?;
-    text_of(value)
-        .map(Into::into)
-        .ok_or_else(|| RpcError::invalid_params(format!("parameter {name} must be a string")))
-}
-
-fn object<'a>(value: Option<&'a RawValue>, name: &str) -> Result<Option<&'a RawValue>, RpcError> {
-    match value.filter(|value| value.get() != "null") {
-        Some(value) if !value.get().starts_with('{') => Err(RpcError::invalid_params(format!(
-            "parameter {name} must be an object"
-        ))),
-        value => Ok(value),
-    }
-}
-
-fn texts(value: Option<&RawValue>, name: &str) -> Result<BTreeMap<String, String>, RpcError> {
-    let Some(value) = object(value, name)? else {
-        return Ok(BTreeMap::new());
-    };
-    serde_json::from_str(value.get()).map_err(|_| {
-        RpcError::invalid_params(format!("parameter {name} must be an object of strings"))
-    })
-}
-
-fn tool(fields: &Fields<'_>, line: &Line<'_>) -> Result<NewCall, RpcError> {
-    let name = text(fields.name, "name")?;
-    let arguments = object(fields.arguments, "arguments")?;
-    let bytes = arguments.map_or(0, |arguments| arguments.get().len());
-    let arguments = arguments.map_or_else(RawJson::empty_object, |arguments| {
-        RawJson::from_frame(arguments, line.shared())
-    });
-    with_answers(
-        fields,
-        line,
-        NewCall {
-            target: Target::Tool { name, arguments },
-            bytes,
-            answers: None,
-        },
-    )
-}
-
-fn prompt(fields: &Fields<'_>, line: &Line<'_>) -> Result<NewCall, RpcError> {
-    let name = text(fields.name, "name")?;
-    let bytes = fields
-        .arguments
-        .map_or(0, |arguments| arguments.get().len());
-    let arguments = texts(fields.arguments, "arguments")?;
-    with_answers(
-        fields,
-        line,
-        NewCall {
-            target: Target::Prompt { name, arguments },
-            bytes,
-            answers: None,
-        },
-    )
-}
-
-fn resource(fields: &Fields<'_>, line: &Line<'_>) -> Result<NewCall, RpcError> {
-    let uri = text(fields.uri, "uri")?;
-    let bytes = uri.len();
-    with_answers(
-        fields,
-        line,
-        NewCall {
-            target: Target::Resource { uri },
-            bytes,
-            answers: None,
-        },
-    )
-}
-
-fn completion(fields: &Fields<'_>, _line: &Line<'_>) -> Result<NewCall, RpcError> {
-    let reference = object(fields.reference, "ref")?.ok_or_else(|| missing("ref"))?;
-    let argument = object(fields.argument, "argument")?.ok_or_else(|| missing("argument"))?;
-    let bytes = reference.get().len() + argument.get().len();
-    #[derive(serde::Deserialize)]
-    #[serde(tag = "type")]
-    enum Reference {
-        #[serde(rename = "ref/prompt")]
-        Prompt { name: String },
-        #[serde(rename = "ref/resource")]
-        Resource { uri: String },
-    }
-    #[derive(serde::Deserialize)]
-    struct Argument {
-        name: String,
-        value: String,
-    }
-    let reference = match serde_json::from_str(reference.get()) {
-        Ok(Reference::Prompt { name }) => CompletionRef::Prompt(name),
-        Ok(Reference::Resource { uri }) => CompletionRef::Resource(uri),
-        Err(error) => return Err(RpcError::invalid_params(format!("invalid ref: {error}"))),
-    };
-    let argument: Argument = serde_json::from_str(argument.get())
-        .map_err(|error| RpcError::invalid_params(format!("invalid argument: {error}")))?;
-    let context = Fields::find(object(fields.context, "context")?, "context");
-    let context = texts(
-        context.map_err(invalid_fields)?.arguments,
-        "context.arguments",
-    )?;
-    let (argument, value) = (argument.name, argument.value);
-    let target = Target::Complete {
-        reference,
-        argument,
-        value,
-        context,
-    };
-    Ok(NewCall {
-        target,
-        bytes,
-        answers: None,
-    })
-}
-
-/// Adds the client's answers to an earlier input-required result.
-fn with_answers(
-    fields: &Fields<'_>,
-    line: &Line<'_>,
-    mut call: NewCall,
-) -> Result<NewCall, RpcError> {
-    let responses = object(fields.input_responses, "inputResponses")?;
-    let state = fields
-        .request_state
-        .map(|state| text(Some(state), "requestState"))
-        .transpose()?;
-    if responses.is_some() || state.is_some() {
-        let responses = responses.map_or_else(RawJson::empty_object, |responses| {
-            RawJson::from_frame(responses, line.shared())
-        });
-        call.answers = Some(orchestra_hub::Answers { responses, state });
-    }
-    Ok(call)
 }
 
 impl Parsed<'_> {

@@ -7,7 +7,7 @@ use orchestra_hub::{HubNotice, SubscribeError};
 use orchestra_wire::{ErrorCode, RequestId, Revision, Rope, RpcError, write};
 use serde::Deserialize;
 
-use super::{Connection, Handled, internal, requests::Parsed, requests::text};
+use super::{Connection, Handled, internal, requests::Parsed, targets::text};
 use crate::{
     report::{cancelled, log_message},
     results::rpc_error,

@@ -160,6 +160,9 @@ async fn a_single_message_is_answered_or_not() {
         post.handle(br#"{"jsonrpc":"2.0","method":"ping"}"#).await,
         None
     );
+    let subscribe = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe"});
+    let reply = memory::post(&post, &subscribe).await.unwrap();
+    assert_eq!(reply["error"]["code"], -32601);
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "yield", "arguments": {"a": [1]}}});
     let reply = memory::post(&post, &call).await.unwrap();
     assert_eq!(reply["result"]["content"][0]["text"], "{\"a\":[1]}");

@@ -1,0 +1,156 @@
+//! What the parameters of a call name: a tool, a prompt, a resource, an argument to complete.
+
+use std::collections::BTreeMap;
+
+use orchestra_hub::{Answers, CompletionRef, Target};
+use orchestra_wire::{Fields, Line, RawJson, RpcError, text_of};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::calls::NewCall;
+use crate::client::invalid_fields;
+
+/// `ref` of a completion.
+#[derive(Deserialize)]
+#[serde(tag = "type")]
+enum Reference {
+    #[serde(rename = "ref/prompt")]
+    Prompt { name: String },
+    #[serde(rename = "ref/resource")]
+    Resource { uri: String },
+}
+
+/// `argument` of a completion.
+#[derive(Deserialize)]
+struct Argument {
+    name: String,
+    value: String,
+}
+
+pub(super) fn missing(name: &str) -> RpcError {
+    RpcError::invalid_params(format!("missing parameter {name}"))
+}
+
+pub(super) fn text(value: Option<&RawValue>, name: &str) -> Result<String, RpcError> {
+    let value = value.ok_or_else(|| missing(name))?;
+    text_of(value)
+        .map(Into::into)
+        .ok_or_else(|| RpcError::invalid_params(format!("parameter {name} must be a string")))
+}
+
+fn object<'a>(value: Option<&'a RawValue>, name: &str) -> Result<Option<&'a RawValue>, RpcError> {
+    match value.filter(|value| value.get() != "null") {
+        Some(value) if !value.get().starts_with('{') => Err(RpcError::invalid_params(format!(
+            "parameter {name} must be an object"
+        ))),
+        value => Ok(value),
+    }
+}
+
+fn texts(value: Option<&RawValue>, name: &str) -> Result<BTreeMap<String, String>, RpcError> {
+    let Some(value) = object(value, name)? else {
+        return Ok(BTreeMap::new());
+    };
+    serde_json::from_str(value.get()).map_err(|_| {
+        RpcError::invalid_params(format!("parameter {name} must be an object of strings"))
+    })
+}
+
+pub(super) fn tool(fields: &Fields<'_>, line: &Line<'_>) -> Result<NewCall, RpcError> {
+    let name = text(fields.name, "name")?;
+    let arguments = object(fields.arguments, "arguments")?;
+    let bytes = arguments.map_or(0, |arguments| arguments.get().len());
+    let arguments = arguments.map_or_else(RawJson::empty_object, |arguments| {
+        RawJson::from_frame(arguments, line.shared())
+    });
+    with_answers(
+        fields,
+        line,
+        NewCall {
+            target: Target::Tool { name, arguments },
+            bytes,
+            answers: None,
+        },
+    )
+}
+
+pub(super) fn prompt(fields: &Fields<'_>, line: &Line<'_>) -> Result<NewCall, RpcError> {
+    let name = text(fields.name, "name")?;
+    let bytes = fields
+        .arguments
+        .map_or(0, |arguments| arguments.get().len());
+    let arguments = texts(fields.arguments, "arguments")?;
+    with_answers(
+        fields,
+        line,
+        NewCall {
+            target: Target::Prompt { name, arguments },
+            bytes,
+            answers: None,
+        },
+    )
+}
+
+pub(super) fn resource(fields: &Fields<'_>, line: &Line<'_>) -> Result<NewCall, RpcError> {
+    let uri = text(fields.uri, "uri")?;
+    let bytes = uri.len();
+    with_answers(
+        fields,
+        line,
+        NewCall {
+            target: Target::Resource { uri },
+            bytes,
+            answers: None,
+        },
+    )
+}
+
+pub(super) fn completion(fields: &Fields<'_>, _line: &Line<'_>) -> Result<NewCall, RpcError> {
+    let reference = object(fields.reference, "ref")?.ok_or_else(|| missing("ref"))?;
+    let argument = object(fields.argument, "argument")?.ok_or_else(|| missing("argument"))?;
+    let bytes = reference.get().len() + argument.get().len();
+    let reference = match serde_json::from_str(reference.get()) {
+        Ok(Reference::Prompt { name }) => CompletionRef::Prompt(name),
+        Ok(Reference::Resource { uri }) => CompletionRef::Resource(uri),
+        Err(error) => return Err(RpcError::invalid_params(format!("invalid ref: {error}"))),
+    };
+    let argument: Argument = serde_json::from_str(argument.get())
+        .map_err(|error| RpcError::invalid_params(format!("invalid argument: {error}")))?;
+    let context = Fields::find(object(fields.context, "context")?, "context");
+    let context = texts(
+        context.map_err(invalid_fields)?.arguments,
+        "context.arguments",
+    )?;
+    let (argument, value) = (argument.name, argument.value);
+    let target = Target::Complete {
+        reference,
+        argument,
+        value,
+        context,
+    };
+    Ok(NewCall {
+        target,
+        bytes,
+        answers: None,
+    })
+}
+
+/// Adds the client's answers to an earlier input-required result.
+fn with_answers(
+    fields: &Fields<'_>,
+    line: &Line<'_>,
+    mut call: NewCall,
+) -> Result<NewCall, RpcError> {
+    let responses = object(fields.input_responses, "inputResponses")?;
+    let state = fields
+        .request_state
+        .map(|state| text(Some(state), "requestState"))
+        .transpose()?;
+    if responses.is_some() || state.is_some() {
+        let responses = responses.map_or_else(RawJson::empty_object, |responses| {
+            RawJson::from_frame(responses, line.shared())
+        });
+        call.answers = Some(Answers { responses, state });
+    }
+    Ok(call)
+}

@@ -16,7 +16,7 @@ pub(crate) enum Step<Out> {
     /// The result.
     Done(Out),
     /// A change for the store's writer, and the result to be made of its receipt.
-    Submit(Submit<Out>),
+    Submit(Box<Submit<Out>>),
 }
 
 /// A change, and what to answer once it is durable.
@@ -45,11 +45,11 @@ impl<Out> Step<Out> {
         action: Action,
         then: impl FnOnce(&Services, Receipt) -> Result<Out, Failure> + Send + 'static,
     ) -> Self {
-        Self::Submit(Submit {
+        Self::Submit(Box::new(Submit {
             agent,
             action,
             then: Box::new(then),
-        })
+        }))
     }
 }
 
@@ -144,11 +144,12 @@ async fn answer<Args: DeserializeOwned, Out>(
 ) -> Result<Out, Failure> {
     match run(services, args::parse(arguments)?)? {
         Step::Done(out) => Ok(out),
-        Step::Submit(Submit {
-            agent,
-            action,
-            then,
-        }) => {
+        Step::Submit(submit) => {
+            let Submit {
+                agent,
+                action,
+                then,
+            } = *submit;
             let receipt = services.store().submit(agent, action).await?;
             then(services, receipt)
         }

@@ -19,7 +19,7 @@ use crate::tool::{Effect, Step, Tool};
 use crate::wire::{Ancestors, Brief, IssueFull, List, Row};
 
 pub(super) fn tools() -> Vec<Tool> {
-    vec![
+    let mut tools = vec![
         Tool::new(
             "list_tasks",
             "List tasks",
@@ -55,6 +55,13 @@ pub(super) fn tools() -> Vec<Tool> {
             "Delete a task. To keep its history, cancel it instead.",
             remove,
         ),
+    ];
+    tools.extend(tools_of_every_issue());
+    tools
+}
+
+fn tools_of_every_issue() -> [Tool; 5] {
+    [
         Tool::new(
             "move_issue",
             "Move issue",

@@ -76,7 +76,10 @@ pub(crate) fn examine(
         thread::sleep(Duration::from_millis(10));
     };
     let mut report = Report::default();
-    shared.read(|reader| database(reader, &mut report))?;
+    // On a connection of its own: the full-text index's check trusts what a connection remembers.
+    let connection = crate::db::open_reader(&shared.paths)?;
+    database(&Reader::new(&connection), &mut report)?;
+    drop(connection);
     let missing = missing(shared, &mut engine)?;
     for path in &missing {
         report.findings.push(match fix {
@@ -250,6 +253,14 @@ fn renumber_stored(engine: &Engine, project: &Slug, old: &IssueId) -> Result<Iss
     engine.write(move |work| {
         let new = next_id(work, &slug)?;
         work.renumber(&slug, &id, &new)?;
+        // The old id is the elder's alone.
+        let reader = Reader::new(work.connection());
+        let (_, project) = reader
+            .find_project(&slug)?
+            .ok_or(Fault::Unknown { what: "project" })?;
+        let mut aliases = reader.aliases(&slug)?;
+        aliases.retain(|(old, _)| *old != id);
+        work.load_project(&project, &aliases)?;
         // The receiver lives until this was waited for.
         let _ = sender.send(new);
         Ok(())

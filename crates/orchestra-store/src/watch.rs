@@ -7,33 +7,63 @@ use notify::{EventKind, RecursiveMode, Watcher as _};
 
 use crate::files::{Reports, TEMP};
 
+/// What holds nothing readable; the database is written all the time.
+const OTHERS: [&str; 2] = [".store", ".run"];
+
 /// A running watcher; dropping it ends the watching.
 #[derive(Debug)]
 pub(crate) struct Watcher {
+    root: PathBuf,
     /// `None` when the system offers no watching, or has run out of it.
-    _running: Option<notify::RecommendedWatcher>,
+    running: Option<notify::RecommendedWatcher>,
 }
 
 impl Watcher {
-    /// Begins to watch `.projects/`. Where that is not possible, changes are only seen at the next
-    /// start or before a file is written; that is logged.
+    /// Begins to watch `.projects/` and all directories in it but those that hold nothing
+    /// readable. Where that is not possible, changes are only seen at the next start or before a
+    /// file is written; that is logged.
     pub(crate) fn start(projects: &Path, reports: &Arc<Reports>) -> Self {
         // Events name files by the real path.
         let root = projects
             .canonicalize()
             .unwrap_or_else(|_| projects.to_path_buf());
-        match watch(root, Arc::clone(reports)) {
-            Ok(running) => Self {
-                _running: Some(running),
-            },
+        let running = match watch(root.clone(), Arc::clone(reports)) {
+            Ok(running) => Some(running),
             Err(error) => {
-                tracing::warn!(
-                    "the readable files cannot be watched, so edits are seen late: {error}"
-                );
-                Self { _running: None }
+                complain(&error);
+                None
             }
+        };
+        let mut watcher = Self { root, running };
+        let entries = std::fs::read_dir(&watcher.root)
+            .into_iter()
+            .flatten()
+            .flatten();
+        for name in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
+            watcher.add(&name);
+        }
+        watcher
+    }
+
+    /// Watches a directory right below `.projects/`, if it is one.
+    pub(crate) fn add(&mut self, name: &str) {
+        let path = self.root.join(name);
+        let is_directory = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        if OTHERS.contains(&name) || !is_directory {
+            return;
+        }
+        if let Some(Err(error)) = self
+            .running
+            .as_mut()
+            .map(|watcher| watcher.watch(&path, RecursiveMode::Recursive))
+        {
+            complain(&error);
         }
     }
+}
+
+fn complain(error: &notify::Error) {
+    tracing::warn!("the readable files cannot be watched, so edits are seen late: {error}");
 }
 
 fn watch(root: PathBuf, reports: Arc<Reports>) -> notify::Result<notify::RecommendedWatcher> {
@@ -41,7 +71,7 @@ fn watch(root: PathBuf, reports: Arc<Reports>) -> notify::Result<notify::Recomme
     let config = notify::Config::default().with_follow_symlinks(false);
     let mut watcher =
         notify::RecommendedWatcher::new(move |event| tell(&below, &reports, event), config)?;
-    watcher.watch(&root, RecursiveMode::Recursive)?;
+    watcher.watch(&root, RecursiveMode::NonRecursive)?;
     Ok(watcher)
 }
 
@@ -71,11 +101,7 @@ fn below(root: &Path, path: &Path) -> Option<String> {
     let relative = path.strip_prefix(root).ok()?;
     let names: Option<Vec<&str>> = relative.iter().map(|name| name.to_str()).collect();
     let path = names?.join("/");
-    let ours = !(path.is_empty()
-        || path.ends_with(TEMP)
-        || path == ".store"
-        || path == ".run"
-        || path.starts_with(".store/")
-        || path.starts_with(".run/"));
+    let top = path.split('/').next().unwrap_or_default();
+    let ours = !(path.is_empty() || path.ends_with(TEMP) || OTHERS.contains(&top));
     ours.then_some(path)
 }

@@ -186,7 +186,7 @@ impl Engine {
         Ok(changed)
     }
 
-    /// The files below a directory that has just come up.
+    /// The changed files below a directory that has just come up.
     fn gather_below(
         &mut self,
         directory: String,
@@ -195,16 +195,21 @@ impl Engine {
         let mut directories = vec![directory];
         while let Some(directory) = directories.pop() {
             let files = self.list(&directory, &mut directories)?;
-            let news = self.read(|reader| {
-                let mut news = Vec::new();
+            let known = self.read(|reader| {
+                let mut known = Vec::new();
                 for path in files {
-                    if ledger::at(reader.connection(), &path)?.is_none() {
-                        news.push(path);
-                    }
+                    let entry = ledger::at(reader.connection(), &path)?;
+                    known.push((path, entry.and_then(|entry| entry.seen)));
                 }
-                Ok(news)
+                Ok(known)
             })?;
-            changed.extend(news);
+            for (path, seen) in known {
+                let stat = self.stat(&path).unwrap_or_default();
+                let same = matches!((&stat, &seen), (Some(stat), Some(seen)) if seen.fits(stat));
+                if !same {
+                    changed.insert(path);
+                }
+            }
         }
         Ok(())
     }

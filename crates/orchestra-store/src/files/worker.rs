@@ -29,7 +29,6 @@ const MAX_REPORTED: usize = 10_000;
 pub(crate) struct Files {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    watcher: Mutex<Option<watch::Watcher>>,
 }
 
 /// What the thread is told.
@@ -111,6 +110,8 @@ impl Files {
             git_since: None,
             later: BTreeSet::new(),
             flushes: options.flush,
+            watches: options.watch.then(|| paths.projects.clone()),
+            watcher: None,
             told_git: false,
             failed: false,
             heard: 0,
@@ -118,13 +119,9 @@ impl Files {
         let thread = std::thread::Builder::new()
             .name("orchestra-files".to_owned())
             .spawn(move || worker.run())?;
-        let watcher = options
-            .watch
-            .then(|| watch::Watcher::start(&paths.projects, &shared));
         Ok(Self {
             shared,
             thread: Mutex::new(Some(thread)),
-            watcher: Mutex::new(watcher),
         })
     }
 
@@ -151,12 +148,6 @@ impl Files {
 
     /// Brings the files up to date once more, and ends the thread.
     pub(crate) fn close(&self, timeout: Duration) {
-        drop(
-            self.watcher
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(),
-        );
         let Some(thread) = self
             .thread
             .lock()
@@ -200,6 +191,9 @@ struct Worker {
     /// Files that vanished a moment ago.
     later: BTreeSet<String>,
     flushes: bool,
+    /// What is to be watched, if anything.
+    watches: Option<PathBuf>,
+    watcher: Option<watch::Watcher>,
     told_git: bool,
     /// Whether the last turn failed.
     failed: bool,
@@ -210,6 +204,11 @@ struct Worker {
 impl Worker {
     fn run(mut self) {
         let mut pause = None;
+        // Before anything is looked at, so that nothing is missed in between.
+        self.watcher = self
+            .watches
+            .as_ref()
+            .map(|root| watch::Watcher::start(root, &self.shared));
         while let Some(work) = self.wait(pause) {
             (self.failed, self.heard) = (false, work.asked);
             pause = match self.turn(work) {
@@ -278,6 +277,13 @@ impl Worker {
     /// Does what there is to do; says after which pause to go on by itself.
     fn turn(&mut self, mut work: Work) -> Result<Option<Duration>, (FilesError, Work)> {
         work.reported.append(&mut self.later);
+        if let Some(watcher) = &mut self.watcher {
+            // A directory that is new is watched before it is looked at.
+            work.reported
+                .iter()
+                .filter(|path| !path.contains('/'))
+                .for_each(|name| watcher.add(name));
+        }
         if (work.sweep || !work.reported.is_empty()) && self.git_is_at_work() {
             self.later = std::mem::take(&mut work.reported);
             if work.sweep {

@@ -40,28 +40,18 @@ pub(crate) struct Common {
     pub(crate) log: Option<String>,
 }
 
-/// What to do.
+/// What to do. The help of each stands at its arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the workspace over HTTP and say how to connect
     Up(commands::up::Arguments),
-    /// Serve MCP over stdin and stdout
     Stdio(commands::stdio::Arguments),
-    /// Set a workspace up: client configurations, hooks, skills, agents, guides
     Init(commands::init::Arguments),
-    /// List or call tools
     Tool(commands::tool::Arguments),
-    /// Store one hook event that a client sends to stdin
     Hook(commands::hook::Arguments),
-    /// Compare the database with the readable files, and repair them
     Doctor(commands::doctor::Arguments),
-    /// Take over the YAML files of the earlier program
     Import(commands::import::Arguments),
-    /// Show the configuration
     Config(commands::config::Arguments),
-    /// Print a shell's completion script
     Completions(commands::completions::Arguments),
-    /// Print the manual page
     Man(commands::man::Arguments),
 }
 

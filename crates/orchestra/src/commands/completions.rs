@@ -9,7 +9,9 @@ use crate::{
     output,
 };
 
-/// Prints a completion script. For bash: `source <(orchestra completions bash)`.
+/// Print a shell's completion script
+///
+/// For bash: source <(orchestra completions bash)
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// For which shell

@@ -10,9 +10,10 @@ use crate::{
     output::Format,
 };
 
-/// Shows the configuration. It is read from the command line, the environment, orchestra.toml in
-/// the workspace and orchestra/orchestra.toml in the user's configuration directory, in this
-/// order.
+/// Show the configuration
+///
+/// It is read from the command line, the environment, orchestra.toml in the workspace and
+/// orchestra/orchestra.toml in the configuration directory of the user, in this order.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]

@@ -1,9 +1,15 @@
 //! `orchestra doctor`: compares the database with the readable files, and mends them.
 
-use std::time::Duration;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::Context as _;
 
 use clap::Args;
-use orchestra_store::{Fix, Options, Store};
+use orchestra_store::{Fault, Fix, OpenError, Options, Store};
 use serde::Serialize;
 
 use crate::{
@@ -12,6 +18,7 @@ use crate::{
     exit::{Exit, Failure},
     logging,
     output::{self, Format},
+    workspace::{PROJECTS, RUN, run_directory},
 };
 
 /// How long the sweep for edited files may take.
@@ -20,7 +27,12 @@ const CATCHING_UP: Duration = Duration::from_secs(30);
 /// How long the readable files may take to catch up at the end.
 const CLOSING: Duration = Duration::from_secs(5);
 
-/// Compares the board's database with its readable files.
+/// How many damaged databases are kept.
+const MAX_ASIDE: u32 = 100;
+
+/// Compare the board's database with its readable files, and mend them
+///
+/// Says what is wrong, each with what to do about it.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Mend what can be mended without losing anything
@@ -47,17 +59,19 @@ struct Answer {
 pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
     let config = Config::settle(common, Overrides::default())?;
     logging::start(&config.log.value)?;
-    let options = Options {
-        watch: false,
-        ..Options::default()
+    let fix = if arguments.fix {
+        Fix::Mend
+    } else {
+        Fix::Nothing
     };
-    let store = Store::open(&config.workspace, options)?;
+    let (store, aside) = open(&config.workspace, fix)?;
     // Edits are taken in first: an edit is no difference.
     if let Err(error) = store.settle(CATCHING_UP) {
         tracing::warn!(%error, "edits of the readable files may not be seen yet");
     }
     let (findings, remaining) = if arguments.fix {
-        let mended = store.doctor(Fix::Mend)?.findings;
+        let mut mended: Vec<String> = aside.into_iter().collect();
+        mended.extend(store.doctor(Fix::Mend)?.findings);
         (mended, store.doctor(Fix::Nothing)?.findings)
     } else {
         let found = store.doctor(Fix::Nothing)?.findings;
@@ -75,6 +89,44 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     } else {
         Exit::Problems
     })
+}
+
+/// Opens the board. A database that is damaged is set aside when mending is asked for, and made
+/// again from the readable files; what became of it is told.
+fn open(workspace: &Path, fix: Fix) -> Result<(Store, Option<String>), Failure> {
+    let options = || Options {
+        watch: false,
+        ..Options::default()
+    };
+    match Store::open(workspace, options()) {
+        Err(OpenError::Fault {
+            source: Fault::Corrupt,
+            ..
+        }) if fix == Fix::Mend => {
+            let place = set_aside(workspace)?;
+            let told = format!(
+                "the database was damaged: it was made again from the readable files, and kept as {}",
+                place.display()
+            );
+            Ok((Store::open(workspace, options())?, Some(told)))
+        }
+        opened => Ok((opened?, None)),
+    }
+}
+
+/// Moves the database to where git does not see it; its new place, relative to the workspace.
+fn set_aside(workspace: &Path) -> anyhow::Result<PathBuf> {
+    let run = run_directory(workspace)?;
+    for number in 1..=MAX_ASIDE {
+        let name = format!("damaged-store-{number}");
+        if run.join(&name).exists() {
+            continue;
+        }
+        let store = workspace.join(PROJECTS).join(".store");
+        fs::rename(store, run.join(&name)).context("cannot set the damaged database aside")?;
+        return Ok(Path::new(PROJECTS).join(RUN).join(name));
+    }
+    anyhow::bail!("{MAX_ASIDE} damaged databases are kept in {PROJECTS}/{RUN} already; remove some")
 }
 
 fn text(answer: &Answer) -> String {

@@ -20,7 +20,9 @@ use crate::{
 /// The largest event that is read. What is kept of it is far smaller.
 const MAX_EVENT_BYTES: u64 = 10 * 1024 * 1024;
 
-/// Stores one hook event that a client sends to stdin as JSON. It never fails the client: what
+/// Store one hook event that a client sends to stdin as JSON
+///
+/// Contents that were read or written are left out, secrets are masked. It never fails the client: what
 /// cannot be stored is said on stderr, and the exit code is 0.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {}

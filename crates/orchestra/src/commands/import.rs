@@ -1,34 +1,102 @@
 //! `orchestra import`: takes over the YAML files of the earlier program.
 
-use std::path::PathBuf;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::Args;
+use orchestra_store::{Imported, Options, Store};
+use serde::Serialize;
 
 use crate::{
     cli::Common,
     config::{Config, Overrides},
     exit::{Exit, Failure},
     logging,
+    output::{self, Format},
+    workspace,
 };
 
-/// Takes over the YAML files that the earlier program left in .projects, once, with a backup.
+/// How long the readable files may take to catch up at the end.
+const CLOSING: Duration = Duration::from_secs(30);
+
+/// Take over the YAML files that orchestra-mcp left in .projects
+///
+/// They are copied beside .projects first. Where there are none, nothing happens.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The workspace whose files are taken over [default: this one]
-    #[arg(value_name = "DIR")]
+    /// The workspace, the same as --workspace
+    #[arg(value_name = "DIR", conflicts_with = "workspace")]
     directory: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
+#[derive(Serialize)]
+struct Report<'a> {
+    /// Slugs of the projects that were taken over.
+    projects: Vec<&'a str>,
+    issues: u64,
+    /// What could not be taken over as it was.
+    remarks: &'a [String],
+    /// Where the old files are now.
+    backup: Option<&'a Path>,
+}
+
 /// Imports.
 ///
 /// # Errors
-/// When the files cannot be understood or the board cannot be written.
+/// When the old files cannot be read or copied, or the board cannot be written.
 pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
-    let config = Config::settle(common, Overrides::default())?;
+    let chosen = arguments
+        .directory
+        .as_deref()
+        .or(common.workspace.as_deref());
+    let workspace = workspace::find(chosen).map_err(Failure::usage)?;
+    let config = Config::settle_in(workspace, common, Overrides::default())?;
     logging::start(&config.log.value)?;
-    let _ = arguments;
+    let options = Options {
+        watch: false,
+        sweep: false,
+        ..Options::default()
+    };
+    let store = Store::open(&config.workspace, options)?;
+    let imported = store.import()?;
+    store.close(CLOSING);
+    Format::of_flag(arguments.json).print(&Report::of(&imported), text)?;
     Ok(Exit::Ok)
+}
+
+impl<'a> Report<'a> {
+    fn of(imported: &'a Imported) -> Self {
+        Self {
+            projects: imported
+                .projects
+                .iter()
+                .map(orchestra_board::Slug::as_str)
+                .collect(),
+            issues: imported.issues,
+            remarks: &imported.remarks,
+            backup: imported.backup.as_deref(),
+        }
+    }
+}
+
+fn text(report: &Report<'_>) -> String {
+    let Some(backup) = report.backup else {
+        return "there are no files of orchestra-mcp here\n".to_owned();
+    };
+    let mut text = format!(
+        "took over {} issues of {} projects: {}\nthe old files are in {}\n",
+        report.issues,
+        report.projects.len(),
+        report.projects.join(", "),
+        backup.display()
+    );
+    for remark in report.remarks {
+        text.push_str(&format!("- {remark}\n"));
+    }
+    output::printable(&text).into_owned()
 }

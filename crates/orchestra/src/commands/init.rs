@@ -16,9 +16,10 @@ use crate::{
     workspace,
 };
 
-/// Sets a workspace up for coding agents: client configurations, hooks, a few skills and agents,
-/// guides, and the board in .projects. Doing it again changes nothing; what somebody edited, or
-/// what cannot be understood, is left alone.
+/// Set a workspace up: client configurations, hooks, skills, agents, guides
+///
+/// Makes the board in .projects as well. Doing it again changes nothing; what somebody edited, or what
+/// cannot be understood, is left alone.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Arguments {
     /// The workspace, the same as --workspace [default: the current directory]

@@ -8,7 +8,9 @@ use crate::{
     output,
 };
 
-/// Prints the manual page in roff. To read it: `orchestra man | man -l -`.
+/// Print the manual page, in roff
+///
+/// To read it: orchestra man | man -l -
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The page of one command, such as `init`, instead of the whole program's

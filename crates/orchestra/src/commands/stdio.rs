@@ -12,7 +12,10 @@ use crate::{
     serving::Serving,
 };
 
-/// Serves MCP over stdin and stdout until the end of input.
+/// Serve MCP over stdin and stdout
+///
+/// Opens or creates the board, and serves it until the end of input, SIGINT or SIGTERM. This is what
+/// the configuration of an MCP client starts.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Arguments {
     /// Which tools the client sees: all, lean, search, or groups separated by commas

@@ -25,7 +25,9 @@ use crate::{
 /// The largest arguments that are read from stdin.
 const MAX_ARGUMENT_BYTES: u64 = 10 * 1024 * 1024;
 
-/// Lists tools, or calls one, without a server.
+/// List tools, or call one
+///
+/// Runs in this process; no server is needed.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]

@@ -24,8 +24,10 @@ use endpoint::{Endpoint, Place};
 /// How long requests may go on after a signal.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Opens or creates the board of the workspace, serves it over HTTP and says how to connect. Ends
-/// on SIGINT or SIGTERM.
+/// Serve the workspace over HTTP and say how to connect
+///
+/// Opens or creates the board, and answers MCP over plain POST from this machine until SIGINT or
+/// SIGTERM. Where another `up` serves the workspace already, it says where.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Where to listen; the next free port is taken when this one is in use, any with port 0

@@ -28,13 +28,13 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       up           Serve the workspace over HTTP and say how to connect
       stdio        Serve MCP over stdin and stdout
       init         Set a workspace up: client configurations, hooks, skills, agents, guides
-      tool         List or call tools
-      hook         Store one hook event that a client sends to stdin
-      doctor       Compare the database with the readable files, and repair them
-      import       Take over the YAML files of the earlier program
+      tool         List tools, or call one
+      hook         Store one hook event that a client sends to stdin as JSON
+      doctor       Compare the board's database with its readable files, and mend them
+      import       Take over the YAML files that orchestra-mcp left in .projects
       config       Show the configuration
       completions  Print a shell's completion script
-      man          Print the manual page
+      man          Print the manual page, in roff
       help         Print this message or the help of the given subcommand(s)
 
     Options:

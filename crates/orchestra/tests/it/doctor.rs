@@ -52,3 +52,25 @@ fn the_database_comes_back_from_the_files() {
     );
     assert_eq!(workspace.run(["doctor"]).code, Some(0));
 }
+
+#[test]
+fn a_damaged_database_is_set_aside_and_made_again() {
+    let workspace = board();
+    let before = workspace.call("list_epics", &json!({"project": "my-app"}));
+    workspace.write(".projects/.store/board.db", &"no database\n".repeat(1_000));
+    let said = workspace.run(["doctor"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.err.contains("orchestra doctor --fix"), "{said:?}");
+    let said = workspace.run(["doctor", "--fix"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("damaged-store-1"), "{said:?}");
+    assert!(
+        workspace
+            .join(".projects/.run/damaged-store-1/board.db")
+            .exists()
+    );
+    assert_eq!(
+        workspace.call("list_epics", &json!({"project": "my-app"})),
+        before
+    );
+}

@@ -6,6 +6,7 @@ mod cli;
 mod doctor;
 mod growth;
 mod hook;
+mod import;
 mod init;
 mod protocol;
 mod stdio;

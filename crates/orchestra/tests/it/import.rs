@@ -1,0 +1,67 @@
+//! `orchestra import` takes over what the earlier program left behind, once.
+
+use serde_json::{Value, json};
+
+use crate::support::Workspace;
+
+const EPIC: &str = ".projects/my-app/epics/MA-1/epic.toon";
+
+fn left_behind() -> Workspace {
+    let workspace = Workspace::git();
+    workspace.write(
+        ".projects/my-app/project-status.toon",
+        "project: My App\nslug: my-app\nstatus: active\ncreated_at: 2026-02-14T13:55:45Z\ntasks:\n    \
+         - id: MA-1\n      title: 'Fix: T2'\n      status: backlog\n",
+    );
+    workspace.write(
+        EPIC,
+        "id: MA-1\ntitle: 'Fix: T2'\ntype: epic\nstatus: backlog\ncreated_at: 2026-02-14T13:55:45Z\n",
+    );
+    workspace
+}
+
+#[test]
+fn old_files_are_taken_over_once_with_a_copy() {
+    let workspace = left_behind();
+    let old = workspace.read(EPIC);
+    let said = workspace.run(["import", "--json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(
+        (&report["projects"], &report["issues"]),
+        (&json!(["my-app"]), &json!(1))
+    );
+    let backup = std::path::Path::new(report["backup"].as_str().unwrap());
+    assert_eq!(
+        std::fs::read_to_string(backup.join("my-app/epics/MA-1/epic.toon")).unwrap(),
+        old
+    );
+
+    let epic = workspace.call("get_epic", &json!({"project": "my-app", "epic_id": "MA-1"}));
+    assert_eq!(epic["title"], "Fix: T2");
+    assert!(workspace.read(EPIC).starts_with("schema: 1\n"));
+    let made = workspace.call(
+        "create_epic",
+        &json!({"project": "my-app", "title": "Next"}),
+    );
+    assert_eq!(made["id"], "MA-2", "ids go on where they were");
+
+    let again = workspace.run(["import"]);
+    assert_eq!(
+        (again.code, again.out.as_str()),
+        (Some(0), "there are no files of orchestra-mcp here\n")
+    );
+    assert_eq!(workspace.run(["doctor"]).code, Some(0));
+}
+
+#[test]
+fn without_the_command_old_files_are_left_alone() {
+    let workspace = left_behind();
+    let old = workspace.read(EPIC);
+    workspace.call("list_projects", &json!({}));
+    assert_eq!(workspace.read(EPIC), old);
+    let said = workspace.run(["doctor"]);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    assert!(said.out.contains("my-app/epics/MA-1/epic.toon"), "{said:?}");
+    assert_eq!(workspace.read(EPIC), old);
+}

@@ -1,6 +1,6 @@
 //! A scripted working day: 20 tasks from backlog to done, and what its results cost a model.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -58,9 +58,14 @@ struct Day<'a> {
 /// When a call is refused.
 pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let counter = Counter::new()?;
+    let workspaces = [seed::directory()?, seed::directory()?];
     // Ids are only readable from JSON, and the same calls get the same ids.
-    let ids = work(&mut open("json")?, &counter, None)?;
-    let toon = work(&mut open("toon")?, &counter, Some(&ids.1))?;
+    let ids = work(&mut open(workspaces[0].path(), "json")?, &counter, None)?;
+    let toon = work(
+        &mut open(workspaces[1].path(), "toon")?,
+        &counter,
+        Some(&ids.1),
+    )?;
     let earlier = work(&mut Earlier::default(), &counter, None)?;
 
     let mut table = Table::new(&[
@@ -94,10 +99,9 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// A server on a fresh workspace, which lives until the process ends.
-fn open(format: &str) -> Result<Server> {
-    let workspace = seed::directory()?.keep();
-    let mut command = server::orchestra(&workspace, &["--format", format])?;
+/// A server on a workspace, with results in a format.
+fn open(workspace: &Path, format: &str) -> Result<Server> {
+    let mut command = server::orchestra(workspace, &["--format", format])?;
     Server::open(&mut command)
 }
 

@@ -157,7 +157,7 @@ impl<T: FromText> JsonSchema for Arg<T> {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         match T::choices().as_slice() {
             [] => json_schema!({"type": "string"}),
-            choices => json_schema!({"enum": choices}),
+            choices => json_schema!({"type": "string", "enum": choices}),
         }
     }
 }
@@ -262,5 +262,5 @@ plain_number!(Count expects "a number of tokens", Money expects "an amount");
 /// The schema of a result's field that has one of a few values.
 pub(crate) fn choice_schema<T: Choice>() -> Schema {
     let names: Vec<&str> = T::ALL.iter().map(|choice| choice.name()).collect();
-    json_schema!({"enum": json!(names)})
+    json_schema!({"type": "string", "enum": json!(names)})
 }

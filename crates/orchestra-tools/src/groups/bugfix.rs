@@ -20,7 +20,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "report_bug",
             "Report bug",
             Effect::Add,
-            "File a bug under a story; it starts in todo.",
+            "File a bug under a story.",
             report_bug,
         ),
         Tool::new(

@@ -17,7 +17,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "advance_task",
             "Advance task",
             Effect::Move,
-            "Move a started task one step towards done. Leaving in-progress, in-testing, in-docs or in-review needs evidence (10+ characters).",
+            "Move a started task one step towards done. Leaving in-progress, in-testing, in-docs or in-review needs evidence.",
             advance,
         ),
         Tool::new(

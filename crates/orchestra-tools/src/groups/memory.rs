@@ -27,7 +27,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "save_memory",
             "Save memory",
             Effect::Set,
-            "Remember a fact, decision or finding for later sessions.",
+            "Remember a fact or decision for later sessions.",
             save_memory,
         ),
         Tool::new(
@@ -41,7 +41,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_context",
             "Get context",
             Effect::Read,
-            "Memories and session summaries that fit the work at hand.",
+            "Memories and sessions that fit the work at hand.",
             get_context,
         ),
         Tool::new(

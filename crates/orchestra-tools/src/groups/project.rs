@@ -22,7 +22,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "list_projects",
             "List projects",
             Effect::Read,
-            "Projects with progress. `project` arguments are slugs.",
+            "Projects and their progress.",
             list,
         ),
         Tool::new(

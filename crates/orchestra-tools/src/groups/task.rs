@@ -31,7 +31,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "create_task",
             "Create task",
             Effect::Add,
-            "Create a task in a story; it starts in backlog.",
+            "Create a task in a story.",
             create,
         ),
         Tool::new(

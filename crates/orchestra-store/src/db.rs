@@ -43,8 +43,10 @@ pub(crate) struct Paths {
     pub(crate) shared_memory: PathBuf,
     /// Locked by whoever writes the database.
     pub(crate) writer_lock: PathBuf,
-    /// Locked by whoever writes the readable files.
+    /// Locked by whoever looks at the readable files or writes them, while it does.
     pub(crate) files_lock: PathBuf,
+    /// Locked, as long as it lives, by the one process that keeps the readable files in step.
+    pub(crate) keeper_lock: PathBuf,
 }
 
 impl Paths {
@@ -59,6 +61,7 @@ impl Paths {
             shared_memory: store.join("board.db-shm"),
             writer_lock: store.join("writer.lock"),
             files_lock: store.join("files.lock"),
+            keeper_lock: store.join("keeper.lock"),
             projects,
             store,
         }
@@ -88,11 +91,6 @@ impl Paths {
             }
         }
         Ok(())
-    }
-
-    /// How long the database's log is.
-    pub(crate) fn log_bytes(&self) -> u64 {
-        fs::metadata(&self.log).map_or(0, |log| log.len())
     }
 
     pub(crate) fn failed(&self, source: Fault) -> OpenError {
@@ -176,6 +174,30 @@ pub(crate) fn open_builder(path: &Path) -> Result<Connection, Fault> {
     connection.pragma_update(None, "cache_size", -BUILDER_CACHE_KIB)?;
     configure(&connection)?;
     Ok(connection)
+}
+
+/// How long the log is, and how much of it is in the database already, in pages of 4 KiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LogState {
+    pub(crate) pages: i64,
+    pub(crate) moved: i64,
+}
+
+/// Looks at the log without doing anything. Its file tells nothing: it stays as long as it was.
+pub(crate) fn log_state(connection: &Connection) -> Result<LogState, Fault> {
+    let mut statement = connection.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?;
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(LogState {
+            pages: row.get(1)?,
+            moved: row.get(2)?,
+        })
+    };
+    Ok(statement.query_row([], read)?)
+}
+
+/// Moves as much of the log into the database as nobody reads.
+pub(crate) fn move_log(connection: &Connection) -> Result<(), Fault> {
+    Ok(connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)")?)
 }
 
 /// Puts a database that was built in its place, durably.

@@ -11,14 +11,16 @@ use crate::writer::Job;
 use crate::writing::notice_kind;
 use crate::{ChangeNotice, Fault, What, db};
 
+/// How often other processes' commits are looked for by whoever writes the files that follow.
+const KEEPING: Duration = Duration::from_millis(25);
 /// How often other processes' commits are looked for while somebody listens.
 const LISTENING: Duration = Duration::from_millis(50);
 /// How often the rest is looked after.
 const IDLE: Duration = Duration::from_secs(1);
 /// More events at once than this are told as [`What::Everything`].
 const MAX_EVENTS: usize = 512;
-/// From this size on the log is moved into the database in the background.
-const LONG_LOG_BYTES: u64 = 4 * 1024 * 1024;
+/// So much of the log is moved into the database in the background at a time: 4 MiB.
+const LONG_LOG_PAGES: i64 = 1_024;
 
 /// How far the telling has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +34,9 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     let mut seen = Pulse::default();
     let mut connection: Option<(Connection, Place, i64)> = open(shared).ok();
     loop {
-        let pause = if shared.notices.receiver_count() > 0 {
+        let pause = if shared.reports.is_keeper() {
+            KEEPING
+        } else if shared.notices.receiver_count() > 0 {
             LISTENING
         } else {
             IDLE
@@ -44,7 +48,9 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             return;
         }
         shared.queue.give_up();
-        if timed_out && !shared.is_current() && shared.read_only.is_none() {
+        // Without `.projects` somebody removed the board, and means it.
+        let removable = shared.read_only.is_none() && shared.paths.projects.is_dir();
+        if timed_out && removable && !shared.is_current() {
             connection = None;
             shared.queue.push(Job::Reopen);
             continue;
@@ -66,9 +72,11 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         });
         if told.is_err() {
             connection = None;
-        } else if shared.read_only.is_none() && shared.paths.log_bytes() > LONG_LOG_BYTES {
+        } else if shared.read_only.is_none()
+            && db::log_state(database).is_ok_and(|log| log.pages - log.moved > LONG_LOG_PAGES)
+        {
             // What is in use now is moved next time.
-            let _ = database.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
+            let _ = db::move_log(database);
         }
     }
 }

@@ -26,8 +26,8 @@ const MAX_GROUP: usize = 256;
 const MAX_GROUP_TIME: Duration = Duration::from_millis(5);
 /// The most actions that wait.
 const MAX_QUEUED: usize = 65_536;
-/// From this size on the log is moved into the database before anybody writes more.
-const FULL_LOG_BYTES: u64 = 16 * 1024 * 1024;
+/// From this length on the log is moved into the database before anybody writes more: 16 MiB.
+const FULL_LOG_PAGES: i64 = 4_096;
 /// How long an action waits for the lock before it is given up.
 const LOCK_PATIENCE: Duration = Duration::from_secs(20);
 
@@ -191,7 +191,7 @@ impl Writer {
         }
         if let Some(connection) = self.connection.take() {
             // Leaves a short log behind; what fails here is done at the next opening.
-            let _ = connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
+            let _ = db::move_log(&connection);
         }
     }
 
@@ -217,7 +217,11 @@ impl Writer {
         if self.connection.is_none() || !self.shared.is_current() {
             self.connection = None;
             self.words.forget();
-            self.connection = Some(self.shared.reopen()?);
+            let reopened = self.shared.reopen();
+            if reopened.is_err() {
+                self.unlock();
+            }
+            self.connection = Some(reopened?);
         }
         Ok(())
     }
@@ -401,10 +405,13 @@ impl Writer {
     }
 
     /// Moves the log into the database while nobody else writes, if it has grown long although
-    /// that is done in the background as well.
+    /// that is done in the background as well; only then can it be begun anew.
     fn shorten_log(&self, connection: &Connection) {
-        if self.shared.paths.log_bytes() > FULL_LOG_BYTES {
-            let _ = connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
+        if db::log_state(connection)
+            .is_ok_and(|log| log.pages > FULL_LOG_PAGES && log.moved < log.pages)
+        {
+            // What cannot be moved now, because somebody reads it, is moved another time.
+            let _ = db::move_log(connection);
         }
     }
 }

@@ -72,7 +72,7 @@ enum Standing {
 impl Engine {
     /// Brings one batch of owners up to date.
     pub(crate) fn flush(&mut self, haste: Haste) -> Result<Left, FilesError> {
-        if !self.read(|reader| ledger::any_due(reader.connection()))? {
+        if !self.is_due()? {
             return Ok(Left::Nothing);
         }
         self.safe.clear();

@@ -1,6 +1,11 @@
 //! The thread that keeps the files and the database in step, and how it is told to.
+//!
+//! Of all processes on a board one is the keeper: it watches the files, takes changes in and writes
+//! what is due, whoever committed it. The others only wait to follow it, so that a change costs the
+//! same however many they are.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -9,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::FilesError;
 use super::engine::Engine;
 use super::flush::{Haste, Left};
-use crate::db::Paths;
+use crate::db::{self, Paths};
 use crate::{Options, watch};
 
 /// How long changes of the database are gathered before they are written: a file is then there
@@ -21,6 +26,8 @@ const RETRY: Duration = Duration::from_secs(1);
 const GIT_PATIENCE: Duration = Duration::from_secs(10);
 /// How often git's lock, and files that vanished, are looked at.
 const AGAIN: Duration = Duration::from_millis(20);
+/// How often a process that is not the keeper tries to become it.
+const SUCCEED: Duration = Duration::from_millis(250);
 /// The most changed files that are remembered one by one; beyond, all are looked through.
 const MAX_REPORTED: usize = 10_000;
 
@@ -55,6 +62,19 @@ struct Told {
     /// Why the files could not be brought up to date, for whoever asked.
     failure: Option<FilesError>,
     closing: bool,
+    role: Role,
+}
+
+/// Who keeps the files in step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Role {
+    /// Not known yet.
+    #[default]
+    Open,
+    /// This process.
+    Keeper,
+    /// Another one.
+    Follower,
 }
 
 impl Shared {
@@ -65,11 +85,16 @@ impl Shared {
     /// Something was committed, by this process or another.
     pub(crate) fn committed(&self) {
         let mut told = self.lock();
-        if !told.due {
+        if !told.due && told.role != Role::Follower {
             told.due = true;
             drop(told);
             self.bell.notify_one();
         }
+    }
+
+    /// Whether this process keeps the files in step with what all processes commit.
+    pub(crate) fn is_keeper(&self) -> bool {
+        self.lock().role == Role::Keeper
     }
 
     /// A file may have changed.
@@ -106,6 +131,9 @@ impl Files {
         let worker = Worker {
             engine,
             shared: Arc::clone(&shared),
+            keeper_lock: paths.keeper_lock.clone(),
+            keeping: None,
+            sweeps: options.sweep,
             git_lock: paths.workspace.join(".git").join("index.lock"),
             git_since: None,
             later: BTreeSet::new(),
@@ -156,7 +184,9 @@ impl Files {
         else {
             return;
         };
-        if let Err(error) = self.settle(timeout) {
+        // What is left by a follower is written by its keeper.
+        let follows = self.shared.lock().role == Role::Follower;
+        if !follows && let Err(error) = self.settle(timeout) {
             tracing::warn!("the readable files are not up to date: {error}");
         }
         self.shared.lock().closing = true;
@@ -186,6 +216,11 @@ struct Work {
 struct Worker {
     engine: Engine,
     shared: Arc<Shared>,
+    keeper_lock: PathBuf,
+    /// The lock of the keeper, while this process is it.
+    keeping: Option<File>,
+    /// Whether what changed while nobody watched is looked for.
+    sweeps: bool,
     git_lock: PathBuf,
     git_since: Option<Instant>,
     /// Files that vanished a moment ago.
@@ -204,11 +239,6 @@ struct Worker {
 impl Worker {
     fn run(mut self) {
         let mut pause = None;
-        // Before anything is looked at, so that nothing is missed in between.
-        self.watcher = self
-            .watches
-            .as_ref()
-            .map(|root| watch::Watcher::start(root, &self.shared));
         while let Some(work) = self.wait(pause) {
             (self.failed, self.heard) = (false, work.asked);
             pause = match self.turn(work) {
@@ -298,6 +328,9 @@ impl Worker {
     }
 
     fn do_all(&mut self, work: &Work) -> Result<Option<Duration>, FilesError> {
+        if self.flushes && !self.is_keeper()? {
+            return self.follow(work);
+        }
         let Some(_lock) = self.engine.try_lock()? else {
             self.later.extend(work.reported.iter().cloned());
             let mut told = self.shared.lock();
@@ -343,6 +376,50 @@ impl Worker {
             self.shared.done.notify_all();
         }
         Ok(pause)
+    }
+
+    /// Whether this process is the keeper, after it has tried to be.
+    fn is_keeper(&mut self) -> Result<bool, FilesError> {
+        // With the directory the lock may have been removed and made anew.
+        let held = |lock: &File| db::is_same_file(lock, &self.keeper_lock);
+        if self.keeping.as_ref().is_some_and(held) {
+            return Ok(true);
+        }
+        (self.keeping, self.watcher) = (None, None);
+        let lock = db::lock_file(&self.keeper_lock)?;
+        match lock.try_lock() {
+            Ok(()) => self.keeping = Some(lock),
+            Err(std::fs::TryLockError::WouldBlock) => {
+                self.shared.lock().role = Role::Follower;
+                return Ok(false);
+            }
+            Err(std::fs::TryLockError::Error(error)) => {
+                return Err(crate::Fault::io("lock .projects/.store/keeper.lock", error).into());
+            }
+        }
+        // Before anything is looked at, so that nothing is missed in between.
+        let watches = self.watches.as_ref();
+        self.watcher = watches.map(|root| watch::Watcher::start(root, &self.shared));
+        let mut told = self.shared.lock();
+        let succeeds = told.role == Role::Follower;
+        told.role = Role::Keeper;
+        told.due = true;
+        told.sweep |= succeeds && self.sweeps;
+        Ok(true)
+    }
+
+    /// What is left to do while another process is the keeper: tell those who wait for it.
+    fn follow(&mut self, work: &Work) -> Result<Option<Duration>, FilesError> {
+        self.later.clear();
+        let waited_for = work.asked > self.shared.lock().answered;
+        if waited_for && self.engine.is_due()? {
+            return Ok(Some(AGAIN));
+        }
+        let mut told = self.shared.lock();
+        told.answered = told.answered.max(work.asked);
+        drop(told);
+        self.shared.done.notify_all();
+        Ok(Some(SUCCEED))
     }
 
     /// Keeps what could not be done for the next try, and tells those who wait.

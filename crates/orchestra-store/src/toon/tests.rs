@@ -387,7 +387,7 @@ fn errors_name_file_line_and_field() {
     check(
         "title: T",
         "title: T\n    deep: x",
-        ":5: Indentation must not increase after a primitive field",
+        ":5: Over-indented line: expected depth 0, but found 2",
     );
     check(
         "end: true\n",

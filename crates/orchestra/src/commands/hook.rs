@@ -3,8 +3,9 @@
 mod event;
 
 use std::{
+    fs,
     io::{self, Read as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::Args;
@@ -19,6 +20,10 @@ use crate::{
 
 /// The largest event that is read. What is kept of it is far smaller.
 const MAX_EVENT_BYTES: u64 = 10 * 1024 * 1024;
+
+/// Length at which the database's log is moved into the database: reading a log that nobody has
+/// open costs about a millisecond a megabyte.
+const LONG_LOG_BYTES: u64 = 1024 * 1024;
 
 /// Store one hook event that a client sends to stdin as JSON
 ///
@@ -62,5 +67,19 @@ fn store(common: &Common) -> anyhow::Result<()> {
     };
     let store = Store::open(&workspace, options)?;
     store.submit_blocking(None, Action::HookEvent(event))?;
+    // The event is durable. Closing the database as well would move its log into it, which costs
+    // several more waits for the disk; that is done once for many events, or by another program.
+    if log_bytes(&workspace) < LONG_LOG_BYTES {
+        std::mem::forget(store);
+    }
     Ok(())
+}
+
+/// How long the database's log is. SQLite names it so.
+fn log_bytes(workspace: &Path) -> u64 {
+    let log = workspace
+        .join(workspace::PROJECTS)
+        .join(".store")
+        .join("board.db-wal");
+    fs::metadata(log).map_or(0, |metadata| metadata.len())
 }

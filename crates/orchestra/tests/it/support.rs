@@ -188,6 +188,11 @@ impl Running {
         serde_json::from_str(&self.line().expect("a line")).unwrap()
     }
 
+    /// The process id of the program.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)
             .unwrap();

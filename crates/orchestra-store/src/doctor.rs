@@ -106,6 +106,7 @@ pub(crate) fn examine(
 
 /// What is wrong in the database itself.
 fn database(reader: &Reader<'_>, report: &mut Report) -> Read<()> {
+    reader.refresh_indexes()?;
     let mut statement = reader.connection().prepare("PRAGMA integrity_check(10)")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {

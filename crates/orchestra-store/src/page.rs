@@ -1,6 +1,7 @@
 //! Pages of lists: how many, from where, and how to go on.
 
 use std::fmt;
+use std::ops::ControlFlow;
 
 use orchestra_board::IssueId;
 
@@ -72,22 +73,59 @@ impl<T> Page<T> {
             next_cursor: self.next_cursor,
         }
     }
+}
 
-    /// Cuts what was fetched, one more than fits, to a page.
-    pub(crate) fn cut(
-        mut items: Vec<T>,
-        limit: usize,
-        total: u64,
-        key: impl Fn(&T) -> Cursor,
-    ) -> Self {
-        let more = items.len() > limit;
-        items.truncate(limit);
-        let next_cursor = items
+/// A page while it is filled, up to its limit or to [`MAX_PAGE_BYTES`].
+#[derive(Debug)]
+pub(crate) struct Filling<T> {
+    items: Vec<T>,
+    limit: usize,
+    bytes: usize,
+}
+
+/// About how many bytes of text a page holds at most; one item it always holds.
+const MAX_PAGE_BYTES: usize = 8 * 1024 * 1024;
+
+impl<T> Filling<T> {
+    pub(crate) fn new(request: &PageRequest) -> Self {
+        Self {
+            items: Vec::new(),
+            limit: request.limit(),
+            bytes: 0,
+        }
+    }
+
+    /// How many items to fetch: one more than fits tells that there are more.
+    pub(crate) const fn wanted(&self) -> usize {
+        self.limit + 1
+    }
+
+    /// Adds an item with about so many bytes of text; breaks when no more are wanted.
+    pub(crate) fn push(&mut self, item: T, bytes: usize) -> ControlFlow<()> {
+        self.bytes += bytes;
+        self.items.push(item);
+        if self.bytes > MAX_PAGE_BYTES && self.items.len() > 1 {
+            // What was too much is the sign that there are more.
+            self.limit = self.items.len() - 1;
+        }
+        if self.items.len() > self.limit {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    /// The page, of a list of `total` items.
+    pub(crate) fn finish(mut self, total: u64, key: impl Fn(&T) -> Cursor) -> Page<T> {
+        let more = self.items.len() > self.limit;
+        self.items.truncate(self.limit);
+        let next_cursor = self
+            .items
             .last()
             .filter(|_| more)
             .map(|last| key(last).to_string());
-        Self {
-            items,
+        Page {
+            items: self.items,
             total,
             next_cursor,
         }
@@ -167,7 +205,7 @@ impl fmt::Display for Cursor {
 mod tests {
     use orchestra_board::IssueId;
 
-    use super::{Cursor, CursorError, Page};
+    use super::{Cursor, CursorError, Filling, MAX_PAGE_BYTES, PageRequest};
 
     #[test]
     fn cursors_come_back_as_they_went() {
@@ -206,11 +244,21 @@ mod tests {
 
     #[test]
     fn a_page_points_on_only_when_there_is_more() {
-        let key = |n: &u64| Cursor::of_number(*n);
-        assert_eq!(
-            Page::cut(vec![1, 2, 3], 2, 3, key).next_cursor.as_deref(),
-            Some("n~2")
-        );
-        assert_eq!(Page::cut(vec![1, 2], 2, 2, key).next_cursor, None);
+        let fill = |limit: u32, sizes: &[usize]| {
+            let mut page = Filling::new(&PageRequest::first(limit));
+            for (number, bytes) in (1_u64..).zip(sizes) {
+                if page.push(number, *bytes).is_break() {
+                    break;
+                }
+            }
+            let page = page.finish(9, |number| Cursor::of_number(*number));
+            (page.items.len(), page.next_cursor)
+        };
+        let next = |number: u64| Some(Cursor::of_number(number).to_string());
+        assert_eq!(fill(2, &[1, 1, 1]), (2, next(2)));
+        assert_eq!(fill(2, &[1, 1]), (2, None));
+        assert_eq!(fill(9, &[MAX_PAGE_BYTES / 2; 9]), (2, next(2)));
+        assert_eq!(fill(9, &[MAX_PAGE_BYTES * 2; 9]), (1, next(1)));
+        assert_eq!(fill(9, &[MAX_PAGE_BYTES * 2]), (1, None));
     }
 }

@@ -21,6 +21,8 @@ use crate::{Action, ActionError, ChangeNotice, Fault, Options, ReadError, Receip
 
 /// The most connections for reading that are kept while nobody reads.
 const IDLE_READERS: usize = 4;
+/// After how many commits the thread behind the writer is woken where nobody listens.
+const QUIET_COMMITS: u64 = 32;
 /// How many notices a slow listener may lag behind.
 const NOTICES: usize = 1_024;
 
@@ -196,11 +198,14 @@ impl Shared {
 
     /// Says that something was committed.
     pub(crate) fn committed(&self) {
-        self.pulse
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .commits += 1;
-        self.beat.notify_all();
+        let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
+        pulse.commits += 1;
+        // Where nobody listens, the log is all there is to look after.
+        let due = self.notices.receiver_count() > 0 || pulse.commits.is_multiple_of(QUIET_COMMITS);
+        drop(pulse);
+        if due {
+            self.beat.notify_all();
+        }
         self.reports.committed();
     }
 

@@ -159,8 +159,9 @@ impl Store {
         self.0.shared.read(work)
     }
 
-    /// Tells what changes from now on, whoever changes it, after it is durable. Who is too slow
-    /// misses the oldest ones, and is told so by the channel.
+    /// Tells what changes from now on, whoever changes it, after it is durable; what changed a
+    /// moment before may be told as well. Who is too slow misses the oldest ones, and is told so by
+    /// the channel.
     #[must_use]
     pub fn changes(&self) -> broadcast::Receiver<ChangeNotice> {
         self.0.shared.notices.subscribe()

@@ -10,6 +10,7 @@ use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, params, params_from_iter};
 
 use super::Reader;
+use crate::page::Filling;
 use crate::rows::{
     ISSUE, IssueRow, PROJECT, Read, id_of, issue_row, kind_of, kind_place, project_row, state_of,
     state_place,
@@ -64,20 +65,23 @@ impl Reader<'_> {
             .map(Cursor::name)
             .transpose()?
             .unwrap_or_default();
-        let limit = page.limit();
+        let mut filling = Filling::new(page);
         let total = self.count("SELECT count(*) FROM project", [])?;
         let sql = format!("{PROJECT} WHERE slug > ?1 ORDER BY slug LIMIT ?2");
         let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query(params![after, limit + 1])?;
-        let mut items = Vec::new();
+        let mut rows = statement.query(params![after, filling.wanted()])?;
         while let Some(row) = rows.next()? {
             let (id, project) = project_row(row)?;
-            items.push(ProjectRecord {
+            let item = ProjectRecord {
                 project,
                 census: self.census(Listing::Project(id))?,
-            });
+            };
+            let bytes = item.project.description.as_str().len();
+            if filling.push(item, bytes).is_break() {
+                break;
+            }
         }
-        Ok(Page::cut(items, limit, total, |record| {
+        Ok(filling.finish(total, |record| {
             Cursor::of_name(record.project.slug.as_str())
         }))
     }
@@ -150,21 +154,22 @@ impl Reader<'_> {
             && filter.assignee.is_none()
             && filter.label.is_none()
             && filter.waiting == Waiting::Any;
-        let limit = page.limit();
+        let mut filling = Filling::new(page);
         let after = page.cursor.as_ref().map(Cursor::issue).transpose()?;
         let (rows, total) = if plain {
             let listing = parent.map_or(Listing::Project(id), Listing::Parent);
-            self.merged(listing, filter, after.as_ref(), limit + 1)?
+            self.merged(listing, filter, after.as_ref(), filling.wanted())?
         } else {
-            self.gathered(id, filter, parent, epic, after.as_ref(), limit + 1)?
+            self.gathered(id, filter, parent, epic, after.as_ref(), filling.wanted())?
         };
-        let items = rows
-            .into_iter()
-            .map(|row| self.issue_at(project, row))
-            .collect::<Read<Vec<_>>>()?;
-        Ok(Page::cut(items, limit, total, |record| {
-            Cursor::of_issue(&record.issue.id)
-        }))
+        for row in rows {
+            let item = self.issue_at(project, row)?;
+            let bytes = item.issue.description.as_str().len();
+            if filling.push(item, bytes).is_break() {
+                break;
+            }
+        }
+        Ok(filling.finish(total, |record| Cursor::of_issue(&record.issue.id)))
     }
 
     fn merged(

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::search::Index;
 use super::{Reader, first_row, last_row};
+use crate::page::Filling;
 use crate::rows::{Read, body, label, list, unknown};
 use crate::{
     Chunk, ChunkId, ContextItem, Cursor, Hit, Page, PageRequest, SessionEvent, SessionRecord,
@@ -102,18 +103,19 @@ impl Reader<'_> {
             .map(Cursor::number)
             .transpose()?
             .unwrap_or(0);
-        let limit = page.limit();
+        let mut filling = Filling::new(page);
         let total = self.count("SELECT count(*) FROM chunk WHERE project = ?1", [id])?;
         let sql = format!("{CHUNK} WHERE project = ?1 AND number > ?2 ORDER BY number LIMIT ?3");
         let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query(params![id, after, limit + 1])?;
-        let mut items = Vec::new();
+        let mut rows = statement.query(params![id, after, filling.wanted()])?;
         while let Some(row) = rows.next()? {
-            items.push(chunk_row(project, row)?);
+            let item = chunk_row(project, row)?;
+            let bytes = item.content.as_str().len();
+            if filling.push(item, bytes).is_break() {
+                break;
+            }
         }
-        Ok(Page::cut(items, limit, total, |chunk| {
-            Cursor::of_number(chunk.id.number())
-        }))
+        Ok(filling.finish(total, |chunk| Cursor::of_number(chunk.id.number())))
     }
 
     /// A remembered text.
@@ -265,22 +267,30 @@ impl Reader<'_> {
             .map(Cursor::numbered_name)
             .transpose()?;
         let (ended_at, name) = before.unwrap_or((i64::MAX, ""));
-        let limit = page.limit();
+        let mut filling = Filling::new(page);
         let total = self.count("SELECT count(*) FROM session WHERE project = ?1", [id])?;
         let sql = format!(
             "{SESSION} WHERE project = ?1 AND (ended_at < ?2 OR (ended_at = ?2 AND name > ?3)) \
              ORDER BY ended_at DESC, name LIMIT ?4"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query(params![id, ended_at, name, limit + 1])?;
-        let mut items = Vec::new();
+        let mut rows = statement.query(params![id, ended_at, name, filling.wanted()])?;
         while let Some(row) = rows.next()? {
-            items.push(session_row(project, row)?);
+            let item = session_row(project, row)?;
+            let bytes = item
+                .events
+                .iter()
+                .map(|event| event.summary.as_str().len())
+                .sum::<usize>();
+            let bytes = bytes + item.summary.as_str().len();
+            if filling.push(item, bytes).is_break() {
+                break;
+            }
         }
         let key = |session: &SessionRecord| {
             Cursor::of_numbered_name(session.ended_at.unix_seconds(), session.id.as_str())
         };
-        Ok(Page::cut(items, limit, total, key))
+        Ok(filling.finish(total, key))
     }
 
     /// A session.

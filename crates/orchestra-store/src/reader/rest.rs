@@ -8,6 +8,7 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use super::Reader;
 use crate::files::owner::Owner;
+use crate::page::Filling;
 use crate::rows::{Read, body, label, optional_id, prd_of, slug, unknown};
 use crate::{
     Cursor, HookEventRecord, Page, PageRequest, PhaseRecord, PlanRecord, UsageRecord, UsageRequest,
@@ -94,24 +95,26 @@ impl Reader<'_> {
             .map(Cursor::number)
             .transpose()?
             .unwrap_or(0);
-        let limit = page.limit();
+        let mut filling = Filling::new(page);
         let total = self.count("SELECT count(*) FROM event WHERE issue = ?1", [found.row])?;
         let mut statement = self.connection.prepare_cached(
             "SELECT body FROM event WHERE issue = ?1 ORDER BY seq LIMIT ?2 OFFSET ?3",
         )?;
-        let mut rows = statement.query(params![found.row, limit + 1, start])?;
-        let mut lines = String::new();
+        let mut rows = statement.query(params![found.row, filling.wanted(), start])?;
+        let mut place = start;
         while let Some(row) = rows.next()? {
-            lines.push_str(row.get_ref(0)?.as_str().map_err(crate::rows::damaged)?);
-            lines.push('\n');
+            let line = row.get_ref(0)?.as_str().map_err(crate::rows::damaged)?;
+            let event = toon::history::read("history", line, project, &found.record.issue.id)
+                .map_err(|_| unknown("event"))?
+                .pop();
+            place += 1;
+            let item = (place, event.ok_or_else(|| unknown("event"))?);
+            if filling.push(item, line.len()).is_break() {
+                break;
+            }
         }
-        let events = toon::history::read("history", &lines, project, &found.record.issue.id)
-            .map_err(|_| unknown("event"))?;
-        let items: Vec<(u64, Event)> = (start + 1..).zip(events).collect();
-        Ok(
-            Page::cut(items, limit, total, |(place, _)| Cursor::of_number(*place))
-                .map(|(_, event)| event),
-        )
+        let page = filling.finish(total, |(place, _)| Cursor::of_number(*place));
+        Ok(page.map(|(_, event)| event))
     }
 
     /// The text of `prd.md`.
@@ -194,16 +197,15 @@ impl Reader<'_> {
             .map(Cursor::number)
             .transpose()?
             .unwrap_or(0);
-        let limit = page.limit();
+        let mut filling = Filling::new(page);
         let total = self.count("SELECT count(*) FROM request WHERE project = ?1", [id])?;
         let mut statement = self.connection.prepare_cached(
             "SELECT number, kind, status, at, description FROM request WHERE project = ?1 AND number > ?2 \
              ORDER BY number LIMIT ?3",
         )?;
-        let mut rows = statement.query(params![id, after, limit + 1])?;
-        let mut items = Vec::new();
+        let mut rows = statement.query(params![id, after, filling.wanted()])?;
         while let Some(row) = rows.next()? {
-            items.push(Request {
+            let item = Request {
                 number: row.get(0)?,
                 kind: RequestKind::parse(&row.get::<_, String>(1)?)
                     .ok_or_else(|| unknown("request"))?,
@@ -211,11 +213,13 @@ impl Reader<'_> {
                 status: RequestStatus::parse(&row.get::<_, String>(2)?)
                     .ok_or_else(|| unknown("request"))?,
                 at: Timestamp::from_unix_seconds(row.get(3)?),
-            });
+            };
+            let bytes = item.description.as_str().len();
+            if filling.push(item, bytes).is_break() {
+                break;
+            }
         }
-        Ok(Page::cut(items, limit, total, |request| {
-            Cursor::of_number(request.number)
-        }))
+        Ok(filling.finish(total, |request| Cursor::of_number(request.number)))
     }
 
     /// Usage of the workspace, with its latest `sessions` sessions.
@@ -299,7 +303,7 @@ impl Reader<'_> {
     ) -> Read<Page<HookEventRecord>> {
         let before = page.cursor.as_ref().map(Cursor::number).transpose()?;
         let before = before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
-        let limit = page.limit();
+        let mut filling = Filling::new(page);
         let total = self.count(
             "SELECT count(*) FROM hook_event WHERE ?1 IS NULL OR event_type = ?1",
             [event_type],
@@ -308,14 +312,14 @@ impl Reader<'_> {
             "{HOOK} WHERE number < ?1 AND (?2 IS NULL OR event_type = ?2) ORDER BY number DESC LIMIT ?3"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query(params![before, event_type, limit + 1])?;
-        let mut items = Vec::new();
+        let mut rows = statement.query(params![before, event_type, filling.wanted()])?;
         while let Some(row) = rows.next()? {
-            items.push(hook_row(row)?);
+            let (item, bytes) = (hook_row(row)?, 0);
+            if filling.push(item, bytes).is_break() {
+                break;
+            }
         }
-        Ok(Page::cut(items, limit, total, |event| {
-            Cursor::of_number(event.number)
-        }))
+        Ok(filling.finish(total, |event| Cursor::of_number(event.number)))
     }
 
     /// The saved plans of a project, by name.
@@ -330,18 +334,18 @@ impl Reader<'_> {
             .map(Cursor::name)
             .transpose()?
             .unwrap_or_default();
-        let limit = page.limit();
+        let mut filling = Filling::new(page);
         let total = self.count("SELECT count(*) FROM plan WHERE project = ?1", [id])?;
         let sql = format!("{PLAN} WHERE project = ?1 AND name > ?2 ORDER BY name LIMIT ?3");
         let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query(params![id, after, limit + 1])?;
-        let mut items = Vec::new();
+        let mut rows = statement.query(params![id, after, filling.wanted()])?;
         while let Some(row) = rows.next()? {
-            items.push(plan_row(project, row)?.0);
+            let (item, bytes) = (plan_row(project, row)?.0, 0);
+            if filling.push(item, bytes).is_break() {
+                break;
+            }
         }
-        Ok(Page::cut(items, limit, total, |plan| {
-            Cursor::of_name(plan.id.as_str())
-        }))
+        Ok(filling.finish(total, |plan| Cursor::of_name(plan.id.as_str())))
     }
 
     /// A saved plan with its text.

@@ -10,6 +10,7 @@ use orchestra_board::{IssueId, Kind, Slug};
 use rusqlite::{OptionalExtension, params};
 
 use super::{Reader, first_row, last_row};
+use crate::page::Filling;
 use crate::rows::{Read, id_of, kind_of};
 use crate::{Cursor, IssueFilter, IssueRecord, Page, PageRequest, words};
 
@@ -118,15 +119,19 @@ impl Reader<'_> {
                 after.unwrap_or(usize::try_from(place).map_err(|_| crate::CursorError)?)
             }
         };
-        let limit = page.limit();
-        let places = (start..).zip(found.iter().skip(start).take(limit + 1));
-        let items = places.map(|(at, found)| Ok((at + 1, self.issue_at(project, found.row)?)));
-        let items = items.collect::<Read<Vec<_>>>()?;
+        let mut filling = Filling::new(page);
+        for (at, found) in (start..).zip(found.iter().skip(start)) {
+            let item = (at + 1, self.issue_at(project, found.row)?);
+            let bytes = item.1.issue.description.as_str().len();
+            if filling.push(item, bytes).is_break() {
+                break;
+            }
+        }
         let key = |(place, record): &(usize, IssueRecord)| {
             let place = i64::try_from(*place).unwrap_or(i64::MAX);
             Cursor::of_numbered_name(place, &record.issue.id.to_string())
         };
-        Ok(Page::cut(items, limit, total, key).map(|(_, record)| record))
+        Ok(filling.finish(total, key).map(|(_, record)| record))
     }
 
     fn by_id(&self, project: &Slug, query: &str, kinds: &[Kind]) -> Read<Vec<Found>> {
@@ -214,6 +219,18 @@ impl Reader<'_> {
             found.extend(id.map(|id| Found { row, score, id }));
         }
         Ok(found)
+    }
+
+    /// Lets the full-text engine see this snapshot. It does so by itself for queries, but not for
+    /// `integrity_check`, which would take what an earlier snapshot had for damage.
+    pub(crate) fn refresh_indexes(&self) -> Read<()> {
+        for sql in [
+            "SELECT rowid FROM issue_text LIMIT 1",
+            "SELECT rowid FROM memory_text LIMIT 1",
+        ] {
+            self.connection.prepare_cached(sql)?.exists([])?;
+        }
+        Ok(())
     }
 
     /// What to look for; `None` when the query has no word.

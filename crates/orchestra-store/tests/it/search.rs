@@ -171,3 +171,34 @@ fn pages_of_a_search_go_on_where_they_ended() {
         ids_of(&board.read(|reader| reader.search(&slug(), "word", &[], &PageRequest::default())))
     );
 }
+
+#[test]
+fn words_that_very_many_have_do_not_hide_rarer_ones() {
+    const MANY: usize = 2_100;
+    let board = workspace(&[("alpha needle", "beta")]);
+    let answers: Vec<_> = (0..MANY)
+        .map(|number| {
+            let command =
+                crate::fixture::create(Kind::Task, Some("MA-2"), &format!("alpha beta {number}"));
+            board
+                .store
+                .submit(None, orchestra_store::Action::Board(command))
+        })
+        .collect();
+    drop(answers);
+    let last = board
+        .create(Kind::Task, Some("MA-2"), "alpha beta")
+        .issue
+        .id
+        .to_string();
+    assert_eq!(board.search("alpha needle"), ["MA-3"]);
+    let page =
+        board.read(|reader| reader.search(&slug(), "beta alpha", &[], &PageRequest::default()));
+    assert_eq!(page.items[0].issue.id.to_string(), last, "the newest first");
+    assert!(
+        page.total >= 2_000 && page.total < 2_100,
+        "only the newest: {}",
+        page.total
+    );
+    assert!(board.search("beta alp").len() == 50);
+}

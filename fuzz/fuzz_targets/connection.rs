@@ -89,7 +89,7 @@ fuzz_target!(|operations: Vec<Operation>| {
 struct World {
     connection: Connection,
     now: Instant,
-    jobs: Vec<Box<Job>>,
+    jobs: Vec<Job>,
 }
 
 impl World {

@@ -49,9 +49,9 @@ pub enum Step {
     /// precedes what it announces.
     Flush,
     /// Runs this job.
-    Run(Box<Job>),
+    Run(Job),
     /// Runs these jobs, in order.
-    RunAll(Vec<Box<Job>>),
+    RunAll(Vec<Job>),
 }
 
 /// A call for the hub.
@@ -92,7 +92,7 @@ pub struct Connection {
     next_serial: u64,
     /// Jobs that were handed out and whose outcome has not come back.
     running: usize,
-    queue: VecDeque<(Box<Job>, usize)>,
+    queue: VecDeque<(Job, usize)>,
     queued_bytes: usize,
     batches: HashMap<u64, Batch>,
     subscriptions: Subscriptions,
@@ -139,7 +139,7 @@ enum Handled {
     Written,
     /// A reply was written that must leave before any notice.
     WrittenFirst,
-    Run(Box<Job>),
+    Run(Job),
 }
 
 impl Connection {
@@ -196,7 +196,7 @@ impl Connection {
     pub fn on_line(&mut self, line: &Line<'_>, now: Instant, out: &mut Rope) -> Step {
         self.expire(now, out);
         match parse(line.as_bytes()) {
-            Ok(Inbound::One(message)) => match self.on_message(message, line, None, now, out) {
+            Ok(Inbound::One(message)) => match self.on_message(&message, line, None, now, out) {
                 Handled::Nothing => Step::Nothing,
                 Handled::Written => {
                     out.push_byte(b'\n');
@@ -238,7 +238,7 @@ impl Connection {
     }
 
     /// The next call whose turn has come, if any.
-    pub fn next_ready(&mut self) -> Option<Box<Job>> {
+    pub fn next_ready(&mut self) -> Option<Job> {
         if self.running >= self.server.0.limits.running {
             return None;
         }
@@ -304,28 +304,25 @@ impl Connection {
     /// has to be said is appended as whole lines.
     fn on_message(
         &mut self,
-        message: Message<'_>,
+        message: &Message<'_>,
         line: &Line<'_>,
         batch: Option<u64>,
         now: Instant,
         out: &mut Rope,
     ) -> Handled {
         match message {
-            Message::Request(request) => {
-                let id = request.id.clone();
-                match self.on_request(request, line, batch, now, out) {
-                    Ok(handled) => handled,
-                    Err(error) => {
-                        write::error(out, Some(&id), &error);
-                        Handled::Written
-                    }
+            Message::Request(request) => match self.on_request(request, line, batch, now, out) {
+                Ok(handled) => handled,
+                Err(error) => {
+                    write::error(out, Some(&request.id), &error);
+                    Handled::Written
                 }
-            }
+            },
             Message::Notification(notification) => {
-                self.on_notification(&notification, out);
+                self.on_notification(notification, out);
                 Handled::Nothing
             }
-            Message::Response(response) => match self.on_answer(&response, out) {
+            Message::Response(response) => match self.on_answer(response, out) {
                 Some(job) => Handled::Run(job),
                 None => Handled::Nothing,
             },
@@ -335,7 +332,7 @@ impl Connection {
     fn on_notification(&mut self, notification: &NotificationRef<'_>, out: &mut Rope) {
         match Method::parse(&notification.method) {
             Some(Method::Initialized) => self.session.initialized = true,
-            Some(Method::Cancelled) => self.on_cancelled(notification.params, out),
+            Some(Method::Cancelled) => self.on_cancelled(&notification.params, out),
             _ => tracing::debug!(method = %notification.method, "ignored a notification"),
         }
     }

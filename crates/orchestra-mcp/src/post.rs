@@ -81,8 +81,8 @@ impl Post {
     ) {
         match step {
             Step::Nothing | Step::Flush => {}
-            Step::Run(job) => running.push(self.run(*job)),
-            Step::RunAll(jobs) => running.extend(jobs.into_iter().map(|job| self.run(*job))),
+            Step::Run(job) => running.push(self.run(job)),
+            Step::RunAll(jobs) => running.extend(jobs.into_iter().map(|job| self.run(job))),
         }
     }
 

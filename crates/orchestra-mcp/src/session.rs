@@ -56,10 +56,10 @@ impl Feeder<'_> {
         drop(connection);
         match step {
             Step::Nothing | Step::Flush => {}
-            Step::Run(job) => session.start(*job, &mut self.now, out),
+            Step::Run(job) => session.start(job, &mut self.now, out),
             Step::RunAll(jobs) => {
                 jobs.into_iter()
-                    .for_each(|job| session.start(*job, &mut self.now, out));
+                    .for_each(|job| session.start(job, &mut self.now, out));
             }
         }
     }
@@ -135,7 +135,7 @@ impl Session {
                 let Some(job) = self.connection().next_ready() else {
                     break;
                 };
-                self.start(*job, &mut now, out);
+                self.start(job, &mut now, out);
             }
             drop(dispatch);
             if !self.connection().has_ready() {
@@ -196,7 +196,7 @@ impl Session {
         let mut now = Instant::now();
         let step = self.connection().on_outcome(ticket, outcome, now, &mut out);
         if let Step::Run(job) = step {
-            self.start(*job, &mut now, &mut out);
+            self.start(job, &mut now, &mut out);
         }
         self.start_ready(&mut out);
         if !out.is_empty() {

@@ -5,7 +5,7 @@
 //! into a [`Message`] that borrows from it, [`RequestId`] keeps ids as they were sent,
 //! [`RpcError`] and [`ErrorCode`] name what went wrong, [`Method`] is the table of methods,
 //! [`Revision`] says what a protocol revision can do, [`Pending`] remembers open requests, and
-//! [`Rope`] with [`write`] builds what goes out.
+//! [`Rope`] with [`mod@write`] builds what goes out.
 
 mod depth;
 mod envelope;

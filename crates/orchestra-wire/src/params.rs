@@ -30,6 +30,9 @@ macro_rules! fields {
         }
 
         impl<'a> $type<'a> {
+            /// No members.
+            pub const NONE: Self = Self { $($field: None,)* duplicate: None };
+
             /// Finds the members of `value`; an absent or `null` value has none. `what` names the
             /// value in errors.
             ///
@@ -202,10 +205,13 @@ impl<'a> Params<'a> {
     ///
     /// # Errors
     /// When the parameters are not an object, or a known member occurs twice.
-    pub fn fields(self) -> Result<Fields<'a>, FieldsError> {
+    pub fn fields(&self) -> Result<&Fields<'a>, FieldsError> {
         match self {
-            Self::Absent => Ok(Fields::default()),
-            Self::Object(fields) => fields.check(),
+            Self::Absent => Ok(const { &Fields::NONE }),
+            Self::Object(fields) => match fields.duplicate {
+                Some(key) => Err(FieldsError::Duplicate(key)),
+                None => Ok(fields),
+            },
             Self::Other => Err(FieldsError::NotAnObject("params")),
         }
     }
@@ -291,9 +297,12 @@ mod tests {
 
     #[test]
     fn parameters_that_are_no_object_have_no_fields() {
-        let fields = |text| serde_json::from_str::<Params<'_>>(text).unwrap().fields();
-        assert!(fields(r#"{"name":1}"#).unwrap().name.is_some());
-        assert!(fields("null").unwrap().name.is_none());
+        let fields = |text| {
+            let params = serde_json::from_str::<Params<'_>>(text).unwrap();
+            params.fields().map(|fields| fields.name.is_some())
+        };
+        assert_eq!(fields(r#"{"name":1}"#), Ok(true));
+        assert_eq!(fields("null"), Ok(false));
         for text in ["[{}]", "1", "-1", "1.5", "\"x\"", "true"] {
             assert!(fields(text).is_err(), "{text}");
         }

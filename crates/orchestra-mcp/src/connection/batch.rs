@@ -66,10 +66,10 @@ impl Connection {
             let mark = batch.answers.mark();
             let handled = match parse_item(item) {
                 Ok(message @ Message::Request(_)) => {
-                    self.on_message(message, line, Some(number), now, batch.begin_item())
+                    self.on_message(&message, line, Some(number), now, batch.begin_item())
                 }
                 // What these have to say are lines of their own, beside the batch.
-                Ok(message) => self.on_message(message, line, None, now, out),
+                Ok(message) => self.on_message(&message, line, None, now, out),
                 Err(malformed) => {
                     write_malformed(batch.begin_item(), &malformed);
                     Handled::Written

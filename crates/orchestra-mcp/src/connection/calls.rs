@@ -27,7 +27,7 @@ impl Connection {
     /// Admits a call: it runs, queues, or is refused.
     pub(super) fn enter(
         &mut self,
-        parsed: &mut Parsed<'_>,
+        parsed: &mut Parsed<'_, '_>,
         call: NewCall,
     ) -> Result<Handled, RpcError> {
         let limits = &self.server.0.limits;
@@ -77,7 +77,7 @@ impl Connection {
             answers: call.answers,
             trace: parsed.meta.trace.take(),
         };
-        let job = Box::new(Job {
+        let job = Job {
             ticket: Ticket {
                 id: parsed.id.clone(),
                 serial,
@@ -86,7 +86,7 @@ impl Connection {
                 target: call.target,
                 cx,
             }),
-        });
+        };
         if runs {
             self.running += 1;
             return Ok(Handled::Run(job));
@@ -98,7 +98,7 @@ impl Connection {
 
     /// Where a call reports to: to listeners of its own when it has a token or a level, else to
     /// the session's.
-    fn reports(&self, parsed: &Parsed<'_>) -> (Option<Arc<CallReports>>, ProgressSink) {
+    fn reports(&self, parsed: &Parsed<'_, '_>) -> (Option<Arc<CallReports>>, ProgressSink) {
         let token = parsed.token();
         let session = &self.session.reports;
         let logs = match &parsed.meta.stateless {
@@ -158,8 +158,8 @@ impl Connection {
     }
 
     /// Handles `notifications/cancelled`.
-    pub(super) fn on_cancelled(&mut self, params: Params<'_>, out: &mut Rope) {
-        let fields = params.fields().unwrap_or_default();
+    pub(super) fn on_cancelled(&mut self, params: &Params<'_>, out: &mut Rope) {
+        let Ok(fields) = params.fields() else { return };
         let Some(id) = fields
             .request_id
             .and_then(|id| RequestId::from_raw(id).ok())

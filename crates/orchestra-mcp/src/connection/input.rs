@@ -153,11 +153,7 @@ impl Connection {
     }
 
     /// Takes the client's response to a request of ours; the job, when the call can go on.
-    pub(super) fn on_answer(
-        &mut self,
-        response: &ResponseRef<'_>,
-        out: &mut Rope,
-    ) -> Option<Box<Job>> {
+    pub(super) fn on_answer(&mut self, response: &ResponseRef<'_>, out: &mut Rope) -> Option<Job> {
         let question = response.id.as_ref().and_then(|id| self.questions.close(id));
         let Some(question) = question else {
             tracing::debug!(id = ?response.id, "ignored a response to no request of ours");
@@ -193,7 +189,7 @@ impl Connection {
     }
 
     /// Makes the call again with the client's answers.
-    fn again(&mut self, ticket: &Ticket, answers: Answers) -> Option<Box<Job>> {
+    fn again(&mut self, ticket: &Ticket, answers: Answers) -> Option<Job> {
         let face = self.attachment.caller().face;
         let client = self.session.client.clone();
         let open = self.open.get_mut(&ticket.id)?;
@@ -214,10 +210,10 @@ impl Connection {
             trace: None,
         };
         let request = Box::new(Request { target, cx });
-        Some(Box::new(Job {
+        Some(Job {
             ticket: ticket.clone(),
             request,
-        }))
+        })
     }
 
     fn lacks_capability(&mut self, ticket: &Ticket, era: Era, missing: &[Ask], out: &mut Rope) {

@@ -20,9 +20,9 @@ use crate::{
 };
 
 /// A request whose metadata is understood.
-pub(super) struct Parsed<'a> {
-    pub(super) id: RequestId,
-    pub(super) fields: Fields<'a>,
+pub(super) struct Parsed<'m, 'a> {
+    pub(super) id: &'m RequestId,
+    pub(super) fields: &'m Fields<'a>,
     pub(super) meta: RequestMeta<'a>,
     pub(super) revision: Revision,
     pub(super) batch: Option<u64>,
@@ -32,7 +32,7 @@ pub(super) struct Parsed<'a> {
 impl Connection {
     pub(super) fn on_request(
         &mut self,
-        request: RequestRef<'_>,
+        request: &RequestRef<'_>,
         line: &Line<'_>,
         batch: Option<u64>,
         now: Instant,
@@ -66,7 +66,7 @@ impl Connection {
             .as_ref()
             .map_or_else(|| self.session_revision(), |meta| meta.revision);
         let mut parsed = Parsed {
-            id: request.id,
+            id: &request.id,
             fields,
             meta,
             revision,
@@ -101,7 +101,7 @@ impl Connection {
                 let text = self.instructions();
                 let offers = self.attachment.offers();
                 self.results(revision)
-                    .discover(out, &parsed.id, offers, text.as_deref());
+                    .discover(out, parsed.id, offers, text.as_deref());
                 Ok(Handled::Written)
             }
             Method::Ping => Ok(self.empty(&parsed, out)),
@@ -121,7 +121,7 @@ impl Connection {
 
     fn on_unknown(
         &mut self,
-        request: RequestRef<'_>,
+        request: &RequestRef<'_>,
         line: &Line<'_>,
         batch: Option<u64>,
         now: Instant,
@@ -132,14 +132,14 @@ impl Connection {
         let frame = line.shared();
         let params = request.raw_params();
         let target = Target::Raw {
-            method: request.method.into_owned(),
+            method: request.method.clone().into_owned(),
             params: params.map(|params| RawJson::from_frame(params, frame)),
         };
         let bytes = params.map_or(0, |params| params.get().len());
-        let (fields, meta) = (Fields::default(), RequestMeta::default());
+        let (fields, meta) = (const { &Fields::NONE }, RequestMeta::default());
         let revision = self.session_revision();
         let mut parsed = Parsed {
-            id: request.id,
+            id: &request.id,
             fields,
             meta,
             revision,
@@ -172,12 +172,12 @@ impl Connection {
         }
     }
 
-    pub(super) fn empty(&self, parsed: &Parsed<'_>, out: &mut Rope) -> Handled {
-        self.results(parsed.revision).empty(out, &parsed.id);
+    pub(super) fn empty(&self, parsed: &Parsed<'_, '_>, out: &mut Rope) -> Handled {
+        self.results(parsed.revision).empty(out, parsed.id);
         Handled::Written
     }
 
-    fn initialize(&mut self, parsed: &Parsed<'_>, out: &mut Rope) -> Result<Handled, RpcError> {
+    fn initialize(&mut self, parsed: &Parsed<'_, '_>, out: &mut Rope) -> Result<Handled, RpcError> {
         let requested = parsed
             .fields
             .protocol_version
@@ -197,7 +197,7 @@ impl Connection {
         let text = self.instructions();
         let offers = self.attachment.offers();
         self.results(revision)
-            .initialize(out, &parsed.id, offers, text.as_deref());
+            .initialize(out, parsed.id, offers, text.as_deref());
         Ok(Handled::Written)
     }
 
@@ -211,7 +211,7 @@ impl Connection {
 
     fn list(
         &mut self,
-        parsed: &Parsed<'_>,
+        parsed: &Parsed<'_, '_>,
         kind: ListKind,
         out: &mut Rope,
     ) -> Result<Handled, RpcError> {
@@ -227,17 +227,17 @@ impl Connection {
         let (items, next) = listing.page(start, self.server.0.limits.page.get());
         let next = next.map(|next| cursor::write(kind, next));
         self.results(parsed.revision)
-            .list(out, &parsed.id, kind, items, next.as_deref());
+            .list(out, parsed.id, kind, items, next.as_deref());
         Ok(Handled::Written)
     }
 
     fn call(
         &mut self,
-        parsed: &mut Parsed<'_>,
+        parsed: &mut Parsed<'_, '_>,
         line: &Line<'_>,
         target: fn(&Fields<'_>, &Line<'_>) -> Result<NewCall, RpcError>,
     ) -> Result<Handled, RpcError> {
-        let call = target(&parsed.fields, line)?;
+        let call = target(parsed.fields, line)?;
         self.enter(parsed, call)
     }
 }
@@ -273,7 +273,7 @@ fn not_offered(method: Method) -> RpcError {
     RpcError::method_not_found(method.name())
 }
 
-impl Parsed<'_> {
+impl Parsed<'_, '_> {
     /// What the client can be asked for during this request.
     pub(super) fn capabilities(&self, session: ClientCapabilities) -> ClientCapabilities {
         self.meta

@@ -42,7 +42,7 @@ struct Filter {
 impl Connection {
     pub(super) fn subscribe(
         &mut self,
-        parsed: &Parsed<'_>,
+        parsed: &Parsed<'_, '_>,
         out: &mut Rope,
     ) -> Result<Handled, RpcError> {
         let uri = text(parsed.fields.uri, "uri")?;
@@ -66,7 +66,7 @@ impl Connection {
 
     pub(super) fn unsubscribe(
         &mut self,
-        parsed: &Parsed<'_>,
+        parsed: &Parsed<'_, '_>,
         out: &mut Rope,
     ) -> Result<Handled, RpcError> {
         let uri = text(parsed.fields.uri, "uri")?;
@@ -78,7 +78,7 @@ impl Connection {
 
     pub(super) fn listen(
         &mut self,
-        parsed: &Parsed<'_>,
+        parsed: &Parsed<'_, '_>,
         out: &mut Rope,
     ) -> Result<Handled, RpcError> {
         let filter = parsed
@@ -94,8 +94,8 @@ impl Connection {
             return Err(RpcError::invalid_params(text));
         }
         let listens = &self.subscriptions.listens;
-        if listens.iter().any(|listen| listen.id == parsed.id)
-            || self.open.get(&parsed.id).is_some()
+        if listens.iter().any(|listen| listen.id == *parsed.id)
+            || self.open.get(parsed.id).is_some()
         {
             let text = "invalid request: a request with this id is still open";
             return Err(RpcError::invalid_request(text));
@@ -111,7 +111,7 @@ impl Connection {
         filter
             .resource_subscriptions
             .retain(|uri| self.attachment.subscribe(uri).is_ok());
-        filter.acknowledge(&parsed.id, out);
+        filter.acknowledge(parsed.id, out);
         let (id, revision) = (parsed.id.clone(), parsed.revision);
         self.subscriptions.listens.push(Listen {
             id,

@@ -49,6 +49,14 @@ pub trait FileIo: Send + Sync + std::fmt::Debug {
     /// Reads a regular file whole; one with more than `limit` bytes is an error of the kind
     /// [`io::ErrorKind::FileTooLarge`].
     fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>>;
+    /// [`FileIo::read`], and what the file looked like then; `None` when nothing is there.
+    fn read_whole(&self, path: &Path, limit: u64) -> io::Result<Option<(Vec<u8>, Stat)>> {
+        match self.stat(path)? {
+            Some(stat) if stat.kind == EntryKind::File => Ok(Some((self.read(path, limit)?, stat))),
+            Some(_) => Err(not_a_file()),
+            None => Ok(None),
+        }
+    }
     /// What stands at `path`, links not followed; `None` when nothing does.
     fn stat(&self, path: &Path) -> io::Result<Option<Stat>>;
     /// The entries of a directory, in no order; none when there is no such directory.
@@ -126,24 +134,40 @@ fn missing_is<T>(result: io::Result<T>, instead: T) -> io::Result<T> {
     }
 }
 
+fn not_a_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
+}
+
+fn read_open(file: File, limit: u64) -> io::Result<(Vec<u8>, Stat)> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(not_a_file());
+    }
+    let expected = usize::try_from(metadata.len().min(limit)).unwrap_or(0);
+    let mut content = Vec::with_capacity(expected + 1);
+    file.take(limit.saturating_add(1))
+        .read_to_end(&mut content)?;
+    if u64::try_from(content.len()).is_ok_and(|length| length > limit) {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let stat = Stat {
+        kind: EntryKind::File,
+        size: metadata.len(),
+        modified: modified(&metadata),
+    };
+    Ok((content, stat))
+}
+
 impl FileIo for RealFs {
     fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-        let file = Self::open(path)?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "not a regular file",
-            ));
+        read_open(Self::open(path)?, limit).map(|(content, _)| content)
+    }
+
+    fn read_whole(&self, path: &Path, limit: u64) -> io::Result<Option<(Vec<u8>, Stat)>> {
+        match missing_is(Self::open(path).map(Some), None)? {
+            Some(file) => read_open(file, limit).map(Some),
+            None => Ok(None),
         }
-        let expected = usize::try_from(metadata.len().min(limit)).unwrap_or(0);
-        let mut content = Vec::with_capacity(expected + 1);
-        file.take(limit.saturating_add(1))
-            .read_to_end(&mut content)?;
-        if u64::try_from(content.len()).is_ok_and(|length| length > limit) {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        Ok(content)
     }
 
     fn stat(&self, path: &Path) -> io::Result<Option<Stat>> {

@@ -12,7 +12,7 @@ mod sides;
 mod text;
 mod usage;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use orchestra_board::{
@@ -53,6 +53,8 @@ pub(crate) struct Writing<'a> {
     loading: bool,
     /// Aliases whose issues were not there yet when they were loaded: project, old id, new id.
     aliases: Vec<(i64, IssueId, IssueId)>,
+    /// The next rows of projects while all is loaded.
+    next_rows: BTreeMap<i64, i64>,
 }
 
 impl fmt::Debug for Writing<'_> {
@@ -80,6 +82,7 @@ impl<'a> Writing<'a> {
             change: None,
             loading: false,
             aliases: Vec::new(),
+            next_rows: BTreeMap::new(),
         }
     }
 
@@ -192,13 +195,19 @@ impl<'a> Writing<'a> {
     }
 
     /// A fresh rowid for something of a project.
-    fn new_row(&self, project: i64) -> Write<i64> {
-        let number: i64 = self
-            .connection
-            .prepare_cached(
-                "UPDATE project SET next_row = next_row + 1 WHERE id = ?1 RETURNING next_row - 1",
-            )?
-            .query_row([project], |row| row.get(0))?;
+    fn new_row(&mut self, project: i64) -> Write<i64> {
+        let number: i64 = if self.loading {
+            // Each statement that updates makes the full-text index write out what it gathered.
+            let next = self.next_rows.entry(project).or_insert(1);
+            *next += 1;
+            *next - 1
+        } else {
+            self.connection
+                .prepare_cached(
+                    "UPDATE project SET next_row = next_row + 1 WHERE id = ?1 RETURNING next_row - 1",
+                )?
+                .query_row([project], |row| row.get(0))?
+        };
         if number > 0xffff_ffff {
             return Err(ActionError::Invalid(
                 "the project is full; begin another one".to_owned(),

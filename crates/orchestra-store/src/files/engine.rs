@@ -154,7 +154,7 @@ impl Engine {
 
     /// Whether files are behind the database.
     pub(crate) fn is_due(&self) -> Result<bool, FilesError> {
-        Ok(self.read(|reader| super::ledger::any_due(reader.connection()))?)
+        self.read(|reader| super::ledger::any_due(reader.connection()))
     }
 
     /// Whether a file that is not there has been gone for long enough.

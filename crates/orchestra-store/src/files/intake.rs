@@ -311,6 +311,9 @@ impl Engine {
         let mut touched = BTreeSet::new();
         for Ours { path, text } in all {
             self.make_directory(directory(path), &mut touched)?;
+            if self.text(&format!("{path}{CONFLICT}"))?.as_ref() == Some(text) {
+                continue;
+            }
             let (temp, beside) = (
                 format!("{path}{CONFLICT}{TEMP}"),
                 format!("{path}{CONFLICT}"),
@@ -376,9 +379,12 @@ fn take_in_one(
 }
 
 /// Whether every file of a unit is as we left it, or as we were about to leave it when a run was cut
-/// off: there is nobody's change to take in. One with a problem is looked at again all the same.
+/// off: there is nobody's change to take in. One with a problem is looked at again all the same,
+/// save a conflict that nobody has settled.
 fn is_ours(work: &dyn Work, candidate: &Candidate) -> Result<bool, ActionError> {
-    if ledger::problem(work.connection(), &candidate.first().path)?.is_some() {
+    if let Some((field, _)) = ledger::problem(work.connection(), &candidate.first().path)?
+        && !(field == ledger::CONFLICT_FIELD && candidate.conflict)
+    {
         return Ok(false);
     }
     for found in &candidate.files {

@@ -289,15 +289,9 @@ impl Source {
         let failed = |error: std::io::Error| {
             FileError::whole(path, FileFault::Io(format!("cannot be read: {error}")))
         };
-        let Some(stat) = self.io.stat(&full).map_err(failed)? else {
+        let Some((bytes, stat)) = self.io.read_whole(&full, MAX_FILE_BYTES).map_err(failed)? else {
             return Ok(None);
         };
-        if stat.kind != EntryKind::File {
-            let fault =
-                FileFault::Place("is not a regular file; links are not followed".to_owned());
-            return Err(FileError::whole(path, fault));
-        }
-        let bytes = self.io.read(&full, MAX_FILE_BYTES).map_err(failed)?;
         let hash = content_hash(&bytes);
         let seen = Seen {
             hash,

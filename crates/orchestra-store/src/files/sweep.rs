@@ -153,7 +153,7 @@ impl Engine {
                 Ok((ledger::at(connection, &path)?, troubled))
             })?;
             if let Some(file) = file {
-                if known.1 {
+                if known.1 && self.stat(&path).is_ok_and(|stat| stat.is_none()) {
                     changed.insert(file.to_owned());
                 }
                 continue;

@@ -40,6 +40,12 @@ impl Writing<'_> {
     /// Counts everything anew, and lets parents follow their children.
     pub(crate) fn recount(&mut self) -> Write<()> {
         self.loading = false;
+        for (project, next) in std::mem::take(&mut self.next_rows) {
+            self.execute(
+                "UPDATE project SET next_row = ?2 WHERE id = ?1",
+                [project, next],
+            )?;
+        }
         for (project, old, new) in std::mem::take(&mut self.aliases) {
             self.put_alias(project, &old, &new)?;
         }
@@ -131,7 +137,12 @@ impl Writing<'_> {
 
     fn put_issue(&mut self, issue: &Issue) -> Write<()> {
         let project = self.reader().project_id(&issue.project)?;
-        match self.reader().find_issue(&issue.project, &issue.id)? {
+        // What is loaded is new: who loads has seen to it that no id comes twice.
+        let found = match self.loading {
+            true => None,
+            false => self.reader().find_issue(&issue.project, &issue.id)?,
+        };
+        match found {
             None => {
                 self.insert_issue(project, issue)?;
             }

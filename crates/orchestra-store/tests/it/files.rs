@@ -302,7 +302,7 @@ fn fields_of_both_sides_are_kept() {
 
 #[test]
 fn where_both_changed_one_field_the_file_stays() {
-    let board = Board::with_tasks(Options::default());
+    let board = Board::with_tasks(still());
     board.edit(TASK, "title: First", "title: Theirs\nlabels[1]: seen");
     board.rename("MA-3", "Ours");
     board.settle();
@@ -328,6 +328,9 @@ fn where_both_changed_one_field_the_file_stays() {
     );
     // Nothing is overwritten until a person has chosen.
     board.set_state("MA-3", State::Todo);
+    board.settle();
+    assert!(board.file(TASK).contains("title: Theirs\n"));
+    let board = board.reopened(Options::default(), |_| {});
     board.settle();
     assert!(board.file(TASK).contains("title: Theirs\n"));
     fs::remove_file(board.path(&format!("{TASK}.conflict"))).expect("removes");

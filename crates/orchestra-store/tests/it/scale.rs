@@ -109,10 +109,8 @@ fn a_large_board_comes_back_from_its_files() {
     println!("{tasks} tasks were rebuilt from their files in {rebuilt:?}");
     assert_eq!(record.census.leaves(), u64::try_from(tasks).expect("small"));
     assert_eq!(record.census.leaves_in(State::Todo), record.census.leaves());
-    assert!(
-        rebuilt < Duration::from_secs(if cfg!(debug_assertions) { 120 } else { 5 }),
-        "{rebuilt:?}"
-    );
+    // Generous, for machines that do other things as well; the bench has the exact bar.
+    assert!(rebuilt < Duration::from_secs(120), "{rebuilt:?}");
     board.settle();
     // One change on the large board is written like one on a small one.
     let start = Instant::now();

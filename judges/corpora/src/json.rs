@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result};
-use orchestra_wire::{ErrorCode, Inbound, Message, RawJson};
+use orchestra_wire::{ErrorCode, Inbound, Message};
 use serde::Deserialize;
 
 use crate::Score;
@@ -45,15 +45,17 @@ pub(crate) fn play(packages: &Path) -> Result<Score> {
 /// A text that must parse is taken, one that must not is a parse error, and where the suite leaves
 /// it open either will do.
 fn judge(name: &str, input: &str) -> Result<(), String> {
-    let line =
-        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"value":{input}}}}}"#);
+    let arguments = format!(r#"{{"value":{input}}}"#);
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":"#;
+    let line = format!("{call}{arguments}}}}}");
     let taken = match orchestra_wire::parse(line.as_bytes()) {
         Ok(Inbound::One(Message::Request(request))) => {
-            let params = request.params.ok_or("its parameters were lost")?;
-            if params.get().len() != input.len() + r#"{"value":}"#.len() {
+            let fields = request.params.fields().map_err(|error| error.to_string())?;
+            let kept = fields.arguments.ok_or("its arguments were lost")?;
+            if kept.get() != arguments {
                 return Err("its text was changed".to_owned());
             }
-            RawJson::from_raw(params).as_str().len() == params.get().len()
+            true
         }
         Ok(other) => return Err(format!("taken for {other:?}")),
         Err(malformed) if malformed.error.code == ErrorCode::PARSE_ERROR => false,

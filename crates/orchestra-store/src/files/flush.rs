@@ -303,8 +303,9 @@ impl Engine {
                 // The last look, so that a change of this very moment is not lost.
                 if self.io.stat(&full)? != write.before {
                     self.io.remove(&temp)?;
+                    // The rest of the owner's files would not fit to what is there.
                     work.disturbed = true;
-                    continue;
+                    break;
                 }
                 self.io.rename(&temp, &full)?;
                 touched.insert(directory(&write.path).to_owned());

@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use orchestra_board::{Command, IssuePatch, IssueRef, Kind, State, Timestamp};
+use orchestra_board::{Command, IssuePatch, IssueRef, Kind, Timestamp};
 use orchestra_store::{Clock, Options, Store};
 
 use crate::board::{Board, PATIENCE, body, id, issue, slug, title};
@@ -104,11 +104,11 @@ fn step(board: &Board, disk: &RecordingFs, number: u64) -> Option<String> {
                     &format!("labels[1]: by-hand-{number}\nend: true"),
                 ),
             );
-            // Something of ours goes on with the same issue.
-            let state = board.issue(task).map(|issue| issue.state);
-            if state == Some(State::Backlog) {
-                board.set_state(task, State::Todo);
-            }
+            // Something of ours goes on with the same issue, so that its files are looked at.
+            board.run(Command::Comment {
+                target,
+                text: body("meanwhile"),
+            });
             return Some(format!("{task} by-hand-{number}"));
         }
         _ => board.update(

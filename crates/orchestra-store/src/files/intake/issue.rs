@@ -6,7 +6,7 @@ use orchestra_board::{Command, Issue, IssueRef};
 
 use super::{Aftermath, Candidate, Found, Ours, Trouble};
 use crate::IssueRecord;
-use crate::files::fields::Fields;
+use crate::files::fields::{Fields, of_issue};
 use crate::files::ledger::{self, Entry, Next};
 use crate::files::merge::{self, merge};
 use crate::files::place::{Part, Place};
@@ -47,12 +47,7 @@ pub(super) fn take_in(
         work.command(&Command::PutIssue(Box::new(file.clone())))?;
         work.load_issue(&file)?;
         take_in_history(work, history, place, None)?;
-        return finish(
-            work,
-            candidate,
-            &owner,
-            &crate::files::fields::of_issue(&file),
-        );
+        return finish(work, candidate, &owner, &of_issue(&file));
     };
     if candidate.elsewhere {
         let what = format!(
@@ -61,7 +56,10 @@ pub(super) fn take_in(
         );
         return Err(FileError::whole(&first.path, FileFault::Place(what)).into());
     }
-    let base = base_of(work, known, &owner)?;
+    let mut base = base_of(work, known, &owner)?;
+    if let Some(base) = &mut base {
+        own_writes(work, first, beside, &file, base)?;
+    }
     let merged = merge(base.as_ref(), &record.issue, &file, candidate.choice(work)?);
     if merged.issue != record.issue {
         work.command(&Command::PutIssue(Box::new(merged.issue.clone())))?;
@@ -150,6 +148,36 @@ fn base_of(
         )
     });
     Ok(fields.and_then(|entry| entry.seen).map(|seen| seen.fields))
+}
+
+/// Counts what a run that was disturbed had written already as agreed on, so that it is not taken
+/// for somebody's change.
+fn own_writes(
+    work: &dyn Work,
+    first: &Found,
+    beside: &Found,
+    file: &Issue,
+    base: &mut Fields,
+) -> Result<(), Trouble> {
+    let is_next = |found: &Found| -> Result<bool, Trouble> {
+        let Some(now) = found.seen(Fields::default()) else {
+            return Ok(false);
+        };
+        let entry = ledger::at(work.connection(), &found.path)?;
+        Ok(entry.is_some_and(|entry| entry.next == Some(Next::Content(now.hash))))
+    };
+    let fields = of_issue(file);
+    if is_next(first)? {
+        let names = Fields::names([base, &fields, &fields]);
+        let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        for name in names.iter().filter(|name| *name != "description") {
+            base.take(name, &fields);
+        }
+    }
+    if is_next(beside)? {
+        base.take("description", &fields);
+    }
+    Ok(())
 }
 
 /// Sets fields that no command sets, as the file has them.
@@ -244,7 +272,7 @@ fn removed(
     if let Some(record) = record.filter(|record| render::place_of(record) == *place) {
         let unchanged = known
             .and_then(|entry| entry.seen)
-            .is_some_and(|seen| seen.fields == crate::files::fields::of_issue(&record.issue));
+            .is_some_and(|seen| seen.fields == of_issue(&record.issue));
         if unchanged && !candidate.below {
             let target = IssueRef::new(place.project.clone(), place.id.clone());
             work.command(&Command::DeleteIssue {

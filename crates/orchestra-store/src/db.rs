@@ -156,7 +156,9 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, Fault> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "synchronous", "FULL")?;
+    // A commit writes the log and a checkpoint syncs it; that a commit is durable before it is
+    // answered is the writer's own work (`LogSync`), done after it let the next process in.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "journal_size_limit", LOG_LIMIT_BYTES)?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
     // The log is moved into the database behind the answers, not by whoever happens to commit.
@@ -198,6 +200,33 @@ pub(crate) fn log_state(connection: &Connection) -> Result<LogState, Fault> {
 /// Moves as much of the log into the database as nobody reads.
 pub(crate) fn move_log(connection: &Connection) -> Result<(), Fault> {
     Ok(connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)")?)
+}
+
+/// Makes commits durable.
+///
+/// SQLite would do so by `synchronous = FULL` inside of the commit, while all other processes wait.
+/// What it syncs then is the log's file and nothing else, and so it can be done here, behind the
+/// lock: a sync makes durable whatever was committed before it, and commits of several processes
+/// share the disk's work. A change is answered and told of only after it.
+#[derive(Debug, Default)]
+pub(crate) struct LogSync(Option<(File, FileId)>);
+
+impl LogSync {
+    /// Makes everything durable that is committed. Closing this file is harmless: SQLite keeps no
+    /// locks on the log.
+    pub(crate) fn sync(&mut self, paths: &Paths) -> Result<(), Fault> {
+        let failed = |error| Fault::io("sync the database in .projects/.store", error);
+        let Some(now) = FileId::of(&paths.log) else {
+            return Ok(());
+        };
+        if self.0.as_ref().is_none_or(|(_, opened)| *opened != now) {
+            self.0 = Some((File::open(&paths.log).map_err(failed)?, now));
+        }
+        match &self.0 {
+            Some((file, _)) => file.sync_data().map_err(failed),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Puts a database that was built in its place, durably.

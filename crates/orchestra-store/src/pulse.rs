@@ -6,6 +6,7 @@ use std::time::Duration;
 use orchestra_board::{IssueId, Slug};
 use rusqlite::Connection;
 
+use crate::db::LogSync;
 use crate::shared::{Pulse, Shared};
 use crate::writer::Job;
 use crate::writing::notice_kind;
@@ -33,6 +34,7 @@ struct Place {
 pub(crate) fn run(shared: &Arc<Shared>) {
     let mut seen = Pulse::default();
     let mut connection: Option<(Connection, Place, i64)> = open(shared).ok();
+    let mut log = LogSync::default();
     loop {
         let pause = if shared.reports.is_keeper() {
             KEEPING
@@ -65,6 +67,8 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             // Only other connections' commits change the number, and the writer is one of those.
             if committed || found != *version {
                 *version = found;
+                // Another process may not have made its change durable yet.
+                log.sync(&shared.paths)?;
                 shared.reports.committed();
                 tell(shared, database, place)?;
             }

@@ -15,6 +15,7 @@ use orchestra_board::{AgentName, Source};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use crate::db::LogSync;
 use crate::files::needs;
 use crate::shared::Shared;
 use crate::writing::KnownWords;
@@ -162,12 +163,32 @@ enum Done {
     },
 }
 
+impl Done {
+    /// Answers, as well as the disk allows: what is not durable was not done as far as anybody can
+    /// rely on it.
+    fn answer(self, durable: &Result<(), Fault>) {
+        match self {
+            Self::Action {
+                job: Job::Action { answer, .. },
+                result,
+            } => {
+                drop(answer.send(result.and_then(|receipt| Ok(durable.clone().map(|()| receipt)?))))
+            }
+            Self::Action { .. } => {}
+            Self::Files { answer, result } => {
+                drop(answer.send(result.and_then(|()| Ok(durable.clone()?))))
+            }
+        }
+    }
+}
+
 /// The writer's side of the database.
 pub(crate) struct Writer {
     shared: Arc<Shared>,
     lock: Option<File>,
     connection: Option<Connection>,
     words: KnownWords,
+    log: LogSync,
 }
 
 impl Writer {
@@ -177,6 +198,7 @@ impl Writer {
             lock: Some(lock),
             connection: Some(connection),
             words: KnownWords::default(),
+            log: LogSync::default(),
         }
     }
 
@@ -238,6 +260,7 @@ impl Writer {
         let Some(connection) = self.connection.take() else {
             return self.unlock();
         };
+        let before = connection.total_changes();
         let (done, committed) = self.transaction(&connection);
         let outcome = match committed {
             Ok(()) => Ok(done),
@@ -248,19 +271,16 @@ impl Writer {
             Err((done, fault)) => self.one_by_one(&connection, done, &fault),
         };
         self.shorten_log(&connection);
+        let changed = connection.total_changes() != before;
         self.connection = Some(connection);
         self.unlock();
+        let durable = if changed {
+            self.log.sync(&self.shared.paths)
+        } else {
+            Ok(())
+        };
         self.shared.committed();
-        for done in done {
-            match done {
-                Done::Action {
-                    job: Job::Action { answer, .. },
-                    result,
-                } => drop(answer.send(*result)),
-                Done::Action { .. } => {}
-                Done::Files { answer, result } => drop(answer.send(result)),
-            }
-        }
+        done.into_iter().for_each(|done| done.answer(&durable));
     }
 
     fn transaction(&mut self, connection: &Connection) -> (Vec<Done>, Result<(), Fault>) {

@@ -1,6 +1,6 @@
 //! MCP over standard input and output.
 //!
-//! A blocking thread reads and runs what answers at once; see [`Session`](crate::session). It
+//! A blocking thread reads and runs what answers at once; see `session.rs`. It
 //! writes once per batch of input, tasks write when they finish. Standard output belongs to the
 //! protocol alone: it is moved to a private descriptor, and descriptor 1 is pointed at standard
 //! error, so that no stray print can corrupt the stream. Standard input is moved likewise, so that

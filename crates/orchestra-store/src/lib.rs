@@ -42,11 +42,11 @@ pub use import::{ImportError, Imported};
 pub use io::{Entry, EntryKind, FileIo, RealFs, Stat};
 pub use notice::{ChangeNotice, What};
 pub use page::{Cursor, CursorError, Page, PageRequest};
+pub use reader::Reader;
 pub use record::{
     Census, Chunk, ChunkId, ChunkIdError, ContextItem, Hit, HookEventRecord, IssueFilter,
     IssueRecord, NextRecord, PhaseRecord, PlanRecord, ProjectRecord, SessionEvent, SessionRecord,
     UsageRecord, UsageRequest, UsageSessionRecord, Waiting,
 };
-pub use reader::Reader;
 pub use store::{Options, Store};
 pub use toon::{FileError, FileFault};

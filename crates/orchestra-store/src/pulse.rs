@@ -7,8 +7,8 @@ use orchestra_board::{IssueId, Slug};
 use rusqlite::Connection;
 
 use crate::db::LogSync;
+use crate::queue::Job;
 use crate::shared::{Pulse, Shared};
-use crate::writer::Job;
 use crate::writing::notice_kind;
 use crate::{ChangeNotice, Fault, What, db};
 

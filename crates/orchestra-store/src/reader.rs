@@ -1,10 +1,12 @@
 //! Reading: one snapshot of the database, and everything that can be asked of it.
 
+mod filter;
 mod issues;
 mod memory;
 mod rest;
 mod search;
 mod view;
+mod workspace;
 
 use std::fmt;
 

@@ -55,20 +55,6 @@ pub(crate) fn issue_row(slug: &Slug, row: &Row<'_>) -> Read<IssueRow> {
         Kind::Story => (parent.clone(), None),
         Kind::Task | Kind::Bug | Kind::Hotfix => (above, parent.clone()),
     };
-    let claim_until: Option<i64> = row.get(14)?;
-    let claim = match (
-        row.get_ref(13)?.as_str_or_null().map_err(damaged)?,
-        claim_until,
-    ) {
-        (Some(agent), Some(until)) => {
-            let agent = AgentName::parse(agent).map_err(|_| unknown("claim"))?;
-            Some(Claim {
-                agent,
-                until: Timestamp::from_unix_seconds(until),
-            })
-        }
-        _ => None,
-    };
     let updated_at: Option<i64> = row.get(16)?;
     let issue = Issue {
         project: slug.clone(),
@@ -99,7 +85,7 @@ pub(crate) fn issue_row(slug: &Slug, row: &Row<'_>) -> Read<IssueRow> {
             |text| Label::parse(text).ok(),
         )?,
         depends_on: Vec::new(),
-        claim,
+        claim: claim(row)?,
         created_at: Timestamp::from_unix_seconds(row.get(15)?),
         updated_at: updated_at.map(Timestamp::from_unix_seconds),
     };
@@ -114,6 +100,19 @@ pub(crate) fn issue_row(slug: &Slug, row: &Row<'_>) -> Read<IssueRow> {
             children: 0,
         },
     })
+}
+
+fn claim(row: &Row<'_>) -> Read<Option<Claim>> {
+    let until: Option<i64> = row.get(14)?;
+    let agent = row.get_ref(13)?.as_str_or_null().map_err(damaged)?;
+    let Some((agent, until)) = agent.zip(until) else {
+        return Ok(None);
+    };
+    let agent = AgentName::parse(agent).map_err(|_| unknown("claim"))?;
+    Ok(Some(Claim {
+        agent,
+        until: Timestamp::from_unix_seconds(until),
+    }))
 }
 
 /// A project and its rowid.

@@ -14,8 +14,8 @@ use crate::db::schema::{Found, migrate};
 use crate::db::{self, FileId, Paths};
 use crate::files::needs::{self, Board, Work};
 use crate::files::{Engine, Reports};
+use crate::queue::{Job, Queue};
 use crate::reader::Reader;
-use crate::writer::{Job, Queue};
 use crate::writing::{KnownWords, Limits, Writing};
 use crate::{Action, ActionError, ChangeNotice, Fault, Options, ReadError, Receipt, Submission};
 

@@ -5,151 +5,26 @@
 //! itself. Where the transaction as a whole fails, each of its actions is tried alone, so that
 //! nobody pays for somebody else's trouble.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use orchestra_board::{AgentName, Source};
 use rusqlite::Connection;
-use tokio::sync::oneshot;
 
 use crate::db::LogSync;
 use crate::files::needs;
+use crate::queue::{Answer, Job};
 use crate::shared::Shared;
 use crate::writing::KnownWords;
-use crate::{Action, ActionError, Fault, Receipt, db};
+use crate::{ActionError, Fault, Receipt, db};
 
 /// The most actions of one transaction.
 const MAX_GROUP: usize = 256;
 /// How long one transaction collects actions.
 const MAX_GROUP_TIME: Duration = Duration::from_millis(5);
-/// The most actions that wait.
-const MAX_QUEUED: usize = 65_536;
 /// From this length on the log is moved into the database before anybody writes more: 16 MiB.
 const FULL_LOG_PAGES: i64 = 4_096;
-/// How long an action waits for the lock before it is given up.
-const LOCK_PATIENCE: Duration = Duration::from_secs(20);
-
-type Answer<T> = oneshot::Sender<Result<T, ActionError>>;
-
-/// Something to be done by the writer.
-pub(crate) enum Job {
-    /// An action of a caller.
-    Action {
-        source: Source,
-        agent: Option<AgentName>,
-        action: Box<Action>,
-        answer: Answer<Receipt>,
-    },
-    /// Work of the readable files.
-    Files {
-        work: needs::Job,
-        answer: Answer<()>,
-    },
-    /// The database file is another one; open it anew.
-    Reopen,
-}
-
-/// What waits to be done.
-pub(crate) struct Queue {
-    state: Mutex<State>,
-    filled: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    jobs: VecDeque<(Instant, Job)>,
-    closed: bool,
-}
-
-impl Queue {
-    pub(crate) fn new() -> Self {
-        Self {
-            state: Mutex::new(State::default()),
-            filled: Condvar::new(),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn push(&self, job: Job) {
-        let mut state = self.lock();
-        if state.closed {
-            drop(state);
-            return job.fail(Fault::Closed);
-        }
-        if state.jobs.len() >= MAX_QUEUED {
-            drop(state);
-            return job.fail(Fault::Overloaded);
-        }
-        state.jobs.push_back((Instant::now(), job));
-        drop(state);
-        self.filled.notify_one();
-    }
-
-    /// Lets nothing more in; what waits is still done.
-    pub(crate) fn close(&self) {
-        self.lock().closed = true;
-        self.filled.notify_all();
-    }
-
-    /// Waits until there is something to do; `false` at the end.
-    fn wait(&self) -> bool {
-        let mut state = self.lock();
-        loop {
-            if !state.jobs.is_empty() {
-                return true;
-            }
-            if state.closed {
-                return false;
-            }
-            state = self
-                .filled
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn pop(&self) -> Option<Job> {
-        self.lock().jobs.pop_front().map(|(_, job)| job)
-    }
-
-    /// Gives up what has waited too long for another process.
-    pub(crate) fn give_up(&self) {
-        let mut state = self.lock();
-        let mut late = Vec::new();
-        while state
-            .jobs
-            .front()
-            .is_some_and(|(since, _)| since.elapsed() > LOCK_PATIENCE)
-        {
-            late.extend(state.jobs.pop_front().map(|(_, job)| job));
-        }
-        drop(state);
-        late.into_iter().for_each(|job| job.fail(Fault::Locked));
-    }
-
-    pub(crate) fn fail_all(&self, fault: &Fault) {
-        let jobs = std::mem::take(&mut self.lock().jobs);
-        jobs.into_iter()
-            .for_each(|(_, job)| job.fail(fault.clone()));
-    }
-}
-
-impl Job {
-    // Whoever asked may be gone; then nobody misses the answer.
-    fn fail(self, fault: Fault) {
-        match self {
-            Self::Action { answer, .. } => drop(answer.send(Err(fault.into()))),
-            Self::Files { answer, .. } => drop(answer.send(Err(fault.into()))),
-            Self::Reopen => {}
-        }
-    }
-}
 
 /// A job that was done in a transaction that is not committed yet.
 enum Done {

@@ -1,57 +1,17 @@
 //! Projects and issues: one by one, and in lists.
-//!
-//! Lists that go by project or parent, kind and state are answered from an index that has all of
-//! it: for each kind and state that the tallies say is there, the first few ids are taken, and
-//! these runs are merged. So a page costs the same wherever its issues are, and its total is known
-//! without counting. Other filters gather what fits and sort it.
 
-use orchestra_board::{AgentName, IssueId, Kind, Refusal, Slug, State, Timestamp, next_task};
-use rusqlite::types::Value;
-use rusqlite::{OptionalExtension, params, params_from_iter};
+use orchestra_board::{AgentName, IssueId, Refusal, Slug, Timestamp, next_task};
+use rusqlite::{OptionalExtension, params};
 
 use super::Reader;
+use super::filter::Listing;
 use crate::page::Filling;
 use crate::rows::{
-    ISSUE, IssueRow, PROJECT, Read, id_of, issue_row, kind_of, kind_place, project_row, state_of,
-    state_place,
+    ISSUE, IssueRow, PROJECT, Read, id_of, issue_row, kind_of, project_row, state_of,
 };
 use crate::{
     Census, Cursor, IssueFilter, IssueRecord, NextRecord, Page, PageRequest, ProjectRecord, Waiting,
 };
-
-/// Where a list by kind and state is taken from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Listing {
-    /// All issues of the project with this rowid.
-    Project(i64),
-    /// What is directly below the issue with this rowid.
-    Parent(i64),
-}
-
-impl Listing {
-    /// The tallies' name for it.
-    const fn tally(self) -> i64 {
-        match self {
-            Self::Project(project) => -project,
-            Self::Parent(issue) => issue,
-        }
-    }
-
-    const fn sql(self) -> (&'static str, i64) {
-        match self {
-            Self::Project(project) => (
-                "SELECT prefix, number, id FROM issue INDEXED BY issue_by_kind WHERE project = ?1 AND kind = ?2 \
-                 AND state = ?3 AND (prefix, number) > (?4, ?5) ORDER BY prefix, number LIMIT ?6",
-                project,
-            ),
-            Self::Parent(issue) => (
-                "SELECT prefix, number, id FROM issue INDEXED BY issue_by_parent WHERE parent = ?1 AND kind = ?2 \
-                 AND state = ?3 AND (prefix, number) > (?4, ?5) ORDER BY prefix, number LIMIT ?6",
-                issue,
-            ),
-        }
-    }
-}
 
 impl Reader<'_> {
     /// All projects, by slug.
@@ -172,137 +132,6 @@ impl Reader<'_> {
         Ok(filling.finish(total, |record| Cursor::of_issue(&record.issue.id)))
     }
 
-    fn merged(
-        &self,
-        listing: Listing,
-        filter: &IssueFilter,
-        after: Option<&IssueId>,
-        limit: usize,
-    ) -> Read<(Vec<i64>, u64)> {
-        let census = self.census(listing)?;
-        let (sql, of) = listing.sql();
-        let (prefix, number) = after.map_or(("", 0), |id| (id.prefix(), id.number()));
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut found: Vec<(String, u64, i64)> = Vec::new();
-        let mut total = 0;
-        for kind in Kind::ALL
-            .into_iter()
-            .filter(|kind| wanted(&filter.kinds, *kind))
-        {
-            for state in State::ALL
-                .into_iter()
-                .filter(|state| wanted(&filter.states, *state))
-            {
-                let count = census.count(kind, state);
-                if count == 0 {
-                    continue;
-                }
-                total += count;
-                let key = params![
-                    of,
-                    kind_place(kind),
-                    state_place(state),
-                    prefix,
-                    number,
-                    limit
-                ];
-                let mut rows = statement.query(key)?;
-                while let Some(row) = rows.next()? {
-                    found.push((row.get(0)?, row.get(1)?, row.get(2)?));
-                }
-            }
-        }
-        found.sort_unstable();
-        found.truncate(limit);
-        Ok((found.into_iter().map(|(_, _, row)| row).collect(), total))
-    }
-
-    /// Filters that no single index answers.
-    fn gathered(
-        &self,
-        project: i64,
-        filter: &IssueFilter,
-        parent: Option<i64>,
-        epic: Option<i64>,
-        after: Option<&IssueId>,
-        limit: usize,
-    ) -> Read<(Vec<i64>, u64)> {
-        let mut values: Vec<Value> = Vec::new();
-        let mut tests = vec![format!("i.project = {project}")];
-        for (what, text) in [
-            (0, filter.assignee.as_ref().map(AgentName::as_str)),
-            (1, filter.label.as_ref().map(orchestra_board::Label::as_str)),
-        ] {
-            if let Some(text) = text {
-                values.push(Value::Text(text.to_owned()));
-                let place = values.len();
-                tests.push(format!(
-                    "i.id IN (SELECT issue FROM mark WHERE project = {project} AND what = {what} AND text = ?{place})"
-                ));
-            }
-        }
-        if let Some(parent) = parent {
-            tests.push(format!("i.parent = {parent}"));
-        }
-        if let Some(epic) = epic {
-            tests.push(format!(
-                "(i.parent = {epic} OR i.parent IN (SELECT id FROM issue WHERE parent = {epic}))"
-            ));
-        }
-        let places = |list: Vec<i64>| {
-            list.iter()
-                .map(i64::to_string)
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        if !filter.kinds.is_empty() {
-            tests.push(format!(
-                "i.kind IN ({})",
-                places(filter.kinds.iter().map(|kind| kind_place(*kind)).collect())
-            ));
-        }
-        if !filter.states.is_empty() {
-            let list = filter
-                .states
-                .iter()
-                .map(|state| state_place(*state))
-                .collect();
-            tests.push(format!("i.state IN ({})", places(list)));
-        }
-        let open = format!(
-            "SELECT d.issue FROM dependency d JOIN issue o ON o.project = d.project AND o.prefix = d.prefix \
-             AND o.number = d.number WHERE d.project = {project} AND o.state NOT IN ({})",
-            places(
-                State::ALL
-                    .into_iter()
-                    .filter(|state| state.is_final())
-                    .map(state_place)
-                    .collect()
-            )
-        );
-        match filter.waiting {
-            Waiting::Any => {}
-            Waiting::Waiting => tests.push(format!("i.id IN ({open})")),
-            Waiting::Free => tests.push(format!("i.id NOT IN ({open})")),
-        }
-        let tests = tests.join(" AND ");
-        let total = self.count(
-            &format!("SELECT count(*) FROM issue i WHERE {tests}"),
-            params_from_iter(values.iter()),
-        )?;
-        let (prefix, number) = after.map_or(("", 0), |id| (id.prefix(), id.number()));
-        let number = i64::try_from(number).unwrap_or(i64::MAX);
-        values.extend([Value::Text(prefix.to_owned()), Value::Integer(number)]);
-        let (prefix, number) = (values.len() - 1, values.len());
-        let sql = format!(
-            "SELECT i.id FROM issue i WHERE {tests} AND (i.prefix, i.number) > (?{prefix}, ?{number}) \
-             ORDER BY i.prefix, i.number LIMIT {limit}"
-        );
-        let mut statement = self.connection.prepare(&sql)?;
-        let rows = statement.query_map(params_from_iter(values.iter()), |row| row.get(0))?;
-        Ok((rows.collect::<Result<_, _>>()?, total))
-    }
-
     /// The task that comes next for `agent`.
     ///
     /// # Errors
@@ -334,7 +163,7 @@ impl Reader<'_> {
     }
 
     /// How many issues of each kind and state a listing has.
-    pub(crate) fn census(&self, listing: Listing) -> Read<Census> {
+    pub(super) fn census(&self, listing: Listing) -> Read<Census> {
         let mut statement = self
             .connection
             .prepare_cached("SELECT kind, state, n FROM tally WHERE parent = ?1")?;
@@ -447,8 +276,4 @@ impl Reader<'_> {
         }
         Ok(ids)
     }
-}
-
-fn wanted<T: PartialEq>(list: &[T], one: T) -> bool {
-    list.is_empty() || list.contains(&one)
 }

@@ -1,0 +1,151 @@
+//! What is kept for the workspace as a whole: usage and hook events.
+
+use orchestra_board::{Cost, Label, Timestamp, UsageSession, UsageTotals};
+use rusqlite::{Row, params};
+
+use super::Reader;
+use crate::page::Filling;
+use crate::rows::{Read, label, unknown};
+use crate::{
+    Cursor, HookEventRecord, Page, PageRequest, UsageRecord, UsageRequest, UsageSessionRecord,
+};
+
+const HOOK: &str =
+    "SELECT number, at, event_type, session_id, tool_name, agent_type, data FROM hook_event ";
+const USAGE: &str =
+    "SELECT id, provider, model, started_at, ended_at, input, output, cost FROM usage_session ";
+
+fn hook_row(row: &Row<'_>) -> Read<HookEventRecord> {
+    let data: Option<String> = row.get(6)?;
+    Ok(HookEventRecord {
+        number: row.get(0)?,
+        event_type: Label::parse(&row.get::<_, String>(2)?).map_err(|_| unknown("hook event"))?,
+        session_id: label(row.get(3)?)?,
+        tool_name: label(row.get(4)?)?,
+        agent_type: label(row.get(5)?)?,
+        data: data
+            .map(|data| serde_json::from_str(&data).map_err(|_| unknown("hook event")))
+            .transpose()?,
+        at: Timestamp::from_unix_seconds(row.get(1)?),
+    })
+}
+
+fn usage_row(row: &Row<'_>) -> Read<(i64, UsageSession)> {
+    let ended_at: Option<i64> = row.get(4)?;
+    let session = UsageSession {
+        provider: row.get(1)?,
+        model: row.get(2)?,
+        started_at: Timestamp::from_unix_seconds(row.get(3)?),
+        ended_at: ended_at.map(Timestamp::from_unix_seconds),
+        totals: totals(row, 5)?,
+    };
+    Ok((row.get(0)?, session))
+}
+
+fn totals(row: &Row<'_>, first: usize) -> Read<UsageTotals> {
+    let cost = Cost::from_billionths(row.get(first + 2)?);
+    Ok(UsageTotals {
+        input: row.get(first)?,
+        output: row.get(first + 1)?,
+        cost,
+    })
+}
+
+impl Reader<'_> {
+    /// Usage of the workspace, with its latest `sessions` sessions.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn usage(&self, sessions: u32) -> Read<UsageRecord> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT input, output, cost FROM usage_total")?;
+        let mut rows = statement.query([])?;
+        let totals = rows
+            .next()?
+            .map(|row| totals(row, 0))
+            .transpose()?
+            .unwrap_or_default();
+        let mut statement = self
+            .connection
+            .prepare_cached(&format!("{USAGE} ORDER BY id DESC LIMIT ?1"))?;
+        let mut rows = statement.query([sessions])?;
+        let mut sessions = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (id, session) = usage_row(row)?;
+            sessions.push(UsageSessionRecord {
+                session,
+                requests: self.usage_requests(id)?,
+            });
+        }
+        Ok(UsageRecord { totals, sessions })
+    }
+
+    fn usage_requests(&self, session: i64) -> Read<Vec<UsageRequest>> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT at, input, output, cost FROM usage_request WHERE session = ?1 ORDER BY number",
+        )?;
+        let request = |row: &Row<'_>| {
+            Ok(UsageRequest {
+                at: Timestamp::from_unix_seconds(row.get(0)?),
+                input_tokens: row.get(1)?,
+                output_tokens: row.get(2)?,
+                cost: Cost::from_billionths(row.get(3)?),
+            })
+        };
+        let rows = statement.query_map([session], request)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// The open usage session.
+    pub(crate) fn open_usage(&self) -> Read<Option<(i64, UsageSession)>> {
+        let mut statement = self.connection.prepare_cached(&format!(
+            "{USAGE} WHERE ended_at IS NULL ORDER BY id DESC LIMIT 1"
+        ))?;
+        let mut rows = statement.query([])?;
+        rows.next()?.map(usage_row).transpose()
+    }
+
+    /// The usage session that was begun last.
+    pub(crate) fn latest_usage(&self) -> Read<Option<UsageSession>> {
+        let mut statement = self
+            .connection
+            .prepare_cached(&format!("{USAGE} ORDER BY id DESC LIMIT 1"))?;
+        let mut rows = statement.query([])?;
+        Ok(rows
+            .next()?
+            .map(usage_row)
+            .transpose()?
+            .map(|(_, session)| session))
+    }
+
+    /// The kept hook events, newest first; of one type, if said.
+    ///
+    /// # Errors
+    /// When the database cannot be read or the cursor is of another list.
+    pub fn hook_events(
+        &self,
+        event_type: Option<&str>,
+        page: &PageRequest,
+    ) -> Read<Page<HookEventRecord>> {
+        let before = page.cursor.as_ref().map(Cursor::number).transpose()?;
+        let before = before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
+        let mut filling = Filling::new(page);
+        let total = self.count(
+            "SELECT count(*) FROM hook_event WHERE ?1 IS NULL OR event_type = ?1",
+            [event_type],
+        )?;
+        let sql = format!(
+            "{HOOK} WHERE number < ?1 AND (?2 IS NULL OR event_type = ?2) ORDER BY number DESC LIMIT ?3"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params![before, event_type, filling.wanted()])?;
+        while let Some(row) = rows.next()? {
+            let (item, bytes) = (hook_row(row)?, 0);
+            if filling.push(item, bytes).is_break() {
+                break;
+            }
+        }
+        Ok(filling.finish(total, |event| Cursor::of_number(event.number)))
+    }
+}

@@ -321,10 +321,17 @@ mod tests {
             -32022
         );
         let error = parse(r#"{"io.modelcontextprotocol/protocolVersion":"x"}"#).unwrap_err();
+        let data: serde_json::Value = error.data.unwrap().parse().unwrap();
+        let supported = [
+            "2026-07-28",
+            "2025-11-25",
+            "2025-06-18",
+            "2025-03-26",
+            "2024-11-05",
+        ];
         assert_eq!(
-            error.data.unwrap().as_str(),
-            "{\"requested\":\"x\",\"supported\":[\"2026-07-28\",\"2025-11-25\",\"2025-06-18\",\
-             \"2025-03-26\",\"2024-11-05\"]}"
+            data,
+            serde_json::json!({"requested": "x", "supported": supported})
         );
         assert_eq!(code("[]"), -32602);
     }

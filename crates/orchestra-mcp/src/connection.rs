@@ -208,7 +208,7 @@ impl Connection {
                 }
                 Handled::Run(job) => Step::Run(job),
             },
-            Ok(Inbound::Batch(items)) => self.on_batch(&items, line, now, out),
+            Ok(Inbound::Batch(items)) => self.on_batch(&items, now, out),
             Err(malformed) => {
                 write_malformed(out, &malformed);
                 out.push_byte(b'\n');

@@ -31,7 +31,7 @@ pub struct Limits {
     pub running: usize,
     /// Calls that wait for their turn.
     pub queued: usize,
-    /// Arguments of the calls that wait, in bytes.
+    /// Messages of the calls that wait, in bytes.
     pub queued_bytes: usize,
     /// `subscriptions/listen` requests that are open at once.
     pub listens: usize,

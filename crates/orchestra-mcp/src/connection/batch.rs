@@ -47,13 +47,7 @@ impl Batch {
 }
 
 impl Connection {
-    pub(super) fn on_batch(
-        &mut self,
-        items: &[&RawValue],
-        line: &Line<'_>,
-        now: Instant,
-        out: &mut Rope,
-    ) -> Step {
+    pub(super) fn on_batch(&mut self, items: &[&RawValue], now: Instant, out: &mut Rope) -> Step {
         if let Err(error) = self.check_batch(items) {
             write_malformed(out, &Malformed { id: None, error });
             out.push_byte(b'\n');
@@ -63,6 +57,8 @@ impl Connection {
         let mut batch = Batch::default();
         let mut jobs = Vec::new();
         for item in items {
+            // Each for itself: what a call keeps of its item does not keep the others.
+            let line = &Line::Borrowed(item.get().as_bytes());
             let mark = batch.answers.mark();
             let handled = match parse_item(item) {
                 Ok(message @ Message::Request(_)) => {

@@ -18,8 +18,6 @@ use crate::{
 /// A call that a request asks for.
 pub(super) struct NewCall {
     pub(super) target: Target,
-    /// How much memory it holds while it queues.
-    pub(super) bytes: usize,
     pub(super) answers: Option<Answers>,
 }
 
@@ -33,7 +31,7 @@ impl Connection {
         let limits = &self.server.0.limits;
         let runs = self.running < limits.running && self.queue.is_empty();
         let queues = self.queue.len() < limits.queued
-            && self.queued_bytes + call.bytes <= limits.queued_bytes;
+            && self.queued_bytes + parsed.bytes <= limits.queued_bytes;
         if !runs && !queues {
             return Err(busy());
         }
@@ -91,8 +89,8 @@ impl Connection {
             self.running += 1;
             return Ok(Handled::Run(job));
         }
-        self.queued_bytes += call.bytes;
-        self.queue.push_back((job, call.bytes));
+        self.queued_bytes += parsed.bytes;
+        self.queue.push_back((job, parsed.bytes));
         Ok(Handled::Nothing)
     }
 

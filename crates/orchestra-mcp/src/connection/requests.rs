@@ -26,6 +26,9 @@ pub(super) struct Parsed<'m, 'a> {
     pub(super) meta: RequestMeta<'a>,
     pub(super) revision: Revision,
     pub(super) batch: Option<u64>,
+    /// The length of the message, which no copy of its parts exceeds; a large part that is not
+    /// copied keeps the whole message.
+    pub(super) bytes: usize,
     pub(super) now: Instant,
 }
 
@@ -71,6 +74,7 @@ impl Connection {
             meta,
             revision,
             batch,
+            bytes: line.as_bytes().len(),
             now,
         };
         match method {
@@ -135,7 +139,6 @@ impl Connection {
             method: request.method.clone().into_owned(),
             params: params.map(|params| RawJson::from_frame(params, frame)),
         };
-        let bytes = params.map_or(0, |params| params.get().len());
         let (fields, meta) = (const { &Fields::NONE }, RequestMeta::default());
         let revision = self.session_revision();
         let mut parsed = Parsed {
@@ -144,13 +147,13 @@ impl Connection {
             meta,
             revision,
             batch,
+            bytes: line.as_bytes().len(),
             now,
         };
         self.enter(
             &mut parsed,
             NewCall {
                 target,
-                bytes,
                 answers: None,
             },
         )

@@ -59,7 +59,6 @@ fn texts(value: Option<&RawValue>, name: &str) -> Result<BTreeMap<String, String
 pub(super) fn tool(fields: &Fields<'_>, line: &Line<'_>) -> Result<NewCall, RpcError> {
     let name = text(fields.name, "name")?;
     let arguments = object(fields.arguments, "arguments")?;
-    let bytes = arguments.map_or(0, |arguments| arguments.get().len());
     let arguments = arguments.map_or_else(RawJson::empty_object, |arguments| {
         RawJson::from_frame(arguments, line.shared())
     });
@@ -68,7 +67,6 @@ pub(super) fn tool(fields: &Fields<'_>, line: &Line<'_>) -> Result<NewCall, RpcE
         line,
         NewCall {
             target: Target::Tool { name, arguments },
-            bytes,
             answers: None,
         },
     )
@@ -76,16 +74,12 @@ pub(super) fn tool(fields: &Fields<'_>, line: &Line<'_>) -> Result<NewCall, RpcE
 
 pub(super) fn prompt(fields: &Fields<'_>, line: &Line<'_>) -> Result<NewCall, RpcError> {
     let name = text(fields.name, "name")?;
-    let bytes = fields
-        .arguments
-        .map_or(0, |arguments| arguments.get().len());
     let arguments = texts(fields.arguments, "arguments")?;
     with_answers(
         fields,
         line,
         NewCall {
             target: Target::Prompt { name, arguments },
-            bytes,
             answers: None,
         },
     )
@@ -93,13 +87,11 @@ pub(super) fn prompt(fields: &Fields<'_>, line: &Line<'_>) -> Result<NewCall, Rp
 
 pub(super) fn resource(fields: &Fields<'_>, line: &Line<'_>) -> Result<NewCall, RpcError> {
     let uri = text(fields.uri, "uri")?;
-    let bytes = uri.len();
     with_answers(
         fields,
         line,
         NewCall {
             target: Target::Resource { uri },
-            bytes,
             answers: None,
         },
     )
@@ -108,7 +100,6 @@ pub(super) fn resource(fields: &Fields<'_>, line: &Line<'_>) -> Result<NewCall, 
 pub(super) fn completion(fields: &Fields<'_>, _line: &Line<'_>) -> Result<NewCall, RpcError> {
     let reference = object(fields.reference, "ref")?.ok_or_else(|| missing("ref"))?;
     let argument = object(fields.argument, "argument")?.ok_or_else(|| missing("argument"))?;
-    let bytes = reference.get().len() + argument.get().len();
     let reference = match serde_json::from_str(reference.get()) {
         Ok(Reference::Prompt { name }) => CompletionRef::Prompt(name),
         Ok(Reference::Resource { uri }) => CompletionRef::Resource(uri),
@@ -130,7 +121,6 @@ pub(super) fn completion(fields: &Fields<'_>, _line: &Line<'_>) -> Result<NewCal
     };
     Ok(NewCall {
         target,
-        bytes,
         answers: None,
     })
 }

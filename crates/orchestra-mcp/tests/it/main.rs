@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod batches;
+mod bounds;
 mod calls;
 mod child;
 mod ending;

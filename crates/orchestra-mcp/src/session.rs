@@ -30,6 +30,9 @@ pub(crate) trait Outbox: Emit {
     /// Takes `message` into the order of what is sent; [`send`](Self::send) or a later flush moves
     /// it. Returns at once, so that it may be called under a lock.
     fn enqueue(&self, message: Rope);
+
+    /// Completes when so little waits that one more message may be sent that nobody waits for.
+    fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
 /// Takes the frames of one batch of input. Calls start in the order of their frames.
@@ -210,12 +213,17 @@ impl Session {
         tasks.spawn_on(task, &self.runtime);
     }
 
-    /// Passes notices of the hub on, for as long as there are any.
+    /// Passes notices of the hub on, for as long as there are any. A client that does not read
+    /// leaves them with the hub, which says so when it has to drop some.
     pub(crate) async fn pass_notices(self: Arc<Self>) {
         let Some(mut notices) = self.take_notices() else {
             return;
         };
-        while let Some(notice) = notices.next().await {
+        loop {
+            self.outbox.ready().await;
+            let Some(notice) = notices.next().await else {
+                return;
+            };
             let mut out = Rope::new();
             // Sent under the lock, so that notices keep their place behind acknowledgements.
             let mut connection = self.connection();

@@ -5,6 +5,7 @@ use std::{
     collections::VecDeque,
     future::Future,
     io,
+    pin::{Pin, pin},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -30,7 +31,8 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// Messages that may wait before reading stops, in bytes.
 const QUEUE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Messages that nobody waits for are dropped when more than this waits, in bytes.
+/// Messages that nobody waits for are dropped, or wait with the hub, when more than this waits, in
+/// bytes.
 const EMIT_BYTES: usize = 1024 * 1024;
 
 /// Serves one connection of `face` until its input ends. Then calls in flight may finish within
@@ -156,7 +158,7 @@ async fn write_while<W: AsyncWrite + Unpin>(
 struct QueueOutbox {
     state: Mutex<State>,
     filled: Notify,
-    emptied: Notify,
+    taken: Notify,
 }
 
 #[derive(Default)]
@@ -176,7 +178,7 @@ impl QueueOutbox {
             state.bytes -= message.len();
             Some(message)
         });
-        self.emptied.notify_one();
+        self.taken.notify_waiters();
         message
     }
 
@@ -187,8 +189,14 @@ impl QueueOutbox {
     }
 
     async fn below(&self, bytes: usize) {
-        while self.with(|state| state.bytes > bytes) {
-            self.emptied.notified().await;
+        loop {
+            let mut taken = pin!(self.taken.notified());
+            // Enlisted before the bytes are read, so that nothing falls between the two.
+            taken.as_mut().enable();
+            if self.with(|state| state.bytes) <= bytes {
+                return;
+            }
+            taken.await;
         }
     }
 }
@@ -214,5 +222,9 @@ impl Outbox for QueueOutbox {
                 state.queue.push_back(message);
             });
         }
+    }
+
+    fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.below(EMIT_BYTES))
     }
 }

@@ -7,13 +7,14 @@ use std::{
     collections::VecDeque,
     fs::File,
     io::{self, IoSlice, Write},
+    pin::{Pin, pin},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
 use orchestra_wire::Rope;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tokio::{runtime::Handle, time::timeout};
+use tokio::{runtime::Handle, sync::Notify, time::timeout};
 
 use super::Flag;
 use crate::{report::Emit, session::Outbox};
@@ -21,7 +22,8 @@ use crate::{report::Emit, session::Outbox};
 /// Messages that may wait before the reader stops reading, in bytes.
 const QUEUE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Messages that nobody waits for are dropped when more than this waits, in bytes.
+/// Messages that nobody waits for are dropped, or wait with the hub, when more than this waits, in
+/// bytes.
 const EMIT_BYTES: usize = 1024 * 1024;
 
 /// A pipe that polls as writable takes at least this much without blocking (`PIPE_BUF`).
@@ -34,6 +36,8 @@ pub(super) struct FdOutbox {
     output: File,
     state: Mutex<State>,
     drained: Condvar,
+    /// As `drained`, for tasks.
+    taken: Notify,
     broken: Flag,
     runtime: Handle,
     this: Weak<Self>,
@@ -50,11 +54,12 @@ struct State {
 impl FdOutbox {
     pub(super) fn new(output: File, runtime: Handle) -> Arc<Self> {
         let state = Mutex::default();
-        let (drained, broken) = (Condvar::new(), Flag::default());
+        let (drained, taken, broken) = (Condvar::new(), Notify::new(), Flag::default());
         Arc::new_cyclic(|this| Self {
             output,
             state,
             drained,
+            taken,
             broken,
             runtime,
             this: Weak::clone(this),
@@ -120,6 +125,7 @@ impl FdOutbox {
     fn drain<'s>(&'s self, mut state: MutexGuard<'s, State>) {
         while let Some(message) = state.pop() {
             drop(state);
+            self.taken.notify_waiters();
             self.put(&message);
             state = self.state();
             self.drained.notify_all();
@@ -144,6 +150,7 @@ impl FdOutbox {
         {
             let Some(message) = state.pop() else { break };
             drop(state);
+            self.taken.notify_waiters();
             self.put(&message);
             state = self.state();
         }
@@ -247,5 +254,51 @@ impl Outbox for FdOutbox {
         if !message.is_empty() {
             self.state().push(message);
         }
+    }
+
+    fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            loop {
+                let mut taken = pin!(self.taken.notified());
+                // Enlisted before the bytes are read, so that nothing falls between the two.
+                taken.as_mut().enable();
+                if self.state().bytes <= EMIT_BYTES {
+                    return;
+                }
+                taken.await;
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::Read,
+        os::{fd::OwnedFd, unix::net::UnixStream},
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_nobody_waits_for_waits_until_the_client_reads() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let outbox = FdOutbox::new(File::from(OwnedFd::from(ours)), Handle::current());
+        let mut message = Rope::new();
+        message.push(&[b'x'; 64 * 1024]);
+        let bytes = 64 * message.len();
+        for _ in 0..64 {
+            outbox.send(message.clone());
+        }
+        let mut ready = pin!(outbox.ready());
+        let waker = std::task::Waker::noop();
+        let mut context = std::task::Context::from_waker(waker);
+        assert!(ready.as_mut().poll(&mut context).is_pending());
+        let reader = std::thread::spawn(move || {
+            theirs.read_exact(&mut vec![0; bytes]).unwrap();
+        });
+        ready.await;
+        outbox.flush(Duration::from_secs(30)).await;
+        reader.join().unwrap();
     }
 }

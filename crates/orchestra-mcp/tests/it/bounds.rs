@@ -1,6 +1,8 @@
 //! What a client can make a server hold, and for how long.
 
+use orchestra_hub::{LogLevel, Notice};
 use orchestra_mcp::Limits;
+use orchestra_wire::RawJson;
 use serde_json::{Value, json};
 
 use crate::memory::{self, Client};
@@ -45,4 +47,40 @@ async fn whatever_a_call_that_waits_is_large_by_counts() {
         assert!(text.starts_with("busy"), "{text}");
         assert_eq!(client.next().await.unwrap()["id"], "p");
     }
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_told_that_it_missed_something() {
+    let (server, shared) = memory::server_with(Limits::default());
+    let mut client = Client::connect(&server);
+    client.initialize("2025-11-25").await;
+    let sent = 1_500;
+    let data = RawJson::of(&json!("x".repeat(16 * 1024))).unwrap();
+    for _ in 0..sent {
+        let log = Notice::Log {
+            level: LogLevel::Error,
+            logger: None,
+            data: data.clone(),
+        };
+        shared.notices.send(log).await.unwrap();
+    }
+    shared.notices_are_taken().await;
+    // The answer to this is behind whatever was kept.
+    client
+        .send(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#)
+        .await;
+    let (mut logs, mut missed) = (0, false);
+    let mut answered = false;
+    while !(answered && missed) {
+        let message = client.next().await.unwrap();
+        answered |= message["id"] == "p";
+        match message["method"].as_str() {
+            Some("notifications/message") => logs += 1,
+            Some("notifications/tools/list_changed") => missed = true,
+            _ => {}
+        }
+        assert!(logs < sent, "everything was kept");
+    }
+    // The outbox's megabyte, the hub's queue and the pipe.
+    assert!(logs <= 64 + 256 + 8, "{logs}");
 }

@@ -12,34 +12,49 @@ use std::{
 };
 
 use orchestra_hub::{
-    Annotations, BoxFuture, Catalog, Content, Cost, Hub, HubConfig, Outcome, Provider,
-    ProviderError, ProviderId, Request, Target, ToolDescriptor, ToolResult,
+    Annotations, BoxFuture, Catalog, Content, Cost, Hub, HubConfig, InputRequired, Notice, Outcome,
+    Provider, ProviderError, ProviderId, Request, ResourceDescriptor, Target, ToolDescriptor,
+    ToolResult,
 };
 use orchestra_mcp::{Limits, Server, post::Post, stream};
 use orchestra_wire::RawJson;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf},
-    sync::{Notify, watch},
+    sync::{Notify, mpsc, watch},
     time::timeout,
 };
 
-pub(crate) const TOOLS: usize = 8;
+pub(crate) const TOOLS: usize = 10;
+
+/// The one resource.
+pub(crate) const WATCHED: &str = "test://watched";
 
 /// What the tools of the provider share with their test.
-#[derive(Default)]
 pub(crate) struct Shared {
     /// Names of calls in the order of their first poll.
     pub(crate) order: Mutex<Vec<String>>,
     /// Lets the calls of `gate` go on.
     pub(crate) gate: Notify,
     pub(crate) dropped: AtomicUsize,
+    /// What the provider tells without being asked.
+    pub(crate) notices: mpsc::Sender<Notice>,
 }
 
 struct TestProvider {
     id: ProviderId,
     catalog: watch::Sender<Arc<Catalog>>,
     shared: Arc<Shared>,
+    notices: Mutex<Option<mpsc::Receiver<Notice>>>,
+}
+
+impl Shared {
+    /// Waits until the hub has taken every notice.
+    pub(crate) async fn notices_are_taken(&self) {
+        while self.notices.capacity() < self.notices.max_capacity() {
+            tokio::task::yield_now().await;
+        }
+    }
 }
 
 /// Counts when a call is dropped before its end.
@@ -93,10 +108,11 @@ impl Provider for TestProvider {
                 .push(arguments.as_str().to_owned());
             match name.as_str() {
                 "gate" => shared.gate.notified().await,
-                "never" => {
+                "never" | "heavy" => {
                     let _count = CountDrop(shared);
                     pending::<()>().await;
                 }
+                "ask" => return Ok(question()),
                 "yield" => tokio::task::yield_now().await,
                 "panic" => panic!("polled"),
                 "panic_on_drop" => PanicOnDrop.await,
@@ -113,6 +129,20 @@ impl Provider for TestProvider {
             }))
         })
     }
+
+    fn notices(&self) -> Option<mpsc::Receiver<Notice>> {
+        self.notices.lock().unwrap().take()
+    }
+}
+
+/// A form that the client has to fill in.
+fn question() -> Outcome {
+    let form = json!({"message": "well?", "requestedSchema": {"type": "object", "properties": {}}});
+    let requests = json!({"form": {"method": "elicitation/create", "params": form}});
+    Outcome::InputRequired(InputRequired {
+        requests: RawJson::of(&requests).unwrap(),
+        state: None,
+    })
 }
 
 pub(crate) fn server_with(limits: Limits) -> (Server, Arc<Shared>) {
@@ -125,6 +155,8 @@ pub(crate) fn server_with(limits: Limits) -> (Server, Arc<Shared>) {
         "panic_later",
         "panic_at_once",
         "panic_on_drop",
+        "ask",
+        "heavy",
     ];
     let tools = names.map(|name| ToolDescriptor {
         name: name.into(),
@@ -134,17 +166,35 @@ pub(crate) fn server_with(limits: Limits) -> (Server, Arc<Shared>) {
         output_schema: None,
         annotations: Annotations::default(),
         group: "test",
-        cost: Cost::Quick,
+        cost: if name == "heavy" {
+            Cost::Heavy
+        } else {
+            Cost::Quick
+        },
     });
-    let shared = Arc::new(Shared::default());
+    let (notices, receiver) = mpsc::channel(1_000);
+    let shared = Arc::new(Shared {
+        order: Mutex::default(),
+        gate: Notify::new(),
+        dropped: AtomicUsize::new(0),
+        notices,
+    });
     let catalog = Catalog {
         tools: tools.into(),
+        resources: vec![ResourceDescriptor {
+            uri: WATCHED.into(),
+            name: "watched".into(),
+            title: None,
+            description: None,
+            mime_type: None,
+        }],
         ..Catalog::default()
     };
     let provider = TestProvider {
         id: ProviderId::parse("test").unwrap(),
         catalog: watch::Sender::new(Arc::new(catalog)),
         shared: Arc::clone(&shared),
+        notices: Mutex::new(Some(receiver)),
     };
     let hub = Hub::new(HubConfig {
         calls_per_caller: 10_000,
@@ -185,6 +235,17 @@ impl Client {
             .write_all(format!("{line}\n").as_bytes())
             .await
             .unwrap();
+    }
+
+    /// Opens a session whose client fills in forms.
+    pub(crate) async fn initialize(&mut self, revision: &str) {
+        let params = json!({"protocolVersion": revision, "capabilities": {"elicitation": {}}});
+        let request =
+            json!({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": params});
+        self.send(&request.to_string()).await;
+        assert_eq!(self.next().await.unwrap()["id"], "init");
+        self.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+            .await;
     }
 
     pub(crate) async fn tool(&mut self, id: usize, name: &str) {

@@ -167,7 +167,12 @@ impl World {
                 self.jobs.extend(self.connection.next_ready());
             }
             Operation::Notice(kind) => self.connection.on_notice(&notice(kind), &mut out),
-            Operation::Wait(seconds) => self.now += Duration::from_secs(seconds.into()),
+            Operation::Wait(seconds) => {
+                self.now += Duration::from_secs(seconds.into());
+                self.connection.on_time(self.now, &mut out);
+                let next = self.connection.next_deadline();
+                assert!(next.is_none_or(|next| next > self.now));
+            }
         }
         check(&out.into_vec());
     }
@@ -188,7 +193,7 @@ impl World {
 
     fn follow(&mut self, step: Step) {
         match step {
-            Step::Nothing | Step::Flush => {}
+            Step::Nothing | Step::Watch | Step::Flush => {}
             Step::Run(job) => self.jobs.push(job),
             Step::RunAll(jobs) => self.jobs.extend(jobs),
         }

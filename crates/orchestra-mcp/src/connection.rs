@@ -45,6 +45,9 @@ const MAX_ASKING: usize = 256;
 pub enum Step {
     /// Nothing, or only to send the output.
     Nothing,
+    /// Only to send the output; and from now on there is a
+    /// [`next_deadline`](Connection::next_deadline).
+    Watch,
     /// Sends the output before the connection hears of the next notice, so that an acknowledgement
     /// precedes what it announces.
     Flush,
@@ -235,6 +238,18 @@ impl Connection {
         }
         self.settle(ticket, outcome, out);
         Step::Nothing
+    }
+
+    /// When [`on_time`](Self::on_time) is to be called, if ever: a client has to answer a request
+    /// of ours by then.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.next_expiry
+    }
+
+    /// Takes what time it is. What the passing of time says is appended to `out`.
+    pub fn on_time(&mut self, now: Instant, out: &mut Rope) {
+        self.expire(now, out);
     }
 
     /// The next call whose turn has come, if any.

@@ -80,7 +80,7 @@ impl Post {
         running: &mut Vec<BoxFuture<(Ticket, Result<Outcome, ProviderError>)>>,
     ) {
         match step {
-            Step::Nothing | Step::Flush => {}
+            Step::Nothing | Step::Watch | Step::Flush => {}
             Step::Run(job) => running.push(self.run(job)),
             Step::RunAll(jobs) => running.extend(jobs.into_iter().map(|job| self.run(job))),
         }

@@ -14,7 +14,12 @@ use std::{
 
 use orchestra_hub::{Attachment, Call, Cost, Notices, Outcome, ProviderError};
 use orchestra_wire::{Frame, Rope};
-use tokio::{runtime::Handle, task::JoinSet, time::timeout};
+use tokio::{
+    runtime::Handle,
+    sync::Notify,
+    task::JoinSet,
+    time::{sleep_until, timeout},
+};
 
 use crate::{
     connection::{Connection, Job, Lifetime, Step, Ticket},
@@ -59,6 +64,7 @@ impl Feeder<'_> {
         drop(connection);
         match step {
             Step::Nothing | Step::Flush => {}
+            Step::Watch => session.asked.notify_one(),
             Step::Run(job) => session.start(job, &mut self.now, out),
             Step::RunAll(jobs) => {
                 jobs.into_iter()
@@ -86,6 +92,8 @@ pub(crate) struct Session {
     outbox: Arc<dyn Outbox>,
     runtime: Handle,
     tasks: Mutex<JoinSet<()>>,
+    /// The client was asked something.
+    asked: Notify,
 }
 
 impl Session {
@@ -107,6 +115,7 @@ impl Session {
             connection: Mutex::new(connection),
             dispatch: Mutex::new(()),
             tasks: Mutex::new(JoinSet::new()),
+            asked: Notify::new(),
             attachment,
             outbox,
             runtime,
@@ -164,10 +173,15 @@ impl Session {
             };
             *now = call.ended().unwrap_or(*now);
             let step = self.connection().on_outcome(&ticket, outcome, *now, out);
-            // A call that only wants to be made again.
-            let Step::Run(next) = step else { return };
-            ticket = next.ticket;
-            call = self.attachment.call_at(next.request, *now);
+            match step {
+                // A call that only wants to be made again.
+                Step::Run(next) => {
+                    ticket = next.ticket;
+                    call = self.attachment.call_at(next.request, *now);
+                }
+                Step::Watch => return self.asked.notify_one(),
+                Step::Nothing | Step::Flush | Step::RunAll(_) => return,
+            }
         }
     }
 
@@ -198,8 +212,10 @@ impl Session {
         let mut out = Rope::new();
         let mut now = Instant::now();
         let step = self.connection().on_outcome(ticket, outcome, now, &mut out);
-        if let Step::Run(job) = step {
-            self.start(job, &mut now, &mut out);
+        match step {
+            Step::Run(job) => self.start(job, &mut now, &mut out),
+            Step::Watch => self.asked.notify_one(),
+            Step::Nothing | Step::Flush | Step::RunAll(_) => {}
         }
         self.start_ready(&mut out);
         if !out.is_empty() {
@@ -213,9 +229,33 @@ impl Session {
         tasks.spawn_on(task, &self.runtime);
     }
 
+    /// Does what no line of the client brings about, until it is dropped: notices of the hub and
+    /// the passing of time.
+    pub(crate) async fn attend(self: Arc<Self>) {
+        tokio::join!(self.pass_notices(), self.keep_time());
+    }
+
+    /// Gives up questions that the client does not answer in time.
+    async fn keep_time(&self) {
+        loop {
+            let deadline = self.connection().next_deadline();
+            let Some(deadline) = deadline else {
+                self.asked.notified().await;
+                continue;
+            };
+            sleep_until(deadline.into()).await;
+            let mut out = Rope::new();
+            self.connection()
+                .on_time(deadline.max(Instant::now()), &mut out);
+            if !out.is_empty() {
+                self.outbox.send(out);
+            }
+        }
+    }
+
     /// Passes notices of the hub on, for as long as there are any. A client that does not read
     /// leaves them with the hub, which says so when it has to drop some.
-    pub(crate) async fn pass_notices(self: Arc<Self>) {
+    async fn pass_notices(&self) {
         let Some(mut notices) = self.take_notices() else {
             return;
         };

@@ -108,7 +108,7 @@ pub async fn serve_files(server: &Server, input: File, output: File) -> Result<E
     let outbox = FdOutbox::new(output, runtime.clone());
     let emit: Arc<dyn Emit> = outbox.clone();
     let session = Session::new(server, "stdio", outbox.clone(), emit, runtime.clone());
-    let notices = AbortOnDrop(runtime.spawn(session.clone().pass_notices()).abort_handle());
+    let attendant = AbortOnDrop(runtime.spawn(session.clone().attend()).abort_handle());
     let stop = Arc::new(AtomicBool::new(false));
     let (ended, mut end_of_input) = mpsc::channel(1);
     let reader = Reader {
@@ -141,7 +141,7 @@ pub async fn serve_files(server: &Server, input: File, output: File) -> Result<E
         server.0.limits.grace
     };
     session.wind_up(grace).await;
-    drop(notices);
+    drop(attendant);
     outbox.flush(FLUSH_TIME).await;
     Ok(end)
 }

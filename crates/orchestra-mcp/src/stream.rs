@@ -54,7 +54,7 @@ where
     let emit: Arc<dyn Emit> = outbox.clone();
     let runtime = Handle::current();
     let session = Session::new(server, face, outbox.clone(), emit, runtime.clone());
-    let notices = AbortOnDrop(runtime.spawn(session.clone().pass_notices()).abort_handle());
+    let attendant = AbortOnDrop(runtime.spawn(session.clone().attend()).abort_handle());
     let reading = async {
         read_all(server, &session, &outbox, &mut input).await?;
         session.wind_up(server.0.limits.grace).await;
@@ -63,7 +63,7 @@ where
     let written = select! {
         read = write_while(reading, &outbox, output) => read,
     };
-    drop(notices);
+    drop(attendant);
     written
 }
 

@@ -149,7 +149,7 @@ impl Connection {
             open.stage = Stage::Asking(Box::new(asking));
         }
         self.next_expiry = Some(self.next_expiry.map_or(expires, |next| next.min(expires)));
-        Step::Nothing
+        Step::Watch
     }
 
     /// Takes the client's response to a request of ours; the job, when the call can go on.

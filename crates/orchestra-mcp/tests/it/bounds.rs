@@ -1,5 +1,7 @@
 //! What a client can make a server hold, and for how long.
 
+use std::time::Duration;
+
 use orchestra_hub::{LogLevel, Notice};
 use orchestra_mcp::Limits;
 use orchestra_wire::RawJson;
@@ -83,4 +85,29 @@ async fn a_client_that_does_not_read_is_told_that_it_missed_something() {
     }
     // The outbox's megabyte, the hub's queue and the pipe.
     assert!(logs <= 64 + 256 + 8, "{logs}");
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_answer_a_question_is_given_up_by_time_alone() {
+    let limits = Limits {
+        answer: Duration::from_millis(50),
+        ..Limits::default()
+    };
+    let (server, _) = memory::server_with(limits);
+    let mut client = Client::connect(&server);
+    client.initialize("2025-11-25").await;
+    for id in 1..3 {
+        client.tool(id, "ask").await;
+        let asked = client.next().await.unwrap();
+        assert_eq!(asked["method"], "elicitation/create");
+        // Not a line more from us.
+        let withdrawn = client.next().await.unwrap();
+        assert_eq!(withdrawn["params"]["requestId"], asked["id"]);
+        let reply = client.next().await.unwrap();
+        assert_eq!(reply["id"], id);
+        assert_eq!(
+            reply["result"]["content"][0]["text"],
+            "the client did not answer in time"
+        );
+    }
 }

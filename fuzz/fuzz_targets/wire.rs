@@ -50,6 +50,7 @@ fn check(line: &[u8]) {
                 let _ = parse_item(item);
             }
         }
+        Ok(Inbound::BatchTooLong) => panic!("more items than a line of {CAP} bytes has"),
         Err(malformed) => {
             if malformed.error.code.0 == -32600 {
                 assert!(serde_json::from_slice::<&serde_json::value::RawValue>(line).is_ok());

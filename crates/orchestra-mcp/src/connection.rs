@@ -212,6 +212,7 @@ impl Connection {
                 Handled::Run(job) => Step::Run(job),
             },
             Ok(Inbound::Batch(items)) => self.on_batch(&items, now, out),
+            Ok(Inbound::BatchTooLong) => self.on_long_batch(out),
             Err(malformed) => {
                 write_malformed(out, &malformed);
                 out.push_byte(b'\n');

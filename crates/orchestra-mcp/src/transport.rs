@@ -10,8 +10,8 @@ use std::{
 };
 
 use orchestra_wire::{
-    Frame, Inbound, LineDecoder, Malformed, Message, RawJson, RequestId, Rope, RpcError, parse,
-    parse_item, write,
+    Frame, Inbound, LineDecoder, MAX_BATCH, Malformed, Message, RawJson, RequestId, Rope, RpcError,
+    parse, parse_item, write,
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -214,12 +214,12 @@ where
 
 /// The requests of one frame, or the error to answer instead.
 fn requests(frame: &Frame<'_>) -> Vec<Result<JsonRpcRequest, JsonRpcResponse>> {
+    let refused = |text: String| {
+        let error = RpcError::invalid_request(text);
+        vec![Err(refusal(Malformed { id: None, error }))]
+    };
     let Frame::Line(line) = frame else {
-        let error = RpcError::invalid_request("invalid request: the line is too long");
-        return vec![Err(JsonRpcResponse {
-            id: None,
-            outcome: Err(error),
-        })];
+        return refused("invalid request: the line is too long".to_owned());
     };
     match parse(line.as_bytes()) {
         Ok(Inbound::One(message)) => request(message).map(Ok).into_iter().collect(),
@@ -230,6 +230,9 @@ fn requests(frame: &Frame<'_>) -> Vec<Result<JsonRpcRequest, JsonRpcResponse>> {
                 Err(malformed) => Some(Err(refusal(malformed))),
             })
             .collect(),
+        Ok(Inbound::BatchTooLong) => refused(format!(
+            "invalid request: a batch may have at most {MAX_BATCH} items"
+        )),
         Err(malformed) => vec![Err(refusal(malformed))],
     }
 }

@@ -8,12 +8,12 @@ use std::borrow::Cow;
 
 use serde::{
     Deserialize, Deserializer,
-    de::{self, IgnoredAny, MapAccess, Visitor},
+    de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
 use crate::{
-    ErrorCode, MAX_DEPTH, RequestId, RpcError, depth,
+    ErrorCode, MAX_BATCH, MAX_DEPTH, RequestId, RpcError, depth,
     params::{Params, text_of},
 };
 
@@ -28,6 +28,8 @@ pub enum Inbound<'a> {
     One(Message<'a>),
     /// A batch, its items not parsed yet; see [`parse_item`]. It may be empty.
     Batch(Vec<&'a RawValue>),
+    /// A batch of more than [`MAX_BATCH`] items.
+    BatchTooLong,
 }
 
 /// One message, borrowed from its line.
@@ -129,7 +131,8 @@ pub fn parse(line: &[u8]) -> Result<Inbound<'_>, Malformed> {
     }
     if text.trim_ascii_start().starts_with('[') {
         return match serde_json::from_str(text) {
-            Ok(items) => Ok(Inbound::Batch(items)),
+            Ok(Items(Some(items))) => Ok(Inbound::Batch(items)),
+            Ok(Items(None)) => Ok(Inbound::BatchTooLong),
             Err(_) => Err(not_json()),
         };
     }
@@ -172,6 +175,41 @@ fn invalid(id: Option<RequestId>, message: impl Into<Cow<'static, str>>) -> Malf
     Malformed {
         id,
         error: RpcError::invalid_request(message),
+    }
+}
+
+/// The items of a batch; `None` when there are too many of them.
+struct Items<'a>(Option<Vec<&'a RawValue>>);
+
+impl<'de> Deserialize<'de> for Items<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ItemsVisitor)
+    }
+}
+
+struct ItemsVisitor;
+
+impl<'de> Visitor<'de> for ItemsVisitor {
+    type Value = Items<'de>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a batch")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while items.len() < MAX_BATCH {
+            match seq.next_element()? {
+                Some(item) => items.push(item),
+                None => return Ok(Items(Some(items))),
+            }
+        }
+        // Whatever follows is read, so that a text that is not JSON is told apart, but not kept.
+        let mut more = false;
+        while seq.next_element::<IgnoredAny>()?.is_some() {
+            more = true;
+        }
+        Ok(Items((!more).then_some(items)))
     }
 }
 

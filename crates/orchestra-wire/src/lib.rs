@@ -36,5 +36,8 @@ pub use rope::{Mark, Rope, SPLICE_BYTES};
 /// Deepest nesting of arrays and objects that is accepted; deeper is a parse error (-32700).
 pub const MAX_DEPTH: usize = 128;
 
+/// Items that a batch may have.
+pub const MAX_BATCH: usize = 1_024;
+
 /// Largest reply that leaves; a larger one becomes the error `result_too_large`.
 pub const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;

@@ -4,14 +4,11 @@
 use std::time::Instant;
 
 use orchestra_wire::{
-    Line, MAX_REPLY_BYTES, Malformed, Message, Rope, RpcError, parse_item, write,
+    Line, MAX_BATCH, MAX_REPLY_BYTES, Malformed, Message, Rope, RpcError, parse_item, write,
 };
 use serde_json::value::RawValue;
 
 use super::{Connection, Handled, Step, write_malformed};
-
-/// Items of one batch.
-const MAX_ITEMS: usize = 1_024;
 
 /// A batch whose answers are being collected.
 #[derive(Debug, Default)]
@@ -48,10 +45,14 @@ impl Batch {
 
 impl Connection {
     pub(super) fn on_batch(&mut self, items: &[&RawValue], now: Instant, out: &mut Rope) -> Step {
-        if let Err(error) = self.check_batch(items) {
-            write_malformed(out, &Malformed { id: None, error });
-            out.push_byte(b'\n');
-            return Step::Nothing;
+        if let Err(error) = self.has_batches() {
+            return refuse(error, out);
+        }
+        if items.is_empty() {
+            return refuse(
+                RpcError::invalid_request("invalid request: empty batch"),
+                out,
+            );
         }
         let number = self.serial();
         let mut batch = Batch::default();
@@ -98,20 +99,22 @@ impl Connection {
         }
     }
 
-    fn check_batch(&self, items: &[&RawValue]) -> Result<(), RpcError> {
+    /// Refuses a batch of too many items.
+    pub(super) fn on_long_batch(&self, out: &mut Rope) -> Step {
+        let too_long = || {
+            let text = format!("invalid request: a batch may have at most {MAX_BATCH} items");
+            RpcError::invalid_request(text)
+        };
+        refuse(self.has_batches().err().unwrap_or_else(too_long), out)
+    }
+
+    fn has_batches(&self) -> Result<(), RpcError> {
         if !self
             .session
             .revision
             .is_some_and(orchestra_wire::Revision::batches)
         {
             let text = "invalid request: batches are not part of this revision";
-            return Err(RpcError::invalid_request(text));
-        }
-        if items.is_empty() {
-            return Err(RpcError::invalid_request("invalid request: empty batch"));
-        }
-        if items.len() > MAX_ITEMS {
-            let text = format!("invalid request: a batch may have at most {MAX_ITEMS} items");
             return Err(RpcError::invalid_request(text));
         }
         Ok(())
@@ -130,4 +133,10 @@ impl Connection {
             self.batches.insert(number, batch);
         }
     }
+}
+
+fn refuse(error: RpcError, out: &mut Rope) -> Step {
+    write_malformed(out, &Malformed { id: None, error });
+    out.push_byte(b'\n');
+    Step::Nothing
 }

@@ -146,3 +146,22 @@ fn a_line_of_100_mib_is_skipped_in_bounded_memory() {
         assert!(peak < 40 * 1024, "peak resident {peak} KiB");
     }
 }
+
+#[test]
+fn a_batch_of_too_many_items_is_refused_in_bounded_memory() {
+    for (revision, why) in [("2025-11-25", "revision"), ("2025-03-26", "1024 items")] {
+        let mut server = Server::session("echo", revision, "{}");
+        let mut batch = b"[1".to_vec();
+        batch.extend_from_slice(&b",1".repeat(5 * 1000 * 1000));
+        batch.extend_from_slice(b"]\n");
+        server.send_bytes(&batch);
+        let refused = server.reply();
+        assert_eq!(refused["error"]["code"], -32600);
+        let text = refused["error"]["message"].as_str().unwrap();
+        assert!(text.contains(why), "{text}");
+        server.check(PING, PONG);
+        if let Some(peak) = server.peak_kib() {
+            assert!(peak < 50 * 1024, "peak resident {peak} KiB");
+        }
+    }
+}

@@ -88,6 +88,11 @@ async fn routes_a_request_and_writes_the_response() {
         (&reply["id"], &reply["error"]["code"]),
         (&Value::Null, &json!(-32700))
     );
+    peer.send(&format!("[{}1]", "1,".repeat(1_024))).await;
+    assert_eq!(peer.reply().await["error"]["code"], -32600);
+    peer.send(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#)
+        .await;
+    assert_eq!(peer.reply().await["id"], 2);
     peer.output.shutdown().await.unwrap();
     done.await.unwrap().unwrap();
     assert!(matches!(

@@ -5,6 +5,7 @@ use super::*;
 fn check(line: &[u8], expected: &str) {
     let seen = match parse(line) {
         Ok(Inbound::Batch(items)) => format!("batch of {}", items.len()),
+        Ok(Inbound::BatchTooLong) => "batch that is too long".to_owned(),
         Ok(Inbound::One(message)) => describe(&message),
         Err(Malformed { id, error }) => {
             let id = id.map_or_else(|| "null".to_owned(), |id| id.to_string());
@@ -161,4 +162,10 @@ fn batches_are_recognised() {
         br#" [{"jsonrpc":"2.0","id":1,"method":"m"}, 3]"#,
         "batch of 2",
     );
+    let of = |items: usize, end: &str| format!("[{}{end}", vec!["1"; items].join(","));
+    check(of(MAX_BATCH, "]").as_bytes(), "batch of 1024");
+    check(of(MAX_BATCH + 1, "]").as_bytes(), "batch that is too long");
+    let not_json = "-32700 to null: parse error: not one JSON value";
+    check(of(MAX_BATCH + 1, ",}]").as_bytes(), not_json);
+    check(of(MAX_BATCH, "").as_bytes(), not_json);
 }

@@ -14,8 +14,8 @@ use orchestra_wire::{RawJson, Revision};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::{
-    Call, Caller, ListKind, Listing, LogLevel, Notice, Offers, ProviderError, ProviderId, Request,
-    Toolset, hub::Inner, merged::Slot, view::View,
+    Call, Caller, ListKind, Listing, LogLevel, Notice, Offers, ProviderId, Request, Toolset,
+    hub::Inner, merged::Slot, view::View,
 };
 
 /// Notices that wait for one caller; past that it is told that it missed some.
@@ -23,6 +23,9 @@ const NOTICE_QUEUE: usize = 256;
 
 /// Resources that one caller may watch.
 const MAX_SUBSCRIPTIONS: usize = 10_000;
+
+/// The longest URI that can be watched.
+const MAX_URI_BYTES: usize = 2_048;
 
 /// A caller's place at the hub; dropping it ends its subscriptions.
 pub struct Attachment {
@@ -75,6 +78,9 @@ pub enum SubscribeError {
     /// No provider has it.
     #[error("unknown resource: {0}")]
     Unknown(String),
+    /// Its URI is too long to be kept.
+    #[error("the URI is too long: at most {MAX_URI_BYTES} bytes")]
+    TooLong,
     /// The caller watches too many.
     #[error("too many subscriptions: at most {MAX_SUBSCRIPTIONS}")]
     TooMany,
@@ -168,33 +174,25 @@ impl Attachment {
     /// Watches a resource; watching it again changes nothing.
     ///
     /// # Errors
-    /// When no provider has it, or the caller watches too many.
+    /// When no provider offers it, its URI is too long, or the caller watches too many.
     pub fn subscribe(&self, uri: &str) -> Result<(), SubscribeError> {
+        if uri.len() > MAX_URI_BYTES {
+            return Err(SubscribeError::TooLong);
+        }
         let view = self.view();
-        let slot = view.merged.find_resource(uri);
-        let slot = slot.ok_or_else(|| SubscribeError::Unknown(uri.to_owned()))?;
+        let offered = view.merged.find_offered(uri);
+        let can_watch = |slot: &&Arc<Slot>| {
+            guarded(&slot.id, || slot.provider.can_watch(uri)).unwrap_or_default()
+        };
+        let slot = offered
+            .filter(can_watch)
+            .ok_or_else(|| SubscribeError::Unknown(uri.to_owned()))?;
         self.hub.attachments().watch(self.number, uri, slot)
     }
 
     /// Stops watching a resource.
     pub fn unsubscribe(&self, uri: &str) {
         self.hub.attachments().unwatch(self.number, uri);
-    }
-
-    /// Checks that some provider has the resource.
-    ///
-    /// # Errors
-    /// [`ProviderError::Unknown`] when none has.
-    pub fn find_resource(&self, uri: &str) -> Result<(), ProviderError> {
-        let unknown = || ProviderError::Unknown {
-            kind: "resource",
-            name: uri.to_owned(),
-        };
-        self.view()
-            .merged
-            .find_resource(uri)
-            .map(|_| ())
-            .ok_or_else(unknown)
     }
 
     fn view(&self) -> Arc<View> {
@@ -362,9 +360,11 @@ impl Listener {
     }
 }
 
-/// Runs a provider's code that must not take others with it.
-fn guarded(id: &ProviderId, code: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(code)).is_err() {
+/// Runs a provider's code that must not take others with it; `None` when it panicked.
+fn guarded<T>(id: &ProviderId, code: impl FnOnce() -> T) -> Option<T> {
+    let result = catch_unwind(AssertUnwindSafe(code));
+    if result.is_err() {
         tracing::error!(provider = %id, "panicked while a subscription changed");
     }
+    result.ok()
 }

@@ -194,15 +194,21 @@ impl Merged {
         Some((self.slot(at), self.prompt(at)))
     }
 
-    /// The provider of a URI: by the resource itself, by a template that matches, or, when only
-    /// one provider offers resources, that one.
-    pub(crate) fn find_resource(&self, uri: &str) -> Option<&Arc<Slot>> {
-        if let Some(at) = self.resources.get(uri) {
-            return Some(self.slot(*at));
-        }
+    /// The provider that offers a URI: by the resource itself, or by a template that matches.
+    pub(crate) fn find_offered(&self, uri: &str) -> Option<&Arc<Slot>> {
         let by_template = |at: &&At| template::matches(&self.template(**at).uri_template, uri);
-        if let Some(at) = self.templates.iter().find(by_template) {
-            return Some(self.slot(*at));
+        let at = match self.resources.get(uri) {
+            Some(at) => Some(at),
+            None => self.templates.iter().find(by_template),
+        };
+        at.map(|at| self.slot(*at))
+    }
+
+    /// The provider to read a URI from: the one that offers it, or, when only one provider offers
+    /// resources, that one.
+    pub(crate) fn find_resource(&self, uri: &str) -> Option<&Arc<Slot>> {
+        if let Some(slot) = self.find_offered(uri) {
+            return Some(slot);
         }
         let mut offering = self.sources.iter().filter(|source| {
             !source.catalog.resources.is_empty() || !source.catalog.templates.is_empty()

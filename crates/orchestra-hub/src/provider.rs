@@ -30,6 +30,12 @@ pub trait Provider: Send + Sync + 'static {
         None
     }
 
+    /// Whether `uri`, which is listed or fits a template, names something that can be watched now.
+    /// Must not block.
+    fn can_watch(&self, _uri: &str) -> bool {
+        true
+    }
+
     /// The first subscriber of `uri` arrived.
     fn watch(&self, _uri: &str) {}
 

@@ -121,6 +121,10 @@ impl Provider for Builtin {
         Some(receiver)
     }
 
+    fn can_watch(&self, uri: &str) -> bool {
+        resources::is_there(&self.inner.services, uri)
+    }
+
     fn watch(&self, uri: &str) {
         self.inner.watched().add(uri);
     }

@@ -119,6 +119,18 @@ pub(crate) fn read(services: &Services, uri: &str) -> Result<ResourceResult, Pro
     })
 }
 
+/// Whether there is such a resource; while the store fails, any URI of the right form counts.
+pub(crate) fn is_there(services: &Services, uri: &str) -> bool {
+    let Ok(parsed) = ResourceUri::parse(uri) else {
+        return false;
+    };
+    let found = services.read(|reader| match &parsed {
+        ResourceUri::Prd(slug) | ResourceUri::Status(slug) => project(reader, slug).map(drop),
+        ResourceUri::Task(target) => find(reader, target, Sort::Task).map(drop),
+    });
+    found.map_or_else(|failure| !failure.is_refusal(), |()| true)
+}
+
 fn json<T: Serialize>(value: &T) -> Result<(&'static str, String), Failure> {
     let text = serde_json::to_string(value);
     text.map(|text| (JSON, text))

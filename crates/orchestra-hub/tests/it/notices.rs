@@ -37,6 +37,20 @@ async fn a_resource_of_nobody_cannot_be_watched() {
 }
 
 #[tokio::test]
+async fn only_what_is_offered_can_be_watched() {
+    let p = provider("p", resources());
+    let attachment = hub(&[&p]).attach(caller(), Toolset::All);
+    for uri in ["nonsense", "test://many/1/2", "test://many/refused"] {
+        let error = attachment.subscribe(uri).unwrap_err();
+        assert_eq!(error, SubscribeError::Unknown(uri.into()));
+    }
+    let long = format!("test://many/{}", "x".repeat(3_000));
+    assert_eq!(attachment.subscribe(&long), Err(SubscribeError::TooLong));
+    attachment.subscribe("test://many/1").unwrap();
+    assert_eq!(*p.watched.lock().unwrap(), ["+test://many/1"]);
+}
+
+#[tokio::test]
 async fn updates_reach_those_who_watch_and_logs_reach_all() {
     let p = provider("p", resources());
     let hub = hub(&[&p]);

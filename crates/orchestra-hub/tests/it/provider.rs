@@ -166,6 +166,10 @@ impl Provider for TestProvider {
         self.receiver.lock().unwrap().take()
     }
 
+    fn can_watch(&self, uri: &str) -> bool {
+        !uri.ends_with("refused")
+    }
+
     fn watch(&self, uri: &str) {
         self.watched.lock().unwrap().push(format!("+{uri}"));
         assert!(!uri.ends_with("panic"), "as asked");

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use orchestra_hub::{HubNotice, SubscribeError};
 use orchestra_wire::{ErrorCode, RequestId, Revision, Rope, RpcError, write};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de};
 
 use super::{Connection, Handled, internal, requests::Parsed, targets::text};
 use crate::{
@@ -15,6 +15,9 @@ use crate::{
 
 /// Resources that one `subscriptions/listen` may name.
 const MAX_URIS: usize = 1_000;
+
+/// Resources that all open streams of a connection may name together.
+const MAX_ALL_URIS: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
@@ -36,6 +39,7 @@ struct Filter {
     tools_list_changed: bool,
     prompts_list_changed: bool,
     resources_list_changed: bool,
+    #[serde(deserialize_with = "few")]
     resource_subscriptions: Vec<String>,
 }
 
@@ -56,6 +60,7 @@ impl Connection {
                     };
                     rpc_error(unknown, parsed.revision)
                 }
+                SubscribeError::TooLong => RpcError::invalid_params(error.to_string()),
                 SubscribeError::TooMany => {
                     RpcError::new(ErrorCode::INTERNAL_ERROR, error.to_string())
                 }
@@ -89,10 +94,6 @@ impl Connection {
             .ok_or_else(|| RpcError::invalid_params("parameter notifications must be an object"))?;
         let mut filter: Filter = serde_json::from_str(filter.get())
             .map_err(|error| RpcError::invalid_params(format!("invalid notifications: {error}")))?;
-        if filter.resource_subscriptions.len() > MAX_URIS {
-            let text = format!("a stream may watch at most {MAX_URIS} resources");
-            return Err(RpcError::invalid_params(text));
-        }
         let listens = &self.subscriptions.listens;
         if listens.iter().any(|listen| listen.id == *parsed.id)
             || self.open.get(parsed.id).is_some()
@@ -100,7 +101,11 @@ impl Connection {
             let text = "invalid request: a request with this id is still open";
             return Err(RpcError::invalid_request(text));
         }
-        if listens.len() >= self.server.0.limits.listens {
+        let watched = |listen: &Listen| listen.filter.resource_subscriptions.len();
+        let watched = listens.iter().map(watched).sum::<usize>();
+        if listens.len() >= self.server.0.limits.listens
+            || watched + filter.resource_subscriptions.len() > MAX_ALL_URIS
+        {
             return Err(internal(
                 "busy: too many streams are open, cancel one first",
             ));
@@ -221,6 +226,31 @@ impl Connection {
             }
         }
     }
+}
+
+/// Reads at most [`MAX_URIS`] texts.
+fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    struct Few;
+    impl<'de> de::Visitor<'de> for Few {
+        type Value = Vec<String>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an array of strings")
+        }
+
+        fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+            let mut texts = Vec::new();
+            while let Some(text) = seq.next_element()? {
+                if texts.len() == MAX_URIS {
+                    let text = format!("a stream may watch at most {MAX_URIS} resources");
+                    return Err(de::Error::custom(text));
+                }
+                texts.push(text);
+            }
+            Ok(texts)
+        }
+    }
+    deserializer.deserialize_seq(Few)
 }
 
 const SUBSCRIPTION_ID: &[u8] = b"\"io.modelcontextprotocol/subscriptionId\":";

@@ -173,3 +173,39 @@ fn a_cancelled_stream_is_silent() {
     server.close_input();
     assert_eq!(server.rest(), [""; 0]);
 }
+
+#[test]
+fn only_a_resource_that_is_offered_can_be_watched() {
+    let mut server = Server::session("everything", "2025-11-25", "{}");
+    let subscribe = |uri: &str| {
+        json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": uri}})
+            .to_string()
+    };
+    let long = format!("test://template/{}/data", "x".repeat(100_000));
+    for (uri, code) in [
+        ("nonsense", -32002),
+        ("test://nope", -32002),
+        (&long, -32602),
+    ] {
+        let refused = server.call(&subscribe(uri));
+        assert_eq!(refused["error"]["code"], code, "{uri:.50}");
+        assert!(refused.to_string().len() < 1_000);
+    }
+    let offered = ["test://watched-resource", "test://template/1/data"];
+    for uri in offered {
+        assert_eq!(server.call(&subscribe(uri))["result"], json!({}));
+    }
+    let listen = |uris: &[&str]| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":"L","method":"subscriptions/listen","params":{{"notifications":{{"resourceSubscriptions":{}}},"_meta":{{{META}}}}}}}"#,
+            json!(uris)
+        )
+    };
+    let refused = server.call(&listen(&["test://watched-resource"; 1_001]));
+    assert_eq!(refused["error"]["code"], -32602);
+    let acknowledged = server.call(&listen(&["nonsense", offered[0], &long, offered[1]]));
+    assert_eq!(
+        acknowledged["params"]["notifications"]["resourceSubscriptions"],
+        json!(offered)
+    );
+}

@@ -59,3 +59,23 @@ async fn creation_and_cascades_are_announced() {
     bench.task("First").await;
     assert_eq!(next(&mut notices).await, "toon://project/my-app/status");
 }
+
+#[tokio::test]
+async fn only_what_is_there_can_be_watched() {
+    let bench = Bench::with_story().await;
+    let task = bench.task("First").await;
+    for (uri, there) in [
+        ("toon://project/my-app/prd".to_owned(), true),
+        ("toon://project/my-app/status".to_owned(), true),
+        (format!("toon://project/my-app/task/MA-1/MA-2/{task}"), true),
+        ("toon://project/nope/prd".to_owned(), false),
+        ("toon://project/nope/status".to_owned(), false),
+        (
+            "toon://project/my-app/task/MA-1/MA-2/MA-999".to_owned(),
+            false,
+        ),
+        ("nonsense".to_owned(), false),
+    ] {
+        assert_eq!(bench.builtin.can_watch(&uri), there, "{uri}");
+    }
+}

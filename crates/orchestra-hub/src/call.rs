@@ -147,6 +147,12 @@ impl Call {
         self.cost
     }
 
+    /// Tells whether its caller has cancelled it.
+    #[must_use]
+    pub fn cancel_signal(&self) -> CancelSignal {
+        self.cancel.clone()
+    }
+
     /// When it was answered, if it was.
     #[must_use]
     pub fn ended(&self) -> Option<Instant> {

@@ -92,16 +92,8 @@ impl Post {
         if call.cost() == Cost::Quick {
             return Box::pin(async move { (ticket, call.await) });
         }
-        let runtime = Handle::current();
-        Box::pin(async move {
-            let inside = runtime.clone();
-            let outcome = runtime.spawn_blocking(move || inside.block_on(call)).await;
-            let broken = "the call broke: its thread ended";
-            (
-                ticket,
-                outcome.unwrap_or_else(|_| Err(ProviderError::Unreachable(broken.to_owned()))),
-            )
-        })
+        let running = self.server.0.run_heavy(call, Handle::current());
+        Box::pin(async move { (ticket, running.await) })
     }
 }
 

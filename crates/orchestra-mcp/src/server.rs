@@ -1,9 +1,14 @@
 //! What a server is called, what it offers and which bounds its connections have.
 
-use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{future::Future, num::NonZeroUsize, sync::Arc, time::Duration};
 
-use orchestra_hub::{Attachment, Caller, Hub, Toolset};
+use orchestra_hub::{Attachment, Call, Caller, Hub, Outcome, ProviderError, Toolset};
 use orchestra_wire::{MAX_LINE_BYTES, Revision, Rope, write};
+use tokio::{runtime::Handle, select, sync::Semaphore};
+
+/// Calls that compute and run at once. A runtime needs more blocking threads than these, as large
+/// replies are written by them as well.
+pub(crate) const HEAVY_CALLS: usize = 16;
 
 /// An MCP server over a hub. Clones are the same server.
 #[derive(Clone)]
@@ -14,6 +19,8 @@ pub(crate) struct ServerInner {
     pub(crate) toolset: Toolset,
     pub(crate) instructions: Option<String>,
     pub(crate) limits: Limits,
+    /// For calls that compute, of all connections.
+    heavy: Arc<Semaphore>,
     /// `{"name":…,"version":…}`.
     info: Vec<u8>,
     /// The same with `title`, for the revisions that have it.
@@ -145,6 +152,7 @@ impl ServerBuilder {
             toolset: self.toolset,
             instructions: self.instructions,
             limits: self.limits,
+            heavy: Arc::new(Semaphore::new(HEAVY_CALLS)),
             info,
             titled_info,
             meta_head,
@@ -153,6 +161,34 @@ impl ServerBuilder {
 }
 
 impl ServerInner {
+    /// Runs a call that computes on a blocking thread, when it has a place there. One that is
+    /// cancelled does not wait for the place.
+    pub(crate) fn run_heavy(
+        &self,
+        call: Call,
+        runtime: Handle,
+    ) -> impl Future<Output = Result<Outcome, ProviderError>> + Send + 'static {
+        let heavy = Arc::clone(&self.heavy);
+        async move {
+            let mut cancel = call.cancel_signal();
+            let place = select! {
+                place = heavy.acquire_owned() => place,
+                () = cancel.cancelled() => return call.await,
+            };
+            let inside = runtime.clone();
+            let thread = runtime.spawn_blocking(move || {
+                let outcome = inside.block_on(call);
+                drop(place);
+                outcome
+            });
+            thread.await.unwrap_or_else(|_| {
+                Err(ProviderError::Unreachable(
+                    "the call broke: its thread ended".to_owned(),
+                ))
+            })
+        }
+    }
+
     pub(crate) fn info(&self, revision: Revision) -> &[u8] {
         if revision.titles() {
             &self.titled_info

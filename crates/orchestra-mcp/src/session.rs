@@ -88,6 +88,7 @@ pub(crate) struct Session {
     connection: Mutex<Connection>,
     /// Held from the moment a call is taken up to its first poll.
     dispatch: Mutex<()>,
+    server: Server,
     attachment: Arc<Attachment>,
     outbox: Arc<dyn Outbox>,
     runtime: Handle,
@@ -116,6 +117,7 @@ impl Session {
             dispatch: Mutex::new(()),
             tasks: Mutex::new(JoinSet::new()),
             asked: Notify::new(),
+            server: server.clone(),
             attachment,
             outbox,
             runtime,
@@ -195,15 +197,9 @@ impl Session {
 
     fn spawn_heavy(self: &Arc<Self>, call: Call, ticket: Ticket) {
         let session = Arc::clone(self);
-        let runtime = self.runtime.clone();
+        let running = self.server.0.run_heavy(call, self.runtime.clone());
         self.track(async move {
-            let runtime_inside = runtime.clone();
-            let thread = runtime.spawn_blocking(move || runtime_inside.block_on(call));
-            let outcome = thread.await.unwrap_or_else(|_| {
-                Err(ProviderError::Unreachable(
-                    "the call broke: its thread ended".to_owned(),
-                ))
-            });
+            let outcome = running.await;
             session.finish(&ticket, outcome);
         });
     }

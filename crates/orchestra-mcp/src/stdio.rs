@@ -29,7 +29,11 @@ use tokio::{
     task::AbortHandle,
 };
 
-use crate::{report::Emit, server::Server, session::Session};
+use crate::{
+    report::Emit,
+    server::{HEAVY_CALLS, Server},
+    session::Session,
+};
 use fd_outbox::FdOutbox;
 
 /// One read takes at most this much, which is what a pipe holds.
@@ -72,6 +76,9 @@ pub enum StdioError {
     Reader(#[source] io::Error),
 }
 
+/// Blocking threads beside those of calls that compute: for writing replies.
+const SPARE_THREADS: usize = 4;
+
 /// A runtime that fits a server over stdio: one thread, and small blocking threads.
 ///
 /// # Errors
@@ -80,7 +87,7 @@ pub fn runtime() -> Result<Runtime, StdioError> {
     Builder::new_current_thread()
         .enable_all()
         .thread_stack_size(1024 * 1024)
-        .max_blocking_threads(16)
+        .max_blocking_threads(HEAVY_CALLS + SPARE_THREADS)
         .build()
         .map_err(StdioError::Runtime)
 }

@@ -186,3 +186,26 @@ async fn the_end_of_input_lets_calls_finish() {
     assert_eq!(replies.len(), 1);
     assert_eq!(replies[0]["id"], 1);
 }
+
+#[test]
+fn a_large_reply_does_not_wait_for_calls_that_compute() {
+    let mut server = Server::session("everything", "2025-11-25", "{}");
+    let call = |id: &Value, tool: &str, milliseconds: u32| {
+        let params = json!({"name": tool, "arguments": {"milliseconds": milliseconds}});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
+    };
+    for id in 0..40 {
+        server.send(&call(&json!(id), "test_heavy", 600_000));
+    }
+    // More than a pipe takes without blocking, so that a thread has to write it.
+    let id = json!("x".repeat(6_000));
+    assert_eq!(server.call(&call(&id, "test_slow", 20))["id"], id);
+    // One that waits for its turn gives up its place.
+    for id in 0..40 {
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+        server.send(&cancel.to_string());
+    }
+    server.close_input();
+    assert_eq!(server.rest(), [""; 0]);
+    assert!(server.exit().success());
+}

@@ -2,8 +2,9 @@
 //! for it. Arguments and results are never written, only names, sizes, outcome and duration.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, BufWriter, Write},
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Write},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -11,7 +12,7 @@ use std::{
         mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     },
     thread::{self, JoinHandle},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use serde::Serialize;
@@ -21,7 +22,15 @@ use crate::{CallEnd, mask, metrics::micros};
 /// Records that wait for the thread; more are dropped and counted.
 const QUEUE: usize = 4_096;
 
-/// Where the audit file is and how large it may become.
+/// Lines are written when they exceed this.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// How long a batch of records waits for the lock of the file, and how often it looks.
+const LOCK_TIME: Duration = Duration::from_secs(1);
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
+
+/// Where the audit file is and how large it may become. Several processes may share one; all must
+/// say the same of it.
 #[derive(Debug, Clone)]
 pub struct AuditConfig {
     /// The file; older ones stand beside it as `NAME.1`, `NAME.2`, ….
@@ -118,88 +127,135 @@ impl Drop for Audit {
     }
 }
 
+/// Appends to the file, which other processes append to and rotate as well. Whoever writes holds
+/// the lock of the file that stands at the path, so that none is renamed while a record is on its
+/// way into it, and its length is known.
 struct Writer {
     config: AuditConfig,
-    file: BufWriter<File>,
-    written: u64,
+    file: File,
+    /// How long the file is; known while it is locked.
+    length: u64,
+    /// Lines that are not written yet.
+    lines: Vec<u8>,
 }
 
 impl Writer {
     fn open(config: AuditConfig) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&config.path)?;
-        let written = file.metadata()?.len();
         Ok(Self {
+            file: append_to(&config.path)?,
             config,
-            file: BufWriter::new(file),
-            written,
+            length: 0,
+            lines: Vec::new(),
         })
     }
 
     fn run(mut self, records: &Receiver<Record>) {
         while let Ok(first) = records.recv() {
             let batch = std::iter::once(first).chain(records.try_iter().take(QUEUE));
-            for record in batch {
-                if let Err(error) = self.write(&record) {
-                    tracing::warn!(%error, path = %self.config.path.display(), "cannot write audit");
-                }
-            }
-            if let Err(error) = self.file.flush() {
+            if let Err(error) = self.write(batch) {
                 tracing::warn!(%error, path = %self.config.path.display(), "cannot write audit");
             }
         }
     }
 
-    fn write(&mut self, record: &Record) -> io::Result<()> {
-        if self.written >= self.config.max_bytes {
-            self.rotate()?;
-        }
-        let client = record.client.as_deref().map(mask::mask);
-        let row = Row {
-            unix_ms: record
-                .ended
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default()
-                .as_millis(),
-            face: record.face,
-            client: client.as_deref(),
-            provider: record.provider.as_deref(),
-            kind: record.kind,
-            name: &mask::mask(&record.name),
-            argument_bytes: record.argument_bytes,
-            result_bytes: record.result_bytes,
-            outcome: record.end.name(),
-            micros: micros(record.elapsed),
-        };
-        let mut line = serde_json::to_vec(&row)?;
-        line.push(b'\n');
-        self.written += line.len() as u64;
-        self.file.write_all(&line)
+    fn write(&mut self, batch: impl Iterator<Item = Record>) -> io::Result<()> {
+        self.lines.clear();
+        self.lock()?;
+        let written = self.write_locked(batch);
+        written.and(self.file.unlock())
     }
 
+    fn write_locked(&mut self, batch: impl Iterator<Item = Record>) -> io::Result<()> {
+        for record in batch {
+            if self.length >= self.config.max_bytes {
+                self.put()?;
+                self.rotate()?;
+            }
+            let before = self.lines.len();
+            push_line(&mut self.lines, &record)?;
+            self.length += (self.lines.len() - before) as u64;
+            if self.lines.len() >= BUFFER_BYTES {
+                self.put()?;
+            }
+        }
+        self.put()
+    }
+
+    fn put(&mut self) -> io::Result<()> {
+        let written = self.file.write_all(&self.lines);
+        self.lines.clear();
+        written
+    }
+
+    /// Locks the file at the path, and opens it anew when another process has rotated.
+    fn lock(&mut self) -> io::Result<()> {
+        loop {
+            wait_for_lock(&self.file);
+            let (ours, path) = (self.file.metadata()?, &self.config.path);
+            match fs::metadata(path) {
+                Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => {
+                    self.length = there.len();
+                    return Ok(());
+                }
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(_) | Err(_) => self.file = append_to(path)?,
+            }
+        }
+    }
+
+    /// Puts the locked file aside, and locks the one that follows it.
     fn rotate(&mut self) -> io::Result<()> {
-        self.file.flush()?;
+        let path = &self.config.path;
         for number in (1..self.config.keep).rev() {
-            rename_if_there(
-                &numbered(&self.config.path, number),
-                &numbered(&self.config.path, number + 1),
-            )?;
+            rename_if_there(&numbered(path, number), &numbered(path, number + 1))?;
         }
         if self.config.keep > 0 {
-            rename_if_there(&self.config.path, &numbered(&self.config.path, 1))?;
+            rename_if_there(path, &numbered(path, 1))?;
         } else {
-            fs::remove_file(&self.config.path)?;
+            fs::remove_file(path)?;
         }
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&self.config.path)?;
-        self.written = file.metadata()?.len();
-        self.file = BufWriter::new(file);
-        Ok(())
+        self.lock()
     }
+}
+
+fn append_to(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+/// Waits for the lock, but not for ever: a process that was stopped while it had it must not hold
+/// up the end of another one. Without it, a record may be lost or the file become too long.
+fn wait_for_lock(file: &File) {
+    let end = Instant::now() + LOCK_TIME;
+    while let Err(error) = file.try_lock() {
+        if matches!(error, TryLockError::Error(_)) || Instant::now() >= end {
+            tracing::warn!(%error, "the audit file is not locked");
+            return;
+        }
+        thread::sleep(LOCK_PAUSE);
+    }
+}
+
+fn push_line(lines: &mut Vec<u8>, record: &Record) -> io::Result<()> {
+    let client = record.client.as_deref().map(mask::mask);
+    let row = Row {
+        unix_ms: record
+            .ended
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_millis(),
+        face: record.face,
+        client: client.as_deref(),
+        provider: record.provider.as_deref(),
+        kind: record.kind,
+        name: &mask::mask(&record.name),
+        argument_bytes: record.argument_bytes,
+        result_bytes: record.result_bytes,
+        outcome: record.end.name(),
+        micros: micros(record.elapsed),
+    };
+    serde_json::to_writer(&mut *lines, &row)?;
+    lines.push(b'\n');
+    Ok(())
 }
 
 fn numbered(path: &Path, number: usize) -> PathBuf {
@@ -252,6 +308,50 @@ mod tests {
              \"kind\":\"tool\",\"name\":\"https://h/?token=***\",\"argument_bytes\":12,\
              \"result_bytes\":34,\"outcome\":\"answered\",\"micros\":56}\n"
         );
+    }
+
+    #[test]
+    fn processes_share_a_file_and_its_bound() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = AuditConfig {
+            path: directory.path().join("audit.jsonl"),
+            max_bytes: 20_000,
+            keep: 200,
+        };
+        // Each has a file of its own open, as a process has.
+        let audits: Vec<Audit> = (0..8)
+            .map(|_| Audit::open(config.clone()).unwrap())
+            .collect();
+        std::thread::scope(|scope| {
+            for audit in audits {
+                scope.spawn(move || (0..1_000).for_each(|_| audit.record(record("a"))));
+            }
+        });
+        let mut records = 0;
+        for entry in fs::read_dir(directory.path()).unwrap() {
+            let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+            assert!(text.len() < 20_500, "{}", text.len());
+            records += text.lines().count();
+        }
+        assert_eq!(records, 8_000);
+    }
+
+    #[test]
+    fn one_that_writes_rarely_finds_the_file_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = AuditConfig {
+            path: directory.path().join("audit.jsonl"),
+            max_bytes: 500,
+            keep: 1,
+        };
+        let rare = Audit::open(config.clone()).unwrap();
+        let busy = Audit::open(config.clone()).unwrap();
+        (0..40).for_each(|_| busy.record(record("busy")));
+        drop(busy);
+        rare.record(record("rare"));
+        drop(rare);
+        let now = fs::read_to_string(&config.path).unwrap();
+        assert!(now.contains("\"name\":\"rare\""), "{now}");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! same for all of them: the merged catalog, toolsets, permission, limits, deadlines, the audit
 //! file, metrics, subscriptions and the fan-out of notices.
 
+mod arguments;
 mod attachment;
 mod audit;
 mod call;
@@ -25,6 +26,7 @@ mod template;
 mod toolset;
 mod view;
 
+pub use arguments::parse_arguments;
 pub use attachment::{Attachment, HubNotice, Notices, SubscribeError};
 pub use audit::{Audit, AuditConfig};
 pub use call::Call;

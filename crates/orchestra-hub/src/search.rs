@@ -8,6 +8,7 @@ use serde_json::{json, value::RawValue};
 
 use crate::{
     Annotations, Content, Cost, Outcome, Target, ToolDescriptor, ToolResult,
+    arguments::parse_arguments,
     listing::{self, Listing},
     view::View,
 };
@@ -110,25 +111,24 @@ pub(crate) fn listing(revision: Revision) -> Listing {
 
 pub(crate) fn resolve(view: &View, name: &str, arguments: &RawJson) -> Resolved {
     match name {
-        FIND => match arguments.parse::<FindArguments>() {
+        FIND => match parse_arguments::<FindArguments>(arguments) {
             Ok(arguments) => Resolved::Answer(find(view, &arguments)),
-            Err(error) => Resolved::Answer(failure(FIND, &error)),
+            Err(error) => Resolved::Answer(failure(error)),
         },
-        CALL => match arguments.parse::<CallArguments<'_>>() {
+        CALL => match parse_arguments::<CallArguments<'_>>(arguments) {
             Ok(inner) => Resolved::Inner(Target::Tool {
                 name: inner.name,
                 arguments: inner
                     .arguments
                     .map_or_else(RawJson::empty_object, RawJson::from_raw),
             }),
-            Err(error) => Resolved::Answer(failure(CALL, &error)),
+            Err(error) => Resolved::Answer(failure(error)),
         },
         _ => Resolved::NotOurs,
     }
 }
 
-fn failure(tool: &str, error: &serde_json::Error) -> Outcome {
-    let text = format!("invalid arguments for {tool}: {error}");
+fn failure(text: String) -> Outcome {
     Outcome::Tool(ToolResult {
         content: vec![Content::Text(text)],
         is_error: true,

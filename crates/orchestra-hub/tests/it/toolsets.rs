@@ -92,3 +92,30 @@ async fn search_finds_and_calls_whatever_is_permitted() {
         assert!(result.is_error);
     }
 }
+
+#[tokio::test]
+async fn wrong_arguments_of_a_search_are_named() {
+    let hub = hub(&[&provider("p", catalog())]);
+    let attachment = hub.attach(caller(), Toolset::Search);
+    for (tool, arguments, expected) in [
+        (
+            "find_tools",
+            json!({"query": 5}),
+            "argument `query`: invalid type: integer `5`, expected a string",
+        ),
+        (
+            "find_tools",
+            json!({"words": "x"}),
+            "unknown argument `words`, expected `query` or `limit`",
+        ),
+        ("call_tool", json!({}), "missing argument `name`"),
+        ("call_tool", json!([]), "the arguments must be an object"),
+    ] {
+        let answer = attachment.call(call_of(tool, &arguments)).await;
+        let Ok(Outcome::Tool(result)) = answer else {
+            panic!("a result")
+        };
+        assert!(result.is_error);
+        assert_eq!(text(Outcome::Tool(result)), expected);
+    }
+}

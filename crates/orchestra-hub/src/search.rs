@@ -1,9 +1,9 @@
 //! The toolset `search`: two tools that reach all others, for models whose context is dear.
 
-use std::{cmp::Reverse, sync::OnceLock};
+use std::{cmp::Reverse, fmt, sync::OnceLock};
 
 use orchestra_wire::{RawJson, Revision};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{json, value::RawValue};
 
 use crate::{
@@ -33,10 +33,16 @@ pub(crate) enum Resolved {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FindArguments {
-    #[serde(default)]
-    query: String,
-    limit: Option<usize>,
+    query: Option<String>,
+    limit: Option<Limit>,
+    cursor: Option<Cursor>,
 }
+
+/// How many tools one page holds: 1 to [`MAX_LIMIT`].
+struct Limit(usize);
+
+/// How many tools the pages before held, written in decimal.
+struct Cursor(usize);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,6 +56,8 @@ struct CallArguments<'a> {
 struct Found<'a> {
     items: Vec<FoundTool<'a>>,
     total: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -66,8 +74,9 @@ pub(crate) fn descriptors() -> &'static [ToolDescriptor; 2] {
         let find = json!({
             "type": "object",
             "properties": {
-                "query": {"type": "string", "description": "Words to look for; empty lists all."},
-                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT}
+                "query": {"type": "string", "description": "Words to look for; without, all are listed."},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT},
+                "cursor": {"type": "string", "description": "next_cursor of the page before."}
             }
         });
         let call = json!({
@@ -137,8 +146,8 @@ fn failure(text: String) -> Outcome {
 }
 
 fn find(view: &View, arguments: &FindArguments) -> Outcome {
-    let words: Vec<String> = arguments
-        .query
+    let query = arguments.query.as_deref().unwrap_or_default();
+    let words: Vec<String> = query
         .split_whitespace()
         .map(str::to_lowercase)
         .take(16)
@@ -150,8 +159,13 @@ fn find(view: &View, arguments: &FindArguments) -> Outcome {
         .collect();
     // Stable, so that equal scores keep the catalog's order.
     hits.sort_by_key(|(score, _)| *score);
-    let limit = arguments.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
-    let items = hits.iter().take(limit).filter_map(|(_, tool)| {
+    let limit = arguments
+        .limit
+        .as_ref()
+        .map_or(DEFAULT_LIMIT, |most| most.0);
+    let start = arguments.cursor.as_ref().map_or(0, |cursor| cursor.0);
+    let end = start.saturating_add(limit);
+    let items = hits.iter().skip(start).take(limit).filter_map(|(_, tool)| {
         let input_schema = tool.input_schema.parse().ok()?;
         Some(FoundTool {
             name: &tool.name,
@@ -162,6 +176,7 @@ fn find(view: &View, arguments: &FindArguments) -> Outcome {
     let found = Found {
         items: items.collect(),
         total: hits.len(),
+        next_cursor: (end < hits.len()).then(|| end.to_string()),
     };
     let text = RawJson::of(&found).expect("texts, numbers and raw values have a JSON form");
     Outcome::Tool(ToolResult {
@@ -182,4 +197,50 @@ fn score(tool: &ToolDescriptor, words: &[String]) -> usize {
         3 * usize::from(name.contains(word)) + usize::from(description.contains(word))
     };
     words.iter().map(score).sum()
+}
+
+impl<'de> Deserialize<'de> for Limit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LimitVisitor)
+    }
+}
+
+struct LimitVisitor;
+
+impl de::Visitor<'_> for LimitVisitor {
+    type Value = Limit;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a whole number from 1 to {MAX_LIMIT}")
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Limit, E> {
+        match usize::try_from(number) {
+            Ok(limit) if (1..=MAX_LIMIT).contains(&limit) => Ok(Limit(limit)),
+            _ => Err(E::invalid_value(de::Unexpected::Unsigned(number), &self)),
+        }
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Limit, E> {
+        Err(E::invalid_value(de::Unexpected::Signed(number), &self))
+    }
+
+    /// JSON has one kind of number: some callers write a whole one with a fraction of zero.
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Limit, E> {
+        if number.fract() == 0.0 && (1.0..=MAX_LIMIT as f64).contains(&number) {
+            Ok(Limit(number as usize))
+        } else {
+            Err(E::invalid_value(de::Unexpected::Float(number), &self))
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Cursor {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(|_| {
+            let unexpected = de::Unexpected::Str(&text);
+            de::Error::invalid_value(unexpected, &"a next_cursor of find_tools")
+        })
+    }
 }

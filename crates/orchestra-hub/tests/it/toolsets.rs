@@ -3,7 +3,7 @@
 use orchestra_hub::{Catalog, HubConfig, NamePattern, Outcome, Permission, ProviderError, Toolset};
 use serde_json::{Value, json};
 
-use crate::provider::{call_of, caller, hub, hub_with, provider, text, tool};
+use crate::provider::{call_of, caller, hub, hub_with, provider, text, tool, tools};
 
 fn catalog() -> Catalog {
     let tools = [
@@ -106,7 +106,7 @@ async fn wrong_arguments_of_a_search_are_named() {
         (
             "find_tools",
             json!({"words": "x"}),
-            "unknown argument `words`, expected `query` or `limit`",
+            "unknown argument `words`, expected one of `query`, `limit`, `cursor`",
         ),
         ("call_tool", json!({}), "missing argument `name`"),
         ("call_tool", json!([]), "the arguments must be an object"),
@@ -118,4 +118,45 @@ async fn wrong_arguments_of_a_search_are_named() {
         assert!(result.is_error);
         assert_eq!(text(Outcome::Tool(result)), expected);
     }
+}
+
+#[tokio::test]
+async fn a_search_lists_all_page_by_page() {
+    let names: Vec<String> = (0..69).map(|n| format!("tool_{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let hub = hub(&[&provider("p", tools(&names))]);
+    let attachment = hub.attach(caller(), Toolset::Search);
+    let find = async |arguments: Value| {
+        let answer = attachment.call(call_of("find_tools", &arguments)).await;
+        text(answer.unwrap())
+    };
+    for limit in [None, Some(1), Some(50)] {
+        let mut found = Vec::new();
+        let mut arguments = json!({"limit": limit});
+        loop {
+            let page: Value = serde_json::from_str(&find(arguments.clone()).await).unwrap();
+            assert_eq!(page["total"], 69);
+            let items = page["items"].as_array().unwrap();
+            assert!(items.len() <= limit.unwrap_or(10));
+            found.extend(items.iter().map(|item| item["name"].clone()));
+            match page.get("next_cursor") {
+                Some(next) => arguments["cursor"] = next.clone(),
+                None => break,
+            }
+        }
+        assert_eq!(json!(found), json!(names));
+    }
+    let two: Value = serde_json::from_str(&find(json!({"limit": 2.0})).await).unwrap();
+    assert_eq!(two["next_cursor"], "2");
+    let expected = "expected a whole number from 1 to 50";
+    for limit in [json!(0), json!(51), json!(-1), json!("5"), json!(1.5)] {
+        let said = find(json!({"limit": limit})).await;
+        assert!(said.starts_with("argument `limit`: invalid"), "{said}");
+        assert!(said.ends_with(expected), "{said}");
+    }
+    let said = find(json!({"cursor": "x"})).await;
+    assert_eq!(
+        said,
+        "argument `cursor`: invalid value: string \"x\", expected a next_cursor of find_tools"
+    );
 }

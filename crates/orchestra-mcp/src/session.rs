@@ -301,6 +301,12 @@ impl Session {
         self.outbox.send(out);
     }
 
+    /// Ends all calls at once; for a session that cannot answer any more.
+    pub(crate) fn abandon(&self) {
+        self.connection().cancel_all();
+        drop(self.take_tasks());
+    }
+
     fn take_tasks(&self) -> JoinSet<()> {
         std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner))
     }

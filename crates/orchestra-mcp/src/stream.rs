@@ -35,8 +35,9 @@ const QUEUE_BYTES: usize = 4 * 1024 * 1024;
 /// bytes.
 const EMIT_BYTES: usize = 1024 * 1024;
 
-/// Serves one connection of `face` until its input ends. Then calls in flight may finish within
-/// the grace time. May be cancelled at any time, which ends the calls.
+/// Serves one connection of `face` until its input ends or its output breaks. At the end of input
+/// calls in flight may finish within the grace time. May be cancelled at any time, which ends the
+/// calls.
 ///
 /// # Errors
 /// When reading or writing fails.
@@ -55,16 +56,25 @@ where
     let runtime = Handle::current();
     let session = Session::new(server, face, outbox.clone(), emit, runtime.clone());
     let attendant = AbortOnDrop(runtime.spawn(session.clone().attend()).abort_handle());
+    // Without it, calls would keep the session that they keep alive.
+    let _abandoned = Abandoned(&session);
     let reading = async {
         read_all(server, &session, &outbox, &mut input).await?;
         session.wind_up(server.0.limits.grace).await;
         Ok(())
     };
-    let written = select! {
-        read = write_while(reading, &outbox, output) => read,
-    };
+    let served = write_while(reading, &outbox, output).await;
     drop(attendant);
-    written
+    served
+}
+
+/// Ends the calls of a session that nobody serves any more.
+struct Abandoned<'s>(&'s Session);
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
 }
 
 /// A server in memory: the other end of its stream, and its end.
@@ -119,18 +129,14 @@ fn feed(session: &Arc<Session>, decoder: &mut LineDecoder, mut bytes: &[u8]) -> 
     out
 }
 
-/// Writes what the outbox holds until `reading` is done and the outbox is empty.
+/// Writes what the outbox holds until `reading` is done and the outbox is empty. Reading ends with
+/// the first write that fails: nothing can be answered any more.
 async fn write_while<W: AsyncWrite + Unpin>(
     reading: impl Future<Output = io::Result<()>>,
     outbox: &QueueOutbox,
     mut output: W,
 ) -> io::Result<()> {
     let done = Notify::new();
-    let reading = async {
-        let result = reading.await;
-        done.notify_one();
-        result
-    };
     let writing = async {
         loop {
             let last = select! {
@@ -149,9 +155,14 @@ async fn write_while<W: AsyncWrite + Unpin>(
             }
         }
     };
+    let mut writing = pin!(writing);
     // Reading must go on while writing waits, and the other way round.
-    let (read, written) = tokio::join!(reading, writing);
-    read.and(written)
+    let read = select! {
+        written = &mut writing => return written,
+        read = reading => read,
+    };
+    done.notify_one();
+    read.and(writing.await)
 }
 
 #[derive(Default)]

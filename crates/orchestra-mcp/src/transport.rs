@@ -5,8 +5,9 @@
 use std::{
     future::Future,
     io,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use orchestra_wire::{
@@ -18,6 +19,7 @@ use tokio::{
     select,
     sync::{Semaphore, mpsc},
     task::JoinSet,
+    time::{sleep, timeout},
 };
 
 use crate::{post::Post, stdio::Flag};
@@ -30,6 +32,9 @@ const CONCURRENT: usize = 64;
 
 /// Responses that wait for the stream.
 const QUEUE: usize = 1_024;
+
+/// How long requests may go on after the end.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// A request as it was sent. Without an id it is a notification, which is not answered.
 #[derive(Debug, Clone)]
@@ -120,12 +125,14 @@ where
         self.outgoing.send(response).await.map_err(gone)
     }
 
-    /// Ends the transport: `start` answers what it has read and returns.
+    /// Ends the transport: `start` answers what it has read, as far as the router does so within
+    /// five seconds, and returns.
     pub fn close(&self) {
         self.closed.raise();
     }
 
-    /// Listens until the input ends or the transport is closed, and the last answer has left.
+    /// Listens until the input ends or the transport is closed, and the last answer has left; or
+    /// until the output breaks.
     ///
     /// # Errors
     /// When it was started before, or a stream breaks.
@@ -141,20 +148,39 @@ where
             responses,
         } = streams.ok_or(TransportError::Started)?;
         let finished = Flag::default();
-        let reading = async {
-            let result = self.read(&mut input).await;
-            finished.raise();
-            result
+        let mut writing = pin!(write_responses(&mut output, responses, &finished));
+        let read = select! {
+            // A write has failed: nothing can be answered any more.
+            written = &mut writing => return Ok(written?),
+            read = self.read(&mut input) => read,
         };
-        let writing = write_responses(&mut output, responses, &finished);
-        let (read, written) = tokio::join!(reading, writing);
+        finished.raise();
+        let written = writing.await;
         Ok(read.and(written)?)
     }
 
+    /// Routes what comes in; at its end, what is not answered within the grace time is dropped.
     async fn read(&self, input: &mut R) -> io::Result<()> {
+        let mut tasks = JoinSet::new();
+        let overdue = async {
+            self.closed.raised().await;
+            sleep(GRACE).await;
+        };
+        select! {
+            read = self.read_all(input, &mut tasks) => read?,
+            // A router that hangs holds up reading as well.
+            () = overdue => return Ok(()),
+        }
+        let rest = async { while tasks.join_next().await.is_some() {} };
+        if timeout(GRACE, rest).await.is_err() {
+            tracing::warn!("requests were still open at the end of the grace time");
+        }
+        Ok(())
+    }
+
+    async fn read_all(&self, input: &mut R, tasks: &mut JoinSet<()>) -> io::Result<()> {
         let mut decoder = LineDecoder::default();
         let mut chunk = vec![0; CHUNK_BYTES];
-        let mut tasks = JoinSet::new();
         let free = Arc::new(Semaphore::new(CONCURRENT));
         loop {
             let length = select! {
@@ -164,7 +190,7 @@ where
             };
             let mut bytes = &chunk[..length];
             while let Some(frame) = decoder.next(&mut bytes) {
-                self.route(&frame, &free, &mut tasks).await;
+                self.route(&frame, &free, tasks).await;
             }
             if length == 0 {
                 break;
@@ -172,9 +198,8 @@ where
             while tasks.try_join_next().is_some() {}
         }
         if let Some(frame) = decoder.finish() {
-            self.route(&frame, &free, &mut tasks).await;
+            self.route(&frame, &free, tasks).await;
         }
-        while tasks.join_next().await.is_some() {}
         Ok(())
     }
 

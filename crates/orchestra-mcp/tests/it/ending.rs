@@ -1,10 +1,16 @@
 //! How serving ends: end of input, signals, a client that goes away.
 
-use std::time::{Duration, Instant};
+use std::{
+    io::ErrorKind,
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
 
+use orchestra_mcp::{Limits, stream};
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::{io::AsyncWriteExt, time::timeout};
 
-use crate::child::Server;
+use crate::{child::Server, memory};
 
 const SLOW: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_slow","arguments":{"milliseconds":300}}}"#;
 
@@ -66,4 +72,45 @@ fn a_server_ends_when_its_output_is_closed() {
         std::thread::yield_now();
     }
     assert!(server.exit().success());
+}
+
+#[tokio::test]
+async fn a_stream_whose_output_breaks_ends_with_its_calls() {
+    let (server, shared) = memory::server_with(Limits::default());
+    let (mut requests, input) = tokio::io::duplex(64 * 1024);
+    let (output, replies) = tokio::io::duplex(64 * 1024);
+    drop(replies);
+    let serving = tokio::spawn(async move { stream::serve(&server, "test", input, output).await });
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"never"}}"#;
+    let ping = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
+    let lines = format!("{call}\n{ping}\n");
+    requests.write_all(lines.as_bytes()).await.unwrap();
+    // The input stays open.
+    let served = timeout(Duration::from_secs(30), serving).await.unwrap();
+    assert_eq!(served.unwrap().unwrap_err().kind(), ErrorKind::BrokenPipe);
+    while shared.dropped.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_dropped_ends_with_its_calls() {
+    let (server, shared) = memory::server_with(Limits::default());
+    let (mut requests, input) = tokio::io::duplex(64 * 1024);
+    let (output, _replies) = tokio::io::duplex(64 * 1024);
+    let serving = tokio::spawn(async move { stream::serve(&server, "test", input, output).await });
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"never"}}"#;
+    requests
+        .write_all(format!("{call}\n").as_bytes())
+        .await
+        .unwrap();
+    while shared.order.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    serving.abort();
+    let end = Instant::now() + Duration::from_secs(30);
+    while shared.dropped.load(Ordering::SeqCst) == 0 {
+        assert!(Instant::now() < end, "the call goes on");
+        tokio::task::yield_now().await;
+    }
 }

@@ -1,6 +1,13 @@
 //! The small transport, and single messages.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use orchestra_mcp::{
     JsonRpcRequest, JsonRpcResponse, Limits, RequestRouter, StdioTransport, TransportError,
@@ -10,6 +17,7 @@ use orchestra_wire::{RawJson, RequestId};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf},
+    sync::Semaphore,
     time::timeout,
 };
 
@@ -120,6 +128,120 @@ async fn sends_what_it_is_told_and_can_be_closed() {
         "method not found: x"
     );
     transport.close();
+    done.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn it_ends_when_its_output_breaks() {
+    let (mut requests, input) = tokio::io::duplex(1024);
+    let (output, replies) = tokio::io::duplex(1024);
+    drop(replies);
+    let transport = StdioTransport::new(input, output);
+    let started = transport.start();
+    requests
+        .write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\"}\n")
+        .await
+        .unwrap();
+    // The input stays open.
+    let ended = timeout(Duration::from_secs(30), started).await.unwrap();
+    assert!(matches!(ended, Err(TransportError::Io(_))), "{ended:?}");
+}
+
+/// Answers what has no parameters, never what has some.
+struct Stuck;
+
+impl RequestRouter for Stuck {
+    fn handle_request(
+        &self,
+        request: JsonRpcRequest,
+    ) -> Pin<Box<dyn Future<Output = Option<JsonRpcResponse>> + Send + '_>> {
+        Box::pin(async move {
+            if request.params.is_some() {
+                std::future::pending::<()>().await;
+            }
+            NoTools.handle_request(request).await
+        })
+    }
+}
+
+/// Answers when it is let.
+struct Gate {
+    open: Semaphore,
+    seen: AtomicUsize,
+}
+
+impl RequestRouter for Gate {
+    fn handle_request(
+        &self,
+        request: JsonRpcRequest,
+    ) -> Pin<Box<dyn Future<Output = Option<JsonRpcResponse>> + Send + '_>> {
+        Box::pin(async move {
+            self.seen.fetch_add(1, Ordering::SeqCst);
+            drop(self.open.acquire().await);
+            NoTools.handle_request(request).await
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_router_that_hangs_does_not_keep_it_from_ending() {
+    for closes in [true, false] {
+        let (transport, mut peer) = Peer::new();
+        transport.on_request(Arc::new(Stuck));
+        let started = Arc::clone(&transport);
+        let done = tokio::spawn(async move { started.start().await });
+        peer.send(r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{}}"#)
+            .await;
+        peer.send(r#"{"jsonrpc":"2.0","id":2,"method":"x"}"#).await;
+        assert_eq!(peer.reply().await["id"], 2);
+        if closes {
+            transport.close();
+        } else {
+            peer.output.shutdown().await.unwrap();
+        }
+        let ended = timeout(Duration::from_secs(60), done).await;
+        ended.expect("the transport ends").unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_was_read_is_still_answered_after_it_was_closed() {
+    let (transport, mut peer) = Peer::new();
+    let gate = Arc::new(Gate {
+        open: Semaphore::new(0),
+        seen: AtomicUsize::new(0),
+    });
+    transport.on_request(gate.clone());
+    let started = Arc::clone(&transport);
+    let done = tokio::spawn(async move { started.start().await });
+    for id in 1..4 {
+        peer.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x"}}"#))
+            .await;
+    }
+    while gate.seen.load(Ordering::SeqCst) < 3 {
+        tokio::task::yield_now().await;
+    }
+    transport.close();
+    tokio::task::yield_now().await;
+    gate.open.add_permits(1);
+    for id in 1..4 {
+        assert_eq!(peer.reply().await["id"], id);
+    }
+    done.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn nothing_is_sent_where_the_router_answers_nothing() {
+    let (transport, mut peer) = Peer::new();
+    transport.on_request(Arc::new(NoTools));
+    let started = Arc::clone(&transport);
+    let done = tokio::spawn(async move { started.start().await });
+    peer.send(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#)
+        .await;
+    peer.send(r#"{"jsonrpc":"2.0","id":2,"method":"x"}"#).await;
+    peer.output.shutdown().await.unwrap();
+    assert_eq!(peer.reply().await["id"], 2);
+    assert_eq!(peer.lines.next_line().await.unwrap(), None);
     done.await.unwrap().unwrap();
 }
 

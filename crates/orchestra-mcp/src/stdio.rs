@@ -21,6 +21,10 @@ use std::{
 };
 
 use orchestra_wire::{LineDecoder, Rope};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+};
 use tokio::{
     runtime::{Builder, Handle, Runtime},
     select,
@@ -104,7 +108,7 @@ pub async fn serve(server: &Server) -> Result<End, StdioError> {
     serve_files(server, input, output).await
 }
 
-/// As [`serve`], over other descriptors, whose reads and writes block.
+/// As [`serve`], over other descriptors. It does not matter whether they are set not to block.
 ///
 /// # Errors
 /// As [`serve`].
@@ -173,11 +177,13 @@ impl Reader {
             let length = match self.input.read(&mut chunk) {
                 Ok(0) => break,
                 Ok(length) => length,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => {
-                    tracing::warn!(%error, "cannot read standard input");
-                    break;
-                }
+                Err(error) => match wait_after(error, &self.input, PollFlags::IN) {
+                    Ok(()) => continue,
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot read standard input");
+                        break;
+                    }
+                },
             };
             if self.stop.load(Ordering::Acquire) {
                 return;
@@ -199,6 +205,22 @@ impl Reader {
             feeder.end(&mut out);
             self.outbox.write(&mut out);
         }
+    }
+}
+
+/// Waits after a read or write that may succeed when it is tried again. A descriptor may be set not
+/// to block by whoever shares it, who must not find that changed.
+///
+/// # Errors
+/// The same error, when it is not of that kind.
+fn wait_after(error: io::Error, file: &File, wanted: PollFlags) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::Interrupted => Ok(()),
+        io::ErrorKind::WouldBlock => match poll(&mut [PollFd::new(file, wanted)], None) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        },
+        _ => Err(error),
     }
 }
 

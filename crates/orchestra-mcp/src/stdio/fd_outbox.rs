@@ -16,7 +16,7 @@ use orchestra_wire::Rope;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::{runtime::Handle, sync::Notify, time::timeout};
 
-use super::Flag;
+use super::{Flag, wait_after};
 use crate::{report::Emit, session::Outbox};
 
 /// Messages that may wait before the reader stops reading, in bytes.
@@ -211,10 +211,17 @@ impl State {
 fn write_all(mut output: &File, message: &Rope) -> io::Result<()> {
     let mut pieces = message.pieces().peekable();
     // The common case: one piece.
-    if let Some(only) = pieces.next_if(|_| true)
+    if let Some(mut only) = pieces.next_if(|_| true)
         && pieces.peek().is_none()
     {
-        return output.write_all(only);
+        while !only.is_empty() {
+            match output.write(only) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => only = &only[written..],
+                Err(error) => wait_after(error, output, PollFlags::OUT)?,
+            }
+        }
+        return Ok(());
     }
     let pieces: Vec<&[u8]> = message.pieces().collect();
     for pieces in pieces.chunks(SLICES) {
@@ -224,8 +231,7 @@ fn write_all(mut output: &File, message: &Rope) -> io::Result<()> {
             match output.write_vectored(rest) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => IoSlice::advance_slices(&mut rest, written),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => wait_after(error, output, PollFlags::OUT)?,
             }
         }
     }
@@ -294,11 +300,42 @@ mod tests {
         let waker = std::task::Waker::noop();
         let mut context = std::task::Context::from_waker(waker);
         assert!(ready.as_mut().poll(&mut context).is_pending());
+        theirs
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
         let reader = std::thread::spawn(move || {
             theirs.read_exact(&mut vec![0; bytes]).unwrap();
         });
         ready.await;
         outbox.flush(Duration::from_secs(30)).await;
         reader.join().unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_output_that_does_not_block_is_waited_for() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let outbox = FdOutbox::new(File::from(OwnedFd::from(ours)), Handle::current());
+        let one = vec![b'x'; 2 * 1024 * 1024];
+        let (mut whole, mut pieces) = (Rope::new(), Rope::new());
+        whole.push(&one);
+        for piece in one.chunks(100_000) {
+            pieces.push_body(piece.to_vec().into());
+        }
+        let writer = {
+            let outbox = Arc::clone(&outbox);
+            std::thread::spawn(move || {
+                outbox.write(&mut whole);
+                outbox.write(&mut pieces);
+            })
+        };
+        theirs
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        let mut read = vec![0; 2 * one.len()];
+        theirs.read_exact(&mut read).unwrap();
+        writer.join().unwrap();
+        assert_eq!(read, one.repeat(2));
+        assert!(!outbox.broken.is_raised());
     }
 }

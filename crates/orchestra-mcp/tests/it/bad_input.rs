@@ -165,3 +165,23 @@ fn a_batch_of_too_many_items_is_refused_in_bounded_memory() {
         }
     }
 }
+
+#[test]
+fn descriptors_that_do_not_block_are_waited_for() {
+    let mut server = Server::start_non_blocking("everything");
+    server.check(PING, PONG);
+    // More than the socket takes at once, from the reading thread and from a task.
+    for id in 0..4 {
+        let call = |tool: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"bytes":3000000}}}}}}"#
+            )
+        };
+        let reply = server.call(&call("test_large"));
+        let text = reply["result"]["content"][0]["text"].as_str().unwrap();
+        assert_eq!(text.len(), 3_000_000);
+        server.check(PING, PONG);
+    }
+    server.close_input();
+    assert!(server.exit().success());
+}

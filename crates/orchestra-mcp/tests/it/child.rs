@@ -1,9 +1,11 @@
 //! A server in a process of its own, driven line by line.
 
 use std::{
+    fs::File,
     io::{BufRead, BufReader, Write},
+    os::{fd::OwnedFd, unix::net::UnixStream},
     path::PathBuf,
-    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     sync::{
         Arc, Mutex,
         mpsc::{Receiver, RecvTimeoutError, channel},
@@ -21,7 +23,7 @@ pub(crate) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"init","method":"in
 
 pub(crate) struct Server {
     pub(crate) process: Child,
-    input: Option<ChildStdin>,
+    input: Option<File>,
     lines: Receiver<String>,
     /// Held while nothing is to be read.
     reading: Arc<Mutex<()>>,
@@ -30,18 +32,35 @@ pub(crate) struct Server {
 impl Server {
     /// One of the examples of this crate.
     pub(crate) fn start(example: &str) -> Self {
-        let mut path: PathBuf = std::env::current_exe().unwrap();
-        path.pop();
-        path.pop();
-        path.push("examples");
-        path.push(example);
+        let path = path_of(example);
         let mut process = Command::new(&path)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let output = BufReader::new(process.stdout.take().unwrap());
+        let output = process.stdout.take().unwrap();
+        let input = process.stdin.take().unwrap();
+        Self::over(process, input.into(), output.into())
+    }
+
+    /// One whose descriptors do not block.
+    pub(crate) fn start_non_blocking(example: &str) -> Self {
+        let (input, their_input) = UnixStream::pair().unwrap();
+        let (output, their_output) = UnixStream::pair().unwrap();
+        their_input.set_nonblocking(true).unwrap();
+        their_output.set_nonblocking(true).unwrap();
+        let process = Command::new(path_of(example))
+            .stdin(OwnedFd::from(their_input))
+            .stdout(OwnedFd::from(their_output))
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self::over(process, input.into(), output.into())
+    }
+
+    fn over(process: Child, input: OwnedFd, output: OwnedFd) -> Self {
+        let output = BufReader::new(File::from(output));
         let (sender, lines) = channel();
         let reading = Arc::new(Mutex::new(()));
         let gate = Arc::clone(&reading);
@@ -53,10 +72,9 @@ impl Server {
                 }
             }
         });
-        let input = process.stdin.take();
         Self {
             process,
-            input,
+            input: Some(input.into()),
             lines,
             reading,
         }
@@ -172,6 +190,15 @@ impl Server {
             .find_map(|line| line.strip_prefix("VmHWM:"))?;
         line.trim().strip_suffix(" kB")?.trim().parse().ok()
     }
+}
+
+fn path_of(example: &str) -> PathBuf {
+    let mut path: PathBuf = std::env::current_exe().unwrap();
+    path.pop();
+    path.pop();
+    path.push("examples");
+    path.push(example);
+    path
 }
 
 impl Drop for Server {

@@ -35,6 +35,9 @@ impl Connection {
         if !runs && !queues {
             return Err(busy());
         }
+        if self.is_listen(parsed.id) {
+            return Err(still_open());
+        }
         let serial = self.serial();
         let cancel = CancelSource::new();
         let capabilities = parsed.capabilities(self.session.capabilities);
@@ -61,9 +64,7 @@ impl Connection {
         self.open
             .accept(parsed.id.clone(), open)
             .map_err(|error| match error {
-                PendingError::Duplicate => RpcError::invalid_request(
-                    "invalid request: a request with this id is still open",
-                ),
+                PendingError::Duplicate => still_open(),
                 PendingError::Full => busy(),
             })?;
         let cx = Cx {
@@ -195,6 +196,10 @@ impl Connection {
             self.end_item(number, batch, out);
         }
     }
+}
+
+pub(super) fn still_open() -> RpcError {
+    RpcError::invalid_request("invalid request: a request with this id is still open")
 }
 
 fn busy() -> RpcError {

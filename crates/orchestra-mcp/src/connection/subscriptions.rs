@@ -7,7 +7,7 @@ use orchestra_hub::{HubNotice, SubscribeError};
 use orchestra_wire::{ErrorCode, RequestId, Revision, Rope, RpcError, write};
 use serde::{Deserialize, Deserializer, de};
 
-use super::{Connection, Handled, internal, requests::Parsed, targets::text};
+use super::{Connection, Handled, calls::still_open, internal, requests::Parsed, targets::text};
 use crate::{
     report::{cancelled, log_message},
     results::rpc_error,
@@ -94,13 +94,10 @@ impl Connection {
             .ok_or_else(|| RpcError::invalid_params("parameter notifications must be an object"))?;
         let mut filter: Filter = serde_json::from_str(filter.get())
             .map_err(|error| RpcError::invalid_params(format!("invalid notifications: {error}")))?;
-        let listens = &self.subscriptions.listens;
-        if listens.iter().any(|listen| listen.id == *parsed.id)
-            || self.open.get(parsed.id).is_some()
-        {
-            let text = "invalid request: a request with this id is still open";
-            return Err(RpcError::invalid_request(text));
+        if self.is_listen(parsed.id) || self.open.get(parsed.id).is_some() {
+            return Err(still_open());
         }
+        let listens = &self.subscriptions.listens;
         let watched = |listen: &Listen| listen.filter.resource_subscriptions.len();
         let watched = listens.iter().map(watched).sum::<usize>();
         if listens.len() >= self.server.0.limits.listens
@@ -124,6 +121,12 @@ impl Connection {
             filter,
         });
         Ok(Handled::WrittenFirst)
+    }
+
+    /// Whether request `id` opened a stream that is still open.
+    pub(super) fn is_listen(&self, id: &RequestId) -> bool {
+        let listens = &self.subscriptions.listens;
+        listens.iter().any(|listen| listen.id == *id)
     }
 
     /// Ends the stream that request `id` opened; false when there is none.

@@ -209,3 +209,27 @@ fn a_large_reply_does_not_wait_for_calls_that_compute() {
     assert_eq!(server.rest(), [""; 0]);
     assert!(server.exit().success());
 }
+
+#[tokio::test]
+async fn a_call_cannot_take_the_id_of_an_open_stream() {
+    let (server, _) = memory::server_with(Limits::default());
+    let mut client = Client::connect(&server);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}
+    });
+    let listen = json!({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": {
+        "notifications": {"toolsListChanged": true}, "_meta": meta
+    }});
+    client.send(&listen.to_string()).await;
+    let acknowledged = client.next().await.unwrap();
+    assert!(acknowledged.get("method").is_some());
+    client.tool(1, "echo").await;
+    assert_eq!(client.next().await.unwrap()["error"]["code"], -32600);
+    client
+        .send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#)
+        .await;
+    client.tool(1, "echo").await;
+    let reply = client.next().await.unwrap();
+    assert!(reply.get("result").is_some(), "{reply}");
+}

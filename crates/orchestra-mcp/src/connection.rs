@@ -364,6 +364,13 @@ impl Connection {
     }
 }
 
+impl Drop for Connection {
+    /// A call that runs on a thread of its own hears of the end in no other way.
+    fn drop(&mut self) {
+        self.cancel_all();
+    }
+}
+
 impl Open {
     /// Stops the call and everything it might still say.
     fn stop(&self) {

@@ -1,8 +1,11 @@
 //! Calls: at once, cancelled, too many, in order, and those that break.
 
-use std::sync::atomic::Ordering;
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
 
-use orchestra_mcp::Limits;
+use orchestra_mcp::{Limits, post::Post};
 use serde_json::{Value, json};
 
 use crate::{
@@ -232,4 +235,24 @@ async fn a_call_cannot_take_the_id_of_an_open_stream() {
     client.tool(1, "echo").await;
     let reply = client.next().await.unwrap();
     assert!(reply.get("result").is_some(), "{reply}");
+}
+
+#[tokio::test]
+async fn a_single_message_that_is_dropped_cancels_its_call() {
+    let (server, shared) = memory::server_with(Limits::default());
+    for (at, tool) in ["never", "heavy"].into_iter().enumerate() {
+        let post = Post::new(&server, "test");
+        let call =
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool}});
+        let handling = tokio::spawn(async move { post.handle(call.to_string().as_bytes()).await });
+        while shared.order.lock().unwrap().len() == at {
+            tokio::task::yield_now().await;
+        }
+        handling.abort();
+        let end = Instant::now() + Duration::from_secs(30);
+        while shared.dropped.load(Ordering::SeqCst) == at {
+            assert!(Instant::now() < end, "{tool} goes on");
+            tokio::task::yield_now().await;
+        }
+    }
 }

@@ -1,18 +1,15 @@
 //! Compares the database and the readable files, and mends either side.
 
-use std::collections::BTreeSet;
+mod twins;
+
 use std::thread;
 use std::time::{Duration, Instant};
 
-use orchestra_board::{Issue, IssueId, Slug};
-
 use crate::files::ledger;
-use crate::files::place::{Part, Place};
-use crate::files::{Engine, Haste, Left, Owner, render};
+use crate::files::{Engine, Owner};
 use crate::reader::Reader;
 use crate::rows::Read;
 use crate::shared::Shared;
-use crate::toon::{self, IssuePlace};
 use crate::writing::Writing;
 use crate::{ActionError, Fault, FilesError, ReadError};
 
@@ -157,15 +154,14 @@ fn mend(
             .try_for_each(|path| ledger::forget(connection, path))
     })?;
     engine.sweep(&|| true)?;
-    renumber_twins(shared, engine, report)?;
+    twins::renumber(shared, engine, report)?;
     let owners = shared.read(owners)?;
     engine.note(move |connection| {
         owners
             .iter()
             .try_for_each(|owner| ledger::make_due(connection, owner))
     })?;
-    while engine.flush(Haste::Now)? == Left::More {}
-    Ok(())
+    Ok(engine.flush_all()?)
 }
 
 /// Everything that has files.
@@ -189,114 +185,4 @@ fn owners(reader: &Reader<'_>) -> Read<Vec<Owner>> {
         }
     }
     Ok(owners)
-}
-
-/// Gives another id to the younger of two issues that two branches gave the same.
-fn renumber_twins(
-    shared: &Shared,
-    engine: &mut Engine,
-    report: &mut Report,
-) -> Result<(), DoctorError> {
-    for (path, _, _) in shared.read(|reader| ledger::problems(reader.connection()))? {
-        let Some(Place::Issue(place, Part::Fields)) = Place::parse(&path) else {
-            continue;
-        };
-        let board = shared.read(|reader| render::issue(reader, &place.project, &place.id))?;
-        let Some(board) = board.filter(|record| render::place_of(record) != place) else {
-            continue;
-        };
-        let Some(twin) = read_twin(engine, &place)? else {
-            continue;
-        };
-        let (old, project) = (place.id.clone(), place.project.clone());
-        let new = if board.issue.created_at > twin.created_at {
-            let new = renumber_stored(engine, &project, &old)?;
-            engine.take_in(BTreeSet::from([path.clone()]))?;
-            new
-        } else {
-            renumber_file(engine, &place, twin)?
-        };
-        report.findings.push(format!(
-            "{path}: two issues had the id {old}; the younger is {new} now"
-        ));
-    }
-    Ok(())
-}
-
-fn read_twin(engine: &mut Engine, place: &IssuePlace) -> Result<Option<Issue>, DoctorError> {
-    let mut text = |part| engine.text(&Place::Issue(place.clone(), part).path());
-    let (fields, description) = (text(Part::Fields)?, text(Part::Description)?);
-    let Some(fields) = fields else {
-        return Ok(None);
-    };
-    let beside = Place::Issue(place.clone(), Part::Description).path();
-    let beside = description.as_deref().map(|text| (beside.as_str(), text));
-    // One that cannot be read stays a problem that is told.
-    Ok(toon::issue::read("", &fields, place, beside).ok())
-}
-
-/// Takes the next number of a project.
-fn next_id(work: &mut dyn crate::files::Work, project: &Slug) -> Result<IssueId, ActionError> {
-    let reader = Reader::new(work.connection());
-    let (_, mut found) = reader
-        .find_project(project)?
-        .ok_or(Fault::Unknown { what: "project" })?;
-    let aliases = reader.aliases(project)?;
-    let new = IssueId::of_project(&found.key, found.next_issue);
-    found.next_issue += 1;
-    work.load_project(&found, &aliases)?;
-    Ok(new)
-}
-
-fn renumber_stored(engine: &Engine, project: &Slug, old: &IssueId) -> Result<IssueId, DoctorError> {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let (slug, id) = (project.clone(), old.clone());
-    engine.write(move |work| {
-        let new = next_id(work, &slug)?;
-        work.renumber(&slug, &id, &new)?;
-        // The old id is the elder's alone.
-        let reader = Reader::new(work.connection());
-        let (_, project) = reader
-            .find_project(&slug)?
-            .ok_or(Fault::Unknown { what: "project" })?;
-        let mut aliases = reader.aliases(&slug)?;
-        aliases.retain(|(old, _)| *old != id);
-        work.load_project(&project, &aliases)?;
-        // The receiver lives until this was waited for.
-        let _ = sender.send(new);
-        Ok(())
-    })?;
-    Ok(receiver.recv().map_err(|_| Fault::Closed)?)
-}
-
-fn renumber_file(
-    engine: &mut Engine,
-    place: &IssuePlace,
-    twin: Issue,
-) -> Result<IssueId, DoctorError> {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let path = |part| Place::Issue(place.clone(), part).path();
-    let history = engine.text(&path(Part::History))?;
-    let events =
-        history.and_then(|text| toon::history::read("", &text, &place.project, &place.id).ok());
-    let paths = [Part::Fields, Part::Description, Part::History].map(path);
-    let known = paths.clone();
-    engine.write(move |work| {
-        let mut issue = twin;
-        issue.id = next_id(work, &issue.project)?;
-        work.command(&orchestra_board::Command::PutIssue(Box::new(issue.clone())))?;
-        work.load_issue(&issue)?;
-        work.load_history(&issue.project, &issue.id, &events.unwrap_or_default())?;
-        for path in &known {
-            ledger::forget(work.connection(), path)?;
-            ledger::approve(work.connection(), path)?;
-        }
-        // The receiver lives until this was waited for.
-        let _ = sender.send(issue.id);
-        Ok(())
-    })?;
-    let new = receiver.recv().map_err(|_| Fault::Closed)?;
-    // What they said is durable under the new id before they go.
-    engine.remove_all(&paths)?;
-    Ok(new)
 }

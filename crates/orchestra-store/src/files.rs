@@ -4,6 +4,7 @@
 //! files, `sweep` looks for such changes where nobody told us, `rebuild` makes a database from
 //! files alone. One thread does all of it, so that no file is looked at from two sides at once.
 
+mod conflict;
 mod engine;
 mod fields;
 mod flush;
@@ -19,7 +20,7 @@ mod sweep;
 mod worker;
 
 pub(crate) use engine::Engine;
-pub(crate) use flush::{Haste, Left};
+
 pub(crate) use needs::{Board, Work};
 pub(crate) use owner::Owner;
 pub(crate) use place::TEMP;

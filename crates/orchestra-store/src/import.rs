@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use orchestra_board::Slug;
 
 use crate::files::ledger;
-use crate::files::{Engine, Haste, Left, Work};
+use crate::files::{Engine, Work};
 use crate::io::{EntryKind, FileIo};
 use crate::reader::Reader;
 use crate::shared::Shared;
@@ -111,7 +111,7 @@ pub(crate) fn import(shared: &Shared, mut engine: Engine) -> Result<Imported, Im
     })?;
     engine.remove_all(&paths)?;
     engine.sweep(&|| true)?;
-    while engine.flush(Haste::Now)? == Left::More {}
+    engine.flush_all()?;
     Ok(imported)
 }
 

@@ -76,8 +76,46 @@ pub trait FileIo: Send + Sync + std::fmt::Debug {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file; no error when it is not there.
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Renames the file `temp` to `path`, if what stands there still looks as `expected`; says
+    /// whether it did. Otherwise what stands there stays, and `temp` as well. Where the system can,
+    /// nothing comes in between the look and the renaming.
+    fn replace(&self, temp: &Path, path: &Path, expected: Option<Stat>) -> io::Result<bool> {
+        replace_in_steps(self, temp, path, expected)
+    }
+    /// Removes the file `path`, if it still looks as `expected`; says whether it did. Otherwise it
+    /// stays. `aside` is a name beside it that is free to use. Where the system can, nothing comes
+    /// in between the look and the removing.
+    fn remove_known(&self, path: &Path, aside: &Path, expected: Stat) -> io::Result<bool> {
+        let _ = aside;
+        remove_in_steps(self, path, expected)
+    }
     /// Removes a directory if it is empty; says whether it did.
     fn remove_dir(&self, path: &Path) -> io::Result<bool>;
+}
+
+fn replace_in_steps(
+    files: &(impl FileIo + ?Sized),
+    temp: &Path,
+    path: &Path,
+    expected: Option<Stat>,
+) -> io::Result<bool> {
+    if files.stat(path)? != expected {
+        return Ok(false);
+    }
+    files.rename(temp, path)?;
+    Ok(true)
+}
+
+fn remove_in_steps(
+    files: &(impl FileIo + ?Sized),
+    path: &Path,
+    expected: Stat,
+) -> io::Result<bool> {
+    if files.stat(path)? != Some(expected) {
+        return Ok(false);
+    }
+    files.remove(path)?;
+    Ok(true)
 }
 
 /// The operating system's files.
@@ -131,6 +169,84 @@ fn missing_is<T>(result: io::Result<T>, instead: T) -> io::Result<T> {
         // A file where a directory should be: nothing can be below it.
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(instead),
         other => other,
+    }
+}
+
+/// Renaming that never replaces anything unseen, where the system has it.
+#[cfg(target_os = "linux")]
+mod exact {
+    use std::fs;
+    use std::io;
+    use std::path::Path;
+
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
+
+    use super::{FileIo, RealFs, Stat};
+
+    /// What came of a renaming that has conditions.
+    #[derive(PartialEq, Eq)]
+    enum Renamed {
+        Yes,
+        /// What is at the new name, or is not, forbids it.
+        No,
+        /// The file system has no such call.
+        Unable,
+    }
+
+    fn rename(from: &Path, to: &Path, flags: RenameFlags) -> io::Result<Renamed> {
+        match renameat_with(CWD, from, CWD, to, flags) {
+            Ok(()) => Ok(Renamed::Yes),
+            Err(Errno::EXIST | Errno::NOENT) => Ok(Renamed::No),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Ok(Renamed::Unable),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// [`FileIo::replace`]; `None` when the file system cannot.
+    pub(super) fn replace(
+        temp: &Path,
+        path: &Path,
+        expected: Option<Stat>,
+    ) -> io::Result<Option<bool>> {
+        let flags = match expected {
+            Some(_) => RenameFlags::EXCHANGE,
+            None => RenameFlags::NOREPLACE,
+        };
+        match rename(temp, path, flags)? {
+            Renamed::Yes if expected.is_none() => return Ok(Some(true)),
+            Renamed::Yes => {}
+            Renamed::No => return Ok(Some(false)),
+            Renamed::Unable => return Ok(None),
+        }
+        // What stood there has the other name now, so nobody replaces it any more.
+        if RealFs.stat(temp)? == expected {
+            fs::remove_file(temp)?;
+            return Ok(Some(true));
+        }
+        if rename(temp, path, RenameFlags::EXCHANGE)? != Renamed::Yes {
+            // Ours was removed already, so theirs goes back into a place that is free.
+            fs::rename(temp, path)?;
+        }
+        Ok(Some(false))
+    }
+
+    /// [`FileIo::remove_known`]; `None` when the file system cannot.
+    pub(super) fn remove(path: &Path, aside: &Path, expected: Stat) -> io::Result<Option<bool>> {
+        match rename(path, aside, RenameFlags::NOREPLACE)? {
+            Renamed::Yes => {}
+            Renamed::No => return Ok(Some(false)),
+            Renamed::Unable => return Ok(None),
+        }
+        if RealFs.stat(aside)? == Some(expected) {
+            fs::remove_file(aside)?;
+            return Ok(Some(true));
+        }
+        if rename(aside, path, RenameFlags::NOREPLACE)? != Renamed::Yes {
+            // Whoever wrote a new file meanwhile saw that there was none: theirs is the newest.
+            fs::remove_file(aside)?;
+        }
+        Ok(Some(false))
     }
 }
 
@@ -250,6 +366,22 @@ impl FileIo for RealFs {
         missing_is(fs::remove_file(path), ())
     }
 
+    #[cfg(target_os = "linux")]
+    fn replace(&self, temp: &Path, path: &Path, expected: Option<Stat>) -> io::Result<bool> {
+        match exact::replace(temp, path, expected)? {
+            Some(done) => Ok(done),
+            None => replace_in_steps(self, temp, path, expected),
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn remove_known(&self, path: &Path, aside: &Path, expected: Stat) -> io::Result<bool> {
+        match exact::remove(path, aside, expected)? {
+            Some(done) => Ok(done),
+            None => remove_in_steps(self, path, expected),
+        }
+    }
+
     fn remove_dir(&self, path: &Path) -> io::Result<bool> {
         match fs::remove_dir(path) {
             Ok(()) => Ok(true),
@@ -257,5 +389,50 @@ impl FileIo for RealFs {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::{FileIo, RealFs, Stat};
+
+    fn stat(path: &Path) -> Option<Stat> {
+        RealFs.stat(path).expect("looks")
+    }
+
+    #[test]
+    fn only_what_is_expected_is_replaced_or_removed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (temp, path) = (directory.path().join("temp"), directory.path().join("file"));
+        let replace = |text: &str, expected| {
+            RealFs.write_temp(&temp, text.as_bytes()).expect("writes");
+            RealFs.replace(&temp, &path, expected).expect("replaces")
+        };
+        assert!(replace("first", None));
+        let first = stat(&path);
+        assert!(!replace("second", None), "there is one");
+        assert!(replace("second", first));
+        assert!(!temp.exists());
+        fs::write(&path, "by hand").expect("writes");
+        assert!(!replace("third", first), "it is another");
+        assert_eq!(fs::read_to_string(&path).expect("reads"), "by hand");
+        assert_eq!(fs::read_to_string(&temp).expect("reads"), "third");
+        RealFs.remove(&temp).expect("removes");
+        let remove = |expected: Option<Stat>| {
+            RealFs
+                .remove_known(&path, &temp, expected.expect("a file"))
+                .expect("removes")
+        };
+        assert!(!remove(first));
+        assert_eq!(fs::read_to_string(&path).expect("reads"), "by hand");
+        let by_hand = stat(&path);
+        assert!(remove(by_hand));
+        assert!(!path.exists() && !temp.exists());
+        assert!(!remove(by_hand), "there is none");
+        assert!(!replace("fourth", by_hand), "there is none");
+        assert!(!path.exists());
     }
 }

@@ -223,17 +223,45 @@ impl Engine {
         }
     }
 
-    pub(super) fn remove(
+    /// Removes a file, whatever it says.
+    fn remove(&mut self, path: &str, touched: &mut BTreeSet<String>) -> Result<(), FilesError> {
+        if self.stat(path)?.is_some() {
+            self.io.remove(&under(&self.root, path))?;
+            self.tidy(path, touched)?;
+        }
+        Ok(())
+    }
+
+    /// Removes a file if it is still as it was when it was looked at; says whether it is gone.
+    pub(super) fn remove_known(
         &mut self,
         path: &str,
+        before: Option<Stat>,
         touched: &mut BTreeSet<String>,
-    ) -> Result<(), FilesError> {
+    ) -> Result<bool, FilesError> {
+        let Some(before) = before else {
+            return Ok(self.stat(path)?.is_none());
+        };
         if self.stat(path)?.is_none() {
-            return Ok(());
+            return Ok(true);
         }
-        self.io.remove(&under(&self.root, path))?;
+        let aside = under(&self.root, &format!("{path}{TEMP}"));
+        // What a run that was cut off left under that name is nobody's.
+        self.io.remove(&aside)?;
+        if !self
+            .io
+            .remove_known(&under(&self.root, path), &aside, before)?
+        {
+            return Ok(false);
+        }
+        self.tidy(path, touched)?;
+        Ok(true)
+    }
+
+    /// Removes the directories in which a file was the last, but not `.projects` itself; adds the
+    /// one whose names must be synced.
+    fn tidy(&mut self, path: &str, touched: &mut BTreeSet<String>) -> Result<(), FilesError> {
         let mut emptied = directory(path);
-        // Directories that nothing is left in go as well, but not `.projects` itself.
         while !emptied.is_empty() && self.io.remove_dir(&under(&self.root, emptied))? {
             touched.remove(emptied);
             self.safe.remove(emptied);

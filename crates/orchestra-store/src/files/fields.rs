@@ -22,6 +22,9 @@ pub(crate) fn content_hash(content: &[u8]) -> ContentHash {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Fields(BTreeMap<String, u64>);
 
+/// The name of the field with an issue's description.
+pub(crate) const DESCRIPTION: &str = "description";
+
 /// Which side's value of a field holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -33,23 +36,86 @@ pub(crate) enum Side {
     Both,
 }
 
-/// What becomes of a field that both sides changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Both {
-    /// It is left for a person to choose.
-    Ask,
-    /// The person has chosen: the file holds.
-    File,
+/// What becomes of fields that both sides changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// They are left for a person to choose.
+    Open,
+    /// The person has chosen the file's, of two sides of which the board's was this.
+    File {
+        /// The fields of the board as the person saw them.
+        shown: Fields,
+    },
 }
 
-impl Side {
-    /// The side, after what was chosen for fields that both changed.
-    pub(crate) fn settled(self, both: Both) -> Self {
-        if self == Self::Both && both == Both::File {
-            Self::File
-        } else {
-            self
+/// What both sides of a file last agreed on, as far as that is known.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Base {
+    /// The fields of the file as it was last seen.
+    pub(crate) seen: Option<Fields>,
+    /// The fields of what was about to be written when a run was cut off or disturbed: some of it
+    /// may stand there, and is nobody's change.
+    pub(crate) announced: Option<Fields>,
+}
+
+/// The sides of one file that are to be brought together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sides<'a> {
+    pub(crate) base: &'a Base,
+    pub(crate) board: &'a Fields,
+    pub(crate) file: &'a Fields,
+    pub(crate) choice: &'a Choice,
+}
+
+impl Sides<'_> {
+    /// Whose value of a field holds.
+    pub(crate) fn of(&self, name: &str) -> Side {
+        let side = self.changed(name);
+        match self.choice {
+            Choice::File { shown } if side == Side::Both => {
+                if shown.says(name) == self.board.says(name) {
+                    Side::File
+                } else {
+                    // The person has not seen what the board says now.
+                    Side::Both
+                }
+            }
+            Choice::File { .. } | Choice::Open => side,
         }
+    }
+
+    fn changed(&self, name: &str) -> Side {
+        let (board, file) = (self.board.says(name), self.file.says(name));
+        let announced = self.base.announced.as_ref();
+        if file == board || announced.is_some_and(|fields| fields.says(name) == file) {
+            return Side::Board;
+        }
+        match (&self.base.seen, board, file) {
+            (Some(seen), _, file) if seen.says(name) == file => Side::Board,
+            (Some(seen), board, _) if seen.says(name) == board => Side::File,
+            (Some(_), ..) => Side::Both,
+            // The sides never met: whichever says something holds.
+            (None, None, _) => Side::File,
+            (None, _, None) => Side::Board,
+            (None, ..) => Side::Both,
+        }
+    }
+
+    /// What is agreed on before anything is: the fields that are settled are put there one by one.
+    pub(crate) fn agreed(&self) -> Fields {
+        self.base.seen.clone().unwrap_or_default()
+    }
+
+    /// The names of all fields.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let known = [&self.base.seen, &self.base.announced];
+        let all = known.into_iter().flatten().chain([self.board, self.file]);
+        let mut names: Vec<&str> = all
+            .flat_map(|fields| fields.0.keys().map(String::as_str))
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 }
 
@@ -88,16 +154,9 @@ impl Fields {
         Self(text.split(' ').filter_map(field).collect())
     }
 
-    /// Whose value of a field holds, given what both were when they last agreed.
-    pub(crate) fn side(name: &str, base: &Self, board: &Self, file: &Self) -> Side {
-        let (base, board, file) = (base.0.get(name), board.0.get(name), file.0.get(name));
-        if file == board || file == base {
-            Side::Board
-        } else if board == base {
-            Side::File
-        } else {
-            Side::Both
-        }
+    /// What a field says, as a hash; `None` when it says nothing.
+    fn says(&self, name: &str) -> Option<u64> {
+        self.0.get(name).copied()
     }
 
     /// Takes a field as `other` has it.
@@ -107,24 +166,13 @@ impl Fields {
             None => drop(self.0.remove(name)),
         }
     }
-
-    /// The names of all fields of three.
-    pub(crate) fn names(all: [&Self; 3]) -> Vec<&str> {
-        let mut names: Vec<&str> = all
-            .iter()
-            .flat_map(|fields| fields.0.keys().map(String::as_str))
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        names
-    }
 }
 
 /// The fields of an issue.
 pub(crate) fn of_issue(issue: &Issue) -> Fields {
     let mut fields = Fields::default();
     fields.put("title", issue.title.as_str());
-    fields.put("description", issue.description.as_str());
+    fields.put(DESCRIPTION, issue.description.as_str());
     fields.put("type", issue.kind.as_str());
     fields.put("status", issue.state.as_str());
     if issue.own != OwnState::default() {
@@ -211,23 +259,84 @@ fn lines<'a>(values: impl Iterator<Item = &'a str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fields, Side};
+    use super::{Base, Choice, Fields, Side, Sides};
+
+    fn fields(text: &str) -> Fields {
+        let mut fields = Fields::default();
+        fields.put("a", text);
+        Fields::parse(&fields.to_text())
+    }
+
+    fn side(base: &Base, choice: &Choice, board: &str, file: &str) -> Side {
+        let (board, file) = (&fields(board), &fields(file));
+        let sides = Sides {
+            base,
+            board,
+            file,
+            choice,
+        };
+        sides.of("a")
+    }
 
     #[test]
     fn a_field_that_one_side_changed_is_that_sides() {
-        let fields = |text: &str| {
-            let mut fields = Fields::default();
-            fields.put("a", text);
-            Fields::parse(&fields.to_text())
+        let check = |seen: &str, board, file| {
+            let base = Base {
+                seen: Some(fields(seen)),
+                announced: None,
+            };
+            side(&base, &Choice::Open, board, file)
         };
-        let side =
-            |base, board, file| Fields::side("a", &fields(base), &fields(board), &fields(file));
-        assert_eq!(side("x", "x", "x"), Side::Board);
-        assert_eq!(side("x", "y", "x"), Side::Board);
-        assert_eq!(side("x", "y", "y"), Side::Board);
-        assert_eq!(side("x", "x", "y"), Side::File);
-        assert_eq!(side("x", "x", ""), Side::File);
-        assert_eq!(side("x", "y", "z"), Side::Both);
-        assert_eq!(side("x", "", "z"), Side::Both);
+        assert_eq!(check("x", "x", "x"), Side::Board);
+        assert_eq!(check("x", "y", "x"), Side::Board);
+        assert_eq!(check("x", "y", "y"), Side::Board);
+        assert_eq!(check("x", "x", "y"), Side::File);
+        assert_eq!(check("x", "x", ""), Side::File);
+        assert_eq!(check("x", "y", "z"), Side::Both);
+        assert_eq!(check("x", "", "z"), Side::Both);
+    }
+
+    #[test]
+    fn sides_that_never_met_keep_what_both_say() {
+        let check = |board, file| side(&Base::default(), &Choice::Open, board, file);
+        assert_eq!(check("x", "x"), Side::Board);
+        assert_eq!(check("x", ""), Side::Board);
+        assert_eq!(check("", "x"), Side::File);
+        assert_eq!(check("x", "y"), Side::Both);
+    }
+
+    #[test]
+    fn what_was_announced_is_nobodys_change() {
+        let check = |seen: Option<&str>, board, file| {
+            let base = Base {
+                seen: seen.map(fields),
+                announced: Some(fields("n")),
+            };
+            side(&base, &Choice::Open, board, file)
+        };
+        assert_eq!(check(Some("x"), "y", "n"), Side::Board);
+        assert_eq!(check(Some("x"), "n", "x"), Side::Board);
+        assert_eq!(check(Some("x"), "x", "z"), Side::File);
+        assert_eq!(check(Some("x"), "n", "z"), Side::Both);
+        assert_eq!(check(None, "y", "n"), Side::Board);
+        // What stood there before we wrote is not ours.
+        assert_eq!(check(None, "n", "z"), Side::Both);
+    }
+
+    #[test]
+    fn a_choice_holds_for_what_was_shown() {
+        let base = Base {
+            seen: Some(fields("x")),
+            announced: None,
+        };
+        let check = |shown, board, file| {
+            let choice = Choice::File {
+                shown: fields(shown),
+            };
+            side(&base, &choice, board, file)
+        };
+        assert_eq!(check("y", "y", "z"), Side::File);
+        assert_eq!(check("y", "w", "z"), Side::Both);
+        assert_eq!(check("y", "y", "x"), Side::Board);
     }
 }

@@ -1,29 +1,28 @@
 //! Brings files up to date with the database, so that at every moment, power cuts included, each
 //! file is what was there before or what is to be there, and nobody else's change is overwritten.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+mod learn;
+mod plan;
+
+use std::collections::BTreeSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-use orchestra_board::IssueId;
-
+use self::learn::learned;
+use self::plan::{Plan, Planned, planned};
+use super::conflict::{Asked, Question};
 use super::engine::{Engine, GONE};
 use super::fields::{ContentHash, content_hash};
 use super::ledger::{self, Entry, Next, Seen};
-use super::place::{Part, Place, TEMP, directory, under};
-use super::render::{self, Rendered};
+use super::place::{TEMP, directory, under};
+use super::render::Rendered;
 use super::{FilesError, Owner};
 use crate::io::{EntryKind, FileIo, Stat};
-use crate::reader::Reader;
-use crate::rows::Read;
 use crate::toon::records::MAX_FILE_BYTES;
 
-/// How many owners are brought up to date at once.
-const BATCH: u32 = 256;
-/// A file whose text took longer than this to make rests for [`REST`] times as long before it is
-/// made again, at most [`MAX_REST`]: under steady changes the lists of a large project then take a
+/// A file whose text is costly rests for so many times as long as it took before it is made again,
+/// at most [`MAX_REST`]: under steady changes the lists of a large project then take a
 /// twentieth of one core, and a single change is still there at once.
-const COSTLY: Duration = Duration::from_millis(2);
 const REST: u32 = 20;
 const MAX_REST: Duration = Duration::from_secs(2);
 
@@ -37,30 +36,24 @@ pub(crate) enum Haste {
 }
 
 /// What a run of [`Engine::flush`] left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Left {
     /// Nothing: files show what was committed when it began.
     Nothing,
     /// More owners are due.
     More,
+    /// Somebody changed these files, which are to be taken in before ours can be written.
+    Theirs(BTreeSet<String>),
     /// Some owners wait for something outside; look again after this.
     Waiting(Duration),
 }
 
-/// What is to be done for one owner.
-struct Plan {
-    owner: Owner,
-    change: i64,
-    /// Files to be written, each with what is known of it.
-    writes: Vec<(Rendered, Option<Entry>)>,
-    /// Files to be removed.
-    removals: Vec<Entry>,
-}
-
 /// How a file stands to what is known of it.
 enum Standing {
-    /// As it was seen, or not there and never seen, or something we wrote ourselves.
+    /// As it was seen, or not there and never seen.
     Ours(Option<Stat>),
+    /// What an earlier run had announced, and did not come to record.
+    Arrived(Stat, ContentHash),
     /// It says already what it is to say.
     Done(Stat),
     /// Somebody changed, made or removed it.
@@ -91,8 +84,7 @@ impl Engine {
         let (ready, theirs, waiting) = self.inspect(plans)?;
         self.carry_out(ready)?;
         if !theirs.is_empty() {
-            self.take_in(theirs)?;
-            return Ok(Left::More);
+            return Ok(Left::Theirs(theirs));
         }
         Ok(match (full, waiting, resting) {
             (true, ..) => Left::More,
@@ -103,6 +95,17 @@ impl Engine {
         })
     }
 
+    /// Brings all files up to date, and takes in what stands in the way.
+    pub(crate) fn flush_all(&mut self) -> Result<(), FilesError> {
+        loop {
+            match self.flush(Haste::Now)? {
+                Left::More => {}
+                Left::Theirs(paths) => drop(self.take_in(paths)?),
+                Left::Nothing | Left::Waiting(_) => return Ok(()),
+            }
+        }
+    }
+
     /// Sorts out the owners whose files somebody else changed.
     fn inspect(
         &mut self,
@@ -111,10 +114,13 @@ impl Engine {
         let (mut ready, mut theirs, mut waiting) = (Vec::new(), BTreeSet::new(), false);
         for plan in plans {
             let (mut work, mut blocked) = (Ready::new(plan.owner, plan.change), false);
+            let mut looked = Vec::new();
             for (file, entry) in plan.writes {
                 let path = file.place.path();
                 let hash = content_hash(file.text.as_bytes());
-                match self.standing(&path, entry.as_ref(), Some(&hash))? {
+                let standing = self.standing(&path, entry.as_ref(), Some(&hash))?;
+                looked.extend(entry.clone().map(|entry| (entry, standing.arrived())));
+                match standing {
                     Standing::Done(stat) => {
                         let seen = Seen {
                             hash,
@@ -131,10 +137,10 @@ impl Engine {
                             work.adopted.push((path, seen));
                         }
                     }
-                    Standing::Ours(before) => work.writes.push(Write {
+                    Standing::Ours(_) | Standing::Arrived(..) => work.writes.push(Write {
                         path,
                         hash,
-                        before,
+                        before: standing.stat(),
                         file,
                     }),
                     Standing::Theirs => {
@@ -145,20 +151,30 @@ impl Engine {
                 }
             }
             for entry in plan.removals {
-                match self.standing(&entry.path, Some(&entry), None)? {
-                    Standing::Ours(_) | Standing::Done(_) | Standing::Gone => {
-                        work.removals.push(entry.path)
-                    }
-                    Standing::Theirs => {
-                        theirs.insert(entry.path);
+                let standing = self.standing(&entry.path, Some(&entry), None)?;
+                if matches!(standing, Standing::Theirs) {
+                    theirs.insert(entry.path);
+                    blocked = true;
+                } else {
+                    work.removals.push((entry.path.clone(), standing.stat()));
+                    looked.push((entry, standing.arrived()));
+                }
+            }
+            for question in plan.questions {
+                match self.is_open(&question)? {
+                    Asked::Answered => {
+                        theirs.insert(question.path);
                         blocked = true;
                     }
+                    Asked::Outdated => work.questions.push(question),
+                    Asked::Open => {}
                 }
             }
             if blocked {
                 // What was rendered for it is not written yet, and must not wait for that.
                 self.resting.remove(&work.owner);
             } else {
+                work.learned = learned(&looked);
                 ready.push(work);
             }
         }
@@ -214,8 +230,10 @@ impl Engine {
         let hash = content_hash(&content);
         Ok(if wanted == Some(&hash) {
             Standing::Done(stat)
-        } else if seen.is_some_and(|seen| seen.hash == hash) || next == Some(Next::Content(hash)) {
+        } else if seen.is_some_and(|seen| seen.hash == hash) {
             Standing::Ours(Some(stat))
+        } else if next == Some(Next::Content(hash)) {
+            Standing::Arrived(stat, hash)
         } else {
             Standing::Theirs
         })
@@ -225,15 +243,20 @@ impl Engine {
         if ready.is_empty() {
             return Ok(());
         }
+        let questions = ready
+            .iter_mut()
+            .flat_map(|work| std::mem::take(&mut work.questions));
+        self.ask_anew(questions.collect())?;
         self.announce(&ready)?;
         let mut touched = BTreeSet::new();
         let failure = self.write_all(&mut ready, &mut touched)?;
-        for path in ready
-            .iter()
-            .filter(|work| !work.disturbed)
-            .flat_map(|work| &work.removals)
-        {
-            self.remove(path, &mut touched)?;
+        for work in ready.iter_mut().filter(|work| !work.disturbed) {
+            for (path, before) in &work.removals {
+                if !self.remove_known(path, *before, &mut touched)? {
+                    work.disturbed = true;
+                    break;
+                }
+            }
         }
         self.sync(
             touched.iter().map(String::as_str).collect(),
@@ -254,13 +277,19 @@ impl Engine {
             news.extend(
                 work.removals
                     .iter()
-                    .map(|path| (path.clone(), work.owner.clone(), None)),
+                    .map(|(path, _)| (path.clone(), work.owner.clone(), None)),
             );
         }
         if news.is_empty() {
             return Ok(());
         }
+        let learned = ready.iter().flat_map(|work| work.learned.iter().cloned());
+        let learned: Vec<(String, Seen)> = learned.collect();
         self.note(move |connection| {
+            // What is announced now must not make us forget what was written before.
+            for (path, seen) in &learned {
+                ledger::learn(connection, path, seen)?;
+            }
             for (path, owner, next) in &news {
                 let next = next.as_ref().map(|(hash, fields)| (hash, fields));
                 ledger::announce(connection, path, owner, next)?;
@@ -295,24 +324,41 @@ impl Engine {
             FileIo::sync_file,
         )?;
         for work in ready.iter_mut().filter(|work| !work.disturbed) {
+            for (path, before) in &work.removals {
+                // A first look: what is written would not fit to a file that stays.
+                work.disturbed |= self.stat(path)? != *before;
+            }
             for write in &mut work.writes {
+                if work.disturbed {
+                    break;
+                }
                 let (full, temp) = (
                     under(&self.root, &write.path),
                     under(&self.root, &format!("{}{TEMP}", write.path)),
                 );
-                // The last look, so that a change of this very moment is not lost.
-                if self.io.stat(&full)? != write.before {
-                    self.io.remove(&temp)?;
+                // Looked at before it is in place: then nobody else's change is taken for ours.
+                let coming = self.io.stat(&temp)?;
+                if self.io.replace(&temp, &full, write.before)? {
+                    touched.insert(directory(&write.path).to_owned());
+                    write.before = coming;
+                } else {
                     // The rest of the owner's files would not fit to what is there.
                     work.disturbed = true;
-                    break;
                 }
-                self.io.rename(&temp, &full)?;
-                touched.insert(directory(&write.path).to_owned());
-                write.before = self.io.stat(&full)?;
+            }
+            if work.disturbed {
+                self.remove_temps(work)?;
             }
         }
         Ok(failure)
+    }
+
+    fn remove_temps(&self, work: &Ready) -> Result<(), FilesError> {
+        for write in &work.writes {
+            let temp = format!("{}{TEMP}", write.path);
+            self.io.remove(&under(&self.root, &temp))?;
+        }
+        Ok(())
     }
 
     fn write_beside(
@@ -355,7 +401,7 @@ impl Engine {
                 for (path, seen) in &work.adopted {
                     ledger::record(connection, path, &work.owner, seen)?;
                 }
-                for path in &work.removals {
+                for (path, _) in &work.removals {
                     ledger::forget(connection, path)?;
                 }
                 ledger::settled(connection, &work.owner.key(), work.change)?;
@@ -372,9 +418,32 @@ struct Ready {
     writes: Vec<Write>,
     /// Files that say already what they are to say.
     adopted: Vec<(String, Seen)>,
-    removals: Vec<String>,
+    /// Files to be removed, each with what it looked like.
+    removals: Vec<(String, Option<Stat>)>,
+    /// What was found out about files beside what is announced next.
+    learned: Vec<(String, Seen)>,
+    /// Conflicts whose other side is to be shown anew.
+    questions: Vec<Question>,
     /// Whether somebody changed a file while it was about to be replaced.
     disturbed: bool,
+}
+
+impl Standing {
+    /// What the file looks like, when it is there.
+    const fn stat(&self) -> Option<Stat> {
+        match self {
+            Self::Ours(stat) => *stat,
+            Self::Arrived(stat, _) | Self::Done(stat) => Some(*stat),
+            Self::Theirs | Self::Gone => None,
+        }
+    }
+
+    const fn arrived(&self) -> Option<(Stat, ContentHash)> {
+        match self {
+            Self::Arrived(stat, hash) => Some((*stat, *hash)),
+            Self::Ours(_) | Self::Done(_) | Self::Theirs | Self::Gone => None,
+        }
+    }
 }
 
 struct Write {
@@ -393,108 +462,9 @@ impl Ready {
             writes: Vec::new(),
             adopted: Vec::new(),
             removals: Vec::new(),
+            learned: Vec::new(),
+            questions: Vec::new(),
             disturbed: false,
         }
-    }
-}
-
-/// What is to be done, all of one snapshot.
-struct Planned {
-    plans: Vec<Plan>,
-    /// Whether there may be more.
-    full: bool,
-    /// Owners whose texts were costly to make.
-    costs: Vec<(Owner, Duration)>,
-}
-
-/// The owners that are due and do not rest, with what their files are to say. Files with a problem
-/// are left alone.
-fn planned(reader: &Reader<'_>, resting: &HashMap<Owner, Instant>) -> Read<Planned> {
-    let connection = reader.connection();
-    let found = ledger::due(connection, BATCH)?;
-    let full = found.len() >= BATCH as usize;
-    let mut due: BTreeMap<Owner, i64> = BTreeMap::new();
-    for (key, change) in found {
-        // What no version of the program has written is no owner of files.
-        let Some(owner) = Owner::parse(&key) else {
-            continue;
-        };
-        if let Owner::Session(slug, _) = &owner {
-            due.entry(Owner::Sessions(slug.clone())).or_insert(change);
-        }
-        due.insert(owner, change);
-    }
-    due.retain(|owner, _| !resting.contains_key(owner));
-    let frozen: HashSet<String> = ledger::problems(connection)?
-        .into_iter()
-        .map(|(path, _, _)| path)
-        .collect();
-    let mut planned = Planned {
-        plans: Vec::new(),
-        full: full && !due.is_empty(),
-        costs: Vec::new(),
-    };
-    for (owner, change) in due {
-        let start = Instant::now();
-        let rendered = render::render(reader, &owner)?;
-        if start.elapsed() > COSTLY {
-            planned.costs.push((owner.clone(), start.elapsed()));
-        }
-        let mut known = known_files(reader, &owner, rendered.is_empty())?;
-        let mut writes = Vec::new();
-        for file in rendered {
-            let path = file.place.path();
-            let entry = match known.remove(&path) {
-                Some(entry) => Some(entry),
-                None => ledger::at(connection, &path)?,
-            };
-            if !frozen.contains(&path) {
-                writes.push((file, entry));
-            }
-        }
-        let removals = known
-            .into_values()
-            .filter(|entry| !frozen.contains(&entry.path))
-            .collect();
-        planned.plans.push(Plan {
-            owner,
-            change,
-            writes,
-            removals,
-        });
-    }
-    Ok(planned)
-}
-
-/// The files that are known of an owner, and of what stood below it when it is gone.
-fn known_files(reader: &Reader<'_>, owner: &Owner, gone: bool) -> Read<BTreeMap<String, Entry>> {
-    let connection = reader.connection();
-    let mut known = ledger::of_owner(connection, owner)?;
-    if gone {
-        let below: Vec<String> = match owner {
-            Owner::Project(slug) => vec![slug.to_string()],
-            Owner::Issue(_, id) => known
-                .iter()
-                .filter_map(|entry| parent_directory(&entry.path, id))
-                .collect(),
-            _ => Vec::new(),
-        };
-        for directory in below {
-            known.extend(ledger::below(connection, &directory)?);
-        }
-    }
-    Ok(known
-        .into_iter()
-        .map(|entry| (entry.path.clone(), entry))
-        .collect())
-}
-
-/// The directory of an epic or story, all of which goes with it.
-fn parent_directory(path: &str, id: &IssueId) -> Option<String> {
-    match Place::parse(path)? {
-        Place::Issue(place, Part::Fields) if place.id == *id && place.story.is_none() => {
-            Some(directory(path).to_owned())
-        }
-        _ => None,
     }
 }

@@ -10,13 +10,14 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::conflict::Ours;
 use super::engine::Engine;
-use super::fields::{Both, Fields, content_hash};
+use super::fields::{Choice, Fields, content_hash};
 use super::ledger::{self, Next, Seen};
-use super::place::{CONFLICT, Part, Place, TEMP, directory, under};
+use super::place::{CONFLICT, Part, Place, directory, under};
 use super::{FilesError, Owner, Work, render};
 use crate::ActionError;
-use crate::io::{EntryKind, FileIo, Stat};
+use crate::io::{EntryKind, Stat};
 use crate::toon::records::MAX_FILE_BYTES;
 use crate::toon::{FileError, FileFault, IssuePlace};
 
@@ -59,13 +60,6 @@ struct Candidate {
     elsewhere: bool,
 }
 
-/// Our side of a conflict, to be put beside the file.
-#[derive(Debug)]
-struct Ours {
-    path: String,
-    text: String,
-}
-
 /// What the taking in of one batch left to do.
 #[derive(Debug, Default)]
 struct Aftermath {
@@ -90,6 +84,13 @@ impl Unit {
         }
     }
 
+    /// The directory of its files, with the `/` at its end.
+    fn directory(&self) -> String {
+        let paths = self.paths();
+        let first = paths.first().map_or("", String::as_str);
+        format!("{}/", directory(first))
+    }
+
     /// Projects before what is in them, parents before children.
     const fn depth(&self) -> u8 {
         match self {
@@ -108,13 +109,15 @@ impl Candidate {
     }
 
     /// Whether a person has chosen the file's side of a conflict, by removing the other.
-    fn choice(&self, work: &dyn Work) -> Result<Both, ActionError> {
-        let problem = ledger::problem(work.connection(), &self.first().path)?;
+    fn choice(&self, work: &dyn Work) -> Result<Choice, ActionError> {
+        let (connection, path) = (work.connection(), &self.first().path);
+        let problem = ledger::problem(connection, path)?;
         let asked = problem.is_some_and(|(field, _)| field == ledger::CONFLICT_FIELD);
-        Ok(if asked && !self.conflict {
-            Both::File
-        } else {
-            Both::Ask
+        Ok(match ledger::shown(connection, path)? {
+            Some(shown) if asked && !self.conflict => Choice::File {
+                shown: shown.fields,
+            },
+            _ => Choice::Open,
         })
     }
 
@@ -161,6 +164,9 @@ impl Engine {
                 units.push(unit);
             }
         }
+        let mut around = self.around(&units)?;
+        around.retain(|unit| !units.contains(unit));
+        units.append(&mut around);
         let mut candidates = Vec::new();
         for unit in units {
             match self.gather(&unit)? {
@@ -178,6 +184,44 @@ impl Engine {
             self.take_in_batch(std::mem::replace(&mut candidates, rest))?;
         }
         Ok(later)
+    }
+
+    /// What must be looked at together with these: a story that has come along with its tasks, and
+    /// tasks that were refused for want of their story.
+    fn around(&self, units: &[Unit]) -> Result<Vec<Unit>, FilesError> {
+        let places = units.iter().filter_map(|unit| match unit {
+            Unit::Issue(place) => Some(place),
+            Unit::File(_) => None,
+        });
+        self.read(|reader| {
+            let (mut around, mut parents) = (Vec::new(), Vec::new());
+            for place in places {
+                let (Some(epic), Some(story)) = (&place.epic, &place.story) else {
+                    parents.push(Unit::Issue(place.clone()).directory());
+                    continue;
+                };
+                let above = IssuePlace {
+                    project: place.project.clone(),
+                    id: story.clone(),
+                    epic: Some(epic.clone()),
+                    story: None,
+                };
+                let there = render::issue(reader, &place.project, story)?;
+                let elsewhere = there.is_none_or(|there| render::place_of(&there) != above);
+                let above = Unit::Issue(above);
+                if elsewhere && !around.contains(&above) {
+                    around.push(above);
+                }
+            }
+            if !parents.is_empty() {
+                for (path, ..) in ledger::problems(reader.connection())? {
+                    let is_below = |parent: &String| path.starts_with(parent);
+                    let refused = Unit::of(&path).filter(|_| parents.iter().any(is_below));
+                    around.extend(refused.filter(|unit| !around.contains(unit)));
+                }
+            }
+            Ok(around)
+        })
     }
 
     /// Reads the files of a unit; `None` when one of them has only just vanished.
@@ -294,40 +338,7 @@ impl Engine {
         }))?;
         let aftermath =
             std::mem::take(&mut *aftermath.lock().unwrap_or_else(PoisonError::into_inner));
-        if aftermath.ours.is_empty() {
-            return Ok(());
-        }
-        self.put_beside(&aftermath.ours)?;
-        let paths: Vec<String> = aftermath.ours.into_iter().map(|ours| ours.path).collect();
-        self.note(move |connection| {
-            paths
-                .iter()
-                .try_for_each(|path| ledger::confirm_conflict(connection, path))
-        })
-    }
-
-    /// Writes our side of conflicts beside the files, durably.
-    fn put_beside(&mut self, all: &[Ours]) -> Result<(), FilesError> {
-        let mut touched = BTreeSet::new();
-        for Ours { path, text } in all {
-            self.make_directory(directory(path), &mut touched)?;
-            if self.text(&format!("{path}{CONFLICT}"))?.as_ref() == Some(text) {
-                continue;
-            }
-            let (temp, beside) = (
-                format!("{path}{CONFLICT}{TEMP}"),
-                format!("{path}{CONFLICT}"),
-            );
-            let (temp, beside) = (under(&self.root, &temp), under(&self.root, &beside));
-            self.io.write_temp(&temp, text.as_bytes())?;
-            self.io.sync_file(&temp)?;
-            self.io.rename(&temp, &beside)?;
-            touched.insert(directory(path).to_owned());
-        }
-        self.sync(
-            touched.iter().map(String::as_str).collect(),
-            FileIo::sync_dir,
-        )
+        self.show(aftermath.ours)
     }
 }
 

@@ -5,11 +5,14 @@
 //! agreed on it. `next_hash` and `next_fields` tell of what is about to be written, an empty hash
 //! of a file about to be removed: after a crash, a file that is neither the one nor the other was
 //! changed by somebody else.
+//!
+//! `problem.shown` and `shown_fields` tell of the file that shows our side of a conflict: the hash
+//! of its content, and the fields of the board at that moment.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::Owner;
-use super::fields::{ContentHash, Fields};
+use super::fields::{Base, ContentHash, Fields};
 use crate::io::Stat;
 use crate::rows::Read;
 use crate::toon::FileError;
@@ -23,6 +26,8 @@ pub(crate) struct Entry {
     pub(crate) seen: Option<Seen>,
     /// What is about to be there.
     pub(crate) next: Option<Next>,
+    /// The fields of that.
+    pub(crate) next_fields: Option<Fields>,
 }
 
 /// What was last seen in a file.
@@ -43,6 +48,25 @@ pub(crate) enum Next {
     Removed,
 }
 
+impl Entry {
+    /// What both sides last agreed on, for bringing them together.
+    pub(crate) fn base(self) -> Base {
+        Base {
+            seen: self.seen.map(|seen| seen.fields),
+            announced: match self.next {
+                Some(Next::Content(_)) => self.next_fields,
+                Some(Next::Removed) | None => None,
+            },
+        }
+    }
+
+    /// Whether this is what was seen last, or what was announced.
+    pub(crate) fn is(&self, hash: &ContentHash) -> bool {
+        let seen = self.seen.as_ref().map(|seen| &seen.hash);
+        seen == Some(hash) || self.next == Some(Next::Content(*hash))
+    }
+}
+
 impl Seen {
     /// Whether the file still looks as it did.
     pub(crate) fn fits(&self, stat: &Stat) -> bool {
@@ -55,12 +79,14 @@ pub(crate) const CONFLICT_FIELD: &str = "conflict";
 /// A conflict whose `.conflict` file is not there yet.
 pub(crate) const NEW_CONFLICT_FIELD: &str = "new conflict";
 
-const ENTRY: &str = "SELECT path, owner, hash, size, modified, fields, next_hash FROM file ";
+const ENTRY: &str =
+    "SELECT path, owner, hash, size, modified, fields, next_hash, next_fields FROM file ";
 
 fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     let hash: Option<Vec<u8>> = row.get(2)?;
     let next: Option<Vec<u8>> = row.get(6)?;
     let fields: Option<String> = row.get(5)?;
+    let next_fields: Option<String> = row.get(7)?;
     // A hash of another length is of no use, and so as good as none.
     let seen = match hash.and_then(|hash| hash.try_into().ok()) {
         None => None,
@@ -77,6 +103,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         owner: row.get(1)?,
         seen,
         next,
+        next_fields: next_fields.map(|fields| Fields::parse(&fields)),
     })
 }
 
@@ -170,6 +197,18 @@ pub(crate) fn announce(
     Ok(())
 }
 
+/// A file is found to be what an earlier run had announced, or what was seen before says more than
+/// was known: both sides agree on that before something else is announced.
+pub(crate) fn learn(connection: &Connection, path: &str, seen: &Seen) -> Read<()> {
+    let mut statement = connection.prepare_cached(
+        "UPDATE file SET hash = ?2, size = ?3, modified = ?4, fields = ?5 WHERE path = ?1",
+    )?;
+    let size = i64::try_from(seen.size).unwrap_or(i64::MAX);
+    let fields = seen.fields.to_text();
+    statement.execute(params![path, &seen.hash[..], size, seen.modified, fields])?;
+    Ok(())
+}
+
 /// A file is what both sides agree on.
 pub(crate) fn record(connection: &Connection, path: &str, owner: &Owner, seen: &Seen) -> Read<()> {
     let mut statement = connection.prepare_cached(
@@ -232,19 +271,68 @@ pub(crate) fn complain(
     Ok(())
 }
 
-/// Both sides changed the same thing.
+/// Our side of a conflict, as it is shown to a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Shown {
+    /// The content of the file that shows it.
+    pub(crate) hash: ContentHash,
+    /// The fields of the board.
+    pub(crate) fields: Fields,
+}
+
+/// Both sides changed the same thing; our side is about to be shown beside the file.
 pub(crate) fn conflict(
     connection: &Connection,
     path: &str,
-    field: &str,
     message: &str,
+    shown: &Shown,
     now: i64,
 ) -> Read<()> {
     let mut statement = connection.prepare_cached(
-        "INSERT OR REPLACE INTO problem (path, line, field, message, at) VALUES (?1, 0, ?2, ?3, ?4)",
+        "INSERT OR REPLACE INTO problem (path, line, field, message, at, shown, shown_fields) \
+         VALUES (?1, 0, ?2, ?3, ?4, ?5, ?6)",
     )?;
-    statement.execute(params![path, field, message, now])?;
+    statement.execute(params![
+        path,
+        NEW_CONFLICT_FIELD,
+        message,
+        now,
+        &shown.hash[..],
+        shown.fields.to_text()
+    ])?;
     Ok(())
+}
+
+/// Something else is about to be shown as our side of a conflict that stands.
+pub(crate) fn show_anew(connection: &Connection, path: &str, shown: &Shown) -> Read<()> {
+    let mut statement = connection.prepare_cached(
+        "UPDATE problem SET field = ?2, shown = ?3, shown_fields = ?4 WHERE path = ?1 AND field = ?5",
+    )?;
+    statement.execute(params![
+        path,
+        NEW_CONFLICT_FIELD,
+        &shown.hash[..],
+        shown.fields.to_text(),
+        CONFLICT_FIELD
+    ])?;
+    Ok(())
+}
+
+/// What is shown of our side of a conflict, when there is one.
+pub(crate) fn shown(connection: &Connection, path: &str) -> Read<Option<Shown>> {
+    let mut statement =
+        connection.prepare_cached("SELECT shown, shown_fields FROM problem WHERE path = ?1")?;
+    let row = |row: &Row<'_>| {
+        let (hash, fields): (Option<Vec<u8>>, Option<String>) = (row.get(0)?, row.get(1)?);
+        Ok(hash.zip(fields))
+    };
+    let found = statement.query_row([path], row).optional()?.flatten();
+    Ok(found.and_then(|(hash, fields)| {
+        Some(Shown {
+            hash: hash.try_into().ok()?,
+            fields: Fields::parse(&fields),
+        })
+    }))
 }
 
 /// A file is all right.

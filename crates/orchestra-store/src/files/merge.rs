@@ -2,7 +2,7 @@
 
 use orchestra_board::Issue;
 
-use super::fields::{Both, Fields, Side, of_issue};
+use super::fields::{Base, Choice, DESCRIPTION, Fields, Side, Sides, of_issue};
 
 /// Fields that follow from others or are of no weight: where both sides changed one, the
 /// database's holds.
@@ -28,19 +28,24 @@ pub(crate) struct Merged {
     pub(crate) rest: Vec<String>,
 }
 
-/// Merges the issue in a file into the one in the database. Without a base the file holds.
-pub(crate) fn merge(base: Option<&Fields>, board: &Issue, file: &Issue, both: Both) -> Merged {
+/// Merges the issue in a file into the one in the database.
+pub(crate) fn merge(base: &Base, board: &Issue, file: &Issue, choice: &Choice) -> Merged {
     let (board_fields, file_fields) = (of_issue(board), of_issue(file));
-    let base = base.unwrap_or(&board_fields);
+    let sides = Sides {
+        base,
+        board: &board_fields,
+        file: &file_fields,
+        choice,
+    };
     let mut merged = Merged {
         issue: board.clone(),
-        base: base.clone(),
+        base: sides.agreed(),
         both: Vec::new(),
         rest: Vec::new(),
     };
-    for name in Fields::names([base, &board_fields, &file_fields]) {
+    for name in sides.names() {
         let following = FOLLOWING.contains(&name) || (name == "status" && !board.kind.is_leaf());
-        match Fields::side(name, base, &board_fields, &file_fields).settled(both) {
+        match sides.of(name) {
             Side::Board => {}
             Side::File => {
                 if FOLLOWING.contains(&name) {
@@ -63,7 +68,7 @@ pub(crate) fn merge(base: Option<&Fields>, board: &Issue, file: &Issue, both: Bo
 pub(crate) fn take(issue: &mut Issue, name: &str, file: &Issue) {
     match name {
         "title" => issue.title = file.title.clone(),
-        "description" => issue.description = file.description.clone(),
+        DESCRIPTION => issue.description = file.description.clone(),
         "type" => issue.kind = file.kind,
         "status" => issue.state = file.state,
         "own" => issue.own = file.own,

@@ -42,7 +42,9 @@ CREATE TABLE problem (
     line INTEGER NOT NULL,
     field TEXT NOT NULL,
     message TEXT NOT NULL,
-    at INTEGER NOT NULL
+    at INTEGER NOT NULL,
+    shown BLOB,
+    shown_fields TEXT
 ) WITHOUT ROWID;
 ";
 

@@ -85,7 +85,7 @@ impl Engine {
     }
 
     /// The files in a directory, by their paths below `.projects/`; adds the directories in it.
-    pub(super) fn list(
+    pub(crate) fn list(
         &mut self,
         directory: &str,
         directories: &mut Vec<String>,

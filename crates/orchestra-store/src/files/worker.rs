@@ -361,6 +361,15 @@ impl Worker {
         while self.flushes {
             match self.engine.flush(haste)? {
                 Left::More => {}
+                Left::Theirs(paths) => {
+                    if self.git_is_at_work() {
+                        // What it has half done is not looked at, as when it is reported.
+                        self.later.extend(paths);
+                        self.shared.lock().due = true;
+                        return Ok(Some(AGAIN));
+                    }
+                    self.engine.take_in(paths)?;
+                }
                 Left::Waiting(wait) => {
                     pause = Some(pause.map_or(wait, |pause| pause.min(wait)));
                     self.shared.lock().due = true;

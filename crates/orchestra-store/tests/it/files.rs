@@ -347,6 +347,49 @@ fn where_both_changed_one_field_the_file_stays() {
 }
 
 #[test]
+fn a_conflict_that_stands_shows_what_the_board_says_now() {
+    let board = Board::with_tasks(still());
+    let beside = format!("{TASK}.conflict");
+    board.edit(TASK, "title: First", "title: Theirs");
+    board.rename("MA-3", "Ours");
+    board.settle();
+    assert!(board.file(&beside).contains("title: Ours\n"));
+    board.rename("MA-3", "Ours again");
+    board.settle();
+    assert!(board.file(&beside).contains("title: Ours again\n"));
+    assert!(board.file(TASK).contains("title: Theirs\n"));
+    // What a person has written into it is not taken away.
+    board.edit(&beside, "title: Ours again", "title: Noted");
+    board.rename("MA-3", "Ours for now");
+    board.settle();
+    assert!(board.file(&beside).contains("title: Noted\n"));
+    // The board has changed since a person looked: it is asked again.
+    fs::remove_file(board.path(&beside)).expect("removes");
+    board.rename("MA-3", "Ours at last");
+    board.settle();
+    assert!(board.file(&beside).contains("title: Ours at last\n"));
+    assert_eq!(board.title_of("MA-3").as_deref(), Some("Ours at last"));
+    assert!(board.file(TASK).contains("title: Theirs\n"));
+    // Now it has not; what changed beside the question stays.
+    board.set_state("MA-3", State::Todo);
+    board.settle();
+    fs::remove_file(board.path(&beside)).expect("removes");
+    board.run(Command::Comment {
+        target: target("MA-3"),
+        text: body("meanwhile"),
+    });
+    board.settle();
+    assert!(
+        board.file(TASK).contains("title: Theirs\nstatus: todo\n"),
+        "{}",
+        board.file(TASK)
+    );
+    assert_eq!(board.title_of("MA-3").as_deref(), Some("Theirs"));
+    assert!(!board.exists(&beside));
+    assert_eq!(board.problems(), "");
+}
+
+#[test]
 fn broken_files_are_left_alone_and_told() {
     let check = |from: &str, to: &str, told: &str| {
         let board = Board::with_tasks(Options::default());

@@ -3,30 +3,161 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command as Process;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use orchestra_board::{Command, IssuePatch, Kind, Priority, State};
 use orchestra_store::{Action, Fix, NewChunk, Options};
 
-use crate::board::{Board, body, id, issue, slug, still};
+use crate::board::{Board, body, id, issue, slug, still, title};
 
 /// How many edits: few, or with `ORCHESTRA_SOAK` as many as are promised.
-fn edits() -> u64 {
+fn edits() -> usize {
     if std::env::var_os("ORCHESTRA_SOAK").is_some() {
         1_000
     } else {
-        60
+        100
     }
 }
 
-fn task(number: u64) -> String {
+/// Within which time 99 of 100 edits are seen.
+const SEEN: Duration = Duration::from_millis(200);
+/// The tasks that everybody works on, from MA-3 on.
+const TASKS: u64 = 12;
+
+fn task_path(number: u64) -> String {
     format!("my-app/epics/MA-1/stories/MA-2/tasks/MA-{number}.toon")
 }
 
-/// Agents change priorities and descriptions, people titles and labels: none of it is lost.
+/// Numbers that look random and are the same in every run.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: u64) -> u64 {
+        // Knuth's MMIX generator; its high bits are the good ones.
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+/// Which of an issue's fields people edit; agents change the others.
+#[derive(Debug, Clone, Copy)]
+enum Edit {
+    Title,
+    Labels,
+    Description,
+}
+
+/// Of the tasks with an even number agents describe what people name, of the others the other way
+/// round. Priorities are the agents' everywhere, so that both are always at one file.
+fn is_described_by_people(number: u64) -> bool {
+    number % 2 == 1
+}
+
+/// What agents said last of each task.
+type Said = std::collections::BTreeMap<u64, IssuePatch>;
+
+fn work_as_agents(store: &orchestra_store::Store, stop: &AtomicBool) -> (u64, Said) {
+    let (mut said, mut chance, mut count) = (Said::new(), Chance(7), 0);
+    while !stop.load(Ordering::Relaxed) {
+        count += 1;
+        let number = 3 + chance.below(TASKS);
+        let mut patch = IssuePatch {
+            priority: Some(Some(
+                Priority::ALL[usize::try_from(chance.below(4)).expect("small")],
+            )),
+            ..IssuePatch::default()
+        };
+        if is_described_by_people(number) {
+            patch.title = Some(title(&format!("By an agent {count}")));
+        } else {
+            patch.description = Some(body(&format!("by an agent, {count}\nand more")));
+        }
+        said.insert(number, patch.clone());
+        let command = Command::UpdateIssue {
+            target: orchestra_board::IssueRef::new(slug(), id(&format!("MA-{number}"))),
+            patch,
+            evidence: None,
+            version: None,
+        };
+        store
+            .submit_blocking(None, Action::Board(command))
+            .expect("done");
+        std::thread::sleep(Duration::from_millis(3));
+    }
+    (count, said)
+}
+
+/// Replaces a file as careful editors do: what stood there is put aside, and only if it is what
+/// was read does the new text take its place.
+fn replace_as_editor(path: &Path, edited: impl Fn(&str) -> String) {
+    let (aside, beside) = (path.with_extension("aside"), path.with_extension("edited"));
+    loop {
+        let read = fs::read_to_string(path).unwrap_or_default();
+        fs::write(&beside, edited(&read)).expect("writes");
+        if read.is_empty() && fs::hard_link(&beside, path).is_ok() {
+            break;
+        }
+        if fs::rename(path, &aside).is_err() {
+            continue;
+        }
+        if fs::read_to_string(&aside).expect("reads") == read {
+            fs::hard_link(&beside, path).expect("takes its place");
+            fs::remove_file(&aside).expect("removes");
+            break;
+        }
+        fs::rename(&aside, path).expect("goes back");
+    }
+    fs::remove_file(&beside).expect("removes");
+}
+
+/// One edit by hand; how long it took to be seen.
+fn edit_by_hand(board: &Board, chance: &mut Chance, count: u64) -> Duration {
+    let number = 3 + chance.below(TASKS);
+    let edit = match chance.below(2) {
+        0 => Edit::Labels,
+        _ if is_described_by_people(number) => Edit::Description,
+        _ => Edit::Title,
+    };
+    let fields = board.path(&task_path(number));
+    let with_line = |line: &str, name: &str| {
+        let with = |text: &str| {
+            let rest = text
+                .lines()
+                .filter(|line| !line.starts_with(name) && *line != "end: true");
+            let rest: String = rest.map(|line| format!("{line}\n")).collect();
+            format!("{rest}{line}\nend: true\n")
+        };
+        replace_as_editor(&fields, with);
+    };
+    let text = format!("by-hand-{count}");
+    match edit {
+        Edit::Title => with_line(&format!("title: {text}"), "title: "),
+        Edit::Labels => with_line(&format!("labels[1]: {text}"), "labels["),
+        Edit::Description => {
+            replace_as_editor(&fields.with_extension("md"), |_| {
+                format!("{text}\nand more\n")
+            });
+        }
+    }
+    let issue = format!("MA-{number}");
+    board.wait("the edit", |board| {
+        let issue = board.issue(&issue).expect("there");
+        match edit {
+            Edit::Title => issue.title.as_str() == text,
+            Edit::Labels => issue.labels.iter().any(|label| label.as_str() == text),
+            Edit::Description => issue.description.as_str().starts_with(&text),
+        }
+    })
+}
+
+/// Agents and people work on the same issues at once: every edit is seen soon, and neither side
+/// loses anything.
 #[test]
 fn hand_edits_while_agents_write() {
-    const TASKS: u64 = 12;
     let board = Board::with_tasks(Options::default());
     for _ in 2..TASKS {
         board.run(Command::CreateIssue {
@@ -35,86 +166,49 @@ fn hand_edits_while_agents_write() {
         });
     }
     board.settle();
-    let (first, mut slowest, mut late) = (3, Duration::ZERO, 0);
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let (stop, store) = (&stop, board.store.clone());
-        let agents = scope.spawn(move || {
-            let mut number: u64 = 0;
-            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                number += 1;
-                let target = orchestra_board::IssueRef::new(
-                    slug(),
-                    id(&format!("MA-{}", first + number % TASKS)),
-                );
-                let priority = Priority::ALL[usize::try_from(number % 4).expect("small")];
-                let patch = IssuePatch {
-                    priority: Some(Some(priority)),
-                    description: Some(body(&format!("by an agent, {number}\nand more"))),
-                    ..IssuePatch::default()
-                };
-                let command = Command::UpdateIssue {
-                    target,
-                    patch,
-                    evidence: None,
-                    version: None,
-                };
-                store
-                    .submit_blocking(None, Action::Board(command))
-                    .expect("done");
-                std::thread::sleep(Duration::from_millis(3));
+    let (mut chance, mut count) = (Chance(1), 0);
+    let mut window = || {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let agents = scope.spawn(|| work_as_agents(&board.store, &stop));
+            let mut took: Vec<Duration> = Vec::new();
+            for _ in 0..edits() {
+                count += 1;
+                took.push(edit_by_hand(&board, &mut chance, count));
             }
-            number
-        });
-        for number in 0..edits() {
-            let issue = first + number % TASKS;
-            let (path, name) = (board.path(&task(issue)), format!("By hand {number}"));
-            // As an editor does it: look, think, replace. What came between is the editor's to notice.
-            loop {
-                let text = fs::read_to_string(&path).expect("reads");
-                let lines = text.lines().map(|line| {
-                    if line.starts_with("title: ") {
-                        format!("title: {name}\n")
-                    } else {
-                        format!("{line}\n")
-                    }
-                });
-                let edited: String = lines.collect();
-                let beside = path.with_extension("edited");
-                fs::write(&beside, edited).expect("writes");
-                if fs::read_to_string(&path).expect("reads") == text {
-                    fs::rename(&beside, &path).expect("renames");
-                    break;
-                }
-            }
-            let text = format!("MA-{issue}");
-            let took = board.wait("the edit", |board| {
-                board.title_of(&text).as_deref() == Some(&name)
-            });
-            slowest = slowest.max(took);
-            late += u64::from(took > Duration::from_millis(200));
-        }
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        println!(
-            "{} edits by hand, {} by agents",
-            edits(),
-            agents.join().expect("agents")
-        );
-    });
-    println!("the slowest edit was seen after {slowest:?}, {late} after more than 200 ms");
+            stop.store(true, Ordering::Relaxed);
+            took.sort();
+            let (changes, said) = agents.join().expect("agents");
+            let (median, late) = (took[took.len() / 2], took[took.len() * 99 / 100]);
+            println!(
+                "{} edits by hand, {changes} changes by agents: seen after {median:?}, 99 of 100 within {late:?}",
+                took.len()
+            );
+            (late, said)
+        })
+    };
+    let (mut late, mut said) = window();
+    if late > SEEN {
+        // Something else may have kept the machine busy, once.
+        (late, said) = window();
+    }
+    assert!(late <= SEEN, "99 of 100 edits were seen within {late:?}");
     board.settle();
     let conflicts = board.tree().matches(".conflict\n").count();
     assert_eq!((conflicts, board.problems().as_str()), (0, ""));
-    for number in first..first + TASKS {
+    for (number, said) in said {
         let issue = board.issue(&format!("MA-{number}")).expect("there");
-        let text = board.file(&task(number));
+        assert_eq!(Some(issue.priority), said.priority, "MA-{number}");
+        assert_eq!(
+            Some(&issue.title),
+            said.title.as_ref().or(Some(&issue.title))
+        );
+        let described = said.description.as_ref().unwrap_or(&issue.description);
+        assert_eq!(&issue.description, described, "MA-{number}");
+        let text = board.file(&task_path(number));
         assert!(
             text.contains(&format!("title: {}\n", issue.title)),
             "{text}"
-        );
-        assert!(
-            issue.description.as_str().starts_with("by an agent"),
-            "{issue:?}"
         );
     }
 }
@@ -203,7 +297,7 @@ fn two_branches_gave_one_id_and_the_doctor_renumbers_the_younger() {
     board.settle();
     // A merge brought a second MA-4, younger than ours, into the other story.
     let twin = board
-        .file(&task(4))
+        .file(&task_path(4))
         .replace("title: Second", "title: Twin")
         .replace("created_at: \"20", "created_at: \"30");
     let place = board.path("my-app/epics/MA-1/stories/MA-5/tasks");
@@ -230,7 +324,7 @@ fn two_branches_gave_one_id_and_the_doctor_renumbers_the_younger() {
     assert_eq!(board.problems(), "");
     // And the other way round: ours is the younger.
     let twin = board
-        .file(&task(3))
+        .file(&task_path(3))
         .replace("title: First", "title: Elder")
         .replace("created_at: \"20", "created_at: \"19");
     fs::write(place.join("MA-3.toon"), twin).expect("writes");
@@ -240,8 +334,106 @@ fn two_branches_gave_one_id_and_the_doctor_renumbers_the_younger() {
     board.settle();
     assert_eq!(board.problems(), "");
     assert!(
-        board.exists("my-app/epics/MA-1/stories/MA-2/tasks/MA-7.toon") && !board.exists(&task(3))
+        board.exists("my-app/epics/MA-1/stories/MA-2/tasks/MA-7.toon")
+            && !board.exists(&task_path(3))
     );
+}
+
+#[test]
+fn a_twin_is_renumbered_with_what_is_below_it() {
+    let board = Board::with_tasks(still());
+    for (kind, parent, name) in [
+        (Kind::Epic, None, "Other epic"),
+        (Kind::Story, Some("MA-1"), "Elder"),
+        (Kind::Task, Some("MA-6"), "Elder's task"),
+    ] {
+        board.run(Command::CreateIssue {
+            project: slug(),
+            issue: issue(kind, parent, name),
+        });
+    }
+    board.settle();
+    // A merge brought a younger story MA-6 below the other epic, with a task of a new id and one
+    // whose id is taken as well.
+    let below = "my-app/epics/MA-5/stories/MA-6";
+    let board = board.reopened(Options::default(), |projects| {
+        let read = |path: &str| fs::read_to_string(projects.join(path)).expect("reads");
+        let story = read("my-app/epics/MA-1/stories/MA-6/story.toon")
+            .replace("title: Elder", "title: Younger")
+            .replace("epic: MA-1", "epic: MA-5")
+            .replace("created_at: \"20", "created_at: \"30");
+        let task = read("my-app/epics/MA-1/stories/MA-6/tasks/MA-7.toon");
+        let new = task
+            .replace("MA-7", "MA-12")
+            .replace("Elder's task", "Younger's task");
+        let taken = read(&task_path(3))
+            .replace("title: First", "title: Younger's twin")
+            .replace("created_at: \"20", "created_at: \"30");
+        let tasks = projects.join(below).join("tasks");
+        fs::create_dir_all(&tasks).expect("makes");
+        fs::write(projects.join(below).join("story.toon"), story).expect("writes");
+        fs::write(tasks.join("MA-12.toon"), new).expect("writes");
+        fs::write(tasks.join("MA-3.toon"), taken).expect("writes");
+    });
+    board.wait("the problem", |board| {
+        board
+            .problems()
+            .contains(&format!("{below}/tasks/MA-12.toon"))
+    });
+    assert_eq!(board.issue("MA-12"), None, "it is no child of the elder");
+    let elder = board.issue("MA-6").expect("there");
+    let report = board.store.doctor(Fix::Mend).expect("mends");
+    board.settle();
+    assert_eq!(board.problems(), "", "{report:?}");
+    assert_eq!(board.issue("MA-6").expect("there"), elder);
+    assert_eq!(board.title_of("MA-3").as_deref(), Some("First"));
+    let named = |name: &str| {
+        let found = (3..30).find_map(|number| {
+            board
+                .issue(&format!("MA-{number}"))
+                .filter(|issue| issue.title.as_str() == name)
+        });
+        found.unwrap_or_else(|| panic!("{name} is gone: {report:?}"))
+    };
+    let younger = named("Younger");
+    assert_eq!(younger.parent, Some(id("MA-5")));
+    for (name, parent) in [
+        ("Younger's task", &younger.id),
+        ("Younger's twin", &younger.id),
+        ("Elder's task", &elder.id),
+    ] {
+        assert_eq!(named(name).parent.as_ref(), Some(parent), "{name}");
+    }
+    assert!(!board.exists(below));
+    let story = format!("my-app/epics/MA-5/stories/{}", younger.id);
+    assert!(board.exists(&format!("{story}/tasks/MA-12.toon")));
+    assert!(board.exists("my-app/epics/MA-1/stories/MA-6/tasks/MA-7.toon"));
+}
+
+/// A person moves a story with all that is below it.
+#[test]
+fn a_story_is_moved_by_hand_with_its_tasks() {
+    let board = Board::with_tasks(Options::default());
+    board.run(Command::CreateIssue {
+        project: slug(),
+        issue: issue(Kind::Epic, None, "Other epic"),
+    });
+    board.settle();
+    fs::create_dir(board.path("my-app/epics/MA-5/stories")).expect("makes");
+    fs::rename(
+        board.path("my-app/epics/MA-1/stories/MA-2"),
+        board.path("my-app/epics/MA-5/stories/MA-2"),
+    )
+    .expect("moves");
+    board.wait("the move", |board| {
+        let story = board.issue("MA-2").and_then(|issue| issue.parent);
+        story == Some(id("MA-5"))
+    });
+    board.settle();
+    assert_eq!(board.title_of("MA-3").as_deref(), Some("First"));
+    assert_eq!(board.title_of("MA-4").as_deref(), Some("Second"));
+    assert!(board.exists("my-app/epics/MA-5/stories/MA-2/tasks/MA-3.toon"));
+    assert_eq!(board.problems(), "");
 }
 
 #[test]

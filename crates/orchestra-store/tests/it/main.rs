@@ -18,3 +18,4 @@ mod processes;
 mod recording;
 mod scale;
 mod search;
+mod unseen;

@@ -24,12 +24,14 @@ impl Clock for Noon {
 }
 
 /// The database's files as they were at a moment.
-type Database = Arc<BTreeMap<String, Vec<u8>>>;
+pub(crate) type Database = Arc<BTreeMap<String, Vec<u8>>>;
 
 /// How much is tried: little, or with `ORCHESTRA_SOAK` all of it.
 struct Size {
     steps: u64,
     subsets: u64,
+    /// How many second power cuts during the recovery from each.
+    again: u64,
 }
 
 fn size() -> Size {
@@ -37,16 +39,18 @@ fn size() -> Size {
         Size {
             steps: 1_000,
             subsets: 64,
+            again: 12,
         }
     } else {
         Size {
             steps: 14,
             subsets: 3,
+            again: 2,
         }
     }
 }
 
-fn options(fs: &Arc<RecordingFs>) -> Options {
+pub(crate) fn options(fs: &Arc<RecordingFs>) -> Options {
     let files: Arc<RecordingFs> = Arc::clone(fs);
     Options {
         files,
@@ -57,7 +61,7 @@ fn options(fs: &Arc<RecordingFs>) -> Options {
     }
 }
 
-fn database(store: &Path) -> Database {
+pub(crate) fn database(store: &Path) -> Database {
     let mut all = BTreeMap::new();
     for name in ["board.db-wal", "board.db"] {
         all.insert(
@@ -124,7 +128,7 @@ fn step(board: &Board, disk: &RecordingFs, number: u64) -> Option<String> {
 
 #[test]
 fn a_power_cut_at_any_moment_loses_nothing() {
-    let Size { steps, subsets } = size();
+    let Size { steps, subsets, .. } = size();
     let directory = tempfile::tempdir().expect("a directory");
     let real = directory.path().canonicalize().expect("a directory");
     let disk = Arc::new(RecordingFs::new(&real.join(".projects")));
@@ -147,17 +151,7 @@ fn a_power_cut_at_any_moment_loses_nothing() {
     board.settle();
     let mut tried = Tried::default();
     for number in 0..steps {
-        let moments: Arc<Mutex<Vec<(Disk, Database)>>> = Arc::default();
-        let (kept, place) = (Arc::clone(&moments), real.join(".projects/.store"));
-        disk.watch(Some(Box::new(move |disk| {
-            let mut moments = kept.lock().expect("not poisoned");
-            let now = database(&place);
-            let same = moments
-                .last()
-                .filter(|(_, last)| **last == *now)
-                .map(|(_, last)| Arc::clone(last));
-            moments.push((disk, same.unwrap_or(now)));
-        })));
+        let moments = remember(&disk, real.join(".projects/.store"));
         let by_hand = step(&board, &disk, number);
         board.settle();
         disk.watch(None);
@@ -173,12 +167,56 @@ fn a_power_cut_at_any_moment_loses_nothing() {
                 images.push(disk.after_power_cut(|at| chance(number, seed, at), true));
             }
             for image in images {
-                tried.one(&image, &database, by_hand.as_deref());
+                tried.one(&Cut {
+                    image: &image,
+                    database: &database,
+                    by_hand: by_hand.as_deref(),
+                });
             }
         }
     }
-    println!("{steps} steps: {} different power cuts", tried.seen.len());
-    assert!(tried.seen.len() > 20);
+    println!(
+        "{steps} steps: {} different power cuts, {} during a recovery",
+        tried.seen.len(),
+        tried.again
+    );
+    assert!(tried.seen.len() > 20 && tried.again > 20);
+}
+
+/// A board as a kill or a power cut left it.
+pub(crate) fn reopened(
+    image: &Image,
+    database: &Database,
+    options_of: impl FnOnce(Options) -> Options,
+) -> (Board, Arc<RecordingFs>) {
+    let (directory, root) = left_behind(database);
+    let disk = Arc::new(RecordingFs::from_image(&root.join(".projects"), image));
+    let store = Store::open(&root, options_of(options(&disk))).expect("opens");
+    (Board { directory, store }, disk)
+}
+
+/// As [`reopened`], with a look at the disk and the place of the database before anything happens.
+fn reopened_on(
+    image: &Image,
+    database: &Database,
+    before: impl FnOnce(&RecordingFs, std::path::PathBuf),
+) -> (Board, Arc<RecordingFs>) {
+    let (directory, root) = left_behind(database);
+    let disk = Arc::new(RecordingFs::from_image(&root.join(".projects"), image));
+    before(&disk, root.join(".projects/.store"));
+    let store = Store::open(&root, options(&disk)).expect("opens");
+    (Board { directory, store }, disk)
+}
+
+fn left_behind(database: &Database) -> (tempfile::TempDir, std::path::PathBuf) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().canonicalize().expect("a directory");
+    let place = root.join(".projects/.store");
+    fs::create_dir_all(&place).expect("makes");
+    for (name, content) in &**database {
+        fs::write(place.join(name), content).expect("writes");
+    }
+    (directory, root)
 }
 
 fn chance(number: u64, seed: u64, at: usize) -> bool {
@@ -187,61 +225,45 @@ fn chance(number: u64, seed: u64, at: usize) -> bool {
     hasher.finish() & 1 == 0
 }
 
-#[derive(Default)]
-struct Tried {
-    /// Power cuts that were tried already: most moments differ in nothing.
-    seen: HashSet<u64>,
-    /// What the files must come to, for a database that was looked at before.
-    settled: Option<(Database, Image)>,
+/// What a power cut left of which board.
+struct Cut<'a> {
+    image: &'a Image,
+    database: &'a Database,
+    /// The task and the label that a person gave it.
+    by_hand: Option<&'a str>,
 }
 
-impl Tried {
-    fn one(&mut self, image: &Image, database: &Database, by_hand: Option<&str>) {
-        let mut hasher = DefaultHasher::new();
-        (files(image), database).hash(&mut hasher);
-        if !self.seen.insert(hasher.finish()) {
-            return;
-        }
-        let directory = tempfile::tempdir().expect("a directory");
-        let root = directory.path().canonicalize().expect("a directory");
-        let place = root.join(".projects/.store");
-        fs::create_dir_all(&place).expect("makes");
-        for (name, content) in &**database {
-            fs::write(place.join(name), content).expect("writes");
-        }
-        let before = {
-            let quiet = Options {
-                sweep: false,
-                flush: false,
-                ..options(&Arc::new(RecordingFs::new(&root.join(".projects"))))
-            };
-            let store = Store::open(&root, quiet).expect("opens");
-            let board = Board {
-                directory: tempfile::tempdir().expect("a directory"),
-                store,
-            };
-            board.answers()
-        };
-        let disk = Arc::new(RecordingFs::from_image(&root.join(".projects"), image));
-        let store = Store::open(&root, options(&disk)).expect("opens");
-        let board = Board { directory, store };
-        board.settle();
-        assert_eq!(board.problems(), "", "{:?}", image.keys());
-        let after = board.answers();
-        match by_hand {
-            None => {
-                assert_eq!(after, before);
-                // The same database always comes to the same files.
-                let now = disk.image();
-                match &self.settled {
-                    Some((known, expected)) if known == database => {
-                        assert_eq!(files(&now), files(expected))
-                    }
-                    _ => self.settled = Some((Arc::clone(database), now)),
-                }
-            }
-            Some(by_hand) => {
-                let (task, label) = by_hand.split_once(' ').expect("two words");
+/// Moments at which the disk and the database were looked at.
+type Moments = Arc<Mutex<Vec<(Disk, Database)>>>;
+
+/// Remembers every moment from now on, of the database in this directory.
+fn remember(disk: &RecordingFs, store: std::path::PathBuf) -> Moments {
+    let moments = Moments::default();
+    let kept = Arc::clone(&moments);
+    disk.watch(Some(Box::new(move |disk, _| {
+        let mut moments = kept.lock().expect("not poisoned");
+        let now = database(&store);
+        let same = moments
+            .last()
+            .filter(|(_, last)| **last == *now)
+            .map(|(_, last)| Arc::clone(last));
+        moments.push((disk, same.unwrap_or(now)));
+    })));
+    moments
+}
+
+/// What a board must answer after it has recovered.
+enum Expected {
+    Answers(String),
+    Label(String, String),
+}
+
+impl Expected {
+    fn check(&self, board: &Board) {
+        assert_eq!(board.problems(), "");
+        match self {
+            Self::Answers(answers) => assert_eq!(&board.answers(), answers),
+            Self::Label(task, label) => {
                 let labels = board.issue(task).expect("there").labels;
                 assert!(
                     labels.iter().any(|found| found.as_str() == label),
@@ -249,14 +271,101 @@ impl Tried {
                 );
             }
         }
+    }
+}
+
+#[derive(Default)]
+struct Tried {
+    /// Power cuts that were tried already: most moments differ in nothing.
+    seen: HashSet<u64>,
+    /// How many second ones there were, during the recovery from the first.
+    again: u64,
+    /// What the files must come to, for a database that was looked at before.
+    settled: Option<(Database, Image)>,
+}
+
+impl Tried {
+    fn one(&mut self, cut: &Cut<'_>) {
+        let mut hasher = DefaultHasher::new();
+        (files(cut.image), cut.database).hash(&mut hasher);
+        let which = hasher.finish();
+        if !self.seen.insert(which) {
+            return;
+        }
+        let goes_on = which.is_multiple_of(3);
+        let (board, _) = reopened(cut.image, cut.database, |options| Options {
+            sweep: false,
+            flush: false,
+            ..options
+        });
+        if goes_on {
+            // An agent is there before the files are looked at.
+            board.rename("MA-1", "Between");
+            board.run(Command::Comment {
+                target: IssueRef::new(slug(), id("MA-2")),
+                text: body("between"),
+            });
+        }
+        let expected = match cut.by_hand.and_then(|by_hand| by_hand.split_once(' ')) {
+            None => Expected::Answers(board.answers()),
+            Some((task, label)) => Expected::Label(task.to_owned(), label.to_owned()),
+        };
+        let left = if goes_on {
+            database(&board.directory.path().join(".projects/.store"))
+        } else {
+            Arc::clone(cut.database)
+        };
+        drop(board);
+        let moments = self.recover(cut, &left, &expected);
+        let moments: Vec<_> = std::mem::take(&mut *moments.lock().expect("not poisoned"));
+        if moments.is_empty() {
+            return;
+        }
+        for seed in 0..size().again {
+            let at = usize::try_from((which >> 8).wrapping_add(seed * 7)).unwrap_or(usize::MAX);
+            let (disk, database) = &moments[at % moments.len()];
+            let image = match seed % 3 {
+                0 => disk.after_power_cut(|_| true, false),
+                1 => disk.after_power_cut(|at| chance(which, seed, at), true),
+                _ => disk.after_power_cut(|_| false, false),
+            };
+            self.again += 1;
+            let (board, _) = reopened(&image, database, |options| options);
+            board.settle();
+            expected.check(&board);
+        }
+    }
+
+    /// Lets a board recover, and gives back the moments of that.
+    fn recover(&mut self, cut: &Cut<'_>, left: &Database, expected: &Expected) -> Moments {
+        let mut moments = Moments::default();
+        let (board, disk) = reopened_on(cut.image, left, |disk, store| {
+            moments = remember(disk, store);
+        });
+        board.settle();
+        disk.watch(None);
+        expected.check(&board);
+        if cut.by_hand.is_none() {
+            // The same database always comes to the same files.
+            let now = disk.image();
+            match &self.settled {
+                Some((known, expected)) if known == left => {
+                    assert_eq!(files(&now), files(expected))
+                }
+                _ => self.settled = Some((Arc::clone(left), now)),
+            }
+        }
+        let after = board.answers();
         // The files alone make the same board.
         board.store.close(PATIENCE);
         let Board { directory, store } = board;
         drop(store);
-        fs::remove_dir_all(&place).expect("removes");
+        let root = directory.path().canonicalize().expect("a directory");
+        fs::remove_dir_all(root.join(".projects/.store")).expect("removes");
         let store = Store::open(&root, options(&disk)).expect("opens");
         let board = Board { directory, store };
         assert_eq!(board.answers(), after);
         assert_eq!(board.problems(), "");
+        moments
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use orchestra_store::{Entry, EntryKind, FileIo, Stat};
@@ -46,17 +47,30 @@ struct State {
     names: BTreeMap<PathBuf, Node>,
     contents: HashMap<Inode, (Content, i64)>,
     durable: Disk,
-    next: u64,
 }
 
-/// The file system. `watch` is called before each operation that changes something.
+/// The file system. `watch` is called before each operation that changes something, and right after
+/// a file was put in its place.
 pub(crate) struct RecordingFs {
     root: PathBuf,
     state: Mutex<State>,
     watch: Mutex<Option<Watch>>,
 }
 
-type Watch = Box<dyn FnMut(Disk) + Send>;
+type Watch = Box<dyn FnMut(Disk, Call<'_>) + Send>;
+
+/// What is about to be done, or was done just now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call<'a> {
+    /// A file is put in its place.
+    Replace(&'a Path),
+    /// A file was put in its place.
+    Replaced(&'a Path),
+    /// A file is removed.
+    Remove(&'a Path),
+    /// Anything else.
+    Other,
+}
 
 impl std::fmt::Debug for RecordingFs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -114,9 +128,11 @@ impl Disk {
 }
 
 impl State {
-    fn number(&mut self) -> u64 {
-        self.next += 1;
-        self.next
+    /// A number that no other disk of this run gives either: a file that a power cut left has
+    /// another time than before.
+    fn number() -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        NEXT.fetch_add(1, Ordering::Relaxed)
     }
 
     fn file(&self, path: &Path) -> io::Result<Inode> {
@@ -125,6 +141,26 @@ impl State {
             Some(Node::Directory) => Err(io::ErrorKind::IsADirectory.into()),
             None => Err(io::ErrorKind::NotFound.into()),
         }
+    }
+
+    fn stat(&self, path: &Path) -> Option<Stat> {
+        let node = self.names.get(path)?;
+        Some(match node {
+            Node::Directory => Stat {
+                kind: EntryKind::Directory,
+                size: 0,
+                modified: 0,
+            },
+            Node::File(inode) => {
+                let (content, modified) = &self.contents[inode];
+                let size = u64::try_from(content.len()).expect("small");
+                Stat {
+                    kind: EntryKind::File,
+                    size,
+                    modified: *modified,
+                }
+            }
+        })
     }
 
     fn name(&mut self, directory: &Path, removed: Option<&Path>, made: Option<(&Path, Node)>) {
@@ -167,7 +203,7 @@ impl State {
     }
 
     fn write(&mut self, path: &Path, content: &[u8]) {
-        let (inode, modified) = (self.number(), self.number());
+        let (inode, modified) = (Self::number(), Self::number());
         let content: Content = Arc::new(content.to_vec());
         self.contents.insert(
             inode,
@@ -249,11 +285,19 @@ impl RecordingFs {
         path.strip_prefix(&self.root).unwrap_or(path).to_path_buf()
     }
 
-    fn change<T>(&self, work: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
-        let disk = self.state.lock().expect("not poisoned").durable.clone();
+    fn tell(&self, call: Call<'_>) {
         if let Some(watch) = &mut *self.watch.lock().expect("not poisoned") {
-            watch(disk);
+            let disk = self.state.lock().expect("not poisoned").durable.clone();
+            watch(disk, call);
         }
+    }
+
+    fn change<T>(
+        &self,
+        call: Call<'_>,
+        work: impl FnOnce(&mut State) -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.tell(call);
         work(&mut self.state.lock().expect("not poisoned"))
     }
 }
@@ -270,22 +314,7 @@ impl FileIo for RecordingFs {
 
     fn stat(&self, path: &Path) -> io::Result<Option<Stat>> {
         let state = self.state.lock().expect("not poisoned");
-        Ok(state.names.get(&self.below(path)).map(|node| match node {
-            Node::Directory => Stat {
-                kind: EntryKind::Directory,
-                size: 0,
-                modified: 0,
-            },
-            Node::File(inode) => {
-                let (content, modified) = &state.contents[inode];
-                let size = u64::try_from(content.len()).expect("small");
-                Stat {
-                    kind: EntryKind::File,
-                    size,
-                    modified: *modified,
-                }
-            }
-        }))
+        Ok(state.stat(&self.below(path)))
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<Entry>> {
@@ -310,7 +339,7 @@ impl FileIo for RecordingFs {
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         let path = self.below(path);
-        self.change(|state| {
+        self.change(Call::Other, |state| {
             if !state.names.contains_key(&path) {
                 state.name(
                     path.parent().expect("a directory"),
@@ -324,7 +353,7 @@ impl FileIo for RecordingFs {
 
     fn write_temp(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         let path = self.below(path);
-        self.change(|state| {
+        self.change(Call::Other, |state| {
             state.write(&path, content);
             Ok(())
         })
@@ -332,7 +361,7 @@ impl FileIo for RecordingFs {
 
     fn sync_file(&self, path: &Path) -> io::Result<()> {
         let path = self.below(path);
-        self.change(|state| {
+        self.change(Call::Other, |state| {
             let inode = state.file(&path)?;
             state.settle(
                 |operation| matches!(operation, Operation::Write(written, _) if *written == inode),
@@ -343,14 +372,14 @@ impl FileIo for RecordingFs {
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         let path = self.below(path);
-        self.change(|state| {
+        self.change(Call::Other, |state| {
             state.settle(|operation| matches!(operation, Operation::Name { directory, .. } if *directory == path));
             Ok(())
         })
     }
 
     fn sync_all(&self, _: &Path) -> io::Result<bool> {
-        self.change(|state| {
+        self.change(Call::Other, |state| {
             state.settle(|_| true);
             Ok(true)
         })
@@ -358,7 +387,7 @@ impl FileIo for RecordingFs {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let (from, to) = (self.below(from), self.below(to));
-        self.change(|state| {
+        self.change(Call::Replace(&to), |state| {
             let node = Node::File(state.file(&from)?);
             state.name(
                 to.parent().expect("a directory"),
@@ -366,12 +395,40 @@ impl FileIo for RecordingFs {
                 Some((&to, node)),
             );
             Ok(())
+        })?;
+        self.tell(Call::Replaced(&to));
+        Ok(())
+    }
+
+    fn replace(&self, temp: &Path, path: &Path, expected: Option<Stat>) -> io::Result<bool> {
+        let (from, to) = (self.below(temp), self.below(path));
+        let done = self.change(Call::Replace(&to), |state| {
+            if state.stat(&to) != expected {
+                return Ok(false);
+            }
+            let node = Node::File(state.file(&from)?);
+            let parent = to.parent().expect("a directory");
+            state.name(parent, Some(&from), Some((&to, node)));
+            Ok(true)
+        })?;
+        self.tell(Call::Replaced(&to));
+        Ok(done)
+    }
+
+    fn remove_known(&self, path: &Path, _: &Path, expected: Stat) -> io::Result<bool> {
+        let path = self.below(path);
+        self.change(Call::Remove(&path), |state| {
+            if state.stat(&path) != Some(expected) {
+                return Ok(false);
+            }
+            state.name(path.parent().expect("a directory"), Some(&path), None);
+            Ok(true)
         })
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let path = self.below(path);
-        self.change(|state| {
+        self.change(Call::Remove(&path), |state| {
             if state.names.contains_key(&path) {
                 state.name(path.parent().expect("a directory"), Some(&path), None);
             }
@@ -381,7 +438,7 @@ impl FileIo for RecordingFs {
 
     fn remove_dir(&self, path: &Path) -> io::Result<bool> {
         let path = self.below(path);
-        self.change(|state| {
+        self.change(Call::Other, |state| {
             let empty = !state.names.keys().any(|name| name.parent() == Some(&path));
             if empty && state.names.contains_key(&path) {
                 state.name(path.parent().expect("a directory"), Some(&path), None);

@@ -4,9 +4,10 @@ use std::collections::HashSet;
 
 use orchestra_board::{Command, Issue, IssueRef};
 
-use super::{Aftermath, Candidate, Found, Ours, Trouble};
+use super::{Aftermath, Candidate, Found, Trouble};
 use crate::IssueRecord;
-use crate::files::fields::{Fields, of_issue};
+use crate::files::conflict::{self, Ours, Question};
+use crate::files::fields::{Base, DESCRIPTION, Fields, content_hash, of_issue};
 use crate::files::ledger::{self, Entry, Next};
 use crate::files::merge::{self, merge};
 use crate::files::place::{Part, Place};
@@ -28,13 +29,14 @@ pub(super) fn take_in(
     };
     let record = render::issue(&reader, &place.project, &place.id)?;
     let Some(text) = first.text()? else {
-        return removed(work, candidate, place, record, &owner);
+        return removed(work, candidate, (place, &owner), record, now);
     };
-    let description = match is_half_written(work, beside)? {
+    let half_written = is_half_written(work, beside)?;
+    let description = match half_written {
         true => None,
         false => beside.text()?.map(|text| (beside.path.as_str(), text)),
     };
-    let file = toon::issue::read(&first.path, text, place, description)?;
+    let mut file = toon::issue::read(&first.path, text, place, description)?;
     if reader.find_project(&place.project)?.is_none() {
         let what = format!(
             "project {} has no project-status.toon that can be read",
@@ -42,6 +44,7 @@ pub(super) fn take_in(
         );
         return Err(FileError::whole(&first.path, FileFault::Place(what)).into());
     }
+    check_parent(&reader, &first.path, place)?;
     let known = ledger::at(work.connection(), &first.path)?;
     let Some(record) = record else {
         work.command(&Command::PutIssue(Box::new(file.clone())))?;
@@ -49,18 +52,27 @@ pub(super) fn take_in(
         take_in_history(work, history, place, None)?;
         return finish(work, candidate, &owner, &of_issue(&file));
     };
-    if candidate.elsewhere {
-        let what = format!(
-            "{} stands in two places; `orchestra doctor --fix` gives the younger another id",
-            place.id
-        );
-        return Err(FileError::whole(&first.path, FileFault::Place(what)).into());
+    // A file that we moved and a person changed meanwhile is no second issue.
+    let moved = known
+        .as_ref()
+        .is_some_and(|entry| entry.seen.is_some() && entry.owner == owner.key());
+    let base = base_of(work, known, &owner)?;
+    let other = base.seen.is_none() && file.created_at != record.issue.created_at;
+    if candidate.elsewhere && !moved {
+        return Err(twin(first, place, "stands in two places").into());
     }
-    let mut base = base_of(work, known, &owner)?;
-    if let Some(base) = &mut base {
-        own_writes(work, first, beside, &file, base)?;
+    if other && place.story.is_some() {
+        let error = twin(first, place, "is another issue on the board");
+        for found in &candidate.files {
+            // What we have of ours must not come to stand beside theirs.
+            ledger::complain(work.connection(), &found.path, &error, now)?;
+        }
+        return Err(error.into());
     }
-    let merged = merge(base.as_ref(), &record.issue, &file, candidate.choice(work)?);
+    if half_written && file.description.is_empty() {
+        file.description = record.issue.description.clone();
+    }
+    let merged = merge(&base, &record.issue, &file, &candidate.choice(work)?);
     if merged.issue != record.issue {
         work.command(&Command::PutIssue(Box::new(merged.issue.clone())))?;
     }
@@ -68,116 +80,120 @@ pub(super) fn take_in(
         put_rest(work, place, &file, &merged.rest)?;
     }
     take_in_history(work, history, place, Some(&record.issue))?;
+    let before = Before {
+        fields: ledger::shown(work.connection(), &first.path)?,
+        description: ledger::shown(work.connection(), &beside.path)?,
+    };
     finish(work, candidate, &owner, &merged.base)?;
-    if !merged.both.is_empty() {
-        let what = format!(
-            "both sides changed {}; the board's version is in {}.conflict: put what you want into the file and remove the other",
-            merged.both.join(", "),
-            first.path,
-        );
-        let ours = render::issue(&Reader::new(work.connection()), &place.project, &place.id)?
-            .unwrap_or(record);
-        let (text, description, _) = render::issue_text(&ours);
-        conflict(work, first, &what, text, now, aftermath)?;
-        if merged.both.iter().any(|name| name == "description") {
-            // Either may hold the description, on either side; both are left alone.
-            conflict(
-                work,
-                beside,
-                &what,
-                description.unwrap_or_default(),
-                now,
-                aftermath,
-            )?;
-        }
+    if merged.both.is_empty() {
+        return Ok(());
     }
+    let ours = render::issue(&Reader::new(work.connection()), &place.project, &place.id)?;
+    let ours = ours.unwrap_or(record);
+    let asked = ask(work, candidate, &ours, &merged.both, before, now)?;
+    aftermath.ours.extend(asked);
     Ok(())
+}
+
+/// What was shown of our side of conflicts until now.
+struct Before {
+    fields: Option<ledger::Shown>,
+    description: Option<ledger::Shown>,
+}
+
+/// Leaves fields that both sides changed to a person.
+fn ask(
+    work: &dyn Work,
+    candidate: &Candidate,
+    ours: &IssueRecord,
+    both: &[String],
+    before: Before,
+    now: i64,
+) -> Result<Vec<Ours>, Trouble> {
+    let [first, beside, _] = candidate.files.as_slice() else {
+        unreachable!("an issue has three files");
+    };
+    let connection = work.connection();
+    let what = conflict::told(both, &first.path);
+    let (text, description, fields) = render::issue_text(ours);
+    let question = Question::new(&first.path, text, fields.clone());
+    let mut asked = vec![conflict::ask(
+        connection,
+        question,
+        before.fields,
+        &what,
+        now,
+    )?];
+    if both.iter().any(|name| name == DESCRIPTION) {
+        // Either may hold the description, on either side; both are left alone.
+        let question = Question::new(&beside.path, description.unwrap_or_default(), fields);
+        asked.push(conflict::ask(
+            connection,
+            question,
+            before.description,
+            &what,
+            now,
+        )?);
+    }
+    Ok(asked)
+}
+
+fn twin(found: &Found, place: &IssuePlace, what: &str) -> FileError {
+    let what = format!(
+        "{} {what}; `orchestra doctor --fix` gives the younger another id",
+        place.id
+    );
+    FileError::whole(&found.path, FileFault::Place(what))
+}
+
+/// Refuses what stands below a parent that the board has elsewhere: the directory may be that of
+/// another issue with the same id.
+fn check_parent(reader: &Reader<'_>, path: &str, place: &IssuePlace) -> Result<(), Trouble> {
+    let Some(parent) = place.parent() else {
+        return Ok(());
+    };
+    let known = render::issue(reader, &place.project, parent)?;
+    let Some(there) = known.map(|record| render::place_of(&record)) else {
+        return Ok(());
+    };
+    if place.story.is_none() || there.epic == place.epic {
+        return Ok(());
+    }
+    let what = format!(
+        "stands below another {parent} than the board has, which is in {}; `orchestra doctor --fix` tells two of one id apart",
+        Place::Issue(there, Part::Fields).path()
+    );
+    Err(FileError::whole(path, FileFault::Place(what)).into())
 }
 
 /// Whether a description was being written, or being removed, when a run was cut off: the fields
-/// that go with it are not there yet, or there already.
+/// that go with it are not there yet, or there already, or it is not there itself.
 fn is_half_written(work: &dyn Work, found: &Found) -> Result<bool, Trouble> {
-    let Some(now) = found.seen(Fields::default()) else {
-        return Ok(false);
-    };
+    let now = found.seen(Fields::default()).map(|now| now.hash);
     let entry = ledger::at(work.connection(), &found.path)?;
-    Ok(entry.is_some_and(|entry| match entry.next {
-        Some(Next::Content(hash)) => entry.seen.is_none() && hash == now.hash,
-        Some(Next::Removed) => entry.seen.is_some_and(|seen| seen.hash == now.hash),
-        None => false,
+    Ok(entry.is_some_and(|entry| match (entry.next, now) {
+        (Some(Next::Content(hash)), Some(now)) => entry.seen.is_none() && hash == now,
+        (Some(Next::Removed), Some(now)) => entry.seen.is_some_and(|seen| seen.hash == now),
+        (Some(_), None) => true,
+        (None, _) => false,
     }))
 }
 
-fn conflict(
-    work: &mut dyn Work,
-    found: &Found,
-    what: &str,
-    text: String,
-    now: i64,
-    aftermath: &mut Aftermath,
-) -> Result<(), Trouble> {
-    tracing::warn!(file = %found.path, "{what}");
-    ledger::conflict(
-        work.connection(),
-        &found.path,
-        ledger::NEW_CONFLICT_FIELD,
-        what,
-        now,
-    )?;
-    aftermath.ours.push(Ours {
-        path: found.path.clone(),
-        text,
-    });
-    Ok(())
-}
-
 /// What both sides last agreed on: as the file at this place was, or where it was moved from.
-fn base_of(
-    work: &dyn Work,
-    known: Option<Entry>,
-    owner: &Owner,
-) -> Result<Option<Fields>, Trouble> {
-    if let Some(seen) = known.and_then(|entry| entry.seen) {
-        return Ok(Some(seen.fields));
+fn base_of(work: &dyn Work, known: Option<Entry>, owner: &Owner) -> Result<Base, Trouble> {
+    let base = known.map(Entry::base).unwrap_or_default();
+    if base.seen.is_some() {
+        return Ok(base);
     }
     let files = ledger::of_owner(work.connection(), owner)?;
-    let fields = files.into_iter().find(|entry| {
-        matches!(
-            Place::parse(&entry.path),
-            Some(Place::Issue(_, Part::Fields))
-        )
+    let moved = files.into_iter().find(|entry| {
+        let place = Place::parse(&entry.path);
+        entry.seen.is_some() && matches!(place, Some(Place::Issue(_, Part::Fields)))
     });
-    Ok(fields.and_then(|entry| entry.seen).map(|seen| seen.fields))
-}
-
-/// Counts what a run that was disturbed had written already as agreed on, so that it is not taken
-/// for somebody's change.
-fn own_writes(
-    work: &dyn Work,
-    first: &Found,
-    beside: &Found,
-    file: &Issue,
-    base: &mut Fields,
-) -> Result<(), Trouble> {
-    let is_next = |found: &Found| -> Result<bool, Trouble> {
-        let Some(now) = found.seen(Fields::default()) else {
-            return Ok(false);
-        };
-        let entry = ledger::at(work.connection(), &found.path)?;
-        Ok(entry.is_some_and(|entry| entry.next == Some(Next::Content(now.hash))))
-    };
-    let fields = of_issue(file);
-    if is_next(first)? {
-        let names = Fields::names([base, &fields, &fields]);
-        let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
-        for name in names.iter().filter(|name| *name != "description") {
-            base.take(name, &fields);
-        }
-    }
-    if is_next(beside)? {
-        base.take("description", &fields);
-    }
-    Ok(())
+    Ok(Base {
+        seen: moved.and_then(|entry| entry.seen).map(|seen| seen.fields),
+        ..base
+    })
 }
 
 /// Sets fields that no command sets, as the file has them.
@@ -210,11 +226,9 @@ fn take_in_history(
     };
     let entry = ledger::at(work.connection(), &found.path)?;
     let seen = entry.and_then(|entry| entry.seen);
-    if seen.is_some_and(|seen| {
-        found
-            .seen(Fields::default())
-            .is_some_and(|now| now.hash == seen.hash)
-    }) {
+    let now = found.seen(Fields::default());
+    let is_known = seen.is_some_and(|seen| now.is_some_and(|now| now.hash == seen.hash));
+    if is_known && known.is_some() {
         return Ok(());
     }
     let events = toon::history::read(&found.path, text, &place.project, &place.id)?;
@@ -264,9 +278,9 @@ fn finish(
 fn removed(
     work: &mut dyn Work,
     candidate: &Candidate,
-    place: &IssuePlace,
+    (place, owner): (&IssuePlace, &Owner),
     record: Option<IssueRecord>,
-    owner: &Owner,
+    now: i64,
 ) -> Result<(), Trouble> {
     let known = ledger::at(work.connection(), &candidate.first().path)?;
     if let Some(record) = record.filter(|record| render::place_of(record) == *place) {
@@ -282,10 +296,21 @@ fn removed(
         }
     }
     for found in &candidate.files {
-        if found.content.is_none() {
-            ledger::forget(work.connection(), &found.path)?;
-        }
+        let entry = ledger::at(work.connection(), &found.path)?;
         ledger::approve(work.connection(), &found.path)?;
+        let Some(content) = &found.content else {
+            ledger::forget(work.connection(), &found.path)?;
+            continue;
+        };
+        if !entry.is_some_and(|entry| entry.is(&content_hash(&content.bytes))) {
+            // A person has written it, and there is nothing it could be taken in for.
+            let what = format!(
+                "stands without {}; put that back, or remove this",
+                candidate.first().path
+            );
+            let error = FileError::whole(&found.path, FileFault::Place(what));
+            ledger::complain(work.connection(), &found.path, &error, now)?;
+        }
     }
     Ok(ledger::make_due(work.connection(), owner)?)
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use orchestra_board::{Command, Project, Slug};
 
-use super::{Aftermath, Candidate, Ours, Trouble};
-use crate::files::fields::{Both, Fields, Side, of_chunks, of_project};
+use super::{Aftermath, Candidate, Trouble};
+use crate::files::conflict::{self, Question};
+use crate::files::fields::{Base, Choice, Fields, Side, Sides, of_chunks, of_project};
 use crate::files::ledger::{self, Entry};
 use crate::files::place::Place;
 use crate::files::{Owner, Work, render};
@@ -44,46 +45,47 @@ pub(super) fn take_in(
     let Some(text) = found.text()? else {
         return removed(work, candidate, place, known.as_ref(), &owner);
     };
-    let both = candidate.choice(work)?;
-    let base = known.and_then(|entry| entry.seen).map(|seen| seen.fields);
-    let taken = match place {
-        Place::Project(slug) => take_in_project(work, &found.path, text, slug, base, both)?,
-        Place::Chunks(slug, segment) => {
-            take_in_chunks(work, &found.path, text, (slug, *segment), base, both)?
-        }
-        place => take_in_whole(work, &found.path, text, place, base, both)?,
+    let known = Known {
+        base: known.map(Entry::base).unwrap_or_default(),
+        choice: candidate.choice(work)?,
     };
+    let taken = match place {
+        Place::Project(slug) => take_in_project(work, &found.path, text, slug, &known)?,
+        Place::Chunks(slug, segment) => {
+            take_in_chunks(work, &found.path, text, (slug, *segment), &known)?
+        }
+        place => take_in_whole(work, &found.path, text, place, &known)?,
+    };
+    let before = ledger::shown(work.connection(), &found.path)?;
     if let Some(seen) = found.seen(taken.base) {
         ledger::record(work.connection(), &found.path, &owner, &seen)?;
     }
     ledger::approve(work.connection(), &found.path)?;
     ledger::make_due(work.connection(), &owner)?;
     if !taken.both.is_empty() {
-        let what = format!(
-            "both sides changed {}; the board's version is in {}.conflict: put what you want into the file and remove the other",
-            taken.both.join(", "),
-            found.path,
-        );
-        tracing::warn!(file = %found.path, "{what}");
-        ledger::conflict(
-            work.connection(),
-            &found.path,
-            ledger::NEW_CONFLICT_FIELD,
-            &what,
-            now,
-        )?;
         let rendered = render::render(&Reader::new(work.connection()), &owner)?;
-        let text = rendered
+        let (text, fields) = rendered
             .into_iter()
             .next()
-            .map(|file| file.text)
+            .map(|file| (file.text, file.fields))
             .unwrap_or_default();
-        aftermath.ours.push(Ours {
-            path: found.path.clone(),
-            text,
-        });
+        let what = conflict::told(&taken.both, &found.path);
+        let question = Question::new(&found.path, text, fields);
+        aftermath.ours.push(conflict::ask(
+            work.connection(),
+            question,
+            before,
+            &what,
+            now,
+        )?);
     }
     Ok(())
+}
+
+/// What is known of a file beside what it says.
+struct Known {
+    base: Base,
+    choice: Choice,
 }
 
 /// What a file came to.
@@ -99,8 +101,7 @@ fn take_in_project(
     path: &str,
     text: &str,
     slug: &Slug,
-    base: Option<Fields>,
-    choice: Both,
+    known: &Known,
 ) -> Result<Taken, Trouble> {
     let (file, file_aliases) = toon::project::read(path, text, slug)?;
     let file_fields = of_project(&file, &file_aliases);
@@ -140,10 +141,12 @@ fn take_in_project(
     }
     let aliases = reader.aliases(slug)?;
     let board_fields = of_project(&board, &aliases);
-    let base = base.unwrap_or_else(|| board_fields.clone());
-    let (mut both, mut taken, mut agreed) = (Vec::new(), Vec::new(), base.clone());
-    for name in Fields::names([&base, &board_fields, &file_fields]) {
-        match Fields::side(name, &base, &board_fields, &file_fields).settled(choice) {
+    let sides = known.sides(&board_fields, &file_fields);
+    let (mut both, mut taken, mut agreed) = (Vec::new(), Vec::new(), sides.agreed());
+    for name in sides.names() {
+        match sides.of(name) {
+            // Neither side's are lost: counters only rise, and aliases are added to.
+            Side::Both if matches!(name, "counters" | "aliases") => taken.push(name),
             Side::Both if matches!(name, "project" | "description") => {
                 both.push(name.to_owned());
                 continue;
@@ -205,15 +208,14 @@ fn take_in_chunks(
     path: &str,
     text: &str,
     (slug, segment): (&Slug, u64),
-    base: Option<Fields>,
-    choice: Both,
+    known: &Known,
 ) -> Result<Taken, Trouble> {
     let file = records::read_chunks(path, text, slug)?;
     let reader = Reader::new(work.connection());
     check_project(&reader, path, slug)?;
     let board = reader.segment(slug, segment)?;
     let (file_fields, board_fields) = (of_chunks(&file), of_chunks(&board));
-    let base = base.unwrap_or_else(|| board_fields.clone());
+    let sides = known.sides(&board_fields, &file_fields);
     let mut merged: BTreeMap<ChunkId, Chunk> = board
         .iter()
         .map(|chunk| (chunk.id, chunk.clone()))
@@ -222,9 +224,9 @@ fn take_in_chunks(
         .into_iter()
         .map(|chunk| (chunk.id.to_string(), chunk))
         .collect();
-    let (mut both, mut agreed) = (Vec::new(), base.clone());
-    for name in Fields::names([&base, &board_fields, &file_fields]) {
-        match Fields::side(name, &base, &board_fields, &file_fields).settled(choice) {
+    let (mut both, mut agreed) = (Vec::new(), sides.agreed());
+    for name in sides.names() {
+        match sides.of(name) {
             Side::Board => {}
             Side::File => {
                 if let Ok(id) = ChunkId::parse(name) {
@@ -260,8 +262,7 @@ fn take_in_whole(
     path: &str,
     text: &str,
     place: &Place,
-    base: Option<Fields>,
-    choice: Both,
+    known: &Known,
 ) -> Result<Taken, Trouble> {
     let reader = Reader::new(work.connection());
     let file = Value::read(path, text, place)?;
@@ -270,28 +271,35 @@ fn take_in_whole(
     }
     let file_fields = Fields::whole(&file.canonical());
     let rendered = render::render(&reader, &owner_of(place))?;
-    let board_fields = rendered
-        .into_iter()
-        .next()
-        .map(|file| file.fields)
-        .unwrap_or_default();
-    let base = base.unwrap_or_else(|| board_fields.clone());
-    match Fields::side("text", &base, &board_fields, &file_fields).settled(choice) {
-        Side::Board => Ok(Taken {
-            base: file_fields,
-            both: Vec::new(),
-        }),
-        Side::File => {
-            file.put(work)?;
-            Ok(Taken {
-                base: file_fields,
-                both: Vec::new(),
-            })
+    let board_fields = match rendered.into_iter().next() {
+        Some(board) if !Value::is_empty(place, &board.text) => board.fields,
+        _ => Fields::default(),
+    };
+    let sides = known.sides(&board_fields, &file_fields);
+    match (sides.of("text"), &file) {
+        (Side::Both, Value::Following(_)) | (Side::Board, _) => {}
+        (Side::File, _) => file.put(work)?,
+        (Side::Both, _) => {
+            return Ok(Taken {
+                base: sides.agreed(),
+                both: vec!["this".to_owned()],
+            });
         }
-        Side::Both => Ok(Taken {
-            base,
-            both: vec!["this".to_owned()],
-        }),
+    }
+    Ok(Taken {
+        base: file_fields,
+        both: Vec::new(),
+    })
+}
+
+impl Known {
+    const fn sides<'a>(&'a self, board: &'a Fields, file: &'a Fields) -> Sides<'a> {
+        Sides {
+            base: &self.base,
+            board,
+            file,
+            choice: &self.choice,
+        }
     }
 }
 
@@ -337,6 +345,15 @@ impl Value {
                 Self::Following(text.to_owned())
             }
         })
+    }
+
+    /// Whether a file of ours says that there is nothing of its kind.
+    fn is_empty(place: &Place, text: &str) -> bool {
+        match place {
+            Place::HookEvents => text == records::write_hook_events(&[]),
+            Place::Usage => text == records::write_usage(&crate::UsageRecord::default()),
+            _ => false,
+        }
     }
 
     /// The value as we would write it.

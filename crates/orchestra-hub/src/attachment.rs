@@ -2,7 +2,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -15,7 +14,9 @@ use tokio::sync::{Semaphore, mpsc};
 
 use crate::{
     Call, Caller, ListKind, Listing, LogLevel, Notice, Offers, ProviderId, Request, Toolset,
-    hub::Inner, merged::Slot, view::View,
+    hub::Inner,
+    merged::{Change, Slot},
+    view::View,
 };
 
 /// Notices that wait for one caller; past that it is told that it missed some.
@@ -182,17 +183,25 @@ impl Attachment {
         let view = self.view();
         let offered = view.merged.find_offered(uri);
         let can_watch = |slot: &&Arc<Slot>| {
-            guarded(&slot.id, || slot.provider.can_watch(uri)).unwrap_or_default()
+            let can_watch = slot.guarded(|provider| provider.can_watch(uri));
+            can_watch.unwrap_or_default()
         };
         let slot = offered
             .filter(can_watch)
             .ok_or_else(|| SubscribeError::Unknown(uri.to_owned()))?;
-        self.hub.attachments().watch(self.number, uri, slot)
+        let first = self.hub.attachments().watch(self.number, uri, slot)?;
+        if first {
+            slot.run_changes();
+        }
+        Ok(())
     }
 
     /// Stops watching a resource.
     pub fn unsubscribe(&self, uri: &str) {
-        self.hub.attachments().unwatch(self.number, uri);
+        let last = self.hub.attachments().unwatch(self.number, uri);
+        if let Some(slot) = last {
+            slot.run_changes();
+        }
     }
 
     fn view(&self) -> Arc<View> {
@@ -211,7 +220,8 @@ impl Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        self.hub.attachments().leave(self.number);
+        let left = self.hub.attachments().leave(self.number);
+        left.iter().for_each(|slot| slot.run_changes());
     }
 }
 
@@ -249,51 +259,60 @@ impl Attachments {
         self.next
     }
 
-    fn leave(&mut self, number: u64) {
+    /// Forgets a caller; the providers of what nobody watches any more.
+    fn leave(&mut self, number: u64) -> Vec<Arc<Slot>> {
         self.open.remove(&number);
+        let mut left: Vec<Arc<Slot>> = Vec::new();
         self.watched.retain(|uri, watched| {
             if watched.by.remove(&number) && watched.by.is_empty() {
-                guarded(&watched.slot.id, || watched.slot.provider.unwatch(uri));
+                watched.slot.change(Change::Unwatch(Arc::clone(uri)));
+                if !left.iter().any(|slot| Arc::ptr_eq(slot, &watched.slot)) {
+                    left.push(Arc::clone(&watched.slot));
+                }
             }
             !watched.by.is_empty()
         });
+        left
     }
 
-    fn watch(&mut self, number: u64, uri: &str, slot: &Arc<Slot>) -> Result<(), SubscribeError> {
+    /// Whether it is the first who watches `uri`, so that the provider is to be told.
+    fn watch(&mut self, number: u64, uri: &str, slot: &Arc<Slot>) -> Result<bool, SubscribeError> {
         let Some(listener) = self.open.get_mut(&number) else {
-            return Ok(());
+            return Ok(false);
         };
         if let Some(watched) = self.watched.get_mut(uri) {
             if !watched.by.contains(&number) {
                 listener.take_place()?;
                 watched.by.insert(number);
             }
-            return Ok(());
+            return Ok(false);
         }
         listener.take_place()?;
         let watched = Watched {
             slot: Arc::clone(slot),
             by: HashSet::from([number]),
         };
-        self.watched.insert(uri.into(), watched);
-        guarded(&slot.id, || slot.provider.watch(uri));
-        Ok(())
+        let uri: Arc<str> = uri.into();
+        slot.change(Change::Watch(Arc::clone(&uri)));
+        self.watched.insert(uri, watched);
+        Ok(true)
     }
 
-    fn unwatch(&mut self, number: u64, uri: &str) {
-        let Some(watched) = self.watched.get_mut(uri) else {
-            return;
-        };
+    /// The provider that is to be told, when `uri` has lost its last watcher.
+    fn unwatch(&mut self, number: u64, uri: &str) -> Option<Arc<Slot>> {
+        let watched = self.watched.get_mut(uri)?;
         if !watched.by.remove(&number) {
-            return;
+            return None;
         }
         if let Some(listener) = self.open.get_mut(&number) {
             listener.watches -= 1;
         }
-        if watched.by.is_empty() {
-            guarded(&watched.slot.id, || watched.slot.provider.unwatch(uri));
-            self.watched.remove(uri);
+        if !watched.by.is_empty() {
+            return None;
         }
+        let (uri, watched) = self.watched.remove_entry(uri)?;
+        watched.slot.change(Change::Unwatch(uri));
+        Some(watched.slot)
     }
 
     pub(crate) fn forget_provider(&mut self, id: &ProviderId) {
@@ -358,13 +377,4 @@ impl Listener {
         self.watches += 1;
         Ok(())
     }
-}
-
-/// Runs a provider's code that must not take others with it; `None` when it panicked.
-fn guarded<T>(id: &ProviderId, code: impl FnOnce() -> T) -> Option<T> {
-    let result = catch_unwind(AssertUnwindSafe(code));
-    if result.is_err() {
-        tracing::error!(provider = %id, "panicked while a subscription changed");
-    }
-    result.ok()
 }

@@ -119,6 +119,8 @@ impl Hub {
         let slot = Arc::new(Slot {
             catalog: provider.catalog(),
             permits: Arc::new(Semaphore::new(self.0.config.calls_per_provider)),
+            changes: Mutex::default(),
+            turn: Mutex::default(),
             id,
             provider,
         });

@@ -1,7 +1,11 @@
 //! The catalogs of all providers as one, in a deterministic order: providers as they registered,
 //! each with its own order.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, VecDeque},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use orchestra_wire::Revision;
 use tokio::sync::{Semaphore, watch};
@@ -19,6 +23,51 @@ pub(crate) struct Slot {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) catalog: watch::Receiver<Arc<Catalog>>,
     pub(crate) permits: Arc<Semaphore>,
+    /// What the provider is still to be told, in order.
+    pub(crate) changes: Mutex<VecDeque<Change>>,
+    /// Held by whoever tells it.
+    pub(crate) turn: Mutex<()>,
+}
+
+/// A first subscriber came, or the last one left.
+pub(crate) enum Change {
+    Watch(Arc<str>),
+    Unwatch(Arc<str>),
+}
+
+impl Slot {
+    /// Enters a change; [`run_changes`](Self::run_changes) has to follow, outside of all locks.
+    pub(crate) fn change(&self, change: Change) {
+        self.waiting().push_back(change);
+    }
+
+    /// Tells the provider of the changes, one after the other. Returns when those are told that
+    /// were entered before, by whomever.
+    pub(crate) fn run_changes(&self) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            // Not held while the provider is told.
+            let change = self.waiting().pop_front();
+            match change {
+                Some(Change::Watch(uri)) => self.guarded(|provider| provider.watch(&uri)),
+                Some(Change::Unwatch(uri)) => self.guarded(|provider| provider.unwatch(&uri)),
+                None => return,
+            };
+        }
+    }
+
+    /// Runs a provider's code that must not take others with it; `None` when it panicked.
+    pub(crate) fn guarded<T>(&self, code: impl FnOnce(&dyn Provider) -> T) -> Option<T> {
+        let result = catch_unwind(AssertUnwindSafe(|| code(&*self.provider)));
+        if result.is_err() {
+            tracing::error!(provider = %self.id, "panicked while a subscription changed");
+        }
+        result.ok()
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Change>> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// One provider's catalog at that moment.

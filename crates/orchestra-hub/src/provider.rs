@@ -36,10 +36,11 @@ pub trait Provider: Send + Sync + 'static {
         true
     }
 
-    /// The first subscriber of `uri` arrived.
+    /// The first subscriber of `uri` arrived. Must not block: other subscribers of this provider
+    /// wait behind it.
     fn watch(&self, _uri: &str) {}
 
-    /// The last subscriber of `uri` left.
+    /// The last subscriber of `uri` left. Must not block either.
     fn unwatch(&self, _uri: &str) {}
 }
 

@@ -1,6 +1,6 @@
 //! Subscriptions and what callers are told.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use orchestra_hub::{HubNotice, LogLevel, Notice, SubscribeError, Toolset};
 use orchestra_wire::RawJson;
@@ -126,4 +126,38 @@ async fn a_caller_that_does_not_listen_is_told_that_it_missed_something() {
     }
     // What ended the loop was the word that some are missing.
     assert!((1..900).contains(&updates), "{updates}");
+}
+
+#[tokio::test]
+async fn a_provider_that_blocks_while_it_is_watched_stops_nobody_else() {
+    let (p, q) = (provider("p", resources()), provider("q", tools(&["a"])));
+    let hub = hub(&[&p, &q]);
+    let (one, two) = (
+        hub.attach(caller(), Toolset::All),
+        hub.attach(caller(), Toolset::All),
+    );
+    two.subscribe("test://one").unwrap();
+    let held = p.held.lock().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| one.subscribe("test://many/block"));
+        while p.watched.lock().unwrap().len() < 2 {
+            std::thread::yield_now();
+        }
+        let (sender, receiver) = std::sync::mpsc::channel();
+        scope.spawn(move || {
+            two.subscribe("test://one").unwrap();
+            let another = hub.attach(caller(), Toolset::All);
+            drop(another);
+            sender.send(()).unwrap();
+            // Waits for its turn at the provider, behind the other one.
+            drop(two);
+        });
+        let went_on = receiver.recv_timeout(Duration::from_secs(10));
+        drop(held);
+        went_on.expect("others go on");
+    });
+    assert_eq!(
+        *p.watched.lock().unwrap(),
+        ["+test://one", "+test://many/block", "-test://one"]
+    );
 }

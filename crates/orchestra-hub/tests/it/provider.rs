@@ -21,6 +21,8 @@ pub(crate) struct TestProvider {
     receiver: Mutex<Option<mpsc::Receiver<Notice>>>,
     /// What was watched (`+uri`) and unwatched (`-uri`), in order.
     pub(crate) watched: Mutex<Vec<String>>,
+    /// Watching a resource `…block` waits for this.
+    pub(crate) held: Mutex<()>,
     /// Lets a call of a tool `wait…` go on.
     pub(crate) gate: Arc<Notify>,
 }
@@ -53,6 +55,7 @@ pub(crate) fn provider(id: &str, catalog: Catalog) -> Arc<TestProvider> {
         notices,
         receiver: Mutex::new(Some(receiver)),
         watched: Mutex::default(),
+        held: Mutex::default(),
         gate: Arc::default(),
     })
 }
@@ -173,6 +176,9 @@ impl Provider for TestProvider {
     fn watch(&self, uri: &str) {
         self.watched.lock().unwrap().push(format!("+{uri}"));
         assert!(!uri.ends_with("panic"), "as asked");
+        if uri.ends_with("block") {
+            drop(self.held.lock());
+        }
     }
 
     fn unwatch(&self, uri: &str) {

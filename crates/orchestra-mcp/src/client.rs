@@ -216,13 +216,18 @@ fn stateless(fields: &MetaFields<'_>, version: &RawValue) -> Result<StatelessMet
     })
 }
 
-/// The revisions we speak, newest first.
+/// The revisions we speak, newest first, those that begin with `initialize` included: a server of
+/// both eras lists all it supports (MCP 2026-07-28, basic/versioning, whose example of the error
+/// names 2025-11-25), and a client that picks one of these opens it as that revision says.
 pub(crate) fn supported_revisions() -> impl Iterator<Item = &'static str> {
     Revision::ALL.into_iter().rev().map(Revision::as_str)
 }
 
 fn unsupported(requested: &str) -> RpcError {
-    let supported: Vec<&str> = supported_revisions().collect();
+    // One that begins with `initialize` is not had by naming it in `_meta`: whoever tried that is
+    // not told to try it again.
+    let supported = supported_revisions().filter(|revision| *revision != requested);
+    let supported: Vec<&str> = supported.collect();
     let data = json!({"supported": supported, "requested": requested});
     RpcError::new(
         orchestra_wire::ErrorCode::UNSUPPORTED_REVISION,
@@ -333,6 +338,10 @@ mod tests {
             data,
             serde_json::json!({"requested": "x", "supported": supported})
         );
+        let error = parse(r#"{"io.modelcontextprotocol/protocolVersion":"2025-11-25"}"#);
+        let data: serde_json::Value = error.unwrap_err().data.unwrap().parse().unwrap();
+        let without = ["2026-07-28", "2025-06-18", "2025-03-26", "2024-11-05"];
+        assert_eq!(data["supported"], serde_json::json!(without));
         assert_eq!(code("[]"), -32602);
     }
 }

@@ -2,8 +2,10 @@
 
 pub(crate) mod schema;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -22,7 +24,7 @@ const BUILDER_CACHE_KIB: i64 = 16 * 1024;
 /// Page cache of each reading connection, in KiB: the upper levels of the indexes.
 const READER_CACHE_KIB: i64 = 1024;
 /// What is left of the log file when it is begun anew.
-const LOG_LIMIT_BYTES: i64 = 16 * 1024 * 1024;
+const LOG_LIMIT_BYTES: i64 = 32 * 1024 * 1024;
 
 /// Where the parts of a board are.
 #[derive(Debug, Clone)]
@@ -147,6 +149,48 @@ pub(crate) fn lock_file(path: &Path) -> Result<File, Fault> {
         .map_err(|error| Fault::io("open a lock file in .projects/.store", error))
 }
 
+/// Takes a lock, in the order of those who wait for it, within a time.
+///
+/// # Errors
+/// [`Fault::Locked`] when somebody else has kept it for so long.
+pub(crate) fn lock_within(file: File, time: Duration) -> Result<File, Fault> {
+    let failed = |error| Fault::io("lock .projects/.store/writer.lock", error);
+    match file.try_lock() {
+        Ok(()) => return Ok(file),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(error)) => return Err(failed(error)),
+    }
+    // Only who blocks has a place in the queue. A thread whose result comes too late gives the lock
+    // back with the file.
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let waiting = thread::Builder::new()
+        .name("store-lock".to_owned())
+        .spawn(move || sender.send(file.lock().map(|()| file)));
+    waiting.map_err(|error| Fault::io("start a thread", error))?;
+    match receiver.recv_timeout(time) {
+        Ok(locked) => locked.map_err(failed),
+        Err(_) => Err(Fault::Locked),
+    }
+}
+
+/// The writer's connection to a database that has the newest schema; `None` when it must be made,
+/// rebuilt or brought up to date first, which only the holder of the writers' lock may do.
+pub(crate) fn open_ready(path: &Path) -> Result<Option<Connection>, Fault> {
+    if !is_there(path)? {
+        return Ok(None);
+    }
+    let connection = open_writer(path)?;
+    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok((found == schema::SCHEMA).then_some(connection))
+}
+
+/// Whether the database is there. What cannot be told is an error: taken for gone it would be
+/// built anew.
+pub(crate) fn is_there(path: &Path) -> Result<bool, Fault> {
+    path.try_exists()
+        .map_err(|error| Fault::io("look for the database in .projects/.store", error))
+}
+
 /// The writer's connection.
 pub(crate) fn open_writer(path: &Path) -> Result<Connection, Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -208,24 +252,51 @@ pub(crate) fn move_log(connection: &Connection) -> Result<(), Fault> {
 /// What it syncs then is the log's file and nothing else, and so it can be done here, behind the
 /// lock: a sync makes durable whatever was committed before it, and commits of several processes
 /// share the disk's work. A change is answered and told of only after it.
+///
+/// After a failure the system may report the same pages as kept although they are not. So the log
+/// stays in doubt until all of it was moved into the database, which writes and syncs it anew.
 #[derive(Debug, Default)]
-pub(crate) struct LogSync(Option<(File, FileId)>);
+pub(crate) struct LogSync {
+    opened: Option<(File, FileId)>,
+    in_doubt: bool,
+}
 
 impl LogSync {
     /// Makes everything durable that is committed. Closing this file is harmless: SQLite keeps no
     /// locks on the log.
+    ///
+    /// # Errors
+    /// [`Fault::NotDurable`]: what is committed can be seen, but may not survive a power cut.
     pub(crate) fn sync(&mut self, paths: &Paths) -> Result<(), Fault> {
-        let failed = |error| Fault::io("sync the database in .projects/.store", error);
-        let Some(now) = FileId::of(&paths.log) else {
-            return Ok(());
+        let synced = self.try_sync(&paths.log);
+        self.in_doubt |= synced.is_err();
+        synced.map_err(|error| Fault::NotDurable(Arc::new(error)))
+    }
+
+    fn try_sync(&mut self, log: &Path) -> std::io::Result<()> {
+        let now = FileId::of_metadata(&fs::metadata(log)?);
+        let file = match self.opened.take() {
+            Some((file, opened)) if opened == now => file,
+            _ => File::open(log)?,
         };
-        if self.0.as_ref().is_none_or(|(_, opened)| *opened != now) {
-            self.0 = Some((File::open(&paths.log).map_err(failed)?, now));
+        let (file, _) = self.opened.insert((file, now));
+        file.sync_data()
+    }
+
+    /// Takes the doubt away that an earlier failure left, before anything more is written.
+    ///
+    /// # Errors
+    /// [`Fault::LogInDoubt`] where that is not possible now.
+    pub(crate) fn settle_doubt(&mut self, connection: &Connection) -> Result<(), Fault> {
+        if self.in_doubt {
+            move_log(connection)?;
+            let log = log_state(connection)?;
+            if log.moved < log.pages {
+                return Err(Fault::LogInDoubt);
+            }
+            (self.opened, self.in_doubt) = (None, false);
         }
-        match &self.0 {
-            Some((file, _)) => file.sync_data().map_err(failed),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 

@@ -14,6 +14,16 @@ pub enum Fault {
     /// No room.
     #[error("the disk is full; nothing of this change was kept: free some space and try again")]
     DiskFull,
+    /// A change was made, but the disk did not confirm that it keeps it.
+    #[error(
+        "the change was made, but the disk could not confirm that it keeps it: after a power cut it may be gone. Look after the disk; do not repeat the change before you have looked whether it is there"
+    )]
+    NotDurable(#[source] Arc<std::io::Error>),
+    /// The log has been in doubt since the disk failed to keep it, and still is.
+    #[error(
+        "the disk failed to keep an earlier change, so nothing of this one was kept: look after the disk and try again"
+    )]
+    LogInDoubt,
     /// The workspace cannot be written.
     #[error(
         "the workspace cannot be written: check the permissions of `.projects` and whether its file system is read-only"

@@ -48,5 +48,5 @@ pub use record::{
     IssueRecord, NextRecord, PhaseRecord, PlanRecord, ProjectRecord, SessionEvent, SessionRecord,
     UsageRecord, UsageRequest, UsageSessionRecord, Waiting,
 };
-pub use store::{Options, Store};
+pub use store::{CloseWatch, Options, Store};
 pub use toon::{FileError, FileFault};

@@ -1,6 +1,7 @@
 //! The thread behind the writer: tells what was committed, by whomever, and keeps the log short.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use orchestra_board::{IssueId, Slug};
@@ -14,14 +15,19 @@ use crate::{ChangeNotice, Fault, What, db};
 
 /// How often other processes' commits are looked for by whoever writes the files that follow.
 const KEEPING: Duration = Duration::from_millis(25);
-/// How often other processes' commits are looked for while somebody listens.
-const LISTENING: Duration = Duration::from_millis(50);
+/// How often other processes' commits are looked for while somebody watches closely.
+const WATCHING: Duration = Duration::from_millis(50);
+/// How often changes of the list of projects are looked for while somebody listens for them.
+const LISTENING: Duration = Duration::from_millis(250);
+/// The least time between two tellings: what is committed meanwhile is told together.
+const BREATH: Duration = Duration::from_millis(5);
 /// How often the rest is looked after.
 const IDLE: Duration = Duration::from_secs(1);
 /// More events at once than this are told as [`What::Everything`].
 const MAX_EVENTS: usize = 512;
-/// So much of the log is moved into the database in the background at a time: 4 MiB.
-const LONG_LOG_PAGES: i64 = 1_024;
+/// So much of the log is moved into the database in the background at a time: 16 MiB. The longer it
+/// is, the more of its pages were written again meanwhile and are moved only once.
+const LONG_LOG_PAGES: i64 = 4_096;
 
 /// How far the telling has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +44,8 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     loop {
         let pause = if shared.reports.is_keeper() {
             KEEPING
+        } else if shared.is_watched_closely() {
+            WATCHING
         } else if shared.notices.receiver_count() > 0 {
             LISTENING
         } else {
@@ -67,10 +75,9 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             // Only other connections' commits change the number, and the writer is one of those.
             if committed || found != *version {
                 *version = found;
-                // Another process may not have made its change durable yet.
-                log.sync(&shared.paths)?;
                 shared.reports.committed();
-                tell(shared, database, place)?;
+                tell(shared, database, place, &mut log)?;
+                thread::sleep(BREATH);
             }
             Ok(())
         });
@@ -112,14 +119,33 @@ fn latest(connection: &Connection) -> Result<Place, Fault> {
     })?)
 }
 
-fn tell(shared: &Shared, connection: &Connection, place: &mut Place) -> Result<(), Fault> {
+fn tell(
+    shared: &Shared,
+    connection: &Connection,
+    place: &mut Place,
+    log: &mut LogSync,
+) -> Result<(), Fault> {
     let now = latest(connection)?;
-    if shared.notices.receiver_count() == 0 {
+    let closely = shared.is_watched_closely();
+    let listened_to = now != *place && shared.notices.receiver_count() > 0;
+    if !listened_to || (!closely && !any_of_projects(connection, place.event)?) {
         *place = now;
         return Ok(());
     }
+    // Another process may not have made its change durable yet.
+    log.sync(&shared.paths)?;
     // Nobody listening any more is no error.
     let send = |notice| drop(shared.notices.send(notice));
+    let of_all = |what| ChangeNotice {
+        project: None,
+        issue: None,
+        what,
+    };
+    if !closely {
+        *place = now;
+        send(of_all(What::Projects));
+        return Ok(());
+    }
     let mut statement = connection.prepare_cached(
         "SELECT seq, kind, slug, id FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?2",
     )?;
@@ -137,11 +163,7 @@ fn tell(shared: &Shared, connection: &Connection, place: &mut Place) -> Result<(
     }
     if notices.len() > MAX_EVENTS {
         place.event = now.event;
-        send(ChangeNotice {
-            project: None,
-            issue: None,
-            what: What::Everything,
-        });
+        send(of_all(What::Everything));
     } else {
         // Several events of one change are one notice.
         notices.dedup();
@@ -149,11 +171,21 @@ fn tell(shared: &Shared, connection: &Connection, place: &mut Place) -> Result<(
     }
     if now.hook != place.hook {
         place.hook = now.hook;
-        send(ChangeNotice {
-            project: None,
-            issue: None,
-            what: What::HookEvents,
-        });
+        send(of_all(What::HookEvents));
     }
     Ok(())
+}
+
+/// Whether projects were made, renamed or deleted since an event.
+fn any_of_projects(connection: &Connection, since: i64) -> Result<bool, Fault> {
+    let mut statement =
+        connection.prepare_cached("SELECT DISTINCT kind FROM event WHERE seq > ?1")?;
+    let mut rows = statement.query([since])?;
+    while let Some(row) = rows.next()? {
+        let kind: String = row.get(0)?;
+        if notice_kind(&kind) == What::Projects {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

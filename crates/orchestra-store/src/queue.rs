@@ -12,8 +12,8 @@ use crate::{Action, ActionError, Fault, Receipt};
 
 /// The most actions that wait.
 const MAX_QUEUED: usize = 65_536;
-/// How long an action waits for the lock before it is given up.
-const LOCK_PATIENCE: Duration = Duration::from_secs(20);
+/// How long an action, an opening or an ending waits for the writers' lock before it is given up.
+pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, ActionError>>;
 

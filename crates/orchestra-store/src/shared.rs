@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) queue: Queue,
     pub(crate) notices: broadcast::Sender<ChangeNotice>,
+    /// How many watch every change, and not only the list of projects.
+    close_watches: AtomicUsize,
     /// Why nothing can be written, if that was clear from the start.
     pub(crate) read_only: Option<Fault>,
     /// Commits so far, and whether the store is closed.
@@ -55,6 +58,13 @@ struct Readers {
     file: Option<FileId>,
 }
 
+/// Whether a close watch begins or ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    Begin,
+    End,
+}
+
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared")
@@ -71,6 +81,7 @@ impl Shared {
             options,
             queue: Queue::new(),
             notices: broadcast::channel(NOTICES).0,
+            close_watches: AtomicUsize::new(0),
             read_only,
             pulse: Mutex::new(Pulse::default()),
             beat: Condvar::new(),
@@ -200,13 +211,27 @@ impl Shared {
     pub(crate) fn committed(&self) {
         let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
         pulse.commits += 1;
-        // Where nobody listens, the log is all there is to look after.
-        let due = self.notices.receiver_count() > 0 || pulse.commits.is_multiple_of(QUIET_COMMITS);
+        // Where nobody watches, the log is all there is to look after.
+        let due = self.is_watched_closely() || pulse.commits.is_multiple_of(QUIET_COMMITS);
         drop(pulse);
         if due {
             self.beat.notify_all();
         }
         self.reports.committed();
+    }
+
+    /// Whether somebody wants to hear of every change.
+    pub(crate) fn is_watched_closely(&self) -> bool {
+        self.close_watches.load(Ordering::Acquire) > 0
+    }
+
+    /// One more, or one less, wants to hear of every change.
+    pub(crate) fn watch_closely(&self, step: Step) {
+        match step {
+            Step::Begin => self.close_watches.fetch_add(1, Ordering::AcqRel),
+            Step::End => self.close_watches.fetch_sub(1, Ordering::AcqRel),
+        };
+        self.beat.notify_all();
     }
 
     /// Says that the store is closed.
@@ -250,7 +275,7 @@ impl Board for Shared {
 /// its place from the readable files, and put there when it is whole. The caller holds the lock.
 pub(crate) fn prepare(paths: &Paths, options: &Options) -> Result<Connection, Fault> {
     paths.make_directories()?;
-    if !paths.database.exists() {
+    if !db::is_there(&paths.database)? {
         build(paths, options)?;
     }
     let connection = db::open_writer(&paths.database)?;

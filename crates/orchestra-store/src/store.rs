@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use orchestra_board::{AgentName, Source, Timestamp};
 use tokio::sync::broadcast;
 
 use crate::db::{self, Paths};
 use crate::files::Files;
-use crate::shared::{self, Shared};
+use crate::queue::LOCK_PATIENCE;
+use crate::shared::{self, Shared, Step};
 use crate::writer::Writer;
 use crate::{
     Action, ActionError, ChangeNotice, Clock, DoctorError, Fault, FileIo, FilesError, Fix,
@@ -52,6 +53,9 @@ impl Default for Options {
 /// dropped, what was submitted is still written and the threads end.
 #[derive(Debug, Clone)]
 pub struct Store(Arc<Handle>);
+
+/// How often ending threads are looked at.
+const END_LOOK: Duration = Duration::from_millis(2);
 
 /// How long the readable files may take to be brought up to date when the last handle is dropped.
 const SETTLE_AT_END: Duration = Duration::from_secs(5);
@@ -103,12 +107,17 @@ impl Store {
 
     fn open_for_writing(paths: &Paths, options: &Options) -> Result<Self, Fault> {
         paths.make_directories()?;
-        let lock = db::lock_file(&paths.writer_lock)?;
-        lock.lock()
-            .map_err(|error| Fault::io("lock .projects/.store/writer.lock", error))?;
-        let connection = shared::prepare(paths, options)?;
-        lock.unlock()
-            .map_err(|error| Fault::io("unlock .projects/.store/writer.lock", error))?;
+        let mut lock = db::lock_file(&paths.writer_lock)?;
+        let connection = match db::open_ready(&paths.database)? {
+            Some(connection) => connection,
+            None => {
+                lock = db::lock_within(lock, LOCK_PATIENCE)?;
+                let connection = shared::prepare(paths, options)?;
+                lock.unlock()
+                    .map_err(|error| Fault::io("unlock .projects/.store/writer.lock", error))?;
+                connection
+            }
+        };
         let shared = Arc::new(Shared::new(paths.clone(), options.clone(), None));
         let writer = Writer::new(Arc::clone(&shared), lock, connection);
         let files = Files::start(paths, options, shared.engine(), Arc::clone(&shared.reports))
@@ -162,9 +171,20 @@ impl Store {
     /// Tells what changes from now on, whoever changes it, after it is durable; what changed a
     /// moment before may be told as well. Who is too slow misses the oldest ones, and is told so by
     /// the channel.
+    ///
+    /// While there is no [`CloseWatch`] only changes of the list of projects are told, at leisure:
+    /// a process that nobody watches then pays nothing for what the others do.
     #[must_use]
     pub fn changes(&self) -> broadcast::Receiver<ChangeNotice> {
         self.0.shared.notices.subscribe()
+    }
+
+    /// Has every change told, soon, until what this returns is dropped.
+    #[must_use]
+    pub fn watch_closely(&self) -> CloseWatch {
+        let shared = Arc::clone(&self.0.shared);
+        shared.watch_closely(Step::Begin);
+        CloseWatch(shared)
     }
 
     /// The time, as the store sees it.
@@ -211,6 +231,16 @@ impl Store {
     }
 }
 
+/// While there is one of these, [`Store::changes`] tells of every change.
+#[derive(Debug)]
+pub struct CloseWatch(Arc<Shared>);
+
+impl Drop for CloseWatch {
+    fn drop(&mut self) {
+        self.0.watch_closely(Step::End);
+    }
+}
+
 impl Handle {
     fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Fault> {
         let thread = thread::Builder::new()
@@ -234,14 +264,25 @@ impl Handle {
                 Duration::ZERO
             });
         }
-        self.shared.queue.close();
-        self.shared.close();
+        let shared = &self.shared;
+        shared.queue.close();
+        shared.close();
         let threads =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let patience = Instant::now() + LOCK_PATIENCE;
         for thread in threads {
-            // A thread that panicked has nothing left to end.
-            let _ = thread.join();
+            // A writer that waits for a lock nobody gives back ends with the process: what waits
+            // for it was answered by then.
+            while !thread.is_finished() && Instant::now() < patience {
+                thread::park_timeout(END_LOOK);
+                shared.queue.give_up();
+            }
+            if thread.is_finished() {
+                // A thread that panicked has nothing left to end.
+                let _ = thread.join();
+            }
         }
+        shared.queue.fail_all(&Fault::Locked);
     }
 }
 

@@ -23,8 +23,8 @@ use crate::{ActionError, Fault, Receipt, db};
 const MAX_GROUP: usize = 256;
 /// How long one transaction collects actions.
 const MAX_GROUP_TIME: Duration = Duration::from_millis(5);
-/// From this length on the log is moved into the database before anybody writes more: 16 MiB.
-const FULL_LOG_PAGES: i64 = 4_096;
+/// From this length on the log is moved into the database before anybody writes more: 64 MiB.
+const FULL_LOG_PAGES: i64 = 16_384;
 
 /// A job that was done in a transaction that is not committed yet.
 enum Done {
@@ -60,6 +60,7 @@ impl Done {
 /// The writer's side of the database.
 pub(crate) struct Writer {
     shared: Arc<Shared>,
+    /// The file of the lock, as long as it is at hand.
     lock: Option<File>,
     connection: Option<Connection>,
     words: KnownWords,
@@ -120,7 +121,14 @@ impl Writer {
             }
             self.connection = Some(reopened?);
         }
-        Ok(())
+        let settled = match &self.connection {
+            Some(connection) => self.log.settle_doubt(connection),
+            None => Ok(()),
+        };
+        if settled.is_err() {
+            self.unlock();
+        }
+        settled
     }
 
     fn unlock(&self) {

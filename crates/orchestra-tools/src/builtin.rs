@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use orchestra_hub::{
     BoxFuture, Catalog, Notice, Outcome, Provider, ProviderError, ProviderId, Request, Target,
 };
-use orchestra_store::{ChangeNotice, Store, What};
+use orchestra_store::{ChangeNotice, CloseWatch, Store, What};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
@@ -57,6 +57,8 @@ struct Inner {
     tools: HashMap<String, Tool>,
     catalog: watch::Sender<Arc<Catalog>>,
     watched: Mutex<Watched>,
+    /// There while any resource is watched, so that the store tells of every change.
+    close_watch: Mutex<Option<CloseWatch>>,
 }
 
 impl Builtin {
@@ -81,6 +83,7 @@ impl Builtin {
             tools,
             catalog: watch::Sender::new(Arc::new(catalog)),
             watched: Mutex::default(),
+            close_watch: Mutex::default(),
         };
         let id = ProviderId::parse("builtin").expect("a legal provider id");
         Self {
@@ -127,10 +130,12 @@ impl Provider for Builtin {
 
     fn watch(&self, uri: &str) {
         self.inner.watched().add(uri);
+        self.inner.attend();
     }
 
     fn unwatch(&self, uri: &str) {
         self.inner.watched().remove(uri);
+        self.inner.attend();
     }
 }
 
@@ -172,6 +177,20 @@ impl Inner {
 
     fn watched(&self) -> std::sync::MutexGuard<'_, Watched> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the store tell of every change exactly while any resource is watched.
+    fn attend(&self) {
+        let watched = self.watched();
+        let mut close = self
+            .close_watch
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if watched.is_empty() {
+            *close = None;
+        } else if close.is_none() {
+            *close = Some(self.services.store().watch_closely());
+        }
     }
 
     /// Lists the resources anew; the catalog only changes if they did.

@@ -52,6 +52,11 @@ impl Watched {
         }
     }
 
+    /// Whether nothing is watched.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// The watched URIs that a change touches.
     pub(crate) fn touched(&self, notice: &ChangeNotice) -> Vec<String> {
         let Some(project) = &notice.project else {

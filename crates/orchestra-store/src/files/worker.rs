@@ -19,7 +19,7 @@ use crate::{Options, watch};
 
 /// How long changes of the database are gathered before they are written: a file is then there
 /// within 100 ms, and many changes at once cost one sync.
-const GATHER: Duration = Duration::from_millis(30);
+const GATHER: Duration = Duration::from_millis(50);
 /// How long after a failure the files are tried again.
 const RETRY: Duration = Duration::from_secs(1);
 /// How long git may hold its lock before its changes are taken in all the same.

@@ -7,7 +7,7 @@ use orchestra_store::{Action, ChangeNotice, What};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::TryRecvError;
 
-use crate::fixture::{Workspace, create, id, open, slug};
+use crate::fixture::{Workspace, create, create_project, id, open, slug};
 
 /// Waits for a notice, at most so long that something must be wrong.
 fn heard(receiver: &mut Receiver<ChangeNotice>) -> ChangeNotice {
@@ -32,6 +32,7 @@ fn own_and_foreign_changes_are_heard_in_order() {
     let board = Workspace::with_a_story();
     let other = open(board.path());
     let mut receiver = board.store.changes();
+    let _close = board.store.watch_closely();
     board.create(Kind::Task, Some("MA-2"), "x");
     let notice = |text: &str, what| ChangeNotice {
         project: Some(slug()),
@@ -49,4 +50,22 @@ fn own_and_foreign_changes_are_heard_in_order() {
     assert_eq!(heard(&mut receiver), notice("MA-4", What::IssueCreated));
     board.remember("something");
     assert_eq!(heard(&mut receiver).what, What::Memory);
+}
+
+#[test]
+fn without_a_close_watch_only_the_list_of_projects_is_told() {
+    let board = Workspace::with_a_story();
+    let other = open(board.path());
+    let mut receiver = board.store.changes();
+    board.create(Kind::Task, Some("MA-2"), "x");
+    other
+        .submit_blocking(None, Action::Board(create_project("Other")))
+        .expect("made");
+    let of_projects = ChangeNotice {
+        project: None,
+        issue: None,
+        what: What::Projects,
+    };
+    // The workspace's own project may be told of as well, but no issue.
+    assert_eq!(heard(&mut receiver), of_projects);
 }

@@ -16,6 +16,10 @@ use crate::{ActionError, Fault, FilesError, ReadError};
 /// How long another process may look at the files before the doctor gives up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long changes may take to reach the files before the doctor says that they lag; large lists
+/// rest for two seconds.
+const KEEPING_UP: Duration = Duration::from_secs(5);
+
 /// What to do about what is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Fix {
@@ -62,6 +66,8 @@ pub(crate) fn examine(
     mut engine: Engine,
     fix: Fix,
 ) -> Result<Report, DoctorError> {
+    let mut report = Report::default();
+    behind(shared, &engine, &mut report)?;
     let start = Instant::now();
     let lock = loop {
         if let Some(lock) = engine.try_lock()? {
@@ -72,7 +78,6 @@ pub(crate) fn examine(
         }
         thread::sleep(Duration::from_millis(10));
     };
-    let mut report = Report::default();
     // On a connection of its own: the full-text index's check trusts what a connection remembers.
     let connection = crate::db::open_reader(&shared.paths)?;
     database(&Reader::new(&connection), &mut report)?;
@@ -101,6 +106,31 @@ pub(crate) fn examine(
     Ok(report)
 }
 
+/// Whether the files are kept in step with the database, by this process or another.
+fn behind(shared: &Shared, engine: &Engine, report: &mut Report) -> Result<(), DoctorError> {
+    if let Some(why) = shared.reports.failing() {
+        report.findings.push(format!(
+            "the readable files are not being kept in step: {why}"
+        ));
+        return Ok(());
+    }
+    if !shared.options.flush || shared.read_only.is_some() {
+        return Ok(());
+    }
+    let (start, change) = (Instant::now(), engine.last_change()?);
+    while engine.is_due_since(change)? {
+        if start.elapsed() > KEEPING_UP {
+            report.findings.push(
+                "the readable files lag behind the database; the log of the program that keeps them says why"
+                    .to_owned(),
+            );
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
 /// What is wrong in the database itself.
 fn database(reader: &Reader<'_>, report: &mut Report) -> Read<()> {
     reader.refresh_indexes()?;
@@ -118,6 +148,11 @@ fn database(reader: &Reader<'_>, report: &mut Report) -> Read<()> {
     if wrong > 0 {
         report.findings.push(format!(
             "{wrong} counts of children are wrong; stop all programs that use the board and delete `.projects/.store`: it is rebuilt from the readable files"
+        ));
+    }
+    for slug in Writing::low_counters(reader.connection())? {
+        report.findings.push(format!(
+            "{slug}: counts ids that are in use as free; `orchestra doctor --fix` raises its counters"
         ));
     }
     Ok(())
@@ -154,6 +189,7 @@ fn mend(
             .try_for_each(|path| ledger::forget(connection, path))
     })?;
     engine.sweep(&|| true)?;
+    engine.write(|work| work.tidy())?;
     twins::renumber(shared, engine, report)?;
     let owners = shared.read(owners)?;
     engine.note(move |connection| {

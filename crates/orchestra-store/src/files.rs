@@ -8,6 +8,7 @@ mod conflict;
 mod engine;
 mod fields;
 mod flush;
+mod git;
 mod intake;
 pub(crate) mod ledger;
 mod merge;

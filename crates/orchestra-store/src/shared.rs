@@ -310,9 +310,11 @@ fn build(paths: &Paths, options: &Options) -> Result<(), Fault> {
             chunks: options.max_chunks,
         };
         let mut writing = Writing::new(&connection, &mut words, limits, options.clock.now());
-        writing.begin_loading();
-        load(paths, options, &mut writing)?;
-        writing.recount().map_err(|error| match error {
+        let loaded = writing
+            .begin_loading()
+            .and_then(|()| Ok(load(paths, options, &mut writing)?))
+            .and_then(|()| writing.recount());
+        loaded.map_err(|error| match error {
             ActionError::Fault(fault) => fault,
             ActionError::Refused(_) | ActionError::Invalid(_) => Fault::Unknown {
                 what: "readable file",

@@ -18,6 +18,6 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use document::{Document, check_merge_marks};
+pub(crate) use document::{Document, check_merge_marks, line_of};
 pub use error::{FileError, FileFault};
 pub(crate) use issue::IssuePlace;

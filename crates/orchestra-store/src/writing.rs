@@ -29,7 +29,11 @@ pub(crate) use events::notice_kind;
 /// Words known to be in the table of words already, so that they need not be offered again. It
 /// must be forgotten whenever a transaction is rolled back.
 #[derive(Debug, Default)]
-pub(crate) struct KnownWords(HashSet<u64>);
+pub(crate) struct KnownWords {
+    hashes: HashSet<u64>,
+    /// How often the table had been pruned then.
+    pruned: i64,
+}
 
 /// The most words that are known; 16 bytes each.
 const MAX_KNOWN_WORDS: usize = 64 * 1024;
@@ -55,6 +59,10 @@ pub(crate) struct Writing<'a> {
     aliases: Vec<(i64, IssueId, IssueId)>,
     /// The next rows of projects while all is loaded.
     next_rows: BTreeMap<i64, i64>,
+    /// How the indexes are made that are made at the end of loading.
+    late_indexes: Vec<String>,
+    /// Whether it was seen that the words known are still there.
+    words_checked: bool,
 }
 
 impl fmt::Debug for Writing<'_> {
@@ -83,6 +91,8 @@ impl<'a> Writing<'a> {
             loading: false,
             aliases: Vec::new(),
             next_rows: BTreeMap::new(),
+            late_indexes: Vec::new(),
+            words_checked: false,
         }
     }
 
@@ -174,7 +184,7 @@ impl<'a> Writing<'a> {
         let change = self.change_number()?;
         self.connection
             .prepare_cached(
-                "INSERT INTO dirty (owner, seq) VALUES (?1, ?2) ON CONFLICT (owner) DO UPDATE SET seq = excluded.seq",
+                "INSERT INTO dirty (owner, seq, since) VALUES (?1, ?2, ?2) ON CONFLICT (owner) DO UPDATE SET seq = excluded.seq",
             )?
             .execute((owner.key(), change))?;
         Ok(())
@@ -235,14 +245,22 @@ impl<'a> Writing<'a> {
 impl KnownWords {
     /// Forgets all words; for whenever a transaction was rolled back.
     pub(crate) fn forget(&mut self) {
-        self.0.clear();
+        self.hashes.clear();
+    }
+
+    /// Forgets all words, if the table was pruned meanwhile.
+    fn pruned(&mut self, times: i64) {
+        if self.pruned != times {
+            self.pruned = times;
+            self.forget();
+        }
     }
 
     /// Says whether the word was known, and knows it from now on.
     fn learn(&mut self, hash: u64) -> bool {
-        if self.0.len() >= MAX_KNOWN_WORDS {
-            self.0.clear();
+        if self.hashes.len() >= MAX_KNOWN_WORDS {
+            self.hashes.clear();
         }
-        !self.0.insert(hash)
+        !self.hashes.insert(hash)
     }
 }

@@ -157,6 +157,16 @@ impl Engine {
         self.read(|reader| super::ledger::any_due(reader.connection()))
     }
 
+    /// The number of the latest change of the board.
+    pub(crate) fn last_change(&self) -> Result<i64, FilesError> {
+        self.read(|reader| super::ledger::last_change(reader.connection()))
+    }
+
+    /// Whether files still lack changes up to this one.
+    pub(crate) fn is_due_since(&self, change: i64) -> Result<bool, FilesError> {
+        self.read(|reader| super::ledger::due_since(reader.connection(), change))
+    }
+
     /// Whether a file that is not there has been gone for long enough.
     pub(super) fn is_gone(&mut self, path: &str) -> bool {
         let since = self

@@ -6,9 +6,11 @@ mod single;
 
 pub(crate) use single::{Value, owner_of};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
 
 use super::conflict::Ours;
 use super::engine::Engine;
@@ -16,10 +18,11 @@ use super::fields::{Choice, Fields, content_hash};
 use super::ledger::{self, Next, Seen};
 use super::place::{CONFLICT, Part, Place, directory, under};
 use super::{FilesError, Owner, Work, render};
-use crate::ActionError;
 use crate::io::{EntryKind, Stat};
+use crate::rows::Read;
 use crate::toon::records::MAX_FILE_BYTES;
 use crate::toon::{FileError, FileFault, IssuePlace};
+use crate::{ActionError, Fault};
 
 /// How many things are taken in on one stretch of the writer's time.
 const BATCH: usize = 32;
@@ -75,6 +78,15 @@ impl Unit {
         })
     }
 
+    /// The path of the file that makes it.
+    fn first_path(&self) -> String {
+        match self {
+            Self::Issue(place) => Place::Issue(place.clone(), Part::Fields).path(),
+            Self::File(place) => place.path(),
+        }
+    }
+
+    /// All its paths, the first one first.
     fn paths(&self) -> Vec<String> {
         match self {
             Self::Issue(place) => [Part::Fields, Part::Description, Part::History]
@@ -157,47 +169,50 @@ impl Engine {
         paths: BTreeSet<String>,
     ) -> Result<BTreeSet<String>, FilesError> {
         self.distrust();
-        let mut later = BTreeSet::new();
-        let mut units: Vec<Unit> = Vec::new();
-        for unit in paths.iter().filter_map(|path| Unit::of(path)) {
-            if !units.contains(&unit) {
-                units.push(unit);
-            }
-        }
-        let mut around = self.around(&units)?;
-        around.retain(|unit| !units.contains(unit));
-        units.append(&mut around);
-        let mut candidates = Vec::new();
-        for unit in units {
-            match self.gather(&unit)? {
-                Some(candidate) => candidates.push(candidate),
-                None => later.extend(unit.paths()),
-            }
-        }
+        let mut units: BTreeMap<String, Unit> = paths
+            .iter()
+            .filter_map(|path| Unit::of(path))
+            .map(|unit| (unit.first_path(), unit))
+            .collect();
+        units.append(&mut self.around(&units)?);
         // What is gone comes last: it may have been moved, and have come up elsewhere.
-        candidates.sort_by_key(|candidate| (candidate.is_gone(), candidate.unit.depth()));
-        while !candidates.is_empty() {
-            let rest = candidates.split_off(candidates.len().min(BATCH));
+        let mut ordered = Vec::with_capacity(units.len());
+        for (path, unit) in units {
+            let gone = self.stat(&path).is_ok_and(|stat| stat.is_none());
+            ordered.push((gone, unit.depth(), unit));
+        }
+        ordered.sort_by_key(|(gone, depth, _)| (*gone, *depth));
+        let mut later = BTreeSet::new();
+        // Contents are read batch by batch, so that however much has changed, little is held.
+        for batch in ordered.chunks(BATCH) {
+            let mut candidates = Vec::new();
+            for (_, _, unit) in batch {
+                match self.gather(unit)? {
+                    Some(candidate) => candidates.push(Arc::new(candidate)),
+                    None => later.extend(unit.paths()),
+                }
+            }
             for found in candidates.iter().flat_map(|candidate| &candidate.files) {
                 self.absent.remove(&found.path);
             }
-            self.take_in_batch(std::mem::replace(&mut candidates, rest))?;
+            self.take_in_batch(candidates)?;
         }
         Ok(later)
     }
 
     /// What must be looked at together with these: a story that has come along with its tasks, and
     /// tasks that were refused for want of their story.
-    fn around(&self, units: &[Unit]) -> Result<Vec<Unit>, FilesError> {
-        let places = units.iter().filter_map(|unit| match unit {
-            Unit::Issue(place) => Some(place),
-            Unit::File(_) => None,
-        });
+    fn around(
+        &self,
+        units: &BTreeMap<String, Unit>,
+    ) -> Result<BTreeMap<String, Unit>, FilesError> {
+        let (mut around, mut parents, mut asked) =
+            (BTreeMap::new(), HashSet::new(), HashSet::new());
         self.read(|reader| {
-            let (mut around, mut parents) = (Vec::new(), Vec::new());
-            for place in places {
+            for unit in units.values() {
+                let Unit::Issue(place) = unit else { continue };
                 let (Some(epic), Some(story)) = (&place.epic, &place.story) else {
-                    parents.push(Unit::Issue(place.clone()).directory());
+                    parents.insert(unit.directory());
                     continue;
                 };
                 let above = IssuePlace {
@@ -206,22 +221,27 @@ impl Engine {
                     epic: Some(epic.clone()),
                     story: None,
                 };
+                let path = Place::Issue(above.clone(), Part::Fields).path();
+                if units.contains_key(&path) || !asked.insert(path.clone()) {
+                    continue;
+                }
                 let there = render::issue(reader, &place.project, story)?;
-                let elsewhere = there.is_none_or(|there| render::place_of(&there) != above);
-                let above = Unit::Issue(above);
-                if elsewhere && !around.contains(&above) {
-                    around.push(above);
+                if there.is_none_or(|there| render::place_of(&there) != above) {
+                    around.insert(path, Unit::Issue(above));
                 }
             }
-            if !parents.is_empty() {
-                for (path, ..) in ledger::problems(reader.connection())? {
-                    let is_below = |parent: &String| path.starts_with(parent);
-                    let refused = Unit::of(&path).filter(|_| parents.iter().any(is_below));
-                    around.extend(refused.filter(|unit| !around.contains(unit)));
-                }
+            if parents.is_empty() {
+                return Ok(());
             }
-            Ok(around)
-        })
+            for (path, ..) in ledger::problems(reader.connection())? {
+                let ends = path.match_indices('/').map(|(at, _)| at);
+                let is_below = ends.into_iter().any(|at| parents.contains(&path[..=at]));
+                let refused = Unit::of(&path).filter(|_| is_below);
+                around.extend(refused.map(|unit| (unit.first_path(), unit)));
+            }
+            Ok(())
+        })?;
+        Ok(around)
     }
 
     /// Reads the files of a unit; `None` when one of them has only just vanished.
@@ -325,24 +345,52 @@ impl Engine {
         Ok(false)
     }
 
-    fn take_in_batch(&mut self, candidates: Vec<Candidate>) -> Result<(), FilesError> {
+    /// Takes in a batch. Where that fails as a whole, each is tried alone, so that one bad file does
+    /// not stop the others; what fails alone has left no trace, and is its own file's problem.
+    fn take_in_batch(&mut self, candidates: Vec<Arc<Candidate>>) -> Result<(), FilesError> {
+        let Err(error) = self.take_in_together(candidates.clone())? else {
+            return Ok(());
+        };
+        // What is no file's fault concerns all.
+        let fault = fault_of_file(error)?;
+        if let [candidate] = candidates.as_slice() {
+            let (candidate, now) = (Arc::clone(candidate), self.clock.now().unix_seconds());
+            let error = FileError::whole(&candidate.first().path, fault);
+            return self.note(move |connection| complain(connection, &candidate, &error, now));
+        }
+        for candidate in candidates {
+            self.take_in_batch(vec![candidate])?;
+        }
+        Ok(())
+    }
+
+    /// Takes in a batch as one, or nothing of it.
+    fn take_in_together(
+        &mut self,
+        candidates: Vec<Arc<Candidate>>,
+    ) -> Result<Result<(), ActionError>, FilesError> {
         let aftermath = Arc::new(Mutex::new(Aftermath::default()));
         let (shared, now) = (Arc::clone(&aftermath), self.clock.now().unix_seconds());
-        self.board.write(Box::new(move |work| {
+        let taken = self.board.write(Box::new(move |work| {
             let mut aftermath = Aftermath::default();
             for candidate in &candidates {
                 take_in_one(work, candidate, now, &mut aftermath)?;
             }
             *shared.lock().unwrap_or_else(PoisonError::into_inner) = aftermath;
             Ok(())
-        }))?;
+        }));
+        if taken.is_err() {
+            return Ok(taken);
+        }
         let aftermath =
             std::mem::take(&mut *aftermath.lock().unwrap_or_else(PoisonError::into_inner));
-        self.show(aftermath.ours)
+        self.show(aftermath.ours)?;
+        Ok(Ok(()))
     }
 }
 
-/// Takes in one unit. What is wrong with its files is noted; only a fault of the store is an error.
+/// Takes in one unit. What is wrong with its files is noted; what the board or the store refuses is an
+/// error, after which all must be undone.
 fn take_in_one(
     work: &mut dyn Work,
     candidate: &Candidate,
@@ -366,27 +414,58 @@ fn take_in_one(
     let error = match taken {
         Ok(()) => return Ok(()),
         Err(Trouble::File(error)) => error,
-        Err(Trouble::Board(ActionError::Refused(refusal))) => FileError::whole(
-            &candidate.first().path,
-            FileFault::Field(refusal.to_string()),
-        ),
-        Err(Trouble::Board(ActionError::Invalid(what))) => {
-            FileError::whole(&candidate.first().path, FileFault::Field(what))
-        }
         Err(Trouble::Board(error)) => return Err(error),
     };
+    Ok(complain(work.connection(), candidate, &error, now)?)
+}
+
+/// Notes that a unit cannot be taken in.
+fn complain(
+    connection: &Connection,
+    candidate: &Candidate,
+    error: &FileError,
+    now: i64,
+) -> Read<()> {
     tracing::warn!(file = %error.file, line = error.line, "a readable file cannot be taken in: {error}");
     for found in candidate
         .files
         .iter()
         .filter(|found| found.content.is_some() || found.path == error.file)
     {
-        ledger::complain(work.connection(), &found.path, &error, now)?;
+        ledger::complain(connection, &found.path, error, now)?;
     }
     if candidate.is_gone() {
-        ledger::complain(work.connection(), &candidate.first().path, &error, now)?;
+        ledger::complain(connection, &candidate.first().path, error, now)?;
     }
     Ok(())
+}
+
+/// What an error says of the file that was being taken in.
+///
+/// # Errors
+/// Gives back one that is no file's fault.
+pub(super) fn fault_of_file(error: ActionError) -> Result<FileFault, ActionError> {
+    use rusqlite::ErrorCode::{ConstraintViolation, TooBig, TypeMismatch};
+
+    let is_of_value = |error: &rusqlite::Error| {
+        matches!(error, rusqlite::Error::ToSqlConversionFailure(_))
+            || matches!(
+                error.sqlite_error_code(),
+                Some(ConstraintViolation | TooBig | TypeMismatch)
+            )
+    };
+    Ok(FileFault::Field(match error {
+        ActionError::Refused(refusal) => refusal.to_string(),
+        ActionError::Invalid(what) => what,
+        ActionError::Fault(Fault::Unknown { what }) => format!("the {what} cannot be found"),
+        ActionError::Fault(Fault::Panicked) => {
+            "an internal error stopped the taking in; please report it with this file".to_owned()
+        }
+        ActionError::Fault(Fault::Database(error)) if is_of_value(&error) => {
+            format!("the database cannot hold what it says: {error}")
+        }
+        other => return Err(other),
+    }))
 }
 
 /// Whether every file of a unit is as we left it, or as we were about to leave it when a run was cut

@@ -157,11 +157,30 @@ pub(crate) fn any_due(connection: &Connection) -> Read<bool> {
     Ok(statement.query_row([], |row| row.get(0))?)
 }
 
+/// The number of the latest change.
+pub(crate) fn last_change(connection: &Connection) -> Read<i64> {
+    let mut statement =
+        connection.prepare_cached("SELECT value FROM counter WHERE name = 'change'")?;
+    Ok(statement.query_row([], |row| row.get(0))?)
+}
+
+/// Whether the files of any owner lack a change up to this one.
+pub(crate) fn due_since(connection: &Connection, change: i64) -> Read<bool> {
+    let mut statement =
+        connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM dirty WHERE since <= ?1)")?;
+    Ok(statement.query_row([change], |row| row.get(0))?)
+}
+
 /// An owner is up to date as of a change.
 pub(crate) fn settled(connection: &Connection, owner: &str, change: i64) -> Read<()> {
     let mut statement =
         connection.prepare_cached("DELETE FROM dirty WHERE owner = ?1 AND seq <= ?2")?;
-    statement.execute(params![owner, change])?;
+    if statement.execute(params![owner, change])? == 0 {
+        // It has changed again, but nothing older is missing.
+        connection
+            .prepare_cached("UPDATE dirty SET since = max(since, ?2 + 1) WHERE owner = ?1")?
+            .execute(params![owner, change])?;
+    }
     Ok(())
 }
 
@@ -171,7 +190,7 @@ pub(crate) fn make_due(connection: &Connection, owner: &Owner) -> Read<()> {
         .prepare_cached("UPDATE counter SET value = value + 1 WHERE name = 'change'")?
         .execute([])?;
     let mut statement = connection.prepare_cached(
-        "INSERT INTO dirty (owner, seq) VALUES (?1, (SELECT value FROM counter WHERE name = 'change')) \
+        "INSERT INTO dirty (owner, seq, since) SELECT ?1, value, value FROM counter WHERE name = 'change' \
          ON CONFLICT (owner) DO UPDATE SET seq = excluded.seq",
     )?;
     statement.execute([owner.key()])?;

@@ -14,8 +14,7 @@ use orchestra_board::{
 use rusqlite::Connection;
 
 use crate::{
-    ActionError, Chunk, Fault, HookEventRecord, PlanRecord, ReadError, Reader, SessionRecord,
-    UsageRecord,
+    ActionError, Chunk, HookEventRecord, PlanRecord, ReadError, Reader, SessionRecord, UsageRecord,
 };
 
 /// The tables that only the files use. `owner` is the text of an `Owner`; what the columns of
@@ -23,7 +22,8 @@ use crate::{
 pub(crate) const TABLES: &str = "
 CREATE TABLE dirty (
     owner TEXT PRIMARY KEY,
-    seq INTEGER NOT NULL
+    seq INTEGER NOT NULL,
+    since INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX dirty_by_seq ON dirty (seq);
 CREATE TABLE file (
@@ -65,7 +65,8 @@ pub(crate) type Job = Box<dyn FnOnce(&mut dyn Work) -> Result<(), ActionError> +
 
 /// The board, as such work sees it. What is loaded is put there as it is, without a decision, an
 /// event or a change of times, and replaces what is there under the same name; parents' tallies,
-/// the full-text index and dirty rows follow.
+/// the full-text index and dirty rows follow. What the database cannot hold is refused, by
+/// [`ActionError::Invalid`] mostly.
 pub(crate) trait Work {
     /// The connection, inside the transaction.
     fn connection(&self) -> &Connection;
@@ -76,34 +77,51 @@ pub(crate) trait Work {
         &mut self,
         project: &Project,
         aliases: &[(IssueId, IssueId)],
-    ) -> Result<(), Fault>;
+    ) -> Result<(), ActionError>;
     /// Puts an issue there.
-    fn load_issue(&mut self, issue: &Issue) -> Result<(), Fault>;
+    fn load_issue(&mut self, issue: &Issue) -> Result<(), ActionError>;
     /// Puts what happened to an issue there, oldest first, in the place of what is there.
-    fn load_history(&mut self, project: &Slug, id: &IssueId, events: &[Event])
-    -> Result<(), Fault>;
+    fn load_history(
+        &mut self,
+        project: &Slug,
+        id: &IssueId,
+        events: &[Event],
+    ) -> Result<(), ActionError>;
     /// Puts the text of `prd.md` there.
-    fn load_prd(&mut self, project: &Slug, text: &str, origin: PrdOrigin) -> Result<(), Fault>;
+    fn load_prd(
+        &mut self,
+        project: &Slug,
+        text: &str,
+        origin: PrdOrigin,
+    ) -> Result<(), ActionError>;
     /// Puts the questionnaire there; `None` removes it.
     fn load_prd_session(
         &mut self,
         project: &Slug,
         session: Option<&PrdSession>,
-    ) -> Result<(), Fault>;
+    ) -> Result<(), ActionError>;
     /// Puts all requests of a project there.
-    fn load_requests(&mut self, project: &Slug, requests: &[Request]) -> Result<(), Fault>;
+    fn load_requests(&mut self, project: &Slug, requests: &[Request]) -> Result<(), ActionError>;
     /// Puts the status page there; `None` removes it.
-    fn load_readme(&mut self, project: &Slug, text: Option<&str>) -> Result<(), Fault>;
+    fn load_readme(&mut self, project: &Slug, text: Option<&str>) -> Result<(), ActionError>;
     /// Puts a plan there; `None` for its text removes it.
-    fn load_plan(&mut self, plan: &PlanRecord, text: Option<&str>) -> Result<(), Fault>;
+    fn load_plan(&mut self, plan: &PlanRecord, text: Option<&str>) -> Result<(), ActionError>;
     /// Puts all chunks of a segment there.
-    fn load_chunks(&mut self, project: &Slug, segment: u64, chunks: &[Chunk]) -> Result<(), Fault>;
+    fn load_chunks(
+        &mut self,
+        project: &Slug,
+        segment: u64,
+        chunks: &[Chunk],
+    ) -> Result<(), ActionError>;
     /// Puts a session there.
-    fn load_session(&mut self, session: &SessionRecord) -> Result<(), Fault>;
+    fn load_session(&mut self, session: &SessionRecord) -> Result<(), ActionError>;
     /// Puts all usage there.
-    fn load_usage(&mut self, usage: &UsageRecord) -> Result<(), Fault>;
+    fn load_usage(&mut self, usage: &UsageRecord) -> Result<(), ActionError>;
     /// Puts all hook events there.
-    fn load_hook_events(&mut self, events: &[HookEventRecord]) -> Result<(), Fault>;
+    fn load_hook_events(&mut self, events: &[HookEventRecord]) -> Result<(), ActionError>;
+    /// Mends what follows from the rest: counters that are too low, words that no text has any more.
+    fn tidy(&mut self) -> Result<(), ActionError>;
     /// Gives an issue another id; the old one becomes an alias.
-    fn renumber(&mut self, project: &Slug, old: &IssueId, new: &IssueId) -> Result<(), Fault>;
+    fn renumber(&mut self, project: &Slug, old: &IssueId, new: &IssueId)
+    -> Result<(), ActionError>;
 }

@@ -52,6 +52,23 @@ impl Owner {
         }
     }
 
+    /// The project that it is of, if of one.
+    pub(crate) const fn project(&self) -> Option<&Slug> {
+        match self {
+            Self::Project(slug)
+            | Self::Issue(slug, _)
+            | Self::Prd(slug)
+            | Self::PrdSession(slug)
+            | Self::Requests(slug)
+            | Self::Readme(slug)
+            | Self::Plan(slug, _)
+            | Self::Chunks(slug, _)
+            | Self::Session(slug, _)
+            | Self::Sessions(slug) => Some(slug),
+            Self::HookEvents | Self::Usage => None,
+        }
+    }
+
     /// Reads back [`Owner::key`]; `None` for other text.
     pub(crate) fn parse(key: &str) -> Option<Self> {
         let mut parts = key.splitn(3, '/');

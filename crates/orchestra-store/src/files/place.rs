@@ -48,6 +48,8 @@ pub(crate) enum Part {
 
 /// The ending of the file that holds our side of a conflict.
 pub(crate) const CONFLICT: &str = ".conflict";
+/// The last segment of remembered texts that a project can have; its quota is far below.
+const LAST_SEGMENT: u64 = 1_000_000;
 /// The ending of a file in the making.
 pub(crate) const TEMP: &str = ".orchestra-tmp";
 
@@ -113,7 +115,10 @@ impl Place {
             [".memory", "chunks.toon"] => Some(Self::Chunks(slug, 1)),
             [".memory", name] => {
                 let digits = name.strip_prefix("chunks-")?.strip_suffix(".toon")?;
-                let segment: u64 = digits.parse().ok().filter(|segment| *segment > 1)?;
+                let segment: u64 = digits
+                    .parse()
+                    .ok()
+                    .filter(|segment| (2..=LAST_SEGMENT).contains(segment))?;
                 (digits == segment.to_string()).then_some(Self::Chunks(slug, segment))
             }
             [".memory", "sessions", "index.toon"] => Some(Self::SessionIndex(slug)),
@@ -261,6 +266,7 @@ mod tests {
             "a/epics/A-1/stories/A-2/tasks/A-3.toon.orchestra-tmp",
             "a/.memory/chunks-1.toon",
             "a/.memory/chunks-02.toon",
+            "a/.memory/chunks-9999999999999999999.toon",
             ".store/board.db",
             "A/prd.md",
         ] {

@@ -14,6 +14,14 @@ use crate::{IssueRecord, PageRequest};
 /// The most usage sessions that are kept, and so shown.
 const USAGE_SESSIONS: u32 = 200;
 
+/// The most bytes of an issue's history that stand in its file: thousands of changes.
+const MAX_HISTORY_BYTES: usize = 2 * 1024 * 1024;
+/// The most bytes of a list that is shown for people and not read back. What is longer is cut: such
+/// a file helps nobody, and its costs would grow with the board.
+const MAX_SHOWN_BYTES: usize = 8 * 1024 * 1024;
+/// What a row of such a list has beside its texts.
+const ROW_BYTES: usize = 64;
+
 /// What a file is to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rendered {
@@ -158,11 +166,39 @@ fn issue_files(reader: &Reader<'_>, record: &IssueRecord) -> Read<Vec<Rendered>>
             text,
         ));
     }
-    let text = history_text(reader, &record.issue)?;
+    let text = newest_history(reader, &record.issue)?;
     if !text.is_empty() {
         files.push(Rendered::whole(Place::Issue(place, Part::History), text));
     }
     Ok(files)
+}
+
+/// The newest lines of an issue's history, as many as its file may have; so what a change costs is
+/// bounded, however much has happened, and what is written can be read. Older ones are in the
+/// database alone.
+fn newest_history(reader: &Reader<'_>, issue: &Issue) -> Read<String> {
+    let Some(row) = reader.find_row(&issue.project, &issue.id)? else {
+        return Ok(String::new());
+    };
+    let mut statement = reader
+        .connection()
+        .prepare_cached("SELECT body FROM event WHERE issue = ?1 ORDER BY seq DESC")?;
+    let mut rows = statement.query([row])?;
+    let (mut lines, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        let line: String = row.get(0)?;
+        bytes += line.len() + 1;
+        if bytes > MAX_HISTORY_BYTES && !lines.is_empty() {
+            break;
+        }
+        lines.push(line);
+    }
+    let mut text = String::with_capacity(bytes);
+    for line in lines.iter().rev() {
+        text.push_str(line);
+        text.push('\n');
+    }
+    Ok(text)
 }
 
 /// The lines of an issue's history, as the database has them.
@@ -212,18 +248,22 @@ fn rows_of(reader: &Reader<'_>, slug: &Slug, kind: Kind) -> Read<Vec<Row>> {
          LEFT JOIN issue p ON p.id = i.parent WHERE i.project = ?1 AND i.kind = ?2 ORDER BY i.prefix, i.number",
     )?;
     let mut rows = statement.query((reader.project_id(slug)?, kind_place(kind)))?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()?
+        && bytes < MAX_SHOWN_BYTES
+    {
         let text = |column| row.get_ref(column)?.as_str_or_null().map_err(damaged);
         let id = |prefix, number| {
             Ok::<_, crate::ReadError>(
                 id_of(text(prefix)?, row.get(number)?)?.map(|id| id.to_string()),
             )
         };
+        let title: String = row.get(4)?;
+        bytes += title.len() + ROW_BYTES;
         found.push(Row {
             id: id(0, 1)?.unwrap_or_default(),
             parent: id(2, 3)?.unwrap_or_default(),
-            title: row.get(4)?,
+            title,
             state: state_of(row.get(5)?)?,
         });
     }
@@ -250,6 +290,14 @@ fn chunks(reader: &Reader<'_>, project: Slug, segment: u64) -> Read<Option<Rende
 fn sessions(reader: &Reader<'_>, project: Slug) -> Read<Option<Rendered>> {
     let mut sessions = all(|page| reader.sessions(&project, page))?;
     sessions.sort_by(|a, b| (a.started_at, &a.id).cmp(&(b.started_at, &b.id)));
+    // The newest ones, as far as they fit.
+    let mut bytes = 0;
+    let fits = |session: &&crate::SessionRecord| {
+        bytes += session.summary.as_str().len() + ROW_BYTES;
+        bytes <= MAX_SHOWN_BYTES
+    };
+    let shown = sessions.iter().rev().take_while(fits).count();
+    sessions.drain(..sessions.len() - shown);
     let text = toon::records::write_session_index(&project, &sessions);
     Ok((!sessions.is_empty()).then(|| Rendered::whole(Place::SessionIndex(project), text)))
 }

@@ -9,11 +9,12 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::FilesError;
 use super::engine::Engine;
 use super::flush::{Haste, Left};
+use super::git::Git;
 use crate::db::{self, Paths};
 use crate::{Options, watch};
 
@@ -22,8 +23,6 @@ use crate::{Options, watch};
 const GATHER: Duration = Duration::from_millis(50);
 /// How long after a failure the files are tried again.
 const RETRY: Duration = Duration::from_secs(1);
-/// How long git may hold its lock before its changes are taken in all the same.
-const GIT_PATIENCE: Duration = Duration::from_secs(10);
 /// How often git's lock, and files that vanished, are looked at.
 const AGAIN: Duration = Duration::from_millis(20);
 /// How often a process that is not the keeper tries to become it.
@@ -61,6 +60,8 @@ struct Told {
     answered: u64,
     /// Why the files could not be brought up to date, for whoever asked.
     failure: Option<FilesError>,
+    /// Why the last turn failed, if it did.
+    failing: Option<String>,
     closing: bool,
     role: Role,
 }
@@ -95,6 +96,11 @@ impl Shared {
     /// Whether this process keeps the files in step with what all processes commit.
     pub(crate) fn is_keeper(&self) -> bool {
         self.lock().role == Role::Keeper
+    }
+
+    /// Why the files are not being kept in step, if they are not.
+    pub(crate) fn failing(&self) -> Option<String> {
+        self.lock().failing.clone()
     }
 
     /// A file may have changed.
@@ -134,8 +140,7 @@ impl Files {
             keeper_lock: paths.keeper_lock.clone(),
             keeping: None,
             sweeps: options.sweep,
-            git_lock: paths.workspace.join(".git").join("index.lock"),
-            git_since: None,
+            git: Git::around(&paths.workspace),
             later: BTreeSet::new(),
             flushes: options.flush,
             watches: options.watch.then(|| paths.projects.clone()),
@@ -143,6 +148,7 @@ impl Files {
             told_git: false,
             failed: false,
             heard: 0,
+            goal: None,
         };
         let thread = std::thread::Builder::new()
             .name("orchestra-files".to_owned())
@@ -221,8 +227,7 @@ struct Worker {
     keeping: Option<File>,
     /// Whether what changed while nobody watched is looked for.
     sweeps: bool,
-    git_lock: PathBuf,
-    git_since: Option<Instant>,
+    git: Git,
     /// Files that vanished a moment ago.
     later: BTreeSet<String>,
     flushes: bool,
@@ -234,6 +239,8 @@ struct Worker {
     failed: bool,
     /// How far the last turn knew of those who ask.
     heard: u64,
+    /// Who asked a follower, and which change of the board the files must show for that.
+    goal: Option<(u64, i64)>,
 }
 
 impl Worker {
@@ -242,7 +249,10 @@ impl Worker {
         while let Some(work) = self.wait(pause) {
             (self.failed, self.heard) = (false, work.asked);
             pause = match self.turn(work) {
-                Ok(pause) => pause,
+                Ok(pause) => {
+                    self.shared.lock().failing = None;
+                    pause
+                }
                 Err((error, work)) => {
                     tracing::warn!("the readable files cannot be brought up to date: {error}");
                     self.put_back(error, work);
@@ -268,7 +278,8 @@ impl Worker {
                     let news = if failed {
                         told.asked > told.answered && told.failure.is_none()
                     } else {
-                        !told.reported.is_empty() || told.asked > heard
+                        // Files that rest hold up no others.
+                        !told.reported.is_empty() || told.due || told.asked > heard
                     };
                     !news && !told.closing
                 };
@@ -314,7 +325,7 @@ impl Worker {
                 .filter(|path| !path.contains('/'))
                 .for_each(|name| watcher.add(name));
         }
-        if (work.sweep || !work.reported.is_empty()) && self.git_is_at_work() {
+        if (work.sweep || !work.reported.is_empty()) && self.git.is_at_work() {
             self.later = std::mem::take(&mut work.reported);
             if work.sweep {
                 self.shared.lock().sweep = true;
@@ -333,9 +344,7 @@ impl Worker {
         }
         let Some(_lock) = self.engine.try_lock()? else {
             self.later.extend(work.reported.iter().cloned());
-            let mut told = self.shared.lock();
-            told.sweep |= work.sweep;
-            told.due = true;
+            self.shared.lock().sweep |= work.sweep;
             return Ok(Some(AGAIN));
         };
         if self.flushes && !self.told_git {
@@ -351,7 +360,7 @@ impl Worker {
             let go_on = move || !shared.lock().closing;
             self.later.append(&mut self.engine.sweep(&go_on)?);
         }
-        let mut pause = (!self.later.is_empty()).then_some(AGAIN);
+        let pause = (!self.later.is_empty()).then_some(AGAIN);
         // Whoever asks while this runs is served in the next turn.
         let haste = if work.asked > self.shared.lock().answered {
             Haste::Now
@@ -371,9 +380,7 @@ impl Worker {
                     self.engine.take_in(paths)?;
                 }
                 Left::Waiting(wait) => {
-                    pause = Some(pause.map_or(wait, |pause| pause.min(wait)));
-                    self.shared.lock().due = true;
-                    return Ok(pause);
+                    return Ok(Some(pause.map_or(wait, |pause| pause.min(wait))));
                 }
                 Left::Nothing => break,
             }
@@ -420,15 +427,24 @@ impl Worker {
     /// What is left to do while another process is the keeper: tell those who wait for it.
     fn follow(&mut self, work: &Work) -> Result<Option<Duration>, FilesError> {
         self.later.clear();
-        let waited_for = work.asked > self.shared.lock().answered;
-        if waited_for && self.engine.is_due()? {
+        if work.asked <= self.shared.lock().answered {
+            return Ok(Some(SUCCEED));
+        }
+        // What is committed after somebody asked is not waited for, or a busy board would never be
+        // up to date.
+        let (asked, change) = match self.goal {
+            Some(goal) => goal,
+            None => *self.goal.insert((work.asked, self.engine.last_change()?)),
+        };
+        if self.engine.is_due_since(change)? {
             return Ok(Some(AGAIN));
         }
+        self.goal = None;
         let mut told = self.shared.lock();
-        told.answered = told.answered.max(work.asked);
+        told.answered = told.answered.max(asked);
         drop(told);
         self.shared.done.notify_all();
-        Ok(Some(SUCCEED))
+        Ok(Some(if work.asked > asked { AGAIN } else { SUCCEED }))
     }
 
     /// Keeps what could not be done for the next try, and tells those who wait.
@@ -437,19 +453,11 @@ impl Worker {
         told.reported.append(&mut work.reported);
         told.sweep |= work.sweep;
         told.due = true;
+        told.failing = Some(error.to_string());
         if told.asked > told.answered {
             told.failure = Some(error);
         }
         drop(told);
         self.shared.done.notify_all();
-    }
-
-    /// Whether git is in the middle of changing files; its half-done work is not looked at.
-    fn git_is_at_work(&mut self) -> bool {
-        if !self.git_lock.exists() {
-            self.git_since = None;
-            return false;
-        }
-        self.git_since.get_or_insert_with(Instant::now).elapsed() < GIT_PATIENCE
     }
 }

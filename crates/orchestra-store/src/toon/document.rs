@@ -141,6 +141,15 @@ impl<'a> Document<'a> {
             .ok_or_else(|| self.error(key, "must be a whole number"))
     }
 
+    /// A whole number that must be there, no larger than what it is kept in can hold.
+    pub(crate) fn number_up_to(&mut self, key: &str, limit: u64) -> Result<u64> {
+        let number = self.number(key)?;
+        if number > limit {
+            return Err(self.error(key, format!("must be at most {limit}")));
+        }
+        Ok(number)
+    }
+
     /// A whole number that may be there.
     pub(crate) fn optional_number(&mut self, key: &str) -> Result<Option<u64>> {
         let value = self.optional(key);
@@ -329,6 +338,11 @@ fn syntax(file: &str, text: &str, error: &toon_format::ToonError) -> FileError {
 
 pub(crate) fn line_number(line: usize) -> u64 {
     u64::try_from(line).unwrap_or(u64::MAX)
+}
+
+/// [`find_field`], as errors have it.
+pub(crate) fn line_of(text: &str, key: &str) -> u64 {
+    line_number(find_field(text, key))
 }
 
 /// The line of a field at the top of a file, from 1; the last line when it is nowhere.

@@ -106,10 +106,10 @@ pub(crate) fn read(
     };
     let counter = |fields: &mut Document<'_>, key| {
         let number = fields.number(key)?;
-        if (1..=LAST_NUMBER).contains(&number) {
+        if (1..=LAST_NUMBER + 1).contains(&number) {
             Ok(number)
         } else {
-            Err(fields.error(key, "must be at least 1"))
+            Err(fields.error(key, format!("must be 1 to {}", LAST_NUMBER + 1)))
         }
     };
     let project = Project {

@@ -1,5 +1,7 @@
 //! The other TOON files: questionnaire, requests, memory, sessions, hook events, usage.
 
+use std::collections::HashSet;
+
 use orchestra_board::{
     Answer, Body, Cost, Label, PrdSession, PrdStatus, QUESTIONS, Request, RequestKind,
     RequestStatus, SessionId, Slug, Timestamp, Title, UsageSession, UsageTotals,
@@ -184,7 +186,7 @@ pub(crate) fn read_chunks(name: &str, text: &str, project: &Slug) -> Result<Vec<
     let mut fields = Document::parse(name, text)?;
     check_project(&mut fields, project)?;
     let mut chunks: Vec<Chunk> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     for mut row in fields.rows("chunks")? {
         let chunk = Chunk {
             id: row.parsed("id", ChunkId::parse)?,
@@ -262,6 +264,9 @@ pub(crate) fn write_session_index(project: &Slug, sessions: &[SessionRecord]) ->
     file(json!({"project": project.as_str(), "sessions": rows}))
 }
 
+/// The largest number of a hook event, far from where counting further would fail.
+const LAST_EVENT: u64 = 999_999_999_999_999;
+
 /// The kept hook events, oldest first.
 pub(crate) fn write_hook_events(events: &[HookEventRecord]) -> String {
     let row = |event: &HookEventRecord| {
@@ -280,10 +285,17 @@ pub(crate) fn write_hook_events(events: &[HookEventRecord]) -> String {
 
 pub(crate) fn read_hook_events(name: &str, text: &str) -> Result<Vec<HookEventRecord>, FileError> {
     let mut fields = Document::parse(name, text)?;
-    let mut events = Vec::new();
+    let (mut events, mut numbers) = (Vec::new(), HashSet::new());
     for mut row in fields.rows("events")? {
+        let number = row.number_up_to("number", LAST_EVENT)?;
+        if number == 0 {
+            return Err(row.error("number", "must be at least 1"));
+        }
+        if !numbers.insert(number) {
+            return Err(row.error("number", "stands here twice"));
+        }
         events.push(HookEventRecord {
-            number: row.number("number")?,
+            number,
             event_type: row.parsed("event_type", Label::parse)?,
             session_id: row.optional_parsed("session_id", Label::parse)?,
             tool_name: row.optional_parsed("tool_name", Label::parse)?,
@@ -347,15 +359,17 @@ fn parse_decimal(text: &str) -> Option<Cost> {
     }
     let rest: u64 = format!("{rest:0<9}").parse().ok()?;
     let whole: u64 = whole.parse().ok()?;
-    Some(Cost::from_billionths(
-        whole.checked_mul(1_000_000_000)?.checked_add(rest)?,
-    ))
+    let billionths = whole.checked_mul(1_000_000_000)?.checked_add(rest)?;
+    (billionths <= LARGEST_SUM).then(|| Cost::from_billionths(billionths))
 }
+
+/// Where sums of usage stop.
+const LARGEST_SUM: u64 = 9_000_000_000_000_000_000;
 
 fn read_totals(fields: &mut Document<'_>) -> Result<UsageTotals, FileError> {
     Ok(UsageTotals {
-        input: fields.number("total_input")?,
-        output: fields.number("total_output")?,
+        input: fields.number_up_to("total_input", LARGEST_SUM)?,
+        output: fields.number_up_to("total_output", LARGEST_SUM)?,
         cost: fields.named("total_cost", parse_decimal)?,
     })
 }
@@ -376,8 +390,8 @@ pub(crate) fn read_usage(name: &str, text: &str) -> Result<UsageRecord, FileErro
         for mut request in row.rows("requests")? {
             requests.push(UsageRequest {
                 at: request.parsed("timestamp", Timestamp::parse)?,
-                input_tokens: request.number("input_tokens")?,
-                output_tokens: request.number("output_tokens")?,
+                input_tokens: request.number_up_to("input_tokens", LARGEST_SUM)?,
+                output_tokens: request.number_up_to("output_tokens", LARGEST_SUM)?,
                 cost: request.named("cost", parse_decimal)?,
             });
             request.finish()?;

@@ -88,6 +88,7 @@ impl Writing<'_> {
                 self.dirty(&Owner::PrdSession(slug.clone()))?;
             }
             Change::RequestLogged(request) => {
+                self.check_requests(id, request)?;
                 self.insert_request(id, request)?;
                 self.log(event, None)?;
                 self.dirty(&Owner::Requests(slug.clone()))?;

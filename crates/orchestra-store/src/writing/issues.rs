@@ -5,8 +5,12 @@ use rusqlite::params;
 
 use super::apply::Held;
 use super::{Write, Writing};
+use crate::ActionError;
 use crate::files::owner::Owner;
 use crate::rows::{kind_place, list_text, priority_place, state_place, unknown};
+
+/// The largest number that an id can have: 15 digits.
+const LAST_NUMBER: u64 = 999_999_999_999_999;
 
 /// Whether a tally goes up or down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +22,11 @@ pub(super) enum Step {
 impl Writing<'_> {
     /// Makes the row of a new issue; answers its rowid.
     pub(super) fn insert_issue(&mut self, project: i64, issue: &Issue) -> Write<i64> {
+        if issue.id.number() > LAST_NUMBER {
+            return Err(ActionError::Invalid(
+                "the ids of the project are used up; begin another project".to_owned(),
+            ));
+        }
         let row = self.new_row(project)?;
         let parent = match &issue.parent {
             Some(parent) => Some(self.row_of(project, parent)?),

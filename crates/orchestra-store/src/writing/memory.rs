@@ -27,7 +27,7 @@ fn too_long(what: &str, body: &Body, limit: usize) -> Write<()> {
 }
 
 /// The first half of a hash of a text.
-fn text_hash(text: &str) -> Vec<u8> {
+pub(super) fn text_hash(text: &str) -> Vec<u8> {
     let mut hash = Sha256::digest(text).to_vec();
     hash.truncate(16);
     hash
@@ -160,8 +160,12 @@ impl Writing<'_> {
             None => self.new_row(project)?,
         };
         self.execute(
-            "INSERT OR REPLACE INTO chunk (id, project, number, segment, bytes, hash, source, source_id, tags, \
-             created_at, summary, content) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+            "INSERT INTO chunk (id, project, number, segment, bytes, hash, source, source_id, tags, \
+             created_at, summary, content) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) \
+             ON CONFLICT (id) DO UPDATE SET segment = excluded.segment, bytes = excluded.bytes, \
+             hash = excluded.hash, source = excluded.source, source_id = excluded.source_id, \
+             tags = excluded.tags, created_at = excluded.created_at, summary = excluded.summary, \
+             content = excluded.content",
             params![
                 row,
                 project,

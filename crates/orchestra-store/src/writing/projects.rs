@@ -4,7 +4,13 @@ use orchestra_board::{PrdSession, Project, Request, Timestamp};
 use rusqlite::params;
 
 use super::{Write, Writing};
+use crate::ActionError;
 use crate::rows::prd_text;
+
+/// The most bytes of a project's requests: escaped, they still fit into a file that can be read.
+const MAX_REQUESTS_BYTES: u64 = 12 * 1024 * 1024;
+/// What a request counts beside its text.
+const REQUEST_BYTES: i64 = 128;
 
 impl Writing<'_> {
     /// Makes the row of a new project; answers its rowid.
@@ -80,6 +86,22 @@ impl Writing<'_> {
             )?,
             None => self.execute("DELETE FROM prd_session WHERE project = ?1", [project])?,
         };
+        Ok(())
+    }
+
+    /// Refuses one more request where all of them would not fit into their file.
+    pub(super) fn check_requests(&self, project: i64, request: &Request) -> Write<()> {
+        let kept = self.reader().count(
+            "SELECT coalesce(sum(octet_length(description) + ?2), 0) FROM request WHERE project = ?1",
+            params![project, REQUEST_BYTES],
+        )?;
+        let more = u64::try_from(request.description.as_str().len()).unwrap_or(u64::MAX);
+        if kept.saturating_add(more) > MAX_REQUESTS_BYTES {
+            return Err(ActionError::Invalid(
+                "the project has too many requests; remove old ones from its requests.toon"
+                    .to_owned(),
+            ));
+        }
         Ok(())
     }
 

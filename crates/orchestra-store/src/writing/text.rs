@@ -51,6 +51,7 @@ impl Writing<'_> {
         texts
             .iter()
             .for_each(|text| words::vocabulary(text, &mut vocabulary));
+        self.check_known_words()?;
         for word in vocabulary {
             let mut hasher = DefaultHasher::new();
             word.hash(&mut hasher);
@@ -58,6 +59,28 @@ impl Writing<'_> {
                 self.execute("INSERT OR IGNORE INTO word (word) VALUES (?1)", [word])?;
             }
         }
+        Ok(())
+    }
+
+    /// Forgets the words that were known, when somebody has pruned the table since.
+    fn check_known_words(&mut self) -> Write<()> {
+        if !self.words_checked {
+            self.words_checked = true;
+            let pruned = self.find_number("SELECT value FROM counter WHERE name = 'words'", [])?;
+            self.words.pruned(pruned.unwrap_or(0));
+        }
+        Ok(())
+    }
+
+    /// Removes the words that no text has any more, so that no query is completed to them.
+    pub(super) fn prune_words(&mut self) -> Write<()> {
+        self.connection.execute_batch(
+            "CREATE VIRTUAL TABLE IF NOT EXISTS temp.issue_words USING fts5vocab ('main', 'issue_text', 'row');
+             CREATE VIRTUAL TABLE IF NOT EXISTS temp.memory_words USING fts5vocab ('main', 'memory_text', 'row');
+             DELETE FROM word WHERE word NOT IN (SELECT term FROM issue_words) AND word NOT IN (SELECT term FROM memory_words);
+             INSERT INTO counter VALUES ('words', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1;",
+        )?;
+        self.words_checked = false;
         Ok(())
     }
 }

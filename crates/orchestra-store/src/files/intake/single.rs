@@ -12,7 +12,7 @@ use crate::files::place::Place;
 use crate::files::{Owner, Work, render};
 use crate::reader::Reader;
 use crate::toon::{self, FileError, FileFault, project::Alias, records};
-use crate::{Chunk, ChunkId, Fault};
+use crate::{ActionError, Chunk, ChunkId};
 
 /// The owner of a file that is not of an issue.
 pub(crate) fn owner_of(place: &Place) -> Owner {
@@ -381,12 +381,10 @@ impl Value {
     }
 
     /// Puts the value there as it is.
-    pub(crate) fn load(&self, work: &mut dyn Work) -> Result<(), Fault> {
+    pub(crate) fn load(&self, work: &mut dyn Work) -> Result<(), ActionError> {
         match self {
             Self::Prd(slug, text) => {
-                let project = Reader::new(work.connection())
-                    .find_project(slug)
-                    .map_err(|_| Fault::Unknown { what: "project" })?;
+                let project = Reader::new(work.connection()).find_project(slug)?;
                 let origin = project
                     .map(|(_, project)| project.prd_origin)
                     .unwrap_or_default();

@@ -388,6 +388,7 @@ impl Worker {
         if self.later.is_empty() {
             let mut told = self.shared.lock();
             told.answered = told.answered.max(work.asked);
+            told.failing = None;
             drop(told);
             self.shared.done.notify_all();
         }

@@ -98,9 +98,7 @@ impl Unit {
 
     /// The directory of its files, with the `/` at its end.
     fn directory(&self) -> String {
-        let paths = self.paths();
-        let first = paths.first().map_or("", String::as_str);
-        format!("{}/", directory(first))
+        format!("{}/", directory(&self.first_path()))
     }
 
     /// Projects before what is in them, parents before children.
@@ -202,10 +200,7 @@ impl Engine {
 
     /// What must be looked at together with these: a story that has come along with its tasks, and
     /// tasks that were refused for want of their story.
-    fn around(
-        &self,
-        units: &BTreeMap<String, Unit>,
-    ) -> Result<BTreeMap<String, Unit>, FilesError> {
+    fn around(&self, units: &BTreeMap<String, Unit>) -> Result<BTreeMap<String, Unit>, FilesError> {
         let (mut around, mut parents, mut asked) =
             (BTreeMap::new(), HashSet::new(), HashSet::new());
         self.read(|reader| {

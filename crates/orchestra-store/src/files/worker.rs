@@ -371,10 +371,9 @@ impl Worker {
             match self.engine.flush(haste)? {
                 Left::More => {}
                 Left::Theirs(paths) => {
-                    if self.git_is_at_work() {
+                    if self.git.is_at_work() {
                         // What it has half done is not looked at, as when it is reported.
                         self.later.extend(paths);
-                        self.shared.lock().due = true;
                         return Ok(Some(AGAIN));
                     }
                     self.engine.take_in(paths)?;

@@ -339,8 +339,10 @@ fn two_branches_gave_one_id_and_the_doctor_renumbers_the_younger() {
     );
 }
 
-#[test]
-fn a_twin_is_renumbered_with_what_is_below_it() {
+const TWIN: &str = "my-app/epics/MA-5/stories/MA-6";
+
+/// A board whose story MA-6 below MA-1 is about to get a twin below MA-5.
+fn elder() -> Board {
     let board = Board::with_tasks(still());
     for (kind, parent, name) in [
         (Kind::Epic, None, "Other epic"),
@@ -353,32 +355,55 @@ fn a_twin_is_renumbered_with_what_is_below_it() {
         });
     }
     board.settle();
-    // A merge brought a younger story MA-6 below the other epic, with a task of a new id and one
-    // whose id is taken as well.
-    let below = "my-app/epics/MA-5/stories/MA-6";
-    let board = board.reopened(Options::default(), |projects| {
-        let read = |path: &str| fs::read_to_string(projects.join(path)).expect("reads");
-        let story = read("my-app/epics/MA-1/stories/MA-6/story.toon")
-            .replace("title: Elder", "title: Younger")
-            .replace("epic: MA-1", "epic: MA-5")
-            .replace("created_at: \"20", "created_at: \"30");
-        let task = read("my-app/epics/MA-1/stories/MA-6/tasks/MA-7.toon");
-        let new = task
-            .replace("MA-7", "MA-12")
-            .replace("Elder's task", "Younger's task");
-        let taken = read(&task_path(3))
-            .replace("title: First", "title: Younger's twin")
-            .replace("created_at: \"20", "created_at: \"30");
-        let tasks = projects.join(below).join("tasks");
-        fs::create_dir_all(&tasks).expect("makes");
-        fs::write(projects.join(below).join("story.toon"), story).expect("writes");
-        fs::write(tasks.join("MA-12.toon"), new).expect("writes");
-        fs::write(tasks.join("MA-3.toon"), taken).expect("writes");
+    board
+}
+
+/// A merge brings a younger story MA-6 below the other epic, with a task of a new id and one whose
+/// id is taken as well.
+fn plant_twin(projects: &Path) {
+    let read = |path: &str| fs::read_to_string(projects.join(path)).expect("reads");
+    let story = read("my-app/epics/MA-1/stories/MA-6/story.toon")
+        .replace("title: Elder", "title: Younger")
+        .replace("epic: MA-1", "epic: MA-5")
+        .replace("created_at: \"20", "created_at: \"30");
+    let task = read("my-app/epics/MA-1/stories/MA-6/tasks/MA-7.toon");
+    let new = task
+        .replace("MA-7", "MA-12")
+        .replace("Elder's task", "Younger's task");
+    let taken = read(&task_path(3))
+        .replace("title: First", "title: Younger's twin")
+        .replace("created_at: \"20", "created_at: \"30");
+    let tasks = projects.join(TWIN).join("tasks");
+    fs::create_dir_all(&tasks).expect("makes");
+    fs::write(projects.join(TWIN).join("story.toon"), story).expect("writes");
+    fs::write(tasks.join("MA-12.toon"), new).expect("writes");
+    fs::write(tasks.join("MA-3.toon"), taken).expect("writes");
+}
+
+#[test]
+fn a_rebuild_keeps_twins_apart() {
+    let board = elder().reopened(still(), |projects| {
+        plant_twin(projects);
+        fs::remove_dir_all(projects.join(".store")).expect("removes");
     });
+    let problems = board.problems();
+    for name in ["story.toon", "tasks/MA-12.toon", "tasks/MA-3.toon"] {
+        assert!(problems.contains(&format!("{TWIN}/{name}")), "{problems}");
+    }
+    assert_eq!(board.issue("MA-12"), None, "it is no child of the elder");
+    let report = board.store.doctor(Fix::Mend).expect("mends");
+    board.settle();
+    assert_eq!(board.problems(), "", "{report:?}");
+    assert!(board.issue("MA-12").is_some() && !board.exists(TWIN));
+}
+
+#[test]
+fn a_twin_is_renumbered_with_what_is_below_it() {
+    let board = elder().reopened(Options::default(), plant_twin);
     board.wait("the problem", |board| {
         board
             .problems()
-            .contains(&format!("{below}/tasks/MA-12.toon"))
+            .contains(&format!("{TWIN}/tasks/MA-12.toon"))
     });
     assert_eq!(board.issue("MA-12"), None, "it is no child of the elder");
     let elder = board.issue("MA-6").expect("there");
@@ -404,7 +429,7 @@ fn a_twin_is_renumbered_with_what_is_below_it() {
     ] {
         assert_eq!(named(name).parent.as_ref(), Some(parent), "{name}");
     }
-    assert!(!board.exists(below));
+    assert!(!board.exists(TWIN));
     let story = format!("my-app/epics/MA-5/stories/{}", younger.id);
     assert!(board.exists(&format!("{story}/tasks/MA-12.toon")));
     assert!(board.exists("my-app/epics/MA-1/stories/MA-6/tasks/MA-7.toon"));

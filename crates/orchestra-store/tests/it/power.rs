@@ -103,13 +103,11 @@ fn step(board: &Board, disk: &RecordingFs, number: u64) -> Option<String> {
             let text = disk.text(&path).expect("a file");
             let lines = text.lines().filter(|line| !line.starts_with("labels["));
             let text: String = lines.map(|line| format!("{line}\n")).collect();
-            disk.write_by_hand(
-                &path,
-                &text.replace(
-                    "end: true",
-                    &format!("labels[1]: by-hand-{number}\nend: true"),
-                ),
+            let edited = text.replace(
+                "end: true",
+                &format!("labels[1]: by-hand-{number}\nend: true"),
             );
+            assert!(disk.write_by_hand(&path, &edited));
             // Something of ours goes on with the same issue, so that its files are looked at.
             board.run(Command::Comment {
                 target,

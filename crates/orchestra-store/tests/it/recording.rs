@@ -248,9 +248,13 @@ impl RecordingFs {
         *self.watch.lock().expect("not poisoned") = watch;
     }
 
-    /// A person writes a file, and it is on the disk at once.
-    pub(crate) fn write_by_hand(&self, path: &str, content: &str) {
+    /// A person writes a file, and it is on the disk at once; says whether its directory was there.
+    pub(crate) fn write_by_hand(&self, path: &str, content: &str) -> bool {
         let mut state = self.state.lock().expect("not poisoned");
+        let directory = Path::new(path).parent().expect("a directory");
+        if state.names.get(directory) != Some(&Node::Directory) {
+            return false;
+        }
         state.write(Path::new(path), content.as_bytes());
         let is_this = |operation: &Operation| match operation {
             Operation::Write(..) => true,
@@ -259,6 +263,7 @@ impl RecordingFs {
                 .is_some_and(|(made, _)| made == Path::new(path)),
         };
         state.settle(is_this);
+        true
     }
 
     pub(crate) fn text(&self, path: &str) -> Option<String> {

@@ -50,35 +50,46 @@ fn bench() -> (Board, Arc<RecordingFs>) {
     (board, disk)
 }
 
-/// Does something while a person's edit comes at the given moment of what it writes; says whether
-/// there was such a moment.
+/// How an edit by hand went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Edit {
+    Done,
+    /// Its directory was gone already.
+    TooLate,
+}
+
+/// Does something while a person's edit comes at the given moment of what it writes; `None` when
+/// there is no such moment.
 fn disturbed(
     board: &Board,
     disk: &Arc<RecordingFs>,
     moment: usize,
-    edit: impl Fn(&RecordingFs) + Send + 'static,
+    edit: impl Fn(&RecordingFs) -> bool + Send + 'static,
     act: impl FnOnce(&Board),
-) -> bool {
-    let (count, hand) = (Arc::new(Mutex::new(0)), Arc::clone(disk));
-    let counted = Arc::clone(&count);
+) -> Option<Edit> {
+    let (came, hand) = (Arc::new(Mutex::new(None)), Arc::clone(disk));
+    let (told, mut count) = (Arc::clone(&came), 0);
     disk.watch(Some(Box::new(move |_, _| {
-        let mut count = counted.lock().expect("not poisoned");
-        if *count == moment {
-            edit(&hand);
+        if count == moment {
+            let done = if edit(&hand) {
+                Edit::Done
+            } else {
+                Edit::TooLate
+            };
+            *told.lock().expect("not poisoned") = Some(done);
         }
-        *count += 1;
+        count += 1;
     })));
     act(board);
     board.settle();
     disk.watch(None);
     // What came too late for this run is found by the next.
     board.run(Command::Comment {
-        target: target("MA-2"),
+        target: target("MA-1"),
         text: body("goes on"),
     });
     board.settle();
-    let count = *count.lock().expect("not poisoned");
-    count > moment
+    *came.lock().expect("not poisoned")
 }
 
 fn stands_somewhere(disk: &RecordingFs, text: &str) -> bool {
@@ -102,24 +113,47 @@ fn an_edit_of_a_file_that_is_going_is_kept() {
             to: id("MA-3"),
         }));
     };
+    let prune = |board: &Board| {
+        drop(board.run(Command::DeleteIssue {
+            target: target("MA-2"),
+            expected: Kind::Story,
+        }));
+    };
     type Act = fn(&Board);
     for (name, act) in [
         ("shortened", shorten as Act),
         ("deleted", delete),
+        ("deleted with its story", prune),
         ("moved", relocate),
     ] {
         for moment in 0.. {
             let (board, disk) = bench();
-            let edit = |disk: &RecordingFs| {
-                disk.write_by_hand(&task("MA-4.md"), "one\ntwo\nby hand\n");
-            };
-            if !disturbed(&board, &disk, moment, edit, act) {
-                assert!(moment > 3, "{name}: {moment} moments");
-                break;
+            let edit =
+                |disk: &RecordingFs| disk.write_by_hand(&task("MA-4.md"), "one\ntwo\nby hand\n");
+            match disturbed(&board, &disk, moment, edit, act) {
+                Some(Edit::Done) => {}
+                Some(Edit::TooLate) => continue,
+                None => {
+                    assert!(moment > 3, "{name}: {moment} moments");
+                    break;
+                }
             }
             assert!(
                 stands_somewhere(&disk, "by hand"),
                 "{name}, moment {moment}: the edit is nowhere"
+            );
+            // And it is on the board, or told of.
+            let report = board.store.doctor(Fix::Mend).expect("mends");
+            board.settle();
+            let issue = board.issue("MA-4");
+            let is_told = report.findings.iter().any(|line| line.contains("MA-4.md"));
+            assert!(
+                is_told || issue.is_some_and(|it| it.description.as_str().contains("by hand")),
+                "{name}, moment {moment}: {report:?}"
+            );
+            assert!(
+                stands_somewhere(&disk, "by hand"),
+                "{name}, moment {moment}"
             );
         }
     }
@@ -135,13 +169,14 @@ fn an_edit_of_a_file_that_is_being_replaced_is_kept() {
             disk.write_by_hand(
                 &path,
                 &text.replace("end: true", "labels[1]: by-hand\nend: true"),
-            );
+            )
         };
         let act = |board: &Board| board.rename("MA-4", "Renamed");
-        if !disturbed(&board, &disk, moment, edit, act) {
+        let Some(came) = disturbed(&board, &disk, moment, edit, act) else {
             assert!(moment > 3, "{moment} moments");
             break;
-        }
+        };
+        assert_eq!(came, Edit::Done);
         // Something goes on with the same issue, so that its files are looked at.
         board.run(Command::Comment {
             target: target("MA-4"),
@@ -156,6 +191,34 @@ fn an_edit_of_a_file_that_is_being_replaced_is_kept() {
             "moment {moment}"
         );
         assert_eq!(board.problems(), "");
+    }
+}
+
+#[test]
+fn a_description_that_both_sides_write_at_once_is_kept_twice() {
+    for moment in 0.. {
+        let (board, disk) = bench();
+        let edit = |disk: &RecordingFs| disk.write_by_hand(&task("MA-4.md"), "one\ntwo\nby hand\n");
+        let act = |board: &Board| board.describe("MA-4", "one\ntwo\nby an agent");
+        let Some(came) = disturbed(&board, &disk, moment, edit, act) else {
+            assert!(moment > 3, "{moment} moments");
+            break;
+        };
+        assert_eq!(came, Edit::Done);
+        board.store.doctor(Fix::Mend).expect("mends");
+        board.settle();
+        let description = board.issue("MA-4").expect("there").description;
+        let told = board.problems().contains("both sides changed description");
+        // An edit that came when ours was there already has replaced it, as anybody could see.
+        assert!(
+            told || description == body("one\ntwo\nby hand"),
+            "moment {moment}: {description}"
+        );
+        assert!(stands_somewhere(&disk, "by hand"), "moment {moment}");
+        if told {
+            assert!(stands_somewhere(&disk, "by an agent"), "moment {moment}");
+            assert_eq!(description, body("one\ntwo\nby an agent"));
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 mod issue;
 mod single;
 
+pub(crate) use issue::below_another;
 pub(crate) use single::{Value, owner_of};
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};

@@ -18,8 +18,9 @@ use orchestra_board::{Event, Issue, IssueId, Project, Slug};
 
 use self::source::Source;
 use self::walk::Walk;
-use super::intake::{Value, fault_of_file};
+use super::intake::{Value, below_another, fault_of_file};
 use super::ledger::{self, Seen};
+use super::place::Place;
 use super::{FilesError, Owner, Work};
 use crate::io::FileIo;
 use crate::toon::project::Alias;
@@ -115,8 +116,8 @@ pub(crate) fn rebuild(
 /// The thread that inserts.
 #[derive(Default)]
 struct Loader {
-    /// The issues that are there, of the projects that are.
-    known: HashMap<Slug, HashSet<IssueId>>,
+    /// The issues that are there, each with its parent, of the projects that are.
+    known: HashMap<Slug, HashMap<IssueId, Option<IssueId>>>,
     /// The keys that projects have.
     keys: HashSet<String>,
 }
@@ -181,7 +182,7 @@ impl Loader {
                     fault: FileFault::Field(what),
                 });
             }
-            self.known.insert(project.slug.clone(), HashSet::new());
+            self.known.insert(project.slug.clone(), HashMap::new());
         }
         let Some(slug) = loaded.owner.project() else {
             return Ok(loaded);
@@ -192,16 +193,32 @@ impl Loader {
             ));
         };
         if let Item::Issue(issue, _) = &loaded.item {
-            let parent = issue.parent.as_ref();
-            if let Some(parent) = parent.filter(|parent| !known.contains(parent)) {
-                return refuse(format!("{parent} above it cannot be read"));
+            if let Some(parent) = &issue.parent {
+                let Some(above) = known.get(parent) else {
+                    return refuse(format!("{parent} above it cannot be read"));
+                };
+                // Of a task the path names the epic as well.
+                let epic = match Place::parse(path) {
+                    Some(Place::Issue(place, _)) if place.story.is_some() => place.epic,
+                    _ => None,
+                };
+                if epic.is_some() && epic != *above {
+                    let there = IssuePlace {
+                        project: slug.clone(),
+                        id: parent.clone(),
+                        epic: above.clone(),
+                        story: None,
+                    };
+                    return refuse(below_another(&there));
+                }
             }
-            if !known.insert(issue.id.clone()) {
+            if known.contains_key(&issue.id) {
                 return refuse(format!(
                     "{} stands in two places; `orchestra doctor --fix` gives the younger another id",
                     issue.id
                 ));
             }
+            known.insert(issue.id.clone(), issue.parent.clone());
         }
         Ok(loaded)
     }

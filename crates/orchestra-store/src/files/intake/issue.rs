@@ -146,6 +146,15 @@ fn twin(found: &Found, place: &IssuePlace, what: &str) -> FileError {
     FileError::whole(&found.path, FileFault::Place(what))
 }
 
+/// What is told of a file below a parent that the board has elsewhere, `there`.
+pub(crate) fn below_another(there: &IssuePlace) -> String {
+    format!(
+        "stands below another {} than the board has, which is in {}; `orchestra doctor --fix` tells two of one id apart",
+        there.id,
+        Place::Issue(there.clone(), Part::Fields).path()
+    )
+}
+
 /// Refuses what stands below a parent that the board has elsewhere: the directory may be that of
 /// another issue with the same id.
 fn check_parent(reader: &Reader<'_>, path: &str, place: &IssuePlace) -> Result<(), Trouble> {
@@ -159,10 +168,7 @@ fn check_parent(reader: &Reader<'_>, path: &str, place: &IssuePlace) -> Result<(
     if place.story.is_none() || there.epic == place.epic {
         return Ok(());
     }
-    let what = format!(
-        "stands below another {parent} than the board has, which is in {}; `orchestra doctor --fix` tells two of one id apart",
-        Place::Issue(there, Part::Fields).path()
-    );
+    let what = below_another(&there);
     Err(FileError::whole(path, FileFault::Place(what)).into())
 }
 

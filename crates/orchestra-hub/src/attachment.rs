@@ -9,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-use orchestra_wire::{RawJson, Revision};
+use orchestra_wire::{RawJson, Revision, shown};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::{
@@ -188,7 +188,7 @@ impl Attachment {
         };
         let slot = offered
             .filter(can_watch)
-            .ok_or_else(|| SubscribeError::Unknown(uri.to_owned()))?;
+            .ok_or_else(|| SubscribeError::Unknown(shown(uri).into_owned()))?;
         let first = self.hub.attachments().watch(self.number, uri, slot)?;
         if first {
             slot.run_changes();

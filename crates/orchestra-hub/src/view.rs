@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use orchestra_wire::Revision;
+use orchestra_wire::{Revision, shown};
 
 use crate::{
     CallEnd, CompletionRef, Cost, Outcome, Permission, ProviderError, Request, Target,
@@ -193,7 +193,7 @@ fn unknown(kind: &'static str, name: &str) -> Route {
     Route::Refuse(
         ProviderError::Unknown {
             kind,
-            name: name.to_owned(),
+            name: shown(name).into_owned(),
         },
         CallEnd::Unknown,
     )

@@ -3,7 +3,9 @@
 use std::{fmt, sync::Arc};
 
 use orchestra_hub::{ClientFeatures, LogLevel};
-use orchestra_wire::{FieldsError, MetaFields, RawJson, RequestId, Revision, RpcError, text_of};
+use orchestra_wire::{
+    FieldsError, MetaFields, RawJson, RequestId, Revision, RpcError, shown, text_of,
+};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{json, value::RawValue};
 
@@ -228,7 +230,7 @@ fn unsupported(requested: &str) -> RpcError {
     // not told to try it again.
     let supported = supported_revisions().filter(|revision| *revision != requested);
     let supported: Vec<&str> = supported.collect();
-    let data = json!({"supported": supported, "requested": requested});
+    let data = json!({"supported": supported, "requested": shown(requested)});
     RpcError::new(
         orchestra_wire::ErrorCode::UNSUPPORTED_REVISION,
         "unsupported protocol version",

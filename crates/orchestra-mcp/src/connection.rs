@@ -20,7 +20,7 @@ use std::{
 use orchestra_hub::{Attachment, CancelSource, HubNotice, Outcome, ProviderError, Request, Target};
 use orchestra_wire::{
     Era, ErrorCode, Frame, Inbound, Line, Malformed, Message, Method, NotificationRef, Pending,
-    RequestId, Revision, Rope, RpcError, parse, write,
+    RequestId, Revision, Rope, RpcError, parse, shown, write,
 };
 
 use crate::{
@@ -125,6 +125,8 @@ struct Open {
     capabilities: ClientCapabilities,
     /// The call, to make it again when the client has answered.
     again: Option<Box<Target>>,
+    /// The trace of a call that may be made again.
+    trace: Option<String>,
     rounds: u32,
 }
 
@@ -302,9 +304,10 @@ impl Connection {
         self.questions.retain(|_, _| false);
     }
 
-    /// Ends the subscriptions in good order; for the end of a connection that still can be
-    /// written to.
+    /// Answers the calls that wait for the client, and ends the subscriptions in good order; for the
+    /// end of a connection that still can be written to.
     pub fn close(&mut self, out: &mut Rope) {
+        self.end_questions(out);
         self.end_listens(out);
     }
 
@@ -349,7 +352,7 @@ impl Connection {
         match Method::parse(&notification.method) {
             Some(Method::Initialized) => self.session.initialized = true,
             Some(Method::Cancelled) => self.on_cancelled(&notification.params, out),
-            _ => tracing::debug!(method = %notification.method, "ignored a notification"),
+            _ => tracing::debug!(method = %shown(&notification.method), "ignored a notification"),
         }
     }
 

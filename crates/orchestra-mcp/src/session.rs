@@ -294,8 +294,8 @@ impl Session {
         let mut out = Rope::new();
         {
             let mut connection = self.connection();
-            connection.cancel_all();
             connection.close(&mut out);
+            connection.cancel_all();
         }
         drop(self.take_tasks());
         self.outbox.send(out);

@@ -7,6 +7,19 @@ use serde_json::value::RawValue;
 
 use crate::RawJson;
 
+/// The most characters of a peer's text that an error or a log shows.
+const SHOWN_CHARS: usize = 200;
+
+/// A text of a peer as an error or a log shows it: a long one is cut, so that it does not come back
+/// whole.
+#[must_use]
+pub fn shown(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
 /// A JSON-RPC error code. Foreign codes are passed on, so this is a number with known names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ErrorCode(pub i64);
@@ -91,7 +104,7 @@ impl RpcError {
     pub fn method_not_found(method: &str) -> Self {
         Self::new(
             ErrorCode::METHOD_NOT_FOUND,
-            format!("method not found: {method}"),
+            format!("method not found: {}", shown(method)),
         )
     }
 

@@ -23,7 +23,7 @@ pub mod write;
 pub use envelope::{
     Inbound, Malformed, Message, NotificationRef, Reply, RequestRef, ResponseRef, parse, parse_item,
 };
-pub use error::{ErrorCode, RpcError};
+pub use error::{ErrorCode, RpcError, shown};
 pub use frame::{Frame, Line, LineDecoder, MAX_LINE_BYTES};
 pub use id::{InvalidId, RequestId};
 pub use method::{Direction, EraScope, Method, MethodKind};

@@ -6,7 +6,7 @@ use orchestra_hub::{
     Answers, Caller, CancelSource, Cx, Outcome, ProgressSink, ProviderError, Request, Target,
 };
 use orchestra_wire::{
-    Era, MAX_REPLY_BYTES, Params, PendingError, RequestId, Rope, RpcError, text_of, write,
+    Era, MAX_REPLY_BYTES, Params, PendingError, RequestId, Rope, RpcError, shown, text_of, write,
 };
 
 use super::{Connection, Handled, Job, Open, Stage, Ticket, internal, requests::Parsed};
@@ -41,7 +41,7 @@ impl Connection {
         let serial = self.serial();
         let cancel = CancelSource::new();
         let capabilities = parsed.capabilities(self.session.capabilities);
-        let is_session = parsed.revision.era() == Era::Session;
+        let may_ask = parsed.revision.era() == Era::Session && capabilities.any();
         let (reports, progress) = self.reports(parsed);
         let client = match &parsed.meta.stateless {
             Some(meta) => meta.client.clone(),
@@ -56,7 +56,8 @@ impl Connection {
             batch: parsed.batch,
             is_tool: matches!(call.target, Target::Tool { .. }),
             // Only a session's calls are made again by us; a stateless client does that itself.
-            again: (is_session && capabilities.any()).then(|| Box::new(call.target.clone())),
+            trace: may_ask.then(|| parsed.meta.trace.clone()).flatten(),
+            again: may_ask.then(|| Box::new(call.target.clone())),
             rounds: 0,
             capabilities,
             cancel: cancel.clone(),
@@ -167,7 +168,7 @@ impl Connection {
             return;
         };
         let reason = fields.reason.and_then(text_of).unwrap_or_default();
-        tracing::debug!(%id, %reason, "the client cancelled a request");
+        tracing::debug!(id = %shown(id.as_json()), reason = %shown(&reason), "the client cancelled a request");
         if self.end_listen(&id) {
             return;
         }

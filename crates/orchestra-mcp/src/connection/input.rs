@@ -156,7 +156,7 @@ impl Connection {
     pub(super) fn on_answer(&mut self, response: &ResponseRef<'_>, out: &mut Rope) -> Option<Job> {
         let question = response.id.as_ref().and_then(|id| self.questions.close(id));
         let Some(question) = question else {
-            tracing::debug!(id = ?response.id, "ignored a response to no request of ours");
+            tracing::debug!("ignored a response to no request of ours");
             return None;
         };
         let open = self.open.get_mut(&question.ticket.id)?;
@@ -188,14 +188,15 @@ impl Connection {
         self.again(&question.ticket, answers)
     }
 
-    /// Makes the call again with the client's answers.
+    /// Makes the call again with the client's answers; when too many run, it queues.
     fn again(&mut self, ticket: &Ticket, answers: Answers) -> Option<Job> {
         let face = self.attachment.caller().face;
         let client = self.session.client.clone();
         let open = self.open.get_mut(&ticket.id)?;
         let target: Target = (**open.again.as_ref()?).clone();
-        open.stage = Stage::Running;
-        self.running += 1;
+        let runs = self.running < self.server.0.limits.running;
+        open.stage = if runs { Stage::Running } else { Stage::Queued };
+        let bytes = answers.responses.as_bytes().len();
         let progress = match &open.reports {
             Some(reports) => ProgressSink::new(reports.clone()),
             None => ProgressSink::new(self.session.reports.clone()),
@@ -207,13 +208,38 @@ impl Connection {
             caller: Caller { face, client },
             features: open.capabilities.0,
             answers: Some(answers),
-            trace: None,
+            trace: open.trace.clone(),
         };
-        let request = Box::new(Request { target, cx });
-        Some(Job {
+        let job = Job {
             ticket: ticket.clone(),
-            request,
-        })
+            request: Box::new(Request { target, cx }),
+        };
+        if runs {
+            self.running += 1;
+            return Some(job);
+        }
+        self.queued_bytes += bytes;
+        self.queue.push_back((job, bytes));
+        None
+    }
+
+    /// Ends the calls that wait for the client, which cannot answer any more.
+    pub(super) fn end_questions(&mut self, out: &mut Rope) {
+        let asking = self
+            .open
+            .iter()
+            .filter(|(_, open)| matches!(open.stage, Stage::Asking(_)));
+        let asking: Vec<Ticket> = asking
+            .map(|(id, open)| Ticket {
+                id: id.clone(),
+                serial: open.serial,
+            })
+            .collect();
+        for ticket in asking {
+            self.withdraw_questions(ticket.serial, out);
+            let text = "the connection ended before the client answered";
+            self.fail(&ticket, internal(text), out);
+        }
     }
 
     fn lacks_capability(&mut self, ticket: &Ticket, era: Era, missing: &[Ask], out: &mut Rope) {

@@ -7,7 +7,13 @@ use orchestra_hub::{HubNotice, SubscribeError};
 use orchestra_wire::{ErrorCode, RequestId, Revision, Rope, RpcError, write};
 use serde::{Deserialize, Deserializer, de};
 
-use super::{Connection, Handled, calls::still_open, internal, requests::Parsed, targets::text};
+use super::{
+    Connection, Handled,
+    calls::still_open,
+    internal,
+    requests::Parsed,
+    targets::{invalid, text},
+};
 use crate::{
     report::{cancelled, log_message},
     results::rpc_error,
@@ -92,8 +98,8 @@ impl Connection {
             .filter(|filter| filter.get().starts_with('{'));
         let filter = filter
             .ok_or_else(|| RpcError::invalid_params("parameter notifications must be an object"))?;
-        let mut filter: Filter = serde_json::from_str(filter.get())
-            .map_err(|error| RpcError::invalid_params(format!("invalid notifications: {error}")))?;
+        let mut filter: Filter =
+            serde_json::from_str(filter.get()).map_err(|error| invalid("notifications", &error))?;
         if self.is_listen(parsed.id) || self.open.get(parsed.id).is_some() {
             return Err(still_open());
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use orchestra_hub::{Answers, CompletionRef, Target};
-use orchestra_wire::{Fields, Line, RawJson, RpcError, text_of};
+use orchestra_wire::{Fields, Line, RawJson, RpcError, shown, text_of};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -29,6 +29,11 @@ struct Argument {
 
 pub(super) fn missing(name: &str) -> RpcError {
     RpcError::invalid_params(format!("missing parameter {name}"))
+}
+
+/// An error of a parameter's parts; it may repeat what the client sent.
+pub(super) fn invalid(name: &str, error: &serde_json::Error) -> RpcError {
+    RpcError::invalid_params(format!("invalid {name}: {}", shown(&error.to_string())))
 }
 
 pub(super) fn text(value: Option<&RawValue>, name: &str) -> Result<String, RpcError> {
@@ -103,10 +108,10 @@ pub(super) fn completion(fields: &Fields<'_>, _line: &Line<'_>) -> Result<NewCal
     let reference = match serde_json::from_str(reference.get()) {
         Ok(Reference::Prompt { name }) => CompletionRef::Prompt(name),
         Ok(Reference::Resource { uri }) => CompletionRef::Resource(uri),
-        Err(error) => return Err(RpcError::invalid_params(format!("invalid ref: {error}"))),
+        Err(error) => return Err(invalid("ref", &error)),
     };
-    let argument: Argument = serde_json::from_str(argument.get())
-        .map_err(|error| RpcError::invalid_params(format!("invalid argument: {error}")))?;
+    let argument: Argument =
+        serde_json::from_str(argument.get()).map_err(|error| invalid("argument", &error))?;
     let context = Fields::find(object(fields.context, "context")?, "context");
     let context = texts(
         context.map_err(invalid_fields)?.arguments,
@@ -134,6 +139,7 @@ fn with_answers(
     let responses = object(fields.input_responses, "inputResponses")?;
     let state = fields
         .request_state
+        .filter(|state| state.get() != "null")
         .map(|state| text(Some(state), "requestState"))
         .transpose()?;
     if responses.is_some() || state.is_some() {

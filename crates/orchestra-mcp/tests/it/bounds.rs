@@ -111,3 +111,78 @@ async fn a_client_that_does_not_answer_a_question_is_given_up_by_time_alone() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_calls_question_ends_with_its_connection() {
+    let (server, _) = memory::server_with(Limits::default());
+    let mut client = Client::connect(&server);
+    client.initialize("2025-11-25").await;
+    client.tool(1, "ask").await;
+    assert_eq!(client.next().await.unwrap()["method"], "elicitation/create");
+    client.end().await;
+    let withdrawn = client.next().await.unwrap();
+    assert_eq!(withdrawn["method"], "notifications/cancelled");
+    let reply = client.next().await.unwrap();
+    assert_eq!(reply["id"], 1);
+    assert_eq!(reply["result"]["isError"], true);
+    assert_eq!(client.next().await, None);
+}
+
+#[tokio::test]
+async fn a_call_that_is_made_again_waits_for_its_turn() {
+    let limits = Limits {
+        running: 1,
+        ..Limits::default()
+    };
+    let (server, shared) = memory::server_with(limits);
+    let mut client = Client::connect(&server);
+    client.initialize("2025-11-25").await;
+    client.tool(1, "ask").await;
+    let asked = client.next().await.unwrap();
+    client.tool(2, "gate").await;
+    let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept"}});
+    client.send(&answer.to_string()).await;
+    client
+        .send(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#)
+        .await;
+    // It would have asked again before this.
+    assert_eq!(client.next().await.unwrap()["id"], "p");
+    shared.gate.notify_one();
+    let next = [client.next().await.unwrap(), client.next().await.unwrap()];
+    assert!(next.iter().any(|message| message["id"] == 2));
+    assert!(
+        next.iter()
+            .any(|message| message["method"] == "elicitation/create")
+    );
+}
+
+#[tokio::test]
+async fn long_names_do_not_come_back_whole() {
+    let (server, _) = memory::server_with(Limits::default());
+    let mut client = Client::connect(&server);
+    let long = "x".repeat(100_000);
+    for (method, params) in [
+        (long.as_str(), json!({})),
+        ("tools/call", json!({"name": long})),
+        ("resources/read", json!({"uri": long})),
+        (
+            "completion/complete",
+            json!({"ref": {"type": long}, "argument": {}}),
+        ),
+        (
+            "tools/list",
+            json!({"_meta": {"io.modelcontextprotocol/protocolVersion": long}}),
+        ),
+    ] {
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        client.send(&request.to_string()).await;
+        let reply = client.next().await.unwrap();
+        assert!(reply.get("error").is_some(), "{method:.50}");
+        assert!(reply.to_string().len() < 2_000, "{method:.50}");
+    }
+    // None is as good as absent.
+    let params = json!({"name": "echo", "requestState": null});
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    client.send(&request.to_string()).await;
+    assert!(client.next().await.unwrap().get("result").is_some());
+}

@@ -86,6 +86,13 @@ impl ClientCapabilities {
         }))
     }
 
+    /// Those that a revision has; a client may list others, but not be asked for them.
+    pub(crate) fn known_to(mut self, revision: Revision) -> Self {
+        self.0.elicitation &= revision.elicitation();
+        self.0.elicitation_url &= revision.elicitation_url();
+        self
+    }
+
     pub(crate) const fn any(self) -> bool {
         self.0.elicitation || self.0.elicitation_url || self.0.sampling || self.0.roots
     }

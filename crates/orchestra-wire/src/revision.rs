@@ -137,16 +137,16 @@ impl Revision {
         self >= Self::V2026_07_28
     }
 
-    /// Whether a completion request carries the arguments that are already known.
-    #[must_use]
-    pub fn completion_context(self) -> bool {
-        self >= Self::V2025_06_18
-    }
-
     /// Whether a client may offer `elicitation`.
     #[must_use]
     pub fn elicitation(self) -> bool {
         self >= Self::V2025_06_18
+    }
+
+    /// Whether a client may offer to be sent to a URL by `elicitation`.
+    #[must_use]
+    pub fn elicitation_url(self) -> bool {
+        self >= Self::V2025_11_25
     }
 
     /// Whether results carry `resultType`, caching hints and the server's name in `_meta`.

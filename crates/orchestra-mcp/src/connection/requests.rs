@@ -195,7 +195,7 @@ impl Connection {
         let revision = Revision::negotiate(&requested);
         self.session.revision = Some(revision);
         self.session.initialized = false;
-        self.session.capabilities = capabilities;
+        self.session.capabilities = capabilities.known_to(revision);
         self.session.client = parsed.fields.client_info.and_then(client::client_name);
         let text = self.instructions();
         let offers = self.attachment.offers();

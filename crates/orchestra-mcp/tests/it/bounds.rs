@@ -186,3 +186,20 @@ async fn long_names_do_not_come_back_whole() {
     client.send(&request.to_string()).await;
     assert!(client.next().await.unwrap().get("result").is_some());
 }
+
+#[tokio::test]
+async fn a_session_is_not_asked_in_ways_that_its_revision_does_not_have() {
+    let (server, _) = memory::server_with(Limits::default());
+    for (revision, asks) in [
+        ("2024-11-05", false),
+        ("2025-03-26", false),
+        ("2025-06-18", true),
+    ] {
+        let mut client = Client::connect(&server);
+        client.initialize(revision).await;
+        client.tool(1, "ask").await;
+        let message = client.next().await.unwrap();
+        assert_eq!(message["method"] == "elicitation/create", asks, "{message}");
+        assert_eq!(message["result"]["isError"] == true, !asks, "{message}");
+    }
+}

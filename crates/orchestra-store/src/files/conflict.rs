@@ -153,6 +153,27 @@ impl Engine {
         })
     }
 
+    /// Removes what was shown of our side of conflicts that are settled, unless a person has
+    /// written there.
+    pub(super) fn put_away(
+        &mut self,
+        settled: Vec<(String, ContentHash)>,
+    ) -> Result<(), FilesError> {
+        let mut touched = BTreeSet::new();
+        for (path, shown) in settled {
+            let path = format!("{path}{CONFLICT}");
+            let before = self.stat(&path)?;
+            let there = self.text(&path)?;
+            if there.is_some_and(|text| content_hash(text.as_bytes()) == shown) {
+                self.remove_known(&path, before, &mut touched)?;
+            }
+        }
+        self.sync(
+            touched.iter().map(String::as_str).collect(),
+            FileIo::sync_dir,
+        )
+    }
+
     /// Says whether our side stands beside the file now: what a person has written there stays.
     fn show_one(
         &mut self,

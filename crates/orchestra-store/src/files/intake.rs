@@ -15,7 +15,7 @@ use rusqlite::Connection;
 
 use super::conflict::Ours;
 use super::engine::Engine;
-use super::fields::{Choice, Fields, content_hash};
+use super::fields::{Choice, ContentHash, Fields, content_hash};
 use super::ledger::{self, Next, Seen};
 use super::place::{CONFLICT, Part, Place, directory, under};
 use super::{FilesError, Owner, Work, render};
@@ -68,6 +68,8 @@ struct Candidate {
 #[derive(Debug, Default)]
 struct Aftermath {
     ours: Vec<Ours>,
+    /// Conflicts that are settled, each with what was shown of our side.
+    settled: Vec<(String, ContentHash)>,
 }
 
 impl Unit {
@@ -381,6 +383,7 @@ impl Engine {
         let aftermath =
             std::mem::take(&mut *aftermath.lock().unwrap_or_else(PoisonError::into_inner));
         self.show(aftermath.ours)?;
+        self.put_away(aftermath.settled)?;
         Ok(Ok(()))
     }
 }

@@ -390,6 +390,52 @@ fn a_conflict_that_stands_shows_what_the_board_says_now() {
 }
 
 #[test]
+fn a_conflict_that_is_settled_leaves_nothing_of_ours_behind() {
+    let settled = |settle: fn(&Board), expected: &str| {
+        let board = Board::with_tasks(still());
+        let beside = "my-app/epics/MA-1/stories/MA-2/tasks/MA-3.md";
+        board.describe("MA-3", "one\ntwo");
+        board.settle();
+        board.edit(beside, "two", "theirs");
+        board.describe("MA-3", "one\nours");
+        board.settle();
+        let shown = [TASK, beside].map(|path| format!("{path}.conflict"));
+        assert!(shown.iter().all(|path| board.exists(path)));
+        settle(&board);
+        board.run(Command::Comment {
+            target: target("MA-3"),
+            text: body("goes on"),
+        });
+        board.settle();
+        assert_eq!(board.file(beside), format!("one\n{expected}\n"));
+        let issue = board.issue("MA-3").expect("there");
+        assert_eq!(issue.description, body(&format!("one\n{expected}")));
+        assert!(!shown.iter().any(|path| board.exists(path)));
+        assert_eq!(board.problems(), "");
+    };
+    // The person's side is chosen.
+    settled(
+        |board| fs::remove_file(board.path(&format!("{TASK}.conflict"))).expect("removes"),
+        "theirs",
+    );
+    // The board's side is, by writing it.
+    settled(
+        |board| {
+            board.edit(
+                "my-app/epics/MA-1/stories/MA-2/tasks/MA-3.md",
+                "theirs",
+                "ours",
+            );
+            board
+                .store
+                .doctor(orchestra_store::Fix::Mend)
+                .expect("mends");
+        },
+        "ours",
+    );
+}
+
+#[test]
 fn broken_files_are_left_alone_and_told() {
     let check = |from: &str, to: &str, told: &str| {
         let board = Board::with_tasks(Options::default());

@@ -39,7 +39,7 @@ fn size() -> Size {
         Size {
             steps: 1_000,
             subsets: 64,
-            again: 12,
+            again: 1,
         }
     } else {
         Size {
@@ -322,7 +322,7 @@ impl Tried {
         for seed in 0..size().again {
             let at = usize::try_from((which >> 8).wrapping_add(seed * 7)).unwrap_or(usize::MAX);
             let (disk, database) = &moments[at % moments.len()];
-            let image = match seed % 3 {
+            let image = match ((which >> 4) + seed) % 3 {
                 0 => disk.after_power_cut(|_| true, false),
                 1 => disk.after_power_cut(|at| chance(which, seed, at), true),
                 _ => disk.after_power_cut(|_| false, false),

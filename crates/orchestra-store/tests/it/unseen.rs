@@ -342,6 +342,17 @@ fn a_document_that_two_sides_made_is_a_conflict() {
     assert!(board.file(&format!("{path}.conflict")).contains("ours"));
     assert!(board.answers().contains("\"ours\""), "{}", board.answers());
     assert!(board.problems().contains("both sides changed"));
+    // What nobody has written gives way.
+    let board = Board::new(still());
+    fs::create_dir(board.path("my-app")).expect("makes");
+    fs::write(board.path("my-app/prd.md"), "# Theirs\n").expect("writes");
+    board.run(Command::CreateProject(orchestra_board::NewProject {
+        name: title("My App"),
+        description: body(""),
+    }));
+    board.settle();
+    assert_eq!(board.file("my-app/prd.md"), "# Theirs\n");
+    assert_eq!(board.problems(), "");
     // What is the same on both sides is no conflict.
     let board = Board::with_tasks(still());
     fs::create_dir(board.path("my-app/.plans")).expect("makes");

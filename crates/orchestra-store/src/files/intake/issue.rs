@@ -86,6 +86,14 @@ pub(super) fn take_in(
     };
     finish(work, candidate, &owner, &merged.base)?;
     if merged.both.is_empty() {
+        let before = [
+            (&first.path, before.fields),
+            (&beside.path, before.description),
+        ];
+        for (path, shown) in before {
+            let shown = shown.map(|shown| (path.clone(), shown.hash));
+            aftermath.settled.extend(shown);
+        }
         return Ok(());
     }
     let ours = render::issue(&Reader::new(work.connection()), &place.project, &place.id)?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use orchestra_board::{Command, Project, Slug};
+use orchestra_board::{Command, PrdOrigin, Project, Slug};
 
 use super::{Aftermath, Candidate, Trouble};
 use crate::files::conflict::{self, Question};
@@ -62,7 +62,10 @@ pub(super) fn take_in(
     }
     ledger::approve(work.connection(), &found.path)?;
     ledger::make_due(work.connection(), &owner)?;
-    if !taken.both.is_empty() {
+    if taken.both.is_empty() {
+        let shown = before.map(|shown| (found.path.clone(), shown.hash));
+        aftermath.settled.extend(shown);
+    } else {
         let rendered = render::render(&Reader::new(work.connection()), &owner)?;
         let (text, fields) = rendered
             .into_iter()
@@ -272,7 +275,9 @@ fn take_in_whole(
     let file_fields = Fields::whole(&file.canonical());
     let rendered = render::render(&reader, &owner_of(place))?;
     let board_fields = match rendered.into_iter().next() {
-        Some(board) if !Value::is_empty(place, &board.text) => board.fields,
+        Some(board) if known.base != Base::default() => board.fields,
+        // Sides that never met: what nobody has written loses nothing.
+        Some(board) if !is_nobodys(&reader, place, &board.text)? => board.fields,
         _ => Fields::default(),
     };
     let sides = known.sides(&board_fields, &file_fields);
@@ -289,6 +294,18 @@ fn take_in_whole(
     Ok(Taken {
         base: file_fields,
         both: Vec::new(),
+    })
+}
+
+/// Whether what the board says of a place was put there by no one.
+fn is_nobodys(reader: &Reader<'_>, place: &Place, text: &str) -> Result<bool, Trouble> {
+    Ok(match place {
+        Place::Prd(slug) => reader
+            .find_project(slug)?
+            .is_some_and(|(_, project)| project.prd_origin == PrdOrigin::Stub),
+        Place::HookEvents => text == records::write_hook_events(&[]),
+        Place::Usage => text == records::write_usage(&crate::UsageRecord::default()),
+        _ => false,
     })
 }
 
@@ -345,15 +362,6 @@ impl Value {
                 Self::Following(text.to_owned())
             }
         })
-    }
-
-    /// Whether a file of ours says that there is nothing of its kind.
-    fn is_empty(place: &Place, text: &str) -> bool {
-        match place {
-            Place::HookEvents => text == records::write_hook_events(&[]),
-            Place::Usage => text == records::write_usage(&crate::UsageRecord::default()),
-            _ => false,
-        }
     }
 
     /// The value as we would write it.

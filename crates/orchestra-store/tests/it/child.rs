@@ -5,15 +5,16 @@ use std::path::Path;
 use std::process::{Child, Command as Process, Stdio};
 
 use orchestra_board::{Command, IssuePatch, Kind};
-use orchestra_store::{Action, Store};
+use orchestra_store::{Action, Options, Store};
 
-use crate::fixture::{body, create, open, slug, target};
+use crate::board::PATIENCE;
+use crate::fixture::{body, create, slug, target, title};
 
 /// Names what a child is to do; read by this test program alone.
 const TASK: &str = "ORCHESTRA_TEST_CHILD";
 
-/// Starts a child: `create:N` makes N tasks, `load` changes things until it is killed. It prints
-/// each change after it was acknowledged.
+/// Starts a child: `mixed:N` makes N changes, on tasks of its own and on MA-3, which all children
+/// share; `load` changes things until it is killed. It prints each change after it was acknowledged.
 pub(crate) fn start(workspace: &Path, task: &str, seed: u64) -> Child {
     Process::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "child::work", "--nocapture", "--test-threads=1"])
@@ -55,22 +56,63 @@ fn work() {
         parts.next().unwrap(),
         parts.next().unwrap(),
     );
-    let store = open(Path::new(workspace));
-    match task.strip_prefix("create:") {
-        Some(count) => make_tasks(&store, count.parse().unwrap()),
-        None => change_until_killed(&store, seed.parse().unwrap()),
+    // With the readable files, as every program has them.
+    let store = Store::open(Path::new(workspace), Options::default()).expect("opens");
+    let seed = seed.parse().unwrap();
+    match task.strip_prefix("mixed:") {
+        Some(count) => change_in_turn(&store, seed, count.parse().unwrap()),
+        None => change_until_killed(&store, seed),
+    }
+    store.close(PATIENCE);
+}
+
+/// Makes a task, renames it, says something about the shared one, and labels that, in turn.
+fn change_in_turn(store: &Store, seed: u64, count: u64) {
+    let run = |command| {
+        let receipt = store.submit_blocking(None, Action::Board(command));
+        receipt.expect("allowed").issues[0].issue.id.to_string()
+    };
+    let mut own = String::new();
+    for number in 0..count {
+        let text = format!("{seed}-{number}");
+        match number % 4 {
+            0 => {
+                own = run(create(Kind::Task, Some("MA-2"), &text));
+                say(&format!("{own} made {text}"));
+            }
+            1 => {
+                let patch = IssuePatch {
+                    title: Some(title(&text)),
+                    ..IssuePatch::default()
+                };
+                run(update(&own, patch));
+                say(&format!("{own} renamed {text}"));
+            }
+            2 => {
+                run(Command::Comment {
+                    target: target("MA-3"),
+                    text: body(&text),
+                });
+                say(&format!("MA-3 comment {text}"));
+            }
+            _ => {
+                let patch = IssuePatch {
+                    title: Some(title(&text)),
+                    ..IssuePatch::default()
+                };
+                run(update("MA-3", patch));
+                say(&format!("MA-3 title {text}"));
+            }
+        }
     }
 }
 
-fn make_tasks(store: &Store, count: u32) {
-    for _ in 0..count {
-        let receipt = store
-            .submit_blocking(
-                None,
-                Action::Board(create(Kind::Task, Some("MA-2"), "a task")),
-            )
-            .expect("allowed");
-        say(&receipt.issues[0].issue.id.to_string());
+fn update(issue: &str, patch: IssuePatch) -> Command {
+    Command::UpdateIssue {
+        target: target(issue),
+        patch,
+        evidence: None,
+        version: None,
     }
 }
 
@@ -87,19 +129,13 @@ fn change_until_killed(store: &Store, seed: u64) {
         let id = made.expect("allowed").issues[0].issue.id.to_string();
         say(&format!("{id} made {number}"));
         let patch = IssuePatch {
-            title: Some(orchestra_board::Title::parse(&format!("t {number}")).expect("allowed")),
+            title: Some(title(&format!("t {number}"))),
             description: Some(body(&format!("t {number}"))),
             state: Some(orchestra_board::State::Todo),
             ..IssuePatch::default()
         };
-        let update = Command::UpdateIssue {
-            target: target(&id),
-            patch,
-            evidence: None,
-            version: None,
-        };
         store
-            .submit_blocking(None, Action::Board(update))
+            .submit_blocking(None, Action::Board(update(&id, patch)))
             .expect("allowed");
         say(&format!("{id} changed {number}"));
         if number.is_multiple_of(3) {

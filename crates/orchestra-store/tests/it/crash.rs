@@ -1,22 +1,26 @@
 //! Processes killed at random under load: the database is whole, what was acknowledged is there,
-//! and each command is there whole or not at all.
+//! each command is there whole or not at all, and the files come to say what the database says.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use orchestra_board::{Kind, State};
-use orchestra_store::{IssueFilter, PageRequest};
+use orchestra_store::{Fix, IssueFilter, Options, PageRequest, Store};
 use rusqlite::Connection;
 
+use crate::board::{Board, PATIENCE, still};
 use crate::child;
-use crate::fixture::{Workspace, id, open, slug};
+use crate::fixture::{id, slug};
 
-/// How often processes are killed; a soak sets the variable to more.
+/// How often processes are killed: a few times, or with `ORCHESTRA_SOAK` as often as is promised.
 fn rounds() -> u64 {
-    std::env::var("ORCHESTRA_TEST_KILLS")
-        .ok()
-        .and_then(|count| count.parse().ok())
-        .unwrap_or(20)
+    if std::env::var_os("ORCHESTRA_SOAK").is_some() {
+        200
+    } else {
+        20
+    }
 }
 
 /// A small generator of its own, so that a round can be had again.
@@ -29,12 +33,13 @@ fn random(seed: u64) -> u64 {
 
 #[test]
 fn killed_processes_leave_a_whole_board() {
-    let workspace = Workspace::with_a_story();
-    workspace.store.close(Duration::from_secs(1));
+    let board = Board::with_tasks(Options::default());
+    let workspace = board.directory.path().to_owned();
+    board.store.close(PATIENCE);
     let mut said: BTreeMap<String, (String, String)> = BTreeMap::new();
     for round in 1..=rounds() {
         let mut children: Vec<_> = (0..3)
-            .map(|child| child::start(workspace.path(), "load", round * 10 + child))
+            .map(|child| child::start(&workspace, "load", round * 10 + child))
             .collect();
         // The moment is random on purpose; nothing is waited for.
         std::thread::sleep(Duration::from_millis(40 + random(round) % 160));
@@ -59,10 +64,16 @@ fn killed_processes_leave_a_whole_board() {
         check(&workspace, &said);
     }
     assert!(said.len() > 20, "the processes did something");
+    let board = board.reopened(still(), |_| {});
+    let answers = board.answers();
+    let board = board.reopened(still(), |projects| {
+        fs::remove_dir_all(projects.join(".store")).expect("removes");
+    });
+    assert_eq!(board.answers(), answers, "the files say something else");
 }
 
-fn check(workspace: &Workspace, said: &BTreeMap<String, (String, String)>) {
-    let database = workspace.path().join(".projects/.store/board.db");
+fn check(workspace: &Path, said: &BTreeMap<String, (String, String)>) {
+    let database = workspace.join(".projects/.store/board.db");
     let connection = Connection::open(&database).expect("a database");
     let verdict: String = connection
         .query_row("PRAGMA integrity_check", [], |row| row.get(0))
@@ -73,7 +84,10 @@ fn check(workspace: &Workspace, said: &BTreeMap<String, (String, String)>) {
         connection.execute(&sql, []).expect("a whole index");
     }
     drop(connection);
-    let store = open(workspace.path());
+    let store = Store::open(workspace, Options::default()).expect("opens");
+    store.settle(PATIENCE).expect("the files follow");
+    let report = store.doctor(Fix::Nothing).expect("examines");
+    assert_eq!(report.findings, Vec::<String>::new());
     store
         .read(|reader| {
             for (subject, (what, number)) in said {
@@ -142,4 +156,5 @@ fn check(workspace: &Workspace, said: &BTreeMap<String, (String, String)>) {
         .expect("readable")
         .expect("the story");
     assert_eq!(story.children, tasks);
+    store.close(PATIENCE);
 }

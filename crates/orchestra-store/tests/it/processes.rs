@@ -1,41 +1,129 @@
 //! Many processes on one board: every change is there, no id comes twice, nobody is turned away.
 
 use std::collections::BTreeSet;
+use std::fs;
 
-use orchestra_board::Kind;
-use orchestra_store::{Action, IssueFilter, PageRequest};
+use orchestra_board::{Change, Kind};
+use orchestra_store::{Action, Cursor, Options, PageRequest, Store};
 
+use crate::board::{Board, PATIENCE, still};
 use crate::child;
-use crate::fixture::{Workspace, agent, create, open, slug};
+use crate::fixture::{Workspace, agent, create, id, open, slug};
+
+/// So many processes make so many changes each: some, or with `ORCHESTRA_SOAK` as many as are
+/// promised.
+fn size() -> (u64, usize) {
+    if std::env::var_os("ORCHESTRA_SOAK").is_some() {
+        (64, 100)
+    } else {
+        (16, 50)
+    }
+}
 
 #[test]
-fn processes_make_distinct_issues_and_none_is_refused() {
-    const PROCESSES: u64 = 8;
-    const EACH: usize = 25;
-    let workspace = Workspace::with_a_story();
-    let children: Vec<_> = (0..PROCESSES)
-        .map(|seed| child::start(workspace.path(), &format!("create:{EACH}"), seed))
+fn processes_change_one_board_and_none_is_refused() {
+    let (processes, each) = size();
+    let board = Board::with_tasks(Options::default());
+    let children: Vec<_> = (0..processes)
+        .map(|seed| child::start(board.directory.path(), &format!("mixed:{each}"), seed))
         .collect();
-    let mut made = Vec::new();
+    let mut said = Vec::new();
     for child in children {
         let output = child.wait_with_output().expect("an end");
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stdout)
-        );
-        made.extend(child::lines(&output.stdout));
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{printed}");
+        let lines = child::lines(&output.stdout);
+        assert_eq!(lines.len(), each, "{printed}");
+        said.extend(lines);
     }
-    let distinct: BTreeSet<&String> = made.iter().collect();
-    assert_eq!((made.len(), distinct.len()), (200, 200));
-    let filter = IssueFilter {
-        kinds: vec![Kind::Task],
-        ..IssueFilter::default()
+    let of = |what: &str| -> Vec<(String, String)> {
+        let parts = |line: &String| {
+            let mut words = line.split(' ');
+            let (id, found, text) = (words.next()?, words.next()?, words.next()?);
+            (found == what).then(|| (id.to_owned(), text.to_owned()))
+        };
+        said.iter().filter_map(parts).collect()
     };
-    let stored: BTreeSet<String> = workspace.ids(&filter).into_iter().collect();
-    assert!(made.iter().all(|id| stored.contains(id)) && stored.len() == 200);
-    let record = workspace.issue("MA-2").expect("the story");
-    assert_eq!(record.children, 200);
+    let made: BTreeSet<String> = of("made").into_iter().map(|(id, _)| id).collect();
+    assert_eq!(made.len(), of("made").len(), "an id came twice");
+    for (id, text) in of("renamed") {
+        assert_eq!(board.title_of(&id), Some(text));
+    }
+    let said_of_shared: BTreeSet<String> =
+        of("comment").into_iter().map(|(_, text)| text).collect();
+    assert_eq!(comments_of(&board, "MA-3"), said_of_shared);
+    let names: BTreeSet<Option<String>> = of("title")
+        .into_iter()
+        .map(|(_, text)| Some(text))
+        .collect();
+    assert!(names.contains(&board.title_of("MA-3")));
+    board.settle();
+    assert_eq!(board.problems(), "");
+    let answers = board.answers();
+    let board = board.reopened(still(), |projects| {
+        fs::remove_dir_all(projects.join(".store")).expect("removes");
+    });
+    assert_eq!(board.answers(), answers, "the files say something else");
+}
+
+fn comments_of(board: &Board, issue: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut request = PageRequest::first(500);
+    let read = board.store.read(|reader| {
+        loop {
+            let page = reader.history(&slug(), &id(issue), &request)?;
+            found.extend(page.items.iter().filter_map(|event| match &event.change {
+                Change::Commented { text } => Some(text.as_str().to_owned()),
+                _ => None,
+            }));
+            match page.next_cursor {
+                Some(cursor) => request.cursor = Some(Cursor::parse(&cursor)?),
+                None => return Ok(()),
+            }
+        }
+    });
+    read.expect("readable");
+    found
+}
+
+#[test]
+fn a_board_opens_and_is_read_while_another_holds_the_lock_of_the_writers() {
+    let board = Workspace::with_a_story();
+    let path = board.path().join(".projects/.store/writer.lock");
+    let lock = fs::File::options().write(true).open(path).expect("a lock");
+    lock.lock().expect("locks");
+    let other = open(board.path());
+    let found = other.read(|reader| reader.issue(&slug(), &id("MA-2")));
+    assert!(found.expect("readable").is_some());
+    let command = create(Kind::Task, Some("MA-2"), "x");
+    let waits = other.submit(None, Action::Board(command));
+    drop(lock);
+    let other = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
+    assert_eq!(other.block_on(waits).expect("made").issues.len(), 1);
+}
+
+/// The keeper of the files goes without a word; another process takes its place.
+#[test]
+fn another_process_keeps_the_files_when_the_keeper_is_killed() {
+    let board = Board::with_tasks(Options::default());
+    let directory = board.directory.path().to_owned();
+    board.store.close(PATIENCE);
+    let mut keeper = child::start(&directory, "load", 1);
+    let shown = |board: &Board| board.exists("my-app/epics/MA-1/stories/MA-2/tasks/MA-5.toon");
+    board.wait("the first file of the keeper", shown);
+    let follower = Store::open(&directory, Options::default()).expect("opens");
+    keeper.kill().expect("a kill");
+    keeper.wait().expect("an end");
+    let command = create(Kind::Epic, None, "after the keeper");
+    let made = follower
+        .submit_blocking(None, Action::Board(command))
+        .expect("made");
+    let file = format!("my-app/epics/{}/epic.toon", made.issues[0].issue.id);
+    board.wait("a file of the follower", |board| board.exists(&file));
+    follower.settle(PATIENCE).expect("settles");
+    follower.close(PATIENCE);
 }
 
 #[test]

@@ -34,7 +34,7 @@ const BATCH: usize = 64;
 /// The most bytes of files that do.
 const BATCH_BYTES: u64 = 256 * 1024;
 /// How many batches may wait for a thread.
-const WAITING: usize = 4;
+const WAITING: usize = 2;
 
 /// Something the walk has found.
 enum Thing {

@@ -35,7 +35,7 @@ pub enum Refusal {
         id: IssueId,
         project: Slug,
     },
-    #[error("{id} is a {kind}, not a {expected}")]
+    #[error("{id} is {}, not {}", with_article(.kind.as_str()), with_article(.expected))]
     WrongKind {
         id: IssueId,
         kind: Kind,
@@ -136,6 +136,16 @@ impl Refusal {
             expected,
         }
     }
+}
+
+/// `a task`, `an epic`.
+fn with_article(noun: &str) -> String {
+    let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        "an"
+    } else {
+        "a"
+    };
+    format!("{article} {noun}")
 }
 
 fn list(states: &[State]) -> String {

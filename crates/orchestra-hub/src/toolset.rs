@@ -101,7 +101,8 @@ impl Toolset {
     }
 
     /// Whether `tool` is shown.
-    pub(crate) fn shows(&self, tool: &ToolDescriptor) -> bool {
+    #[must_use]
+    pub fn shows(&self, tool: &ToolDescriptor) -> bool {
         match self {
             Self::All => true,
             Self::Lean => LEAN.contains(&tool.name.as_str()),

@@ -48,6 +48,8 @@ pub enum Action {
     WriteReadme {
         /// Which.
         project: Slug,
+        /// Whether a page that somebody wrote or edited by hand may be replaced.
+        overwrite: bool,
     },
 }
 

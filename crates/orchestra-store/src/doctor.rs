@@ -2,6 +2,7 @@
 
 mod twins;
 
+use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,17 @@ pub enum Fix {
 pub struct Report {
     /// What is wrong, each with what to do or what was done.
     pub findings: Vec<String>,
+    /// Whether the database itself is damaged: it was left as it is, even where mending was asked
+    /// for, and has to be made again from the readable files, which needs it closed.
+    pub damaged: bool,
+}
+
+impl Report {
+    /// Notes damage of the database; `found` says which.
+    fn damage(&mut self, found: &dyn fmt::Display) {
+        self.damaged = true;
+        self.findings.push(format!("{} ({found})", Fault::Corrupt));
+    }
 }
 
 /// Why the comparison could not be made.
@@ -60,14 +72,37 @@ impl From<ActionError> for DoctorError {
     }
 }
 
+impl DoctorError {
+    /// Which damage of the database it tells of, if it does.
+    fn damage(&self) -> Option<String> {
+        match self {
+            Self::Fault(fault) | Self::Files(FilesError::Fault(fault)) => match fault {
+                Fault::Corrupt => Some("not all of it can be read".to_owned()),
+                Fault::Unknown { what } => Some(format!("it holds an unknown {what}")),
+                _ => None,
+            },
+            Self::Files(_) => None,
+        }
+    }
+}
+
 /// Examines a board whose files nobody else looks at meanwhile.
-pub(crate) fn examine(
+pub(crate) fn examine(shared: &Shared, engine: Engine, fix: Fix) -> Result<Report, DoctorError> {
+    let mut report = Report::default();
+    if let Err(error) = look(shared, engine, fix, &mut report) {
+        // One damaged page of many shows at any step.
+        report.damage(&error.damage().ok_or(error)?);
+    }
+    Ok(report)
+}
+
+fn look(
     shared: &Shared,
     mut engine: Engine,
     fix: Fix,
-) -> Result<Report, DoctorError> {
-    let mut report = Report::default();
-    behind(shared, &engine, &mut report);
+    report: &mut Report,
+) -> Result<(), DoctorError> {
+    behind(shared, &engine, report);
     let start = Instant::now();
     let lock = loop {
         if let Some(lock) = engine.try_lock()? {
@@ -80,8 +115,11 @@ pub(crate) fn examine(
     };
     // On a connection of its own: the full-text index's check trusts what a connection remembers.
     let connection = crate::db::open_reader(&shared.paths)?;
-    database(&Reader::new(&connection), &mut report)?;
+    let is_whole = database(&Reader::new(&connection), report)?;
     drop(connection);
+    if !is_whole {
+        return Ok(());
+    }
     let missing = missing(shared, &mut engine)?;
     for path in &missing {
         report.findings.push(match fix {
@@ -90,7 +128,7 @@ pub(crate) fn examine(
         });
     }
     if fix == Fix::Mend {
-        mend(shared, &mut engine, missing, &mut report)?;
+        mend(shared, &mut engine, missing, report)?;
     }
     let questionable = shared.read(|reader| ledger::problems(reader.connection()))?;
     report
@@ -103,7 +141,7 @@ pub(crate) fn examine(
             }
         }));
     drop(lock);
-    Ok(report)
+    Ok(())
 }
 
 /// Whether the files are kept in step with the database, by this process or another. What cannot be
@@ -134,31 +172,28 @@ fn behind(shared: &Shared, engine: &Engine, report: &mut Report) {
     }
 }
 
-/// What is wrong in the database itself.
-fn database(reader: &Reader<'_>, report: &mut Report) -> Read<()> {
+/// What is wrong in the database itself; whether it can be worked with all the same.
+fn database(reader: &Reader<'_>, report: &mut Report) -> Read<bool> {
     reader.refresh_indexes()?;
     let mut statement = reader.connection().prepare("PRAGMA integrity_check(10)")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let found: String = row.get(0)?;
         if found != "ok" {
-            report.findings.push(format!(
-                "the database is damaged ({found}); stop all programs that use it and delete `.projects/.store`: it is rebuilt from the readable files"
-            ));
+            report.damage(&found);
         }
     }
+    let is_whole = !report.damaged;
     let wrong = Writing::wrong_tallies(reader.connection())?;
     if wrong > 0 {
-        report.findings.push(format!(
-            "{wrong} counts of children are wrong; stop all programs that use the board and delete `.projects/.store`: it is rebuilt from the readable files"
-        ));
+        report.damage(&format_args!("{wrong} counts of children are wrong"));
     }
     for slug in Writing::low_counters(reader.connection())? {
         report.findings.push(format!(
             "{slug}: counts ids that are in use as free; `orchestra doctor --fix` raises its counters"
         ));
     }
-    Ok(())
+    Ok(is_whole)
 }
 
 /// Files that the database has written and that are not there.

@@ -36,6 +36,9 @@ pub struct Imported {
     pub issues: u64,
     /// What could not be taken over as it was, and what became of it.
     pub remarks: Vec<String>,
+    /// What was left as it is, and why; when one file of a project is, the whole project is. Once it
+    /// is mended by hand, another import takes it over.
+    pub left: Vec<String>,
     /// Where the old files are now; `None` when there was nothing to take over.
     pub backup: Option<PathBuf>,
 }
@@ -79,7 +82,10 @@ pub(crate) fn import(shared: &Shared, mut engine: Engine) -> Result<Imported, Im
     let now = shared.options.clock.now();
     let mut old = OldWorkspace::read(&files, now).map_err(ImportError::Read)?;
     if old.is_empty() {
-        return Ok(Imported::default());
+        return Ok(Imported {
+            left: old.left,
+            ..Imported::default()
+        });
     }
     let backup = shared.paths.workspace.join(format!(
         ".projects-backup-{}",
@@ -87,6 +93,7 @@ pub(crate) fn import(shared: &Shared, mut engine: Engine) -> Result<Imported, Im
     ));
     files
         .copy(&old.places(), &backup)
+        .and_then(|()| files.keep_from_git(&backup))
         .map_err(|source| ImportError::Backup {
             to: backup.clone(),
             source,
@@ -96,6 +103,7 @@ pub(crate) fn import(shared: &Shared, mut engine: Engine) -> Result<Imported, Im
         ..Imported::default()
     };
     imported.remarks.append(&mut old.remarks);
+    imported.left.append(&mut old.left);
     for project in std::mem::take(&mut old.projects) {
         take_over(&engine, project, &mut imported)?;
     }
@@ -145,7 +153,7 @@ fn take_over(
             imported.issues += u64::try_from(issues).unwrap_or(u64::MAX);
             imported.projects.push(slug);
         }
-        Err(_) => imported.remarks.push(format!(
+        Err(_) => imported.left.push(format!(
             "project {slug} is on the board already; its old files are in the backup alone"
         )),
     }
@@ -287,6 +295,14 @@ impl Tree {
                 .sync_dir(&crate::files::place::under(to, directory))?;
         }
         self.io.sync_dir(to)
+    }
+
+    /// Has git leave a copy out: it holds what hooks reported, which was never masked.
+    fn keep_from_git(&self, copy: &Path) -> io::Result<()> {
+        let file = copy.join(".gitignore");
+        self.io.write_temp(&file, b"*\n")?;
+        self.io.sync_file(&file)?;
+        self.io.sync_dir(copy)
     }
 
     fn make_directories(

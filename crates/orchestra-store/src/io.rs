@@ -65,6 +65,10 @@ pub trait FileIo: Send + Sync + std::fmt::Debug {
     fn create_dir(&self, path: &Path) -> io::Result<()>;
     /// Writes a file under a temporary name, replacing what an earlier run left behind.
     fn write_temp(&self, path: &Path, content: &[u8]) -> io::Result<()>;
+    /// [`FileIo::write_temp`] of a file that only its owner may read, where the system knows owners.
+    fn write_private_temp(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        self.write_temp(path, content)
+    }
     /// Makes a file's content durable.
     fn sync_file(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a directory durable.
@@ -128,6 +132,19 @@ impl RealFs {
         options.read(true);
         no_follow(&mut options);
         options.open(path)
+    }
+
+    /// Writes a file that is not there, or replaces it by another.
+    fn write_new(path: &Path, content: &[u8], options: &OpenOptions) -> io::Result<()> {
+        let open = || options.clone().write(true).create_new(true).open(path);
+        let mut file = match open() {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(path)?;
+                open()?
+            }
+            other => other?,
+        };
+        file.write_all(content)
     }
 }
 
@@ -318,19 +335,14 @@ impl FileIo for RealFs {
     }
 
     fn write_temp(&self, path: &Path, content: &[u8]) -> io::Result<()> {
-        let open = |path| {
-            let mut options = OpenOptions::new();
-            options.write(true).create_new(true);
-            options.open(path)
-        };
-        let mut file = match open(path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                fs::remove_file(path)?;
-                open(path)?
-            }
-            other => other?,
-        };
-        file.write_all(content)
+        Self::write_new(path, content, &OpenOptions::new())
+    }
+
+    fn write_private_temp(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        Self::write_new(path, content, &options)
     }
 
     fn sync_file(&self, path: &Path) -> io::Result<()> {

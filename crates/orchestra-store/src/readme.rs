@@ -1,8 +1,10 @@
-//! `README.md` of a project: its state at a glance, for people.
+//! `README.md` of a project: its state at a glance, for people. Its last line holds a checksum of the
+//! rest, which tells a page that was written here from one that somebody wrote or edited.
 
 use std::fmt::Write;
 
 use orchestra_board::{Kind, Slug, State};
+use sha2::{Digest, Sha256};
 
 use crate::reader::Reader;
 use crate::rows::Read;
@@ -10,6 +12,25 @@ use crate::{IssueFilter, IssueRecord, PageRequest};
 
 /// The most rows of one table; the board itself has the rest.
 const MAX_ROWS: usize = 1_000;
+
+/// What the last line begins with.
+const SEAL: &str = "<!-- written by regenerate_readme, checksum ";
+
+/// Whether a page is as it was written here. Line ends and blank ends do not count.
+pub(crate) fn is_generated(text: &str) -> bool {
+    let text = text.replace("\r\n", "\n");
+    text.rfind(SEAL)
+        .is_some_and(|at| text[at..].trim_end() == seal(&text[..at]).trim_end())
+}
+
+/// The last line of a page.
+fn seal(page: &str) -> String {
+    let mut line = SEAL.to_owned();
+    for byte in &Sha256::digest(page)[..8] {
+        let _ = write!(line, "{byte:02x}");
+    }
+    line + " -->\n"
+}
 
 /// Writes the page.
 pub(crate) fn render(reader: &Reader<'_>, slug: &Slug) -> Read<String> {
@@ -41,7 +62,9 @@ pub(crate) fn render(reader: &Reader<'_>, slug: &Slug) -> Read<String> {
         "Tasks",
         &[Kind::Task, Kind::Bug, Kind::Hotfix],
     )?;
-    Ok(text)
+    text.push('\n');
+    let seal = seal(&text);
+    Ok(text + &seal)
 }
 
 fn table(

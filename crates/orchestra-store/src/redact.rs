@@ -1,9 +1,14 @@
-//! Masks secrets in what hooks report, and cuts it to a size that can be kept.
+//! What is kept of an event that a hook reports: the names and numbers that tell what happened, not
+//! the contents that were read or written; secrets are masked, and what is left is cut to a size that
+//! can be kept. Every way into the store comes through here.
+
+mod kept;
+mod secrets;
 
 use serde_json::{Map, Value};
 
-/// What stands in place of a secret.
-const MASK: &str = "***";
+use secrets::{MASK, is_secret_name, masked};
+
 /// The most bytes that are kept of one event.
 pub(crate) const MAX_BYTES: usize = 8 * 1024;
 /// Lengths to which texts are cut, one after the other, until the whole fits.
@@ -13,45 +18,20 @@ const ITEMS: [usize; 4] = [100, 40, 15, 5];
 /// How deep is looked.
 const MAX_DEPTH: usize = 12;
 
-/// Names after which a value is a secret.
-const SECRET_NAMES: [&str; 14] = [
-    "token",
-    "secret",
-    "password",
-    "passwd",
-    "passphrase",
-    "apikey",
-    "api_key",
-    "api-key",
-    "authorization",
-    "access_key",
-    "private_key",
-    "privatekey",
-    "cookie",
-    "credential",
-];
-/// Beginnings of well-known tokens.
-const SECRET_STARTS: [&str; 14] = [
-    "sk-",
-    "sk_live_",
-    "rk_live_",
-    "ghp_",
-    "gho_",
-    "ghu_",
-    "ghs_",
-    "github_pat_",
-    "glpat-",
-    "xoxb-",
-    "xoxp-",
-    "AKIA",
-    "AIza",
-    "eyJ",
-];
-/// The fewest bytes of a well-known token.
-const MIN_TOKEN_BYTES: usize = 12;
+/// The most characters of a text that are looked at for secrets: more than are ever kept, so that a
+/// secret that begins in what is kept is seen to its end.
+const LOOKED_AT_CHARS: usize = 8_000;
+
+/// What is kept of an event: [`bounded`], after contents were replaced by their sizes.
+pub(crate) fn event(data: &Value) -> Value {
+    match data {
+        Value::Object(members) => bounded(&Value::Object(kept::members(members))),
+        other => bounded(other),
+    }
+}
 
 /// The value with its secrets masked, cut until it has at most [`MAX_BYTES`] as JSON.
-pub(crate) fn bounded(value: &Value) -> Value {
+fn bounded(value: &Value) -> Value {
     for (chars, items) in TEXT_CHARS.into_iter().zip(ITEMS) {
         let cut = Cut { chars, items }.value(value, 0);
         if cut.to_string().len() <= MAX_BYTES {
@@ -74,7 +54,7 @@ impl Cut {
             Value::Array(_) | Value::Object(_) if depth >= MAX_DEPTH => {
                 Value::String("…".to_owned())
             }
-            Value::String(text) => Value::String(self.text(&masked(text))),
+            Value::String(text) => Value::String(self.text(text)),
             Value::Array(items) => {
                 let mut kept: Vec<Value> = items
                     .iter()
@@ -102,7 +82,7 @@ impl Cut {
                 _ if is_secret_name(name) => Value::String(MASK.to_owned()),
                 other => self.value(other, depth + 1),
             };
-            kept.insert(self.text(&masked(name)), value);
+            kept.insert(self.text(name), value);
         }
         if fields.len() > self.items {
             kept.insert(
@@ -113,134 +93,23 @@ impl Cut {
         kept
     }
 
+    /// A text with its secrets masked, cut.
     fn text(self, text: &str) -> String {
-        match text.char_indices().nth(self.chars) {
-            None => text.to_owned(),
-            Some((at, _)) => format!("{}… ({} bytes)", &text[..at], text.len()),
+        let looked_at = text.char_indices().nth(LOOKED_AT_CHARS);
+        let safe = masked(&text[..looked_at.map_or(text.len(), |(at, _)| at)]);
+        match safe.char_indices().nth(self.chars) {
+            Some((at, _)) => format!("{}… ({} bytes)", &safe[..at], text.len()),
+            None if looked_at.is_some() => format!("{safe}… ({} bytes)", text.len()),
+            None => safe,
         }
     }
-}
-
-fn is_secret_name(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    // A count of tokens is no token.
-    let counts = name.ends_with("tokens") || name.ends_with("token_count");
-    !counts && SECRET_NAMES.iter().any(|secret| name.contains(secret))
-}
-
-/// The text with what looks like a secret masked: values behind names of secrets (`password=…`,
-/// `--token …`, `Authorization: …`), passwords in addresses, well-known tokens, private keys.
-fn masked(text: &str) -> String {
-    let text = without_private_keys(text);
-    let mut out = String::with_capacity(text.len());
-    let mut next_is_secret = false;
-    for piece in text.split_inclusive(|c: char| {
-        c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ';' | '&' | '|')
-    }) {
-        let end = piece
-            .char_indices()
-            .next_back()
-            .filter(|(_, c)| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ';' | '&' | '|'));
-        let (word, end) = end.map_or((piece, ""), |(at, _)| piece.split_at(at));
-        if word.is_empty() {
-            out.push_str(end);
-            continue;
-        }
-        let scheme = ["bearer", "basic", "digest"]
-            .iter()
-            .any(|scheme| word.eq_ignore_ascii_case(scheme));
-        if next_is_secret && !scheme && word.chars().any(char::is_alphanumeric) {
-            out.push_str(MASK);
-            next_is_secret = false;
-        } else {
-            let bare = word.trim_end_matches([':', '=']);
-            let names = word.starts_with('-') || bare.len() < word.len();
-            next_is_secret = scheme || (names && is_secret_name(bare));
-            out.push_str(&masked_word(word));
-        }
-        out.push_str(end);
-    }
-    out
-}
-
-fn masked_word(word: &str) -> String {
-    if let Some(at) = word.find(['=', ':'])
-        && word.len() > at + 1
-        && is_secret_name(&word[..at])
-    {
-        return format!("{}{MASK}", &word[..=at]);
-    }
-    if let Some((scheme, rest)) = word.split_once("://")
-        && let Some((user, host)) = rest.split_once('@')
-        && user.contains(':')
-        && !user.contains('/')
-    {
-        return format!("{scheme}://{MASK}@{}", masked_word(host));
-    }
-    for start in SECRET_STARTS {
-        if let Some(at) = word.find(start) {
-            let opens = word[..at]
-                .chars()
-                .next_back()
-                .is_none_or(|c| !c.is_alphanumeric());
-            let length = word[at..]
-                .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')));
-            let end = length.map_or(word.len(), |length| at + length);
-            if opens && end - at >= MIN_TOKEN_BYTES {
-                return format!("{}{MASK}{}", &word[..at], masked_word(&word[end..]));
-            }
-        }
-    }
-    word.to_owned()
-}
-
-fn without_private_keys(text: &str) -> String {
-    const BEGIN: &str = "-----BEGIN ";
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(BEGIN) {
-        let end = rest[at + BEGIN.len()..]
-            .find("-----END")
-            .map(|end| at + BEGIN.len() + end);
-        out.push_str(&rest[..at]);
-        out.push_str(MASK);
-        let Some(end) = end else { return out };
-        let line = rest[end..].find('\n').map_or(rest.len(), |line| end + line);
-        rest = &rest[line..];
-    }
-    out.push_str(rest);
-    out
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::{MAX_BYTES, bounded, masked};
-
-    #[test]
-    fn secrets_are_masked_in_texts() {
-        let check = |text: &str, expected: &str| assert_eq!(masked(text), expected, "{text}");
-        check(
-            "curl -H 'Authorization: Bearer abc.def'",
-            "curl -H 'Authorization: Bearer ***'",
-        );
-        check("export API_KEY=12345 && run", "export API_KEY=*** && run");
-        check("login --password hunter2 now", "login --password *** now");
-        check(
-            "git clone https://me:pw@host/x.git",
-            "git clone https://***@host/x.git",
-        );
-        check("key sk-abcdefghijklmnop.", "key ***");
-        check("(ghp_0123456789abcdef)", "(***)");
-        check(
-            "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nok",
-            "***\nok",
-        );
-        check("the token was lost", "the token was lost");
-        check("cargo test -p wire", "cargo test -p wire");
-        check("Überraschung: 12 €", "Überraschung: 12 €");
-    }
+    use super::{MAX_BYTES, bounded, event};
 
     #[test]
     fn secrets_are_masked_in_objects() {
@@ -249,6 +118,25 @@ mod tests {
         let expected = json!({"tool_input": {"command": "ls", "env": {"GITHUB_TOKEN": "***", "n": 1}},
             "cookies": "***", "output_tokens": 12, "password": null});
         assert_eq!(bounded(&data), expected);
+    }
+
+    #[test]
+    fn a_secret_is_seen_across_the_cut() {
+        let kept = event(
+            &json!({"message": format!("{}password={}", "word ".repeat(398), "LEAK".repeat(4_000))}),
+        );
+        assert!(!kept.to_string().contains("LEAK"), "{kept}");
+    }
+
+    #[test]
+    fn contents_of_events_become_sizes() {
+        let kept =
+            event(&json!({"tool_input": {"content": "short", "command": "ls"}, "other": "text"}));
+        let expected = json!({
+            "tool_input": {"content": "(5 bytes of text)", "command": "ls"},
+            "other": "(4 bytes of text)",
+        });
+        assert_eq!(kept, expected);
     }
 
     #[test]

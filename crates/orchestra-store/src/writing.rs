@@ -122,7 +122,9 @@ impl<'a> Writing<'a> {
                 issue,
             } => self.save_plan(agent, source, project, title, content, issue.as_ref()),
             Action::HookEvent(event) => self.hook_event(event),
-            Action::WriteReadme { project } => self.write_readme(agent, source, project),
+            Action::WriteReadme { project, overwrite } => {
+                self.write_readme(agent, source, project, *overwrite)
+            }
         }
     }
 

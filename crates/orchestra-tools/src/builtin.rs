@@ -23,7 +23,7 @@ const NOTICE_QUEUE: usize = 256;
 
 /// What the model is told once about working here.
 const INSTRUCTIONS: &str = "Orchestra keeps this workspace's project board. Projects hold epics, epics stories, \
-stories tasks. Work a task: get_next_task with your name as `agent`, set_current_task, do the work, then advance_task \
+stories tasks. Work a task: get_next_task with your name as `agent`, set_current_task with the same `agent`, do the work, then advance_task \
 step by step to done, with evidence at the gates. Save what later sessions need with save_memory; start by reading \
 get_context.";
 

@@ -27,31 +27,49 @@ use crate::services::{Services, Sort, find};
 use crate::tool::{Step, Tool};
 use crate::wire::{Address, Brief, IssueFull, List};
 
+/// A group's name and its tools.
+type Group = (&'static str, fn() -> Vec<Tool>);
+
+/// The groups, in a fixed order.
+const GROUPS: [Group; 13] = [
+    ("project", project::tools),
+    ("epic", epic::tools),
+    ("story", story::tools),
+    ("task", task::tools),
+    ("workflow", workflow::tools),
+    ("lifecycle", lifecycle::tools),
+    ("prd", prd::tools),
+    ("bugfix", bugfix::tools),
+    ("memory", memory::tools),
+    ("usage", usage::tools),
+    ("artifacts", artifacts::tools),
+    ("claude", claude::tools),
+    ("readme", readme::tools),
+];
+
 /// Every tool, in a fixed order.
 pub(crate) fn all() -> Vec<Tool> {
-    let groups: [(&'static str, Vec<Tool>); 13] = [
-        ("project", project::tools()),
-        ("epic", epic::tools()),
-        ("story", story::tools()),
-        ("task", task::tools()),
-        ("workflow", workflow::tools()),
-        ("lifecycle", lifecycle::tools()),
-        ("prd", prd::tools()),
-        ("bugfix", bugfix::tools()),
-        ("memory", memory::tools()),
-        ("usage", usage::tools()),
-        ("artifacts", artifacts::tools()),
-        ("claude", claude::tools()),
-        ("readme", readme::tools()),
-    ];
     let mut all = Vec::new();
-    for (group, tools) in groups {
-        for mut tool in tools {
+    for (group, tools) in GROUPS {
+        for mut tool in tools() {
             tool.descriptor.group = group;
             all.push(tool);
         }
     }
     all
+}
+
+/// The names of the groups of tools.
+pub fn group_names() -> impl Iterator<Item = &'static str> {
+    GROUPS.into_iter().map(|(name, _)| name)
+}
+
+/// Whether the tool of a name leaves the board as it is; `None` when there is no such tool.
+#[must_use]
+pub fn only_reads(name: &str) -> Option<bool> {
+    let tools = all();
+    let tool = tools.iter().find(|tool| tool.descriptor.name == name)?;
+    Some(tool.descriptor.annotations.read_only == Some(true))
 }
 
 /// The issue that was made or changed, for the answer.

@@ -24,4 +24,5 @@ mod wire;
 
 pub use builtin::{Builtin, Options};
 pub use bundle::{Bundle, BundleError, BundleKind, EmptyBundle, InstallReport};
+pub use groups::{group_names, only_reads};
 pub use text::TextFormat;

@@ -66,6 +66,9 @@ pub(crate) enum Effect {
     Move,
     /// Removes or replaces something for good; calling twice is the same as calling once.
     Remove,
+    /// Removes or replaces something for good, if told to or in passing; calling twice is not the
+    /// same as calling once.
+    Replace,
 }
 
 impl Effect {
@@ -75,6 +78,7 @@ impl Effect {
             Self::Add | Self::Move => (false, Some(false), Some(false)),
             Self::Set => (false, Some(false), Some(true)),
             Self::Remove => (false, Some(true), Some(true)),
+            Self::Replace => (false, Some(true), Some(false)),
         };
         Annotations {
             read_only: Some(read_only),

@@ -215,6 +215,7 @@ fn move_parent(work: &mut Work<'_>, parent: &Issue, to: State) -> Result<()> {
         state: parent.state,
     };
     let planned = |state| matches!(state, State::Backlog | State::Todo);
+    work.asked_for(parent);
     match (parent.state, to) {
         (from, State::Cancelled) if !from.is_final() => {
             cancel_below(work, parent, &parent.id)?;

@@ -20,6 +20,8 @@ pub(super) struct Work<'a> {
     issues: HashMap<Address, Option<Issue>>,
     tallies: HashMap<Address, Tally>,
     decision: Decision,
+    /// The parent whose state the command itself sets, whatever it does so by.
+    asked: Option<Address>,
 }
 
 impl<'a> Work<'a> {
@@ -37,6 +39,7 @@ impl<'a> Work<'a> {
             issues: HashMap::new(),
             tallies: HashMap::new(),
             decision,
+            asked: None,
         }
     }
 
@@ -48,6 +51,12 @@ impl<'a> Work<'a> {
         self.decision
             .subjects
             .push((issue.project.clone(), issue.id.clone()));
+    }
+
+    /// Has the history say that the parent's state was asked for, though it follows from what
+    /// happens below it.
+    pub(super) fn asked_for(&mut self, parent: &Issue) {
+        self.asked = Some((parent.project.clone(), parent.id.clone()));
     }
 
     pub(super) fn about_project(&mut self, slug: &Slug) {
@@ -265,6 +274,11 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         let from = parent.state;
+        let asked = self
+            .asked
+            .as_ref()
+            .is_some_and(|(slug, asked)| slug == project && *asked == parent.id);
+        let cause = if asked { Cause::Command } else { cause };
         self.emit(
             &parent,
             Change::StateChanged {

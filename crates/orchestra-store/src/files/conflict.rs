@@ -193,11 +193,9 @@ impl Engine {
                 return Ok(false);
             }
         }
-        let (temp, beside) = (
-            under(&self.root, &format!("{path}{TEMP}")),
-            under(&self.root, &path),
-        );
-        self.io.write_temp(&temp, ours.text.as_bytes())?;
+        let temp = format!("{path}{TEMP}");
+        self.write_temp(&temp, ours.text.as_bytes())?;
+        let (temp, beside) = (under(&self.root, &temp), under(&self.root, &path));
         self.io.sync_file(&temp)?;
         if !self.io.replace(&temp, &beside, before)? {
             self.io.remove(&temp)?;

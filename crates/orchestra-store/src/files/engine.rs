@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::place::{TEMP, directory, under};
+use super::place::{PRIVATE, TEMP, directory, under};
 use super::{Board, FilesError, Owner, Work};
 use crate::io::{EntryKind, FileIo, Stat};
 use crate::reader::Reader;
@@ -24,7 +24,7 @@ pub(super) const GONE: Duration = Duration::from_millis(60);
 
 /// What git is told, unless somebody told it something else.
 const GIT_FILES: [(&str, &str); 2] = [
-    (".gitignore", ".store/\n.run/\n*.orchestra-tmp\n"),
+    (".gitignore", ".store/\n.run/\n.events/\n*.orchestra-tmp\n"),
     (".gitattributes", "*.history.jsonl merge=union\n"),
 ];
 
@@ -78,6 +78,16 @@ impl Engine {
             }
         }
         self.sync(touched.into_iter().collect(), FileIo::sync_dir)
+    }
+
+    /// Writes a file under its temporary name.
+    pub(super) fn write_temp(&self, temp: &str, content: &[u8]) -> io::Result<()> {
+        let full = under(&self.root, temp);
+        if temp.starts_with(PRIVATE) {
+            self.io.write_private_temp(&full, content)
+        } else {
+            self.io.write_temp(&full, content)
+        }
     }
 
     /// Reads from one snapshot.

@@ -368,7 +368,7 @@ impl Engine {
         touched: &mut BTreeSet<String>,
     ) -> Result<(), FilesError> {
         self.make_directory(directory(temp), touched)?;
-        Ok(self.io.write_temp(&under(&self.root, temp), content)?)
+        Ok(self.write_temp(temp, content)?)
     }
 
     /// Says in the database what is there now.

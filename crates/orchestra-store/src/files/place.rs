@@ -29,7 +29,7 @@ pub(crate) enum Place {
     SessionIndex(Slug),
     /// `{slug}/.memory/sessions/{id}.toon`
     Session(Slug, SessionId),
-    /// `.events/hook-events.toon`
+    /// `.events/hook-events.toon`; see [`PRIVATE`].
     HookEvents,
     /// `.usage/usage.toon`
     Usage,
@@ -52,6 +52,10 @@ pub(crate) const CONFLICT: &str = ".conflict";
 const LAST_SEGMENT: u64 = 1_000_000;
 /// The ending of a file in the making.
 pub(crate) const TEMP: &str = ".orchestra-tmp";
+
+/// The directory of what concerns only whoever works here: what hooks reported of their commands.
+/// Its files are readable for their owner alone, and git is told to leave them out.
+pub(crate) const PRIVATE: &str = ".events/";
 
 impl Place {
     /// The path below `.projects/`, with `/` between the names.

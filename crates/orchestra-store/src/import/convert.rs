@@ -26,6 +26,8 @@ pub(super) struct OldWorkspace {
     /// Old files that were understood, and so may go.
     pub(super) files: Vec<String>,
     pub(super) remarks: Vec<String>,
+    /// What was left as it is, and why.
+    pub(super) left: Vec<String>,
 }
 
 /// What it left of one project.
@@ -77,8 +79,14 @@ impl OldWorkspace {
         Ok(old)
     }
 
+    /// Whether there is nothing that can be taken over.
     pub(super) fn is_empty(&self) -> bool {
         self.projects.is_empty() && self.files.is_empty()
+    }
+
+    /// Notes an old file that is left as it is; `why` follows its path in the sentence.
+    fn leave(&mut self, path: &str, why: &str) {
+        self.left.push(format!("{path} {why}"));
     }
 
     /// What to set aside before anything is touched.
@@ -96,18 +104,26 @@ impl OldWorkspace {
 
     /// Parses an old file that has a certain field, and remembers that it may go.
     fn parse(&mut self, tree: &Tree, path: &str, key: &str) -> io::Result<Option<Fields>> {
+        self.parse_if(tree, path, |fields| fields.has(key))
+    }
+
+    fn parse_if(
+        &mut self,
+        tree: &Tree,
+        path: &str,
+        is_ours: impl Fn(&Fields) -> bool,
+    ) -> io::Result<Option<Fields>> {
         let Some(text) = tree.text(path)? else {
             return Ok(None);
         };
-        match Fields::parse(&text).filter(|fields| fields.has(key)) {
+        match Fields::parse(&text).filter(is_ours) {
             Some(fields) => {
                 self.files.push(path.to_owned());
                 Ok(Some(fields))
             }
             None => {
                 if !text.trim_start().starts_with("schema:") {
-                    self.remarks
-                        .push(format!("{path} could not be read and was left as it is"));
+                    self.leave(path, "is no YAML of orchestra-mcp");
                 }
                 Ok(None)
             }
@@ -116,14 +132,11 @@ impl OldWorkspace {
 
     fn read_project(&mut self, tree: &Tree, slug: &Slug, now: Timestamp) -> io::Result<()> {
         let status = format!("{slug}/project-status.toon");
-        let Some(text) = tree.text(&status)? else {
+        let (before, left_before, remarks_before) =
+            (self.files.len(), self.left.len(), self.remarks.len());
+        let Some(fields) = self.parse_if(tree, &status, |_| true)? else {
             return Ok(());
         };
-        let Some(fields) = Fields::parse(&text) else {
-            return Ok(());
-        };
-        let before = self.files.len();
-        self.files.push(status);
         let name = fields
             .title("project")
             .or_else(|| Title::cut(slug.as_str()))
@@ -155,6 +168,12 @@ impl OldWorkspace {
         let sessions = self.read_sessions(tree, slug, created_at)?;
         let plans = self.read_plans(tree, slug, created_at)?;
         let prd = prd.unwrap_or_else(|| project.stub_prd());
+        if self.left.len() > left_before {
+            // All of a project or nothing: what is mended can be taken over then, in its place.
+            self.files.truncate(before);
+            self.remarks.truncate(remarks_before);
+            return Ok(());
+        }
         let files = self.files[before..].to_vec();
         let mut old = OldProject {
             project,

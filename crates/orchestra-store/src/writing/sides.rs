@@ -132,7 +132,7 @@ impl Writing<'_> {
             session_id: new.session_id.clone(),
             tool_name: new.tool_name.clone(),
             agent_type: new.agent_type.clone(),
-            data: new.data.as_ref().map(redact::bounded),
+            data: new.data.as_ref().map(redact::event),
             at: self.now(),
         };
         event.number = self.insert_hook_event(&event)?;
@@ -186,8 +186,16 @@ impl Writing<'_> {
         agent: Option<&AgentName>,
         source: Source,
         project: &Slug,
+        overwrite: bool,
     ) -> Write<Receipt> {
         let row = self.reader().project_id(project)?;
+        let present = self.reader().readme(project)?;
+        if !overwrite && present.is_some_and(|text| !readme::is_generated(&text)) {
+            return Err(ActionError::Invalid(
+                "README.md was written or edited by somebody and would be replaced; pass overwrite to replace it"
+                    .to_owned(),
+            ));
+        }
         let text = readme::render(&self.reader(), project)?;
         self.put_document(row, README, Some(&text))?;
         self.log_side("readme", agent, source, project, README)?;

@@ -26,23 +26,29 @@ fn the_latest_hook_events_are_kept_masked_and_cut() {
                 None,
                 hook(
                     if n % 2 == 0 { "even" } else { "odd" },
-                    serde_json::json!({ "n": n }),
+                    serde_json::json!({ "duration_ms": n }),
                 ),
             )
         })
         .collect();
     drop(answers);
-    let huge = serde_json::json!({ "text": "x".repeat(1_000_000), "api_key": "very secret", "command": "run --token abc" });
+    let huge = serde_json::json!({ "message": "x".repeat(1_000_000), "api_key": "very secret", "tool_input": { "command": "run --token abc", "content": "a line" } });
     board.act(hook("huge", huge));
     let page = board.read(|reader| reader.hook_events(None, &PageRequest::first(500)));
     assert_eq!(page.total, 1_000);
     let newest = &page.items[0];
     let kept = newest.data.as_ref().expect("data").to_string();
     assert!(
-        kept.len() <= 8 * 1024 && !kept.contains("secret") && !kept.contains("abc"),
+        kept.len() <= 8 * 1024
+            && !kept.contains("secret")
+            && !kept.contains("abc")
+            && !kept.contains("a line"),
         "{kept}"
     );
-    assert_eq!(page.items[1].data, Some(serde_json::json!({ "n": 1199 })));
+    assert_eq!(
+        page.items[1].data,
+        Some(serde_json::json!({ "duration_ms": 1199 }))
+    );
     let odd = board.read(|reader| reader.hook_events(Some("odd"), &PageRequest::first(2)));
     assert_eq!((odd.total, odd.items.len()), (500, 2));
     assert!(

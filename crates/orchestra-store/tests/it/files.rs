@@ -119,7 +119,10 @@ fn full() -> Board {
         agent_type: None,
         data: Some(serde_json::json!({"x": [1.5, {"y": "z"}]})),
     }));
-    board.act(Action::WriteReadme { project: slug() });
+    board.act(Action::WriteReadme {
+        project: slug(),
+        overwrite: false,
+    });
     board.settle();
     board
 }

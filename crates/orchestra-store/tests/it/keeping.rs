@@ -385,3 +385,50 @@ fn words_of_what_is_gone_complete_no_query() {
     create("quab");
     assert_eq!(found("qua"), ["MA-6", "MA-7"]);
 }
+
+#[test]
+fn one_store_keeps_the_files_and_the_next_takes_over() {
+    let board = Board::with_tasks(Options::default());
+    board.settle();
+    let next = Store::open(board.directory.path(), Options::default()).expect("opens");
+    let lock = fs::File::open(board.path(".store/keeper.lock")).expect("there");
+    assert!(lock.try_lock().is_err(), "one of the two keeps the files");
+    // What one of them is told is in the files, whichever of them keeps them.
+    for (store, name) in [(&board.store, "By the first"), (&next, "By the second")] {
+        let patch = orchestra_board::IssuePatch {
+            title: Some(title(name)),
+            ..orchestra_board::IssuePatch::default()
+        };
+        let target = IssueRef::new(slug(), id("MA-3"));
+        let command = Command::UpdateIssue {
+            target,
+            patch,
+            evidence: None,
+            version: None,
+        };
+        store
+            .submit_blocking(None, Action::Board(command))
+            .expect("done");
+        store.settle(PATIENCE).expect("settles");
+        let file = board.file("my-app/epics/MA-1/stories/MA-2/tasks/MA-3.toon");
+        assert!(file.contains(name), "{file}");
+    }
+    let Board { directory, store } = board;
+    store.close(PATIENCE);
+    drop(store);
+    let board = Board {
+        directory,
+        store: next,
+    };
+    board.edit(
+        "my-app/epics/MA-1/stories/MA-2/tasks/MA-3.toon",
+        "By the second",
+        "By hand",
+    );
+    board.wait("the edit", |board| {
+        board.title_of("MA-3").as_deref() == Some("By hand")
+    });
+    assert!(lock.try_lock().is_err(), "the one that is left keeps them");
+    board.store.close(PATIENCE);
+    lock.try_lock().expect("nobody keeps them");
+}

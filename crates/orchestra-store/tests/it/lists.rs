@@ -195,7 +195,10 @@ fn a_receipt_shows_what_came_of_it() {
         })
         .project;
     assert_eq!(project.expect("the project").census.of_kind(Kind::Bug), 1);
-    let readme = board.act(Action::WriteReadme { project: slug() });
+    let readme = board.act(Action::WriteReadme {
+        project: slug(),
+        overwrite: false,
+    });
     assert!(matches!(readme.made, Made::Readme { bytes } if bytes > 0));
     let text = board
         .read(|reader| reader.readme(&slug()))

@@ -44,8 +44,6 @@ pub(super) fn tools() -> Vec<Tool> {
 #[serde(deny_unknown_fields)]
 struct ReportBug {
     project: Arg<Slug>,
-    // Taken from callers that pass on a full address; no need to tell of it.
-    #[schemars(skip)]
     epic_id: Option<Arg<IssueId>>,
     story_id: Arg<IssueId>,
     title: Arg<Title>,
@@ -53,8 +51,6 @@ struct ReportBug {
     steps: Option<Arg<Body>>,
     expected: Option<Arg<Body>>,
     actual: Option<Arg<Body>>,
-    // For the history; no need to tell of it.
-    #[schemars(skip)]
     agent: Option<Arg<AgentName>>,
 }
 

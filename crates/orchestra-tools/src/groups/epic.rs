@@ -88,8 +88,6 @@ struct CreateEpic {
     priority: Option<Arg<Priority>>,
     assignees: Option<Vec<Arg<AgentName>>>,
     labels: Option<Vec<Arg<Label>>>,
-    // For the history; no need to tell of it.
-    #[schemars(skip)]
     agent: Option<Arg<AgentName>>,
 }
 

@@ -17,14 +17,14 @@ pub(super) fn tools() -> Vec<Tool> {
             "advance_task",
             "Advance task",
             Effect::Move,
-            "Move a started task one step towards done. Leaving in-progress, in-testing, in-docs or in-review needs evidence.",
+            "Move a task one step towards done; leaving in-progress, in-testing, in-docs or in-review needs evidence.",
             advance,
         ),
         Tool::new(
             "reject_task",
             "Reject task",
             Effect::Move,
-            "Reject a task in review; a bug to fix it is created.",
+            "Reject a task in review; makes a bug to fix it.",
             reject,
         ),
     ]

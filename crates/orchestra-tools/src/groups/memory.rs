@@ -27,7 +27,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "save_memory",
             "Save memory",
             Effect::Set,
-            "Remember a fact or decision for later sessions.",
+            "Remember a fact or decision.",
             save_memory,
         ),
         Tool::new(

@@ -18,14 +18,14 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             "start_prd_session",
             "Start PRD",
-            Effect::Set,
+            Effect::Replace,
             "Begin the PRD questionnaire (12 questions); returns the first. `restart` drops the answers given before.",
             start,
         ),
         Tool::new(
             "answer_prd_question",
             "Answer PRD question",
-            Effect::Move,
+            Effect::Replace,
             "Answer the current question; returns the next, or completes prd.md. `overwrite` replaces a prd.md written by hand.",
             answer,
         ),
@@ -46,14 +46,14 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             "skip_prd_question",
             "Skip PRD question",
-            Effect::Move,
+            Effect::Replace,
             "Skip the current question if it is optional.",
             skip,
         ),
         Tool::new(
             "back_prd_question",
             "Previous PRD question",
-            Effect::Move,
+            Effect::Replace,
             "Go back one question, dropping its answer.",
             back,
         ),

@@ -36,7 +36,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_project_status",
             "Project status",
             Effect::Read,
-            "Counts of a project, and its first epics, stories and tasks.",
+            "Counts, and the first epics, stories and tasks.",
             status,
         ),
         Tool::new(
@@ -122,16 +122,12 @@ fn create(_: &Services, args: CreateProject) -> Result<Step<Created>, Failure> {
 #[serde(deny_unknown_fields)]
 struct GetProjectStatus {
     project: Arg<Slug>,
-    // The lists go on in list_epics and so on; no need to tell of it.
-    #[schemars(skip)]
-    limit: Option<Limit>,
 }
 
 fn status(services: &Services, args: GetProjectStatus) -> Result<Step<ProjectFull>, Failure> {
-    let limit = args.limit.map_or(STATUS_ROWS, Limit::get);
     services.read(|reader| {
         let record = project(reader, &args.project.0)?;
-        Ok(Step::Done(ProjectFull::read(reader, &record, limit)?))
+        Ok(Step::Done(ProjectFull::read(reader, &record, STATUS_ROWS)?))
     })
 }
 

@@ -14,8 +14,8 @@ pub(super) fn tools() -> Vec<Tool> {
     let tool = Tool::new(
         "regenerate_readme",
         "Write status page",
-        Effect::Set,
-        "Write the project's status page, README.md in its directory.",
+        Effect::Replace,
+        "Write the project's status page, README.md in its directory. `overwrite` replaces a hand-written one.",
         regenerate,
     );
     vec![tool.heavy()]
@@ -25,6 +25,7 @@ pub(super) fn tools() -> Vec<Tool> {
 #[serde(deny_unknown_fields)]
 struct RegenerateReadme {
     project: Arg<Slug>,
+    overwrite: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -38,6 +39,7 @@ fn regenerate(_: &Services, args: RegenerateReadme) -> Result<Step<Written>, Fai
     let path = format!(".projects/{}/README.md", args.project.0);
     let action = Action::WriteReadme {
         project: args.project.0,
+        overwrite: args.overwrite.unwrap_or_default(),
     };
     Ok(Step::submit(None, action, move |_, receipt| {
         let bytes = match receipt.made {

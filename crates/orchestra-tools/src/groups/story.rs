@@ -98,8 +98,6 @@ struct CreateStory {
     priority: Option<Arg<Priority>>,
     assignees: Option<Vec<Arg<AgentName>>>,
     labels: Option<Vec<Arg<Label>>>,
-    // For the history; no need to tell of it.
-    #[schemars(skip)]
     agent: Option<Arg<AgentName>>,
 }
 

@@ -24,7 +24,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "list_tasks",
             "List tasks",
             Effect::Read,
-            "Tasks of a story, an epic or the project.",
+            "Tasks of a story, epic or project.",
             list,
         ),
         Tool::new(
@@ -38,14 +38,14 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_task",
             "Get task",
             Effect::Read,
-            "A task with everything but its history.",
+            "A task without its history.",
             get,
         ),
         Tool::new(
             "update_task",
             "Update task",
             Effect::Set,
-            "Change a task. Status moves one step; gates ask for evidence as in advance_task.",
+            "Change a task; status by one step, with evidence as in advance_task.",
             change,
         ),
         Tool::new(

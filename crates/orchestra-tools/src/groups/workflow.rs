@@ -1,6 +1,6 @@
 //! Working the board: what comes next, starting, finishing, claiming, searching, counting.
 
-use orchestra_board::{AgentName, Body, Command, IssueId, Kind, Priority, Slug, State};
+use orchestra_board::{AgentName, Body, Command, IssueId, IssueRef, Kind, Priority, Slug, State};
 use orchestra_store::{Cursor, IssueFilter, IssueRecord, PageRequest, Reader};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_next_task",
             "Get next task",
             Effect::Move,
-            "The task to work on, and why; `agent` claims it for 30 minutes.",
+            "The next task, and why; `agent` claims it for 30 minutes.",
             next,
         ),
         Tool::new(
@@ -49,14 +49,14 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_workflow_status",
             "Workflow status",
             Effect::Read,
-            "Counts, and ids of the tasks at each stage.",
+            "Counts, and task ids by stage.",
             status,
         ),
         Tool::new(
             "claim_task",
             "Claim task",
             Effect::Set,
-            "Reserve a task for 30 minutes; your changes renew that.",
+            "Reserve a task for 30 minutes; changes renew it.",
             claim,
         ),
         Tool::new(
@@ -259,12 +259,16 @@ struct WorkflowStatus {
     testing: Vec<String>,
     documenting: Vec<String>,
     reviewing: Vec<String>,
+    /// Said when a list is cut; the counts are whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 fn status(services: &Services, args: GetWorkflowStatus) -> Result<Step<WorkflowStatus>, Failure> {
     let slug = args.project.0;
     services.read(|reader| {
         let census = project(reader, &slug)?.census;
+        let cut = std::cell::Cell::new(false);
         let ids = |states: &[State]| -> Result<Vec<String>, Failure> {
             if states.iter().all(|state| census.leaves_in(*state) == 0) {
                 return Ok(Vec::new());
@@ -275,6 +279,7 @@ fn status(services: &Services, args: GetWorkflowStatus) -> Result<Step<WorkflowS
                 ..IssueFilter::default()
             };
             let found = reader.issues(&slug, &filter, &PageRequest::first(STATUS_IDS))?;
+            cut.set(cut.get() || found.next_cursor.is_some());
             Ok(found
                 .items
                 .iter()
@@ -293,6 +298,11 @@ fn status(services: &Services, args: GetWorkflowStatus) -> Result<Step<WorkflowS
             testing: ids(&[State::ReadyForTesting, State::InTesting])?,
             documenting: ids(&[State::ReadyForDocs, State::InDocs, State::Documented])?,
             reviewing: ids(&[State::InReview])?,
+            note: cut.get().then(|| {
+                format!(
+                    "each list shows its first {STATUS_IDS}; list_tasks with a status shows all"
+                )
+            }),
         }))
     })
 }
@@ -301,11 +311,6 @@ fn status(services: &Services, args: GetWorkflowStatus) -> Result<Step<WorkflowS
 #[serde(deny_unknown_fields)]
 struct ClaimTask {
     project: Arg<Slug>,
-    // Taken from callers that pass on a full address; no need to tell of them.
-    #[schemars(skip)]
-    epic_id: Option<Arg<IssueId>>,
-    #[schemars(skip)]
-    story_id: Option<Arg<IssueId>>,
     task_id: Arg<IssueId>,
     agent: Arg<AgentName>,
 }
@@ -314,16 +319,12 @@ struct ClaimTask {
 #[serde(deny_unknown_fields)]
 struct ReleaseTask {
     project: Arg<Slug>,
-    #[schemars(skip)]
-    epic_id: Option<Arg<IssueId>>,
-    #[schemars(skip)]
-    story_id: Option<Arg<IssueId>>,
     task_id: Arg<IssueId>,
     agent: Option<Arg<AgentName>>,
 }
 
 fn claim(_: &Services, args: ClaimTask) -> Result<Step<Brief>, Failure> {
-    let target = target(args.project, args.epic_id, args.story_id, args.task_id);
+    let target = IssueRef::new(args.project.0, args.task_id.0);
     let agent = args.agent.0;
     let command = Command::Claim {
         target,
@@ -333,7 +334,7 @@ fn claim(_: &Services, args: ClaimTask) -> Result<Step<Brief>, Failure> {
 }
 
 fn release(_: &Services, args: ReleaseTask) -> Result<Step<Brief>, Failure> {
-    let target = target(args.project, args.epic_id, args.story_id, args.task_id);
+    let target = IssueRef::new(args.project.0, args.task_id.0);
     let agent = args.agent.map(|agent| agent.0);
     let command = Command::Release {
         target,

@@ -158,6 +158,28 @@ async fn w25_the_order_of_tools_is_always_the_same() {
     assert_eq!(first.last().unwrap(), "regenerate_readme");
 }
 
+/// Whether a tool loses what somebody wrote, and then, whether calling it twice loses no more than
+/// calling it once.
+fn lost_by(tool: &str) -> Option<bool> {
+    match tool {
+        "delete_project"
+        | "delete_epic"
+        | "delete_story"
+        | "delete_task"
+        | "forget_memory"
+        | "abandon_prd_session"
+        | "write_prd"
+        | "save_plan" => Some(true),
+        // Answers given before, or a document written by hand.
+        "start_prd_session"
+        | "answer_prd_question"
+        | "skip_prd_question"
+        | "back_prd_question"
+        | "regenerate_readme" => Some(false),
+        _ => None,
+    }
+}
+
 #[tokio::test]
 async fn w37_every_tool_is_annotated_and_templates_are_listed() {
     let catalog = catalog(&Bench::new());
@@ -170,15 +192,17 @@ async fn w37_every_tool_is_annotated_and_templates_are_listed() {
         // With an agent, get_next_task claims.
         let reads = reads && tool.name != "get_next_task";
         assert_eq!(hints.read_only, Some(reads), "{}", tool.name);
-        let removes = ["delete_", "forget_", "abandon_", "write_prd", "save_plan"];
-        let removes = removes.iter().any(|verb| tool.name.starts_with(verb));
+        let lost = lost_by(&tool.name);
         assert_eq!(
-            hints.destructive.unwrap_or_default(),
-            removes,
+            hints.destructive,
+            (!reads).then_some(lost.is_some()),
             "{}",
             tool.name
         );
         assert_eq!(hints.idempotent.is_some(), !reads, "{}", tool.name);
+        if let Some(twice_is_once) = lost {
+            assert_eq!(hints.idempotent, Some(twice_is_once), "{}", tool.name);
+        }
         assert!(
             tool.output_schema.is_some() && tool.title.is_some(),
             "{}",
@@ -200,6 +224,41 @@ async fn w37_every_tool_is_annotated_and_templates_are_listed() {
             "toon://project/{slug}/status",
             "toon://project/{slug}/task/{epicId}/{storyId}/{taskId}",
         ]
+    );
+}
+
+/// What a tool takes and what its schema says it takes are the same.
+#[tokio::test]
+async fn every_argument_that_is_taken_is_told_of() {
+    let bench = Bench::new();
+    for tool in catalog(&bench).tools {
+        let schema: Value = tool.input_schema.parse().unwrap();
+        let told: BTreeSet<String> = schema["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect();
+        let refusal = bench
+            .refused(&tool.name, json!({"not_an_argument": 1}))
+            .await;
+        // "unknown argument `…`, expected one of `project`, `title`"
+        let taken: BTreeSet<String> = refusal
+            .split('`')
+            .skip(3)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(taken, told, "{}: {refusal}", tool.name);
+    }
+}
+
+#[tokio::test]
+async fn instructions_lead_through_a_claim() {
+    let instructions = catalog(&Bench::new()).instructions.unwrap();
+    assert!(
+        instructions.contains("set_current_task with the same `agent`"),
+        "{instructions}"
     );
 }
 

@@ -145,7 +145,7 @@ async fn w10_parents_must_be_there_and_of_the_right_kind() {
     );
     assert_eq!(
         bench.refused("create_story", story("MA-2")).await,
-        "MA-2 is a story, not a epic"
+        "MA-2 is a story, not an epic"
     );
     let create = |story: &str, epic: &str| json!({"project": "my-app", "epic_id": epic, "story_id": story, "title": "T", "type": "task"});
     bench.refused("create_task", create("MA-9", "MA-1")).await;
@@ -176,7 +176,7 @@ async fn w10_parents_must_be_there_and_of_the_right_kind() {
                 json!({"project": "my-app", "epic_id": id, "title": "X"})
             )
             .await,
-        format!("{id} is a task, not a epic")
+        format!("{id} is a task, not an epic")
     );
     bench
         .refused(

@@ -120,6 +120,23 @@ async fn w19_work_can_be_cancelled_and_parents_follow_rules() {
         [bench.status(&id).await, bench.status("MA-2").await],
         ["backlog", "backlog"]
     );
+    // The history tells that somebody asked for it, of the story alone.
+    let causes = async |issue: &str| -> Vec<String> {
+        let history = bench
+            .ok(
+                "get_history",
+                json!({"project": "my-app", "issue_id": issue}),
+            )
+            .await;
+        let items = history["items"].as_array().unwrap();
+        let moves = items.iter().filter(|item| item["event"] == "status");
+        moves
+            .filter(|item| item["from"] == "cancelled" || item["to"] == "cancelled")
+            .map(|item| item["cause"].as_str().unwrap_or("asked for").to_owned())
+            .collect()
+    };
+    assert_eq!(causes("MA-2").await, ["asked for", "asked for"]);
+    assert_eq!(causes("MA-1").await, ["follows what is below"; 2]);
     bench.bring(&id, "in-progress").await;
     let refusal = bench.refused("update_story", story("todo")).await;
     assert!(
@@ -134,6 +151,29 @@ async fn w19_work_can_be_cancelled_and_parents_follow_rules() {
             )
             .await;
     }
+}
+
+#[tokio::test]
+async fn a_status_says_when_its_lists_are_cut() {
+    let bench = Bench::with_story().await;
+    let mut status = json!(null);
+    for number in 0..21 {
+        assert!(status["note"].is_null(), "{status}");
+        let id = bench.task(&format!("Task {number}")).await;
+        let mut update = task(&id);
+        update["status"] = json!("todo");
+        bench.ok("update_task", update).await;
+        status = bench
+            .ok("get_workflow_status", json!({"project": "my-app"}))
+            .await;
+    }
+    assert_eq!(status["ready"].as_array().unwrap().len(), 20);
+    assert_eq!(status["by_status"]["todo"], 21);
+    let note = status["note"].as_str().unwrap();
+    assert!(
+        note.contains("first 20") && note.contains("list_tasks"),
+        "{note}"
+    );
 }
 
 #[tokio::test]

@@ -121,7 +121,7 @@ async fn tour(bench: &Bench) {
         ),
         (
             "claim_task",
-            json!({"project": "my-app", "epic_id": "MA-1", "story_id": "MA-2", "task_id": "MA-3", "agent": "kim"}),
+            json!({"project": "my-app", "task_id": "MA-3", "agent": "kim"}),
         ),
         (
             "release_task",

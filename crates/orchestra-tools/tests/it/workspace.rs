@@ -13,7 +13,8 @@ use crate::tour::TwoSkills;
 async fn w15_hook_payloads_are_masked_and_capped() {
     let bench = Bench::new();
     let data = json!({
-        "tool_input": {"headers": {"Authorization": "Bearer abcdef"}, "api_key": "sk-123", "content": "y".repeat(1_000_000)},
+        "tool_response": {"stdout": "what it printed"},
+        "tool_input": {"new_string": "a line", "command": "DB_PASS=LEAK run https://x/cb?code=LEAK -d '{\"password\":\"LEAK\"}'", "headers": {"Authorization": "Bearer abcdef"}, "api_key": "sk-123", "content": "y".repeat(1_000_000)},
     });
     bench
         .ok(
@@ -22,10 +23,10 @@ async fn w15_hook_payloads_are_masked_and_capped() {
         )
         .await;
     let kept = bench.ok("get_hook_events", json!({})).await.to_string();
-    assert!(
-        !kept.contains("abcdef") && !kept.contains("sk-123"),
-        "{kept:.300}"
-    );
+    for absent in ["abcdef", "sk-123", "LEAK", "a line", "what it printed"] {
+        assert!(!kept.contains(absent), "{absent}: {kept:.600}");
+    }
+    assert!(kept.contains("(6 bytes of text)"), "{kept:.600}");
     assert!(kept.len() < 10_000, "{}", kept.len());
 }
 

@@ -23,34 +23,26 @@ impl OldWorkspace {
             slug: slug.clone(),
             at,
             taken: HashSet::new(),
-            renamed: Vec::new(),
+            remarks: Vec::new(),
         };
         let mut all = Vec::new();
         let epics = format!("{slug}/epics");
         for epic in tree.names(&epics, EntryKind::Directory)? {
             let path = format!("{epics}/{epic}");
-            let Some(mut parent) = self.read_issue(
-                tree,
-                &format!("{path}/epic.toon"),
-                &mut read,
-                Kind::Epic,
-                None,
-            )?
+            let fields = format!("{path}/epic.toon");
+            let Some(mut parent) = self.read_issue(tree, &fields, &mut read, Kind::Epic, None)?
             else {
+                self.leave_without(tree, &path, &fields)?;
                 continue;
             };
             let (mut stories, mut below) = (Vec::new(), Vec::new());
             for story in tree.names(&format!("{path}/stories"), EntryKind::Directory)? {
                 let path = format!("{path}/stories/{story}");
-                let above = Some(&parent.id);
-                let Some(mut story) = self.read_issue(
-                    tree,
-                    &format!("{path}/story.toon"),
-                    &mut read,
-                    Kind::Story,
-                    above,
-                )?
+                let (fields, above) = (format!("{path}/story.toon"), Some(&parent.id));
+                let Some(mut story) =
+                    self.read_issue(tree, &fields, &mut read, Kind::Story, above)?
                 else {
+                    self.leave_without(tree, &path, &fields)?;
                     continue;
                 };
                 let mut tasks = Vec::new();
@@ -75,8 +67,19 @@ impl OldWorkspace {
             all.append(&mut stories);
             all.append(&mut below);
         }
-        self.remarks.append(&mut read.renamed);
+        self.remarks.append(&mut read.remarks);
         Ok(all)
+    }
+
+    /// Notes a directory of an issue that has no file of its own.
+    fn leave_without(&mut self, tree: &Tree, path: &str, fields: &str) -> io::Result<()> {
+        if tree.text(fields)?.is_none() {
+            self.leave(
+                fields,
+                &format!("is missing or no text, so what is below {path} has no place"),
+            );
+        }
+        Ok(())
     }
 
     fn read_issue(
@@ -92,9 +95,7 @@ impl OldWorkspace {
         };
         let Some(id) = fields.text("id").and_then(|id| IssueId::parse(&id).ok()) else {
             self.files.pop();
-            self.remarks.push(format!(
-                "{path} has no id that can be kept, and was left as it is"
-            ));
+            self.leave(path, "has no id that can be kept");
             return Ok(None);
         };
         Ok(Some(read.issue(path, &fields, id, place, parent.cloned())))
@@ -106,7 +107,7 @@ struct Issues {
     slug: Slug,
     at: Timestamp,
     taken: HashSet<IssueId>,
-    renamed: Vec<String>,
+    remarks: Vec<String>,
 }
 
 impl Issues {
@@ -119,35 +120,36 @@ impl Issues {
         parent: Option<IssueId>,
     ) -> Issue {
         let id = self.free_id(path, id);
-        let kind = fields
-            .text("type")
-            .and_then(|text| Kind::parse(&text))
-            .unwrap_or(place);
-        let kind = if kind == place || (kind.is_leaf() && place == Kind::Task) {
-            kind
-        } else {
-            place
+        let mut of = Defaults {
+            path,
+            fields,
+            remarks: &mut self.remarks,
         };
-        let state = fields
-            .text("status")
-            .and_then(|text| State::parse(&text))
-            .unwrap_or(State::Backlog);
+        let fits = |kind: &Kind| *kind == place || (kind.is_leaf() && place == Kind::Task);
+        let kind = of.known("type", place.as_str(), |text| {
+            Kind::parse(text).filter(fits)
+        });
+        let state = of.known("status", State::Backlog.as_str(), State::parse);
+        let created_at = of.known("created_at", &self.at.to_string(), |text| {
+            Timestamp::parse(text).ok()
+        });
+        let title = of.known("title", &id.to_string(), Title::cut);
+        let priority = of.known_if_there("priority", Priority::parse);
+        let updated_at = of.known_if_there("updated_at", |text| Timestamp::parse(text).ok());
+        let (kind, state) = (kind.unwrap_or(place), state.unwrap_or(State::Backlog));
         let own = OwnState::of_state(state)
             .filter(|_| !kind.is_leaf())
             .unwrap_or_default();
         Issue {
             project: self.slug.clone(),
-            title: fields
-                .title("title")
+            title: title
                 .or_else(|| Title::cut(&id.to_string()))
                 .expect("an id is a title"),
             id,
             kind,
             parent,
             description: fields.body("description"),
-            priority: fields
-                .text("priority")
-                .and_then(|text| Priority::parse(&text)),
+            priority,
             state,
             own,
             cancelled_with: None,
@@ -156,8 +158,8 @@ impl Issues {
             labels: Vec::new(),
             depends_on: Vec::new(),
             claim: None,
-            created_at: fields.time("created_at").unwrap_or(self.at),
-            updated_at: fields.time("updated_at"),
+            created_at: created_at.unwrap_or(self.at),
+            updated_at,
         }
     }
 
@@ -171,12 +173,73 @@ impl Issues {
                 .expect("six digits make an id");
         }
         if free != id {
-            self.renamed.push(format!(
+            self.remarks.push(format!(
                 "{path}: another issue has the id {id}; this one is {free} now"
             ));
         }
         free
     }
+}
+
+/// Reads the fields of one file, and remarks on each that is not taken over as it is.
+struct Defaults<'a> {
+    path: &'a str,
+    fields: &'a Fields,
+    remarks: &'a mut Vec<String>,
+}
+
+impl Defaults<'_> {
+    /// The value of a field that every issue has; what stands in for one that is not known is told.
+    fn known<T>(
+        &mut self,
+        field: &str,
+        instead: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let old = self.fields.text(field);
+        let found = old.as_deref().and_then(parse);
+        if found.is_none() {
+            let path = self.path;
+            self.remarks.push(match old {
+                Some(old) => format!(
+                    "{path}: {field} was `{}`, which is not known here; it is `{instead}` now",
+                    short(&old)
+                ),
+                None => format!("{path}: there was no {field}; it is `{instead}` now"),
+            });
+        }
+        found
+    }
+
+    /// The value of a field that may be missing; one that is not known is told.
+    fn known_if_there<T>(
+        &mut self,
+        field: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        if self
+            .fields
+            .text(field)
+            .is_none_or(|text| text.trim().is_empty())
+        {
+            return None;
+        }
+        self.known(field, "none", parse)
+    }
+}
+
+/// The beginning of a text, for a remark of one line.
+fn short(text: &str) -> String {
+    const MAX_CHARS: usize = 60;
+    let mut shown: String = text
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(MAX_CHARS)
+        .collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
 }
 
 /// Sets a parent's state as its children say.

@@ -10,9 +10,11 @@ use std::{
     time::Duration,
 };
 
+use anyhow::Context as _;
+use orchestra_hub::{Toolset, ToolsetError};
 use orchestra_wire::MAX_LINE_BYTES;
 
-use crate::{cli::Common, env::Variable, exit::Failure, workspace};
+use crate::{cli::Common, env::Variable, exit::Failure, http, logging, workspace};
 use file::ConfigFile;
 
 /// The configuration file's name.
@@ -142,7 +144,7 @@ impl Config {
             .transpose()?
             .map(|value| (value, Origin::Environment(Variable::Log)));
         let log = flag(common.log.clone()).or(log_variable);
-        Ok(Self {
+        let config = Self {
             tools: settle(
                 flag(overrides.tools),
                 &files,
@@ -176,7 +178,17 @@ impl Config {
             ),
             line_bytes: settle(None, &files, |file| file.line_bytes, || MAX_LINE_BYTES),
             workspace,
-        })
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Refuses what no command could work with.
+    fn check(&self) -> Result<(), Failure> {
+        self.tools.check("tools", |tools| check_tools(tools))?;
+        self.http
+            .check("http", |address| http::check_address(*address))?;
+        self.log.check("log", |filter| logging::check(filter))
     }
 
     /// Every key with its value as TOML, what it means and where it comes from.
@@ -227,6 +239,31 @@ impl Config {
                 origin: self.line_bytes.origin.clone(),
             },
         ]
+    }
+}
+
+impl<T> Setting<T> {
+    /// Has the value checked; what is wrong with it is told with where it comes from.
+    fn check(
+        &self,
+        key: &str,
+        check: impl FnOnce(&T) -> anyhow::Result<()>,
+    ) -> Result<(), Failure> {
+        check(&self.value)
+            .with_context(|| format!("{key} ({})", self.origin))
+            .map_err(Failure::usage)
+    }
+}
+
+/// Refuses a toolset that does not exist.
+fn check_tools(text: &str) -> anyhow::Result<()> {
+    let Toolset::Groups(groups) = Toolset::parse(text)? else {
+        return Ok(());
+    };
+    let known: Vec<String> = orchestra_tools::group_names().map(str::to_owned).collect();
+    match groups.into_iter().find(|group| !known.contains(group)) {
+        None => Ok(()),
+        Some(group) => Err(ToolsetError::UnknownGroup { group, known }.into()),
     }
 }
 

@@ -13,15 +13,18 @@ pub(crate) enum Variable {
     ConfigHome,
     /// Where `.config` is, when [`Variable::ConfigHome`] is not set.
     Home,
+    /// Where clients look for programs.
+    Path,
 }
 
 impl Variable {
     /// All of them.
-    pub(crate) const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Log,
         Self::ClaudeProjectDir,
         Self::ConfigHome,
         Self::Home,
+        Self::Path,
     ];
 
     /// Its name.
@@ -31,6 +34,7 @@ impl Variable {
             Self::ClaudeProjectDir => "CLAUDE_PROJECT_DIR",
             Self::ConfigHome => "XDG_CONFIG_HOME",
             Self::Home => "HOME",
+            Self::Path => "PATH",
         }
     }
 
@@ -41,6 +45,9 @@ impl Variable {
             Self::ClaudeProjectDir => "the workspace of `orchestra hook`",
             Self::ConfigHome => "directory of the user's orchestra/orchestra.toml",
             Self::Home => "where .config is, without XDG_CONFIG_HOME",
+            Self::Path => {
+                "where clients look for orchestra; `orchestra init` warns when it is not there"
+            }
         }
     }
 

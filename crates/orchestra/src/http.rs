@@ -8,12 +8,13 @@
 //! a page of somebody else in a browser here must not reach the board.
 
 mod guard;
+mod serve;
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
-    body::{Body, to_bytes},
+    body::{Body, HttpBody as _, to_bytes},
     extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware,
@@ -24,14 +25,37 @@ use orchestra_mcp::{Server, post::Post};
 use serde_json::json;
 use tokio::{sync::Semaphore, time::timeout};
 
+pub(crate) use serve::{Limits, serve};
+
 /// The path that MCP is served at.
 pub(crate) const MCP_PATH: &str = "/mcp";
 
 /// Messages that are read and answered at once; what is more than that is a fault of the caller.
 const TURNS: usize = 256;
 
+/// Bodies that are held at once, in bytes, however many messages they are; one message of the
+/// largest size is always taken.
+const HELD_BYTES: usize = 64 * 1024 * 1024;
+
+/// What the bytes of bodies are counted in.
+const HELD_UNIT: usize = 1024;
+
 /// How long the body of a message may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// Refuses an address that other machines can reach.
+///
+/// # Errors
+/// When it is one.
+pub(crate) fn check_address(address: SocketAddr) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        address.ip().is_loopback(),
+        "{address} can be reached from other machines, and nothing asks them who they are; \
+         use a loopback address such as 127.0.0.1:{}",
+        address.port()
+    );
+    Ok(())
+}
 
 /// What the routes need.
 #[derive(Clone)]
@@ -41,6 +65,8 @@ struct App {
     body_bytes: usize,
     /// Messages that are read and answered at once.
     turns: Arc<Semaphore>,
+    /// Room for bodies, in [`HELD_UNIT`]s.
+    room: Arc<Semaphore>,
 }
 
 /// The routes, over one server.
@@ -58,6 +84,7 @@ pub(crate) fn app(server: &Server, body_bytes: usize) -> Router {
             post: Arc::new(Post::new(server, "http")),
             body_bytes,
             turns: Arc::new(Semaphore::new(TURNS)),
+            room: Arc::new(Semaphore::new(units(HELD_BYTES.max(body_bytes)))),
         })
 }
 
@@ -67,7 +94,15 @@ async fn message(State(app): State<App>, headers: HeaderMap, body: Body) -> Resp
         let text = "the content type must be application/json";
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
     }
-    let Ok(_turn) = app.turns.try_acquire() else {
+    // A body of a length that is not told may be of any.
+    let length = body.size_hint().upper().map_or(app.body_bytes, |upper| {
+        usize::try_from(upper).unwrap_or(usize::MAX)
+    });
+    if length > app.body_bytes {
+        return too_large(app.body_bytes);
+    }
+    let room = u32::try_from(units(length)).unwrap_or(u32::MAX);
+    let (Ok(_turn), Ok(_room)) = (app.turns.try_acquire(), app.room.try_acquire_many(room)) else {
         return refuse(
             StatusCode::SERVICE_UNAVAILABLE,
             "busy; try again in a moment",
@@ -75,13 +110,7 @@ async fn message(State(app): State<App>, headers: HeaderMap, body: Body) -> Resp
     };
     let body = match timeout(BODY_TIME, to_bytes(body, app.body_bytes)).await {
         Ok(Ok(body)) => body,
-        Ok(Err(_)) => {
-            let text = format!(
-                "the body must be whole and at most {} bytes",
-                app.body_bytes
-            );
-            return refuse(StatusCode::PAYLOAD_TOO_LARGE, &text);
-        }
+        Ok(Err(_)) => return too_large(app.body_bytes),
         Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
     };
     match app.post.handle(&body).await {
@@ -91,6 +120,16 @@ async fn message(State(app): State<App>, headers: HeaderMap, body: Body) -> Resp
         }
         None => StatusCode::ACCEPTED.into_response(),
     }
+}
+
+/// The room that bytes take.
+const fn units(bytes: usize) -> usize {
+    bytes.div_ceil(HELD_UNIT)
+}
+
+fn too_large(most: usize) -> Response {
+    let text = format!("the body must be whole and at most {most} bytes");
+    refuse(StatusCode::PAYLOAD_TOO_LARGE, &text)
 }
 
 /// The only method is POST: there is no stream to read and no session to end.
@@ -119,4 +158,19 @@ fn refuse(status: StatusCode, message: &str) -> Response {
     });
     let json = HeaderValue::from_static("application/json");
     (status, [(header::CONTENT_TYPE, json)], error.to_string()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_address;
+
+    #[test]
+    fn only_loopback_is_served() {
+        for address in ["127.0.0.1:0", "[::1]:7420", "127.9.9.9:1"] {
+            assert!(check_address(address.parse().unwrap()).is_ok());
+        }
+        for address in ["0.0.0.0:7420", "[::]:7420", "192.168.0.1:80"] {
+            assert!(check_address(address.parse().unwrap()).is_err());
+        }
+    }
 }

@@ -136,8 +136,9 @@ impl Installer {
         {
             self.add_resource(resource)?;
         }
-        if with_hooks {
-            self.edit(Path::new(hooks::SETTINGS), |text, _| hooks::add(text))?;
+        // A client is not told to run what is not ours.
+        if with_hooks && !self.left_alone(&hook_script(), Action::Refused) {
+            self.edit(Path::new(hooks::SETTINGS), hooks::add)?;
         }
         Ok(())
     }
@@ -149,12 +150,19 @@ impl Installer {
             })?;
         }
         if clients.contains(&Client::Claude) {
-            self.edit_existing(Path::new(hooks::SETTINGS), |text, _| hooks::remove(text))?;
+            self.edit_existing(Path::new(hooks::SETTINGS), hooks::remove)?;
         }
+        let script_is_used = self.left_alone(Path::new(hooks::SETTINGS), Action::Kept);
         // Skills, agents and guides serve every client, so they go with the last one.
         let everything = Client::ALL.iter().all(|client| clients.contains(client));
         for path in self.manifest.paths() {
             let path = PathBuf::from(path);
+            if script_is_used && path == hook_script() {
+                self.manifest.forget_file(&path);
+                let reason = "a hook that was edited still runs it";
+                self.record(&path, Action::Kept, Some(reason.into()));
+                continue;
+            }
             let hook = clients.contains(&Client::Claude) && path.starts_with(HOOKS);
             if is_bundled_place(&path) && (everything || hook) {
                 self.remove_resource(&path)?;
@@ -192,10 +200,26 @@ impl Installer {
                 return Ok(());
             }
         };
+        let mut reason = None;
         let action = match &present {
             None => Action::Created,
             Some(text) if text == resource.text => Action::Unchanged,
             Some(text) if self.manifest.has_file(&path, text) => Action::Updated,
+            Some(text) if resource.kind == Kind::Hook && is_earlier_hook(text) => {
+                let backup = self.back_up(&path, text)?;
+                reason = Some(format!(
+                    "the earlier program's script was replaced, the file as it was is {backup}"
+                ));
+                Action::Updated
+            }
+            Some(text) if resource.kind == Kind::Hook && !text.contains(bundle::HOOK_COMMAND) => {
+                let reason = format!(
+                    "it is another script, so no hook was registered; move it away, or have it run `{}`",
+                    bundle::HOOK_COMMAND
+                );
+                self.record(&path, Action::Refused, Some(reason));
+                return Ok(());
+            }
             Some(_) => {
                 self.record(
                     &path,
@@ -209,8 +233,11 @@ impl Installer {
         if action != Action::Unchanged || repair {
             self.write(&path, resource.text, mode)?;
         }
-        self.manifest.add_file(&path, resource.text);
-        self.record(&path, action, None);
+        // What the user put there is not ours for being the same.
+        if action != Action::Unchanged {
+            self.manifest.add_file(&path, resource.text);
+        }
+        self.record(&path, action, reason);
         Ok(())
     }
 
@@ -355,6 +382,14 @@ impl Installer {
         }
     }
 
+    /// Whether a file was left as it is, for this reason.
+    fn left_alone(&self, path: &Path, action: Action) -> bool {
+        let path = path.display().to_string();
+        self.steps
+            .iter()
+            .any(|step| step.path == path && step.action == action)
+    }
+
     fn record(&mut self, path: &Path, action: Action, reason: Option<String>) {
         self.steps.push(Step {
             path: path.display().to_string(),
@@ -362,6 +397,18 @@ impl Installer {
             reason,
         });
     }
+}
+
+/// Where our hook script is.
+fn hook_script() -> PathBuf {
+    Path::new(HOOKS).join(bundle::HOOK_SCRIPT)
+}
+
+/// Whether a script is the earlier program's: it handed the event to a server of its own.
+fn is_earlier_hook(text: &str) -> bool {
+    text.contains("receive_hook_event")
+        && text.contains("tools/call")
+        && !text.contains(bundle::HOOK_COMMAND)
 }
 
 /// Whether `path`, as a manifest names it, is a place where bundled files go: a manifest that

@@ -2,18 +2,31 @@
 
 use std::io;
 
+use anyhow::Context as _;
 use tracing_subscriber::EnvFilter;
 
 use crate::exit::Failure;
+
+/// Checks a filter.
+///
+/// # Errors
+/// When it cannot be understood.
+pub(crate) fn check(filter: &str) -> anyhow::Result<()> {
+    parse(filter).map(drop)
+}
+
+fn parse(filter: &str) -> anyhow::Result<EnvFilter> {
+    EnvFilter::builder()
+        .parse(filter)
+        .with_context(|| format!("log filter `{filter}`"))
+}
 
 /// Starts logging to stderr with a filter such as `info` or `orchestra_store=debug`.
 ///
 /// # Errors
 /// When the filter cannot be understood.
 pub(crate) fn start(filter: &str) -> Result<(), Failure> {
-    let filter = EnvFilter::builder()
-        .parse(filter)
-        .map_err(|error| Failure::usage_text(format!("log filter `{filter}`: {error}")))?;
+    let filter = parse(filter).map_err(Failure::usage)?;
     let ansi = io::IsTerminal::is_terminal(&io::stderr());
     // A second start in one process can only happen in tests, where the first one stands.
     let _ = tracing_subscriber::fmt()

@@ -17,6 +17,11 @@ pub(crate) enum WorkspaceError {
     /// There is none.
     #[error("workspace {}: no such directory; create it, or name another with --workspace", .0.display())]
     Missing(PathBuf),
+    /// It has no board, and none is made by looking.
+    #[error(
+        "no board in {}; `orchestra init` makes one there, --workspace names another place", .0.display()
+    )]
+    NoBoard(PathBuf),
     /// It cannot be looked at.
     #[error("workspace {}", path.display())]
     Unreadable {
@@ -42,6 +47,23 @@ pub(crate) fn find(chosen: Option<&Path>) -> Result<PathBuf, WorkspaceError> {
     };
     let here = std::env::current_dir().map_err(unreadable)?;
     Ok(nearest(&here).map_or_else(|| here.clone(), Path::to_path_buf))
+}
+
+/// Whether a workspace has a board. Opening one makes it, so who only looks asks first.
+pub(crate) fn has_board(workspace: &Path) -> bool {
+    workspace.join(PROJECTS).is_dir()
+}
+
+/// Refuses a workspace without a board, for commands that only look.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn check_board(workspace: &Path) -> Result<(), WorkspaceError> {
+    if has_board(workspace) {
+        Ok(())
+    } else {
+        Err(WorkspaceError::NoBoard(workspace.to_owned()))
+    }
 }
 
 /// `path`, made absolute, if it is a directory.

@@ -9,7 +9,7 @@ use std::{
 use anyhow::Context as _;
 
 use clap::Args;
-use orchestra_store::{Fault, Fix, OpenError, Options, Store};
+use orchestra_store::{Fault, Fix, OpenError, Options, Report, Store};
 use serde::Serialize;
 
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     exit::{Exit, Failure},
     logging,
     output::{self, Format},
-    workspace::{PROJECTS, RUN, run_directory},
+    workspace::{self, PROJECTS, RUN, run_directory},
 };
 
 /// How long the sweep for edited files may take.
@@ -59,23 +59,28 @@ struct Answer {
 pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
     let config = Config::settle(common, Overrides::default())?;
     logging::start(&config.log.value)?;
+    workspace::check_board(&config.workspace)?;
     let fix = if arguments.fix {
         Fix::Mend
     } else {
         Fix::Nothing
     };
-    let (store, aside) = open(&config.workspace, fix)?;
-    // Edits are taken in first: an edit is no difference.
-    if let Err(error) = store.settle(CATCHING_UP) {
-        tracing::warn!(%error, "edits of the readable files may not be seen yet");
+    let (mut store, aside) = open(&config.workspace, fix)?;
+    let mut mended: Vec<String> = aside.into_iter().collect();
+    let mut report = examine(&store, fix)?;
+    if report.damaged && fix == Fix::Mend {
+        store.close(CLOSING);
+        drop(store);
+        let told;
+        (store, told) = open_anew(&config.workspace)?;
+        mended.push(told);
+        report = examine(&store, fix)?;
     }
     let (findings, remaining) = if arguments.fix {
-        let mut mended: Vec<String> = aside.into_iter().collect();
-        mended.extend(store.doctor(Fix::Mend)?.findings);
+        mended.extend(report.findings);
         (mended, store.doctor(Fix::Nothing)?.findings)
     } else {
-        let found = store.doctor(Fix::Nothing)?.findings;
-        (found.clone(), found)
+        (report.findings.clone(), report.findings)
     };
     store.close(CLOSING);
     let answer = Answer {
@@ -91,27 +96,42 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     })
 }
 
-/// Opens the board. A database that is damaged is set aside when mending is asked for, and made
-/// again from the readable files; what became of it is told.
-fn open(workspace: &Path, fix: Fix) -> Result<(Store, Option<String>), Failure> {
-    let options = || Options {
+/// Examines a board, after it has taken in what was edited: an edit is no difference.
+fn examine(store: &Store, fix: Fix) -> Result<Report, Failure> {
+    if let Err(error) = store.settle(CATCHING_UP) {
+        tracing::warn!(%error, "edits of the readable files may not be seen yet");
+    }
+    Ok(store.doctor(fix)?)
+}
+
+fn options() -> Options {
+    Options {
         watch: false,
         ..Options::default()
-    };
+    }
+}
+
+/// Opens the board. A database that cannot be opened at all is made anew when mending is asked
+/// for; what became of it is told.
+fn open(workspace: &Path, fix: Fix) -> Result<(Store, Option<String>), Failure> {
     match Store::open(workspace, options()) {
         Err(OpenError::Fault {
             source: Fault::Corrupt,
             ..
-        }) if fix == Fix::Mend => {
-            let place = set_aside(workspace)?;
-            let told = format!(
-                "the database was damaged: it was made again from the readable files, and kept as {}",
-                place.display()
-            );
-            Ok((Store::open(workspace, options())?, Some(told)))
-        }
+        }) if fix == Fix::Mend => open_anew(workspace).map(|(store, told)| (store, Some(told))),
         opened => Ok((opened?, None)),
     }
+}
+
+/// Sets a damaged database aside, and opens the board over one that is made again from the
+/// readable files; what became of the damaged one is told.
+fn open_anew(workspace: &Path) -> Result<(Store, String), Failure> {
+    let place = set_aside(workspace)?;
+    let told = format!(
+        "the database was damaged: it was made again from the readable files, and kept as {}",
+        place.display()
+    );
+    Ok((Store::open(workspace, options())?, told))
 }
 
 /// Moves the database to where git does not see it; its new place, relative to the workspace.

@@ -28,7 +28,7 @@ const LONG_LOG_BYTES: u64 = 1024 * 1024;
 /// Store one hook event that a client sends to stdin as JSON
 ///
 /// Contents that were read or written are left out, secrets are masked. It never fails the client: what
-/// cannot be stored is said on stderr, and the exit code is 0.
+/// cannot be stored is said on stderr, and the exit code is 0. Where there is no board, nothing is stored.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {}
 
@@ -57,6 +57,9 @@ fn store(common: &Common) -> anyhow::Result<()> {
     let named = common.workspace.clone();
     let chosen = named.or_else(|| Variable::ClaudeProjectDir.read().map(PathBuf::from));
     let workspace = workspace::find(chosen.as_deref())?;
+    if !workspace::has_board(&workspace) {
+        return Ok(());
+    }
     // The readable copy is left to whichever program serves the board, so that this one ends in
     // milliseconds.
     let options = Options {

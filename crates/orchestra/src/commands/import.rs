@@ -41,6 +41,8 @@ struct Report<'a> {
     issues: u64,
     /// What could not be taken over as it was.
     remarks: &'a [String],
+    /// What was left as it is, and why.
+    left: &'a [String],
     /// Where the old files are now.
     backup: Option<&'a Path>,
 }
@@ -57,6 +59,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let workspace = workspace::find(chosen).map_err(Failure::usage)?;
     let config = Config::settle_in(workspace, common, Overrides::default())?;
     logging::start(&config.log.value)?;
+    workspace::check_board(&config.workspace)?;
     let options = Options {
         watch: false,
         sweep: false,
@@ -66,7 +69,14 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let imported = store.import()?;
     store.close(CLOSING);
     Format::of_flag(arguments.json).print(&Report::of(&imported), text)?;
-    Ok(Exit::Ok)
+    Ok(if imported.left.is_empty() {
+        Exit::Ok
+    } else {
+        output::complain(
+            "error: not all was taken over; mend what was left by hand, then import again",
+        );
+        Exit::Refused
+    })
 }
 
 impl<'a> Report<'a> {
@@ -79,24 +89,32 @@ impl<'a> Report<'a> {
                 .collect(),
             issues: imported.issues,
             remarks: &imported.remarks,
+            left: &imported.left,
             backup: imported.backup.as_deref(),
         }
     }
 }
 
 fn text(report: &Report<'_>) -> String {
-    let Some(backup) = report.backup else {
-        return "there are no files of orchestra-mcp here\n".to_owned();
+    let mut text = match report.backup {
+        Some(backup) => format!(
+            "took over {} issues of {} projects: {}\nthe old files are in {}\n",
+            report.issues,
+            report.projects.len(),
+            report.projects.join(", "),
+            backup.display()
+        ),
+        None if report.left.is_empty() => "there are no files of orchestra-mcp here\n".to_owned(),
+        None => "took over nothing\n".to_owned(),
     };
-    let mut text = format!(
-        "took over {} issues of {} projects: {}\nthe old files are in {}\n",
-        report.issues,
-        report.projects.len(),
-        report.projects.join(", "),
-        backup.display()
-    );
     for remark in report.remarks {
         text.push_str(&format!("- {remark}\n"));
+    }
+    if !report.left.is_empty() {
+        text.push_str("left as it is, with all of its project:\n");
+    }
+    for left in report.left {
+        text.push_str(&format!("- {left}\n"));
     }
     output::printable(&text).into_owned()
 }

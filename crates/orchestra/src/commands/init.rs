@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::{
     cli::Common,
     config::{Config, Overrides},
+    env::Variable,
     exit::{Exit, Failure},
     init::{Action, Client, Effect, InitError, Installer, Step},
     logging,
@@ -92,7 +93,24 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         steps,
     };
     Format::of_flag(arguments.json).print(&report, text)?;
+    if !uninstall && !is_on_path() {
+        output::complain(&format!(
+            "warning: no `{PROGRAM}` in the directories of PATH, so clients and hooks will not find it; \
+             install it: `cargo install --locked --path crates/orchestra`"
+        ));
+    }
     Ok(outcome(&report.steps))
+}
+
+/// What clients and hooks start.
+const PROGRAM: &str = "orchestra";
+
+/// Whether clients and hooks find the program by its name.
+fn is_on_path() -> bool {
+    let name = format!("{PROGRAM}{}", std::env::consts::EXE_SUFFIX);
+    Variable::Path
+        .read()
+        .is_some_and(|path| std::env::split_paths(&path).any(|place| place.join(&name).is_file()))
 }
 
 /// Opens the board once, which makes `.projects/`. It makes no project: that is `create_project`.

@@ -11,7 +11,7 @@ use orchestra_hub::{
 use orchestra_store::Options;
 use orchestra_wire::RawJson;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
     cli::Common,
@@ -20,6 +20,7 @@ use crate::{
     logging,
     output::{self, Format},
     serving::{self, Serving},
+    workspace,
 };
 
 /// The largest arguments that are read from stdin.
@@ -104,6 +105,9 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     };
     let config = Config::settle(common, overrides)?;
     logging::start(&config.log.value)?;
+    if only_looks(&arguments.command)? {
+        workspace::check_board(&config.workspace)?;
+    }
     let runtime = serving::runtime()?;
     let entered = runtime.enter();
     let options = Options {
@@ -122,6 +126,22 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     serving.close();
     drop(entered);
     result
+}
+
+/// Whether a command leaves the board as it is, and so makes none.
+fn only_looks(command: &Command) -> Result<bool, Failure> {
+    match command {
+        Command::List { .. } => Ok(true),
+        Command::Call(call) => {
+            orchestra_tools::only_reads(&call.name).ok_or_else(|| no_tool(&call.name))
+        }
+    }
+}
+
+fn no_tool(name: &str) -> Failure {
+    Failure::usage_text(format!(
+        "no tool `{name}`; `orchestra tool list` lists them"
+    ))
 }
 
 fn list(serving: &Serving, format: Format) -> Result<Exit, Failure> {
@@ -149,13 +169,14 @@ async fn call(serving: &Serving, call: Call) -> Result<Exit, Failure> {
     let tool = tools
         .iter()
         .find(|tool| tool.name == call.name)
-        .ok_or_else(|| {
-            Failure::usage_text(format!(
-                "no tool `{}`; `orchestra tool list` lists them",
-                call.name
-            ))
-        })?;
+        .ok_or_else(|| no_tool(&call.name))?;
     let arguments = read_arguments(&call, tool)?;
+    // The tool says what is wrong, as through every other face; here is only told how to exit.
+    let refusal = match arguments::check(&arguments, tool) {
+        Ok(()) => Exit::Refused,
+        Err(_) => Exit::Usage,
+    };
+    let arguments = RawJson::of(&Value::Object(arguments))?;
     let target = Target::Tool {
         name: call.name,
         arguments,
@@ -167,7 +188,7 @@ async fn call(serving: &Serving, call: Call) -> Result<Exit, Failure> {
     };
     let outcome = attachment.call(Request { target, cx }).await;
     match outcome {
-        Ok(Outcome::Tool(result)) => print(&result, Format::of_flag(call.json)),
+        Ok(Outcome::Tool(result)) => print(&result, Format::of_flag(call.json), refusal),
         Ok(Outcome::InputRequired(_)) => Err(Failure::refused(
             "the tool asks for input, which the command line cannot give",
         )),
@@ -179,8 +200,8 @@ async fn call(serving: &Serving, call: Call) -> Result<Exit, Failure> {
     }
 }
 
-fn read_arguments(call: &Call, tool: &ToolDescriptor) -> Result<RawJson, Failure> {
-    let value = match call.args.as_deref() {
+fn read_arguments(call: &Call, tool: &ToolDescriptor) -> Result<Map<String, Value>, Failure> {
+    Ok(match call.args.as_deref() {
         None => arguments::of_pairs(&call.pairs, tool).map_err(Failure::usage)?,
         Some(text) => {
             let mut read = String::new();
@@ -195,17 +216,17 @@ fn read_arguments(call: &Call, tool: &ToolDescriptor) -> Result<RawJson, Failure
             let value: Value = serde_json::from_str(&read).map_err(|error| {
                 Failure::usage_text(format!("--args is not valid JSON: {error}"))
             })?;
-            if !value.is_object() {
+            let Value::Object(arguments) = value else {
                 return Err(Failure::usage_text("--args must be a JSON object"));
-            }
-            value
+            };
+            arguments
         }
-    };
-    Ok(RawJson::of(&value)?)
+    })
 }
 
 /// Prints a result: its text, or all of it as JSON. An error goes to stderr, unless all is JSON.
-fn print(result: &ToolResult, format: Format) -> Result<Exit, Failure> {
+/// `refusal` is how to exit then.
+fn print(result: &ToolResult, format: Format, refusal: Exit) -> Result<Exit, Failure> {
     let content: Vec<Value> = result.content.iter().map(block).collect::<Result<_, _>>()?;
     if format == Format::Json {
         let mut whole = json!({"content": content, "isError": result.is_error});
@@ -213,11 +234,7 @@ fn print(result: &ToolResult, format: Format) -> Result<Exit, Failure> {
             whole["structuredContent"] = structured.parse()?;
         }
         output::json(&whole)?;
-        return Ok(if result.is_error {
-            Exit::Refused
-        } else {
-            Exit::Ok
-        });
+        return Ok(if result.is_error { refusal } else { Exit::Ok });
     }
     let texts: Vec<String> = content
         .iter()
@@ -229,7 +246,11 @@ fn print(result: &ToolResult, format: Format) -> Result<Exit, Failure> {
         .collect();
     let text = texts.join("\n");
     if result.is_error {
-        return Err(Failure::refused(output::printable(&text)));
+        let text = output::printable(&text);
+        return Err(match refusal {
+            Exit::Usage => Failure::usage_text(text),
+            _ => Failure::refused(text),
+        });
     }
     output::lines(&output::printable(&text))?;
     Ok(Exit::Ok)

@@ -3,26 +3,21 @@
 mod endpoint;
 mod listen;
 
-use std::{net::SocketAddr, path::Path, time::Duration};
+use std::{net::SocketAddr, path::Path};
 
-use axum::serve::ListenerExt as _;
 use clap::Args;
 use orchestra_store::Options;
 use serde::Serialize;
-use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
     cli::Common,
-    config::{Config, Overrides, TextFormat},
+    config::{Config, Origin, Overrides, TextFormat},
     exit::{Exit, Failure},
     http, logging,
     output::{self, Format},
     serving::{self, Serving},
 };
 use endpoint::{Endpoint, Place};
-
-/// How long requests may go on after a signal.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// Serve the workspace over HTTP and say how to connect
 ///
@@ -76,10 +71,9 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         },
     )?;
     logging::start(&config.log.value)?;
-    listen::check(config.http.value)?;
     let mut place = Place::new(&config.workspace);
     if let Some(running) = place.running()? {
-        return announce(&config.workspace, &running, true, format).map(|()| Exit::Ok);
+        return announce_running(&config, &running, format);
     }
     let runtime = serving::runtime()?;
     runtime.block_on(serve(&config, &mut place, format))
@@ -89,7 +83,7 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     let serving = Serving::open(config, Options::default())?;
     while !place.take()? {
         if let Some(running) = place.running()? {
-            return announce(&config.workspace, &running, true, format).map(|()| Exit::Ok);
+            return announce_running(config, &running, format);
         }
     }
     // Taken before anything is announced, so that a signal right after the line is not lost.
@@ -105,7 +99,11 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     let endpoint = Endpoint::new(address);
     place.publish(&endpoint)?;
     let served = match announce(&config.workspace, &endpoint, false, format) {
-        Ok(()) | Err(Failure::BrokenPipe) => answer(listener, config, &serving, stop).await,
+        Ok(()) | Err(Failure::BrokenPipe) => {
+            let app = http::app(&serving.server()?, config.line_bytes.value);
+            http::serve(listener, app, stop, http::Limits::default()).await;
+            Ok(())
+        }
         Err(failure) => Err(failure),
     };
     place.withdraw();
@@ -113,36 +111,19 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     served.map(|()| Exit::Ok)
 }
 
-/// Answers requests until the signal, then lets those that run finish.
-async fn answer(
-    listener: TcpListener,
-    config: &Config,
-    serving: &Serving,
-    mut stop: watch::Receiver<bool>,
-) -> Result<(), Failure> {
-    let app = http::app(&serving.server()?, config.line_bytes.value);
-    let mut begun = stop.clone();
-    // Answers are small and waited for: none may wait for more to fill a packet.
-    let listener = listener.tap_io(|stream| {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "TCP_NODELAY was not set");
-        }
-    });
-    let server = axum::serve(listener, app).with_graceful_shutdown(async move {
-        // An error means that the sender is gone, which ends the program as well.
-        let _ = begun.wait_for(|stopped| *stopped).await;
-    });
-    let overdue = async {
-        let _ = stop.wait_for(|stopped| *stopped).await;
-        tokio::time::sleep(GRACE).await;
-    };
-    tokio::select! {
-        result = server => Ok(result?),
-        () = overdue => {
-            tracing::warn!("requests were still running {} s after the signal", GRACE.as_secs());
-            Ok(())
-        }
+/// Says where another process serves the workspace, and that an address which was asked for on the
+/// command line is another.
+fn announce_running(config: &Config, running: &Endpoint, format: Format) -> Result<Exit, Failure> {
+    let asked = config.http.value;
+    let elsewhere = asked.port() != 0 && running.http != format!("http://{asked}");
+    announce(&config.workspace, running, true, format)?;
+    if config.http.origin == Origin::Flag && elsewhere {
+        output::complain(&format!(
+            "process {} serves this workspace at {} already, so --http {asked} was not used; stop it first to move it",
+            running.pid, running.http
+        ));
     }
+    Ok(Exit::Ok)
 }
 
 /// Says where the workspace is served and how to connect.

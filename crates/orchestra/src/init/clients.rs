@@ -87,15 +87,12 @@ impl Client {
                 servers.replace(EARLIER_ENTRY, ENTRY, &entry)?;
                 replaced()
             }
-            (Some(present), Some(_)) => {
+            (Some(_), Some(_)) => {
                 servers.remove(EARLIER_ENTRY)?;
-                if present == entry {
-                    replaced()
-                } else {
-                    return Ok(replaced().with_text(document.text()?));
-                }
+                return Ok(replaced().with_text(document.text()?));
             }
-            (Some(present), None) if present == entry => Edit::done(Action::Unchanged),
+            // Whoever wrote it: what was not written here is not taken out either.
+            (Some(present), None) if present == entry => return Ok(Edit::done(Action::Unchanged)),
             (Some(present), None) if manifest.has_value(self.path(), ENTRY, &present) => {
                 servers.set(ENTRY, &entry)?;
                 Edit::done(Action::Updated)
@@ -106,7 +103,7 @@ impl Client {
         Ok(edit.with_text(document.text()?))
     }
 
-    /// Takes the entry out, unless it was edited.
+    /// Takes the entry out, unless it was edited or was there before.
     ///
     /// # Errors
     /// When the file is not what this client's file should be.
@@ -119,14 +116,15 @@ impl Client {
         let Some(present) = servers.value(ENTRY)? else {
             return Ok(Edit::done(Action::Unchanged));
         };
-        if present != self.entry() && !manifest.has_value(self.path(), ENTRY, &present) {
+        let ours = manifest.has_value(self.path(), ENTRY, &present);
+        manifest.forget_value(self.path(), ENTRY);
+        if !ours {
             return Ok(edited());
         }
         servers.remove(ENTRY)?;
         if servers.is_empty() {
             top.remove(self.servers_key())?;
         }
-        manifest.forget_value(self.path(), ENTRY);
         Ok(Edit::done(Action::Updated).with_text(document.text()?))
     }
 }
@@ -138,7 +136,10 @@ fn replaced() -> Edit {
 
 /// The outcome of an entry that is the user's by now.
 fn edited() -> Edit {
-    Edit::because(Action::Kept, "its `orchestra` entry was edited")
+    Edit::because(
+        Action::Kept,
+        "its `orchestra` entry was edited, or is not ours",
+    )
 }
 
 /// The entry with the environment of another one.

@@ -1,10 +1,13 @@
 //! Our hook among the user's in `.claude/settings.json`.
 
+use std::path::Path;
+
 use jsonc_parser::cst::{CstArray, CstNode};
 use serde_json::{Value, json};
 
 use super::{
     jsonc::{Document, Refusal, input},
+    manifest::Manifest,
     steps::{Action, Edit},
 };
 use crate::bundle::HOOK_SCRIPT;
@@ -22,6 +25,9 @@ const EVENTS: [&str; 6] = [
     "SessionStart",
 ];
 
+/// Why a hook was not taken out.
+const STILL_THERE: &str = "a hook that runs our script was edited, or is not ours";
+
 /// The command. The client sets the variable, so the hook runs wherever the client stands.
 fn command() -> String {
     format!("\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/{HOOK_SCRIPT}")
@@ -36,28 +42,33 @@ fn is_ours(command: &str) -> bool {
 ///
 /// # Errors
 /// When the file is not what settings should be.
-pub(crate) fn add(text: Option<&str>) -> Result<Edit, Refusal> {
+pub(crate) fn add(text: Option<&str>, manifest: &mut Manifest) -> Result<Edit, Refusal> {
     let document = Document::parse(text)?;
     let hooks = document.top().object_or_new("hooks")?;
     let mut changed = false;
     for event in EVENTS {
-        let group = json!({
-            "matcher": "",
-            "hooks": [{"type": "command", "command": command(), "async": true}],
-        });
+        let group = group();
         match hooks.array(event)? {
             None => {
+                manifest.add_value(Path::new(SETTINGS), event, &group);
                 hooks.set(event, &Value::Array(vec![group]))?;
                 changed = true;
             }
             Some(groups) => {
                 let found = our_hooks(&groups, event)?;
                 if found.is_empty() {
+                    manifest.add_value(Path::new(SETTINGS), event, &group);
                     groups.append(input(&group));
                     changed = true;
                 }
-                for hook in found {
-                    changed |= modernise(&hook);
+                for hook in found.into_iter().filter(modernise) {
+                    changed = true;
+                    // The earlier program wrote it, and nobody edited it.
+                    if group_of(&hook).and_then(|found| found.to_serde_value())
+                        == Some(group.clone())
+                    {
+                        manifest.add_value(Path::new(SETTINGS), event, &group);
+                    }
                 }
             }
         }
@@ -70,47 +81,60 @@ pub(crate) fn add(text: Option<&str>) -> Result<Edit, Refusal> {
     Ok(Edit::done(action).with_text(document.text()?))
 }
 
-/// Takes our hook out again.
+/// Takes our hook out again, except where it was edited or was there before.
 ///
 /// # Errors
 /// When the file is not what settings should be.
-pub(crate) fn remove(text: &str) -> Result<Edit, Refusal> {
+pub(crate) fn remove(text: &str, manifest: &mut Manifest) -> Result<Edit, Refusal> {
     let document = Document::parse(Some(text))?;
     let top = document.top();
     let Some(hooks) = top.object("hooks")? else {
         return Ok(Edit::done(Action::Unchanged));
     };
-    let mut changed = false;
+    let (mut changed, mut kept) = (false, false);
     for event in EVENTS {
         let Some(groups) = hooks.array(event)? else {
             continue;
         };
         for hook in our_hooks(&groups, event)? {
-            let group = hook
-                .parent()
-                .and_then(|list| list.parent())
-                .and_then(|key| key.parent());
-            let alone = hook
-                .parent()
-                .and_then(|list| list.as_array())
-                .is_some_and(|list| list.elements().len() == 1);
+            let group = group_of(&hook).filter(|group| {
+                let value = group.to_serde_value().unwrap_or_default();
+                manifest.has_value(Path::new(SETTINGS), event, &value)
+            });
             match group {
-                Some(group) if alone => group.remove(),
-                _ => hook.remove(),
+                Some(group) => group.remove(),
+                None => kept = true,
             }
-            changed = true;
+            changed |= !kept;
         }
-        if changed && groups.elements().is_empty() {
+        manifest.forget_value(Path::new(SETTINGS), event);
+        if groups.elements().is_empty() {
             hooks.remove(event)?;
         }
-    }
-    if !changed {
-        return Ok(Edit::done(Action::Unchanged));
     }
     if hooks.is_empty() {
         top.remove("hooks")?;
     }
-    Ok(Edit::done(Action::Updated).with_text(document.text()?))
+    let edit = match (changed, kept) {
+        (_, true) => Edit::because(Action::Kept, STILL_THERE),
+        (true, false) => Edit::done(Action::Updated),
+        (false, false) => return Ok(Edit::done(Action::Unchanged)),
+    };
+    Ok(edit.with_text(document.text()?))
+}
+
+/// Our group of hooks for an event.
+fn group() -> Value {
+    json!({
+        "matcher": "",
+        "hooks": [{"type": "command", "command": command(), "async": true}],
+    })
+}
+
+/// The group that a hook is in.
+fn group_of(hook: &CstNode) -> Option<CstNode> {
+    let list = hook.parent()?;
+    list.parent()?.parent().map(CstNode::Container)
 }
 
 /// Our hooks among the groups of one event. What has another form is an error: it may be ours.
@@ -172,7 +196,8 @@ mod tests {
     "PreToolUse": []
   }
 }"#;
-        let first = add(Some(users)).unwrap();
+        let mut manifest = Manifest::default();
+        let first = add(Some(users), &mut manifest).unwrap();
         assert_eq!(first.action, Action::Updated);
         let hooks = value(&first);
         for event in EVENTS {
@@ -181,13 +206,14 @@ mod tests {
         }
         let text = first.text.unwrap();
         assert!(text.contains("// mine") && text.contains("say done"));
-        let second = add(Some(&text)).unwrap();
+        let second = add(Some(&text), &mut manifest).unwrap();
         assert_eq!(
             (second.action, second.text),
             (Action::Unchanged, Some(text.clone()))
         );
 
-        let removed = remove(&text).unwrap();
+        let removed = remove(&text, &mut manifest).unwrap();
+        assert_eq!(removed.action, Action::Updated);
         let left = value(&removed);
         assert_eq!(left["Stop"][0]["hooks"][0]["command"], "say done");
         assert_eq!(left.as_object().unwrap().len(), 2, "{left}");
@@ -197,10 +223,35 @@ mod tests {
     fn the_earlier_programs_hook_is_taken_over() {
         let text = r#"{"hooks": {"Stop": [{"matcher": "", "hooks": [{"type": "command",
             "command": ".claude/hooks/orchestra-mcp-hook.sh", "async": true}]}]}}"#;
-        let edit = add(Some(text)).unwrap();
+        let mut manifest = Manifest::default();
+        let edit = add(Some(text), &mut manifest).unwrap();
         let stop = &value(&edit)["Stop"];
         assert_eq!(stop.as_array().unwrap().len(), 1);
         assert_eq!(stop[0]["hooks"][0]["command"], command());
+        let removed = remove(&edit.text.unwrap(), &mut manifest).unwrap();
+        assert_eq!(removed.text.as_deref(), Some("{}"));
+    }
+
+    #[test]
+    fn what_somebody_edited_or_wrote_before_is_not_taken_out() {
+        let mut manifest = Manifest::default();
+        let text = add(None, &mut manifest).unwrap().text.unwrap();
+        let mut edited: Value = serde_json::from_str(&text).unwrap();
+        edited["hooks"]["Stop"][0]["matcher"] = json!("mine");
+        edited["hooks"]["Notification"][0]["hooks"][0]["timeout"] = json!(5);
+        let kept = remove(&edited.to_string(), &mut manifest).unwrap();
+        assert_eq!(kept.action, Action::Kept);
+        let left = value(&kept);
+        assert_eq!(left["Stop"], edited["hooks"]["Stop"]);
+        assert_eq!(left["Notification"], edited["hooks"]["Notification"]);
+        assert_eq!(left.as_object().unwrap().len(), 2, "{left}");
+
+        let mut manifest = Manifest::default();
+        let before = add(None, &mut Manifest::default()).unwrap().text.unwrap();
+        let again = add(Some(&before), &mut manifest).unwrap();
+        assert_eq!(again.action, Action::Unchanged);
+        let kept = remove(&before, &mut manifest).unwrap();
+        assert_eq!((kept.action, kept.text), (Action::Kept, Some(before)));
     }
 
     #[test]
@@ -214,9 +265,10 @@ mod tests {
             r#"{"hooks": {"Stop": [1]}}"#,
             r#"{"hooks": {"Stop": [{"hooks": 1}]}}"#,
         ] {
-            assert!(add(Some(text)).is_err(), "{text}");
+            let mut manifest = Manifest::default();
+            assert!(add(Some(text), &mut manifest).is_err(), "{text}");
             assert!(
-                remove(text).is_err() || text.contains("\"hooks\": {}"),
+                remove(text, &mut manifest).is_err() || text.contains("\"hooks\": {}"),
                 "{text}"
             );
         }

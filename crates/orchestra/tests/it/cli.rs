@@ -56,6 +56,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       CLAUDE_PROJECT_DIR  the workspace of `orchestra hook`
       XDG_CONFIG_HOME     directory of the user's orchestra/orchestra.toml
       HOME                where .config is, without XDG_CONFIG_HOME
+      PATH                where clients look for orchestra; `orchestra init` warns when it is not there
     ");
 }
 
@@ -202,4 +203,25 @@ fn under_its_earlier_name_it_serves_and_initialises() {
     let tools = session.request("tools/list", &serde_json::json!({}));
     assert!(tools["result"]["tools"].as_array().unwrap().len() > 50);
     assert!(session.process.end().success());
+}
+
+#[test]
+fn configuration_that_no_command_could_use_is_not_shown() {
+    let workspace = Workspace::new();
+    for (text, said_of) in [
+        ("tools = \"nope\"", "unknown tool group nope"),
+        (
+            "http = \"0.0.0.0:99\"",
+            "can be reached from other machines",
+        ),
+        ("log = \"a=b=c\"", "log filter `a=b=c`"),
+    ] {
+        workspace.write("orchestra.toml", text);
+        let said = workspace.run(["config", "show"]);
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
+        assert!(
+            said.err.contains(said_of) && said.err.contains("orchestra.toml"),
+            "{said:?}"
+        );
+    }
 }

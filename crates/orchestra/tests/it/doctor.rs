@@ -74,3 +74,37 @@ fn a_damaged_database_is_set_aside_and_made_again() {
         before
     );
 }
+
+/// A database whose first page is whole opens well, whatever became of the others.
+#[test]
+fn a_database_with_damaged_pages_is_set_aside_and_made_again() {
+    let workspace = board();
+    for number in 0..12 {
+        let arguments = json!({"project": "my-app", "epic_id": "MA-1", "title": format!("Story {number}"), "user_story": "word ".repeat(400)});
+        workspace.call("create_story", &arguments);
+    }
+    let stories = json!({"project": "my-app", "epic_id": "MA-1"});
+    let before = workspace.call("list_stories", &stories);
+    let database = workspace.join(".projects/.store/board.db");
+    let mut bytes = fs::read(&database).unwrap();
+    let words = b"word word word";
+    let mut damaged = 0;
+    for page in bytes.chunks_mut(4096) {
+        if page.windows(words.len()).any(|found| found == words) {
+            page.fill(0xA5);
+            damaged += 1;
+        }
+    }
+    assert!(damaged > 3, "{damaged}");
+    fs::write(&database, bytes).unwrap();
+
+    let said = workspace.run(["doctor"]);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    assert!(said.out.contains("orchestra doctor --fix"), "{said:?}");
+    assert!(!said.out.contains("delete"), "{said:?}");
+    let said = workspace.run(["doctor", "--fix"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("damaged-store-1"), "{said:?}");
+    assert_eq!(workspace.call("list_stories", &stories), before);
+    assert_eq!(workspace.run(["doctor"]).code, Some(0));
+}

@@ -17,7 +17,7 @@ fn events(workspace: &Workspace) -> Vec<Value> {
 /// W49, W11: no server, no `jq`, and nothing is lost when many come at once.
 #[test]
 fn fifty_at_once_are_all_stored() {
-    let workspace = Workspace::git();
+    let workspace = Workspace::board();
     workspace.call("create_project", &json!({"name": "Warm"}));
     std::thread::scope(|scope| {
         for number in 0..50 {
@@ -45,7 +45,7 @@ fn fifty_at_once_are_all_stored() {
 /// W15: what a tool read or wrote is not kept, and secrets in what is kept are masked.
 #[test]
 fn contents_and_secrets_are_not_kept() {
-    let workspace = Workspace::git();
+    let workspace = Workspace::board();
     let event = json!({
         "hook_event_name": "PostToolUse",
         "session_id": "s",
@@ -53,8 +53,10 @@ fn contents_and_secrets_are_not_kept() {
         "tool_input": {
             "command": "curl -H 'Authorization: Bearer abcdefghijklmnop' https://x --data password=hunter2hunter2",
             "content": "the whole file",
+            "url": "https://x/cb?state=in-a-query",
         },
         "tool_response": {"stdout": "ghp_0123456789abcdefghijklmnopqrstuvwxyz"},
+        "message": "DB_PASS=in-the-environment, X-Auth: in-a-header, -u me:of-a-user, the password is in-prose",
         "padding": "x".repeat(200_000),
     });
     assert_eq!(
@@ -67,6 +69,11 @@ fn contents_and_secrets_are_not_kept() {
         "hunter2hunter2",
         "ghp_0123",
         "the whole file",
+        "in-a-query",
+        "in-the-environment",
+        "in-a-header",
+        "of-a-user",
+        "in-prose",
         "xxxx",
     ] {
         assert!(!stored.contains(secret), "{secret}: {stored}");
@@ -76,6 +83,16 @@ fn contents_and_secrets_are_not_kept() {
         "{stored}"
     );
     assert!(stored.len() < 10_000);
+    let file = workspace.join(".projects/.events/hook-events.toon");
+    let mode = fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let ignored = Command::new("git")
+        .args(["check-ignore", "--quiet"])
+        .arg(&file)
+        .current_dir(workspace.path())
+        .status()
+        .unwrap();
+    assert!(ignored.success());
     let database = workspace.join(".projects/.store/board.db");
     let bytes = fs::read(database).unwrap();
     let wal = fs::read(workspace.join(".projects/.store/board.db-wal")).unwrap_or_default();
@@ -86,7 +103,7 @@ fn contents_and_secrets_are_not_kept() {
 
 #[test]
 fn an_event_without_a_name_is_stored_as_unknown() {
-    let workspace = Workspace::git();
+    let workspace = Workspace::board();
     assert_eq!(
         workspace
             .run_with_input(["hook"], "{\"session_id\": \"s\"}")
@@ -98,7 +115,7 @@ fn an_event_without_a_name_is_stored_as_unknown() {
 
 #[test]
 fn what_is_no_event_is_said_and_never_fails_the_client() {
-    let workspace = Workspace::git();
+    let workspace = Workspace::board();
     for input in ["", "null", "[]", "{", "\u{0}"] {
         let said = workspace.run_with_input(["hook"], input);
         assert_eq!(said.code, Some(0), "{input:?}: {said:?}");
@@ -113,7 +130,7 @@ fn what_is_no_event_is_said_and_never_fails_the_client() {
 /// The installed script, run as a client runs it, from another directory.
 #[test]
 fn the_installed_script_stores_events() {
-    let workspace = Workspace::git();
+    let workspace = Workspace::board();
     assert_eq!(workspace.run(["init"]).code, Some(0));
     let script = workspace.join(".claude/hooks/orchestra-mcp-hook.sh");
     assert_eq!(
@@ -146,4 +163,16 @@ fn the_installed_script_stores_events() {
     // Without the program on the path, the client is not disturbed.
     let without = run("/usr/bin:/bin");
     assert_eq!((without.code, without.err.as_str()), (Some(0), ""));
+}
+
+/// A hook may be installed for all of a user's directories.
+#[test]
+fn without_a_board_nothing_is_said_and_nothing_is_made() {
+    let workspace = Workspace::git();
+    let said = workspace.run_with_input(["hook"], "{\"hook_event_name\": \"Stop\"}");
+    assert_eq!(
+        (said.code, said.out.as_str(), said.err.as_str()),
+        (Some(0), "", "")
+    );
+    assert!(!workspace.join(".projects").exists());
 }

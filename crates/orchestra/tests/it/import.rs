@@ -65,3 +65,69 @@ fn without_the_command_old_files_are_left_alone() {
     assert!(said.out.contains("my-app/epics/MA-1/epic.toon"), "{said:?}");
     assert_eq!(workspace.read(EPIC), old);
 }
+
+#[test]
+fn a_file_that_cannot_be_read_leaves_its_project_until_it_is_mended() {
+    let workspace = left_behind();
+    let task = ".projects/my-app/epics/MA-1/stories/MA-2/tasks/MA-4.toon";
+    workspace.write(
+        ".projects/my-app/epics/MA-1/stories/MA-2/story.toon",
+        "id: MA-2\ntitle: Story\ntype: story\nstatus: backlog\ncreated_at: 2026-02-14T13:55:45Z\n",
+    );
+    workspace.write(task, "id: MA-4\ntitle: [unclosed\n");
+    let old = workspace.read(EPIC);
+    let said = workspace.run(["import"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.out.contains("MA-4.toon"), "{said:?}");
+    assert!(
+        said.err
+            .contains("mend what was left by hand, then import again"),
+        "{said:?}"
+    );
+    assert_eq!(workspace.read(EPIC), old);
+
+    workspace.write(
+        task,
+        "id: MA-4\ntitle: Closed\ntype: task\nstatus: todo\ncreated_at: 2026-02-14T13:55:45Z\n",
+    );
+    let said = workspace.run(["import"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let found = workspace.call("get_task", &json!({"project": "my-app", "task_id": "MA-4"}));
+    assert_eq!(found["title"], "Closed");
+}
+
+#[test]
+fn what_is_taken_instead_of_an_old_value_is_told() {
+    let workspace = left_behind();
+    workspace.write(
+        EPIC,
+        "id: MA-1\ntitle: Epic\ntype: banana\nstatus: someday\npriority: soonish\ncreated_at: bad\n",
+    );
+    let said = workspace.run(["import", "--json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    let remarks = report["remarks"].to_string();
+    for (field, old, new) in [
+        ("type", "banana", "epic"),
+        ("status", "someday", "backlog"),
+        ("priority", "soonish", "none"),
+        ("created_at", "bad", "2026-02-14T13:55:45Z"),
+    ] {
+        let told = format!(
+            "my-app/epics/MA-1/epic.toon: {field} was `{old}`, which is not known here; it is `{new}` now"
+        );
+        assert!(remarks.contains(&told), "{told}: {remarks}");
+    }
+    let backup = std::path::Path::new(report["backup"].as_str().unwrap());
+    let status = std::process::Command::new("git")
+        .args(["status", "--porcelain", "--untracked-files=all"])
+        .current_dir(workspace.path())
+        .output()
+        .unwrap();
+    let seen = String::from_utf8(status.stdout).unwrap();
+    let name = backup.file_name().unwrap().to_str().unwrap();
+    assert!(
+        seen.contains(".projects/") && !seen.contains(name),
+        "{seen}"
+    );
+}

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::Workspace;
+use crate::support::{Workspace, said};
 
 /// Every file outside of `.git` and `.projects`, with its text.
 fn files(workspace: &Workspace) -> BTreeMap<PathBuf, String> {
@@ -267,4 +267,83 @@ fn another_directory_can_be_named_once() {
         Some(2)
     );
     assert_eq!(workspace.run(["init", "nowhere"]).code, Some(2));
+}
+
+#[test]
+fn a_program_that_clients_will_not_find_is_said() {
+    let workspace = Workspace::git();
+    assert_eq!(workspace.run(["init"]).err, "");
+    let mut command = workspace.command(["init"]);
+    command.env("PATH", "/nowhere");
+    let said = said(command, "");
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.err.contains("PATH")
+            && said
+                .err
+                .contains("cargo install --locked --path crates/orchestra"),
+        "{said:?}"
+    );
+}
+
+/// The script of the earlier program, in short.
+const EARLIER_SCRIPT: &str = "#!/bin/bash\nINPUT=$(cat)\nREQUEST=$(jq -n --argjson e \"$INPUT\" \
+    '{jsonrpc: \"2.0\", id: 1, method: \"tools/call\", params: {name: \"receive_hook_event\", arguments: $e}}')\n\
+    echo \"$REQUEST\" | orchestra-mcp --workspace \"${CLAUDE_PROJECT_DIR:-.}\" >/dev/null 2>&1\n";
+const SCRIPT: &str = ".claude/hooks/orchestra-mcp-hook.sh";
+
+#[test]
+fn the_earlier_programs_script_is_replaced_with_a_backup() {
+    let workspace = Workspace::git();
+    workspace.write(SCRIPT, EARLIER_SCRIPT);
+    workspace.write(
+        ".claude/settings.json",
+        r#"{"hooks": {"Stop": [{"matcher": "", "hooks": [{"type": "command", "command": ".claude/hooks/orchestra-mcp-hook.sh", "async": true}]}]}}"#,
+    );
+    let said = workspace.run(["init"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("orchestra-mcp-hook.sh.bak"), "{said:?}");
+    assert!(workspace.read(SCRIPT).contains("orchestra hook"));
+    assert_eq!(workspace.read(&format!("{SCRIPT}.bak")), EARLIER_SCRIPT);
+    assert!(workspace.run(["init"]).out.starts_with("all "));
+}
+
+#[test]
+fn a_script_that_is_not_ours_is_not_run_by_our_hooks() {
+    let workspace = Workspace::git();
+    workspace.write(SCRIPT, "#!/bin/sh\nsomething else\n");
+    let said = workspace.run(["init"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.out.contains("orchestra hook"), "{said:?}");
+    assert_eq!(workspace.read(SCRIPT), "#!/bin/sh\nsomething else\n");
+    assert!(!workspace.join(".claude/settings.json").exists());
+}
+
+#[test]
+fn what_the_user_wrote_or_edited_is_not_taken_out() {
+    let workspace = Workspace::git();
+    let entry =
+        "{\"mcpServers\": {\"orchestra\": {\"command\": \"orchestra\", \"args\": [\"stdio\"]}}}";
+    workspace.write(".mcp.json", entry);
+    assert_eq!(workspace.run(["init"]).code, Some(0));
+    let guide = workspace.read("CLAUDE.md");
+    let mut settings: Value =
+        serde_json::from_str(&workspace.read(".claude/settings.json")).unwrap();
+    settings["hooks"]["Stop"][0]["hooks"][0]["timeout"] = json!(5);
+    workspace.write(".claude/settings.json", &settings.to_string());
+    let said = workspace.run(["init", "--uninstall"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(workspace.read(".mcp.json"), entry);
+    let left: Value = serde_json::from_str(&workspace.read(".claude/settings.json")).unwrap();
+    assert_eq!(left["hooks"], json!({"Stop": settings["hooks"]["Stop"]}));
+    // What runs it would fail without it.
+    assert!(workspace.join(SCRIPT).exists());
+    assert!(!workspace.join("CLAUDE.md").exists());
+
+    let workspace = Workspace::git();
+    workspace.write("CLAUDE.md", &guide);
+    assert_eq!(workspace.run(["init"]).code, Some(0));
+    assert_eq!(workspace.run(["init", "--uninstall"]).code, Some(0));
+    assert_eq!(workspace.read("CLAUDE.md"), guide);
+    assert!(!workspace.join(SCRIPT).exists());
 }

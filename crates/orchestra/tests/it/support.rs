@@ -1,7 +1,7 @@
 //! Workspaces, processes and conversations for the tests.
 
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::TcpStream,
@@ -52,6 +52,13 @@ impl Workspace {
         workspace
     }
 
+    /// An empty git repository with an empty board.
+    pub(crate) fn board() -> Self {
+        let workspace = Self::git();
+        fs::create_dir(workspace.join(".projects")).unwrap();
+        workspace
+    }
+
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.path().join("work").canonicalize().unwrap()
     }
@@ -94,7 +101,7 @@ impl Workspace {
             .args(arguments)
             .current_dir(self.path())
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("PATH", path_with_program())
             .env("HOME", self.home())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -122,6 +129,14 @@ impl Workspace {
         assert_eq!(said.code, Some(0), "{tool} {arguments}: {said:?}");
         serde_json::from_str(&said.out).unwrap_or_else(|_| Value::String(said.out.clone()))
     }
+}
+
+/// The tester's path, and the program before all others on it.
+fn path_with_program() -> OsString {
+    let program = Path::new(env!("CARGO_BIN_EXE_orchestra")).parent().unwrap();
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let places = std::iter::once(program.to_owned()).chain(std::env::split_paths(&others));
+    std::env::join_paths(places).unwrap()
 }
 
 /// Runs a command to its end.

@@ -6,7 +6,7 @@ use crate::support::Workspace;
 
 #[test]
 fn tools_are_listed_for_people_and_programs() {
-    let workspace = Workspace::git();
+    let workspace = Workspace::board();
     let text = workspace.run(["tool", "list"]);
     assert!(
         text.out
@@ -35,7 +35,7 @@ fn tools_are_listed_for_people_and_programs() {
 
 #[test]
 fn arguments_come_as_pairs_as_json_or_on_stdin() {
-    let workspace = Workspace::git();
+    let workspace = Workspace::board();
     let said = workspace.run([
         "tool",
         "call",
@@ -60,7 +60,7 @@ fn arguments_come_as_pairs_as_json_or_on_stdin() {
 
 #[test]
 fn what_is_refused_has_its_own_exit_code() {
-    let workspace = Workspace::git();
+    let workspace = Workspace::board();
     let said = workspace.run(["tool", "call", "get_project_status", "project=nope"]);
     assert_eq!((said.code, said.out.as_str()), (Some(3), ""), "{said:?}");
     assert!(said.err.contains("nope"), "{said:?}");
@@ -68,6 +68,22 @@ fn what_is_refused_has_its_own_exit_code() {
         &["tool", "call", "nope"][..],
         &["tool", "call", "list_projects", "nope=1"],
         &["tool", "call", "list_projects", "limit"],
+        &["tool", "call", "list_projects", "--args", "{\"nope\": 1}"],
+        &[
+            "tool",
+            "call",
+            "list_projects",
+            "--args",
+            "{\"limit\": \"1\"}",
+        ],
+        &["tool", "call", "list_tasks"],
+        &[
+            "tool",
+            "call",
+            "create_epic",
+            "--args",
+            "{\"project\": \"a\"}",
+        ],
         &["tool", "call", "list_projects", "--args", "[]"],
         &["tool", "call", "list_projects", "--args", "{"],
     ] {
@@ -77,7 +93,7 @@ fn what_is_refused_has_its_own_exit_code() {
 
 #[test]
 fn bundled_files_are_installed_by_name_and_described() {
-    let workspace = Workspace::git();
+    let workspace = Workspace::board();
     workspace.call("install_skills", &json!({"names": ["writing-evidence"]}));
     assert!(
         workspace
@@ -103,7 +119,7 @@ fn bundled_files_are_installed_by_name_and_described() {
 /// Texts that name a tool name one there is.
 #[test]
 fn bundled_texts_name_real_tools() {
-    let workspace = Workspace::git();
+    let workspace = Workspace::board();
     let listing: Value =
         serde_json::from_str(&workspace.run(["tool", "list", "--json"]).out).unwrap();
     let tools: Vec<&str> = listing["items"]
@@ -116,6 +132,7 @@ fn bundled_texts_name_real_tools() {
     let mut waiting = vec![
         workspace.join(".claude"),
         workspace.join("CLAUDE.md"),
+        workspace.join("AGENTS.md"),
         workspace.join("CONTEXT.md"),
     ];
     let mut named = 0;
@@ -145,7 +162,7 @@ fn bundled_texts_name_real_tools() {
 
 #[test]
 fn an_edit_by_hand_is_seen_by_the_next_call() {
-    let workspace = Workspace::git();
+    let workspace = Workspace::board();
     workspace.call("create_project", &json!({"name": "My App"}));
     workspace.call(
         "create_epic",
@@ -155,4 +172,45 @@ fn an_edit_by_hand_is_seen_by_the_next_call() {
     workspace.write(path, &workspace.read(path).replace("Before", "After"));
     let epic = workspace.call("get_epic", &json!({"project": "my-app", "epic_id": "MA-1"}));
     assert_eq!(epic["title"], "After", "{epic}");
+}
+
+#[test]
+fn commands_that_only_look_make_no_board() {
+    let workspace = Workspace::git();
+    for arguments in [
+        &["tool", "list"][..],
+        &["tool", "call", "list_projects"],
+        &["doctor"],
+        &["doctor", "--fix"],
+        &["import"],
+    ] {
+        let said = workspace.run(arguments);
+        assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{said:?}");
+        assert!(said.err.contains("orchestra init"), "{said:?}");
+        assert!(!workspace.join(".projects").exists(), "{arguments:?}");
+    }
+    assert_eq!(workspace.run(["tool", "call", "nope"]).code, Some(2));
+    assert!(!workspace.join(".projects").exists());
+    workspace.call("create_project", &json!({"name": "Made"}));
+    assert!(workspace.join(".projects").exists());
+}
+
+#[test]
+fn a_status_page_that_somebody_edited_is_not_replaced_unasked() {
+    const PAGE: &str = ".projects/my-app/README.md";
+    let workspace = Workspace::git();
+    workspace.call("create_project", &json!({"name": "My App"}));
+    for _ in 0..2 {
+        workspace.call("regenerate_readme", &json!({"project": "my-app"}));
+    }
+    let edited = workspace.read(PAGE).replace("# My App", "# My own words");
+    workspace.write(PAGE, &edited);
+    let regenerate = ["tool", "call", "regenerate_readme", "project=my-app"];
+    let said = workspace.run(regenerate);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.err.contains("pass overwrite"), "{said:?}");
+    assert_eq!(workspace.read(PAGE), edited);
+    let said = workspace.run(regenerate.iter().chain(&["overwrite=true"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(workspace.read(PAGE).starts_with("# My App"));
 }

@@ -11,7 +11,7 @@ use std::{
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{Running, Workspace, http, post};
+use crate::support::{PATIENCE, Running, Workspace, http, post};
 
 /// A running `up` and where it listens.
 fn up(workspace: &Workspace) -> (Running, Value, String) {
@@ -153,7 +153,14 @@ fn a_second_one_tells_of_the_first() {
         (&told["http"], &told["pid"]),
         (&ready["http"], &ready["pid"])
     );
+    let elsewhere = workspace.run(["up", "--http", "127.0.0.1:9"]);
+    assert_eq!(elsewhere.code, Some(0), "{elsewhere:?}");
+    assert!(
+        elsewhere.err.contains("--http 127.0.0.1:9 was not used"),
+        "{elsewhere:?}"
+    );
     let people = workspace.run(["up"]);
+    assert_eq!(people.err, "");
     assert!(
         people.out.contains("already runs") && people.out.contains(ready["mcp"].as_str().unwrap())
     );
@@ -263,5 +270,42 @@ fn curl_can_talk_to_it() {
     if let Ok(output) = curl {
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(answer["result"], json!({}));
+    }
+}
+
+/// However many messages come at once, their bodies have a bound together.
+#[test]
+fn bodies_have_a_bound_together() {
+    const BODY: usize = 10 * 1024 * 1024;
+    let workspace = Workspace::git();
+    let (_process, _, address) = up(&workspace);
+    let head = |more: &str| {
+        format!(
+            "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {BODY}\r\n{more}\r\n"
+        )
+    };
+    let begin = |more: &str| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(head(more).as_bytes()).unwrap();
+        let mut said = [0; 12];
+        stream.read_exact(&mut said).unwrap();
+        (stream, String::from_utf8(said.to_vec()).unwrap())
+    };
+    // Whoever is told to go on has its room.
+    let held: Vec<TcpStream> = (0..6)
+        .map(|_| {
+            let (stream, said) = begin("Expect: 100-continue\r\n");
+            assert_eq!(said, "HTTP/1.1 100");
+            stream
+        })
+        .collect();
+    assert_eq!(begin("").1, "HTTP/1.1 503");
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    assert_eq!(post(&address, &[], &ping).status, 200);
+    drop(held);
+    let start = std::time::Instant::now();
+    while begin("Expect: 100-continue\r\n").1 != "HTTP/1.1 100" {
+        assert!(start.elapsed() < PATIENCE);
     }
 }

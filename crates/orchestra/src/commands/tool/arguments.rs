@@ -17,6 +17,9 @@ pub(super) enum ArgumentError {
         /// The names there are.
         known: Vec<String>,
     },
+    /// The tool needs it.
+    #[error("missing argument `{0}`")]
+    Missing(String),
     /// It was given twice.
     #[error("`{0}` is given twice")]
     Twice(String),
@@ -30,8 +33,59 @@ pub(super) enum ArgumentError {
     },
 }
 
+/// Checks that arguments have the names and the types that the tool takes. What values they may have
+/// is the tool's to say.
+pub(super) fn check(
+    arguments: &Map<String, Value>,
+    tool: &ToolDescriptor,
+) -> Result<(), ArgumentError> {
+    let schema: Value = tool.input_schema.parse().unwrap_or_default();
+    for (name, value) in arguments {
+        let property = schema["properties"]
+            .get(name)
+            .ok_or_else(|| unknown(name, &schema))?;
+        let types = types_of(property);
+        if !types.is_empty() && !types.iter().any(|expected| is_of_type(value, expected)) {
+            return Err(ArgumentError::Type {
+                name: name.clone(),
+                expected: types.join(" or "),
+            });
+        }
+    }
+    let required = schema["required"].as_array();
+    let mut required = required.into_iter().flatten().filter_map(Value::as_str);
+    match required.find(|name| !arguments.contains_key(*name)) {
+        None => Ok(()),
+        Some(name) => Err(ArgumentError::Missing(name.to_owned())),
+    }
+}
+
+fn is_of_type(value: &Value, expected: &str) -> bool {
+    match expected {
+        "string" => value.is_string(),
+        "integer" | "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "null" => value.is_null(),
+        _ => true,
+    }
+}
+
+/// The types that a schema allows; none where it allows every one.
+fn types_of(property: &Value) -> Vec<&str> {
+    match &property["type"] {
+        Value::String(only) => vec![only],
+        Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// The arguments as a JSON object.
-pub(super) fn of_pairs(pairs: &[String], tool: &ToolDescriptor) -> Result<Value, ArgumentError> {
+pub(super) fn of_pairs(
+    pairs: &[String],
+    tool: &ToolDescriptor,
+) -> Result<Map<String, Value>, ArgumentError> {
     let schema: Value = tool.input_schema.parse().unwrap_or_default();
     let mut arguments = Map::new();
     for pair in pairs {
@@ -46,7 +100,7 @@ pub(super) fn of_pairs(pairs: &[String], tool: &ToolDescriptor) -> Result<Value,
             return Err(ArgumentError::Twice(name.to_owned()));
         }
     }
-    Ok(Value::Object(arguments))
+    Ok(arguments)
 }
 
 fn unknown(name: &str, schema: &Value) -> ArgumentError {
@@ -65,11 +119,7 @@ fn unknown(name: &str, schema: &Value) -> ArgumentError {
 
 /// The value that `text` stands for: text where the schema says so, else JSON.
 fn understand(name: &str, text: &str, property: &Value) -> Result<Value, ArgumentError> {
-    let types: Vec<&str> = match &property["type"] {
-        Value::String(only) => vec![only],
-        Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    };
+    let types = types_of(property);
     if types.contains(&"string") || property.get("enum").is_some() {
         return Ok(text.into());
     }
@@ -103,7 +153,7 @@ mod tests {
             "labels": {"type": "array", "items": {"type": "string"}},
             "deep": {"type": "boolean"},
             "any": {},
-        }});
+        }, "required": ["title"]});
         let tool = ToolDescriptor {
             name: "t".into(),
             title: None,
@@ -115,7 +165,9 @@ mod tests {
             cost: Cost::Quick,
         };
         let pairs: Vec<String> = pairs.iter().map(|pair| (*pair).to_owned()).collect();
-        of_pairs(&pairs, &tool)
+        let arguments = of_pairs(&pairs, &tool)?;
+        check(&arguments, &tool)?;
+        Ok(Value::Object(arguments))
     }
 
     #[test]
@@ -133,8 +185,8 @@ mod tests {
             )
         );
         assert_eq!(
-            parsed(&["labels=[\"a,b\"]"]),
-            Ok(json!({"labels": ["a,b"]}))
+            parsed(&["title=x", "labels=[\"a,b\"]"]),
+            Ok(json!({"title": "x", "labels": ["a,b"]}))
         );
     }
 
@@ -143,6 +195,8 @@ mod tests {
         for (pair, text) in [
             ("title", "`title` is not of the form key=value"),
             ("limit=many", "`limit` takes integer as JSON"),
+            ("limit=\"5\"", "`limit` takes integer as JSON"),
+            ("deep=true", "missing argument `title`"),
             (
                 "nope=1",
                 "the tool has no argument `nope`; it has any, deep, labels, limit, title",

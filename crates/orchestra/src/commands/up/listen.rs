@@ -4,22 +4,8 @@ use std::{io, net::SocketAddr};
 
 use tokio::{net::TcpListener, sync::watch};
 
-use crate::exit::Failure;
-
 /// How many ports after one that is taken are tried.
 const PORTS_TRIED: u16 = 100;
-
-/// Refuses an address that other machines can reach.
-pub(super) fn check(address: SocketAddr) -> Result<(), Failure> {
-    if address.ip().is_loopback() {
-        return Ok(());
-    }
-    Err(Failure::usage_text(format!(
-        "{address} can be reached from other machines, and nothing asks them who they are; \
-         use a loopback address such as 127.0.0.1:{}",
-        address.port()
-    )))
-}
 
 /// Listens on `address`, or on the next port that is free.
 pub(super) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
@@ -78,15 +64,5 @@ mod tests {
         let taken = first.local_addr().unwrap();
         let second = bind(taken).await.unwrap();
         assert_ne!(second.local_addr().unwrap().port(), taken.port());
-    }
-
-    #[test]
-    fn only_loopback_is_served() {
-        for address in ["127.0.0.1:0", "[::1]:7420", "127.9.9.9:1"] {
-            assert!(check(address.parse().unwrap()).is_ok());
-        }
-        for address in ["0.0.0.0:7420", "[::]:7420", "192.168.0.1:80"] {
-            assert!(check(address.parse().unwrap()).is_err());
-        }
     }
 }

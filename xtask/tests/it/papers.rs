@@ -1,4 +1,5 @@
-//! The two papers that answer for the source documents name tests that exist, and leave nothing out.
+//! The papers that answer for the source documents and for the invariants name tests that exist, and
+//! leave nothing out.
 //!
 //! A test is named in backticks as `crate::file::function`, where the file is the one that holds
 //! the function, or the directory of a `tests.rs`.
@@ -9,8 +10,9 @@ use crate::tree::{self, File};
 
 const WEAKNESSES: &str = "docs/weaknesses.md";
 const SEEDS: &str = "docs/seeds.md";
+const ARCHITECTURE: &str = "docs/architecture.md";
 
-/// What a row may say instead of naming a test.
+/// What a cell of a row may begin with instead of naming a test.
 const WITHOUT_TEST: [&str; 3] = ["not yet:", "changed, because", "later:"];
 
 fn paper(path: &str) -> String {
@@ -98,7 +100,7 @@ fn functions(text: &str) -> Vec<&str> {
 fn every_test_that_a_paper_names_exists() {
     let tests = tests();
     let mut missing = Vec::new();
-    for path in [WEAKNESSES, SEEDS] {
+    for path in [WEAKNESSES, SEEDS, ARCHITECTURE] {
         let text = paper(path);
         let mut named = 0;
         for name in names(&text) {
@@ -132,11 +134,31 @@ fn every_row_names_a_test_or_says_why_there_is_none() {
     for path in [WEAKNESSES, SEEDS] {
         let text = paper(path);
         for row in rows(&text) {
-            let said = WITHOUT_TEST.iter().any(|words| row.contains(words));
+            let mut cells = row.split('|').map(str::trim);
+            let said = cells.any(|cell| WITHOUT_TEST.iter().any(|words| cell.starts_with(words)));
             if !said && names(row).next().is_none() {
                 empty.push(format!("{path}: {row}"));
             }
         }
     }
     assert!(empty.is_empty(), "\n{}", empty.join("\n"));
+}
+
+#[test]
+fn every_invariant_names_a_test() {
+    let text = paper(ARCHITECTURE);
+    let invariants = text
+        .split("\n## Invariants\n")
+        .nth(1)
+        .and_then(|rest| rest.split("\n**Deliberately absent**").next())
+        .expect("the section");
+    let mut found = 0;
+    for invariant in invariants.lines().filter(|line| line.starts_with("- ")) {
+        // Each sentence promises something of its own.
+        for sentence in invariant.split_inclusive("`. ") {
+            assert!(names(sentence).next().is_some(), "{sentence}");
+            found += 1;
+        }
+    }
+    assert!(found > 20, "{found}");
 }

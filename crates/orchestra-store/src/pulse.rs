@@ -25,9 +25,9 @@ const BREATH: Duration = Duration::from_millis(5);
 const IDLE: Duration = Duration::from_secs(1);
 /// More events at once than this are told as [`What::Everything`].
 const MAX_EVENTS: usize = 512;
-/// So much of the log is moved into the database in the background at a time: 16 MiB. The longer it
-/// is, the more of its pages were written again meanwhile and are moved only once.
-const LONG_LOG_PAGES: i64 = 4_096;
+/// So much of the log is moved into the database in the background at a time, 4 MiB, so that little
+/// is left to be moved while all writers wait.
+const LONG_LOG_PAGES: i64 = 1_024;
 
 /// How far the telling has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,17 +20,19 @@ impl Writing<'_> {
         if let Some(parent) = &found.record.issue.parent {
             self.dirty(&Owner::Issue(slug.clone(), parent.clone()))?;
         }
-        let mut pending = vec![found.row];
-        while let Some(row) = pending.pop() {
-            let below: Vec<i64> = {
-                let mut statement = self
-                    .connection
-                    .prepare_cached("SELECT id FROM issue WHERE parent = ?1")?;
-                let rows = statement.query_map([row], |row| row.get(0))?;
-                rows.collect::<Result<_, _>>()?
-            };
+        let mut going = vec![found.row];
+        let mut at = 0;
+        while let Some(&row) = going.get(at) {
+            let mut statement = self
+                .connection
+                .prepare_cached("SELECT id FROM issue WHERE parent = ?1")?;
+            let below = statement.query_map([row], |row| row.get(0))?;
+            going.extend(below.collect::<Result<Vec<i64>, _>>()?);
+            at += 1;
+        }
+        // The lowest first: each is counted out of a parent that is still there.
+        for row in going.into_iter().rev() {
             self.remove_row(project, slug, row)?;
-            pending.extend(below);
         }
         Ok(())
     }

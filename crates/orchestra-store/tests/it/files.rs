@@ -197,6 +197,7 @@ fn what_is_deleted_or_moved_leaves_nothing_behind() {
     });
     board.settle();
     assert!(!board.exists("my-app/epics/MA-5") && board.exists("my-app/epics/MA-1/epic.toon"));
+    assert_eq!(board.problems(), "");
     board.run(Command::DeleteProject { project: slug() });
     board.settle();
     assert!(!board.exists("my-app"));

@@ -8,7 +8,7 @@ use orchestra_board::{
     PrdMove, Priority, RequestKind, Source, State, Timestamp, UsageEntry, View, next_task,
 };
 use orchestra_store::{
-    Action, ActionError, Cursor, IssueFilter, PageRequest, Reader, Receipt, Waiting,
+    Action, ActionError, Cursor, Fix, IssueFilter, PageRequest, Reader, Receipt, Waiting,
 };
 use proptest::prelude::*;
 
@@ -469,6 +469,9 @@ proptest! {
             same(&stored, &model.run(&context(now), command))?;
         }
         workspace.read(|reader| { check(&model, reader, now); Ok(()) });
+        // Nothing that is derived has come apart.
+        let report = workspace.store.doctor(Fix::Nothing).expect("examines");
+        prop_assert_eq!(report.findings, Vec::<String>::new());
         // What another process sees is the same.
         let second = open(workspace.path());
         second.read(|reader| { check(&model, reader, now); Ok(()) }).expect("readable");

@@ -120,6 +120,11 @@ fn look(
     if !is_whole {
         return Ok(());
     }
+    for name in crate::import::waiting(shared).unwrap_or_default() {
+        report.findings.push(format!(
+            "{name}: is a project of orchestra-mcp; `orchestra import` takes it over"
+        ));
+    }
     let missing = missing(shared, &mut engine)?;
     for path in &missing {
         report.findings.push(match fix {

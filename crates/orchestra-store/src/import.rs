@@ -63,6 +63,25 @@ pub enum ImportError {
     Read(#[source] io::Error),
 }
 
+/// The directories of `.projects/` that hold a project of the earlier program.
+///
+/// # Errors
+/// When they cannot be read.
+pub(crate) fn waiting(shared: &Shared) -> io::Result<Vec<String>> {
+    let files = Tree {
+        io: Arc::clone(&shared.options.files),
+        root: shared.paths.projects.clone(),
+    };
+    let mut waiting = Vec::new();
+    for name in files.names("", EntryKind::Directory)? {
+        let status = files.text(&format!("{name}/project-status.toon"))?;
+        if status.is_some_and(|text| yaml::is_project(&text)) {
+            waiting.push(name);
+        }
+    }
+    Ok(waiting)
+}
+
 /// Takes over what there is of the earlier program's.
 pub(crate) fn import(shared: &Shared, mut engine: Engine) -> Result<Imported, ImportError> {
     let start = Instant::now();
@@ -81,6 +100,7 @@ pub(crate) fn import(shared: &Shared, mut engine: Engine) -> Result<Imported, Im
     };
     let now = shared.options.clock.now();
     let mut old = OldWorkspace::read(&files, now).map_err(ImportError::Read)?;
+    old.leave_projects(&engine.read(|reader| reader.slugs())?);
     if old.is_empty() {
         return Ok(Imported {
             left: old.left,
@@ -104,10 +124,13 @@ pub(crate) fn import(shared: &Shared, mut engine: Engine) -> Result<Imported, Im
     };
     imported.remarks.append(&mut old.remarks);
     imported.left.append(&mut old.left);
-    for project in std::mem::take(&mut old.projects) {
-        take_over(&engine, project, &mut imported)?;
+    let (usage, events, mut paths) = (old.usage, old.hook_events, old.files);
+    for project in old.projects {
+        let own: BTreeSet<String> = project.files.iter().cloned().collect();
+        if take_over(&engine, project, &mut imported)? == Taken::Not {
+            paths.retain(|path| !own.contains(path));
+        }
     }
-    let (usage, events, paths) = (old.usage, old.hook_events, old.files);
     engine.write(move |work| {
         if let Some(usage) = &usage {
             work.load_usage(usage)?;
@@ -123,12 +146,19 @@ pub(crate) fn import(shared: &Shared, mut engine: Engine) -> Result<Imported, Im
     Ok(imported)
 }
 
-/// Puts one project into the database, in one go, and removes its old files.
+/// Whether a project was taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Whole,
+    Not,
+}
+
+/// Puts one project into the database, in one go. Its old files stay where they are.
 fn take_over(
     engine: &Engine,
     project: OldProject,
     imported: &mut Imported,
-) -> Result<(), ImportError> {
+) -> Result<Taken, ImportError> {
     let (slug, issues) = (project.project.slug.clone(), project.issues.len());
     let outcome = Arc::new(Mutex::new(Ok(())));
     let (told, paths) = (Arc::clone(&outcome), project.files.clone());
@@ -137,9 +167,11 @@ fn take_over(
         if let Err(Untaken::Store(error)) = result {
             return Err(error);
         }
-        for path in &paths {
-            ledger::forget(work.connection(), path)?;
-            ledger::approve(work.connection(), path)?;
+        if result.is_ok() {
+            for path in &paths {
+                ledger::forget(work.connection(), path)?;
+                ledger::approve(work.connection(), path)?;
+            }
         }
         *told.lock().unwrap_or_else(PoisonError::into_inner) = result;
         Ok(())
@@ -152,12 +184,13 @@ fn take_over(
         Ok(()) => {
             imported.issues += u64::try_from(issues).unwrap_or(u64::MAX);
             imported.projects.push(slug);
+            Ok(Taken::Whole)
         }
-        Err(_) => imported.left.push(format!(
-            "project {slug} is on the board already; its old files are in the backup alone"
-        )),
+        Err(_) => {
+            imported.left.push(convert::is_there(&slug));
+            Ok(Taken::Not)
+        }
     }
-    Ok(())
 }
 
 /// Why a project is not taken over.

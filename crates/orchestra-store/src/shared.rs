@@ -184,14 +184,16 @@ impl Shared {
     }
 
     pub(crate) fn writing<'a>(
-        &self,
+        &'a self,
         connection: &'a Connection,
         words: &'a mut KnownWords,
     ) -> Writing<'a> {
         let limits = Limits {
             chunks: self.options.max_chunks,
         };
-        Writing::new(connection, words, limits, self.options.clock.now())
+        let mut writing = Writing::new(connection, words, limits, self.options.clock.now());
+        writing.stand_on(self.options.files.as_ref(), &self.paths.projects);
+        writing
     }
 
     /// What keeps the readable files and this board in step.

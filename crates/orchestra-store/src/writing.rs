@@ -14,13 +14,17 @@ mod usage;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::path::Path;
 
 use orchestra_board::{
     AgentName, Change, Command, Context, Decision, IssueId, Source, Timestamp, decide,
 };
 use rusqlite::{Connection, OptionalExtension};
 
+use crate::files::ledger;
 use crate::files::owner::Owner;
+use crate::files::place::{Place, under};
+use crate::io::FileIo;
 use crate::reader::Reader;
 use crate::{Action, ActionError, Fault, IssueRecord, Made, Receipt};
 
@@ -63,6 +67,8 @@ pub(crate) struct Writing<'a> {
     late_indexes: Vec<String>,
     /// Whether it was seen that the words known are still there.
     words_checked: bool,
+    /// Where the readable files are, while callers change the board.
+    ground: Option<(&'a dyn FileIo, &'a Path)>,
 }
 
 impl fmt::Debug for Writing<'_> {
@@ -93,7 +99,13 @@ impl<'a> Writing<'a> {
             next_rows: BTreeMap::new(),
             late_indexes: Vec::new(),
             words_checked: false,
+            ground: None,
         }
+    }
+
+    /// Has new projects looked at where their readable files will be.
+    pub(crate) const fn stand_on(&mut self, files: &'a dyn FileIo, projects: &'a Path) {
+        self.ground = Some((files, projects));
     }
 
     /// What is stored, seen from inside the transaction.
@@ -140,8 +152,34 @@ impl<'a> Writing<'a> {
             source,
         };
         let decision = decide(&self.reader(), &cx, command)?;
+        if source == Source::Tool {
+            self.check_ground(&decision)?;
+        }
         self.apply(&decision.events)?;
         self.receipt(decision)
+    }
+
+    /// Refuses a project whose place is taken by files that are not on the board.
+    fn check_ground(&self, decision: &Decision) -> Write<()> {
+        let Some((files, projects)) = self.ground else {
+            return Ok(());
+        };
+        for event in &decision.events {
+            let Change::ProjectCreated(project) = &event.change else {
+                continue;
+            };
+            let status = Place::Project(project.slug.clone()).path();
+            let found = files
+                .stat(&under(projects, &status))
+                .map_err(|error| Fault::io("look at .projects", error))?;
+            if found.is_some() && ledger::at(self.connection, &status)?.is_none() {
+                return Err(ActionError::Invalid(format!(
+                    "there are files of another project in .projects/{}; `orchestra import` takes over those of orchestra-mcp, `orchestra doctor` says what is wrong with others; or choose another name",
+                    project.slug
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn receipt(&self, decision: Decision) -> Write<Receipt> {

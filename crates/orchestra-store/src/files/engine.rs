@@ -91,7 +91,7 @@ impl Engine {
     }
 
     /// Reads from one snapshot.
-    pub(super) fn read<T>(
+    pub(crate) fn read<T>(
         &self,
         work: impl FnOnce(&Reader<'_>) -> Read<T>,
     ) -> Result<T, FilesError> {

@@ -3,7 +3,7 @@
 mod issues;
 mod records;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use orchestra_board::{
@@ -55,6 +55,13 @@ pub(super) fn made(issue: &Issue) -> Event {
     }
 }
 
+/// Why a project that the board has already is left.
+pub(super) fn is_there(slug: &Slug) -> String {
+    format!(
+        "{slug}: a project of this name is on the board already, so its old files stay; delete that project or rename this directory"
+    )
+}
+
 impl OldWorkspace {
     pub(super) fn read(tree: &Tree, now: Timestamp) -> io::Result<Self> {
         let mut old = Self::default();
@@ -82,6 +89,20 @@ impl OldWorkspace {
     /// Whether there is nothing that can be taken over.
     pub(super) fn is_empty(&self) -> bool {
         self.projects.is_empty() && self.files.is_empty()
+    }
+
+    /// Leaves projects that the board has already, with all of their files.
+    pub(super) fn leave_projects(&mut self, there: &[Slug]) {
+        let is_left = |old: &OldProject| there.contains(&old.project.slug);
+        let (left, taken) = std::mem::take(&mut self.projects)
+            .into_iter()
+            .partition(is_left);
+        self.projects = taken;
+        for OldProject { project, files, .. } in left {
+            let files: BTreeSet<String> = files.into_iter().collect();
+            self.files.retain(|path| !files.contains(path));
+            self.left.push(is_there(&project.slug));
+        }
     }
 
     /// Notes an old file that is left as it is; `why` follows its path in the sentence.

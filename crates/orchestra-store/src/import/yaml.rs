@@ -6,6 +6,11 @@ use serde_norway::Value;
 /// A mapping.
 pub(super) struct Fields(Value);
 
+/// Whether a `project-status.toon` is one of the earlier program.
+pub(super) fn is_project(text: &str) -> bool {
+    Fields::parse(text).is_some_and(|fields| fields.has("project"))
+}
+
 impl Fields {
     /// Parses a file of the earlier program; `None` for anything else, files of ours included.
     pub(super) fn parse(text: &str) -> Option<Self> {

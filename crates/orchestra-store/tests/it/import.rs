@@ -4,9 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use orchestra_board::{Priority, State};
-use orchestra_store::Store;
+use orchestra_store::{Action, Fix, Store};
 
 use crate::board::{Board, PATIENCE, body, slug, still};
+use crate::fixture::create_project;
 
 fn put(root: &Path, path: &str, text: &str) {
     let full = root.join(".projects").join(path);
@@ -123,11 +124,10 @@ fn old_files_are_taken_over_once_and_kept_beside() {
         "went well",
         "A: plan",
         "do it",
-        "REQ",
         "250000000",
         "Stop",
     ] {
-        assert!(answers.contains(told) || told == "REQ", "{told}: {answers}");
+        assert!(answers.contains(told), "{told}: {answers}");
     }
     assert!(!answers.contains("hunter2"));
     assert!(
@@ -163,4 +163,33 @@ fn old_files_are_taken_over_once_and_kept_beside() {
         ),
         (4, 5, 2)
     );
+}
+
+#[test]
+fn neither_side_takes_the_place_of_the_other() {
+    let directory = tempfile::tempdir().expect("a directory");
+    old_workspace(directory.path());
+    let store = Store::open(directory.path(), still()).expect("opens");
+    store.settle(PATIENCE).expect("settles");
+    let make = || store.submit_blocking(None, Action::Board(create_project("My App")));
+    let refused = make().expect_err("the old files stand there").to_string();
+    assert!(refused.contains("`orchestra import`"), "{refused}");
+    let report = store.doctor(Fix::Nothing).expect("examines");
+    assert_eq!(
+        report.findings[0],
+        "my-app: is a project of orchestra-mcp; `orchestra import` takes it over"
+    );
+    // On the board, and old files come back to where it is: as from another branch.
+    store.import().expect("imports");
+    let old = "my-app/epics/MA-1/stories/MA-2/tasks/MA-3.toon";
+    old_workspace(directory.path());
+    let again = store.import().expect("looks");
+    assert_eq!(
+        (again.projects.len(), again.issues, again.left.len()),
+        (0, 0, 1),
+        "{again:?}"
+    );
+    assert!(again.left[0].starts_with("my-app: a project of this name is on the board already"));
+    let text = fs::read_to_string(directory.path().join(".projects").join(old)).expect("reads");
+    assert!(text.contains("title: \"true\"") && !text.contains("schema:"));
 }

@@ -162,12 +162,21 @@ struct Found {
     score: f64,
 }
 
-/// Scores are compared, not measured: three decimals do.
-fn score(score: f64) -> f64 {
-    (score * 1_000.0).round() / 1_000.0
+/// Scores are compared, not measured: 1 for the best hit, the others in proportion, and three
+/// decimals do. What the index counts is no measure of its own: with few texts it is next to nothing.
+fn relative(fit: f64, best: f64) -> f64 {
+    if best > 0.0 {
+        (fit / best * 1_000.0).round() / 1_000.0
+    } else {
+        1.0
+    }
 }
 
-fn found_chunk(chunk: &Chunk, fit: f64) -> Found {
+fn best<T>(hits: &[Hit<T>]) -> f64 {
+    hits.iter().map(|hit| hit.score).fold(0.0, f64::max)
+}
+
+fn found_chunk(chunk: &Chunk, score: f64) -> Found {
     Found {
         kind: "memory",
         id: chunk.id.to_string(),
@@ -177,11 +186,11 @@ fn found_chunk(chunk: &Chunk, fit: f64) -> Found {
         source_id: chunk.source_id.as_ref().map(Label::to_string),
         tags: names(&chunk.tags),
         created_at: time(chunk.created_at),
-        score: score(fit),
+        score,
     }
 }
 
-fn found_session(session: &SessionRecord, fit: f64) -> Found {
+fn found_session(session: &SessionRecord, score: f64) -> Found {
     Found {
         kind: "session",
         id: session.id.to_string(),
@@ -191,7 +200,7 @@ fn found_session(session: &SessionRecord, fit: f64) -> Found {
         source_id: None,
         tags: Vec::new(),
         created_at: time(session.started_at),
-        score: score(fit),
+        score,
     }
 }
 
@@ -207,9 +216,10 @@ fn search_memory(services: &Services, args: SearchMemory) -> Result<Step<List<Fo
     let limit = args.limit.map_or(SEARCH_LIMIT, Number::get);
     let hits =
         services.read(|reader| Ok(reader.search_memory(&args.project.0, &args.query, limit)?))?;
+    let best = best(&hits);
     let found = hits
         .iter()
-        .map(|Hit { item, score }| found_chunk(item, *score));
+        .map(|Hit { item, score }| found_chunk(item, relative(*score, best)));
     Ok(Step::Done(List::whole(found.collect())))
 }
 
@@ -217,9 +227,10 @@ fn get_context(services: &Services, args: SearchMemory) -> Result<Step<List<Foun
     let limit = args.limit.map_or(CONTEXT_LIMIT, Number::get);
     let hits =
         services.read(|reader| Ok(reader.context(&args.project.0, &args.query, limit)?))?;
+    let best = best(&hits);
     let found = hits.iter().map(|Hit { item, score }| match item {
-        ContextItem::Chunk(chunk) => found_chunk(chunk, *score),
-        ContextItem::Session(session) => found_session(session, *score),
+        ContextItem::Chunk(chunk) => found_chunk(chunk, relative(*score, best)),
+        ContextItem::Session(session) => found_session(session, relative(*score, best)),
     });
     Ok(Step::Done(List::whole(found.collect())))
 }

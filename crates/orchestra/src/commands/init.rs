@@ -23,7 +23,7 @@ use crate::{
 /// cannot be understood, is left alone.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Arguments {
-    /// The workspace, the same as --workspace [default: the current directory]
+    /// The workspace, the same as --workspace
     #[arg(value_name = "DIR", conflicts_with = "workspace")]
     directory: Option<PathBuf>,
     /// Say what would be done, and do nothing
@@ -53,13 +53,11 @@ struct Report<'a> {
 /// # Errors
 /// When a file cannot be written, or the board cannot be opened.
 pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
-    // Not the nearest workspace upwards: who says `init` means this directory.
     let chosen = arguments
         .directory
         .as_deref()
         .or(common.workspace.as_deref());
-    let workspace =
-        workspace::directory(chosen.unwrap_or(Path::new("."))).map_err(Failure::usage)?;
+    let workspace = workspace::find(chosen).map_err(Failure::usage)?;
     let config = Config::settle_in(workspace, common, Overrides::default())?;
     logging::start(&config.log.value)?;
 

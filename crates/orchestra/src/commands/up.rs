@@ -149,6 +149,11 @@ fn text(ready: &Ready<'_>) -> String {
         "runs"
     };
     let (workspace, mcp) = (ready.workspace.display(), &ready.endpoint.mcp);
+    let stop = if ready.already_running {
+        format!("It is process {}.", ready.endpoint.pid)
+    } else {
+        "Stop with ctrl-c.".to_owned()
+    };
     format!(
         "orchestra {} {state} for {workspace}\n\
          \n\
@@ -161,7 +166,7 @@ fn text(ready: &Ready<'_>) -> String {
          \x20 Cursor           .cursor/mcp.json   {{\"mcpServers\": {{\"orchestra\": {{\"url\": \"{mcp}\"}}}}}}\n\
          \x20 all of them      orchestra init, to have each start `orchestra stdio` by itself\n\
          \n\
-         Stop with ctrl-c.\n",
+         {stop}\n",
         ready.endpoint.version
     )
 }

@@ -270,6 +270,17 @@ fn another_directory_can_be_named_once() {
 }
 
 #[test]
+fn below_a_repository_the_repository_is_set_up() {
+    let workspace = Workspace::git();
+    fs::create_dir_all(workspace.join("src/deep")).unwrap();
+    let mut command = workspace.command(["init"]);
+    let status = command.current_dir(workspace.join("src/deep")).output();
+    assert!(status.unwrap().status.success());
+    assert!(workspace.join(".mcp.json").exists());
+    assert!(!workspace.join("src/deep/.projects").exists());
+}
+
+#[test]
 fn a_program_that_clients_will_not_find_is_said() {
     let workspace = Workspace::git();
     assert_eq!(workspace.run(["init"]).err, "");

@@ -262,7 +262,7 @@ impl Results<'_> {
             Caching::List => {
                 rope.push(b",\"ttlMs\":");
                 write::number(rope, LIST_TTL_MS);
-                rope.push(b",\"cacheScope\":\"public\"");
+                rope.push(b",\"cacheScope\":\"private\"");
             }
             Caching::Resource => rope.push(b",\"ttlMs\":0,\"cacheScope\":\"private\""),
         }

@@ -84,8 +84,9 @@ impl Paths {
 
     /// Makes the store's directories.
     pub(crate) fn make_directories(&self) -> Result<(), Fault> {
-        for directory in [&self.projects, &self.store] {
-            match fs::create_dir(directory) {
+        // The database holds what hooks report and agents remember: it is for its owner alone.
+        for (directory, mode) in [(&self.projects, 0o777), (&self.store, 0o700)] {
+            match create_dir(directory, mode) {
                 Err(error) if !directory.is_dir() => {
                     return Err(Fault::io("make the directory .projects/.store", error));
                 }
@@ -101,6 +102,15 @@ impl Paths {
             source,
         }
     }
+}
+
+fn create_dir(path: &Path, mode: u32) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
+    #[cfg(not(unix))]
+    let _ = mode;
+    builder.create(path)
 }
 
 /// Which file it is, whatever it is called.

@@ -5,7 +5,10 @@ use std::io;
 use anyhow::Context as _;
 use tracing_subscriber::EnvFilter;
 
-use crate::exit::Failure;
+use crate::{
+    config::{Origin, Setting},
+    exit::Failure,
+};
 
 /// Checks a filter.
 ///
@@ -19,6 +22,15 @@ fn parse(filter: &str) -> anyhow::Result<EnvFilter> {
     EnvFilter::builder()
         .parse(filter)
         .with_context(|| format!("log filter `{filter}`"))
+}
+
+/// The filter of a command that says by itself what others warn of: unless somebody asked for more,
+/// only errors.
+pub(crate) fn of_a_report(log: &Setting<String>) -> &str {
+    match log.origin {
+        Origin::Default => "error",
+        _ => &log.value,
+    }
 }
 
 /// Starts logging to stderr with a filter such as `info` or `orchestra_store=debug`.

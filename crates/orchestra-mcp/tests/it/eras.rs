@@ -48,7 +48,7 @@ fn a_stateless_request_describes_itself_and_so_does_its_result() {
         result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"],
         "everything"
     );
-    assert!(result["ttlMs"].is_u64() && result["cacheScope"] == "public");
+    assert!(result["ttlMs"].is_u64() && result["cacheScope"] == "private");
     for (method, params, key) in [
         ("tools/list", "", "tools"),
         ("prompts/list", "", "prompts"),

@@ -58,7 +58,7 @@ struct Answer {
 /// When either side cannot be read at all.
 pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
     let config = Config::settle(common, Overrides::default())?;
-    logging::start(&config.log.value)?;
+    logging::start(logging::of_a_report(&config.log))?;
     workspace::check_board(&config.workspace)?;
     let fix = if arguments.fix {
         Fix::Mend

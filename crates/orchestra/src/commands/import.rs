@@ -58,7 +58,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         .or(common.workspace.as_deref());
     let workspace = workspace::find(chosen).map_err(Failure::usage)?;
     let config = Config::settle_in(workspace, common, Overrides::default())?;
-    logging::start(&config.log.value)?;
+    logging::start(logging::of_a_report(&config.log))?;
     workspace::check_board(&config.workspace)?;
     let options = Options {
         watch: false,

@@ -231,7 +231,7 @@ fn mend(
             .iter()
             .try_for_each(|path| ledger::forget(connection, path))
     })?;
-    engine.sweep(&|| true)?;
+    engine.sweep_whole()?;
     engine.write(|work| work.tidy())?;
     twins::renumber(shared, engine, report)?;
     let owners = shared.read(owners)?;

@@ -141,7 +141,7 @@ pub(crate) fn import(shared: &Shared, mut engine: Engine) -> Result<Imported, Im
         Ok(())
     })?;
     engine.remove_all(&paths)?;
-    engine.sweep(&|| true)?;
+    engine.sweep_whole()?;
     engine.flush_all()?;
     Ok(imported)
 }

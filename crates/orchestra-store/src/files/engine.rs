@@ -38,6 +38,8 @@ pub(crate) struct Engine {
     pub(super) clock: Arc<dyn Clock>,
     /// Files that were there and are not, since when.
     pub(super) absent: HashMap<String, Instant>,
+    /// Whether the last taking in waits for what has only just vanished.
+    pub(super) waiting: bool,
     /// Directories that were found to be directories in this run.
     pub(super) safe: HashSet<String>,
     /// Owners of costly files, and until when they rest.
@@ -59,6 +61,7 @@ impl Engine {
             board,
             clock,
             absent: HashMap::new(),
+            waiting: false,
             safe: HashSet::new(),
             resting: HashMap::new(),
         }

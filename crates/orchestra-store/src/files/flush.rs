@@ -100,7 +100,12 @@ impl Engine {
         loop {
             match self.flush(Haste::Now)? {
                 Left::More => {}
-                Left::Theirs(paths) => drop(self.take_in(paths)?),
+                Left::Theirs(paths) => {
+                    self.take_in(paths)?;
+                    if self.waiting {
+                        std::thread::sleep(GONE);
+                    }
+                }
                 Left::Nothing | Left::Waiting(_) => return Ok(()),
             }
         }

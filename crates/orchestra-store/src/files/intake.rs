@@ -1,6 +1,7 @@
 //! Takes in what people and git did to the files: each changed file becomes changes of the board,
 //! merged field by field with what changed there meanwhile.
 
+mod course;
 mod issue;
 mod single;
 
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 
+use self::course::{Course, News, above, last_event};
 use super::conflict::Ours;
 use super::engine::Engine;
 use super::fields::{Choice, ContentHash, Fields, content_hash};
@@ -70,6 +72,11 @@ struct Aftermath {
     ours: Vec<Ours>,
     /// Conflicts that are settled, each with what was shown of our side.
     settled: Vec<(String, ContentHash)>,
+    /// The last event before the whole taking in.
+    since: i64,
+    /// The last events before and after the batch.
+    events: (i64, i64),
+    news: Vec<News>,
 }
 
 impl Unit {
@@ -176,6 +183,12 @@ impl Engine {
             .map(|unit| (unit.first_path(), unit))
             .collect();
         units.append(&mut self.around(&units)?);
+        units.append(&mut self.changed_with(&units)?);
+        let mut course = self.read(|reader| Course::begin(reader, units.values()))?;
+        self.waiting = self.is_vanishing(&units)?;
+        if self.waiting {
+            return Ok(paths);
+        }
         // What is gone comes last: it may have been moved, and have come up elsewhere.
         let mut ordered = Vec::with_capacity(units.len());
         for (path, unit) in units {
@@ -196,9 +209,69 @@ impl Engine {
             for found in candidates.iter().flat_map(|candidate| &candidate.files) {
                 self.absent.remove(&found.path);
             }
-            self.take_in_batch(candidates)?;
+            self.take_in_batch(candidates, &mut course)?;
         }
+        self.follow(course)?;
         Ok(later)
+    }
+
+    /// Whether all files of an issue have only just vanished. Git does that while it changes others,
+    /// and what it changes belongs together; so the others wait for that to be sure.
+    fn is_vanishing(&mut self, units: &BTreeMap<String, Unit>) -> Result<bool, FilesError> {
+        let mut vanishing = false;
+        for unit in units.values().filter(|unit| matches!(unit, Unit::Issue(_))) {
+            let (mut known, mut gone, mut sure) = (0, true, true);
+            for path in unit.paths() {
+                if self.stat(&path).is_ok_and(|stat| stat.is_none()) {
+                    let entry = self.read(|reader| ledger::at(reader.connection(), &path))?;
+                    if entry.is_some_and(|entry| entry.seen.is_some()) {
+                        known += 1;
+                        sure &= self.is_gone(&path);
+                    }
+                } else {
+                    gone = false;
+                    break;
+                }
+            }
+            vanishing |= gone && known > 1 && !sure;
+        }
+        Ok(vanishing)
+    }
+
+    /// The files of what these stand in, where they were changed as well: git changes them
+    /// together, and they are not always told of together.
+    fn changed_with(
+        &mut self,
+        units: &BTreeMap<String, Unit>,
+    ) -> Result<BTreeMap<String, Unit>, FilesError> {
+        let mut with = BTreeMap::new();
+        for unit in units.values() {
+            let slug = match unit {
+                Unit::Issue(place) => {
+                    let parents = above(place).into_iter().map(Unit::Issue);
+                    with.extend(parents.map(|unit| (unit.first_path(), unit)));
+                    Some(&place.project)
+                }
+                Unit::File(place) => place.project(),
+            };
+            let project = slug.map(|slug| Unit::File(Place::Project(slug.clone())));
+            with.extend(project.map(|unit| (unit.first_path(), unit)));
+        }
+        with.retain(|path, _| !units.contains_key(path));
+        let mut changed = BTreeMap::new();
+        for (path, unit) in with {
+            for file in unit.paths() {
+                let known = self.read(|reader| ledger::at(reader.connection(), &file))?;
+                let stat = self.stat(&file).unwrap_or_default();
+                let seen = known.and_then(|entry| entry.seen);
+                // What is gone is told of by itself.
+                if stat.is_some_and(|stat| seen.is_none_or(|seen| !seen.fits(&stat))) {
+                    changed.insert(path, unit);
+                    break;
+                }
+            }
+        }
+        Ok(changed)
     }
 
     /// What must be looked at together with these: a story that has come along with its tasks, and
@@ -345,8 +418,12 @@ impl Engine {
 
     /// Takes in a batch. Where that fails as a whole, each is tried alone, so that one bad file does
     /// not stop the others; what fails alone has left no trace, and is its own file's problem.
-    fn take_in_batch(&mut self, candidates: Vec<Arc<Candidate>>) -> Result<(), FilesError> {
-        let Err(error) = self.take_in_together(candidates.clone())? else {
+    fn take_in_batch(
+        &mut self,
+        candidates: Vec<Arc<Candidate>>,
+        course: &mut Course,
+    ) -> Result<(), FilesError> {
+        let Err(error) = self.take_in_together(candidates.clone(), course)? else {
             return Ok(());
         };
         // What is no file's fault concerns all.
@@ -357,7 +434,7 @@ impl Engine {
             return self.note(move |connection| complain(connection, &candidate, &error, now));
         }
         for candidate in candidates {
-            self.take_in_batch(vec![candidate])?;
+            self.take_in_batch(vec![candidate], course)?;
         }
         Ok(())
     }
@@ -366,14 +443,21 @@ impl Engine {
     fn take_in_together(
         &mut self,
         candidates: Vec<Arc<Candidate>>,
+        course: &mut Course,
     ) -> Result<Result<(), ActionError>, FilesError> {
+        let since = course.since;
         let aftermath = Arc::new(Mutex::new(Aftermath::default()));
         let (shared, now) = (Arc::clone(&aftermath), self.clock.now().unix_seconds());
         let taken = self.board.write(Box::new(move |work| {
-            let mut aftermath = Aftermath::default();
+            let mut aftermath = Aftermath {
+                since,
+                ..Aftermath::default()
+            };
+            aftermath.events.0 = last_event(work.connection())?;
             for candidate in &candidates {
                 take_in_one(work, candidate, now, &mut aftermath)?;
             }
+            aftermath.events.1 = last_event(work.connection())?;
             *shared.lock().unwrap_or_else(PoisonError::into_inner) = aftermath;
             Ok(())
         }));
@@ -382,6 +466,8 @@ impl Engine {
         }
         let aftermath =
             std::mem::take(&mut *aftermath.lock().unwrap_or_else(PoisonError::into_inner));
+        let (first, last) = aftermath.events;
+        course.passed(first, last, aftermath.news);
         self.show(aftermath.ours)?;
         self.put_away(aftermath.settled)?;
         Ok(Ok(()))

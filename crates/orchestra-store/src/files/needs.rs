@@ -87,6 +87,14 @@ pub(crate) trait Work {
         id: &IssueId,
         events: &[Event],
     ) -> Result<(), ActionError>;
+    /// Forgets events of an issue that files brought after this one; says whether nobody else has
+    /// changed the issue since.
+    fn forget_followed(
+        &mut self,
+        project: &Slug,
+        id: &IssueId,
+        after: i64,
+    ) -> Result<bool, ActionError>;
     /// Puts the text of `prd.md` there.
     fn load_prd(
         &mut self,

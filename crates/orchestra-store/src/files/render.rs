@@ -201,6 +201,18 @@ fn newest_history(reader: &Reader<'_>, issue: &Issue) -> Read<String> {
     Ok(text)
 }
 
+/// The lines of an issue's history, each with the number of its event.
+pub(crate) fn history_lines(reader: &Reader<'_>, issue: &Issue) -> Read<Vec<(i64, String)>> {
+    let Some(row) = reader.find_row(&issue.project, &issue.id)? else {
+        return Ok(Vec::new());
+    };
+    let mut statement = reader
+        .connection()
+        .prepare_cached("SELECT seq, body FROM event WHERE issue = ?1 ORDER BY seq")?;
+    let lines = statement.query_map([row], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(lines.collect::<Result<_, _>>()?)
+}
+
 /// The lines of an issue's history, as the database has them.
 pub(crate) fn history_text(reader: &Reader<'_>, issue: &Issue) -> Read<String> {
     let Some(row) = reader.find_row(&issue.project, &issue.id)? else {

@@ -4,13 +4,11 @@
 use std::collections::BTreeSet;
 
 use super::FilesError;
-use super::engine::Engine;
+use super::engine::{Engine, GONE};
 use super::ledger;
 use super::place::{CONFLICT, Place, TEMP, under};
 use crate::io::EntryKind;
 
-/// How many changed files are taken in at once.
-const BATCH: usize = 256;
 /// How many known files are compared on one snapshot.
 const PAGE: u32 = 1_000;
 /// How deep the files stand: `{slug}/epics/{id}/stories/{id}/tasks/{file}`.
@@ -25,7 +23,6 @@ impl Engine {
         &mut self,
         go_on: &dyn Fn() -> bool,
     ) -> Result<BTreeSet<String>, FilesError> {
-        let mut later = BTreeSet::new();
         let questionable = self.read(|reader| ledger::problems(reader.connection()))?;
         let mut changed: BTreeSet<String> =
             questionable.into_iter().map(|(path, _, _)| path).collect();
@@ -44,21 +41,30 @@ impl Engine {
                     changed.insert(entry.path);
                 }
             }
-            later.append(&mut self.take_in_some(&mut changed)?);
         }
-        later.append(&mut self.take_in_rest(&mut changed)?);
-        later.append(&mut self.sweep_directory("", go_on)?);
-        Ok(later)
+        changed.append(&mut self.unknown("", go_on)?);
+        // All at once: git changes together what belongs together.
+        self.take_in_rest(&mut changed)
     }
 
-    /// Takes in the files below a directory that are not known yet, and removes what a run that was
-    /// cut off left half written.
-    pub(crate) fn sweep_directory(
+    /// Looks through everything, and waits for what has only just vanished.
+    pub(crate) fn sweep_whole(&mut self) -> Result<(), FilesError> {
+        self.sweep(&|| true)?;
+        if self.waiting {
+            std::thread::sleep(GONE);
+            self.sweep(&|| true)?;
+        }
+        Ok(())
+    }
+
+    /// The files below a directory that are not known yet; removes what a run that was cut off left
+    /// half written.
+    fn unknown(
         &mut self,
         directory: &str,
         go_on: &dyn Fn() -> bool,
     ) -> Result<BTreeSet<String>, FilesError> {
-        let (mut later, mut unknown) = (BTreeSet::new(), BTreeSet::new());
+        let mut unknown = BTreeSet::new();
         let mut directories = vec![directory.to_owned()];
         while let Some(directory) = directories.pop() {
             if !go_on() {
@@ -77,11 +83,8 @@ impl Engine {
                 Ok(news)
             })?;
             unknown.extend(news);
-            // Parents come before what is below them, so that each batch finds its own.
-            later.append(&mut self.take_in_some(&mut unknown)?);
         }
-        later.append(&mut self.take_in_rest(&mut unknown)?);
-        Ok(later)
+        Ok(unknown)
     }
 
     /// The files in a directory, by their paths below `.projects/`; adds the directories in it.
@@ -115,16 +118,6 @@ impl Engine {
             }
         }
         Ok(files)
-    }
-
-    fn take_in_some(
-        &mut self,
-        changed: &mut BTreeSet<String>,
-    ) -> Result<BTreeSet<String>, FilesError> {
-        if changed.len() < BATCH {
-            return Ok(BTreeSet::new());
-        }
-        self.take_in_rest(changed)
     }
 
     fn take_in_rest(

@@ -360,6 +360,10 @@ impl Worker {
             let go_on = move || !shared.lock().closing;
             self.later.append(&mut self.engine.sweep(&go_on)?);
         }
+        if self.engine.waiting && !self.later.is_empty() {
+            // What was not taken in yet must not be written over in part.
+            return Ok(Some(AGAIN));
+        }
         let pause = (!self.later.is_empty()).then_some(AGAIN);
         // Whoever asks while this runs is served in the next turn.
         let haste = if work.asked > self.shared.lock().answered {
@@ -376,7 +380,11 @@ impl Worker {
                         self.later.extend(paths);
                         return Ok(Some(AGAIN));
                     }
-                    self.engine.take_in(paths)?;
+                    let later = self.engine.take_in(paths)?;
+                    if self.engine.waiting {
+                        self.later.extend(later);
+                        return Ok(Some(AGAIN));
+                    }
                 }
                 Left::Waiting(wait) => {
                     return Ok(Some(pause.map_or(wait, |pause| pause.min(wait))));

@@ -286,6 +286,24 @@ impl Writing<'_> {
         self.dirty(&Owner::Issue(project.clone(), id.clone()))
     }
 
+    fn forget_followed(&mut self, project: &Slug, id: &IssueId, after: i64) -> Write<bool> {
+        let Some(row) = self.reader().find_row(project, id)? else {
+            return Ok(true);
+        };
+        let forgotten = self.execute(
+            "DELETE FROM event WHERE issue = ?1 AND seq > ?2 AND json_extract(body, '$.source') = 'file'",
+            params![row, after],
+        )?;
+        if forgotten > 0 {
+            self.dirty(&Owner::Issue(project.clone(), id.clone()))?;
+        }
+        let others = self.find_number(
+            "SELECT seq FROM event WHERE issue = ?1 AND seq > ?2 LIMIT 1",
+            params![row, after],
+        )?;
+        Ok(others.is_none())
+    }
+
     fn put_prd(&mut self, project: &Slug, text: &str, origin: PrdOrigin) -> Write<()> {
         let id = self.reader().project_id(project)?;
         self.put_document(id, PRD, Some(text))?;
@@ -464,6 +482,15 @@ impl Work for Writing<'_> {
         events: &[Event],
     ) -> Result<(), ActionError> {
         self.put_history(project, id, events)
+    }
+
+    fn forget_followed(
+        &mut self,
+        project: &Slug,
+        id: &IssueId,
+        after: i64,
+    ) -> Result<bool, ActionError> {
+        self.forget_followed(project, id, after)
     }
 
     fn load_prd(

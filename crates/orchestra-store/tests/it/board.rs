@@ -260,7 +260,7 @@ fn every<T>(
     }
 }
 
-fn answers(reader: &Reader<'_>) -> Result<String, ReadError> {
+pub(crate) fn answers(reader: &Reader<'_>) -> Result<String, ReadError> {
     let mut text = String::new();
     for project in every(|page| reader.projects(page))? {
         let slug = project.project.slug.clone();

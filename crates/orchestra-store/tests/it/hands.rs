@@ -213,7 +213,12 @@ fn hand_edits_while_agents_write() {
     }
 }
 
-fn git(at: &Path, arguments: &[&str]) {
+pub(crate) fn git(at: &Path, arguments: &[&str]) {
+    git_says(at, arguments);
+}
+
+/// What git answers.
+pub(crate) fn git_says(at: &Path, arguments: &[&str]) -> String {
     let output = Process::new("git")
         .args([
             "-c",
@@ -233,6 +238,7 @@ fn git(at: &Path, arguments: &[&str]) {
         "git {arguments:?}: {}",
         String::from_utf8_lossy(&output.stderr)
     );
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[test]
@@ -267,14 +273,14 @@ fn another_branch_is_checked_out_under_a_running_store() {
     println!("the branch was there after {:?}", start.elapsed());
     board.settle();
     assert_eq!(board.problems(), "");
-    // What it had grown is not forgotten: no id comes twice.
+    // The numbers are those of the branch as well.
     let made = board.run(Command::CreateIssue {
         project: slug(),
         issue: issue(Kind::Task, Some("MA-2"), "New"),
     });
-    assert_eq!(made.issues[0].issue.id, id("MA-25"));
+    assert_eq!(made.issues[0].issue.id, id("MA-5"));
     board.run(Command::DeleteIssue {
-        target: orchestra_board::IssueRef::new(slug(), id("MA-25")),
+        target: orchestra_board::IssueRef::new(slug(), id("MA-5")),
         expected: Kind::Task,
     });
     board.settle();

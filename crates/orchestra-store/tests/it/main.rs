@@ -2,6 +2,7 @@
 
 mod board;
 mod bounds;
+mod checkout;
 mod child;
 mod crash;
 mod faults;

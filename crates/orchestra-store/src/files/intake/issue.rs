@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use orchestra_board::{Command, Issue, IssueRef};
+use orchestra_board::{Command, Issue, IssueRef, Timestamp};
 
+use super::course::{Goal, News, last_event, unwritten};
 use super::{Aftermath, Candidate, Found, Trouble};
 use crate::IssueRecord;
 use crate::files::conflict::{self, Ours, Question};
@@ -29,7 +30,7 @@ pub(super) fn take_in(
     };
     let record = render::issue(&reader, &place.project, &place.id)?;
     let Some(text) = first.text()? else {
-        return removed(work, candidate, (place, &owner), record, now);
+        return removed(work, candidate, (place, &owner), record, now, aftermath);
     };
     let half_written = is_half_written(work, beside)?;
     let description = match half_written {
@@ -50,6 +51,11 @@ pub(super) fn take_in(
         work.command(&Command::PutIssue(Box::new(file.clone())))?;
         work.load_issue(&file)?;
         take_in_history(work, history, place, None)?;
+        let news = match history.content {
+            Some(_) => whole(work, place, file.updated_at)?,
+            None => News::ByHand(place.clone()),
+        };
+        aftermath.news.push(news);
         return finish(work, candidate, &owner, &of_issue(&file));
     };
     // A file that we moved and a person changed meanwhile is no second issue.
@@ -73,13 +79,29 @@ pub(super) fn take_in(
         file.description = record.issue.description.clone();
     }
     let merged = merge(&base, &record.issue, &file, &candidate.choice(work)?);
+    let unwritten = changed_history(work, history, &record.issue, aftermath.since)?;
     if merged.issue != record.issue {
         work.command(&Command::PutIssue(Box::new(merged.issue.clone())))?;
     }
-    if !merged.rest.is_empty() {
-        put_rest(work, place, &file, &merged.rest)?;
+    let mut rest = merged.rest;
+    if let Some(unwritten) = unwritten {
+        let updated_at = merged.issue.updated_at;
+        if updated_at == file.updated_at {
+            // The files tell when it happened.
+            rest.push("updated_at".to_owned());
+        }
+        put_rest(work, place, &file, &rest)?;
+        replace_history(work, history, place, &unwritten)?;
+        aftermath.news.push(whole(work, place, updated_at)?);
+    } else {
+        if !rest.is_empty() {
+            put_rest(work, place, &file, &rest)?;
+        }
+        take_in_history(work, history, place, Some(&record.issue))?;
+        if merged.issue != record.issue {
+            aftermath.news.push(News::ByHand(place.clone()));
+        }
     }
-    take_in_history(work, history, place, Some(&record.issue))?;
     let before = Before {
         fields: ledger::shown(work.connection(), &first.path)?,
         description: ledger::shown(work.connection(), &beside.path)?,
@@ -228,7 +250,54 @@ fn put_rest(
     Ok(work.load_issue(&issue)?)
 }
 
-/// Adds the lines of a history that the board does not have. A history is only ever added to.
+/// Says that an issue was changed together with its history.
+fn whole(
+    work: &dyn Work,
+    place: &IssuePlace,
+    updated_at: Option<Timestamp>,
+) -> Result<News, Trouble> {
+    let after = last_event(work.connection())?;
+    Ok(News::Whole(place.clone(), Goal { after, updated_at }))
+}
+
+/// Where somebody changed the file of a history: what the board has and its file did not have yet.
+/// `None` where nobody did, or where that cannot be told.
+fn changed_history(
+    work: &dyn Work,
+    found: &Found,
+    issue: &Issue,
+    since: i64,
+) -> Result<Option<Vec<String>>, Trouble> {
+    let entry = ledger::at(work.connection(), &found.path)?;
+    let (Some(now), Some(entry)) = (found.seen(Fields::default()), entry) else {
+        return Ok(None);
+    };
+    match &entry.seen {
+        Some(seen) if !entry.is(&now.hash) => unwritten(work, issue, &seen.hash, since),
+        _ => Ok(None),
+    }
+}
+
+/// Takes a history as its file has it, and keeps what the file could not have.
+fn replace_history(
+    work: &mut dyn Work,
+    found: &Found,
+    place: &IssuePlace,
+    unwritten: &[String],
+) -> Result<(), Trouble> {
+    let text = found.text()?.unwrap_or_default();
+    let mut events = toon::history::read(&found.path, text, &place.project, &place.id)?;
+    let lines: HashSet<&str> = text.lines().collect();
+    let kept = unwritten
+        .iter()
+        .filter(|line| !lines.contains(line.as_str()));
+    let kept: String = kept.map(|line| format!("{line}\n")).collect();
+    let mut kept = toon::history::read(&found.path, &kept, &place.project, &place.id)?;
+    events.append(&mut kept);
+    Ok(work.load_history(&place.project, &place.id, &events)?)
+}
+
+/// Adds the lines of a history that the board does not have.
 fn take_in_history(
     work: &mut dyn Work,
     found: &Found,
@@ -295,6 +364,7 @@ fn removed(
     (place, owner): (&IssuePlace, &Owner),
     record: Option<IssueRecord>,
     now: i64,
+    aftermath: &mut Aftermath,
 ) -> Result<(), Trouble> {
     let known = ledger::at(work.connection(), &candidate.first().path)?;
     if let Some(record) = record.filter(|record| render::place_of(record) == *place) {
@@ -307,6 +377,11 @@ fn removed(
                 target,
                 expected: record.issue.kind,
             })?;
+            let all = candidate.files.iter().all(|found| found.content.is_none());
+            aftermath.news.push(match all {
+                true => News::Removed(place.clone()),
+                false => News::ByHand(place.clone()),
+            });
         }
     }
     for found in &candidate.files {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use orchestra_board::{Command, PrdOrigin, Project, Slug};
 
+use super::course::News;
 use super::{Aftermath, Candidate, Trouble};
 use crate::files::conflict::{self, Question};
 use crate::files::fields::{Base, Choice, Fields, Side, Sides, of_chunks, of_project};
@@ -50,11 +51,23 @@ pub(super) fn take_in(
         choice: candidate.choice(work)?,
     };
     let taken = match place {
-        Place::Project(slug) => take_in_project(work, &found.path, text, slug, &known)?,
+        Place::Project(slug) => {
+            let (file, aliases) = toon::project::read(&found.path, text, slug)?;
+            let taken = take_in_project(work, &found.path, (&file, &aliases), &known)?;
+            if taken.both.is_empty() {
+                aftermath.news.push(News::Project(Box::new(file), aliases));
+            }
+            taken
+        }
         Place::Chunks(slug, segment) => {
             take_in_chunks(work, &found.path, text, (slug, *segment), &known)?
         }
-        place => take_in_whole(work, &found.path, text, place, &known)?,
+        place => {
+            if let Some(slug) = place.project() {
+                aftermath.news.push(News::Document(slug.clone()));
+            }
+            take_in_whole(work, &found.path, text, place, &known)?
+        }
     };
     let before = ledger::shown(work.connection(), &found.path)?;
     if let Some(seen) = found.seen(taken.base) {
@@ -102,12 +115,11 @@ struct Taken {
 fn take_in_project(
     work: &mut dyn Work,
     path: &str,
-    text: &str,
-    slug: &Slug,
+    (file, file_aliases): (&Project, &[Alias]),
     known: &Known,
 ) -> Result<Taken, Trouble> {
-    let (file, file_aliases) = toon::project::read(path, text, slug)?;
-    let file_fields = of_project(&file, &file_aliases);
+    let slug = &file.slug;
+    let file_fields = of_project(file, file_aliases);
     let reader = Reader::new(work.connection());
     let Some((_, board)) = reader.find_project(slug)? else {
         if orchestra_board::View::key_taken(&reader, &file.key).map_err(crate::ReadError::from)? {
@@ -123,7 +135,7 @@ fn take_in_project(
             }
             .into());
         }
-        work.load_project(&file, &file_aliases)?;
+        work.load_project(file, file_aliases)?;
         return Ok(Taken {
             base: file_fields,
             both: Vec::new(),
@@ -170,12 +182,13 @@ fn take_in_project(
         .filter(|name| *name != "project")
         .collect();
     if !rest.is_empty() {
-        put_rest(work, slug, &file, &file_aliases, &rest)?;
+        put_rest(work, slug, file, file_aliases, &rest)?;
     }
     Ok(Taken { base: agreed, both })
 }
 
-/// Sets fields of a project that no command sets. Counters only rise, so that no id comes twice.
+/// Sets fields of a project that no command sets. Counters only rise, so that no id comes twice;
+/// where git has changed the issues as well, they are set to what the file has at the end.
 fn put_rest(
     work: &mut dyn Work,
     slug: &Slug,

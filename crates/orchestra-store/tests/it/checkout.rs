@@ -1,0 +1,137 @@
+//! Git switches branches: the board says what the files say, and nothing is written back.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use orchestra_board::{Command, IssueRef, Kind, State};
+use orchestra_store::{Clock, Options, Store};
+
+use crate::board::{Board, PATIENCE, body, id, issue, slug};
+use crate::fixture::{TestClock, clock};
+use crate::hands::{git, git_says};
+
+fn options(clock: &Arc<TestClock>) -> Options {
+    let clock: Arc<dyn Clock> = Arc::<TestClock>::clone(clock);
+    Options {
+        clock,
+        ..Options::default()
+    }
+}
+
+fn commit(board: &Board, message: &str) -> String {
+    board.settle();
+    let at = board.directory.path();
+    git(at, &["add", "-A"]);
+    git(at, &["commit", "-q", "-m", message]);
+    board.answers()
+}
+
+/// A repository whose branches `main` and `b` differ in titles, states, and in which issues there
+/// are; with what the board answers on each. It is on `b`.
+fn two_branches(clock: &Arc<TestClock>) -> (Board, String, String) {
+    let board = Board::with_tasks(options(clock));
+    git(board.directory.path(), &["init", "-q"]);
+    clock.pass(10);
+    board.run(Command::CreateIssue {
+        project: slug(),
+        issue: issue(Kind::Task, Some("MA-2"), "Third"),
+    });
+    let main = commit(&board, "one");
+    git(board.directory.path(), &["checkout", "-q", "-b", "b"]);
+    clock.pass(10);
+    board.rename("MA-3", "On b");
+    board.set_state("MA-3", State::Todo);
+    clock.pass(10);
+    board.set_state("MA-3", State::InProgress);
+    let target = IssueRef::new(slug(), id("MA-4"));
+    board.run(Command::DeleteIssue {
+        target,
+        expected: Kind::Task,
+    });
+    for name in ["New", "Newer"] {
+        clock.pass(10);
+        board.run(Command::CreateIssue {
+            project: slug(),
+            issue: issue(Kind::Task, Some("MA-2"), name),
+        });
+    }
+    let b = commit(&board, "two");
+    assert_ne!(main, b);
+    (board, main, b)
+}
+
+fn status(at: &Path) -> String {
+    git_says(at, &["status", "--porcelain"])
+}
+
+#[test]
+fn a_checkout_under_a_running_store_leaves_nothing_modified() {
+    let clock = clock();
+    let (board, main, b) = two_branches(&clock);
+    for _ in 0..2 {
+        for (branch, answers) in [("main", &main), ("b", &b)] {
+            clock.pass(10);
+            git(board.directory.path(), &["checkout", "-q", branch]);
+            board.wait("the branch", |board| board.answers() == *answers);
+            board.settle();
+            assert_eq!(status(board.directory.path()), "", "on {branch}");
+            assert_eq!(
+                (board.answers(), board.problems()),
+                (answers.clone(), String::new())
+            );
+        }
+    }
+}
+
+#[test]
+fn a_checkout_between_two_runs_leaves_nothing_modified() {
+    let clock = clock();
+    let (origin, main, b) = two_branches(&clock);
+    let directory = tempfile::tempdir().expect("a directory");
+    let from = origin.directory.path().to_str().expect("text");
+    git(directory.path(), &["clone", "-q", from, "clone"]);
+    let at = directory.path().join("clone");
+    for (branch, answers) in [("b", &b), ("main", &main), ("b", &b), ("main", &main)] {
+        clock.pass(10);
+        git(&at, &["checkout", "-q", branch]);
+        let store = Store::open(&at, options(&clock)).expect("opens");
+        let look = |store: &Store| {
+            store.settle(PATIENCE).expect("settles");
+            store.read(crate::board::answers).expect("reads")
+        };
+        let found = look(&store);
+        assert_eq!(status(&at), "", "on {branch}");
+        assert_eq!(&found, answers, "on {branch}");
+        store.close(PATIENCE);
+        drop(store);
+        assert_eq!(status(&at), "", "on {branch}, after the end");
+    }
+}
+
+#[test]
+fn what_an_agent_said_meanwhile_outlives_a_checkout() {
+    let clock = clock();
+    let (board, _, _) = two_branches(&clock);
+    let unwritten = Options {
+        watch: false,
+        sweep: false,
+        flush: false,
+        ..options(&clock)
+    };
+    let board = board.reopened(unwritten, |_| {});
+    clock.pass(10);
+    let target = IssueRef::new(slug(), id("MA-3"));
+    board.run(Command::Comment {
+        target,
+        text: body("said before it was written"),
+    });
+    let board = board.reopened(options(&clock), |projects| {
+        git(projects, &["checkout", "-q", "main"]);
+    });
+    board.settle();
+    assert_eq!(board.title_of("MA-3").as_deref(), Some("First"));
+    let history = board.file("my-app/epics/MA-1/stories/MA-2/tasks/MA-3.history.jsonl");
+    let lines: Vec<&str> = history.lines().collect();
+    assert_eq!(lines.len(), 2, "{history}");
+    assert!(lines[1].contains("said before it was written"), "{history}");
+}

@@ -77,6 +77,8 @@ struct Aftermath {
     /// The last events before and after the batch.
     events: (i64, i64),
     news: Vec<News>,
+    /// The first files of issues that said before it what the board said.
+    intact: Arc<HashSet<String>>,
 }
 
 impl Unit {
@@ -445,12 +447,13 @@ impl Engine {
         candidates: Vec<Arc<Candidate>>,
         course: &mut Course,
     ) -> Result<Result<(), ActionError>, FilesError> {
-        let since = course.since;
+        let (since, intact) = (course.since, Arc::clone(&course.intact));
         let aftermath = Arc::new(Mutex::new(Aftermath::default()));
         let (shared, now) = (Arc::clone(&aftermath), self.clock.now().unix_seconds());
         let taken = self.board.write(Box::new(move |work| {
             let mut aftermath = Aftermath {
                 since,
+                intact,
                 ..Aftermath::default()
             };
             aftermath.events.0 = last_event(work.connection())?;

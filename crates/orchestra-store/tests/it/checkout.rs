@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use orchestra_board::{Command, IssueRef, Kind, State};
+use orchestra_board::{Command, IssueRef, Kind, NewIssue, State};
 use orchestra_store::{Clock, Options, Store};
 
 use crate::board::{Board, PATIENCE, body, id, issue, slug};
@@ -48,11 +48,15 @@ fn two_branches(clock: &Arc<TestClock>) -> (Board, String, String) {
         target,
         expected: Kind::Task,
     });
-    for name in ["New", "Newer"] {
+    for (name, depends_on) in [("New", vec![]), ("Newer", vec![id("MA-6")])] {
         clock.pass(10);
+        let issue = NewIssue {
+            depends_on,
+            ..issue(Kind::Task, Some("MA-2"), name)
+        };
         board.run(Command::CreateIssue {
             project: slug(),
-            issue: issue(Kind::Task, Some("MA-2"), name),
+            issue,
         });
     }
     let b = commit(&board, "two");

@@ -2,10 +2,10 @@
 //! `project-status.toon` together: then the files tell already what happened and when, and what the
 //! board would add of its own is taken back when all of them are in.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use orchestra_board::{IssueId, Project, Slug, Timestamp};
+use orchestra_board::{Issue, IssueId, Project, Slug, Timestamp};
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 
@@ -54,6 +54,8 @@ type Address = (Slug, IssueId);
 pub(super) struct Course {
     /// The last event before it.
     pub(super) since: i64,
+    /// The first files of issues that said what the board said.
+    pub(super) intact: Arc<HashSet<String>>,
     /// The last event that it knows of.
     last: i64,
     /// Whether somebody was at the board meanwhile.
@@ -78,6 +80,18 @@ pub(super) fn last_event(connection: &Connection) -> Read<i64> {
         "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'event'), 0)",
     )?;
     Ok(statement.query_row([], |row| row.get(0))?)
+}
+
+/// Whether anything but files has changed an issue after an event.
+pub(super) fn is_changed_since(connection: &Connection, issue: &Issue, since: i64) -> Read<bool> {
+    let Some(row) = Reader::new(connection).find_row(&issue.project, &issue.id)? else {
+        return Ok(false);
+    };
+    let mut statement = connection.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM event WHERE issue = ?1 AND seq > ?2 \
+         AND json_extract(body, '$.source') IS NOT 'file')",
+    )?;
+    Ok(statement.query_row((row, since), |row| row.get(0))?)
 }
 
 /// The places of the parents of what stands at a place.
@@ -109,7 +123,7 @@ impl Course {
             last: since,
             ..Self::default()
         };
-        let mut asked = BTreeSet::new();
+        let (mut asked, mut intact) = (BTreeSet::new(), HashSet::new());
         for unit in units {
             let slug = match unit {
                 Unit::Issue(place) => Some(&place.project),
@@ -121,6 +135,16 @@ impl Course {
                 course.look_at_project(reader, slug)?;
             }
             let Unit::Issue(place) = unit else { continue };
+            let (path, record) = (
+                unit.first_path(),
+                render::issue(reader, &place.project, &place.id)?,
+            );
+            let seen = ledger::at(reader.connection(), &path)?.and_then(|entry| entry.seen);
+            if let (Some(seen), Some(record)) = (seen, record)
+                && seen.fields == of_issue(&record.issue)
+            {
+                intact.insert(path);
+            }
             for place in above(place) {
                 let address = address(&place);
                 if course.goals.contains_key(&address) {
@@ -136,6 +160,7 @@ impl Course {
                 }
             }
         }
+        course.intact = Arc::new(intact);
         Ok(course)
     }
 
@@ -294,7 +319,7 @@ fn follow_project(
 /// cannot be told. Events that files brought after `since` are left out: they follow from others.
 pub(super) fn unwritten(
     work: &dyn Work,
-    issue: &orchestra_board::Issue,
+    issue: &Issue,
     seen: &crate::files::fields::ContentHash,
     since: i64,
 ) -> Result<Option<Vec<String>>, Trouble> {

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use orchestra_board::{Command, Issue, IssueRef, Timestamp};
 
-use super::course::{Goal, News, last_event, unwritten};
+use super::course::{Goal, News, is_changed_since, last_event, unwritten};
 use super::{Aftermath, Candidate, Found, Trouble};
 use crate::IssueRecord;
 use crate::files::conflict::{self, Ours, Question};
 use crate::files::fields::{Base, DESCRIPTION, Fields, content_hash, of_issue};
 use crate::files::ledger::{self, Entry, Next};
-use crate::files::merge::{self, merge};
+use crate::files::merge::{self, Merged, merge};
 use crate::files::place::{Part, Place};
 use crate::files::{Owner, Work, render};
 use crate::reader::Reader;
@@ -83,23 +83,21 @@ pub(super) fn take_in(
     if merged.issue != record.issue {
         work.command(&Command::PutIssue(Box::new(merged.issue.clone())))?;
     }
-    let mut rest = merged.rest;
-    if let Some(unwritten) = unwritten {
-        let updated_at = merged.issue.updated_at;
-        if updated_at == file.updated_at {
-            // The files tell when it happened.
-            rest.push("updated_at".to_owned());
+    match unwritten {
+        Some(unwritten) => {
+            put_whole(work, place, &file, &merged)?;
+            replace_history(work, history, place, &unwritten)?;
+            let news = whole(work, place, merged.issue.updated_at)?;
+            aftermath.news.push(news);
         }
-        put_rest(work, place, &file, &rest)?;
-        replace_history(work, history, place, &unwritten)?;
-        aftermath.news.push(whole(work, place, updated_at)?);
-    } else {
-        if !rest.is_empty() {
-            put_rest(work, place, &file, &rest)?;
-        }
-        take_in_history(work, history, place, Some(&record.issue))?;
-        if merged.issue != record.issue {
-            aftermath.news.push(News::ByHand(place.clone()));
+        None => {
+            if !merged.rest.is_empty() {
+                put_rest(work, place, &file, &merged.rest)?;
+            }
+            take_in_history(work, history, place, Some(&record.issue))?;
+            if merged.issue != record.issue {
+                aftermath.news.push(News::ByHand(place.clone()));
+            }
         }
     }
     let before = Before {
@@ -250,6 +248,20 @@ fn put_rest(
     Ok(work.load_issue(&issue)?)
 }
 
+/// Sets fields that no command sets, as a file has them that tells also when it was changed.
+fn put_whole(
+    work: &mut dyn Work,
+    place: &IssuePlace,
+    file: &Issue,
+    merged: &Merged,
+) -> Result<(), Trouble> {
+    let mut rest = merged.rest.clone();
+    if merged.issue.updated_at == file.updated_at {
+        rest.push("updated_at".to_owned());
+    }
+    put_rest(work, place, file, &rest)
+}
+
 /// Says that an issue was changed together with its history.
 fn whole(
     work: &dyn Work,
@@ -371,6 +383,10 @@ fn removed(
         let unchanged = known
             .and_then(|entry| entry.seen)
             .is_some_and(|seen| seen.fields == of_issue(&record.issue));
+        // What goes with it may have changed it already.
+        let unchanged = unchanged
+            || (aftermath.intact.contains(&candidate.first().path)
+                && !is_changed_since(work.connection(), &record.issue, aftermath.since)?);
         if unchanged && !candidate.below {
             let target = IssueRef::new(place.project.clone(), place.id.clone());
             work.command(&Command::DeleteIssue {

@@ -139,3 +139,35 @@ fn what_an_agent_said_meanwhile_outlives_a_checkout() {
     assert_eq!(lines.len(), 2, "{history}");
     assert!(lines[1].contains("said before it was written"), "{history}");
 }
+
+#[test]
+fn an_edit_of_the_issue_alone_is_an_event_and_histories_merge() {
+    let clock = clock();
+    let (board, _, _) = two_branches(&clock);
+    let at = board.directory.path().to_path_buf();
+    let file = "my-app/epics/MA-1/stories/MA-2/tasks/MA-3";
+    clock.pass(10);
+    board.edit(&format!("{file}.toon"), "title: On b", "title: By hand");
+    board.wait("the edit", |board| {
+        board.title_of("MA-3").as_deref() == Some("By hand")
+    });
+    board.settle();
+    let history = board.file(&format!("{file}.history.jsonl"));
+    assert!(
+        history.ends_with(
+            "\"source\":\"file\",\"change\":\"edited\",\"field\":\"title\",\"value\":\"By hand\"}\n"
+        ),
+        "{history}"
+    );
+    let by_hand = commit(&board, "by hand");
+    git(&at, &["checkout", "-q", "-b", "c", "HEAD~"]);
+    board.wait("the branch", |board| {
+        board.title_of("MA-3").as_deref() == Some("On b")
+    });
+    board.settle();
+    assert_eq!(status(&at), "");
+    git(&at, &["merge", "-q", "b"]);
+    board.wait("the merge", |board| board.answers() == by_hand);
+    board.settle();
+    assert_eq!((status(&at), board.problems()), Default::default());
+}

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use orchestra_board::{Command, IssueRef, Kind, NewIssue, State};
-use orchestra_store::{Clock, Options, Store};
+use orchestra_store::{Action, Clock, NewChunk, Options, Store};
 
 use crate::board::{Board, PATIENCE, body, id, issue, slug};
 use crate::fixture::{TestClock, clock};
@@ -59,6 +59,20 @@ fn two_branches(clock: &Arc<TestClock>) -> (Board, String, String) {
             issue,
         });
     }
+    clock.pass(10);
+    board.run(Command::WritePrd {
+        project: slug(),
+        content: "# On b\n".into(),
+    });
+    clock.pass(10);
+    board.act(Action::SaveMemory(NewChunk {
+        project: slug(),
+        content: body("remembered on b"),
+        summary: body("b"),
+        source: None,
+        source_id: None,
+        tags: Vec::new(),
+    }));
     let b = commit(&board, "two");
     assert_ne!(main, b);
     (board, main, b)

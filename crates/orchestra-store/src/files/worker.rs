@@ -9,7 +9,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::FilesError;
 use super::engine::Engine;
@@ -49,8 +49,8 @@ pub(crate) struct Shared {
 
 #[derive(Debug, Default)]
 struct Told {
-    /// Something was committed.
-    due: bool,
+    /// Since when something is committed that the files do not show.
+    due: Option<Instant>,
     /// Files that may have changed, by their paths below `.projects/`.
     reported: BTreeSet<String>,
     /// Everything is to be looked through.
@@ -86,8 +86,8 @@ impl Shared {
     /// Something was committed, by this process or another.
     pub(crate) fn committed(&self) {
         let mut told = self.lock();
-        if !told.due && told.role != Role::Follower {
-            told.due = true;
+        if told.due.is_none() && told.role != Role::Follower {
+            told.due = Some(Instant::now());
             drop(told);
             self.bell.notify_one();
         }
@@ -133,7 +133,7 @@ impl Files {
         shared: Arc<Shared>,
     ) -> std::io::Result<Self> {
         shared.lock().sweep = options.sweep;
-        shared.lock().due = true;
+        shared.lock().due = Some(Instant::now());
         let worker = Worker {
             engine,
             shared: Arc::clone(&shared),
@@ -163,7 +163,7 @@ impl Files {
     pub(crate) fn settle(&self, timeout: Duration) -> Result<(), FilesError> {
         let mut told = self.shared.lock();
         told.asked += 1;
-        told.due = true;
+        told.due.get_or_insert_with(Instant::now);
         told.failure = None;
         let mine = told.asked;
         self.shared.bell.notify_one();
@@ -217,6 +217,8 @@ struct Work {
     reported: BTreeSet<String>,
     sweep: bool,
     asked: u64,
+    /// Whether what is committed is written, and not gathered any longer.
+    flush: bool,
 }
 
 struct Worker {
@@ -265,54 +267,47 @@ impl Worker {
 
     /// Waits until there is something to do; `None` at the end.
     fn wait(&self, pause: Option<Duration>) -> Option<Work> {
-        let idle = |told: &mut Told| {
-            let asked = told.asked > told.answered && told.failure.is_none();
-            let quiet = told.reported.is_empty() && !told.sweep && !told.due;
-            quiet && !asked && !told.closing
-        };
-        let told = self.shared.lock();
-        let mut told = match pause {
-            Some(pause) => {
-                let (failed, heard) = (self.failed, self.heard);
-                let stay = |told: &mut Told| {
-                    let news = if failed {
-                        told.asked > told.answered && told.failure.is_none()
-                    } else {
-                        // Files that rest hold up no others.
-                        !told.reported.is_empty() || told.due || told.asked > heard
-                    };
-                    !news && !told.closing
-                };
-                let waited = self.shared.bell.wait_timeout_while(told, pause, stay);
-                waited.unwrap_or_else(PoisonError::into_inner).0
+        let pause = pause.map(|pause| Instant::now() + pause);
+        let mut told = self.shared.lock();
+        loop {
+            if told.closing {
+                return None;
             }
-            None => self
-                .shared
-                .bell
-                .wait_while(told, idle)
-                .unwrap_or_else(PoisonError::into_inner),
-        };
-        if told.due && told.reported.is_empty() && !told.sweep {
+            let now = Instant::now();
             // What is committed in the next moment goes along.
-            let unasked = |told: &mut Told| {
-                told.asked <= told.answered && !told.closing && told.reported.is_empty()
+            let ripe = told.due.map(|since| since + GATHER);
+            let gathering = ripe.is_some_and(|ripe| now < ripe);
+            let asked = told.asked > told.answered && told.failure.is_none();
+            let paused = pause.is_some_and(|end| now < end);
+            let news = match (paused, self.failed) {
+                (true, true) => asked,
+                // Files that rest hold up no others.
+                (true, false) => !told.reported.is_empty() || told.asked > self.heard,
+                (false, _) => !told.reported.is_empty() || told.sweep || asked || pause.is_some(),
             };
-            let waited = self.shared.bell.wait_timeout_while(told, GATHER, unasked);
-            told = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let ripe = ripe.filter(|_| !(paused && self.failed));
+            if news || ripe.is_some_and(|ripe| ripe <= now) {
+                let flush = asked || !gathering;
+                if flush {
+                    told.due = None;
+                }
+                return Some(Work {
+                    reported: std::mem::take(&mut told.reported),
+                    sweep: std::mem::take(&mut told.sweep),
+                    asked: told.asked,
+                    flush,
+                });
+            }
+            let wakes = [ripe, pause.filter(|_| paused)];
+            let bell = &self.shared.bell;
+            told = match wakes.into_iter().flatten().min() {
+                Some(wakes) => {
+                    let waited = bell.wait_timeout(told, wakes - now);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => bell.wait(told).unwrap_or_else(PoisonError::into_inner),
+            };
         }
-        if told.closing {
-            return None;
-        }
-        told.due = false;
-        let (reported, sweep) = (
-            std::mem::take(&mut told.reported),
-            std::mem::take(&mut told.sweep),
-        );
-        Some(Work {
-            reported,
-            sweep,
-            asked: told.asked,
-        })
     }
 
     /// Does what there is to do; says after which pause to go on by itself.
@@ -371,7 +366,7 @@ impl Worker {
         } else {
             Haste::None
         };
-        while self.flushes {
+        while self.flushes && work.flush {
             match self.engine.flush(haste)? {
                 Left::More => {}
                 Left::Theirs(paths) => {
@@ -392,7 +387,7 @@ impl Worker {
                 Left::Nothing => break,
             }
         }
-        if self.later.is_empty() {
+        if self.later.is_empty() && work.flush {
             let mut told = self.shared.lock();
             told.answered = told.answered.max(work.asked);
             told.failing = None;
@@ -427,7 +422,7 @@ impl Worker {
         let mut told = self.shared.lock();
         let succeeds = told.role == Role::Follower;
         told.role = Role::Keeper;
-        told.due = true;
+        told.due.get_or_insert_with(Instant::now);
         told.sweep |= succeeds && self.sweeps;
         Ok(true)
     }
@@ -460,7 +455,7 @@ impl Worker {
         let mut told = self.shared.lock();
         told.reported.append(&mut work.reported);
         told.sweep |= work.sweep;
-        told.due = true;
+        told.due.get_or_insert_with(Instant::now);
         told.failing = Some(error.to_string());
         if told.asked > told.answered {
             told.failure = Some(error);

@@ -247,6 +247,7 @@ struct Worker {
 
 impl Worker {
     fn run(mut self) {
+        yield_to_answers();
         let mut pause = None;
         while let Some(work) = self.wait(pause) {
             (self.failed, self.heard) = (false, work.asked);
@@ -464,3 +465,15 @@ impl Worker {
         self.shared.done.notify_all();
     }
 }
+
+/// Lets the threads that somebody waits for go first where the processors are busy; the files
+/// follow a little later then, more changes at once.
+#[cfg(target_os = "linux")]
+fn yield_to_answers() {
+    const NICE: i32 = 10;
+    // There it is this thread alone that yields. Where that is forbidden it goes on as it is.
+    let _ = rustix::process::setpriority_process(None, NICE);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn yield_to_answers() {}

@@ -11,8 +11,16 @@ use crate::rows::unknown;
 /// What the events of one decision touch, read once and written once.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
-    projects: BTreeMap<Slug, (i64, Project)>,
+    projects: BTreeMap<Slug, HeldProject>,
     issues: BTreeMap<(Slug, IssueId), Held>,
+}
+
+/// A project that is being changed.
+#[derive(Debug)]
+struct HeldProject {
+    row: i64,
+    before: Project,
+    now: Project,
 }
 
 /// An issue that is being changed.
@@ -22,6 +30,17 @@ pub(super) struct Held {
     pub(super) parent_row: Option<i64>,
     pub(super) before: Issue,
     pub(super) now: Issue,
+}
+
+impl Touched {
+    fn hold(&mut self, slug: &Slug, row: i64, project: Project) {
+        let held = HeldProject {
+            row,
+            before: project.clone(),
+            now: project,
+        };
+        self.projects.insert(slug.clone(), held);
+    }
 }
 
 impl Writing<'_> {
@@ -48,9 +67,7 @@ impl Writing<'_> {
     fn apply_in_project(&mut self, touched: &mut Touched, slug: &Slug, event: &Event) -> Write<()> {
         if let Change::ProjectCreated(project) = &event.change {
             let id = self.insert_project(project)?;
-            touched
-                .projects
-                .insert(slug.clone(), (id, (**project).clone()));
+            touched.hold(slug, id, (**project).clone());
             self.log(event, None)?;
             return self.dirty(&Owner::Project(slug.clone()));
         }
@@ -104,22 +121,21 @@ impl Writing<'_> {
                 None => self.log(event, None)?,
             },
         }
-        if let Some((_, project)) = touched.projects.get_mut(slug) {
-            project.apply(&event.change, event.at);
+        if let Some(held) = touched.projects.get_mut(slug) {
+            held.now.apply(&event.change, event.at);
         }
         Ok(())
     }
 
     fn touch_project(&self, touched: &mut Touched, slug: &Slug) -> Write<i64> {
-        if let Some((id, _)) = touched.projects.get(slug) {
-            return Ok(*id);
+        if let Some(held) = touched.projects.get(slug) {
+            return Ok(held.row);
         }
-        let found = self
+        let (id, project) = self
             .reader()
             .find_project(slug)?
             .ok_or_else(|| unknown("project of an event"))?;
-        let id = found.0;
-        touched.projects.insert(slug.clone(), found);
+        touched.hold(slug, id, project);
         Ok(id)
     }
 
@@ -159,8 +175,10 @@ impl Writing<'_> {
 
     fn flush(&mut self, touched: &mut Touched) -> Write<()> {
         self.flush_issues(touched)?;
-        for (slug, (id, project)) in &touched.projects {
-            self.update_project(*id, project)?;
+        for (slug, held) in &touched.projects {
+            if held.before != held.now {
+                self.update_project(held.row, &held.now)?;
+            }
             self.dirty(&Owner::Project(slug.clone()))?;
         }
         Ok(())

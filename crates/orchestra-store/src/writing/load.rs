@@ -206,6 +206,7 @@ impl Writing<'_> {
         let id = match self.reader().find_project(&project.slug)? {
             Some((id, _)) => {
                 self.update_project(id, project)?;
+                self.update_origin(id, project)?;
                 id
             }
             None => self.insert_project(project)?,

@@ -36,10 +36,11 @@ impl Writing<'_> {
         Ok(self.connection.last_insert_rowid())
     }
 
+    /// Writes what changes of a project while it is worked on.
     pub(super) fn update_project(&self, id: i64, project: &Project) -> Write<()> {
         self.execute(
             "UPDATE project SET name = ?2, description = ?3, next_issue = ?4, next_bug = ?5, next_request = ?6, \
-             prd_origin = ?7, updated_at = ?8, phase_of = ?9, phase = ?10, key = ?11, created_at = ?12 WHERE id = ?1",
+             prd_origin = ?7, updated_at = ?8, phase_of = ?9, phase = ?10 WHERE id = ?1",
             params![
                 id,
                 project.name.as_str(),
@@ -51,9 +52,17 @@ impl Writing<'_> {
                 project.updated_at.map(Timestamp::unix_seconds),
                 project.phase_of.as_ref().map(|(parent, _)| parent.as_str()),
                 project.phase_of.as_ref().map(|(_, phase)| *phase),
-                project.key.as_str(),
-                project.created_at.unix_seconds(),
             ],
+        )?;
+        Ok(())
+    }
+
+    /// Writes what only files change of a project. Naming the key writes its index anew, so it is
+    /// apart from what every change writes.
+    pub(super) fn update_origin(&self, id: i64, project: &Project) -> Write<()> {
+        self.execute(
+            "UPDATE project SET key = ?2, created_at = ?3 WHERE id = ?1",
+            params![id, project.key.as_str(), project.created_at.unix_seconds(),],
         )?;
         Ok(())
     }

@@ -2,15 +2,16 @@
 //! 200 unless told. Each process makes its changes one after the other and waits for each.
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 
-use std::error::Error;
+mod measure;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use orchestra_board::{Body, Command, IssueId, Kind, NewIssue, NewProject, Slug, Title};
-use orchestra_store::{Action, Options, Store};
+use orchestra_board::{Command, IssueId, Kind, Slug};
+use orchestra_store::{Action, Store};
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+use measure::{Outcome, Times, database_alone, new_issue, new_project};
 
 const TASKS: usize = 1_000;
 
@@ -34,70 +35,35 @@ fn main() -> Outcome<()> {
             .spawn()
     };
     let children = (0..processes).map(start).collect::<Result<Vec<_>, _>>()?;
-    let mut times: Vec<u64> = Vec::new();
+    let mut times = Vec::new();
     for child in children {
         let output = child.wait_with_output()?;
-        let text = String::from_utf8(output.stdout)?;
-        times.extend(
-            text.split_whitespace()
-                .map(str::parse)
-                .collect::<Result<Vec<u64>, _>>()?,
-        );
+        for line in String::from_utf8(output.stdout)?.lines() {
+            times.push(Duration::from_micros(line.parse()?));
+        }
     }
     let total = began.elapsed();
-    if times.len() != processes * changes {
-        return Err(format!(
-            "{} of {} changes were made",
-            times.len(),
-            processes * changes
-        )
-        .into());
+    let (made, due) = (times.len(), processes * changes);
+    if made != due {
+        return Err(format!("{made} of {due} changes were made").into());
     }
-    times.sort_unstable();
-    let at = |part: usize| times[(times.len() - 1) * part / 100];
-    println!(
-        "{processes} processes: {:.0} changes/s, p50 {} µs, p99 {} µs, max {} µs",
-        times.len() as f64 / total.as_secs_f64(),
-        at(50),
-        at(99),
-        at(100)
-    );
+    let times = Times::of(times).ok_or("nothing was to be done")?;
+    let rate = made as f64 / total.as_secs_f64();
+    println!("{processes} processes: {rate:.0} changes/s, {times}");
     Ok(())
 }
 
-fn options() -> Options {
-    Options {
-        watch: false,
-        sweep: false,
-        flush: false,
-        ..Options::default()
-    }
-}
-
 fn create(kind: Kind, parent: Option<&str>) -> Outcome<Action> {
-    let issue = NewIssue {
-        kind,
-        parent: parent.map(IssueId::parse).transpose()?,
-        epic: None,
-        title: Title::parse("a task of an ordinary length")?,
-        description: Body::default(),
-        priority: None,
-        assignees: Vec::new(),
-        labels: Vec::new(),
-        depends_on: Vec::new(),
-    };
+    let parent = parent.map(IssueId::parse).transpose()?;
     Ok(Action::Board(Command::CreateIssue {
         project: Slug::parse("busy")?,
-        issue,
+        issue: new_issue(kind, parent, "a task of an ordinary length", "")?,
     }))
 }
 
 fn fill(directory: &Path) -> Outcome<()> {
-    let store = Store::open(directory, options())?;
-    let project = NewProject {
-        name: Title::parse("Busy")?,
-        description: Body::default(),
-    };
+    let store = Store::open(directory, database_alone())?;
+    let project = new_project("Busy")?;
     store.submit_blocking(None, Action::Board(Command::CreateProject(project)))?;
     store.submit_blocking(None, create(Kind::Epic, None)?)?;
     store.submit_blocking(None, create(Kind::Story, Some("B-1"))?)?;
@@ -108,7 +74,7 @@ fn fill(directory: &Path) -> Outcome<()> {
 }
 
 fn work(directory: &Path, changes: usize) -> Outcome<()> {
-    let store = Store::open(directory, options())?;
+    let store = Store::open(directory, database_alone())?;
     for _ in 0..changes {
         let began = Instant::now();
         store.submit_blocking(None, create(Kind::Task, Some("B-2"))?)?;

@@ -3,17 +3,18 @@
 //! files are written, and the database is rebuilt from them.
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 
+mod measure;
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use orchestra_board::{
-    AgentName, Body, Command, IssueId, IssuePatch, IssueRef, Kind, NewIssue, NewProject, Slug,
-    State, Title,
+    AgentName, Command, IssueId, IssuePatch, IssueRef, Kind, NewIssue, Slug, State,
 };
 use orchestra_store::{Action, IssueFilter, Options, PageRequest, Receipt, Store};
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+use measure::{Outcome, Times, database_alone, new_issue, new_project};
 
 const ROUNDS: usize = 500;
 /// Words of titles and descriptions; the first two stand in every task.
@@ -49,15 +50,6 @@ struct Bench {
     slug: Slug,
 }
 
-fn options() -> Options {
-    Options {
-        watch: false,
-        sweep: false,
-        flush: false,
-        ..Options::default()
-    }
-}
-
 fn main() -> Outcome<()> {
     let mut arguments = std::env::args().skip(1);
     let tasks: u64 = arguments
@@ -70,7 +62,7 @@ fn main() -> Outcome<()> {
     let bench = fill(&directory, tasks)?;
     drop(bench.store);
     let began = Instant::now();
-    let store = Store::open(&directory, options())?;
+    let store = Store::open(&directory, database_alone())?;
     let opened = began.elapsed();
     let bench = Bench { store, ..bench };
     bench.next(1)?;
@@ -100,7 +92,7 @@ fn rebuild(directory: &Path) -> Outcome<()> {
     let began = Instant::now();
     let writing = Options {
         flush: true,
-        ..options()
+        ..database_alone()
     };
     let store = Store::open(directory, writing)?;
     store.settle(Duration::from_secs(600))?;
@@ -108,7 +100,7 @@ fn rebuild(directory: &Path) -> Outcome<()> {
     drop(store);
     std::fs::remove_dir_all(directory.join(".projects/.store"))?;
     let began = Instant::now();
-    drop(Store::open(directory, options())?);
+    drop(Store::open(directory, database_alone())?);
     println!("rebuilt from the files in {:.2?}", began.elapsed());
     Ok(())
 }
@@ -121,29 +113,15 @@ fn text(number: u64, words: u64) -> String {
     format!("implement the {} number{number}", rest.join(" "))
 }
 
-fn new_issue(kind: Kind, parent: Option<IssueId>, number: u64) -> Outcome<NewIssue> {
-    Ok(NewIssue {
-        kind,
-        parent,
-        epic: None,
-        title: Title::parse(&text(number, 4))?,
-        description: Body::parse(&text(number, 20))?,
-        priority: None,
-        assignees: Vec::new(),
-        labels: Vec::new(),
-        depends_on: Vec::new(),
-    })
+fn worded_issue(kind: Kind, parent: Option<IssueId>, number: u64) -> Outcome<NewIssue> {
+    new_issue(kind, parent, &text(number, 4), &text(number, 20))
 }
 
 /// Makes a board with one epic, and a story for each 1 000 tasks; one task in five is in `todo`.
 fn fill(directory: &Path, tasks: u64) -> Outcome<Bench> {
     let began = Instant::now();
-    let store = Store::open(directory, options())?;
+    let store = Store::open(directory, database_alone())?;
     let slug = Slug::parse("scale")?;
-    let project = NewProject {
-        name: Title::parse("Scale")?,
-        description: Body::default(),
-    };
     let bench = Bench {
         store,
         slug: slug.clone(),
@@ -151,7 +129,7 @@ fn fill(directory: &Path, tasks: u64) -> Outcome<Bench> {
     if bench.store.read(|reader| reader.project(&slug))?.is_some() {
         return Ok(bench);
     }
-    bench.run(Command::CreateProject(project))?;
+    bench.run(Command::CreateProject(new_project("Scale")?))?;
     let epic = bench.create(Kind::Epic, None, 0)?;
     let mut answers = Vec::new();
     let mut story = epic.clone();
@@ -159,7 +137,7 @@ fn fill(directory: &Path, tasks: u64) -> Outcome<Bench> {
         if number % 1_000 == 0 {
             story = bench.create(Kind::Story, Some(epic.clone()), number)?;
         }
-        let issue = new_issue(Kind::Task, Some(story.clone()), number)?;
+        let issue = worded_issue(Kind::Task, Some(story.clone()), number)?;
         let command = Command::CreateIssue {
             project: slug.clone(),
             issue,
@@ -193,7 +171,7 @@ impl Bench {
     }
 
     fn create(&self, kind: Kind, parent: Option<IssueId>, number: u64) -> Outcome<IssueId> {
-        let issue = new_issue(kind, parent, number)?;
+        let issue = worded_issue(kind, parent, number)?;
         let receipt = self.run(Command::CreateIssue {
             project: self.slug.clone(),
             issue,
@@ -224,7 +202,7 @@ impl Bench {
         }
     }
 
-    fn next(&self, rounds: usize) -> Outcome<Vec<Duration>> {
+    fn next(&self, rounds: usize) -> Outcome<Times> {
         let agent = AgentName::parse("ada")?;
         timed(rounds, |_| {
             self.store
@@ -328,25 +306,18 @@ impl Bench {
     }
 }
 
-fn timed(rounds: usize, mut work: impl FnMut(usize) -> Outcome<()>) -> Outcome<Vec<Duration>> {
+fn timed(rounds: usize, mut work: impl FnMut(usize) -> Outcome<()>) -> Outcome<Times> {
     let mut times = Vec::with_capacity(rounds);
     for round in 0..rounds {
         let began = Instant::now();
         work(round)?;
         times.push(began.elapsed());
     }
-    times.sort_unstable();
-    Ok(times)
+    Times::of(times).ok_or_else(|| "nothing was timed".into())
 }
 
-fn report(name: &str, times: Vec<Duration>) {
-    let at = |part: usize| times[(times.len() - 1) * part / 100];
-    println!(
-        "{name:28} p50 {:>9.1?}  p99 {:>9.1?}  max {:>9.1?}",
-        at(50),
-        at(99),
-        at(100)
-    );
+fn report(name: &str, times: Times) {
+    println!("{name:28} {times}");
 }
 
 /// What the disk itself takes to make 16 KiB at the end of a file durable.

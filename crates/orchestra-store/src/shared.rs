@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,9 +33,11 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) queue: Queue,
     pub(crate) notices: broadcast::Sender<ChangeNotice>,
+    /// How many watch every change, and not only the list of projects.
+    close_watches: AtomicUsize,
     /// Why nothing can be written, if that was clear from the start.
     pub(crate) read_only: Option<Fault>,
-    /// What the thread behind the writer waits for.
+    /// Commits so far, and whether the store is closed.
     pulse: Mutex<Pulse>,
     beat: Condvar,
     readers: Mutex<Readers>,
@@ -42,21 +45,10 @@ pub(crate) struct Shared {
     pub(crate) reports: Arc<Reports>,
 }
 
-/// What the thread behind the writer waits for: it wakes when any of this changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Pulse {
-    /// The commits so far.
     pub(crate) commits: u64,
-    /// How many watch every change, and not only the list of projects.
-    close_watches: usize,
     pub(crate) closed: bool,
-}
-
-impl Pulse {
-    /// Whether somebody wants to hear of every change.
-    pub(crate) const fn is_watched_closely(&self) -> bool {
-        self.close_watches > 0
-    }
 }
 
 #[derive(Default)]
@@ -89,6 +81,7 @@ impl Shared {
             options,
             queue: Queue::new(),
             notices: broadcast::channel(NOTICES).0,
+            close_watches: AtomicUsize::new(0),
             read_only,
             pulse: Mutex::new(Pulse::default()),
             beat: Condvar::new(),
@@ -221,7 +214,7 @@ impl Shared {
         let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
         pulse.commits += 1;
         // Where nobody watches, the log is all there is to look after.
-        let due = pulse.is_watched_closely() || pulse.commits.is_multiple_of(QUIET_COMMITS);
+        let due = self.is_watched_closely() || pulse.commits.is_multiple_of(QUIET_COMMITS);
         drop(pulse);
         if due {
             self.beat.notify_all();
@@ -229,20 +222,17 @@ impl Shared {
         self.reports.committed();
     }
 
-    /// Whether somebody wants to hear of every change, now.
+    /// Whether somebody wants to hear of every change.
     pub(crate) fn is_watched_closely(&self) -> bool {
-        let pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
-        pulse.is_watched_closely()
+        self.close_watches.load(Ordering::Acquire) > 0
     }
 
     /// One more, or one less, wants to hear of every change.
     pub(crate) fn watch_closely(&self, step: Step) {
-        let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
         match step {
-            Step::Begin => pulse.close_watches += 1,
-            Step::End => pulse.close_watches -= 1,
-        }
-        drop(pulse);
+            Step::Begin => self.close_watches.fetch_add(1, Ordering::AcqRel),
+            Step::End => self.close_watches.fetch_sub(1, Ordering::AcqRel),
+        };
         self.beat.notify_all();
     }
 

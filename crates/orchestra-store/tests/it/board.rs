@@ -5,12 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use orchestra_board::{
-    Body, Command, IssueId, IssuePatch, IssueRef, Kind, NewIssue, NewProject, Slug, State, Title,
-};
+use orchestra_board::{Command, IssuePatch, Kind, NewProject, State};
 use orchestra_store::{
-    Action, Cursor, IssueFilter, Options, Page, PageRequest, ReadError, Reader, Receipt, Store,
+    Action, Fix, IssueFilter, Options, ReadError, Reader, Receipt, Report, Store,
 };
+
+use crate::words::{body, chunk, create, every, hook, id, rename, slug, title, update};
 
 /// How long anything may take before a test gives up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -19,36 +19,6 @@ pub(crate) struct Board {
     // Closed before its directory goes.
     pub(crate) store: Store,
     pub(crate) directory: tempfile::TempDir,
-}
-
-pub(crate) fn slug() -> Slug {
-    Slug::parse("my-app").expect("a slug")
-}
-
-pub(crate) fn id(text: &str) -> IssueId {
-    IssueId::parse(text).expect("an id")
-}
-
-pub(crate) fn title(text: &str) -> Title {
-    Title::parse(text).expect("a title")
-}
-
-pub(crate) fn body(text: &str) -> Body {
-    Body::parse(text).expect("a body")
-}
-
-pub(crate) fn issue(kind: Kind, parent: Option<&str>, name: &str) -> NewIssue {
-    NewIssue {
-        kind,
-        parent: parent.map(id),
-        epic: None,
-        title: title(name),
-        description: Body::default(),
-        priority: None,
-        assignees: Vec::new(),
-        labels: Vec::new(),
-        depends_on: Vec::new(),
-    }
 }
 
 /// Neither watching nor sweeping, so that a test decides what is seen when.
@@ -63,15 +33,23 @@ pub(crate) fn still() -> Options {
 impl Board {
     /// An empty board.
     pub(crate) fn new(options: Options) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
+        Self::within(tempfile::tempdir().expect("a directory"), options)
+    }
+
+    /// An empty board in this directory.
+    pub(crate) fn within(directory: tempfile::TempDir, options: Options) -> Self {
         let store = Store::open(directory.path(), options).expect("opens");
         Self { directory, store }
     }
 
     /// A board with project `my-app`, epic MA-1, story MA-2 and tasks MA-3 and MA-4.
     pub(crate) fn with_tasks(options: Options) -> Self {
-        let board = Self::new(options);
-        board.run(Command::CreateProject(NewProject {
+        Self::new(options).filled()
+    }
+
+    /// The board with what [`Board::with_tasks`] names, which it must not have yet.
+    pub(crate) fn filled(self) -> Self {
+        self.run(Command::CreateProject(NewProject {
             name: title("My App"),
             description: body("An app."),
         }));
@@ -81,13 +59,10 @@ impl Board {
             (Kind::Task, Some("MA-2"), "First"),
             (Kind::Task, Some("MA-2"), "Second"),
         ] {
-            board.run(Command::CreateIssue {
-                project: slug(),
-                issue: issue(kind, parent, name),
-            });
+            self.run(create(kind, parent, name));
         }
-        board.settle();
-        board
+        self.settle();
+        self
     }
 
     pub(crate) fn run(&self, command: Command) -> Receipt {
@@ -99,23 +74,11 @@ impl Board {
     }
 
     pub(crate) fn update(&self, issue: &str, patch: IssuePatch) {
-        let target = IssueRef::new(slug(), id(issue));
-        self.run(Command::UpdateIssue {
-            target,
-            patch,
-            evidence: None,
-            version: None,
-        });
+        self.run(update(issue, patch));
     }
 
     pub(crate) fn rename(&self, issue: &str, name: &str) {
-        self.update(
-            issue,
-            IssuePatch {
-                title: Some(title(name)),
-                ..IssuePatch::default()
-            },
-        );
+        self.run(rename(issue, name));
     }
 
     pub(crate) fn describe(&self, issue: &str, text: &str) {
@@ -138,6 +101,19 @@ impl Board {
         );
     }
 
+    pub(crate) fn hook(&self) {
+        self.act(Action::HookEvent(hook("PostToolUse")));
+    }
+
+    pub(crate) fn remember(&self, text: &str) {
+        self.act(Action::SaveMemory(chunk(text)));
+    }
+
+    /// Has the doctor mend what can be mended; what it found.
+    pub(crate) fn mend(&self) -> Report {
+        self.store.doctor(Fix::Mend).expect("mends")
+    }
+
     pub(crate) fn settle(&self) {
         self.store.settle(PATIENCE).expect("settles");
     }
@@ -150,6 +126,14 @@ impl Board {
         between(&directory.path().join(".projects"));
         let store = Store::open(directory.path(), options).expect("opens again");
         Self { directory, store }
+    }
+
+    /// Closes the board, lets the files be changed, and opens it with nothing but them.
+    pub(crate) fn rebuilt(self, change: impl FnOnce(&Path)) -> Self {
+        self.reopened(still(), |projects| {
+            fs::remove_dir_all(projects.join(".store")).expect("removes");
+            change(projects);
+        })
     }
 
     pub(crate) fn issue(&self, text: &str) -> Option<orchestra_board::Issue> {
@@ -182,7 +166,7 @@ impl Board {
     }
 
     pub(crate) fn problems(&self) -> String {
-        match self.store.doctor(orchestra_store::Fix::Nothing) {
+        match self.store.doctor(Fix::Nothing) {
             Ok(report) => report
                 .findings
                 .iter()
@@ -242,21 +226,6 @@ impl Board {
             writeln!(text, "--- {name}\n{content}").expect("a string");
         }
         text
-    }
-}
-
-fn every<T>(
-    mut page: impl FnMut(&PageRequest) -> Result<Page<T>, ReadError>,
-) -> Result<Vec<T>, ReadError> {
-    let mut request = PageRequest::first(500);
-    let mut items = Vec::new();
-    loop {
-        let found = page(&request)?;
-        items.extend(found.items);
-        match found.next_cursor {
-            Some(cursor) => request.cursor = Some(Cursor::parse(&cursor)?),
-            None => return Ok(items),
-        }
     }
 }
 

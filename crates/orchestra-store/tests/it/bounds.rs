@@ -3,17 +3,14 @@
 use orchestra_board::{Command, Cost, Kind, UsageEntry};
 use orchestra_store::{Action, Made, NewHookEvent, Options, PageRequest, Store};
 
-use crate::fixture::{
-    Workspace, chunk, clock, create_project, label, new_issue, options, slug, target,
-};
+use crate::fixture::{Workspace, clock, options};
+use crate::words::{chunk, create_project, hook, label, new_issue, slug, target};
 
-fn hook(event_type: &str, data: serde_json::Value) -> Action {
+fn told_by_hook(event_type: &str, data: serde_json::Value) -> Action {
     Action::HookEvent(NewHookEvent {
-        event_type: label(event_type),
         session_id: Some(label("s")),
-        tool_name: None,
-        agent_type: None,
         data: Some(data),
+        ..hook(event_type)
     })
 }
 
@@ -24,7 +21,7 @@ fn the_latest_hook_events_are_kept_masked_and_cut() {
         .map(|n| {
             board.store.submit(
                 None,
-                hook(
+                told_by_hook(
                     if n % 2 == 0 { "even" } else { "odd" },
                     serde_json::json!({ "duration_ms": n }),
                 ),
@@ -33,7 +30,7 @@ fn the_latest_hook_events_are_kept_masked_and_cut() {
         .collect();
     drop(answers);
     let huge = serde_json::json!({ "message": "x".repeat(1_000_000), "api_key": "very secret", "tool_input": { "command": "run --token abc", "content": "a line" } });
-    board.act(hook("huge", huge));
+    board.act(told_by_hook("huge", huge));
     let page = board.read(|reader| reader.hook_events(None, &PageRequest::first(500)));
     assert_eq!(page.total, 1_000);
     let newest = &page.items[0];

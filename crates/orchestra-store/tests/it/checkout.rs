@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use orchestra_board::{Command, IssueRef, Kind, NewIssue, State};
+use orchestra_board::{Command, Kind, NewIssue, State};
 use orchestra_store::{Action, Clock, NewChunk, Options, Store};
 
-use crate::board::{Board, PATIENCE, body, id, issue, slug};
+use crate::board::{Board, PATIENCE};
 use crate::fixture::{TestClock, clock};
-use crate::hands::{git, git_says};
+use crate::git::{git, git_says};
+use crate::words::{body, comment, create, id, new_issue, slug, target};
 
 fn options(clock: &Arc<TestClock>) -> Options {
     let clock: Arc<dyn Clock> = Arc::<TestClock>::clone(clock);
@@ -32,10 +33,7 @@ fn two_branches(clock: &Arc<TestClock>) -> (Board, String, String) {
     let board = Board::with_tasks(options(clock));
     git(board.directory.path(), &["init", "-q"]);
     clock.pass(10);
-    board.run(Command::CreateIssue {
-        project: slug(),
-        issue: issue(Kind::Task, Some("MA-2"), "Third"),
-    });
+    board.run(create(Kind::Task, Some("MA-2"), "Third"));
     let main = commit(&board, "one");
     git(board.directory.path(), &["checkout", "-q", "-b", "b"]);
     clock.pass(10);
@@ -43,7 +41,7 @@ fn two_branches(clock: &Arc<TestClock>) -> (Board, String, String) {
     board.set_state("MA-3", State::Todo);
     clock.pass(10);
     board.set_state("MA-3", State::InProgress);
-    let target = IssueRef::new(slug(), id("MA-4"));
+    let target = target("MA-4");
     board.run(Command::DeleteIssue {
         target,
         expected: Kind::Task,
@@ -52,7 +50,7 @@ fn two_branches(clock: &Arc<TestClock>) -> (Board, String, String) {
         clock.pass(10);
         let issue = NewIssue {
             depends_on,
-            ..issue(Kind::Task, Some("MA-2"), name)
+            ..new_issue(Kind::Task, Some("MA-2"), name)
         };
         board.run(Command::CreateIssue {
             project: slug(),
@@ -138,11 +136,7 @@ fn what_an_agent_said_meanwhile_outlives_a_checkout() {
     };
     let board = board.reopened(unwritten, |_| {});
     clock.pass(10);
-    let target = IssueRef::new(slug(), id("MA-3"));
-    board.run(Command::Comment {
-        target,
-        text: body("said before it was written"),
-    });
+    board.run(comment("MA-3", "said before it was written"));
     let board = board.reopened(options(&clock), |projects| {
         git(projects, &["checkout", "-q", "main"]);
     });

@@ -8,7 +8,7 @@ use orchestra_board::{Command, IssuePatch, Kind};
 use orchestra_store::{Action, Options, Store};
 
 use crate::board::PATIENCE;
-use crate::fixture::{body, create, slug, target, title};
+use crate::words::{body, chunk, comment, create, rename, slug, target, title, update};
 
 /// Names what a child is to do; read by this test program alone.
 const TASK: &str = "ORCHESTRA_TEST_CHILD";
@@ -81,38 +81,18 @@ fn change_in_turn(store: &Store, seed: u64, count: u64) {
                 say(&format!("{own} made {text}"));
             }
             1 => {
-                let patch = IssuePatch {
-                    title: Some(title(&text)),
-                    ..IssuePatch::default()
-                };
-                run(update(&own, patch));
+                run(rename(&own, &text));
                 say(&format!("{own} renamed {text}"));
             }
             2 => {
-                run(Command::Comment {
-                    target: target("MA-3"),
-                    text: body(&text),
-                });
+                run(comment("MA-3", &text));
                 say(&format!("MA-3 comment {text}"));
             }
             _ => {
-                let patch = IssuePatch {
-                    title: Some(title(&text)),
-                    ..IssuePatch::default()
-                };
-                run(update("MA-3", patch));
+                run(rename("MA-3", &text));
                 say(&format!("MA-3 title {text}"));
             }
         }
-    }
-}
-
-fn update(issue: &str, patch: IssuePatch) -> Command {
-    Command::UpdateIssue {
-        target: target(issue),
-        patch,
-        evidence: None,
-        version: None,
     }
 }
 
@@ -150,10 +130,7 @@ fn change_until_killed(store: &Store, seed: u64) {
         }
         if number.is_multiple_of(5) {
             store
-                .submit_blocking(
-                    None,
-                    Action::SaveMemory(crate::fixture::chunk(&format!("memory {number}"))),
-                )
+                .submit_blocking(None, Action::SaveMemory(chunk(&format!("memory {number}"))))
                 .expect("allowed");
             say(&format!("{} remembered {number}", slug()));
         }

@@ -2,25 +2,20 @@
 //! each command is there whole or not at all, and the files come to say what the database says.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use orchestra_board::{Kind, State};
-use orchestra_store::{Fix, IssueFilter, Options, PageRequest, Store};
+use orchestra_store::{Fix, IssueFilter, Options, Store};
 use rusqlite::Connection;
 
 use crate::board::{Board, PATIENCE, still};
 use crate::child;
-use crate::fixture::{id, slug};
+use crate::words::{effort, every, id, slug};
 
 /// How often processes are killed: a few times, or with `ORCHESTRA_SOAK` as often as is promised.
 fn rounds() -> u64 {
-    if std::env::var_os("ORCHESTRA_SOAK").is_some() {
-        200
-    } else {
-        20
-    }
+    effort(20, 200)
 }
 
 /// A small generator of its own, so that a round can be had again.
@@ -66,9 +61,7 @@ fn killed_processes_leave_a_whole_board() {
     assert!(said.len() > 20, "the processes did something");
     let board = board.reopened(still(), |_| {});
     let answers = board.answers();
-    let board = board.reopened(still(), |projects| {
-        fs::remove_dir_all(projects.join(".store")).expect("removes");
-    });
+    let board = board.rebuilt(|_| {});
     assert_eq!(board.answers(), answers, "the files say something else");
 }
 
@@ -122,39 +115,27 @@ fn check(workspace: &Path, said: &BTreeMap<String, (String, String)>) {
             Ok(())
         })
         .expect("readable");
-    let mut tasks = 0;
-    let mut request = PageRequest::first(500);
-    store
-        .read(|reader| {
-            let filter = IssueFilter {
-                kinds: vec![Kind::Task],
-                ..IssueFilter::default()
-            };
-            loop {
-                let page = reader.issues(&slug(), &filter, &request)?;
-                for record in &page.items {
-                    let issue = &record.issue;
-                    tasks += 1;
-                    // Both fields and the state changed in one command, or none of them did.
-                    let changed = issue.title.as_str().starts_with("t ");
-                    let whole = if changed { issue.title.as_str() } else { "" };
-                    assert_eq!(issue.description.as_str(), whole);
-                    assert_eq!(
-                        issue.state,
-                        if changed { State::Todo } else { State::Backlog }
-                    );
-                }
-                match page.next_cursor {
-                    Some(cursor) => request.cursor = Some(orchestra_store::Cursor::parse(&cursor)?),
-                    None => return Ok(()),
-                }
-            }
-        })
+    let filter = IssueFilter {
+        kinds: vec![Kind::Task],
+        ..IssueFilter::default()
+    };
+    let tasks = store
+        .read(|reader| every(|page| reader.issues(&slug(), &filter, page)))
         .expect("readable");
+    for issue in tasks.iter().map(|record| &record.issue) {
+        // Both fields and the state changed in one command, or none of them did.
+        let changed = issue.title.as_str().starts_with("t ");
+        let whole = if changed { issue.title.as_str() } else { "" };
+        assert_eq!(issue.description.as_str(), whole);
+        assert_eq!(
+            issue.state,
+            if changed { State::Todo } else { State::Backlog }
+        );
+    }
     let story = store
         .read(|reader| reader.issue(&slug(), &id("MA-2")))
         .expect("readable")
         .expect("the story");
-    assert_eq!(story.children, tasks);
+    assert_eq!(story.children, u64::try_from(tasks.len()).expect("few"));
     store.close(PATIENCE);
 }

@@ -1,6 +1,7 @@
 //! Trouble with the disk and the database: clear errors, nothing half done, reading goes on.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command as Process;
 use std::time::Duration;
@@ -9,7 +10,8 @@ use orchestra_board::Kind;
 use orchestra_store::{Action, ActionError, Fault, OpenError, Store};
 use rusqlite::Connection;
 
-use crate::fixture::{Workspace, clock, create, create_project, id, open, options, slug};
+use crate::fixture::{Workspace, clock, open, options};
+use crate::words::{body, create, create_project, id, slug};
 
 fn database(workspace: &Path) -> std::path::PathBuf {
     workspace.join(".projects/.store/board.db")
@@ -166,10 +168,21 @@ fn a_deleted_store_directory_is_made_anew_under_a_running_store() {
     );
 }
 
-/// A file system of its own that is torn down with the test; `None` where that is not allowed.
+/// Says that the test that runs leaves something out, past the harness, which shows nothing of a
+/// test that passes. In CI that is a failure.
+fn skip(reason: &str) {
+    let in_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false");
+    assert!(!in_ci, "in CI nothing may be left out: {reason}");
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    writeln!(std::io::stderr(), "SKIPPED: {test}: {reason}").expect("somebody listens");
+}
+
+/// A file system of its own that is torn down with the test.
 struct Mount(tempfile::TempDir);
 
 impl Mount {
+    /// `None` where mounting is not allowed, of which a person is told; in CI nothing may be left
+    /// out.
     fn tmpfs(megabytes: u32) -> Option<Self> {
         let directory = tempfile::tempdir().expect("a directory");
         let size = format!("size={megabytes}m");
@@ -177,9 +190,13 @@ impl Mount {
             .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
             .arg(directory.path())
             .output();
-        mounted
-            .is_ok_and(|output| output.status.success())
-            .then_some(Self(directory))
+        let reason = match mounted {
+            Ok(output) if output.status.success() => return Some(Self(directory)),
+            Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        skip(&format!("no file system can be mounted: {reason}"));
+        None
     }
 
     fn remount(&self, how: &str) {
@@ -209,7 +226,7 @@ fn a_full_disk_is_reported_and_nothing_acknowledged_is_lost() {
     let error = loop {
         let mut command = create(Kind::Task, Some("MA-2"), "x");
         if let orchestra_board::Command::CreateIssue { issue, .. } = &mut command {
-            issue.description = crate::fixture::body(&"long words ".repeat(2_000));
+            issue.description = body(&"long words ".repeat(2_000));
         }
         match act(command) {
             Ok(_) => made += 1,

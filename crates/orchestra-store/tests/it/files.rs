@@ -3,19 +3,15 @@
 use std::fs;
 
 use orchestra_board::{
-    AgentName, Command, Cost, IssueRef, Kind, Label, NewRequest, PrdMove, RequestKind, SessionId,
-    State, UsageEntry,
+    AgentName, Command, Cost, Kind, NewRequest, PrdMove, RequestKind, SessionId, State, UsageEntry,
 };
 use orchestra_store::{Action, NewChunk, NewHookEvent, NewSession, NewSessionEvent, Options};
 
-use crate::board::{Board, body, id, issue, slug, still, title};
+use crate::board::{Board, still};
+use crate::words::{body, comment, create, id, label, new_issue, slug, target, title};
 
 const TASK: &str = "my-app/epics/MA-1/stories/MA-2/tasks/MA-3.toon";
 const OTHER: &str = "my-app/epics/MA-1/stories/MA-2/tasks/MA-4.toon";
-
-fn target(text: &str) -> IssueRef {
-    IssueRef::new(slug(), id(text))
-}
 
 /// One of everything that has a file.
 fn full() -> Board {
@@ -44,17 +40,14 @@ fn full() -> Board {
         .store
         .submit_blocking(Some(agent), complete)
         .expect("completes");
-    board.run(Command::Comment {
-        target: target("MA-3"),
-        text: body("true"),
-    });
+    board.run(comment("MA-3", "true"));
     board.run(Command::AddDependency {
         target: target("MA-4"),
         on: id("MA-3"),
     });
     board.run(Command::ReportBug {
         project: slug(),
-        issue: issue(Kind::Bug, Some("MA-2"), "123"),
+        issue: new_issue(Kind::Bug, Some("MA-2"), "123"),
     });
     board.run(Command::LogRequest {
         project: slug(),
@@ -85,7 +78,6 @@ fn full() -> Board {
         cost,
     };
     board.run(Command::RecordUsage(entry));
-    let label = |text: &str| Label::parse(text).expect("a label");
     for text in ["remember\nthis", "and that"] {
         board.act(Action::SaveMemory(NewChunk {
             project: slug(),
@@ -179,10 +171,7 @@ fn files_tell_everything_in_readable_form() {
 #[test]
 fn what_is_deleted_or_moved_leaves_nothing_behind() {
     let board = Board::with_tasks(still());
-    board.run(Command::CreateIssue {
-        project: slug(),
-        issue: issue(Kind::Epic, None, "Other"),
-    });
+    board.run(create(Kind::Epic, None, "Other"));
     board.run(Command::MoveIssue {
         target: target("MA-2"),
         to: id("MA-5"),
@@ -207,18 +196,13 @@ fn what_is_deleted_or_moved_leaves_nothing_behind() {
 fn a_board_is_rebuilt_from_its_files_to_the_byte() {
     let board = full();
     let (answers, tree) = (board.answers(), board.tree());
-    let board = board.reopened(still(), |projects| {
-        fs::remove_dir_all(projects.join(".store")).expect("removes");
-    });
+    let board = board.rebuilt(|_| {});
     assert_eq!(board.answers(), answers);
     board.settle();
     assert_eq!(board.tree(), tree);
     assert_eq!(board.problems(), "");
     // It goes on where it was.
-    let made = board.run(Command::CreateIssue {
-        project: slug(),
-        issue: issue(Kind::Task, Some("MA-2"), "New"),
-    });
+    let made = board.run(create(Kind::Task, Some("MA-2"), "New"));
     assert_eq!(made.issues[0].issue.id, id("MA-5"));
 }
 
@@ -229,10 +213,7 @@ fn files_are_rewritten_from_the_database() {
     let board = board.reopened(still(), |projects| {
         fs::remove_dir_all(projects.join("my-app")).expect("removes");
     });
-    board
-        .store
-        .doctor(orchestra_store::Fix::Mend)
-        .expect("mends");
+    board.mend();
     board.settle();
     assert_eq!(board.tree(), tree);
 }
@@ -281,10 +262,7 @@ fn edits_are_seen_and_merged() {
     board.wait("the new task", |board| {
         board.title_of("MA-9").as_deref() == Some("A copy")
     });
-    let made = board.run(Command::CreateIssue {
-        project: slug(),
-        issue: issue(Kind::Task, Some("MA-2"), "New"),
-    });
+    let made = board.run(create(Kind::Task, Some("MA-2"), "New"));
     assert_eq!(made.issues[0].issue.id, id("MA-10"));
     assert_eq!(board.problems(), "");
 }
@@ -378,10 +356,7 @@ fn a_conflict_that_stands_shows_what_the_board_says_now() {
     board.set_state("MA-3", State::Todo);
     board.settle();
     fs::remove_file(board.path(&beside)).expect("removes");
-    board.run(Command::Comment {
-        target: target("MA-3"),
-        text: body("meanwhile"),
-    });
+    board.run(comment("MA-3", "meanwhile"));
     board.settle();
     assert!(
         board.file(TASK).contains("title: Theirs\nstatus: todo\n"),
@@ -406,10 +381,7 @@ fn a_conflict_that_is_settled_leaves_nothing_of_ours_behind() {
         let shown = [TASK, beside].map(|path| format!("{path}.conflict"));
         assert!(shown.iter().all(|path| board.exists(path)));
         settle(&board);
-        board.run(Command::Comment {
-            target: target("MA-3"),
-            text: body("goes on"),
-        });
+        board.run(comment("MA-3", "goes on"));
         board.settle();
         assert_eq!(board.file(beside), format!("one\n{expected}\n"));
         let issue = board.issue("MA-3").expect("there");
@@ -430,10 +402,7 @@ fn a_conflict_that_is_settled_leaves_nothing_of_ours_behind() {
                 "theirs",
                 "ours",
             );
-            board
-                .store
-                .doctor(orchestra_store::Fix::Mend)
-                .expect("mends");
+            board.mend();
         },
         "ours",
     );
@@ -494,14 +463,8 @@ fn broken_files_are_left_alone_and_told() {
 #[test]
 fn moved_by_hand() {
     let board = Board::with_tasks(Options::default());
-    board.run(Command::CreateIssue {
-        project: slug(),
-        issue: issue(Kind::Story, Some("MA-1"), "Second story"),
-    });
-    board.run(Command::Comment {
-        target: target("MA-3"),
-        text: body("kept"),
-    });
+    board.run(create(Kind::Story, Some("MA-1"), "Second story"));
+    board.run(comment("MA-3", "kept"));
     board.settle();
     let tasks = board.path("my-app/epics/MA-1/stories/MA-5/tasks");
     fs::create_dir(&tasks).expect("makes");

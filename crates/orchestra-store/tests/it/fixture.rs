@@ -4,14 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use orchestra_board::{
-    AgentName, Body, Command, IssueId, IssuePatch, IssueRef, Kind, Label, NewIssue, NewProject,
-    Slug, State, Timestamp, Title,
-};
+use orchestra_board::{Command, IssuePatch, Kind, State, Timestamp};
 use orchestra_store::{
-    Action, ActionError, Clock, IssueFilter, IssueRecord, NewChunk, Options, Page, PageRequest,
-    ReadError, Reader, Receipt, Store,
+    Action, ActionError, Clock, IssueFilter, IssueRecord, Options, PageRequest, ReadError, Reader,
+    Receipt, Store,
 };
+
+use crate::words::{body, chunk, create, create_project, id, ids_of, slug, target};
 
 /// A clock that stands still until it is told.
 #[derive(Debug)]
@@ -118,8 +117,8 @@ impl Workspace {
         self.store.read(work).expect("readable")
     }
 
-    pub(crate) fn issue(&self, id: &str) -> Option<IssueRecord> {
-        self.read(|reader| reader.issue(&slug(), &self::id(id)))
+    pub(crate) fn issue(&self, issue: &str) -> Option<IssueRecord> {
+        self.read(|reader| reader.issue(&slug(), &id(issue)))
     }
 
     pub(crate) fn ids(&self, filter: &IssueFilter) -> Vec<String> {
@@ -134,83 +133,4 @@ impl Workspace {
     pub(crate) fn remember(&self, content: &str) -> Receipt {
         self.act(Action::SaveMemory(chunk(content)))
     }
-}
-
-pub(crate) fn ids_of(page: &Page<IssueRecord>) -> Vec<String> {
-    page.items
-        .iter()
-        .map(|record| record.issue.id.to_string())
-        .collect()
-}
-
-pub(crate) fn slug() -> Slug {
-    Slug::parse("my-app").expect("a slug")
-}
-
-pub(crate) fn id(text: &str) -> IssueId {
-    IssueId::parse(text).expect("an id")
-}
-
-pub(crate) fn title(text: &str) -> Title {
-    Title::parse(text).expect("a title")
-}
-
-pub(crate) fn body(text: &str) -> Body {
-    Body::parse(text).expect("a body")
-}
-
-pub(crate) fn agent(text: &str) -> AgentName {
-    AgentName::parse(text).expect("a name")
-}
-
-pub(crate) fn label(text: &str) -> Label {
-    Label::parse(text).expect("a label")
-}
-
-pub(crate) fn target(text: &str) -> IssueRef {
-    IssueRef::new(slug(), id(text))
-}
-
-pub(crate) fn create_project(name: &str) -> Command {
-    Command::CreateProject(NewProject {
-        name: title(name),
-        description: Body::default(),
-    })
-}
-
-pub(crate) fn new_issue(kind: Kind, parent: Option<&str>, text: &str) -> NewIssue {
-    NewIssue {
-        kind,
-        parent: parent.map(id),
-        epic: None,
-        title: title(text),
-        description: Body::default(),
-        priority: None,
-        assignees: Vec::new(),
-        labels: Vec::new(),
-        depends_on: Vec::new(),
-    }
-}
-
-pub(crate) fn create(kind: Kind, parent: Option<&str>, text: &str) -> Command {
-    Command::CreateIssue {
-        project: slug(),
-        issue: new_issue(kind, parent, text),
-    }
-}
-
-pub(crate) fn chunk(content: &str) -> NewChunk {
-    NewChunk {
-        project: slug(),
-        content: body(content),
-        summary: Body::default(),
-        source: None,
-        source_id: None,
-        tags: Vec::new(),
-    }
-}
-
-/// A text with every filled-in thing, for looking whether it comes back.
-pub(crate) fn kinds_of(leaf: u8) -> Kind {
-    [Kind::Task, Kind::Bug, Kind::Hotfix][usize::from(leaf) % 3]
 }

@@ -2,22 +2,19 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command as Process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use orchestra_board::{Command, IssuePatch, Kind, Priority, State};
-use orchestra_store::{Action, Fix, NewChunk, Options};
+use orchestra_store::{Action, Options, What};
 
-use crate::board::{Board, body, id, issue, slug, still, title};
+use crate::board::{Board, still};
+use crate::git::git;
+use crate::words::{body, chunk, create, effort, id, slug, target, title, update};
 
-/// How many edits: few, or with `ORCHESTRA_SOAK` as many as are promised.
+/// How many edits.
 fn edits() -> usize {
-    if std::env::var_os("ORCHESTRA_SOAK").is_some() {
-        1_000
-    } else {
-        100
-    }
+    effort(100, 1_000)
 }
 
 /// Within which time 99 of 100 edits are seen.
@@ -60,8 +57,11 @@ fn is_described_by_people(number: u64) -> bool {
 /// What agents said last of each task.
 type Said = std::collections::BTreeMap<u64, IssuePatch>;
 
+/// Changes tasks until told to stop. As somebody who looks at the board, it goes on when it was
+/// told of its last change.
 fn work_as_agents(store: &orchestra_store::Store, stop: &AtomicBool) -> (u64, Said) {
     let (mut said, mut chance, mut count) = (Said::new(), Chance(7), 0);
+    let (mut changes, _close) = (store.changes(), store.watch_closely());
     while !stop.load(Ordering::Relaxed) {
         count += 1;
         let number = 3 + chance.below(TASKS);
@@ -77,16 +77,18 @@ fn work_as_agents(store: &orchestra_store::Store, stop: &AtomicBool) -> (u64, Sa
             patch.description = Some(body(&format!("by an agent, {count}\nand more")));
         }
         said.insert(number, patch.clone());
-        let command = Command::UpdateIssue {
-            target: orchestra_board::IssueRef::new(slug(), id(&format!("MA-{number}"))),
-            patch,
-            evidence: None,
-            version: None,
-        };
+        let task = format!("MA-{number}");
+        let command = update(&task, patch);
         store
             .submit_blocking(None, Action::Board(command))
             .expect("done");
-        std::thread::sleep(Duration::from_millis(3));
+        let changed = Some(id(&task));
+        // Whoever has missed notices has missed this one.
+        while let Ok(notice) = changes.blocking_recv() {
+            if notice.issue == changed || notice.what == What::Everything {
+                break;
+            }
+        }
     }
     (count, said)
 }
@@ -160,10 +162,7 @@ fn edit_by_hand(board: &Board, chance: &mut Chance, count: u64) -> Duration {
 fn hand_edits_while_agents_write() {
     let board = Board::with_tasks(Options::default());
     for _ in 2..TASKS {
-        board.run(Command::CreateIssue {
-            project: slug(),
-            issue: issue(Kind::Task, Some("MA-2"), "More"),
-        });
+        board.run(create(Kind::Task, Some("MA-2"), "More"));
     }
     board.settle();
     let (mut chance, mut count) = (Chance(1), 0);
@@ -213,34 +212,6 @@ fn hand_edits_while_agents_write() {
     }
 }
 
-pub(crate) fn git(at: &Path, arguments: &[&str]) {
-    git_says(at, arguments);
-}
-
-/// What git answers.
-pub(crate) fn git_says(at: &Path, arguments: &[&str]) -> String {
-    let output = Process::new("git")
-        .args([
-            "-c",
-            "user.name=t",
-            "-c",
-            "user.email=t@example.org",
-            "-c",
-            "init.defaultBranch=main",
-        ])
-        .args(arguments)
-        .current_dir(at)
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .output()
-        .expect("git runs");
-    assert!(
-        output.status.success(),
-        "git {arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
 #[test]
 fn another_branch_is_checked_out_under_a_running_store() {
     let board = Board::with_tasks(Options::default());
@@ -253,10 +224,7 @@ fn another_branch_is_checked_out_under_a_running_store() {
     board.set_state("MA-4", State::Todo);
     for number in 0..20 {
         let name = format!("Only on topic {number}");
-        board.run(Command::CreateIssue {
-            project: slug(),
-            issue: issue(Kind::Task, Some("MA-2"), &name),
-        });
+        board.run(create(Kind::Task, Some("MA-2"), &name));
     }
     board.settle();
     git(&at, &["add", "-A"]);
@@ -274,13 +242,10 @@ fn another_branch_is_checked_out_under_a_running_store() {
     board.settle();
     assert_eq!(board.problems(), "");
     // The numbers are those of the branch as well.
-    let made = board.run(Command::CreateIssue {
-        project: slug(),
-        issue: issue(Kind::Task, Some("MA-2"), "New"),
-    });
+    let made = board.run(create(Kind::Task, Some("MA-2"), "New"));
     assert_eq!(made.issues[0].issue.id, id("MA-5"));
     board.run(Command::DeleteIssue {
-        target: orchestra_board::IssueRef::new(slug(), id("MA-5")),
+        target: target("MA-5"),
         expected: Kind::Task,
     });
     board.settle();
@@ -296,10 +261,7 @@ fn another_branch_is_checked_out_under_a_running_store() {
 #[test]
 fn two_branches_gave_one_id_and_the_doctor_renumbers_the_younger() {
     let board = Board::with_tasks(still());
-    board.run(Command::CreateIssue {
-        project: slug(),
-        issue: issue(Kind::Story, Some("MA-1"), "Other story"),
-    });
+    board.run(create(Kind::Story, Some("MA-1"), "Other story"));
     board.settle();
     // A merge brought a second MA-4, younger than ours, into the other story.
     let twin = board
@@ -309,12 +271,7 @@ fn two_branches_gave_one_id_and_the_doctor_renumbers_the_younger() {
     let place = board.path("my-app/epics/MA-1/stories/MA-5/tasks");
     fs::create_dir(&place).expect("makes");
     fs::write(place.join("MA-4.toon"), twin).expect("writes");
-    let found = board
-        .store
-        .doctor(Fix::Mend)
-        .expect("mends")
-        .findings
-        .join("\n");
+    let found = board.mend().findings.join("\n");
     assert!(
         found.contains("two issues had the id MA-4; the younger is MA-6 now"),
         "{found}"
@@ -334,7 +291,7 @@ fn two_branches_gave_one_id_and_the_doctor_renumbers_the_younger() {
         .replace("title: First", "title: Elder")
         .replace("created_at: \"20", "created_at: \"19");
     fs::write(place.join("MA-3.toon"), twin).expect("writes");
-    board.store.doctor(Fix::Mend).expect("mends");
+    board.mend();
     assert_eq!(board.title_of("MA-3").as_deref(), Some("Elder"));
     assert_eq!(board.title_of("MA-7").as_deref(), Some("First"));
     board.settle();
@@ -355,10 +312,7 @@ fn elder() -> Board {
         (Kind::Story, Some("MA-1"), "Elder"),
         (Kind::Task, Some("MA-6"), "Elder's task"),
     ] {
-        board.run(Command::CreateIssue {
-            project: slug(),
-            issue: issue(kind, parent, name),
-        });
+        board.run(create(kind, parent, name));
     }
     board.settle();
     board
@@ -397,7 +351,7 @@ fn a_rebuild_keeps_twins_apart() {
         assert!(problems.contains(&format!("{TWIN}/{name}")), "{problems}");
     }
     assert_eq!(board.issue("MA-12"), None, "it is no child of the elder");
-    let report = board.store.doctor(Fix::Mend).expect("mends");
+    let report = board.mend();
     board.settle();
     assert_eq!(board.problems(), "", "{report:?}");
     assert!(board.issue("MA-12").is_some() && !board.exists(TWIN));
@@ -413,7 +367,7 @@ fn a_twin_is_renumbered_with_what_is_below_it() {
     });
     assert_eq!(board.issue("MA-12"), None, "it is no child of the elder");
     let elder = board.issue("MA-6").expect("there");
-    let report = board.store.doctor(Fix::Mend).expect("mends");
+    let report = board.mend();
     board.settle();
     assert_eq!(board.problems(), "", "{report:?}");
     assert_eq!(board.issue("MA-6").expect("there"), elder);
@@ -445,10 +399,7 @@ fn a_twin_is_renumbered_with_what_is_below_it() {
 #[test]
 fn a_story_is_moved_by_hand_with_its_tasks() {
     let board = Board::with_tasks(Options::default());
-    board.run(Command::CreateIssue {
-        project: slug(),
-        issue: issue(Kind::Epic, None, "Other epic"),
-    });
+    board.run(create(Kind::Epic, None, "Other epic"));
     board.settle();
     fs::create_dir(board.path("my-app/epics/MA-5/stories")).expect("makes");
     fs::rename(
@@ -471,14 +422,7 @@ fn a_story_is_moved_by_hand_with_its_tasks() {
 fn documents_and_memory_are_edited_by_hand() {
     let board = Board::with_tasks(Options::default());
     for text in ["first memory", "second memory"] {
-        board.act(Action::SaveMemory(NewChunk {
-            project: slug(),
-            content: body(text),
-            summary: body("s"),
-            source: None,
-            source_id: None,
-            tags: Vec::new(),
-        }));
+        board.act(Action::SaveMemory(chunk(text)));
     }
     board.settle();
     fs::write(board.path("my-app/prd.md"), "# By hand\n").expect("writes");

@@ -6,8 +6,8 @@ use std::path::Path;
 use orchestra_board::{Priority, State};
 use orchestra_store::{Action, Fix, Store};
 
-use crate::board::{Board, PATIENCE, body, slug, still};
-use crate::fixture::create_project;
+use crate::board::{Board, PATIENCE, still};
+use crate::words::{body, create_project, slug};
 
 fn put(root: &Path, path: &str, text: &str) {
     let full = root.join(".projects").join(path);
@@ -146,9 +146,7 @@ fn old_files_are_taken_over_once_and_kept_beside() {
         board.store.import().expect("imports"),
         orchestra_store::Imported::default()
     );
-    let board = board.reopened(still(), |projects| {
-        fs::remove_dir_all(projects.join(".store")).expect("removes");
-    });
+    let board = board.rebuilt(|_| {});
     assert_eq!(board.answers(), answers);
     let record = board
         .store

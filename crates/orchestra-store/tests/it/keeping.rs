@@ -3,52 +3,23 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use orchestra_board::{Command, IssueRef, Kind, Label};
-use orchestra_store::{
-    Action, Entry, FileIo, Fix, NewChunk, NewHookEvent, Options, RealFs, Stat, Store, What,
-};
+use orchestra_board::{Command, Kind};
+use orchestra_store::{Action, Options, Store, What};
 
-use crate::board::{Board, PATIENCE, body, id, issue, slug, still, title};
-
-fn hook() -> Action {
-    Action::HookEvent(NewHookEvent {
-        event_type: Label::parse("PostToolUse").expect("a label"),
-        session_id: None,
-        tool_name: None,
-        agent_type: None,
-        data: None,
-    })
-}
-
-fn findings(store: &Store) -> String {
-    store
-        .doctor(Fix::Nothing)
-        .expect("examines")
-        .findings
-        .join("\n")
-}
+use crate::board::{Board, PATIENCE, still};
+use crate::gated::{Step, gated};
+use crate::words::{answer, comment, create, id, rename, slug, target};
 
 #[test]
 fn a_bad_file_does_not_stop_the_others() {
     let board = Board::with_tasks(Options::default());
-    board.act(hook());
-    board.act(hook());
-    let remember = |text| {
-        board.act(Action::SaveMemory(NewChunk {
-            project: slug(),
-            content: body(text),
-            summary: body(""),
-            source: None,
-            source_id: None,
-            tags: Vec::new(),
-        }))
-    };
-    remember("the first");
+    board.hook();
+    board.hook();
+    board.remember("the first");
     board.settle();
     board.edit(".events/hook-events.toon", "\n  2,", "\n  1,");
     // A file that reads well, and that the database cannot hold.
@@ -67,7 +38,7 @@ fn a_bad_file_does_not_stop_the_others() {
         board.title_of("MA-1").as_deref() == Some("By hand")
     });
     board.rename("MA-3", "By an agent");
-    board.act(hook());
+    board.hook();
     board.settle();
     let task = board.file("my-app/epics/MA-1/stories/MA-2/tasks/MA-3.toon");
     assert!(task.contains("title: By an agent"), "{task}");
@@ -75,41 +46,37 @@ fn a_bad_file_does_not_stop_the_others() {
 
 #[test]
 fn the_doctor_says_when_the_files_are_not_kept() {
-    let files = Arc::new(Gated::default());
-    let door: Arc<dyn FileIo> = Arc::<Gated>::clone(&files);
-    let board = Board::with_tasks(Options {
-        files: door,
-        ..still()
+    let broken = Arc::<AtomicBool>::default();
+    let is_broken = Arc::clone(&broken);
+    let files = gated(move |step, _| match step {
+        Step::Write if is_broken.load(Ordering::Relaxed) => Err(io::Error::other("broken")),
+        _ => Ok(()),
     });
-    files.broken.store(true, Ordering::Relaxed);
+    let board = Board::with_tasks(Options { files, ..still() });
+    broken.store(true, Ordering::Relaxed);
     board.rename("MA-3", "Renamed");
     board.wait("the finding", |board| {
-        findings(&board.store).starts_with("the readable files are not being kept in step: ")
+        board
+            .problems()
+            .starts_with("the readable files are not being kept in step: ")
     });
-    files.broken.store(false, Ordering::Relaxed);
+    broken.store(false, Ordering::Relaxed);
     board.settle();
-    assert_eq!(findings(&board.store), "");
+    assert_eq!(board.problems(), "");
 }
 
 #[test]
 fn a_list_that_rests_holds_up_no_issue() {
     const STORIES: usize = 2_000;
     let board = Board::with_tasks(still());
-    let answers: Vec<_> = (0..STORIES)
+    let submitted: Vec<_> = (0..STORIES)
         .map(|number| {
-            let story = issue(Kind::Story, Some("MA-1"), &format!("Story {number}"));
-            let command = Command::CreateIssue {
-                project: slug(),
-                issue: story,
-            };
+            let command = create(Kind::Story, Some("MA-1"), &format!("Story {number}"));
             board.store.submit(None, Action::Board(command))
         })
         .collect();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .expect("a runtime");
-    for answer in answers {
-        runtime.block_on(answer).expect("made");
+    for submission in submitted {
+        answer(submission).expect("made");
     }
     board.settle();
     // The list of all stories is costly, and rests after it was made. While it does, and is waited
@@ -136,79 +103,47 @@ fn a_list_that_rests_holds_up_no_issue() {
     assert!(ahead, "each issue waited for the list");
 }
 
-/// Files that are read only so far until something of what was read has been taken in, and that
-/// cannot be written at times.
+/// Lets so many files be read until something of what was read has been taken in.
 #[derive(Debug, Default)]
-struct Gated {
-    real: RealFs,
-    closed: AtomicBool,
-    /// Whether nothing can be written.
-    broken: AtomicBool,
+struct Hunger {
+    /// Whether reads are counted.
+    counts: AtomicBool,
     reads: AtomicUsize,
     starved: AtomicBool,
-    seen: Mutex<bool>,
+    fed: Mutex<bool>,
     bell: Condvar,
 }
 
 /// So many files may be read before the first of them is taken in.
 const AHEAD: usize = 300;
 
-impl FileIo for Gated {
-    fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-        if self.closed.load(Ordering::Relaxed)
+impl Hunger {
+    fn read(&self) {
+        if self.counts.load(Ordering::Relaxed)
             && self.reads.fetch_add(1, Ordering::Relaxed) == AHEAD
         {
-            let seen = self.seen.lock().expect("whole");
+            let fed = self.fed.lock().expect("whole");
             let waited = self
                 .bell
-                .wait_timeout_while(seen, Duration::from_secs(10), |seen| !*seen)
+                .wait_timeout_while(fed, Duration::from_secs(10), |fed| !*fed)
                 .expect("whole");
             self.starved.store(waited.1.timed_out(), Ordering::Relaxed);
         }
-        self.real.read(path, limit)
-    }
-    fn stat(&self, path: &Path) -> io::Result<Option<Stat>> {
-        self.real.stat(path)
-    }
-    fn list(&self, directory: &Path) -> io::Result<Vec<Entry>> {
-        self.real.list(directory)
-    }
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.real.create_dir(path)
-    }
-    fn write_temp(&self, path: &Path, content: &[u8]) -> io::Result<()> {
-        if self.broken.load(Ordering::Relaxed) {
-            return Err(io::Error::other("broken"));
-        }
-        self.real.write_temp(path, content)
-    }
-    fn sync_file(&self, path: &Path) -> io::Result<()> {
-        self.real.sync_file(path)
-    }
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.real.sync_dir(path)
-    }
-    fn sync_all(&self, path: &Path) -> io::Result<bool> {
-        self.real.sync_all(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.real.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.real.remove(path)
-    }
-    fn remove_dir(&self, path: &Path) -> io::Result<bool> {
-        self.real.remove_dir(path)
     }
 }
 
 #[test]
 fn a_large_tree_that_comes_up_is_taken_in_piece_by_piece() {
     const TASKS: u64 = 600;
-    let files = Arc::new(Gated::default());
-    let door: Arc<dyn FileIo> = Arc::<Gated>::clone(&files);
+    let hunger = Arc::<Hunger>::default();
+    let eater = Arc::clone(&hunger);
     let board = Board::with_tasks(Options {
-        files: door,
+        files: gated(move |step, _| {
+            if step == Step::Read {
+                eater.read();
+            }
+            Ok(())
+        }),
         ..Options::default()
     });
     let text = board.file("my-app/epics/MA-1/stories/MA-2/tasks/MA-3.toon");
@@ -236,62 +171,49 @@ fn a_large_tree_that_comes_up_is_taken_in_piece_by_piece() {
             .replace("epic: MA-1\nstory: MA-2", "epic: MA-1000\nstory: MA-1001");
         fs::write(story.join(format!("tasks/{id}.toon")), text).expect("writes");
     }
-    files.closed.store(true, Ordering::Relaxed);
+    hunger.counts.store(true, Ordering::Relaxed);
     fs::rename(&epic, board.path("my-app/epics/MA-1000")).expect("moved in");
     board.wait("the first", |board| board.issue("MA-1000").is_some());
-    *files.seen.lock().expect("whole") = true;
-    files.bell.notify_all();
+    *hunger.fed.lock().expect("whole") = true;
+    hunger.bell.notify_all();
     board.wait("the last", |board| {
         board.issue(&format!("MA-{}", 2_000 + TASKS - 1)).is_some()
     });
     board.settle();
-    assert!(!files.starved.load(Ordering::Relaxed), "all was read first");
+    assert!(
+        !hunger.starved.load(Ordering::Relaxed),
+        "all was read first"
+    );
     assert_eq!(board.problems(), "");
 }
 
 #[test]
 fn gits_half_done_work_is_not_looked_at_below_the_root_of_a_repository() {
     let repository = tempfile::tempdir().expect("a directory");
-    let (git, workspace) = (repository.path().join(".git"), repository.path().join("ws"));
-    fs::create_dir_all(&git).expect("made");
-    fs::create_dir_all(&workspace).expect("made");
-    let store = Store::open(&workspace, Options::default()).expect("opens");
-    let run = |command| {
-        store
-            .submit_blocking(None, Action::Board(command))
-            .expect("done")
-    };
-    run(Command::CreateProject(orchestra_board::NewProject {
-        name: title("My App"),
-        description: body(""),
-    }));
-    run(Command::CreateIssue {
-        project: slug(),
-        issue: issue(Kind::Epic, None, "Epic"),
-    });
-    store.settle(PATIENCE).expect("settles");
-    let mut changes = store.changes();
-    let file = workspace.join(".projects/my-app/epics/MA-1/epic.toon");
-    let text = fs::read_to_string(&file).expect("reads");
-    fs::write(git.join("index.lock"), "").expect("locked");
-    fs::remove_file(&file).expect("removed");
-    // Git takes its time, much more than a file may be gone.
+    let lock = repository.path().join(".git/index.lock");
+    fs::create_dir(repository.path().join(".git")).expect("made");
+    let below = tempfile::tempdir_in(repository.path()).expect("a directory");
+    let board = Board::within(below, Options::default()).filled();
+    let (mut changes, _close) = (board.store.changes(), board.store.watch_closely());
+    let epic = "my-app/epics/MA-1/epic.toon";
+    let text = board.file(epic);
+    fs::write(&lock, "").expect("locked");
+    fs::remove_file(board.path(epic)).expect("removed");
+    // Git takes its time, much more than a file may be gone; what the store does not do meanwhile
+    // cannot be waited for.
     std::thread::sleep(Duration::from_millis(400));
-    fs::write(&file, text.replace("title: Epic", "title: Checked out")).expect("writes");
-    fs::remove_file(git.join("index.lock")).expect("unlocked");
-    let renamed = || {
-        let found = store.read(|reader| reader.issue(&slug(), &id("MA-1")));
-        found
-            .expect("reads")
-            .is_some_and(|record| record.issue.title.as_str() == "Checked out")
-    };
-    let start = std::time::Instant::now();
-    while !renamed() {
-        assert!(start.elapsed() < PATIENCE, "never came");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    while let Ok(notice) = changes.try_recv() {
+    let checked_out = text.replace("title: Epic", "title: Checked out");
+    fs::write(board.path(epic), checked_out).expect("writes");
+    fs::remove_file(lock).expect("unlocked");
+    board.wait("the checkout", |board| {
+        board.title_of("MA-1").as_deref() == Some("Checked out")
+    });
+    loop {
+        let notice = changes.blocking_recv().expect("told");
         assert_ne!(notice.what, What::IssueDeleted);
+        if (notice.issue, notice.what) == (Some(id("MA-1")), What::IssueChanged) {
+            break;
+        }
     }
 }
 
@@ -300,10 +222,7 @@ fn whoever_follows_is_up_to_date_although_others_go_on() {
     const TASKS: u64 = 40;
     let board = Board::with_tasks(still());
     for _ in 0..TASKS {
-        board.run(Command::CreateIssue {
-            project: slug(),
-            issue: issue(Kind::Task, Some("MA-2"), "More"),
-        });
+        board.run(create(Kind::Task, Some("MA-2"), "More"));
     }
     board.settle();
     let follower = Store::open(board.directory.path(), still()).expect("opens");
@@ -315,18 +234,16 @@ fn whoever_follows_is_up_to_date_although_others_go_on() {
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
-                let target = IssueRef::new(slug(), id(&format!("MA-{}", 5 + number % TASKS)));
-                let text = body(&format!("{number}"));
+                let task = format!("MA-{}", 5 + number % TASKS);
+                let command = comment(&task, &number.to_string());
                 store
-                    .submit_blocking(None, Action::Board(Command::Comment { target, text }))
+                    .submit_blocking(None, Action::Board(command))
                     .expect("done");
             }
         });
         let settled: Vec<_> = (0..3)
             .map(|number| {
-                let target = IssueRef::new(slug(), id("MA-3"));
-                let text = body(&format!("asked {number}"));
-                let command = Command::Comment { target, text };
+                let command = comment("MA-3", &format!("asked {number}"));
                 follower
                     .submit_blocking(None, Action::Board(command))
                     .expect("done");
@@ -346,12 +263,7 @@ fn whoever_follows_is_up_to_date_although_others_go_on() {
 #[test]
 fn words_of_what_is_gone_complete_no_query() {
     let board = Board::with_tasks(still());
-    let create = |name: &str| {
-        board.run(Command::CreateIssue {
-            project: slug(),
-            issue: issue(Kind::Epic, None, name),
-        })
-    };
+    let create = |name: &str| board.run(create(Kind::Epic, None, name));
     let gone: Vec<String> = ('a'..='t').map(|last| format!("qua{last}")).collect();
     create(&gone.join(" "));
     create("quazar");
@@ -371,7 +283,7 @@ fn words_of_what_is_gone_complete_no_query() {
             .collect::<Vec<_>>()
     };
     board.run(Command::DeleteIssue {
-        target: IssueRef::new(slug(), id("MA-5")),
+        target: target("MA-5"),
         expected: Kind::Epic,
     });
     assert_eq!(
@@ -379,7 +291,7 @@ fn words_of_what_is_gone_complete_no_query() {
         [""; 0],
         "words that are gone use up the completions"
     );
-    board.store.doctor(Fix::Mend).expect("mends");
+    board.mend();
     assert_eq!(found("qua"), ["MA-6"]);
     // A word that comes back is one to complete to, although the writer had known it before.
     create("quab");
@@ -395,19 +307,8 @@ fn one_store_keeps_the_files_and_the_next_takes_over() {
     assert!(lock.try_lock().is_err(), "one of the two keeps the files");
     // What one of them is told is in the files, whichever of them keeps them.
     for (store, name) in [(&board.store, "By the first"), (&next, "By the second")] {
-        let patch = orchestra_board::IssuePatch {
-            title: Some(title(name)),
-            ..orchestra_board::IssuePatch::default()
-        };
-        let target = IssueRef::new(slug(), id("MA-3"));
-        let command = Command::UpdateIssue {
-            target,
-            patch,
-            evidence: None,
-            version: None,
-        };
         store
-            .submit_blocking(None, Action::Board(command))
+            .submit_blocking(None, Action::Board(rename("MA-3", name)))
             .expect("done");
         store.settle(PATIENCE).expect("settles");
         let file = board.file("my-app/epics/MA-1/stories/MA-2/tasks/MA-3.toon");

@@ -3,7 +3,10 @@
 use orchestra_board::{Change, Command, Kind, Refusal, State};
 use orchestra_store::{Action, ActionError, Cursor, IssueFilter, Made, PageRequest, ReadError};
 
-use crate::fixture::{Workspace, agent, body, id, new_issue, slug, target};
+use crate::fixture::Workspace;
+use crate::words::{
+    agent, answer, body, comment, create, id, ids_of, new_issue, slug, target, title,
+};
 
 #[test]
 fn ids_go_by_number() {
@@ -37,7 +40,7 @@ fn a_page_goes_on_where_it_ended_although_things_change() {
     });
     board.set_state("MA-6", State::Todo);
     let second = page(first.next_cursor);
-    assert_eq!(crate::fixture::ids_of(&second), ["MA-6", "MA-7", "MA-8"]);
+    assert_eq!(ids_of(&second), ["MA-6", "MA-7", "MA-8"]);
     assert_eq!((second.total, second.next_cursor), (5, None));
 }
 
@@ -134,10 +137,7 @@ fn histories_tell_evidence_reasons_and_agents() {
         .store
         .submit_blocking(Some(agent("ada")), Action::Board(advance))
         .expect("advanced");
-    board.run(Command::Comment {
-        target: target("MA-3"),
-        text: body("well done"),
-    });
+    board.run(comment("MA-3", "well done"));
     let page = board.read(|reader| reader.history(&slug(), &id("MA-3"), &PageRequest::first(3)));
     assert_eq!(page.total, 7);
     let cursor = page
@@ -191,7 +191,7 @@ fn a_receipt_shows_what_came_of_it() {
     let project = board
         .run(Command::RenameProject {
             project: slug(),
-            name: crate::fixture::title("New"),
+            name: title("New"),
         })
         .project;
     assert_eq!(project.expect("the project").census.of_kind(Kind::Bug), 1);
@@ -209,23 +209,14 @@ fn a_receipt_shows_what_came_of_it() {
 #[test]
 fn a_refused_action_leaves_no_trace_among_others() {
     let board = Workspace::with_a_story();
-    let good = || Action::Board(crate::fixture::create(Kind::Task, Some("MA-2"), "x"));
+    let good = || Action::Board(create(Kind::Task, Some("MA-2"), "x"));
     let issue = new_issue(Kind::Task, Some("MA-99"), "x");
     let bad = Action::Board(Command::CreateIssue {
         project: slug(),
         issue,
     });
-    let answers: Vec<_> = [good(), bad, good()]
-        .into_iter()
-        .map(|action| board.store.submit(None, action))
-        .collect();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .expect("a runtime");
-    let results: Vec<_> = answers
-        .into_iter()
-        .map(|answer| runtime.block_on(answer))
-        .collect();
+    let submitted = [good(), bad, good()].map(|action| board.store.submit(None, action));
+    let results = submitted.map(answer);
     assert!(results[0].is_ok() && results[2].is_ok());
     assert!(matches!(
         &results[1],

@@ -5,7 +5,8 @@ use orchestra_store::{
     Action, ChunkId, ContextItem, Made, NewSession, NewSessionEvent, PageRequest, SessionRecord,
 };
 
-use crate::fixture::{Workspace, body, chunk, label, slug, target};
+use crate::fixture::Workspace;
+use crate::words::{body, chunk, label, slug, target};
 
 fn found(board: &Workspace, query: &str) -> Vec<String> {
     let hits = board.read(|reader| reader.search_memory(&slug(), query, 10));
@@ -181,7 +182,7 @@ fn plans_are_kept_by_title() {
     let save = |title: &str, content: &str| {
         let action = Action::SavePlan {
             project: slug(),
-            title: crate::fixture::title(title),
+            title: crate::words::title(title),
             content: body(content),
             issue: Some(target("MA-1").id),
         };

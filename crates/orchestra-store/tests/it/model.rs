@@ -12,8 +12,9 @@ use orchestra_store::{
 };
 use proptest::prelude::*;
 
-use crate::fixture::{
-    Workspace, agent, body, create_project, id, ids_of, kinds_of, label, new_issue, open, slug,
+use crate::fixture::{Workspace, open};
+use crate::words::{
+    agent, answer, body, create, create_project, id, ids_of, kinds_of, label, new_issue, slug,
     target, title,
 };
 
@@ -455,17 +456,16 @@ proptest! {
         let now = workspace.store.now();
         let mut model = Model::default();
         for command in [create_project("My App"),
-            Command::CreateIssue { project: slug(), issue: new_issue(Kind::Epic, None, "Epic") },
-            Command::CreateIssue { project: slug(), issue: new_issue(Kind::Story, Some("MA-1"), "Story") }] {
+            create(Kind::Epic, None, "Epic"),
+            create(Kind::Story, Some("MA-1"), "Story")] {
             model.run(&Context { agent: None, ..context(now) }, &command).expect("allowed");
         }
         // All at once: they come to the store in groups, and in order.
         let commands: Vec<Command> = steps.into_iter().map(command).collect();
         let submit = |command: &Command| workspace.store.submit(Some(agent("ada")), Action::Board(command.clone()));
-        let answers: Vec<_> = commands.iter().map(submit).collect();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        for (command, answer) in commands.iter().zip(answers) {
-            let stored = runtime.block_on(answer);
+        let submitted: Vec<_> = commands.iter().map(submit).collect();
+        for (command, submission) in commands.iter().zip(submitted) {
+            let stored = answer(submission);
             same(&stored, &model.run(&context(now), command))?;
         }
         workspace.read(|reader| { check(&model, reader, now); Ok(()) });

@@ -7,7 +7,8 @@ use orchestra_store::{Action, ChangeNotice, What};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::TryRecvError;
 
-use crate::fixture::{Workspace, create, create_project, id, open, slug};
+use crate::fixture::{Workspace, open};
+use crate::words::{create, create_project, id, slug};
 
 /// Waits for a notice, at most so long that something must be wrong.
 fn heard(receiver: &mut Receiver<ChangeNotice>) -> ChangeNotice {

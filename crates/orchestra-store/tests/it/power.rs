@@ -1,30 +1,19 @@
 //! Power cuts at every operation on the readable files: whatever came through, reopening brings
 //! files and database together, every file is whole, and no person's edit is lost.
 
+use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::hash::{Hash, Hasher};
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use orchestra_board::{Command, IssuePatch, IssueRef, Kind, Timestamp};
-use orchestra_store::{Clock, Options, Store};
+use orchestra_board::{Command, IssuePatch, Kind};
+use orchestra_store::{Options, Store};
 
-use crate::board::{Board, PATIENCE, body, id, issue, slug, title};
+use crate::board::{Board, PATIENCE};
+use crate::recorded::{Database, database, options, recorded, reopened, reopened_on};
 use crate::recording::{Disk, Image, RecordingFs, files};
-
-#[derive(Debug)]
-struct Noon;
-
-impl Clock for Noon {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_unix_seconds(1_800_000_000)
-    }
-}
-
-/// The database's files as they were at a moment.
-pub(crate) type Database = Arc<BTreeMap<String, Vec<u8>>>;
+use crate::words::{comment, create, effort, target};
 
 /// How much is tried: little, or with `ORCHESTRA_SOAK` all of it.
 struct Size {
@@ -35,41 +24,17 @@ struct Size {
 }
 
 fn size() -> Size {
-    if std::env::var_os("ORCHESTRA_SOAK").is_some() {
-        Size {
-            steps: 1_000,
-            subsets: 64,
-            again: 1,
-        }
-    } else {
-        Size {
-            steps: 14,
-            subsets: 3,
-            again: 2,
-        }
-    }
-}
-
-pub(crate) fn options(fs: &Arc<RecordingFs>) -> Options {
-    let files: Arc<RecordingFs> = Arc::clone(fs);
-    Options {
-        files,
-        clock: Arc::new(Noon),
-        watch: false,
-        sweep: true,
-        ..Options::default()
-    }
-}
-
-pub(crate) fn database(store: &Path) -> Database {
-    let mut all = BTreeMap::new();
-    for name in ["board.db-wal", "board.db"] {
-        all.insert(
-            name.to_owned(),
-            fs::read(store.join(name)).unwrap_or_default(),
-        );
-    }
-    Arc::new(all)
+    let little = Size {
+        steps: 14,
+        subsets: 3,
+        again: 2,
+    };
+    let all = Size {
+        steps: 1_000,
+        subsets: 64,
+        again: 1,
+    };
+    effort(little, all)
 }
 
 fn tasks(board: &Board) -> Vec<String> {
@@ -81,21 +46,14 @@ fn tasks(board: &Board) -> Vec<String> {
 fn step(board: &Board, disk: &RecordingFs, number: u64) -> Option<String> {
     let tasks = tasks(board);
     let task = tasks[usize::try_from(number * 7).expect("small") % tasks.len()].as_str();
-    let target = IssueRef::new(slug(), id(task));
     match number % 8 {
         0 => board.rename(task, &format!("Named at {number}")),
         1 => board.describe(task, &format!("one\ntwo {number}")),
         2 => board.describe(task, "one line"),
-        3 => drop(board.run(Command::Comment {
-            target,
-            text: body("a remark"),
-        })),
-        4 => drop(board.run(Command::CreateIssue {
-            project: slug(),
-            issue: issue(Kind::Task, Some("MA-2"), "More"),
-        })),
+        3 => drop(board.run(comment(task, "a remark"))),
+        4 => drop(board.run(create(Kind::Task, Some("MA-2"), "More"))),
         5 if tasks.len() > 3 => drop(board.run(Command::DeleteIssue {
-            target,
+            target: target(task),
             expected: Kind::Task,
         })),
         6 => {
@@ -109,10 +67,7 @@ fn step(board: &Board, disk: &RecordingFs, number: u64) -> Option<String> {
             );
             assert!(disk.write_by_hand(&path, &edited));
             // Something of ours goes on with the same issue, so that its files are looked at.
-            board.run(Command::Comment {
-                target,
-                text: body("meanwhile"),
-            });
+            board.run(comment(task, "meanwhile"));
             return Some(format!("{task} by-hand-{number}"));
         }
         _ => board.update(
@@ -129,29 +84,15 @@ fn step(board: &Board, disk: &RecordingFs, number: u64) -> Option<String> {
 #[test]
 fn a_power_cut_at_any_moment_loses_nothing() {
     let Size { steps, subsets, .. } = size();
-    let directory = tempfile::tempdir().expect("a directory");
-    let real = directory.path().canonicalize().expect("a directory");
-    let disk = Arc::new(RecordingFs::new(&real.join(".projects")));
-    let store = Store::open(&real, options(&disk)).expect("opens");
-    let board = Board { directory, store };
-    board.run(Command::CreateProject(orchestra_board::NewProject {
-        name: title("My App"),
-        description: body(""),
-    }));
-    for (kind, parent) in [
+    let (board, disk) = recorded(&[
         (Kind::Epic, None),
         (Kind::Story, Some("MA-1")),
         (Kind::Task, Some("MA-2")),
-    ] {
-        board.run(Command::CreateIssue {
-            project: slug(),
-            issue: issue(kind, parent, "Begun"),
-        });
-    }
-    board.settle();
+    ]);
+    let store = board.path(".store");
     let mut tried = Tried::default();
     for number in 0..steps {
-        let moments = remember(&disk, real.join(".projects/.store"));
+        let moments = remember(&disk, store.clone());
         let by_hand = step(&board, &disk, number);
         board.settle();
         disk.watch(None);
@@ -181,42 +122,6 @@ fn a_power_cut_at_any_moment_loses_nothing() {
         tried.again
     );
     assert!(tried.seen.len() > 20 && tried.again > 20);
-}
-
-/// A board as a kill or a power cut left it.
-pub(crate) fn reopened(
-    image: &Image,
-    database: &Database,
-    options_of: impl FnOnce(Options) -> Options,
-) -> (Board, Arc<RecordingFs>) {
-    let (directory, root) = left_behind(database);
-    let disk = Arc::new(RecordingFs::from_image(&root.join(".projects"), image));
-    let store = Store::open(&root, options_of(options(&disk))).expect("opens");
-    (Board { directory, store }, disk)
-}
-
-/// As [`reopened`], with a look at the disk and the place of the database before anything happens.
-fn reopened_on(
-    image: &Image,
-    database: &Database,
-    before: impl FnOnce(&RecordingFs, std::path::PathBuf),
-) -> (Board, Arc<RecordingFs>) {
-    let (directory, root) = left_behind(database);
-    let disk = Arc::new(RecordingFs::from_image(&root.join(".projects"), image));
-    before(&disk, root.join(".projects/.store"));
-    let store = Store::open(&root, options(&disk)).expect("opens");
-    (Board { directory, store }, disk)
-}
-
-fn left_behind(database: &Database) -> (tempfile::TempDir, std::path::PathBuf) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let root = directory.path().canonicalize().expect("a directory");
-    let place = root.join(".projects/.store");
-    fs::create_dir_all(&place).expect("makes");
-    for (name, content) in &**database {
-        fs::write(place.join(name), content).expect("writes");
-    }
-    (directory, root)
 }
 
 fn chance(number: u64, seed: u64, at: usize) -> bool {

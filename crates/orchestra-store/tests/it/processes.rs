@@ -4,20 +4,17 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use orchestra_board::{Change, Kind};
-use orchestra_store::{Action, Cursor, Options, PageRequest, Store};
+use orchestra_store::{Action, Options, PageRequest, Store};
 
-use crate::board::{Board, PATIENCE, still};
+use crate::board::{Board, PATIENCE};
 use crate::child;
-use crate::fixture::{Workspace, agent, create, id, open, slug};
+use crate::fixture::{Workspace, open};
+use crate::words::{agent, answer, create, effort, every, id, slug};
 
 /// So many processes make so many changes each: some, or with `ORCHESTRA_SOAK` as many as are
 /// promised.
 fn size() -> (u64, usize) {
-    if std::env::var_os("ORCHESTRA_SOAK").is_some() {
-        (64, 100)
-    } else {
-        (16, 50)
-    }
+    effort((16, 50), (64, 100))
 }
 
 #[test]
@@ -60,30 +57,20 @@ fn processes_change_one_board_and_none_is_refused() {
     board.settle();
     assert_eq!(board.problems(), "");
     let answers = board.answers();
-    let board = board.reopened(still(), |projects| {
-        fs::remove_dir_all(projects.join(".store")).expect("removes");
-    });
+    let board = board.rebuilt(|_| {});
     assert_eq!(board.answers(), answers, "the files say something else");
 }
 
 fn comments_of(board: &Board, issue: &str) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    let mut request = PageRequest::first(500);
-    let read = board.store.read(|reader| {
-        loop {
-            let page = reader.history(&slug(), &id(issue), &request)?;
-            found.extend(page.items.iter().filter_map(|event| match &event.change {
-                Change::Commented { text } => Some(text.as_str().to_owned()),
-                _ => None,
-            }));
-            match page.next_cursor {
-                Some(cursor) => request.cursor = Some(Cursor::parse(&cursor)?),
-                None => return Ok(()),
-            }
-        }
+    let history = board
+        .store
+        .read(|reader| every(|page| reader.history(&slug(), &id(issue), page)));
+    let texts = history.expect("readable").into_iter();
+    let texts = texts.filter_map(|event| match event.change {
+        Change::Commented { text } => Some(text.to_string()),
+        _ => None,
     });
-    read.expect("readable");
-    found
+    texts.collect()
 }
 
 #[test]
@@ -98,10 +85,7 @@ fn a_board_opens_and_is_read_while_another_holds_the_lock_of_the_writers() {
     let command = create(Kind::Task, Some("MA-2"), "x");
     let waits = other.submit(None, Action::Board(command));
     drop(lock);
-    let other = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .expect("a runtime");
-    assert_eq!(other.block_on(waits).expect("made").issues.len(), 1);
+    assert_eq!(answer(waits).expect("made").issues.len(), 1);
 }
 
 /// The keeper of the files goes without a word; another process takes its place.
@@ -145,13 +129,8 @@ fn stores_of_one_process_share_the_board() {
     threads
         .into_iter()
         .for_each(|thread| thread.join().expect("no panic"));
-    let page = second.read(|reader| {
-        reader.children(
-            &slug(),
-            &crate::fixture::id("MA-2"),
-            &PageRequest::first(500),
-        )
-    });
+    let page =
+        second.read(|reader| reader.children(&slug(), &id("MA-2"), &PageRequest::first(500)));
     assert_eq!(page.expect("readable").total, 100);
 }
 

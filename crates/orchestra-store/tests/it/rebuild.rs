@@ -4,55 +4,20 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use orchestra_board::{Command, Cost, IssueRef, Kind, Label, NewRequest, RequestKind, UsageEntry};
-use orchestra_store::{Action, Fix, NewChunk, NewHookEvent, PageRequest};
+use orchestra_board::{Command, Cost, Kind, NewRequest, RequestKind, UsageEntry};
+use orchestra_store::PageRequest;
 
-use crate::board::{Board, body, id, issue, slug, still};
+use crate::board::{Board, still};
+use crate::words::{body, comment, create, id, new_issue, slug};
 
 const STATUS: &str = "my-app/project-status.toon";
 const EVENTS: &str = ".events/hook-events.toon";
 const USAGE: &str = ".usage/usage.toon";
 
-/// Closes the board, lets the files be changed, and opens it with nothing but them.
-fn rebuilt(board: Board, change: impl FnOnce(&Path)) -> Board {
-    board.reopened(still(), |projects| {
-        fs::remove_dir_all(projects.join(".store")).expect("removed");
-        change(projects);
-    })
-}
-
 fn replace(path: &Path, from: &str, to: &str) {
     let text = fs::read_to_string(path).expect("reads");
     assert!(text.contains(from), "no `{from}` in:\n{text}");
     fs::write(path, text.replacen(from, to, 1)).expect("writes");
-}
-
-fn comment(board: &Board, issue: &str, text: &str) {
-    board.run(Command::Comment {
-        target: IssueRef::new(slug(), id(issue)),
-        text: body(text),
-    });
-}
-
-fn hook(board: &Board) {
-    board.act(Action::HookEvent(NewHookEvent {
-        event_type: Label::parse("PostToolUse").expect("a label"),
-        session_id: None,
-        tool_name: None,
-        agent_type: None,
-        data: None,
-    }));
-}
-
-fn remember(board: &Board, text: &str) {
-    board.act(Action::SaveMemory(NewChunk {
-        project: slug(),
-        content: body(text),
-        summary: body(""),
-        source: None,
-        source_id: None,
-        tags: Vec::new(),
-    }));
 }
 
 fn remembered(board: &Board) -> Vec<String> {
@@ -67,10 +32,7 @@ fn remembered(board: &Board) -> Vec<String> {
 }
 
 fn made(board: &Board) -> String {
-    let made = board.run(Command::CreateIssue {
-        project: slug(),
-        issue: issue(Kind::Epic, None, "New"),
-    });
+    let made = board.run(create(Kind::Epic, None, "New"));
     made.issues[0].issue.id.to_string()
 }
 
@@ -83,7 +45,7 @@ fn events_of(board: &Board, issue: &str) -> u64 {
 
 #[test]
 fn two_projects_of_one_key_are_a_problem_of_the_second() {
-    let board = rebuilt(Board::with_tasks(still()), |projects| {
+    let board = Board::with_tasks(still()).rebuilt(|projects| {
         let other = projects.join("other");
         fs::create_dir_all(other.join(".memory")).expect("made");
         for name in ["project-status.toon", "prd.md"] {
@@ -102,7 +64,7 @@ fn two_projects_of_one_key_are_a_problem_of_the_second() {
     );
     assert!(problems.contains("other/prd.md: "), "{problems}");
     assert_eq!(made(&board), "MA-5");
-    board.store.doctor(Fix::Mend).expect("mends what it can");
+    board.mend();
     assert_eq!(board.title_of("MA-3").as_deref(), Some("First"));
     // Once it has a key of its own, it is taken like any other.
     replace(
@@ -110,17 +72,17 @@ fn two_projects_of_one_key_are_a_problem_of_the_second() {
         "key: MA",
         "key: OT",
     );
-    board.store.doctor(Fix::Mend).expect("mends");
+    board.mend();
     assert_eq!(board.problems(), "");
 }
 
 #[test]
 fn an_event_that_stands_twice_is_a_problem_of_its_file() {
     let board = Board::with_tasks(still());
-    hook(&board);
-    hook(&board);
+    board.hook();
+    board.hook();
     board.settle();
-    let board = rebuilt(board, |projects| {
+    let board = board.rebuilt(|projects| {
         replace(&projects.join(EVENTS), "\n  2,", "\n  1,");
     });
     let problems = board.problems();
@@ -128,7 +90,7 @@ fn an_event_that_stands_twice_is_a_problem_of_its_file() {
         problems.contains(".events/hook-events.toon:4: events[2].number: stands here twice"),
         "{problems}"
     );
-    hook(&board);
+    board.hook();
     assert_eq!(made(&board), "MA-5");
     board.settle();
 }
@@ -136,7 +98,7 @@ fn an_event_that_stands_twice_is_a_problem_of_its_file() {
 #[test]
 fn numbers_that_cannot_be_counted_on_are_refused() {
     let board = Board::with_tasks(still());
-    hook(&board);
+    board.hook();
     board.run(Command::RecordUsage(UsageEntry {
         provider: None,
         model: None,
@@ -145,7 +107,7 @@ fn numbers_that_cannot_be_counted_on_are_refused() {
         cost: Cost::from_units(0.5).expect("a cost"),
     }));
     board.settle();
-    let board = rebuilt(board, |projects| {
+    let board = board.rebuilt(|projects| {
         replace(&projects.join(EVENTS), "\n  1,", "\n  9223372036854775807,");
         replace(
             &projects.join(USAGE),
@@ -159,19 +121,19 @@ fn numbers_that_cannot_be_counted_on_are_refused() {
         problems.contains("total_input: must be at most"),
         "{problems}"
     );
-    hook(&board);
+    board.hook();
     assert_eq!(made(&board), "MA-5");
 }
 
 #[test]
 fn a_remembered_text_that_stands_twice_is_a_problem_of_its_file() {
     let board = Board::with_tasks(still());
-    remember(&board, "the first");
-    remember(&board, "the second");
+    board.remember("the first");
+    board.remember("the second");
     board.settle();
     let before = remembered(&board);
     let (one, two) = (".memory/chunks.toon", ".memory/chunks-2.toon");
-    let board = rebuilt(board, |projects| {
+    let board = board.rebuilt(|projects| {
         let project = projects.join("my-app");
         fs::copy(project.join(one), project.join(two)).expect("copied");
         replace(&project.join(two), "the first", "another text");
@@ -182,7 +144,7 @@ fn a_remembered_text_that_stands_twice_is_a_problem_of_its_file() {
         problems.contains("my-app/.memory/chunks-2.toon: mem-1 stands in another file"),
         "{problems}"
     );
-    let board = rebuilt(board, |projects| {
+    let board = board.rebuilt(|projects| {
         let path = projects.join("my-app").join(two);
         replace(&path, "mem-1", "mem-7");
         replace(&path, "mem-2", "mem-8");
@@ -200,7 +162,7 @@ fn counters_rise_above_what_the_files_hold() {
     let board = Board::with_tasks(still());
     board.run(Command::ReportBug {
         project: slug(),
-        issue: issue(Kind::Bug, Some("MA-2"), "Broken"),
+        issue: new_issue(Kind::Bug, Some("MA-2"), "Broken"),
     });
     let request = || {
         board.run(Command::LogRequest {
@@ -215,7 +177,7 @@ fn counters_rise_above_what_the_files_hold() {
     board.settle();
     let counters = "next_issue: 5\nnext_bug: 2\nnext_request: 2\n";
     assert!(board.file(STATUS).contains(counters));
-    let board = rebuilt(board, |projects| {
+    let board = board.rebuilt(|projects| {
         let low = "next_issue: 2\nnext_bug: 1\nnext_request: 1\n";
         replace(&projects.join(STATUS), counters, low);
     });
@@ -241,7 +203,7 @@ fn an_issue_is_there_whatever_its_history_says() {
         "my-app/epics/MA-1/MA-1.history.jsonl",
         "my-app/epics/MA-1/stories/MA-2/tasks/MA-3.history.jsonl",
     );
-    let board = rebuilt(board, |projects| {
+    let board = board.rebuilt(|projects| {
         let mut text = fs::read_to_string(projects.join(epic)).expect("reads");
         text.push_str("what is this\n");
         fs::write(projects.join(epic), text).expect("writes");
@@ -284,7 +246,7 @@ fn what_is_written_of_a_long_history_can_be_read() {
     let board = Board::with_tasks(still());
     let long = "x".repeat(200 * 1024);
     for number in 0..COMMENTS {
-        comment(&board, "MA-3", &format!("{number} {long}"));
+        board.run(comment("MA-3", &format!("{number} {long}")));
     }
     board.settle();
     let file = "my-app/epics/MA-1/stories/MA-2/tasks/MA-3.history.jsonl";
@@ -306,7 +268,7 @@ fn what_is_written_of_a_long_history_can_be_read() {
     board.settle();
     assert_eq!(board.problems(), "");
     let shown = board.file(file).lines().count();
-    let board = rebuilt(board, |_| {});
+    let board = board.rebuilt(|_| {});
     assert_eq!(
         events_of(&board, "MA-3"),
         u64::try_from(shown).expect("few")
@@ -317,7 +279,7 @@ fn what_is_written_of_a_long_history_can_be_read() {
 #[test]
 fn parents_that_the_files_have_wrong_are_written_right() {
     let story = "my-app/epics/MA-1/stories/MA-2/story.toon";
-    let board = rebuilt(Board::with_tasks(still()), |projects| {
+    let board = Board::with_tasks(still()).rebuilt(|projects| {
         replace(&projects.join(story), "status: backlog", "status: done");
     });
     board.settle();

@@ -9,14 +9,11 @@ use orchestra_board::State;
 use orchestra_store::{Options, Store};
 
 use crate::board::{Board, still};
+use crate::words::{effort, slug};
 
 /// How many tasks: few, or with `ORCHESTRA_SOAK` as many as are promised.
 fn tasks() -> usize {
-    if std::env::var_os("ORCHESTRA_SOAK").is_some() {
-        100_000
-    } else {
-        1_000
-    }
+    effort(1_000, 100_000)
 }
 
 /// The files of a board with so many tasks, twenty to a story, written by hand.
@@ -103,7 +100,7 @@ fn a_large_board_comes_back_from_its_files() {
     let board = Board { directory, store };
     let record = board
         .store
-        .read(|reader| reader.project(&crate::board::slug()))
+        .read(|reader| reader.project(&slug()))
         .expect("reads")
         .expect("there");
     println!("{tasks} tasks were rebuilt from their files in {rebuilt:?}");

@@ -3,7 +3,8 @@
 use orchestra_board::{Command, IssuePatch, Kind};
 use orchestra_store::{Cursor, PageRequest};
 
-use crate::fixture::{Workspace, body, ids_of, new_issue, slug, target, title};
+use crate::fixture::Workspace;
+use crate::words::{body, create, ids_of, new_issue, slug, target, title};
 
 fn workspace(titles: &[(&str, &str)]) -> Workspace {
     let workspace = Workspace::with_a_story();
@@ -178,8 +179,7 @@ fn words_that_very_many_have_do_not_hide_rarer_ones() {
     let board = workspace(&[("alpha needle", "beta")]);
     let answers: Vec<_> = (0..MANY)
         .map(|number| {
-            let command =
-                crate::fixture::create(Kind::Task, Some("MA-2"), &format!("alpha beta {number}"));
+            let command = create(Kind::Task, Some("MA-2"), &format!("alpha beta {number}"));
             board
                 .store
                 .submit(None, orchestra_store::Action::Board(command))

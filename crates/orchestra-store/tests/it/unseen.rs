@@ -6,12 +6,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use orchestra_board::{Command, IssueRef, Kind};
-use orchestra_store::{Action, Fix, Options, Store};
+use orchestra_board::{Command, Kind};
+use orchestra_store::{Action, Options};
 
-use crate::board::{Board, PATIENCE, body, id, issue, slug, still, title};
-use crate::power::{Database, database, options, reopened};
+use crate::board::{Board, PATIENCE, still};
+use crate::recorded::{Database, database, recorded, reopened};
 use crate::recording::{Call, Image, RecordingFs};
+use crate::words::{body, comment, create, id, slug, target, title};
 
 const TASKS: &str = "my-app/epics/MA-1/stories/MA-2/tasks";
 
@@ -19,32 +20,14 @@ fn task(name: &str) -> String {
     format!("{TASKS}/{name}")
 }
 
-fn target(text: &str) -> IssueRef {
-    IssueRef::new(slug(), id(text))
-}
-
 /// A board on a recorded disk: epics MA-1 and MA-3, in the first story MA-2 with task MA-4.
 fn bench() -> (Board, Arc<RecordingFs>) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let root = directory.path().canonicalize().expect("a directory");
-    let disk = Arc::new(RecordingFs::new(&root.join(".projects")));
-    let store = Store::open(&root, options(&disk)).expect("opens");
-    let board = Board { store, directory };
-    board.run(Command::CreateProject(orchestra_board::NewProject {
-        name: title("My App"),
-        description: body(""),
-    }));
-    for (kind, parent) in [
+    let (board, disk) = recorded(&[
         (Kind::Epic, None),
         (Kind::Story, Some("MA-1")),
         (Kind::Epic, None),
         (Kind::Task, Some("MA-2")),
-    ] {
-        board.run(Command::CreateIssue {
-            project: slug(),
-            issue: issue(kind, parent, "Begun"),
-        });
-    }
+    ]);
     board.describe("MA-4", "one\ntwo");
     board.settle();
     (board, disk)
@@ -84,10 +67,7 @@ fn disturbed(
     board.settle();
     disk.watch(None);
     // What came too late for this run is found by the next.
-    board.run(Command::Comment {
-        target: target("MA-1"),
-        text: body("goes on"),
-    });
+    board.run(comment("MA-1", "goes on"));
     board.settle();
     *came.lock().expect("not poisoned")
 }
@@ -143,7 +123,7 @@ fn an_edit_of_a_file_that_is_going_is_kept() {
                 "{name}, moment {moment}: the edit is nowhere"
             );
             // And it is on the board, or told of.
-            let report = board.store.doctor(Fix::Mend).expect("mends");
+            let report = board.mend();
             board.settle();
             let issue = board.issue("MA-4");
             let is_told = report.findings.iter().any(|line| line.contains("MA-4.md"));
@@ -178,10 +158,7 @@ fn an_edit_of_a_file_that_is_being_replaced_is_kept() {
         };
         assert_eq!(came, Edit::Done);
         // Something goes on with the same issue, so that its files are looked at.
-        board.run(Command::Comment {
-            target: target("MA-4"),
-            text: body("meanwhile"),
-        });
+        board.run(comment("MA-4", "meanwhile"));
         board.settle();
         let issue = board.issue("MA-4").expect("there");
         let labels: Vec<&str> = issue.labels.iter().map(|label| label.as_str()).collect();
@@ -205,7 +182,7 @@ fn a_description_that_both_sides_write_at_once_is_kept_twice() {
             break;
         };
         assert_eq!(came, Edit::Done);
-        board.store.doctor(Fix::Mend).expect("mends");
+        board.mend();
         board.settle();
         let description = board.issue("MA-4").expect("there").description;
         let told = board.problems().contains("both sides changed description");
@@ -293,10 +270,7 @@ fn an_id_that_two_sides_gave_costs_neither_its_issue() {
         .replace("title: Second", "title: Theirs")
         .replace("created_at: \"20", "created_at: \"19");
     fs::write(board.path(&task("MA-5.toon")), &theirs).expect("writes");
-    let made = board.run(Command::CreateIssue {
-        project: slug(),
-        issue: issue(Kind::Task, Some("MA-2"), "Ours"),
-    });
+    let made = board.run(create(Kind::Task, Some("MA-2"), "Ours"));
     assert_eq!(made.issues[0].issue.id, id("MA-5"));
     board.settle();
     assert_eq!(board.title_of("MA-5").as_deref(), Some("Ours"));
@@ -307,7 +281,7 @@ fn an_id_that_two_sides_gave_costs_neither_its_issue() {
         "{problems}"
     );
     // The younger gets another id, and both are there.
-    let report = board.store.doctor(Fix::Mend).expect("mends");
+    let report = board.mend();
     assert!(
         report.findings.iter().any(|line| line.contains("MA-6 now")),
         "{report:?}"
@@ -363,11 +337,8 @@ fn a_document_that_two_sides_made_is_a_conflict() {
         let store = rusqlite::Connection::open(projects.join(".store/board.db")).expect("opens");
         store.execute("DELETE FROM file", []).expect("forgets");
     });
-    board.run(Command::Comment {
-        target: target("MA-3"),
-        text: body("goes on"),
-    });
-    board.store.doctor(Fix::Mend).expect("mends");
+    board.run(comment("MA-3", "goes on"));
+    board.mend();
     board.settle();
     assert_eq!(board.problems(), "");
     assert_eq!(board.file(path), same);
@@ -381,10 +352,7 @@ fn a_checkout_in_the_middle_is_waited_for_before_writing() {
     fs::create_dir(board.directory.path().join(".git")).expect("makes");
     fs::write(&lock, "").expect("writes");
     board.edit(&task("MA-3.toon"), "title: First", "title: Checked out");
-    board.run(Command::Comment {
-        target: target("MA-3"),
-        text: body("meanwhile"),
-    });
+    board.run(comment("MA-3", "meanwhile"));
     board
         .store
         .settle(Duration::from_millis(400))

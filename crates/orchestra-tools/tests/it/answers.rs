@@ -1,23 +1,10 @@
 //! Weaknesses of answers: one shape, bounded, explained.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, ids, task};
 
 const EVIDENCE: &str = "214 tests passed, 0 failed";
-
-fn task(id: &str) -> Value {
-    json!({"project": "my-app", "task_id": id})
-}
-
-fn ids(list: &Value) -> Vec<&str> {
-    list["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|item| item["id"].as_str().unwrap())
-        .collect()
-}
 
 #[tokio::test]
 async fn w18_lists_have_one_shape_empty_or_not() {

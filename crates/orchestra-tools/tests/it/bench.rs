@@ -298,3 +298,18 @@ fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect()
 }
+
+/// Names a task of `my-app`.
+pub(crate) fn task(id: &str) -> Value {
+    json!({"project": "my-app", "task_id": id})
+}
+
+/// The ids of what is in a list.
+pub(crate) fn ids(list: &Value) -> Vec<&str> {
+    list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["id"].as_str().unwrap())
+        .collect()
+}

@@ -4,11 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
-
-fn task(id: &str) -> Value {
-    json!({"project": "my-app", "task_id": id})
-}
+use crate::bench::{Bench, task};
 
 #[tokio::test]
 async fn w01_ids_cannot_reach_outside_their_directory() {

@@ -2,16 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
-
-fn ids(list: &Value) -> Vec<&str> {
-    list["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|item| item["id"].as_str().unwrap())
-        .collect()
-}
+use crate::bench::{Bench, ids};
 
 #[tokio::test]
 async fn w28_memory_answers_do_not_depend_on_what_answers() {

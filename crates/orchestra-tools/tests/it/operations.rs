@@ -2,20 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
-
-fn task(id: &str) -> Value {
-    json!({"project": "my-app", "task_id": id})
-}
-
-fn ids(list: &Value) -> Vec<&str> {
-    list["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|item| item["id"].as_str().unwrap())
-        .collect()
-}
+use crate::bench::{Bench, ids, task};
 
 #[tokio::test]
 async fn w35_the_missing_operations_are_there() {

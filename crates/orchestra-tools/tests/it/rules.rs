@@ -1,14 +1,10 @@
 //! Weaknesses of the workflow: states, gates, parents, history.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, task};
 
 const EVIDENCE: &str = "214 tests passed, 0 failed";
-
-fn task(id: &str) -> Value {
-    json!({"project": "my-app", "task_id": id})
-}
 
 #[tokio::test]
 async fn w04_every_copy_of_a_status_agrees_after_starting_a_task() {

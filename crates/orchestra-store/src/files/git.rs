@@ -3,7 +3,10 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use crate::FileIo;
 
 /// How long git may hold its lock before its changes are taken in all the same.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -13,14 +16,17 @@ const MAX_POINTER_BYTES: u64 = 16 * 1024;
 /// The repository that a workspace is part of, if it is.
 pub(super) struct Git {
     workspace: PathBuf,
+    /// The door to the files, through which its lock is looked at as well.
+    files: Arc<dyn FileIo>,
     /// Since when its lock is held.
     since: Option<Instant>,
 }
 
 impl Git {
-    pub(super) fn around(workspace: &Path) -> Self {
+    pub(super) fn around(workspace: &Path, files: Arc<dyn FileIo>) -> Self {
         Self {
             workspace: workspace.to_path_buf(),
+            files,
             since: None,
         }
     }
@@ -29,7 +35,8 @@ impl Git {
     pub(super) fn is_at_work(&mut self) -> bool {
         // Each time anew: repositories are made and moved while we run.
         let lock = directory(&self.workspace).map(|git| git.join("index.lock"));
-        if !lock.is_some_and(|lock| lock.exists()) {
+        let stands = |lock: PathBuf| matches!(self.files.stat(&lock), Ok(Some(_)));
+        if !lock.is_some_and(stands) {
             self.since = None;
             return false;
         }
@@ -63,8 +70,10 @@ fn directory(workspace: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::Arc;
 
     use super::{Git, directory};
+    use crate::RealFs;
 
     #[test]
     fn the_lock_is_found_from_below_and_through_pointers() {
@@ -78,7 +87,7 @@ mod tests {
         assert_eq!(directory(&at("repo/sub/deep")), Some(at("repo/.git")));
         assert_eq!(directory(&at("w/below")), Some(at("repo/.git/worktrees/w")));
         fs::write(at("w/.git"), "gitdir: ../repo/.git/worktrees/w\n").expect("written");
-        let mut git = Git::around(&at("w/below"));
+        let mut git = Git::around(&at("w/below"), Arc::new(RealFs));
         assert!(!git.is_at_work());
         fs::write(at("repo/.git/worktrees/w/index.lock"), "").expect("written");
         assert!(git.is_at_work());

@@ -140,7 +140,7 @@ impl Files {
             keeper_lock: paths.keeper_lock.clone(),
             keeping: None,
             sweeps: options.sweep,
-            git: Git::around(&paths.workspace),
+            git: Git::around(&paths.workspace, Arc::clone(&options.files)),
             later: BTreeSet::new(),
             flushes: options.flush,
             watches: options.watch.then(|| paths.projects.clone()),

@@ -3,9 +3,11 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex};
 
 use orchestra_store::{Entry, FileIo, RealFs, Stat};
+
+use crate::board::PATIENCE;
 
 /// What is about to be done with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,5 +99,38 @@ impl FileIo for Gated {
     fn remove_dir(&self, path: &Path) -> io::Result<bool> {
         (self.0)(Step::Other, path)?;
         RealFs.remove_dir(path)
+    }
+}
+
+/// Counts how often the store looks whether git holds its lock.
+#[derive(Debug, Default)]
+pub(crate) struct LooksAtGit {
+    count: Mutex<u64>,
+    bell: Condvar,
+}
+
+impl LooksAtGit {
+    /// The real files, on which looks are counted.
+    pub(crate) fn files(self: &Arc<Self>) -> Arc<dyn FileIo> {
+        let looks = Arc::clone(self);
+        gated(move |step, path| {
+            if step == Step::Look && path.ends_with(".git/index.lock") {
+                *looks.count.lock().expect("whole") += 1;
+                looks.bell.notify_all();
+            }
+            Ok(())
+        })
+    }
+
+    /// Waits until the store has looked so often from now on that it has long been putting off
+    /// what it would do without git: it looks again every 20 ms, and a file is gone after 60.
+    pub(crate) fn wait(&self) {
+        let count = self.count.lock().expect("whole");
+        let enough = *count + 15;
+        let waited = self
+            .bell
+            .wait_timeout_while(count, PATIENCE, |count| *count < enough)
+            .expect("whole");
+        assert!(!waited.1.timed_out(), "the store does not look at git");
     }
 }

@@ -11,7 +11,7 @@ use orchestra_board::{Command, Kind};
 use orchestra_store::{Action, Options, Store, What};
 
 use crate::board::{Board, PATIENCE, still};
-use crate::gated::{Step, gated};
+use crate::gated::{LooksAtGit, Step, gated};
 use crate::words::{answer, comment, create, id, rename, slug, target};
 
 #[test]
@@ -192,16 +192,20 @@ fn gits_half_done_work_is_not_looked_at_below_the_root_of_a_repository() {
     let repository = tempfile::tempdir().expect("a directory");
     let lock = repository.path().join(".git/index.lock");
     fs::create_dir(repository.path().join(".git")).expect("made");
+    let looks = Arc::<LooksAtGit>::default();
+    let options = Options {
+        files: looks.files(),
+        ..Options::default()
+    };
     let below = tempfile::tempdir_in(repository.path()).expect("a directory");
-    let board = Board::within(below, Options::default()).filled();
+    let board = Board::within(below, options).filled();
     let (mut changes, _close) = (board.store.changes(), board.store.watch_closely());
     let epic = "my-app/epics/MA-1/epic.toon";
     let text = board.file(epic);
     fs::write(&lock, "").expect("locked");
     fs::remove_file(board.path(epic)).expect("removed");
-    // Git takes its time, much more than a file may be gone; what the store does not do meanwhile
-    // cannot be waited for.
-    std::thread::sleep(Duration::from_millis(400));
+    // Git takes its time, much more than a file may be gone.
+    looks.wait();
     let checked_out = text.replace("title: Epic", "title: Checked out");
     fs::write(board.path(epic), checked_out).expect("writes");
     fs::remove_file(lock).expect("unlocked");

@@ -10,6 +10,7 @@ use orchestra_board::{Command, Kind};
 use orchestra_store::{Action, Options};
 
 use crate::board::{Board, PATIENCE, still};
+use crate::gated::LooksAtGit;
 use crate::recorded::{Database, database, recorded, reopened};
 use crate::recording::{Call, Image, RecordingFs};
 use crate::words::{body, comment, create, id, slug, target, title};
@@ -347,15 +348,20 @@ fn a_document_that_two_sides_made_is_a_conflict() {
 /// What git has half done is not taken in either when it is a change of ours that comes upon it.
 #[test]
 fn a_checkout_in_the_middle_is_waited_for_before_writing() {
-    let board = Board::with_tasks(still());
+    let looks = Arc::<LooksAtGit>::default();
+    let board = Board::with_tasks(Options {
+        files: looks.files(),
+        ..still()
+    });
     let lock = board.directory.path().join(".git/index.lock");
     fs::create_dir(board.directory.path().join(".git")).expect("makes");
     fs::write(&lock, "").expect("writes");
     board.edit(&task("MA-3.toon"), "title: First", "title: Checked out");
     board.run(comment("MA-3", "meanwhile"));
+    looks.wait();
     board
         .store
-        .settle(Duration::from_millis(400))
+        .settle(Duration::ZERO)
         .expect_err("git is at work");
     assert_eq!(board.title_of("MA-3").as_deref(), Some("First"));
     fs::remove_file(lock).expect("removes");

@@ -67,7 +67,12 @@ fn the_doctor_says_when_the_files_are_not_kept() {
 
 #[test]
 fn a_list_that_rests_holds_up_no_issue() {
-    const STORIES: usize = 2_000;
+    // So many that their list rests for longer than changes are gathered.
+    const STORIES: usize = if cfg!(debug_assertions) {
+        2_000
+    } else {
+        12_000
+    };
     let board = Board::with_tasks(still());
     let submitted: Vec<_> = (0..STORIES)
         .map(|number| {
@@ -88,14 +93,13 @@ fn a_list_that_rests_holds_up_no_issue() {
         board.wait("the story", |board| board.file(&story).contains(name));
     };
     let ahead = (0..5).any(|round| {
-        let first = 10 + 3 * round;
+        let first = 10 + 2 * round;
         board.rename(&format!("MA-{first}"), &format!("First of {round}"));
         board.wait("the list", |board| {
             board.file(list).contains(&format!("First of {round}"))
         });
-        renamed(first + 1, &format!("Second of {round}"));
         let last = format!("Last of {round}");
-        renamed(first + 2, &last);
+        renamed(first + 1, &last);
         let ahead = !board.file(list).contains(&last);
         board.wait("the list", |board| board.file(list).contains(&last));
         ahead

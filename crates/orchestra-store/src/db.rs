@@ -11,10 +11,12 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::{Fault, OpenError};
+use crate::{Fault, FileIo, OpenError};
 
 /// How long a connection waits for another program that locked the database by itself.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a log in doubt waits for its readers, while all writers wait.
+const DOUBT_PATIENCE: Duration = Duration::from_millis(500);
 /// Prepared statements kept per connection; more than there are in the code.
 const STATEMENTS: usize = 160;
 /// Page cache of the writer, in KiB: what one group of changes touches.
@@ -256,6 +258,17 @@ pub(crate) fn move_log(connection: &Connection) -> Result<(), Fault> {
     Ok(connection.execute_batch("PRAGMA wal_checkpoint(PASSIVE)")?)
 }
 
+/// Moves all of the log into the database and begins it anew, empty; says whether that was possible:
+/// not while somebody reads it.
+fn empty_log(connection: &Connection) -> Result<bool, Fault> {
+    connection.busy_timeout(DOUBT_PATIENCE)?;
+    let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+        row.get::<_, bool>(0)
+    });
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    Ok(!busy?)
+}
+
 /// Makes commits durable.
 ///
 /// SQLite would do so by `synchronous = FULL` inside of the commit, while all other processes wait.
@@ -264,14 +277,26 @@ pub(crate) fn move_log(connection: &Connection) -> Result<(), Fault> {
 /// share the disk's work. A change is answered and told of only after it.
 ///
 /// After a failure the system may report the same pages as kept although they are not. So the log
-/// stays in doubt until all of it was moved into the database, which writes and syncs it anew.
-#[derive(Debug, Default)]
+/// stays in doubt until all of it was moved into the database, which writes and syncs it anew, and
+/// was cut off: what came behind a gap in it would be lost with the gap.
+#[derive(Debug)]
 pub(crate) struct LogSync {
+    files: Arc<dyn FileIo>,
+    /// Kept open, for of a failure the system tells every file that was open then, and maybe none
+    /// that is opened later: another process may have heard of it first.
     opened: Option<(File, FileId)>,
     in_doubt: bool,
 }
 
 impl LogSync {
+    pub(crate) fn new(files: &Arc<dyn FileIo>) -> Self {
+        Self {
+            files: Arc::clone(files),
+            opened: None,
+            in_doubt: false,
+        }
+    }
+
     /// Makes everything durable that is committed. Closing this file is harmless: SQLite keeps no
     /// locks on the log.
     ///
@@ -290,7 +315,7 @@ impl LogSync {
             _ => File::open(log)?,
         };
         let (file, _) = self.opened.insert((file, now));
-        file.sync_data()
+        self.files.sync_open(file, log)
     }
 
     /// Takes the doubt away that an earlier failure left, before anything more is written.
@@ -299,12 +324,10 @@ impl LogSync {
     /// [`Fault::LogInDoubt`] where that is not possible now.
     pub(crate) fn settle_doubt(&mut self, connection: &Connection) -> Result<(), Fault> {
         if self.in_doubt {
-            move_log(connection)?;
-            let log = log_state(connection)?;
-            if log.moved < log.pages {
+            if !empty_log(connection)? {
                 return Err(Fault::LogInDoubt);
             }
-            (self.opened, self.in_doubt) = (None, false);
+            self.in_doubt = false;
         }
         Ok(())
     }

@@ -71,6 +71,12 @@ pub trait FileIo: Send + Sync + std::fmt::Debug {
     }
     /// Makes a file's content durable.
     fn sync_file(&self, path: &Path) -> io::Result<()>;
+    /// [`FileIo::sync_file`] of a file that is open already, the one at `path`. The database's log
+    /// is synced by this; everything else of the database SQLite does by itself.
+    fn sync_open(&self, file: &File, path: &Path) -> io::Result<()> {
+        let _ = path;
+        file.sync_data()
+    }
     /// Makes the names in a directory durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
     /// Makes everything durable that was written to the file system that holds `path`; `false`

@@ -40,11 +40,11 @@ struct Place {
 pub(crate) fn run(shared: &Arc<Shared>) {
     let mut seen = Pulse::default();
     let mut connection: Option<(Connection, Place, i64)> = open(shared).ok();
-    let mut log = LogSync::default();
+    let mut log = LogSync::new(&shared.options.files);
     loop {
         let pause = if shared.reports.is_keeper() {
             KEEPING
-        } else if shared.is_watched_closely() {
+        } else if seen.is_watched_closely() {
             WATCHING
         } else if shared.notices.receiver_count() > 0 {
             LISTENING
@@ -126,6 +126,7 @@ fn tell(
     log: &mut LogSync,
 ) -> Result<(), Fault> {
     let now = latest(connection)?;
+    // Asked after it, for whoever watched before a change was made hears of it.
     let closely = shared.is_watched_closely();
     let listened_to = now != *place && shared.notices.receiver_count() > 0;
     if !listened_to || (!closely && !any_of_projects(connection, place.event)?) {

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -33,11 +32,9 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) queue: Queue,
     pub(crate) notices: broadcast::Sender<ChangeNotice>,
-    /// How many watch every change, and not only the list of projects.
-    close_watches: AtomicUsize,
     /// Why nothing can be written, if that was clear from the start.
     pub(crate) read_only: Option<Fault>,
-    /// Commits so far, and whether the store is closed.
+    /// What the thread behind the writer waits for.
     pulse: Mutex<Pulse>,
     beat: Condvar,
     readers: Mutex<Readers>,
@@ -45,10 +42,21 @@ pub(crate) struct Shared {
     pub(crate) reports: Arc<Reports>,
 }
 
+/// What the thread behind the writer waits for: it wakes when any of this changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Pulse {
+    /// The commits so far.
     pub(crate) commits: u64,
+    /// How many watch every change, and not only the list of projects.
+    close_watches: usize,
     pub(crate) closed: bool,
+}
+
+impl Pulse {
+    /// Whether somebody wants to hear of every change.
+    pub(crate) const fn is_watched_closely(&self) -> bool {
+        self.close_watches > 0
+    }
 }
 
 #[derive(Default)]
@@ -81,7 +89,6 @@ impl Shared {
             options,
             queue: Queue::new(),
             notices: broadcast::channel(NOTICES).0,
-            close_watches: AtomicUsize::new(0),
             read_only,
             pulse: Mutex::new(Pulse::default()),
             beat: Condvar::new(),
@@ -214,7 +221,7 @@ impl Shared {
         let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
         pulse.commits += 1;
         // Where nobody watches, the log is all there is to look after.
-        let due = self.is_watched_closely() || pulse.commits.is_multiple_of(QUIET_COMMITS);
+        let due = pulse.is_watched_closely() || pulse.commits.is_multiple_of(QUIET_COMMITS);
         drop(pulse);
         if due {
             self.beat.notify_all();
@@ -222,17 +229,20 @@ impl Shared {
         self.reports.committed();
     }
 
-    /// Whether somebody wants to hear of every change.
+    /// Whether somebody wants to hear of every change, now.
     pub(crate) fn is_watched_closely(&self) -> bool {
-        self.close_watches.load(Ordering::Acquire) > 0
+        let pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
+        pulse.is_watched_closely()
     }
 
     /// One more, or one less, wants to hear of every change.
     pub(crate) fn watch_closely(&self, step: Step) {
+        let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
         match step {
-            Step::Begin => self.close_watches.fetch_add(1, Ordering::AcqRel),
-            Step::End => self.close_watches.fetch_sub(1, Ordering::AcqRel),
-        };
+            Step::Begin => pulse.close_watches += 1,
+            Step::End => pulse.close_watches -= 1,
+        }
+        drop(pulse);
         self.beat.notify_all();
     }
 

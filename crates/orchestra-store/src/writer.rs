@@ -69,12 +69,13 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(shared: Arc<Shared>, lock: File, connection: Connection) -> Self {
+        let log = LogSync::new(&shared.options.files);
         Self {
             shared,
             lock: Some(lock),
             connection: Some(connection),
             words: KnownWords::default(),
-            log: LogSync::default(),
+            log,
         }
     }
 

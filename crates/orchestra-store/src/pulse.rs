@@ -29,17 +29,22 @@ const MAX_EVENTS: usize = 512;
 /// is left to be moved while all writers wait.
 const LONG_LOG_PAGES: i64 = 1_024;
 
+/// The version of the database before it was looked at.
+const UNSEEN: i64 = -1;
+
 /// How far the telling has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+pub(crate) struct Place {
     event: i64,
     hook: i64,
 }
 
-/// Runs until the store is closed.
-pub(crate) fn run(shared: &Arc<Shared>) {
+/// Runs until the store is closed. Tells what is after `begin`, where the store was opened, if that
+/// could be read.
+pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>) {
     let mut seen = Pulse::default();
-    let mut connection: Option<(Connection, Place, i64)> = open(shared).ok();
+    let opened = begin.zip(open(shared).ok());
+    let mut connection = opened.map(|(begin, (database, ..))| (database, begin, UNSEEN));
     let mut log = LogSync::new(&shared.options.files);
     loop {
         let pause = if shared.reports.is_keeper() {
@@ -107,7 +112,8 @@ fn version_of(connection: &Connection) -> Result<i64, Fault> {
         .query_row([], |row| row.get(0))?)
 }
 
-fn latest(connection: &Connection) -> Result<Place, Fault> {
+/// The place of what is newest.
+pub(crate) fn latest(connection: &Connection) -> Result<Place, Fault> {
     let mut statement = connection.prepare_cached(
         "SELECT coalesce((SELECT max(seq) FROM event), 0), coalesce((SELECT max(number) FROM hook_event), 0)",
     )?;

@@ -118,6 +118,8 @@ impl Store {
                 connection
             }
         };
+        // What is changed from now on is told, however late the thread begins that does so.
+        let begin = pulse::latest(&connection).ok();
         let shared = Arc::new(Shared::new(paths.clone(), options.clone(), None));
         let writer = Writer::new(Arc::clone(&shared), lock, connection);
         let files = Files::start(paths, options, shared.engine(), Arc::clone(&shared.reports))
@@ -128,7 +130,7 @@ impl Store {
             files: Some(files),
         };
         handle.spawn("store-writer", move || writer.run())?;
-        handle.spawn("store-pulse", move || pulse::run(&shared))?;
+        handle.spawn("store-pulse", move || pulse::run(&shared, begin))?;
         Ok(Self(Arc::new(handle)))
     }
 

@@ -12,7 +12,8 @@ use orchestra_store::{
 };
 use rusqlite::Connection;
 
-use crate::fixture::{clock, create, create_project, id, open, options, slug};
+use crate::fixture::{clock, open, options};
+use crate::words::{create, create_project, id, slug};
 
 /// The unit in which the system keeps or loses what was written.
 const PAGE: usize = 4096;

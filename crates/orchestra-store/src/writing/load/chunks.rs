@@ -1,0 +1,86 @@
+//! A segment of remembered texts, as its file has it.
+
+use std::collections::HashMap;
+
+use orchestra_board::Slug;
+use rusqlite::params;
+
+use crate::files::owner::Owner;
+use crate::writing::memory::text_hash;
+use crate::writing::{Write, Writing};
+use crate::{ActionError, Chunk, ChunkId};
+
+impl Writing<'_> {
+    /// Puts all texts of a segment there, and removes those that it has no more.
+    pub(super) fn put_segment(
+        &mut self,
+        project: &Slug,
+        segment: u64,
+        chunks: &[Chunk],
+    ) -> Write<()> {
+        let id = self.reader().project_id(project)?;
+        for known in self.reader().segment(project, segment)? {
+            match chunks.iter().find(|chunk| chunk.id == known.id) {
+                None => self.remove_chunk(id, known.id.number())?,
+                // Its text is free for another from now on.
+                Some(chunk) if chunk.content != known.content => drop(self.execute(
+                    "UPDATE chunk SET hash = randomblob(16) WHERE project = ?1 AND number = ?2",
+                    params![id, known.id.number()],
+                )?),
+                Some(_) => {}
+            }
+        }
+        self.check_segment(id, segment, chunks)?;
+        for chunk in chunks {
+            self.put_chunk(id, segment, chunk)?;
+            self.execute(
+                "UPDATE project SET next_chunk = max(next_chunk, ?2 + 1) WHERE id = ?1",
+                params![id, chunk.id.number()],
+            )?;
+        }
+        self.dirty(&Owner::Chunks(project.clone(), segment))
+    }
+
+    /// Refuses texts that another file has under the same id, and the same text under two ids.
+    fn check_segment(&self, project: i64, segment: u64, chunks: &[Chunk]) -> Write<()> {
+        let mut texts = HashMap::new();
+        for chunk in chunks {
+            let (number, hash) = (chunk.id.number(), text_hash(chunk.content.as_str()));
+            let elsewhere = self.find_number(
+                "SELECT segment FROM chunk WHERE project = ?1 AND number = ?2 AND segment <> ?3",
+                params![project, number, segment],
+            )?;
+            if elsewhere.is_some() {
+                let what = format!(
+                    "{} stands in another file of remembered texts as well; remove it from one of them",
+                    chunk.id
+                );
+                return Err(ActionError::Invalid(what));
+            }
+            let known = self.find_number(
+                "SELECT number FROM chunk WHERE project = ?1 AND hash = ?2 AND number <> ?3",
+                params![project, hash, number],
+            )?;
+            let known = known.and_then(|number| u64::try_from(number).ok());
+            let same = known
+                .map(ChunkId::new)
+                .or_else(|| texts.insert(hash, chunk.id));
+            if let Some(other) = same {
+                let what = format!("{} says the same as {other}; remove one of them", chunk.id);
+                return Err(ActionError::Invalid(what));
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_chunk(&self, project: i64, number: u64) -> Write<()> {
+        let found = self.find_number(
+            "DELETE FROM chunk WHERE project = ?1 AND number = ?2 RETURNING id",
+            params![project, number],
+        )?;
+        match found {
+            Some(row) => self.unindex_memory(row),
+            None => Ok(()),
+        }
+    }
+}

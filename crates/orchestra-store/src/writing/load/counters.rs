@@ -1,0 +1,75 @@
+//! What a project counts its ids with: never so low that one is given again.
+
+use orchestra_board::{IssueId, Slug};
+use rusqlite::{Connection, params};
+
+use crate::files::owner::Owner;
+use crate::reader::Reader;
+use crate::rows::Read;
+use crate::writing::{Write, Writing};
+
+/// What a project counts its issues, bugs and requests with, and the least that each may be.
+fn counters(connection: &Connection, project: i64) -> Read<([u64; 3], [u64; 3])> {
+    let mut statement = connection.prepare_cached(
+        "SELECT next_issue, next_bug, next_request, \
+         (SELECT max(number) FROM issue WHERE project = p.id AND prefix = p.key), \
+         (SELECT max(number) FROM alias WHERE project = p.id AND prefix = p.key), \
+         (SELECT max(number) FROM issue WHERE project = p.id AND prefix = ?2), \
+         (SELECT max(number) FROM alias WHERE project = p.id AND prefix = ?2), \
+         (SELECT max(number) FROM request WHERE project = p.id) \
+         FROM project p WHERE p.id = ?1",
+    )?;
+    let read = |row: &rusqlite::Row<'_>| {
+        let above = |column| -> rusqlite::Result<u64> {
+            Ok(row.get::<_, Option<u64>>(column)?.unwrap_or(0) + 1)
+        };
+        let now = [row.get(0)?, row.get(1)?, row.get(2)?];
+        let (issue, bug) = (above(3)?.max(above(4)?), above(5)?.max(above(6)?));
+        Ok((now, [issue, bug, above(7)?]))
+    };
+    Ok(statement.query_row(params![project, IssueId::BUG], read)?)
+}
+
+fn is_low(now: [u64; 3], least: [u64; 3]) -> bool {
+    now.iter().zip(least).any(|(now, least)| *now < least)
+}
+
+impl Writing<'_> {
+    pub(super) fn raise_all_counters(&mut self) -> Write<()> {
+        for slug in self.reader().slugs()? {
+            if self.raise_counters(&slug)? {
+                self.dirty(&Owner::Project(slug))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Raises the counters of a project above all ids that are in use; says whether that was
+    /// needed.
+    pub(super) fn raise_counters(&mut self, slug: &Slug) -> Write<bool> {
+        let id = self.reader().project_id(slug)?;
+        let (before, least) = counters(self.connection, id)?;
+        if !is_low(before, least) {
+            return Ok(false);
+        }
+        self.execute(
+            "UPDATE project SET next_issue = max(next_issue, ?2), next_bug = max(next_bug, ?3), \
+             next_request = max(next_request, ?4) WHERE id = ?1",
+            params![id, least[0], least[1], least[2]],
+        )?;
+        Ok(true)
+    }
+
+    /// The projects whose counters would give an id again.
+    pub(crate) fn low_counters(connection: &Connection) -> Read<Vec<Slug>> {
+        let reader = Reader::new(connection);
+        let mut low = Vec::new();
+        for slug in reader.slugs()? {
+            let (now, least) = counters(connection, reader.project_id(&slug)?)?;
+            if is_low(now, least) {
+                low.push(slug);
+            }
+        }
+        Ok(low)
+    }
+}

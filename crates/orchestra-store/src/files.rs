@@ -11,6 +11,7 @@ mod flush;
 mod git;
 mod intake;
 pub(crate) mod ledger;
+mod listing;
 mod merge;
 pub(crate) mod needs;
 pub(crate) mod owner;
@@ -24,7 +25,7 @@ pub(crate) use engine::Engine;
 
 pub(crate) use needs::{Board, Work};
 pub(crate) use owner::Owner;
-pub(crate) use place::TEMP;
+pub(crate) use place::{OTHERS, TEMP};
 pub(crate) use rebuild::rebuild;
 pub(crate) use worker::{Files, Shared as Reports};
 

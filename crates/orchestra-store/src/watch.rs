@@ -5,10 +5,7 @@ use std::sync::Arc;
 
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
-use crate::files::{Reports, TEMP};
-
-/// What holds nothing readable; the database is written all the time.
-const OTHERS: [&str; 2] = [".store", ".run"];
+use crate::files::{OTHERS, Reports, TEMP};
 
 /// A running watcher; dropping it ends the watching.
 #[derive(Debug)]

@@ -2,6 +2,9 @@
 
 use orchestra_board::{IssueId, PlanId, SessionId, Slug};
 
+use super::place::Place;
+use crate::toon::IssuePlace;
+
 /// One thing in the database that has files of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Owner {
@@ -34,6 +37,29 @@ pub(crate) enum Owner {
 }
 
 impl Owner {
+    /// Whose file stands at a place.
+    pub(crate) fn of(place: &Place) -> Self {
+        match place {
+            Place::Project(slug) => Self::Project(slug.clone()),
+            Place::Prd(slug) => Self::Prd(slug.clone()),
+            Place::PrdSession(slug) => Self::PrdSession(slug.clone()),
+            Place::Requests(slug) => Self::Requests(slug.clone()),
+            Place::Readme(slug) => Self::Readme(slug.clone()),
+            Place::Plan(slug, plan) => Self::Plan(slug.clone(), plan.clone()),
+            Place::Issue(place, _) => Self::of_issue(place),
+            Place::Chunks(slug, segment) => Self::Chunks(slug.clone(), *segment),
+            Place::SessionIndex(slug) => Self::Sessions(slug.clone()),
+            Place::Session(slug, id) => Self::Session(slug.clone(), id.clone()),
+            Place::HookEvents => Self::HookEvents,
+            Place::Usage => Self::Usage,
+        }
+    }
+
+    /// Whose files stand at an issue's place.
+    pub(crate) fn of_issue(place: &IssuePlace) -> Self {
+        Self::Issue(place.project.clone(), place.id.clone())
+    }
+
     /// The owner as text, as the tables `dirty` and `file` have it.
     pub(crate) fn key(&self) -> String {
         match self {

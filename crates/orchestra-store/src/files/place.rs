@@ -53,6 +53,10 @@ const LAST_SEGMENT: u64 = 1_000_000;
 /// The ending of a file in the making.
 pub(crate) const TEMP: &str = ".orchestra-tmp";
 
+/// The directories right below `.projects/` that hold nothing readable; the database is written all
+/// the time.
+pub(crate) const OTHERS: [&str; 2] = [".store", ".run"];
+
 /// The directory of what concerns only whoever works here: what hooks reported of their commands.
 /// Its files are readable for their owner alone, and git is told to leave them out.
 pub(crate) const PRIVATE: &str = ".events/";
@@ -74,23 +78,6 @@ impl Place {
             Self::Session(slug, id) => format!("{slug}/.memory/sessions/{id}.toon"),
             Self::HookEvents => ".events/hook-events.toon".to_owned(),
             Self::Usage => ".usage/usage.toon".to_owned(),
-        }
-    }
-
-    /// The project that the file is of, if of one.
-    pub(crate) const fn project(&self) -> Option<&Slug> {
-        match self {
-            Self::Project(slug)
-            | Self::Prd(slug)
-            | Self::PrdSession(slug)
-            | Self::Requests(slug)
-            | Self::Readme(slug)
-            | Self::Plan(slug, _)
-            | Self::Chunks(slug, _)
-            | Self::SessionIndex(slug)
-            | Self::Session(slug, _) => Some(slug),
-            Self::Issue(place, _) => Some(&place.project),
-            Self::HookEvents | Self::Usage => None,
         }
     }
 

@@ -6,15 +6,12 @@ use std::collections::BTreeSet;
 use super::FilesError;
 use super::engine::{Engine, GONE};
 use super::ledger;
-use super::place::{CONFLICT, Place, TEMP, under};
+use super::listing::Listing;
+use super::place::{CONFLICT, Place, under};
 use crate::io::EntryKind;
 
 /// How many known files are compared on one snapshot.
 const PAGE: u32 = 1_000;
-/// How deep the files stand: `{slug}/epics/{id}/stories/{id}/tasks/{file}`.
-const MAX_DEPTH: usize = 7;
-/// Directories that hold nothing readable.
-const OTHERS: [&str; 2] = [".store", ".run"];
 
 impl Engine {
     /// Looks through everything and takes in what changed, as long as `go_on` says so. Gives back
@@ -87,37 +84,20 @@ impl Engine {
         Ok(unknown)
     }
 
-    /// The files in a directory, by their paths below `.projects/`; adds the directories in it.
+    /// The files in a directory, by their paths below `.projects/`; adds the directories in
+    /// it, and removes what was left half written.
     pub(crate) fn list(
         &mut self,
         directory: &str,
         directories: &mut Vec<String>,
     ) -> Result<Vec<String>, FilesError> {
-        let mut files = Vec::new();
-        for entry in self.io.list(&under(&self.root, directory))? {
-            // What is not text is none of ours.
-            let Some(name) = entry.name.to_str() else {
-                continue;
-            };
-            let path = if directory.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{directory}/{name}")
-            };
-            match entry.kind {
-                EntryKind::Directory if directory.is_empty() && OTHERS.contains(&name) => {}
-                EntryKind::Directory if path.split('/').count() < MAX_DEPTH => {
-                    directories.push(path)
-                }
-                EntryKind::Directory => {}
-                // Nobody writes while we hold the lock, so it is left over.
-                EntryKind::File if name.ends_with(TEMP) => {
-                    self.io.remove(&under(&self.root, &path))?
-                }
-                EntryKind::File | EntryKind::Other => files.push(path),
-            }
+        let mut listing = Listing::of(self.io.as_ref(), &self.root, directory)?;
+        for path in &listing.unfinished {
+            // Nobody writes while we hold the lock, so it is left over.
+            self.io.remove(&under(&self.root, path))?;
         }
-        Ok(files)
+        directories.append(&mut listing.directories);
+        Ok(listing.files)
     }
 
     fn take_in_rest(

@@ -125,11 +125,7 @@ impl Course {
         };
         let (mut asked, mut intact) = (BTreeSet::new(), HashSet::new());
         for unit in units {
-            let slug = match unit {
-                Unit::Issue(place) => Some(&place.project),
-                Unit::File(place) => place.project(),
-            };
-            if let Some(slug) = slug
+            if let Some(slug) = unit.owner().project()
                 && asked.insert(slug.clone())
             {
                 course.look_at_project(reader, slug)?;

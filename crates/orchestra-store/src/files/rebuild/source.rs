@@ -9,7 +9,7 @@ use orchestra_board::Slug;
 use super::{BATCH_BYTES, Item, Loaded, Parcel, Parsed, Parts, Thing};
 use crate::files::Owner;
 use crate::files::fields::{Fields, content_hash, of_chunks, of_issue, of_project};
-use crate::files::intake::{Value, owner_of};
+use crate::files::intake::Value;
 use crate::files::ledger::Seen;
 use crate::files::place::{Place, under};
 use crate::io::FileIo;
@@ -86,7 +86,7 @@ impl Source {
         let (Some(place), Some((text, mut seen))) = (Place::parse(path), self.read(path)?) else {
             return Ok(None);
         };
-        let owner = owner_of(&place);
+        let owner = Owner::of(&place);
         let item = match place {
             Place::Chunks(slug, segment) => {
                 let chunks = read_chunks(path, &text, &slug)?;
@@ -141,7 +141,7 @@ impl Source {
             }
         }
         Ok(Loaded {
-            owner: Owner::Issue(place.project.clone(), place.id.clone()),
+            owner: Owner::of_issue(place),
             item: Item::Issue(Box::new(issue), events),
             files,
             trouble,

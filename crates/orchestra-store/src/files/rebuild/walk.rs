@@ -7,8 +7,8 @@ use orchestra_board::{IssueId, Slug};
 use super::source::Source;
 use super::{BATCH, Parts, Thing};
 use crate::files::FilesError;
-use crate::files::place::{CONFLICT, Part, Place, TEMP, under};
-use crate::io::EntryKind;
+use crate::files::listing::Listing;
+use crate::files::place::{Part, Place};
 use crate::toon::IssuePlace;
 
 /// The thread that goes through the directories.
@@ -20,13 +20,6 @@ pub(super) struct Walk {
     turn: usize,
     /// Whether the readers have ended before their time.
     ended: bool,
-}
-
-/// What stands in a directory.
-#[derive(Default)]
-struct Listing {
-    directories: Vec<String>,
-    files: Vec<String>,
 }
 
 impl Walk {
@@ -45,7 +38,6 @@ impl Walk {
         for name in top.directories {
             match Slug::parse(&name) {
                 Ok(slug) => self.project(&slug)?,
-                Err(_) if name == ".store" || name == ".run" => {}
                 Err(_) => self.files(&name)?,
             }
         }
@@ -174,29 +166,11 @@ impl Walk {
     }
 
     fn list(&self, directory: &str) -> Result<Listing, FilesError> {
-        let mut listing = Listing::default();
         if self.ended {
-            return Ok(listing);
+            return Ok(Listing::default());
         }
         let (root, io) = self.source.parts();
-        for entry in io.list(&under(root, directory))? {
-            let Some(name) = entry.name.to_str() else {
-                continue;
-            };
-            let path = if directory.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{directory}/{name}")
-            };
-            match entry.kind {
-                EntryKind::Directory => listing.directories.push(path),
-                EntryKind::File if name.ends_with(TEMP) || name.ends_with(CONFLICT) => {}
-                EntryKind::File | EntryKind::Other => listing.files.push(path),
-            }
-        }
-        listing.directories.sort();
-        listing.files.sort();
-        Ok(listing)
+        Ok(Listing::of(io, root, directory)?)
     }
 
     fn put(&mut self, thing: Thing) {

@@ -1,0 +1,62 @@
+//! Takes in that an issue's file was removed.
+
+use orchestra_board::{Command, IssueRef};
+
+use super::Given;
+use crate::IssueRecord;
+use crate::files::fields::{content_hash, of_issue};
+use crate::files::intake::course::{News, is_changed_since};
+use crate::files::intake::{Aftermath, Trouble};
+use crate::files::{Work, ledger, render};
+use crate::toon::{FileError, FileFault};
+
+/// The issue's file was removed: so is the issue, unless the board changed it meanwhile, it has
+/// moved, or files still stand below it.
+pub(super) fn take_in(
+    work: &mut dyn Work,
+    given: &Given<'_>,
+    record: Option<IssueRecord>,
+    aftermath: &mut Aftermath,
+) -> Result<(), Trouble> {
+    let (candidate, place) = (given.candidate, given.place);
+    let known = ledger::at(work.connection(), &candidate.first().path)?;
+    if let Some(record) = record.filter(|record| render::place_of(record) == *place) {
+        let unchanged = known
+            .and_then(|entry| entry.seen)
+            .is_some_and(|seen| seen.fields == of_issue(&record.issue));
+        // What goes with it may have changed it already.
+        let unchanged = unchanged
+            || (aftermath.intact.contains(&candidate.first().path)
+                && !is_changed_since(work.connection(), &record.issue, aftermath.since)?);
+        if unchanged && !candidate.below {
+            let target = IssueRef::new(place.project.clone(), place.id.clone());
+            work.command(&Command::DeleteIssue {
+                target,
+                expected: record.issue.kind,
+            })?;
+            let all = candidate.files.iter().all(|found| found.content.is_none());
+            aftermath.news.push(match all {
+                true => News::Removed(place.clone()),
+                false => News::ByHand(place.clone()),
+            });
+        }
+    }
+    for found in &candidate.files {
+        let entry = ledger::at(work.connection(), &found.path)?;
+        ledger::approve(work.connection(), &found.path)?;
+        let Some(content) = &found.content else {
+            ledger::forget(work.connection(), &found.path)?;
+            continue;
+        };
+        if !entry.is_some_and(|entry| entry.is(&content_hash(&content.bytes))) {
+            // A person has written it, and there is nothing it could be taken in for.
+            let what = format!(
+                "stands without {}; put that back, or remove this",
+                candidate.first().path
+            );
+            let error = FileError::whole(&found.path, FileFault::Place(what));
+            ledger::complain(work.connection(), &found.path, &error, given.now)?;
+        }
+    }
+    Ok(ledger::make_due(work.connection(), &given.owner)?)
+}

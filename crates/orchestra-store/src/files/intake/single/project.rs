@@ -1,0 +1,124 @@
+//! Takes in `project-status.toon`: field by field.
+
+use std::collections::BTreeMap;
+
+use orchestra_board::{Command, Project, Slug, View};
+
+use super::{Known, Taken};
+use crate::ReadError;
+use crate::files::Work;
+use crate::files::fields::{Side, of_project};
+use crate::files::intake::Trouble;
+use crate::reader::Reader;
+use crate::toon::project::Alias;
+use crate::toon::{FileError, FileFault};
+
+pub(super) fn take_in(
+    work: &mut dyn Work,
+    path: &str,
+    (file, file_aliases): (&Project, &[Alias]),
+    known: &Known,
+) -> Result<Taken, Trouble> {
+    let slug = &file.slug;
+    let file_fields = of_project(file, file_aliases);
+    let reader = Reader::new(work.connection());
+    let Some((_, board)) = reader.find_project(slug)? else {
+        check_key(&reader, path, file)?;
+        work.load_project(file, file_aliases)?;
+        return Ok(Taken {
+            base: file_fields,
+            both: Vec::new(),
+        });
+    };
+    if file.key != board.key {
+        let what = format!(
+            "is {} and cannot become {}: all ids of the project begin with it",
+            board.key, file.key
+        );
+        return Err(wrong_key(path, what).into());
+    }
+    let aliases = reader.aliases(slug)?;
+    let board_fields = of_project(&board, &aliases);
+    let sides = known.sides(&board_fields, &file_fields);
+    let (mut both, mut taken, mut agreed) = (Vec::new(), Vec::new(), sides.agreed());
+    for name in sides.names() {
+        match sides.of(name) {
+            // Neither side's are lost: counters only rise, and aliases are added to.
+            Side::Both if matches!(name, "counters" | "aliases") => taken.push(name),
+            Side::Both if matches!(name, "project" | "description") => {
+                both.push(name.to_owned());
+                continue;
+            }
+            Side::File => taken.push(name),
+            Side::Board | Side::Both => {}
+        }
+        agreed.take(name, &file_fields);
+    }
+    if taken.contains(&"project") {
+        work.command(&Command::RenameProject {
+            project: slug.clone(),
+            name: file.name.clone(),
+        })?;
+    }
+    let rest: Vec<&str> = taken
+        .into_iter()
+        .filter(|name| *name != "project")
+        .collect();
+    if !rest.is_empty() {
+        put_rest(work, slug, file, file_aliases, &rest)?;
+    }
+    Ok(Taken { base: agreed, both })
+}
+
+/// Refuses a new project with the key of another.
+fn check_key(reader: &Reader<'_>, path: &str, file: &Project) -> Result<(), Trouble> {
+    if !reader.key_taken(&file.key).map_err(ReadError::from)? {
+        return Ok(());
+    }
+    let what = format!(
+        "the key {} is another project's already; give this one another key and its issues other ids",
+        file.key
+    );
+    Err(wrong_key(path, what).into())
+}
+
+fn wrong_key(path: &str, what: String) -> FileError {
+    FileError {
+        file: path.to_owned(),
+        line: 0,
+        field: "key".to_owned(),
+        fault: FileFault::Field(what),
+    }
+}
+
+/// Sets fields of a project that no command sets. Counters only rise, so that no id comes twice;
+/// where git has changed the issues as well, they are set to what the file has at the end.
+fn put_rest(
+    work: &mut dyn Work,
+    slug: &Slug,
+    file: &Project,
+    file_aliases: &[Alias],
+    names: &[&str],
+) -> Result<(), Trouble> {
+    let reader = Reader::new(work.connection());
+    let Some((_, mut project)) = reader.find_project(slug)? else {
+        return Ok(());
+    };
+    let mut aliases: BTreeMap<_, _> = reader.aliases(slug)?.into_iter().collect();
+    for name in names {
+        match *name {
+            "description" => project.description = file.description.clone(),
+            "prd" => project.prd_origin = file.prd_origin,
+            "phase_of" => project.phase_of.clone_from(&file.phase_of),
+            "created_at" => project.created_at = file.created_at,
+            "updated_at" => project.updated_at = file.updated_at,
+            "aliases" => aliases.extend(file_aliases.iter().cloned()),
+            _ => {}
+        }
+    }
+    project.next_issue = project.next_issue.max(file.next_issue);
+    project.next_bug = project.next_bug.max(file.next_bug);
+    project.next_request = project.next_request.max(file.next_request);
+    let aliases: Vec<Alias> = aliases.into_iter().collect();
+    Ok(work.load_project(&project, &aliases)?)
+}

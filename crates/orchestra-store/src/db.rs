@@ -297,6 +297,12 @@ impl LogSync {
         }
     }
 
+    /// Opens the log before anything is written to it, so that a failure to keep it is heard of.
+    pub(crate) fn watch(&mut self, paths: &Paths) {
+        // A log that cannot be opened cannot be synced either, which says so.
+        let _ = self.file(&paths.log);
+    }
+
     /// Makes everything durable that is committed. Closing this file is harmless: SQLite keeps no
     /// locks on the log.
     ///
@@ -309,13 +315,22 @@ impl LogSync {
     }
 
     fn try_sync(&mut self, log: &Path) -> std::io::Result<()> {
-        let now = FileId::of_metadata(&fs::metadata(log)?);
-        let file = match self.opened.take() {
-            Some((file, opened)) if opened == now => file,
-            _ => File::open(log)?,
-        };
-        let (file, _) = self.opened.insert((file, now));
+        self.file(log)?;
+        let (file, _) = self.opened.as_ref().expect("opened above");
         self.files.sync_open(file, log)
+    }
+
+    /// Opens the log that is there now, unless it is open.
+    fn file(&mut self, log: &Path) -> std::io::Result<()> {
+        let now = FileId::of_metadata(&fs::metadata(log)?);
+        if self
+            .opened
+            .as_ref()
+            .is_none_or(|(_, opened)| *opened != now)
+        {
+            self.opened = Some((File::open(log)?, now));
+        }
+        Ok(())
     }
 
     /// Takes the doubt away that an earlier failure left, before anything more is written.
@@ -324,7 +339,8 @@ impl LogSync {
     /// [`Fault::LogInDoubt`] where that is not possible now.
     pub(crate) fn settle_doubt(&mut self, connection: &Connection) -> Result<(), Fault> {
         if self.in_doubt {
-            if !empty_log(connection)? {
+            // SQLite hears of the failure only now, and says so once.
+            if !empty_log(connection).unwrap_or(false) {
                 return Err(Fault::LogInDoubt);
             }
             self.in_doubt = false;

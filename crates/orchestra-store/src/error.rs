@@ -21,7 +21,7 @@ pub enum Fault {
     NotDurable(#[source] Arc<std::io::Error>),
     /// The log has been in doubt since the disk failed to keep it, and still is.
     #[error(
-        "the disk failed to keep an earlier change, so nothing of this one was kept: look after the disk and try again"
+        "the disk failed to keep an earlier change and what is left of that could not be cleared away yet, because somebody reads it or the disk still fails; nothing of this change was kept: try again, and look after the disk"
     )]
     LogInDoubt,
     /// The workspace cannot be written.

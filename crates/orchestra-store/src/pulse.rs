@@ -7,7 +7,7 @@ use std::time::Duration;
 use orchestra_board::{IssueId, Slug};
 use rusqlite::Connection;
 
-use crate::db::LogSync;
+use crate::db::{FileId, LogSync};
 use crate::queue::Job;
 use crate::shared::{Pulse, Shared};
 use crate::writing::notice_kind;
@@ -29,9 +29,6 @@ const MAX_EVENTS: usize = 512;
 /// is left to be moved while all writers wait.
 const LONG_LOG_PAGES: i64 = 1_024;
 
-/// The version of the database before it was looked at.
-const UNSEEN: i64 = -1;
-
 /// How far the telling has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -39,12 +36,20 @@ pub(crate) struct Place {
     hook: i64,
 }
 
+/// The database that is looked at.
+struct Watched {
+    connection: Connection,
+    file: Option<FileId>,
+    /// The number of its last change that was looked at.
+    version: Option<i64>,
+}
+
 /// Runs until the store is closed. Tells what is after `begin`, where the store was opened, if that
 /// could be read.
 pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>) {
     let mut seen = Pulse::default();
-    let opened = begin.zip(open(shared).ok());
-    let mut connection = opened.map(|(begin, (database, ..))| (database, begin, UNSEEN));
+    let mut watched = open(shared).ok();
+    let mut place = begin;
     let mut log = LogSync::new(&shared.options.files);
     loop {
         let pause = if shared.reports.is_keeper() {
@@ -66,28 +71,43 @@ pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>) {
         // Without `.projects` somebody removed the board, and means it.
         let removable = shared.read_only.is_none() && shared.paths.projects.is_dir();
         if timed_out && removable && !shared.is_current() {
-            connection = None;
             shared.queue.push(Job::Reopen);
             continue;
         }
-        if connection.is_none() {
-            connection = open(shared).ok();
+        let file = FileId::of(&shared.paths.database);
+        if watched.as_ref().is_some_and(|watched| watched.file != file) {
+            // Of another database nothing is known.
+            (watched, place) = (None, None);
         }
-        let Some((database, place, version)) = &mut connection else {
+        if watched.is_none() {
+            watched = open(shared).ok();
+        }
+        let Some(Watched {
+            connection: database,
+            version,
+            ..
+        }) = &mut watched
+        else {
             continue;
         };
         let told = version_of(database).and_then(|found| {
             // Only other connections' commits change the number, and the writer is one of those.
-            if committed || found != *version {
-                *version = found;
+            if committed || *version != Some(found) {
+                *version = Some(found);
                 shared.reports.committed();
-                tell(shared, database, place, &mut log)?;
+                match &mut place {
+                    Some(place) => tell(shared, database, place, &mut log)?,
+                    None => {
+                        place = Some(latest(database)?);
+                        shared.tell(of_all(What::Everything));
+                    }
+                }
                 thread::sleep(BREATH);
             }
             Ok(())
         });
         if told.is_err() {
-            connection = None;
+            watched = None;
         } else if shared.read_only.is_none()
             && db::log_state(database).is_ok_and(|log| log.pages - log.moved > LONG_LOG_PAGES)
         {
@@ -97,13 +117,16 @@ pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>) {
     }
 }
 
-fn open(shared: &Shared) -> Result<(Connection, Place, i64), Fault> {
+fn open(shared: &Shared) -> Result<Watched, Fault> {
+    let file = FileId::of(&shared.paths.database);
     let connection = db::open_reader(&shared.paths)?;
     // A checkpoint is a change of the file, though none of the board.
     let _ = connection.pragma_update(None, "query_only", false);
-    let place = latest(&connection)?;
-    let version = version_of(&connection)?;
-    Ok((connection, place, version))
+    Ok(Watched {
+        connection,
+        file,
+        version: None,
+    })
 }
 
 fn version_of(connection: &Connection) -> Result<i64, Fault> {
@@ -135,33 +158,26 @@ fn tell(
     // Asked after it, for whoever watched before a change was made hears of it.
     let closely = shared.is_watched_closely();
     let listened_to = now != *place && shared.notices.receiver_count() > 0;
-    if !listened_to || (!closely && !any_of_projects(connection, place.event)?) {
+    if !listened_to || (!closely && !any_of_projects(connection, *place, now)?) {
         *place = now;
         return Ok(());
     }
-    // Another process may not have made its change durable yet.
+    // Another process may not have made its change durable yet; what comes after it is told next
+    // time.
     log.sync(&shared.paths)?;
-    // Nobody listening any more is no error.
-    let send = |notice| drop(shared.notices.send(notice));
-    let of_all = |what| ChangeNotice {
-        project: None,
-        issue: None,
-        what,
-    };
     if !closely {
         *place = now;
-        send(of_all(What::Projects));
+        shared.tell(of_all(What::Projects));
         return Ok(());
     }
     let mut statement = connection.prepare_cached(
-        "SELECT seq, kind, slug, id FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+        "SELECT kind, slug, id FROM event WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3",
     )?;
-    let mut rows = statement.query((place.event, MAX_EVENTS + 1))?;
+    let mut rows = statement.query((place.event, now.event, MAX_EVENTS + 1))?;
     let mut notices = Vec::new();
     while let Some(row) = rows.next()? {
-        place.event = row.get(0)?;
         let (kind, slug, id): (String, Option<String>, Option<String>) =
-            (row.get(1)?, row.get(2)?, row.get(3)?);
+            (row.get(0)?, row.get(1)?, row.get(2)?);
         notices.push(ChangeNotice {
             project: slug.and_then(|slug| Slug::parse(&slug).ok()),
             issue: id.and_then(|id| IssueId::parse(&id).ok()),
@@ -169,25 +185,32 @@ fn tell(
         });
     }
     if notices.len() > MAX_EVENTS {
-        place.event = now.event;
-        send(of_all(What::Everything));
+        shared.tell(of_all(What::Everything));
     } else {
         // Several events of one change are one notice.
         notices.dedup();
-        notices.into_iter().for_each(send);
+        notices.into_iter().for_each(|notice| shared.tell(notice));
     }
     if now.hook != place.hook {
-        place.hook = now.hook;
-        send(of_all(What::HookEvents));
+        shared.tell(of_all(What::HookEvents));
     }
+    *place = now;
     Ok(())
 }
 
-/// Whether projects were made, renamed or deleted since an event.
-fn any_of_projects(connection: &Connection, since: i64) -> Result<bool, Fault> {
-    let mut statement =
-        connection.prepare_cached("SELECT DISTINCT kind FROM event WHERE seq > ?1")?;
-    let mut rows = statement.query([since])?;
+const fn of_all(what: What) -> ChangeNotice {
+    ChangeNotice {
+        project: None,
+        issue: None,
+        what,
+    }
+}
+
+/// Whether projects were made, renamed or deleted between two places.
+fn any_of_projects(connection: &Connection, from: Place, to: Place) -> Result<bool, Fault> {
+    let mut statement = connection
+        .prepare_cached("SELECT DISTINCT kind FROM event WHERE seq > ?1 AND seq <= ?2")?;
+    let mut rows = statement.query((from.event, to.event))?;
     while let Some(row) = rows.next()? {
         let kind: String = row.get(0)?;
         if notice_kind(&kind) == What::Projects {

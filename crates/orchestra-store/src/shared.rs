@@ -229,6 +229,12 @@ impl Shared {
         self.reports.committed();
     }
 
+    /// Tells whoever listens.
+    pub(crate) fn tell(&self, notice: ChangeNotice) {
+        // Nobody listening is no error.
+        let _ = self.notices.send(notice);
+    }
+
     /// Whether somebody wants to hear of every change, now.
     pub(crate) fn is_watched_closely(&self) -> bool {
         let pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);

@@ -123,7 +123,10 @@ impl Writer {
             self.connection = Some(reopened?);
         }
         let settled = match &self.connection {
-            Some(connection) => self.log.settle_doubt(connection),
+            Some(connection) => {
+                self.log.watch(&self.shared.paths);
+                self.log.settle_doubt(connection)
+            }
             None => Ok(()),
         };
         if settled.is_err() {
@@ -165,6 +168,10 @@ impl Writer {
         };
         self.shared.committed();
         done.into_iter().for_each(|done| done.answer(&durable));
+        // The sooner the doubt is settled, the less others write behind it without knowing.
+        if durable.is_err() && self.locked().is_ok() {
+            self.unlock();
+        }
     }
 
     fn transaction(&mut self, connection: &Connection) -> (Vec<Done>, Result<(), Fault>) {

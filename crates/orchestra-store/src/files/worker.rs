@@ -49,7 +49,8 @@ pub(crate) struct Shared {
 
 #[derive(Debug, Default)]
 struct Told {
-    /// Since when something is committed that the files do not show.
+    /// Since when files are to be written; taken by a turn that writes them, which looks again by
+    /// itself where it could not.
     due: Option<Instant>,
     /// Files that may have changed, by their paths below `.projects/`.
     reported: BTreeSet<String>,
@@ -76,6 +77,66 @@ enum Role {
     Keeper,
     /// Another one.
     Follower,
+}
+
+/// Until when the thread rests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pause {
+    /// Until there is something to do.
+    None,
+    /// Until then at most: something rests, or waits for something outside.
+    Until(Instant),
+    /// Until then, save that somebody asks.
+    AfterFailure(Instant),
+}
+
+/// What the thread does next.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    /// A turn; files are written when `flush` says so.
+    Turn { flush: bool },
+    /// Nothing before then.
+    Sleep(Option<Instant>),
+}
+
+impl Told {
+    /// What to do at `now`, where the last turn knew of `heard` of those who ask.
+    fn next(&self, now: Instant, pause: Pause, heard: u64) -> Next {
+        let asked = self.asked > self.answered && self.failure.is_none();
+        // What is committed in the next moment goes along.
+        let ripe = self.due.map(|since| since + GATHER);
+        let reported = !self.reported.is_empty() || self.sweep;
+        let (news, wakes) = match pause {
+            Pause::AfterFailure(end) if now < end => (asked, Some(end)),
+            // Files that rest hold up no others.
+            Pause::Until(end) if now < end => (
+                reported || self.asked > heard,
+                Some(ripe.map_or(end, |ripe| ripe.min(end))),
+            ),
+            Pause::AfterFailure(_) | Pause::Until(_) => (true, None),
+            Pause::None => (reported || asked, ripe),
+        };
+        if news || wakes.is_some_and(|wakes| wakes <= now) {
+            let gathers = ripe.is_some_and(|ripe| now < ripe);
+            return Next::Turn {
+                flush: asked || !gathers,
+            };
+        }
+        Next::Sleep(wakes)
+    }
+
+    /// Takes what there is to do.
+    fn take(&mut self, flush: bool) -> Work {
+        if flush {
+            self.due = None;
+        }
+        Work {
+            reported: std::mem::take(&mut self.reported),
+            sweep: std::mem::take(&mut self.sweep),
+            asked: self.asked,
+            flush,
+        }
+    }
 }
 
 impl Shared {
@@ -142,6 +203,7 @@ impl Files {
             sweeps: options.sweep,
             git: Git::around(&paths.workspace, Arc::clone(&options.files)),
             later: BTreeSet::new(),
+            sweep_later: false,
             flushes: options.flush,
             watches: options.watch.then(|| paths.projects.clone()),
             watcher: None,
@@ -232,6 +294,8 @@ struct Worker {
     git: Git,
     /// Files that vanished a moment ago.
     later: BTreeSet<String>,
+    /// Whether everything is to be looked through once that is possible.
+    sweep_later: bool,
     flushes: bool,
     /// What is to be watched, if anything.
     watches: Option<PathBuf>,
@@ -247,7 +311,6 @@ struct Worker {
 
 impl Worker {
     fn run(mut self) {
-        yield_to_answers();
         let mut pause = None;
         while let Some(work) = self.wait(pause) {
             (self.failed, self.heard) = (false, work.asked);
@@ -268,45 +331,26 @@ impl Worker {
 
     /// Waits until there is something to do; `None` at the end.
     fn wait(&self, pause: Option<Duration>) -> Option<Work> {
-        let pause = pause.map(|pause| Instant::now() + pause);
+        let pause = match pause {
+            None => Pause::None,
+            Some(time) if self.failed => Pause::AfterFailure(Instant::now() + time),
+            Some(time) => Pause::Until(Instant::now() + time),
+        };
         let mut told = self.shared.lock();
         loop {
             if told.closing {
                 return None;
             }
             let now = Instant::now();
-            // What is committed in the next moment goes along.
-            let ripe = told.due.map(|since| since + GATHER);
-            let gathering = ripe.is_some_and(|ripe| now < ripe);
-            let asked = told.asked > told.answered && told.failure.is_none();
-            let paused = pause.is_some_and(|end| now < end);
-            let news = match (paused, self.failed) {
-                (true, true) => asked,
-                // Files that rest hold up no others.
-                (true, false) => !told.reported.is_empty() || told.asked > self.heard,
-                (false, _) => !told.reported.is_empty() || told.sweep || asked || pause.is_some(),
-            };
-            let ripe = ripe.filter(|_| !(paused && self.failed));
-            if news || ripe.is_some_and(|ripe| ripe <= now) {
-                let flush = asked || !gathering;
-                if flush {
-                    told.due = None;
-                }
-                return Some(Work {
-                    reported: std::mem::take(&mut told.reported),
-                    sweep: std::mem::take(&mut told.sweep),
-                    asked: told.asked,
-                    flush,
-                });
-            }
-            let wakes = [ripe, pause.filter(|_| paused)];
             let bell = &self.shared.bell;
-            told = match wakes.into_iter().flatten().min() {
-                Some(wakes) => {
-                    let waited = bell.wait_timeout(told, wakes - now);
+            told = match told.next(now, pause, self.heard) {
+                // Whoever cannot write after all looks again by itself, after a pause.
+                Next::Turn { flush } => return Some(told.take(flush)),
+                Next::Sleep(Some(until)) => {
+                    let waited = bell.wait_timeout(told, until - now);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
-                None => bell.wait(told).unwrap_or_else(PoisonError::into_inner),
+                Next::Sleep(None) => bell.wait(told).unwrap_or_else(PoisonError::into_inner),
             };
         }
     }
@@ -314,6 +358,7 @@ impl Worker {
     /// Does what there is to do; says after which pause to go on by itself.
     fn turn(&mut self, mut work: Work) -> Result<Option<Duration>, (FilesError, Work)> {
         work.reported.append(&mut self.later);
+        work.sweep |= std::mem::take(&mut self.sweep_later);
         if let Some(watcher) = &mut self.watcher {
             // A directory that is new is watched before it is looked at.
             work.reported
@@ -323,9 +368,7 @@ impl Worker {
         }
         if (work.sweep || !work.reported.is_empty()) && self.git.is_at_work() {
             self.later = std::mem::take(&mut work.reported);
-            if work.sweep {
-                self.shared.lock().sweep = true;
-            }
+            self.sweep_later = work.sweep;
             return Ok(Some(AGAIN));
         }
         match self.do_all(&work) {
@@ -340,7 +383,7 @@ impl Worker {
         }
         let Some(_lock) = self.engine.try_lock()? else {
             self.later.extend(work.reported.iter().cloned());
-            self.shared.lock().sweep |= work.sweep;
+            self.sweep_later = work.sweep;
             return Ok(Some(AGAIN));
         };
         if self.flushes && !self.told_git {
@@ -466,14 +509,85 @@ impl Worker {
     }
 }
 
-/// Lets the threads that somebody waits for go first where the processors are busy; the files
-/// follow a little later then, more changes at once.
-#[cfg(target_os = "linux")]
-fn yield_to_answers() {
-    const NICE: i32 = 10;
-    // There it is this thread alone that yields. Where that is forbidden it goes on as it is.
-    let _ = rustix::process::setpriority_process(None, NICE);
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[cfg(not(target_os = "linux"))]
-fn yield_to_answers() {}
+    const PART: Duration = Duration::from_millis(10);
+
+    #[test]
+    fn what_is_committed_is_gathered_whatever_is_reported_meanwhile() {
+        let now = Instant::now();
+        let mut told = Told {
+            due: Some(now),
+            ..Told::default()
+        };
+        let next = |told: &Told, after| told.next(now + after, Pause::None, 0);
+        assert_eq!(next(&told, PART), Next::Sleep(Some(now + GATHER)));
+        assert_eq!(next(&told, GATHER), Next::Turn { flush: true });
+        told.report("a");
+        assert_eq!(next(&told, PART), Next::Turn { flush: false });
+        let work = told.take(false);
+        assert!(work.reported.contains("a"));
+        assert_eq!(next(&told, PART), Next::Sleep(Some(now + GATHER)));
+        told.asked = 1;
+        assert_eq!(next(&told, PART), Next::Turn { flush: true });
+        told.take(true);
+        told.answered = 1;
+        assert_eq!(next(&told, GATHER), Next::Sleep(None));
+    }
+
+    #[test]
+    fn what_rests_holds_up_nothing_else() {
+        let now = Instant::now();
+        let end = now + 10 * GATHER;
+        let next = |told: &Told| told.next(now, Pause::Until(end), 1);
+        let asked_before = Told {
+            asked: 1,
+            ..Told::default()
+        };
+        assert_eq!(next(&asked_before), Next::Sleep(Some(end)));
+        let asked = Told {
+            asked: 2,
+            ..Told::default()
+        };
+        assert_eq!(next(&asked), Next::Turn { flush: true });
+        let swept = Told {
+            sweep: true,
+            ..Told::default()
+        };
+        assert_eq!(next(&swept), Next::Turn { flush: true });
+        let due = Told {
+            due: Some(now),
+            ..Told::default()
+        };
+        assert_eq!(next(&due), Next::Sleep(Some(now + GATHER)));
+        let over = Told::default().next(end, Pause::Until(end), 1);
+        assert_eq!(over, Next::Turn { flush: true });
+    }
+
+    #[test]
+    fn after_a_failure_only_who_asks_is_listened_to() {
+        let now = Instant::now();
+        let end = now + RETRY;
+        let mut told = Told {
+            due: Some(now - GATHER),
+            sweep: true,
+            ..Told::default()
+        };
+        told.report("a");
+        let next = |told: &Told, at| told.next(at, Pause::AfterFailure(end), 0);
+        assert_eq!(next(&told, now), Next::Sleep(Some(end)));
+        assert_eq!(next(&told, end), Next::Turn { flush: true });
+        told.asked = 1;
+        assert_eq!(next(&told, now), Next::Turn { flush: true });
+        told.failure = Some(FilesError::Timeout);
+        assert_eq!(next(&told, now), Next::Sleep(Some(end)));
+    }
+
+    impl Told {
+        fn report(&mut self, path: &str) {
+            self.reported.insert(path.to_owned());
+        }
+    }
+}

@@ -7,8 +7,9 @@ use orchestra_store::{Action, ChangeNotice, What};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::TryRecvError;
 
+use crate::board::{Board, still};
 use crate::fixture::{Workspace, open};
-use crate::words::{create, create_project, id, slug};
+use crate::words::{comment, create, create_project, id, slug};
 
 /// Waits for a notice, at most so long that something must be wrong.
 fn heard(receiver: &mut Receiver<ChangeNotice>) -> ChangeNotice {
@@ -69,4 +70,21 @@ fn without_a_close_watch_only_the_list_of_projects_is_told() {
     };
     // The workspace's own project may be told of as well, but no issue.
     assert_eq!(heard(&mut receiver), of_projects);
+}
+
+#[test]
+fn after_the_database_was_replaced_changes_are_told_again() {
+    let board = Board::with_tasks(still());
+    board.settle();
+    let mut receiver = board.store.changes();
+    let _close = board.store.watch_closely();
+    std::fs::remove_dir_all(board.path(".store")).expect("removes");
+    for title in ["x", "y"] {
+        board.run(comment("MA-3", title));
+        let told = |notice: &ChangeNotice| {
+            let whole = title == "x" && notice.what == What::Everything;
+            whole || notice.issue == Some(id("MA-3"))
+        };
+        while !told(&heard(&mut receiver)) {}
+    }
 }

@@ -252,7 +252,7 @@ impl Files {
         else {
             return;
         };
-        // What is left by a follower is written by its keeper.
+        // What a follower leaves is written by its keeper, or by its thread if there is none.
         let follows = self.shared.lock().role == Role::Follower;
         if !follows && let Err(error) = self.settle(timeout) {
             tracing::warn!("the readable files are not up to date: {error}");
@@ -327,6 +327,33 @@ impl Worker {
                 }
             };
         }
+        if let Err(error) = self.leave() {
+            tracing::warn!("the readable files are not up to date: {error}");
+        }
+    }
+
+    /// Sees to it that somebody writes what is due, at the end. Whoever keeps the files looks once
+    /// more after it has ceased to; so a change is seen by the keeper of its time, or there is none
+    /// any more.
+    fn leave(&mut self) -> Result<(), FilesError> {
+        self.watches = None;
+        while self.flushes {
+            (self.keeping, self.watcher) = (None, None);
+            if !self.engine.is_due()? || !self.is_keeper()? {
+                break;
+            }
+            let asked = self.shared.lock().answered + 1;
+            let work = Work {
+                asked,
+                flush: true,
+                ..Work::default()
+            };
+            if self.do_all(&work)?.is_some() {
+                // Something stands in the way; whoever comes next sees to it.
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Waits until there is something to do; `None` at the end.

@@ -5,14 +5,15 @@ use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
 use std::time::Duration;
 
-use orchestra_board::{Command, Kind};
+use orchestra_board::{Command, IssueId, Kind};
 use orchestra_store::{Action, Options, Store, What};
 
 use crate::board::{Board, PATIENCE, still};
 use crate::gated::{LooksAtGit, Step, gated};
-use crate::words::{answer, comment, create, id, rename, slug, target};
+use crate::words::{answer, comment, create, effort, id, rename, slug, target};
 
 #[test]
 fn a_bad_file_does_not_stop_the_others() {
@@ -304,6 +305,41 @@ fn words_of_what_is_gone_complete_no_query() {
     // A word that comes back is one to complete to, although the writer had known it before.
     create("quab");
     assert_eq!(found("qua"), ["MA-6", "MA-7"]);
+}
+
+/// What short-lived programs change is in the files when the last of them has ended, whichever of
+/// them kept the files when.
+#[test]
+fn what_is_changed_while_keepers_come_and_go_is_in_the_files() {
+    const PROGRAMS: usize = 4;
+    let board = Board::with_tasks(Options::default());
+    board.settle();
+    let Board { directory, store } = board;
+    store.close(PATIENCE);
+    drop(store);
+    for round in 0..effort(10, 200) {
+        let made: Vec<IssueId> = thread::scope(|scope| {
+            let program = |_| {
+                scope.spawn(|| {
+                    let store = Store::open(directory.path(), Options::default()).expect("opens");
+                    let command = create(Kind::Task, Some("MA-2"), "Made in passing");
+                    let made = store.submit_blocking(None, Action::Board(command));
+                    store.close(PATIENCE);
+                    made.expect("made").issues[0].issue.id.clone()
+                })
+            };
+            let programs: Vec<_> = (0..PROGRAMS).map(program).collect();
+            let ended = programs.into_iter().map(|program| program.join());
+            ended.map(|made| made.expect("no panic")).collect()
+        });
+        let tasks = directory
+            .path()
+            .join(".projects/my-app/epics/MA-1/stories/MA-2/tasks");
+        for id in made {
+            let file = tasks.join(format!("{id}.toon"));
+            assert!(file.exists(), "round {round}: {id} has no file");
+        }
+    }
 }
 
 #[test]

@@ -218,6 +218,7 @@ fn move_parent(work: &mut Work<'_>, parent: &Issue, to: State) -> Result<()> {
     work.asked_for(parent);
     match (parent.state, to) {
         (from, State::Cancelled) if !from.is_final() => {
+            check_own_claims(work, parent)?;
             cancel_below(work, parent, &parent.id)?;
             if work.tally(&parent.project, &parent.id)?.total() == 0 {
                 work.set_own(parent, OwnState::Cancelled, Cause::Command)?;
@@ -331,8 +332,22 @@ pub(super) fn delete(work: &mut Work<'_>, target: &IssueRef, expected: Kind) -> 
     if !fits {
         return Err(Refusal::wrong_kind(&issue, expected.as_str()).into());
     }
-    check_own_claim(work, &issue)?;
+    check_own_claims(work, &issue)?;
     work.emit(&issue, Change::IssueDeleted)
+}
+
+/// Refuses to remove or cancel what somebody else has claimed, or has claimed anything below of.
+fn check_own_claims(work: &mut Work<'_>, issue: &Issue) -> Result<()> {
+    check_own_claim(work, issue)?;
+    if issue.kind.is_leaf() {
+        return Ok(());
+    }
+    for id in work.view.children(&issue.project, &issue.id)? {
+        if let Some(child) = work.find(&issue.project, &id)? {
+            check_own_claims(work, &child)?;
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn add_dependency(work: &mut Work<'_>, target: &IssueRef, on: &IssueId) -> Result<()> {

@@ -36,6 +36,33 @@ fn two_agents_get_different_tasks() {
 }
 
 #[test]
+fn what_is_above_a_foreign_claim_is_neither_deleted_nor_cancelled() {
+    let mut board = Board::with_a_task();
+    board.force("MA-3", State::Todo);
+    next(&mut board, "ada");
+    for (parent, kind) in [("MA-2", Kind::Story), ("MA-1", Kind::Epic)] {
+        let delete = Command::DeleteIssue {
+            target: board.target(parent),
+            expected: kind,
+        };
+        for who in [None, Some("bob")] {
+            let refused = board.run_as(who, &delete).expect_err("claimed below");
+            assert!(refused.to_string().contains("MA-3"), "{refused}");
+            let refused = board.set_as(who, parent, State::Cancelled);
+            let refused = refused.expect_err("claimed below");
+            assert!(refused.to_string().contains("MA-3"), "{refused}");
+        }
+    }
+    let delete = Command::DeleteIssue {
+        target: board.target("MA-2"),
+        expected: Kind::Story,
+    };
+    board
+        .run_as(Some("ada"), &delete)
+        .expect("it is theirs to delete");
+}
+
+#[test]
 fn a_foreign_claim_refuses_moves_but_not_comments_until_it_ends() {
     let mut board = Board::with_a_task();
     board.force("MA-3", State::Todo);

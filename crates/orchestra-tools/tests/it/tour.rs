@@ -281,7 +281,7 @@ async fn finish(bench: &Bench) {
     bench
         .ok(
             "delete_epic",
-            json!({"project": "my-app", "epic_id": "MA-1"}),
+            json!({"project": "my-app", "epic_id": "MA-1", "agent": "kim"}),
         )
         .await;
     bench.ok("delete_project", p).await;

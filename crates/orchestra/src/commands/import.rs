@@ -1,6 +1,7 @@
 //! `orchestra import`: takes over the YAML files of the earlier program.
 
 use std::{
+    fmt::Display,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -98,9 +99,9 @@ impl<'a> Report<'a> {
 fn text(report: &Report<'_>) -> String {
     let mut text = match report.backup {
         Some(backup) => format!(
-            "took over {} issues of {} projects: {}\nthe old files are in {}\n",
-            report.issues,
-            report.projects.len(),
+            "took over {} of {}: {}\nthe old files are in {}\n",
+            counted(report.issues, "issue"),
+            counted(report.projects.len(), "project"),
             report.projects.join(", "),
             backup.display()
         ),
@@ -117,4 +118,10 @@ fn text(report: &Report<'_>) -> String {
         text.push_str(&format!("- {left}\n"));
     }
     output::printable(&text).into_owned()
+}
+
+/// A number of things, in words: `1 issue`, `2 issues`.
+fn counted<N: Display + PartialEq + From<u8>>(number: N, thing: &str) -> String {
+    let ending = if number == N::from(1) { "" } else { "s" };
+    format!("{number} {thing}{ending}")
 }

@@ -55,6 +55,17 @@ fn old_files_are_taken_over_once_with_a_copy() {
 }
 
 #[test]
+fn one_of_something_is_not_several() {
+    let workspace = left_behind();
+    let said = workspace.run(["import"]);
+    assert!(
+        said.out
+            .starts_with("took over 1 issue of 1 project: my-app\n"),
+        "{said:?}"
+    );
+}
+
+#[test]
 fn without_the_command_old_files_are_left_alone() {
     let workspace = left_behind();
     let old = workspace.read(EPIC);

@@ -46,6 +46,9 @@ struct Report<'a> {
     dry_run: bool,
     uninstall: bool,
     steps: Vec<Step>,
+    /// The workspace was looked for, and is not the current directory.
+    #[serde(skip)]
+    found_above: bool,
 }
 
 /// Does it.
@@ -58,6 +61,8 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         .as_deref()
         .or(common.workspace.as_deref());
     let workspace = workspace::find(chosen).map_err(Failure::usage)?;
+    let found_above =
+        chosen.is_none() && std::env::current_dir().is_ok_and(|here| here != workspace);
     let config = Config::settle_in(workspace, common, Overrides::default())?;
     logging::start(&config.log.value)?;
 
@@ -89,6 +94,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         dry_run,
         uninstall,
         steps,
+        found_above,
     };
     Format::of_flag(arguments.json).print(&report, text)?;
     if !uninstall && !is_on_path() {
@@ -143,6 +149,12 @@ fn failure(error: InitError) -> Failure {
 
 fn text(report: &Report<'_>) -> String {
     let mut text = String::new();
+    if report.found_above {
+        let workspace = report.workspace.display();
+        text.push_str(&format!(
+            "workspace {workspace}, which holds the current directory:\n"
+        ));
+    }
     if report.dry_run {
         text.push_str("nothing was changed; this is what would be done:\n");
     }

@@ -28,6 +28,33 @@ fn files(workspace: &Workspace) -> BTreeMap<PathBuf, String> {
 }
 
 #[test]
+fn from_below_the_workspace_is_named_first() {
+    let workspace = Workspace::git();
+    fs::create_dir_all(workspace.join("src/deep")).unwrap();
+    let first = format!(
+        "workspace {}, which holds the current directory:",
+        workspace.path().display()
+    );
+    for arguments in [
+        &["init", "--dry-run"][..],
+        &["init"],
+        &["init", "--uninstall"],
+    ] {
+        let mut command = workspace.command(arguments);
+        command.current_dir(workspace.join("src/deep"));
+        let said = said(command, "");
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert_eq!(said.out.lines().next(), Some(first.as_str()), "{said:?}");
+        let here = workspace.run(arguments);
+        assert!(!here.out.contains("workspace /"), "{here:?}");
+    }
+    let mut command = workspace.command(["init", "--json"]);
+    command.current_dir(workspace.join("src/deep"));
+    let report: Value = serde_json::from_str(&said(command, "").out).unwrap();
+    assert_eq!(report["workspace"], workspace.path().to_str().unwrap());
+}
+
+#[test]
 fn an_empty_repository_is_set_up_once() {
     let workspace = Workspace::git();
     let said = workspace.run(["init"]);

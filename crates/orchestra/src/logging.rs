@@ -3,7 +3,7 @@
 use std::io;
 
 use anyhow::Context as _;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
 use crate::{
     config::{Origin, Setting},
@@ -19,9 +19,24 @@ pub(crate) fn check(filter: &str) -> anyhow::Result<()> {
 }
 
 fn parse(filter: &str) -> anyhow::Result<EnvFilter> {
-    EnvFilter::builder()
+    let parsed = EnvFilter::builder()
         .parse(filter)
-        .with_context(|| format!("log filter `{filter}`"))
+        .map_err(anyhow::Error::new)
+        .and_then(|parsed| check_levels(filter).map(|()| parsed));
+    parsed.with_context(|| format!("log filter `{filter}`"))
+}
+
+/// Refuses a part of a filter without a level. The library takes `inof` as the name of a part, and
+/// says nothing.
+fn check_levels(filter: &str) -> anyhow::Result<()> {
+    for part in filter.split(',').filter(|part| !part.is_empty()) {
+        let level = part.rsplit_once('=').map_or(part, |(_, level)| level);
+        anyhow::ensure!(
+            !level.is_empty() && level.parse::<LevelFilter>().is_ok(),
+            "`{part}` is neither a level (off, error, warn, info, debug or trace) nor PART=LEVEL"
+        );
+    }
+    Ok(())
 }
 
 /// The filter of a command that says by itself what others warn of: unless somebody asked for more,
@@ -47,4 +62,34 @@ pub(crate) fn start(filter: &str) -> Result<(), Failure> {
         .with_ansi(ansi)
         .try_init();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_a_filter_has_a_level() {
+        for filter in [
+            "info",
+            "OFF",
+            "warn,orchestra_store=debug",
+            "info,",
+            "a::b=trace,warn",
+            "a[span{x=1}]=debug",
+        ] {
+            check(filter).unwrap();
+        }
+        for filter in [
+            "inof",
+            "loud",
+            "warn,orchestra_store",
+            "orchestra_store=loud",
+            "a=",
+            "a[span{x=1}]",
+        ] {
+            let error = format!("{:#}", check(filter).unwrap_err());
+            assert!(error.contains("log filter"), "{filter}: {error}");
+        }
+    }
 }

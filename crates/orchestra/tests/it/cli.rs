@@ -221,7 +221,28 @@ fn configuration_that_no_command_could_use_is_not_shown() {
         assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
         assert!(
             said.err.contains(said_of) && said.err.contains("orchestra.toml"),
+        ("log = \"loud\"", "(off, error, warn, info, debug or trace)"),
             "{said:?}"
         );
+    }
+}
+
+#[test]
+fn a_log_filter_that_would_be_taken_for_something_else_is_refused() {
+    let workspace = Workspace::new();
+    let flag = workspace.command(["config", "show", "--log", "inof"]);
+    let mut variable = workspace.command(["config", "show"]);
+    variable.env("RUST_LOG", "inof");
+    for (command, place) in [(flag, "command line"), (variable, "environment RUST_LOG")] {
+        let said = said(command, "");
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
+        assert!(
+            said.err.contains(place) && said.err.contains("nor PART=LEVEL"),
+            "{said:?}"
+        );
+    }
+    for filter in ["info", "warn,orchestra_store=debug"] {
+        let said = workspace.run(["config", "show", "--log", filter]);
+        assert_eq!(said.code, Some(0), "{said:?}");
     }
 }

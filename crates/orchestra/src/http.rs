@@ -10,7 +10,11 @@
 mod guard;
 mod serve;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -42,6 +46,35 @@ const HELD_UNIT: usize = 1024;
 
 /// How long the body of a message may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// Text that is no address to listen on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no address to listen on; write 127.0.0.1:7420, [::1]:7420, localhost:7420, or the port alone"
+)]
+pub(crate) struct AddressError;
+
+/// Understands an address to listen on: a socket address, `localhost` and a port, or a port alone,
+/// which is one of the loopback address as well.
+///
+/// # Errors
+/// When it is none of these.
+pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, AddressError> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let port = match text.rsplit_once(':') {
+        Some((host, port)) if host.eq_ignore_ascii_case("localhost") => port,
+        Some(_) => return Err(AddressError),
+        None => text,
+    };
+    // A number alone: `parse` would take a sign as well.
+    if !port.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(AddressError);
+    }
+    let port: u16 = port.parse().map_err(|_| AddressError)?;
+    Ok((Ipv4Addr::LOCALHOST, port).into())
+}
 
 /// Refuses an address that other machines can reach.
 ///

@@ -25,9 +25,9 @@ use endpoint::{Endpoint, Place};
 /// SIGTERM. Where another `up` serves the workspace already, it says where.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where to listen; the next free port is taken when this one is in use, any with port 0
-    /// [default: 127.0.0.1:7420]
-    #[arg(long, value_name = "ADDR")]
+    /// Where to listen, as 127.0.0.1:7420, localhost:7420 or 7420; the next free port is taken when
+    /// this one is in use, any with port 0 [default: 127.0.0.1:7420]
+    #[arg(long, value_name = "ADDR", value_parser = http::parse_address)]
     http: Option<SocketAddr>,
     /// Which tools clients see: all, lean, search, or groups separated by commas
     #[arg(long, value_name = "TOOLS")]

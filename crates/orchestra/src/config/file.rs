@@ -11,6 +11,7 @@ use std::{
 use serde::Deserialize;
 
 use super::TextFormat;
+use crate::http;
 
 /// How long a call may be given, in seconds: up to a day.
 const CALL_TIMEOUT_SECONDS: RangeInclusive<u64> = 1..=86_400;
@@ -119,8 +120,11 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
         _ => Err(wrong("format", "json or toon", found)),
     });
     let http = on_disk.http.map(|found| {
-        let address = found.parse();
-        address.map_err(|_| wrong("http", "an address such as 127.0.0.1:7420", found))
+        let address = http::parse_address(&found);
+        address.map_err(|_| {
+            let expected = "an address such as 127.0.0.1:7420 or localhost:7420, or a port";
+            wrong("http", expected, found)
+        })
     });
     let limits = on_disk.limits;
     let seconds = within(
@@ -197,7 +201,7 @@ mod tests {
             ("format = \"yaml\"", "format: json or toon, not `yaml`"),
             (
                 "http = \"here\"",
-                "http: an address such as 127.0.0.1:7420, not `here`",
+                "http: an address such as 127.0.0.1:7420 or localhost:7420, or a port, not `here`",
             ),
             ("[limits]\ncall_timeout_seconds = 0", "1 to 86400, not `0`"),
             ("colour = 1", "unknown field `colour`"),

@@ -33,6 +33,38 @@ fn call(id: u64, name: &str, arguments: &Value) -> String {
 }
 
 #[test]
+fn an_address_may_be_localhost_or_a_port_alone() {
+    let workspace = Workspace::git();
+    for address in ["localhost:0", "0"] {
+        let process = Running::start(workspace.command(["up", "--http", address, "--json"]));
+        let ready = process.json();
+        let http = ready["http"].as_str().unwrap();
+        assert!(http.starts_with("http://127.0.0.1:"), "{ready}");
+        process.signal(Signal::TERM);
+        assert!(process.end().success());
+    }
+    for address in [
+        "here",
+        "here:80",
+        "localhost",
+        "localhost:x",
+        "+80",
+        "70000",
+        ":80",
+        "",
+    ] {
+        let said = workspace.run(["up", "--http", address]);
+        assert_eq!(said.code, Some(2), "{said:?}");
+        assert!(said.err.contains("localhost:7420"), "{said:?}");
+    }
+    let said = workspace.run(["up", "--http", "0.0.0.0:80"]);
+    assert!(said.err.contains("other machines"), "{said:?}");
+    workspace.write("orchestra.toml", "http = \"localhost:7421\"\n");
+    let shown = workspace.run(["config", "show"]).out;
+    assert!(shown.contains("http = \"127.0.0.1:7421\""), "{shown}");
+}
+
+#[test]
 fn it_says_where_it_is_and_serves_mcp() {
     let workspace = Workspace::git();
     let (process, ready, address) = up(&workspace);

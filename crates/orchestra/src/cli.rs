@@ -110,6 +110,27 @@ pub(crate) fn description() -> clap::Command {
     Cli::command()
 }
 
+/// What `--help` prints of the command that some words lead to.
+pub(crate) fn help(words: &[&str]) -> String {
+    let mut program = Cli::command();
+    program.build();
+    let found = words.iter().try_fold(&mut program, |command, word| {
+        command.find_subcommand_mut(word)
+    });
+    found.map_or_else(String::new, |command| {
+        command.render_long_help().to_string()
+    })
+}
+
+/// The help of `--tools`.
+pub(crate) fn tools_help() -> String {
+    let groups: Vec<&str> = orchestra_tools::group_names().collect();
+    format!(
+        "Which tools are seen: all, lean, search, or groups separated by commas, of {}",
+        groups.join(", ")
+    )
+}
+
 impl EarlierCli {
     fn into_invocation(self) -> Invocation {
         let command = match self.command {

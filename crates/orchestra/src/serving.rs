@@ -2,6 +2,7 @@
 //! server for each face.
 
 mod resources;
+mod scratch;
 
 use std::{io, path::Path, sync::Arc, time::Duration};
 
@@ -17,6 +18,8 @@ use crate::{
     workspace::run_directory,
 };
 use resources::BundledResources;
+
+pub(crate) use scratch::Scratch;
 
 /// How long the readable files may take to catch up when the program ends.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -111,14 +114,14 @@ impl Serving {
             .build())
     }
 
-    /// Lets the command line in, to every tool.
-    pub(crate) fn attach(&self) -> Attachment {
+    /// Lets the command line in, to the tools of a toolset.
+    pub(crate) fn attach(&self, toolset: Toolset) -> Attachment {
         self.hub.attach(
             Caller {
                 face: "cli",
                 client: None,
             },
-            Toolset::All,
+            toolset,
         )
     }
 

@@ -13,8 +13,9 @@ use crate::{
 /// To read it: orchestra man | man -l -
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The page of one command, such as `init`, instead of the whole program's
-    command: Option<String>,
+    /// The page of one command, such as `init` or `tool call`, instead of the whole program's
+    #[arg(value_name = "COMMAND")]
+    command: Vec<String>,
 }
 
 /// Prints the page.
@@ -24,17 +25,22 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
     let mut program = cli::description();
     program.build();
-    let described = match &arguments.command {
-        None => program,
-        Some(name) => {
-            let found = program.find_subcommand(name);
-            found
-                .cloned()
-                .ok_or_else(|| Failure::usage_text(format!("no command `{name}`")))?
-        }
-    };
+    // A page names others as `orchestra-tool-call`; no command has a dash of its own.
+    let words = arguments.command.iter().flat_map(|name| {
+        let name = name.strip_prefix("orchestra-").unwrap_or(name);
+        name.split('-')
+    });
+    let mut described = &program;
+    for word in words {
+        described = described.find_subcommand(word).ok_or_else(|| {
+            let names = arguments.command.join(" ");
+            Failure::usage_text(format!(
+                "no command `{names}`; `orchestra --help` lists them"
+            ))
+        })?;
+    }
     let mut page = Vec::new();
-    clap_mangen::Man::new(described).render(&mut page)?;
+    clap_mangen::Man::new(described.clone()).render(&mut page)?;
     output::raw(&page)?;
     Ok(Exit::Ok)
 }

@@ -5,7 +5,7 @@ use orchestra_mcp::stdio;
 use orchestra_store::Options;
 
 use crate::{
-    cli::Common,
+    cli::{self, Common},
     config::{Config, Overrides, TextFormat},
     exit::{Exit, Failure},
     logging,
@@ -18,8 +18,7 @@ use crate::{
 /// the configuration of an MCP client starts.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Arguments {
-    /// Which tools the client sees: all, lean, search, or groups separated by commas
-    #[arg(long, value_name = "TOOLS")]
+    #[arg(long, value_name = "TOOLS", help = cli::tools_help())]
     tools: Option<String>,
     /// How results are written as text
     #[arg(long, value_enum)]

@@ -1,6 +1,7 @@
 //! `orchestra tool`: any tool, from the shell.
 
 mod arguments;
+mod describe;
 
 use std::io::{self, Read as _};
 
@@ -14,19 +15,19 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    cli::Common,
+    cli::{self, Common},
     config::{Config, Overrides, TextFormat},
     exit::{Exit, Failure},
     logging,
     output::{self, Format},
-    serving::{self, Serving},
+    serving::{self, Scratch, Serving},
     workspace,
 };
 
 /// The largest arguments that are read from stdin.
 const MAX_ARGUMENT_BYTES: u64 = 10 * 1024 * 1024;
 
-/// List tools, or call one
+/// List tools, describe one, or call one
 ///
 /// Runs in this process; no server is needed.
 #[derive(Debug, Args)]
@@ -39,21 +40,35 @@ pub(crate) struct Arguments {
 enum Command {
     /// List the tools
     List {
-        /// Which tools: all, lean, search, or groups separated by commas
-        #[arg(long, value_name = "TOOLS")]
+        #[arg(long, value_name = "TOOLS", help = cli::tools_help())]
         tools: Option<String>,
         /// Print JSON, with every tool's schema
         #[arg(long)]
         json: bool,
     },
+    /// Describe a tool and its arguments
+    Show {
+        /// The tool
+        name: String,
+        /// Print JSON, with the tool's schema
+        #[arg(long)]
+        json: bool,
+    },
     /// Call a tool
+    ///
+    /// Where there is no board, create_project makes one; every other tool is refused.
     Call(Call),
 }
 
 #[derive(Debug, Args)]
+#[command(
+    disable_help_flag = true,
+    override_usage = "orchestra tool call [OPTIONS] <NAME> [KEY=VALUE]..."
+)]
 struct Call {
     /// The tool
-    name: String,
+    #[arg(required_unless_present = "help")]
+    name: Option<String>,
     /// Its arguments: text for what the tool takes as text, else JSON; a list also as a,b,c
     #[arg(value_name = "KEY=VALUE")]
     pairs: Vec<String>,
@@ -66,7 +81,32 @@ struct Call {
     /// Print the whole result as JSON, as MCP has it
     #[arg(long)]
     json: bool,
+    /// Print help; after a tool's name, what the tool does and which arguments it takes
+    #[arg(short, long)]
+    help: bool,
 }
+
+/// A call that is complete.
+struct Asked {
+    name: String,
+    given: Given,
+}
+
+/// Arguments as they were given.
+enum Given {
+    Pairs(Vec<String>),
+    Json(String),
+}
+
+/// What came of a call.
+struct Answer {
+    result: ToolResult,
+    /// How to exit when the tool refused.
+    refusal: Exit,
+}
+
+/// The one tool that makes a board where there is none.
+const MAKES_A_BOARD: &str = "create_project";
 
 #[derive(Serialize)]
 struct Row {
@@ -88,7 +128,7 @@ struct Listing {
     total: usize,
 }
 
-/// Lists or calls.
+/// Lists, describes or calls.
 ///
 /// # Errors
 /// When the board cannot be opened, or the tool refuses.
@@ -98,6 +138,12 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
             tools: tools.clone(),
             ..Overrides::default()
         },
+        Command::Show { .. } => Overrides::default(),
+        // Only with --help; the command line is refused otherwise.
+        Command::Call(Call { name: None, .. }) => {
+            output::lines(&cli::help(&["tool", "call"]))?;
+            return Ok(Exit::Ok);
+        }
         Command::Call(call) => Overrides {
             format: call.format,
             ..Overrides::default()
@@ -105,36 +151,61 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     };
     let config = Config::settle(common, overrides)?;
     logging::start(&config.log.value)?;
-    if only_looks(&arguments.command)? {
-        workspace::check_board(&config.workspace)?;
-    }
     let runtime = serving::runtime()?;
-    let entered = runtime.enter();
-    let options = Options {
-        watch: false,
-        ..Options::default()
-    };
-    let serving = Serving::open(&config, options)?;
-    let result = match arguments.command {
-        Command::List { json, .. } => list(&serving, Format::of_flag(json)),
-        Command::Call(call) => {
-            // What somebody edited a moment ago is seen by the tool.
-            serving.catch_up();
-            runtime.block_on(self::call(&serving, call))
+    let _entered = runtime.enter();
+    match arguments.command {
+        Command::List { json, .. } => {
+            on_scratch(&config, |serving| list(serving, Format::of_flag(json)))
         }
-    };
-    serving.close();
-    drop(entered);
+        Command::Show { name, json } => on_scratch(&config, |serving| {
+            show(serving, &name, Format::of_flag(json))
+        }),
+        Command::Call(Call {
+            name: Some(name),
+            help: true,
+            json,
+            ..
+        }) => on_scratch(&config, |serving| {
+            show(serving, &name, Format::of_flag(json))
+        }),
+        Command::Call(call) => {
+            let format = Format::of_flag(call.json);
+            let answer = runtime.block_on(self::call(&config, call.into_asked()?))?;
+            print(&answer, format)
+        }
+    }
+}
+
+/// Does something with the tools alone, for which no board has to be there, nor is one made.
+fn on_scratch(
+    config: &Config,
+    work: impl FnOnce(&Serving) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let scratch = Scratch::open(config)?;
+    let result = work(scratch.serving());
+    scratch.close();
     result
 }
 
-/// Whether a command leaves the board as it is, and so makes none.
-fn only_looks(command: &Command) -> Result<bool, Failure> {
-    match command {
-        Command::List { .. } => Ok(true),
-        Command::Call(call) => {
-            orchestra_tools::only_reads(&call.name).ok_or_else(|| no_tool(&call.name))
-        }
+impl Call {
+    /// The call with all of its arguments, stdin included.
+    fn into_asked(self) -> Result<Asked, Failure> {
+        let given = match self.args {
+            None => Given::Pairs(self.pairs),
+            Some(text) if text == "-" => {
+                let mut read = String::new();
+                io::stdin()
+                    .lock()
+                    .take(MAX_ARGUMENT_BYTES)
+                    .read_to_string(&mut read)?;
+                Given::Json(read)
+            }
+            Some(text) => Given::Json(text),
+        };
+        let name = self
+            .name
+            .ok_or_else(|| Failure::usage_text("which tool? `orchestra tool list` lists them"))?;
+        Ok(Asked { name, given })
     }
 }
 
@@ -164,31 +235,81 @@ fn list(serving: &Serving, format: Format) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-async fn call(serving: &Serving, call: Call) -> Result<Exit, Failure> {
-    let tools = serving.hub().tools(&Toolset::All);
-    let tool = tools
-        .iter()
-        .find(|tool| tool.name == call.name)
-        .ok_or_else(|| no_tool(&call.name))?;
-    let arguments = read_arguments(&call, tool)?;
+fn show(serving: &Serving, name: &str, format: Format) -> Result<Exit, Failure> {
+    let (tool, _) = find(serving, name)?;
+    format.print(&Row::of(tool)?, |row| {
+        let description = row.description.as_deref().unwrap_or_default();
+        let text = describe::text(&row.name, description, &row.input_schema);
+        output::printable(&text).into_owned()
+    })?;
+    Ok(Exit::Ok)
+}
+
+/// The tool of a name, and the toolset that it is called in: those that find and call others are
+/// in one of their own.
+fn find(serving: &Serving, name: &str) -> Result<(ToolDescriptor, Toolset), Failure> {
+    [Toolset::All, Toolset::Search]
+        .into_iter()
+        .find_map(|toolset| {
+            let tools = serving.hub().tools(&toolset);
+            let tool = tools.into_iter().find(|tool| tool.name == name)?;
+            Some((tool, toolset))
+        })
+        .ok_or_else(|| no_tool(name))
+}
+
+/// Calls a tool of the board. A call that fails makes no board.
+async fn call(config: &Config, asked: Asked) -> Result<Answer, Failure> {
+    if !workspace::has_board(&config.workspace) {
+        let scratch = Scratch::open(config)?;
+        let tried = rehearse(config, scratch.serving(), &asked).await;
+        scratch.close();
+        let answer = tried?;
+        if answer.result.is_error {
+            return Ok(answer);
+        }
+    }
+    let options = Options {
+        watch: false,
+        ..Options::default()
+    };
+    let serving = Serving::open(config, options)?;
+    // What somebody edited a moment ago is seen by the tool.
+    serving.catch_up();
+    let answer = ask(&serving, &asked).await;
+    serving.close();
+    answer
+}
+
+/// Tries on a scratch board what would make the workspace's. Any other call is refused.
+async fn rehearse(config: &Config, scratch: &Serving, asked: &Asked) -> Result<Answer, Failure> {
+    find(scratch, &asked.name)?;
+    if asked.name != MAKES_A_BOARD {
+        workspace::check_board(&config.workspace)?;
+    }
+    ask(scratch, asked).await
+}
+
+async fn ask(serving: &Serving, asked: &Asked) -> Result<Answer, Failure> {
+    let (tool, toolset) = find(serving, &asked.name)?;
+    let arguments = asked.given.read(&tool)?;
     // The tool says what is wrong, as through every other face; here is only told how to exit.
-    let refusal = match arguments::check(&arguments, tool) {
+    let refusal = match arguments::check(&arguments, &tool) {
         Ok(()) => Exit::Refused,
         Err(_) => Exit::Usage,
     };
     let arguments = RawJson::of(&Value::Object(arguments))?;
     let target = Target::Tool {
-        name: call.name,
+        name: asked.name.clone(),
         arguments,
     };
-    let attachment = serving.attach();
+    let attachment = serving.attach(toolset);
     let cx = Cx {
         caller: attachment.caller().clone(),
         ..Cx::default()
     };
-    let outcome = attachment.call(Request { target, cx }).await;
-    match outcome {
-        Ok(Outcome::Tool(result)) => print(&result, Format::of_flag(call.json), refusal),
+    match attachment.call(Request { target, cx }).await {
+        Ok(Outcome::Tool(result)) => Ok(Answer { result, refusal }),
         Ok(Outcome::InputRequired(_)) => Err(Failure::refused(
             "the tool asks for input, which the command line cannot give",
         )),
@@ -200,33 +321,25 @@ async fn call(serving: &Serving, call: Call) -> Result<Exit, Failure> {
     }
 }
 
-fn read_arguments(call: &Call, tool: &ToolDescriptor) -> Result<Map<String, Value>, Failure> {
-    Ok(match call.args.as_deref() {
-        None => arguments::of_pairs(&call.pairs, tool).map_err(Failure::usage)?,
-        Some(text) => {
-            let mut read = String::new();
-            if text == "-" {
-                io::stdin()
-                    .lock()
-                    .take(MAX_ARGUMENT_BYTES)
-                    .read_to_string(&mut read)?;
-            } else {
-                text.clone_into(&mut read);
-            }
-            let value: Value = serde_json::from_str(&read).map_err(|error| {
-                Failure::usage_text(format!("--args is not valid JSON: {error}"))
-            })?;
-            let Value::Object(arguments) = value else {
-                return Err(Failure::usage_text("--args must be a JSON object"));
-            };
-            arguments
+impl Given {
+    /// The arguments as a JSON object.
+    fn read(&self, tool: &ToolDescriptor) -> Result<Map<String, Value>, Failure> {
+        let text = match self {
+            Self::Pairs(pairs) => return arguments::of_pairs(pairs, tool).map_err(Failure::usage),
+            Self::Json(text) => text,
+        };
+        let value = serde_json::from_str(text)
+            .map_err(|error| Failure::usage_text(format!("--args is not valid JSON: {error}")))?;
+        match value {
+            Value::Object(arguments) => Ok(arguments),
+            _ => Err(Failure::usage_text("--args must be a JSON object")),
         }
-    })
+    }
 }
 
 /// Prints a result: its text, or all of it as JSON. An error goes to stderr, unless all is JSON.
-/// `refusal` is how to exit then.
-fn print(result: &ToolResult, format: Format, refusal: Exit) -> Result<Exit, Failure> {
+fn print(answer: &Answer, format: Format) -> Result<Exit, Failure> {
+    let Answer { result, refusal } = answer;
     let content: Vec<Value> = result.content.iter().map(block).collect::<Result<_, _>>()?;
     if format == Format::Json {
         let mut whole = json!({"content": content, "isError": result.is_error});
@@ -234,7 +347,7 @@ fn print(result: &ToolResult, format: Format, refusal: Exit) -> Result<Exit, Fai
             whole["structuredContent"] = structured.parse()?;
         }
         output::json(&whole)?;
-        return Ok(if result.is_error { refusal } else { Exit::Ok });
+        return Ok(if result.is_error { *refusal } else { Exit::Ok });
     }
     let texts: Vec<String> = content
         .iter()

@@ -10,7 +10,7 @@ use orchestra_store::Options;
 use serde::Serialize;
 
 use crate::{
-    cli::Common,
+    cli::{self, Common},
     config::{Config, Origin, Overrides, TextFormat},
     exit::{Exit, Failure},
     http, logging,
@@ -29,8 +29,7 @@ pub(crate) struct Arguments {
     /// this one is in use, any with port 0 [default: 127.0.0.1:7420]
     #[arg(long, value_name = "ADDR", value_parser = http::parse_address)]
     http: Option<SocketAddr>,
-    /// Which tools clients see: all, lean, search, or groups separated by commas
-    #[arg(long, value_name = "TOOLS")]
+    #[arg(long, value_name = "TOOLS", help = cli::tools_help())]
     tools: Option<String>,
     /// How results are written as text
     #[arg(long, value_enum)]

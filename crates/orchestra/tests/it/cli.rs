@@ -28,7 +28,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       up           Serve the workspace over HTTP and say how to connect
       stdio        Serve MCP over stdin and stdout
       init         Set a workspace up: client configurations, hooks, skills, agents, guides
-      tool         List tools, or call one
+      tool         List tools, describe one, or call one
       hook         Store one hook event that a client sends to stdin as JSON
       doctor       Compare the board's database with its readable files, and mend them
       import       Take over the YAML files that orchestra-mcp left in .projects
@@ -171,6 +171,12 @@ fn completions_and_the_manual_are_printed() {
     }
     assert!(workspace.run(["man"]).out.contains(".TH orchestra"));
     assert!(workspace.run(["man", "init"]).out.contains("dry"));
+    let page = workspace.run(["man", "tool-call"]).out;
+    assert!(page.contains("create_project makes one"), "{page}");
+    for names in [&["tool", "call"][..], &["orchestra-tool-call"]] {
+        assert_eq!(workspace.run(["man"].iter().chain(names)).out, page);
+    }
+    assert_eq!(workspace.run(["man", "tool-nope"]).code, Some(2));
     assert_eq!(workspace.run(["man", "nope"]).code, Some(2));
 }
 
@@ -215,13 +221,13 @@ fn configuration_that_no_command_could_use_is_not_shown() {
             "can be reached from other machines",
         ),
         ("log = \"a=b=c\"", "log filter `a=b=c`"),
+        ("log = \"loud\"", "(off, error, warn, info, debug or trace)"),
     ] {
         workspace.write("orchestra.toml", text);
         let said = workspace.run(["config", "show"]);
         assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
         assert!(
             said.err.contains(said_of) && said.err.contains("orchestra.toml"),
-        ("log = \"loud\"", "(off, error, warn, info, debug or trace)"),
             "{said:?}"
         );
     }
@@ -244,5 +250,30 @@ fn a_log_filter_that_would_be_taken_for_something_else_is_refused() {
     for filter in ["info", "warn,orchestra_store=debug"] {
         let said = workspace.run(["config", "show", "--log", filter]);
         assert_eq!(said.code, Some(0), "{said:?}");
+    }
+}
+
+/// The README and the help name every group of tools there is.
+#[test]
+fn the_groups_of_tools_are_named() {
+    let workspace = Workspace::new();
+    let listing: Value =
+        serde_json::from_str(&workspace.run(["tool", "list", "--json"]).out).unwrap();
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md"));
+    let readme = readme.unwrap();
+    let start = readme.find("The groups are").unwrap();
+    let sentence = &readme[start..start + readme[start..].find('.').unwrap()];
+    for command in [
+        &["up", "--help"][..],
+        &["stdio", "-h"],
+        &["tool", "list", "-h"],
+    ] {
+        let help = workspace.run(command).out;
+        let start = help.find("--tools").unwrap();
+        for tool in listing["items"].as_array().unwrap() {
+            let group = tool["group"].as_str().unwrap();
+            assert!(help[start..].contains(group), "{command:?}: {group}");
+            assert!(sentence.contains(&format!("`{group}`")), "{group}");
+        }
     }
 }

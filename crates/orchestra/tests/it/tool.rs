@@ -1,5 +1,6 @@
 //! `orchestra tool`: tools from the shell.
 
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use crate::support::Workspace;
@@ -178,8 +179,7 @@ fn an_edit_by_hand_is_seen_by_the_next_call() {
 fn commands_that_only_look_make_no_board() {
     let workspace = Workspace::git();
     for arguments in [
-        &["tool", "list"][..],
-        &["tool", "call", "list_projects"],
+        &["tool", "call", "list_projects"][..],
         &["doctor"],
         &["doctor", "--fix"],
         &["import"],
@@ -189,10 +189,114 @@ fn commands_that_only_look_make_no_board() {
         assert!(said.err.contains("orchestra init"), "{said:?}");
         assert!(!workspace.join(".projects").exists(), "{arguments:?}");
     }
-    assert_eq!(workspace.run(["tool", "call", "nope"]).code, Some(2));
-    assert!(!workspace.join(".projects").exists());
-    workspace.call("create_project", &json!({"name": "Made"}));
-    assert!(workspace.join(".projects").exists());
+    for arguments in [
+        &["tool", "list"][..],
+        &["tool", "show", "create_task"],
+        &["tool", "call", "create_task", "--help"],
+    ] {
+        let said = workspace.run(arguments);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.out.contains("create_task"), "{said:?}");
+        assert!(!workspace.join(".projects").exists(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_call_that_fails_makes_no_board() {
+    let workspace = Workspace::git();
+    for (code, arguments) in [
+        (2, &["nope"][..]),
+        (2, &["create_project"]),
+        (2, &["create_project", "nope=1"]),
+        (2, &["create_project", "--args", "{"]),
+        (2, &["create_project", "--args", "{\"name\": 1}"]),
+        (2, &["create_project", "--json"]),
+        (3, &["create_project", "name="]),
+        (1, &["create_epic", "project=a", "title=b"]),
+        (1, &["create_epic"]),
+        (1, &["install_skills"]),
+        (1, &["call_tool", "name=create_project"]),
+    ] {
+        let said = workspace.run(["tool", "call"].iter().chain(arguments));
+        assert_eq!(said.code, Some(code), "{arguments:?}: {said:?}");
+        assert_eq!(
+            said.err.contains("orchestra init"),
+            code == 1,
+            "{arguments:?}: {said:?}"
+        );
+        assert!(!workspace.join(".projects").exists(), "{arguments:?}");
+    }
+    let input = r#"{"name": "Made"}"#;
+    let said = workspace.run_with_input(["tool", "call", "create_project", "--args", "-"], input);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(workspace.join(".projects/made").exists());
+    let listed = workspace.call("list_projects", &json!({}));
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1, "{listed}");
+}
+
+#[test]
+fn a_tool_is_described_with_its_arguments() {
+    let workspace = Workspace::new();
+    let said = workspace.run(["tool", "show", "create_task"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_snapshot!(said.out, @r"
+    Create a task in a story.
+
+    Usage: orchestra tool call create_task project=PROJECT story_id=STORY_ID title=TITLE type=TYPE [KEY=VALUE]...
+
+    Arguments:
+      project      string, required
+      epic_id      string
+      story_id     string, required
+      title        string, required
+      type         one of task|bug|hotfix, required
+      description  string
+      priority     one of low|medium|high|critical
+      assignees    array of string
+      labels       array of string
+      depends_on   array of string
+      agent        string
+    ");
+    for arguments in [
+        &["tool", "call", "create_task", "--help"][..],
+        &["tool", "call", "create_task", "-h"],
+        &["tool", "call", "create_task", "title=x", "--help"],
+    ] {
+        assert_eq!(workspace.run(arguments).out, said.out, "{arguments:?}");
+    }
+    let found = workspace.run(["tool", "show", "find_tools"]).out;
+    assert!(found.contains("Words to look for"), "{found}");
+    let json: Value =
+        serde_json::from_str(&workspace.run(["tool", "show", "create_task", "--json"]).out)
+            .unwrap();
+    assert_eq!(json["inputSchema"]["required"][0], "project", "{json}");
+    let general = workspace.run(["tool", "call", "--help"]);
+    assert_eq!(general.code, Some(0), "{general:?}");
+    assert!(
+        general.out.contains("Usage: orchestra tool call") && general.out.contains("--args"),
+        "{general:?}"
+    );
+    for arguments in [
+        &["tool", "show", "nope"][..],
+        &["tool", "show"],
+        &["tool", "call"],
+    ] {
+        assert_eq!(workspace.run(arguments).code, Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_tools_that_find_and_call_others_are_called() {
+    let workspace = Workspace::board();
+    let found = workspace.call("find_tools", &json!({"query": "create epic"}));
+    assert!(found.to_string().contains("create_epic"), "{found}");
+    let inner = json!({"name": "create_project", "arguments": {"name": "My App"}});
+    let made = workspace.call("call_tool", &inner);
+    assert!(made.to_string().contains("my-app"), "{made}");
+    let said = workspace.run(["tool", "call", "call_tool", "name=nope"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let said = workspace.run(["tool", "call", "call_tool"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
 }
 
 #[test]

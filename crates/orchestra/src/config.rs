@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use orchestra_hub::{Toolset, ToolsetError};
 use orchestra_wire::MAX_LINE_BYTES;
 
-use crate::{cli::Common, env::Variable, exit::Failure, http, logging, workspace};
+use crate::{cli::Common, env::Variable, exit::Failure, http, logging, output, workspace};
 use file::ConfigFile;
 
 /// The configuration file's name.
@@ -142,6 +142,7 @@ impl Config {
                     .map_err(|_| Failure::usage_text("RUST_LOG is not UTF-8 text"))
             })
             .transpose()?
+            .filter(|value| is_for_us(value))
             .map(|value| (value, Origin::Environment(Variable::Log)));
         let log = flag(common.log.clone()).or(log_variable);
         let config = Self {
@@ -253,6 +254,16 @@ impl<T> Setting<T> {
             .with_context(|| format!("{key} ({})", self.origin))
             .map_err(Failure::usage)
     }
+}
+
+/// Whether we understand a value of `RUST_LOG`. Other programs read it as well, so what it says to
+/// them is no fault.
+fn is_for_us(filter: &str) -> bool {
+    let checked = logging::check(filter);
+    if let Err(error) = &checked {
+        output::complain(&format!("RUST_LOG is not used: {error:#}"));
+    }
+    checked.is_ok()
 }
 
 /// Refuses a toolset that does not exist.

@@ -3,7 +3,8 @@
 //! Files are TOON as the public specification has it, with one line end behind the last line, as
 //! editors and diffs expect. Every file begins with `schema` and ends with `end: true`, because a
 //! truncated TOON file still parses. Reading is exact: an error names file, line and field, and a
-//! field nobody knows is an error, for it would be lost when the file is next written.
+//! field nobody knows is an error, and so is a comment, for they would be lost when the file is next
+//! written.
 
 mod document;
 mod error;

@@ -91,8 +91,35 @@ impl Engine {
             }
             self.take_in_batch(candidates, &mut course)?;
         }
+        let present = ordered.into_iter().filter(|(gone, ..)| !gone);
+        let units: Vec<Unit> = present.map(|(.., unit)| unit).collect();
+        self.take_in_states(&units, &mut course)?;
         self.follow(course)?;
         Ok(later)
+    }
+
+    /// Looks once more at the epics and stories whose state was refused: it may be what has followed
+    /// since from what is below them.
+    fn take_in_states(&mut self, units: &[Unit], course: &mut Course) -> Result<(), FilesError> {
+        let parents = units.iter().filter(|unit| matches!(unit.depth(), 1 | 2));
+        let mut refused = self.read(|reader| {
+            let mut refused = Vec::new();
+            for unit in parents {
+                let problem = ledger::problem(reader.connection(), &unit.first_path())?;
+                if problem.is_some_and(|(field, _)| field == "status") {
+                    refused.push(unit);
+                }
+            }
+            Ok(refused)
+        })?;
+        refused.retain(|_| units.len() > 1);
+        refused.sort_by_key(|unit| std::cmp::Reverse(unit.depth()));
+        for unit in refused {
+            if let Some(candidate) = self.gather(unit)? {
+                self.take_in_batch(vec![Arc::new(candidate)], course)?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes in a batch. Where that fails as a whole, each is tried alone, so that one bad file does

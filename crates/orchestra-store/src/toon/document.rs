@@ -26,10 +26,12 @@ impl<'a> Document<'a> {
     /// Parses a file. `file` is the name that errors give it.
     ///
     /// # Errors
-    /// When the text is not TOON, holds marks of a merge, is of a newer schema or ends too early.
+    /// When the text is not TOON, holds marks of a merge or a comment, is of a newer schema or ends
+    /// too early.
     pub(crate) fn parse(file: &'a str, text: &'a str) -> Result<Self> {
         check_first_line(file, text)?;
         check_merge_marks(file, text)?;
+        check_comments(file, text)?;
         let fields = match flat::parse(text) {
             Some(fields) => fields,
             None => match toon_format::decode_default::<Value>(text) {
@@ -313,6 +315,24 @@ pub(crate) fn check_merge_marks(file: &str, text: &str) -> Result<()> {
         });
     }
     Ok(())
+}
+
+/// Refuses lines that are comments (section 5.1 of the specification): they would be lost when the
+/// file is next written.
+fn check_comments(file: &str, text: &str) -> Result<()> {
+    let is_comment = |line: &str| line.trim_start_matches(' ').starts_with('#');
+    let text = text.trim_start_matches('\u{FEFF}');
+    let Some(index) = text.lines().position(is_comment) else {
+        return Ok(());
+    };
+    let what = "is a comment, which would be lost when the file is next written; remove it, and \
+                say it in a description or a comment on the board";
+    Err(FileError {
+        file: file.to_owned(),
+        line: line_number(index + 1),
+        field: String::new(),
+        fault: FileFault::Syntax(what.to_owned()),
+    })
 }
 
 fn syntax(file: &str, text: &str, error: &toon_format::ToonError) -> FileError {

@@ -114,11 +114,14 @@ pub(crate) fn read(
         ));
     }
     let state = fields.named("status", State::parse)?;
-    let own = match fields.optional_named("own", State::parse)? {
-        _ if kind.is_leaf() => OwnState::default(),
-        None => own_of(state),
-        Some(own) => OwnState::of_state(own)
-            .ok_or_else(|| fields.error("own", "must be backlog, todo or cancelled"))?,
+    let own = if kind.is_leaf() {
+        OwnState::default()
+    } else {
+        match fields.optional_named("own", State::parse)? {
+            None => own_of(state),
+            Some(own) => OwnState::of_state(own)
+                .ok_or_else(|| fields.error("own", "must be backlog, todo or cancelled"))?,
+        }
     };
     let issue = Issue {
         project: place.project.clone(),
@@ -144,10 +147,31 @@ pub(crate) fn read(
         created_at: fields.parsed("created_at", Timestamp::parse)?,
         updated_at: fields.optional_parsed("updated_at", Timestamp::parse)?,
     };
-    fields.ignore("epic");
-    fields.ignore("story");
+    for (key, above) in [("epic", &place.epic), ("story", &place.story)] {
+        if above.is_some() {
+            fields.ignore(key);
+        }
+    }
     fields.finish()?;
     Ok(issue)
+}
+
+/// What an issue's file says of the issues above it, which its place decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SaidAbove {
+    /// The field `epic`.
+    pub(crate) epic: Option<String>,
+    /// The field `story`.
+    pub(crate) story: Option<String>,
+}
+
+/// Reads what an issue's file says of the issues above it.
+pub(crate) fn said_above(file: &str, text: &str) -> Result<SaidAbove, FileError> {
+    let mut fields = Document::parse(file, text)?;
+    Ok(SaidAbove {
+        epic: fields.optional_text("epic")?,
+        story: fields.optional_text("story")?,
+    })
 }
 
 fn description(fields: &mut Document<'_>, beside: Option<(&str, &str)>) -> Result<Body, FileError> {

@@ -358,7 +358,19 @@ fn errors_name_file_line_and_field() {
         "status: bcklog",
         ":5: status: cannot be `bcklog`",
     );
-    check("status", "# note\nstaus", ":8: status: is missing");
+    check("status", "staus", ":7: status: is missing");
+    for comment in ["# note", "  # note"] {
+        check(
+            "status",
+            &format!("{comment}\nstatus"),
+            ":5: is a comment, which would be lost when the file is next written; remove it, and say it in a description or a comment on the board",
+        );
+    }
+    check(
+        "status",
+        "epic: A-9\nstatus",
+        ":5: epic: is not a field of this file; remove it",
+    );
     check(
         "type: epic",
         "type: task",

@@ -24,6 +24,7 @@ mod processes;
 mod rebuild;
 mod recorded;
 mod recording;
+mod refused;
 mod scale;
 mod search;
 mod unseen;

@@ -74,6 +74,7 @@ pub(super) fn take_in(
     let Some(record) = record else {
         return take_in_new(work, &given, &file, aftermath);
     };
+    refusal::check_said_parent(work, &given, text)?;
     if half_written && file.description.is_empty() {
         file.description = record.issue.description.clone();
     }

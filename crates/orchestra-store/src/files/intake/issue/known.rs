@@ -5,7 +5,7 @@ use orchestra_board::{Command, Issue};
 use super::{Given, finish, history, refusal, whole};
 use crate::IssueRecord;
 use crate::files::conflict::{self, Ours, Question};
-use crate::files::fields::{Base, DESCRIPTION};
+use crate::files::fields::{Base, DESCRIPTION, Sides, of_issue};
 use crate::files::intake::course::News;
 use crate::files::intake::{Aftermath, Trouble};
 use crate::files::ledger::{self, Entry};
@@ -24,6 +24,16 @@ pub(super) fn take_in(
 ) -> Result<(), Trouble> {
     let base = base_to_merge(work, given, file, &record.issue)?;
     let choice = given.candidate.choice(work)?;
+    if base.seen.is_some() {
+        let (board, said) = (of_issue(&record.issue), of_issue(file));
+        let sides = Sides {
+            base: &base,
+            board: &board,
+            file: &said,
+            choice: &choice,
+        };
+        refusal::check_state(work, given, sides.of("status"), (file, &record.issue))?;
+    }
     let merged = merge(&base, &record.issue, file, &choice);
     put(work, given, file, (&record.issue, &merged), aftermath)?;
     let before = Before {

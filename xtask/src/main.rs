@@ -5,6 +5,7 @@
 
 mod bench;
 mod ci;
+mod conformance;
 mod deny;
 mod fuzz;
 mod judges;
@@ -23,6 +24,7 @@ usage: cargo xtask COMMAND
 
   test              every test of the workspace, then the judges
   judges [WORD]     only the judges whose name holds WORD
+  conformance       the public conformance suite against the fixture, over HTTP
   ci [--fast]       what CI runs; --fast leaves out docs, judges, licences and most tests
   deny              only the check of licences, sources and forbidden second versions
   bench [NAME]...   measure against the peers: echo, board, start, writers, tokens, day (default: all)
@@ -47,6 +49,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["test"] => test::run(),
         ["judges"] => judges::run(None),
         ["judges", word] => judges::run(Some(word)),
+        ["conformance"] => conformance::run(),
         ["ci"] => ci::full(),
         ["ci", "--fast"] => ci::fast(),
         ["deny"] => deny::run(),

@@ -172,6 +172,14 @@ impl Attachment {
         self.view().list(kind, revision).clone()
     }
 
+    /// The schema of the arguments of a tool that this caller can call.
+    #[must_use]
+    pub fn input_schema(&self, tool: &str) -> Option<RawJson> {
+        let view = self.view();
+        let found = view.reachable().find(|found| found.name == tool);
+        found.map(|tool| tool.input_schema.clone())
+    }
+
     /// Watches a resource; watching it again changes nothing.
     ///
     /// # Errors

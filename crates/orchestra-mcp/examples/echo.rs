@@ -1,5 +1,8 @@
 //! A server with one tool, `echo`, which answers its argument `text`. A fixture for benchmarks and
-//! judges, over standard input and output.
+//! judges, over standard input and output or over HTTP.
+
+#[path = "common/mod.rs"]
+mod common;
 
 use std::sync::Arc;
 
@@ -82,7 +85,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let id = ProviderId::parse("echo").ok_or("not a provider id")?;
         let catalog = watch::Sender::new(Arc::new(catalog()?));
         hub.register(Arc::new(Echo { id, catalog }))?;
-        stdio::serve(&Server::builder(hub, "echo").build()).await?;
+        common::serve(&Server::builder(hub, "echo").build()).await?;
         Ok::<_, Box<dyn std::error::Error>>(())
     })?;
     // Its reading thread may still wait for input.

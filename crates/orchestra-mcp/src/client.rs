@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use orchestra_hub::{ClientFeatures, LogLevel};
 use orchestra_wire::{
-    FieldsError, MetaFields, RawJson, RequestId, Revision, RpcError, shown, text_of,
+    FieldsError, MetaFields, RawJson, RequestId, RequestRef, Revision, RpcError, shown, text_of,
 };
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{json, value::RawValue};
@@ -152,6 +152,17 @@ impl fmt::Display for Ask {
             Self::Roots => "roots",
         })
     }
+}
+
+/// Checks what a stateless request says about itself.
+///
+/// # Errors
+/// As its call would be refused.
+pub(crate) fn check_meta(request: &RequestRef<'_>) -> Result<(), RpcError> {
+    let fields = request.params.fields().map_err(invalid_fields)?;
+    fields
+        .meta
+        .map_or(Ok(()), |meta| RequestMeta::parse(meta).map(drop))
 }
 
 impl MetaCache {

@@ -79,6 +79,8 @@ pub struct Ticket {
 pub enum Lifetime {
     /// Until its stream ends, so that the client can be told things later.
     Stream,
+    /// As long, but each request has a stream of its own, and what a call says belongs there.
+    Requests,
     /// For one message and its answer; nothing can be subscribed to.
     Message,
 }
@@ -356,6 +358,11 @@ impl Connection {
         }
     }
 
+    /// What `initialize` has agreed upon, if it was called.
+    pub(crate) const fn revision(&self) -> Option<Revision> {
+        self.session.revision
+    }
+
     /// The revision of a request without `_meta` of its own.
     fn session_revision(&self) -> Revision {
         self.session.revision.unwrap_or(Revision::NEWEST_SESSION)
@@ -364,6 +371,13 @@ impl Connection {
     fn serial(&mut self) -> u64 {
         self.next_serial += 1;
         self.next_serial
+    }
+}
+
+impl Ticket {
+    /// The request it belongs to.
+    pub(crate) const fn id(&self) -> &RequestId {
+        &self.id
     }
 }
 

@@ -2,13 +2,15 @@
 //!
 //! [`Connection`] is the protocol, pure: lines and outcomes in, bytes and jobs out. Around it
 //! stand drivers that move bytes: [`stdio`] for a process's standard input and output, [`stream`]
-//! for any pair of async byte streams, also in memory, and [`post`] for one message at a time.
+//! for any pair of async byte streams, also in memory, [`http`] for HTTP, and [`post`] for one message
+//! at a time.
 //! [`StdioTransport`] is the small transport of older Orchestra documents: lines in, responses
 //! out, whatever routes them.
 
 mod client;
 mod connection;
 mod cursor;
+pub mod http;
 pub mod post;
 mod report;
 mod results;

@@ -1,11 +1,19 @@
-//! One JSON-RPC message at a time, as a plain HTTP POST carries it: in go the bytes of a message,
-//! out come those of the answer, if it has one.
+//! One JSON-RPC message at a time, as an HTTP POST carries it: in go the bytes of a message, out
+//! come those of the answer, if it has one, and before it what the call reports.
 
-use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll, time::Instant};
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::Poll,
+    time::Instant,
+};
 
+use bytes::Bytes;
 use orchestra_hub::{Attachment, Cost, Outcome, ProviderError};
-use orchestra_wire::{Line, Rope};
-use tokio::runtime::Handle;
+use orchestra_wire::{Frame, Line, RequestId, Rope};
+use tokio::{runtime::Handle, select, sync::Notify};
 
 use crate::{
     connection::{Connection, Job, Lifetime, Step, Ticket},
@@ -13,20 +21,51 @@ use crate::{
     server::Server,
 };
 
-/// Answers single messages for one server. Nothing is kept between messages, so what needs a
-/// stream is not had here: notifications of running calls are dropped.
+/// Reports of a call that may wait for a slow reader; past that they are dropped.
+const MAX_REPORTS: usize = 1_024;
+
+/// Answers single messages for one server. Nothing is kept between messages.
 pub struct Post {
     server: Server,
     attachment: Arc<Attachment>,
 }
 
-/// Drops what a call reports while it runs.
-struct Silence;
+/// One message that is being answered. Dropping it cancels its call.
+pub(crate) struct Answering {
+    server: Server,
+    attachment: Arc<Attachment>,
+    connection: Connection,
+    reports: Arc<Reports>,
+    running: Vec<BoxFuture<(Ticket, Result<Outcome, ProviderError>)>>,
+    out: Rope,
+    is_over: bool,
+}
+
+/// What a call has reported.
+#[derive(Default)]
+struct Reports {
+    waiting: Mutex<VecDeque<Bytes>>,
+    filled: Notify,
+}
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-impl Emit for Silence {
-    fn emit(&self, _message: Rope) {}
+impl Reports {
+    fn pop(&self) -> Option<Bytes> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.pop_front()
+    }
+}
+
+impl Emit for Reports {
+    fn emit(&self, _request: Option<&RequestId>, message: Rope) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() < MAX_REPORTS {
+            waiting.push_back(line(message));
+            drop(waiting);
+            self.filled.notify_one();
+        }
+    }
 }
 
 impl Post {
@@ -39,62 +78,118 @@ impl Post {
         }
     }
 
-    /// Answers one message; `None` when it wants no answer. The bytes need not be one line.
-    /// Dropping the future cancels the call. It must run inside a tokio runtime.
+    /// Answers one message; `None` when it wants no answer. The bytes need not be one line. What
+    /// the call reports is left out. Dropping the future cancels the call. It must run inside a
+    /// tokio runtime.
     pub async fn handle(&self, message: &[u8]) -> Option<Vec<u8>> {
-        let attachment = Arc::clone(&self.attachment);
+        let mut answering = Answering::begin(self, &Line::Borrowed(message));
+        while let Some(message) = answering.next().await {
+            if answering.is_over() {
+                return Some(message.into());
+            }
+        }
+        None
+    }
+
+    pub(crate) fn attachment(&self) -> &Attachment {
+        &self.attachment
+    }
+}
+
+impl Answering {
+    /// Takes a message and starts its call.
+    pub(crate) fn begin(post: &Post, message: &Line<'_>) -> Self {
+        let (server, attachment) = (post.server.clone(), Arc::clone(&post.attachment));
+        let reports = Arc::<Reports>::default();
         let mut connection = Connection::new(
-            self.server.clone(),
-            attachment,
-            Arc::new(Silence),
+            server.clone(),
+            Arc::clone(&attachment),
+            reports.clone(),
             Lifetime::Message,
         );
         let mut out = Rope::new();
-        let line = Line::Borrowed(message);
-        let mut running: Vec<BoxFuture<(Ticket, Result<Outcome, ProviderError>)>> = Vec::new();
-        let step = if message.len() > self.server.0.limits.line_bytes {
-            connection.on_frame(&orchestra_wire::Frame::TooLong, Instant::now(), &mut out)
+        let step = if message.as_bytes().len() > server.0.limits.line_bytes {
+            connection.on_frame(&Frame::TooLong, Instant::now(), &mut out)
         } else {
-            connection.on_line(&line, Instant::now(), &mut out)
+            connection.on_line(message, Instant::now(), &mut out)
         };
-        self.start(step, &mut running);
-        while !running.is_empty() {
-            let (at, (ticket, outcome)) = next_done(&mut running).await;
-            drop(running.swap_remove(at));
-            let step = connection.on_outcome(&ticket, outcome, Instant::now(), &mut out);
-            self.start(step, &mut running);
-            while let Some(job) = connection.next_ready() {
-                self.start(Step::Run(job), &mut running);
+        let mut answering = Self {
+            server,
+            attachment,
+            connection,
+            reports,
+            running: Vec::new(),
+            out,
+            is_over: false,
+        };
+        answering.start(step);
+        answering
+    }
+
+    /// The next message: reports, and then the answer, if there is one.
+    pub(crate) async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(report) = self.reports.pop() {
+                return Some(report);
+            }
+            if self.running.is_empty() {
+                let answer = line(std::mem::take(&mut self.out));
+                let is_first = !std::mem::replace(&mut self.is_over, true);
+                return (is_first && !answer.is_empty()).then_some(answer);
+            }
+            select! {
+                biased;
+                (at, (ticket, outcome)) = next_done(&mut self.running) => {
+                    drop(self.running.swap_remove(at));
+                    self.finish(&ticket, outcome);
+                }
+                () = self.reports.filled.notified() => {}
             }
         }
-        let mut answer = out.into_vec();
-        if answer.pop_if(|last| *last == b'\n').is_none() && answer.is_empty() {
-            return None;
-        }
-        Some(answer)
     }
 
-    fn start(
-        &self,
-        step: Step,
-        running: &mut Vec<BoxFuture<(Ticket, Result<Outcome, ProviderError>)>>,
-    ) {
+    /// Whether the last message was the answer.
+    pub(crate) const fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    fn finish(&mut self, ticket: &Ticket, outcome: Result<Outcome, ProviderError>) {
+        let now = Instant::now();
+        let step = self
+            .connection
+            .on_outcome(ticket, outcome, now, &mut self.out);
+        self.start(step);
+        while let Some(job) = self.connection.next_ready() {
+            self.start(Step::Run(job));
+        }
+    }
+
+    fn start(&mut self, step: Step) {
         match step {
             Step::Nothing | Step::Watch | Step::Flush => {}
-            Step::Run(job) => running.push(self.run(job)),
-            Step::RunAll(jobs) => running.extend(jobs.into_iter().map(|job| self.run(job))),
+            Step::Run(job) => self.run(job),
+            Step::RunAll(jobs) => jobs.into_iter().for_each(|job| self.run(job)),
         }
     }
 
-    fn run(&self, job: Job) -> BoxFuture<(Ticket, Result<Outcome, ProviderError>)> {
+    fn run(&mut self, job: Job) {
         let call = self.attachment.call(job.request);
         let ticket = job.ticket;
-        if call.cost() == Cost::Quick {
-            return Box::pin(async move { (ticket, call.await) });
-        }
-        let running = self.server.0.run_heavy(call, Handle::current());
-        Box::pin(async move { (ticket, running.await) })
+        let running: BoxFuture<_> = if call.cost() == Cost::Quick {
+            Box::pin(async move { (ticket, call.await) })
+        } else {
+            let running = self.server.0.run_heavy(call, Handle::current());
+            Box::pin(async move { (ticket, running.await) })
+        };
+        self.running.push(running);
     }
+}
+
+/// A message without its line end.
+fn line(message: Rope) -> Bytes {
+    let mut text = message.into_vec();
+    text.pop_if(|last| *last == b'\n');
+    Bytes::from(text)
 }
 
 /// Waits for the first of `running` that completes.

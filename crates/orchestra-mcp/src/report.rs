@@ -16,8 +16,8 @@ use crate::client::level_name;
 /// Takes messages that nobody waits for. An implementation must not block, and may drop messages
 /// when their receiver is slow.
 pub trait Emit: Send + Sync {
-    /// Sends one message, line end included.
-    fn emit(&self, message: Rope);
+    /// Sends one message, line end included, that belongs to `request` of the client or to none.
+    fn emit(&self, request: Option<&RequestId>, message: Rope);
 }
 
 /// Progress notifications that a call may send in a burst, and how often one more comes free.
@@ -33,6 +33,7 @@ pub(crate) struct SessionReports {
 /// Passes on what one call reports, until the call is over.
 pub(crate) struct CallReports {
     emit: Arc<dyn Emit>,
+    request: RequestId,
     revision: Revision,
     token: Option<Box<str>>,
     logs: Logs,
@@ -76,7 +77,7 @@ impl ProgressListener for SessionReports {
 
     fn log(&self, level: LogLevel, logger: Option<&str>, data: &RawJson) {
         if self.wants(level) {
-            self.emit.emit(log_message(level, logger, data));
+            self.emit.emit(None, log_message(level, logger, data));
         }
     }
 }
@@ -84,6 +85,7 @@ impl ProgressListener for SessionReports {
 impl CallReports {
     pub(crate) fn new(
         emit: Arc<dyn Emit>,
+        request: RequestId,
         revision: Revision,
         token: Option<Box<str>>,
         logs: Logs,
@@ -97,6 +99,7 @@ impl CallReports {
         let over = AtomicBool::new(false);
         Self {
             emit,
+            request,
             revision,
             token,
             logs,
@@ -139,7 +142,7 @@ impl ProgressListener for CallReports {
             write::string(&mut rope, message);
         }
         rope.push(b"}}\n");
-        self.emit.emit(rope);
+        self.emit.emit(Some(&self.request), rope);
     }
 
     fn log(&self, level: LogLevel, logger: Option<&str>, data: &RawJson) {
@@ -148,7 +151,8 @@ impl ProgressListener for CallReports {
             Logs::From(least) => least.is_some_and(|least| level >= least),
         };
         if wanted && !self.is_over() {
-            self.emit.emit(log_message(level, logger, data));
+            self.emit
+                .emit(Some(&self.request), log_message(level, logger, data));
         }
     }
 }
@@ -202,7 +206,7 @@ mod tests {
     struct Kept(Mutex<Vec<String>>);
 
     impl Emit for Kept {
-        fn emit(&self, message: Rope) {
+        fn emit(&self, _request: Option<&RequestId>, message: Rope) {
             self.0
                 .lock()
                 .unwrap()
@@ -215,6 +219,7 @@ mod tests {
         let kept = Arc::new(Kept::default());
         let reports = CallReports::new(
             kept.clone(),
+            RequestId::from_number(1),
             Revision::V2025_11_25,
             Some("\"t\"".into()),
             Logs::From(None),
@@ -241,8 +246,14 @@ mod tests {
         let kept = Arc::new(Kept::default());
         let now = Instant::now();
         let token = Some("1".into());
-        let reports =
-            CallReports::new(kept.clone(), Revision::NEWEST, token, Logs::From(None), now);
+        let reports = CallReports::new(
+            kept.clone(),
+            RequestId::from_number(1),
+            Revision::NEWEST,
+            token,
+            Logs::From(None),
+            now,
+        );
         (0..100_000).for_each(|step| reports.progress(f64::from(step), None, None));
         let most = 2 * PROGRESS_BURST as usize + (now.elapsed().as_millis() / 10) as usize;
         assert!(kept.0.lock().unwrap().len() <= most);

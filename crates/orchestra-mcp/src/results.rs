@@ -277,7 +277,7 @@ impl Results<'_> {
 
     fn capabilities(self, rope: &mut Rope, offers: Offers) {
         let (lists, resources): (&[u8], &[u8]) = match self.lifetime {
-            Lifetime::Stream => (
+            Lifetime::Stream | Lifetime::Requests => (
                 b"{\"listChanged\":true}",
                 b"{\"subscribe\":true,\"listChanged\":true}",
             ),
@@ -297,7 +297,7 @@ impl Results<'_> {
             rope.push(b",\"completions\":{}");
         }
         rope.push(match self.lifetime {
-            Lifetime::Stream => b",\"logging\":{}}",
+            Lifetime::Stream | Lifetime::Requests => b",\"logging\":{}}",
             Lifetime::Message => b"}".as_slice(),
         });
     }

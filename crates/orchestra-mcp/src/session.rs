@@ -13,7 +13,7 @@ use std::{
 };
 
 use orchestra_hub::{Attachment, Call, Cost, Notices, Outcome, ProviderError};
-use orchestra_wire::{Frame, Rope};
+use orchestra_wire::{Frame, RequestId, Revision, Rope};
 use tokio::{
     runtime::Handle,
     sync::Notify,
@@ -35,6 +35,12 @@ pub(crate) trait Outbox: Emit {
     /// Takes `message` into the order of what is sent; [`send`](Self::send) or a later flush moves
     /// it. Returns at once, so that it may be called under a lock.
     fn enqueue(&self, message: Rope);
+
+    /// Sends what the client is asked for the sake of its request `about`.
+    fn ask(&self, about: &RequestId, questions: Rope) {
+        let _ = about;
+        self.send(questions);
+    }
 
     /// Completes when so little waits that one more message may be sent that nobody waits for.
     fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
@@ -103,15 +109,11 @@ impl Session {
         face: &'static str,
         outbox: Arc<dyn Outbox>,
         emit: Arc<dyn Emit>,
+        lifetime: Lifetime,
         runtime: Handle,
     ) -> Arc<Self> {
         let attachment = Arc::new(server.attach(face));
-        let connection = Connection::new(
-            server.clone(),
-            Arc::clone(&attachment),
-            emit,
-            Lifetime::Stream,
-        );
+        let connection = Connection::new(server.clone(), Arc::clone(&attachment), emit, lifetime);
         Arc::new(Self {
             connection: Mutex::new(connection),
             dispatch: Mutex::new(()),
@@ -174,6 +176,7 @@ impl Session {
                 return self.spawn(call, ticket);
             };
             *now = call.ended().unwrap_or(*now);
+            let mark = out.mark();
             let step = self.connection().on_outcome(&ticket, outcome, *now, out);
             match step {
                 // A call that only wants to be made again.
@@ -181,7 +184,7 @@ impl Session {
                     ticket = next.ticket;
                     call = self.attachment.call_at(next.request, *now);
                 }
-                Step::Watch => return self.asked.notify_one(),
+                Step::Watch => return self.ask(&ticket, out.split_off(mark)),
                 Step::Nothing | Step::Flush | Step::RunAll(_) => return,
             }
         }
@@ -210,13 +213,23 @@ impl Session {
         let step = self.connection().on_outcome(ticket, outcome, now, &mut out);
         match step {
             Step::Run(job) => self.start(job, &mut now, &mut out),
-            Step::Watch => self.asked.notify_one(),
+            Step::Watch => self.ask(ticket, std::mem::take(&mut out)),
             Step::Nothing | Step::Flush | Step::RunAll(_) => {}
         }
         self.start_ready(&mut out);
         if !out.is_empty() {
             self.outbox.send(out);
         }
+    }
+
+    fn ask(&self, ticket: &Ticket, questions: Rope) {
+        self.outbox.ask(ticket.id(), questions);
+        self.asked.notify_one();
+    }
+
+    /// What `initialize` has agreed upon, if it was called.
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        self.connection().revision()
     }
 
     fn track(&self, task: impl Future<Output = ()> + Send + 'static) {

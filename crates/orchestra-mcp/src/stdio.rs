@@ -34,6 +34,7 @@ use tokio::{
 };
 
 use crate::{
+    connection::Lifetime,
     report::Emit,
     server::{HEAVY_CALLS, Server},
     session::Session,
@@ -118,7 +119,14 @@ pub async fn serve_files(server: &Server, input: File, output: File) -> Result<E
     let runtime = Handle::current();
     let outbox = FdOutbox::new(output, runtime.clone());
     let emit: Arc<dyn Emit> = outbox.clone();
-    let session = Session::new(server, "stdio", outbox.clone(), emit, runtime.clone());
+    let session = Session::new(
+        server,
+        "stdio",
+        outbox.clone(),
+        emit,
+        Lifetime::Stream,
+        runtime.clone(),
+    );
     let attendant = AbortOnDrop(runtime.spawn(session.clone().attend()).abort_handle());
     let stop = Arc::new(AtomicBool::new(false));
     let (ended, mut end_of_input) = mpsc::channel(1);

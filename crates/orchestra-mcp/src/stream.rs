@@ -7,9 +7,11 @@ use std::{
     io,
     pin::{Pin, pin},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
-use orchestra_wire::{LineDecoder, Rope};
+use bytes::Bytes;
+use orchestra_wire::{Frame, Line, LineDecoder, RequestId, Rope, write};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex},
     runtime::Handle,
@@ -19,6 +21,7 @@ use tokio::{
 };
 
 use crate::{
+    connection::Lifetime,
     report::Emit,
     server::Server,
     session::{Outbox, Session},
@@ -54,7 +57,14 @@ where
     let outbox = Arc::new(QueueOutbox::default());
     let emit: Arc<dyn Emit> = outbox.clone();
     let runtime = Handle::current();
-    let session = Session::new(server, face, outbox.clone(), emit, runtime.clone());
+    let session = Session::new(
+        server,
+        face,
+        outbox.clone(),
+        emit,
+        Lifetime::Stream,
+        runtime.clone(),
+    );
     let attendant = AbortOnDrop(runtime.spawn(session.clone().attend()).abort_handle());
     // Without it, calls would keep the session that they keep alive.
     let _abandoned = Abandoned(&session);
@@ -74,6 +84,80 @@ struct Abandoned<'s>(&'s Session);
 impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
         self.0.abandon();
+    }
+}
+
+/// The stream that one `subscriptions/listen` opens, for a driver that gives each request its own.
+/// Dropping it ends the subscription.
+pub(crate) struct Listening {
+    session: Arc<Session>,
+    outbox: Arc<QueueOutbox>,
+    lines: VecDeque<Bytes>,
+    is_over: bool,
+    _attendant: AbortOnDrop,
+}
+
+impl Listening {
+    /// Takes the request; `message` is one line.
+    pub(crate) fn begin(server: &Server, face: &'static str, message: Bytes) -> Self {
+        let outbox = Arc::new(QueueOutbox::default());
+        let emit: Arc<dyn Emit> = outbox.clone();
+        let runtime = Handle::current();
+        let session = Session::new(
+            server,
+            face,
+            outbox.clone(),
+            emit,
+            Lifetime::Stream,
+            runtime.clone(),
+        );
+        let mut out = Rope::new();
+        let mut feeder = session.begin();
+        feeder.feed(&Frame::Line(Line::Shared(message)), &mut out);
+        feeder.end(&mut out);
+        outbox.send(out);
+        let attendant = AbortOnDrop(runtime.spawn(session.clone().attend()).abort_handle());
+        Self {
+            session,
+            outbox,
+            lines: VecDeque::new(),
+            is_over: false,
+            _attendant: attendant,
+        }
+    }
+
+    /// Ends the subscription in good order.
+    pub(crate) async fn end(&self) {
+        self.session.wind_up(Duration::ZERO).await;
+    }
+
+    /// The next message; `None` after the answer, which is the last one.
+    pub(crate) async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            // What is announced behind the answer is for streams that go on.
+            if self.is_over {
+                return None;
+            }
+            if let Some(line) = self.lines.pop_front() {
+                self.is_over = write::answered(&line).is_some();
+                return Some(line);
+            }
+            self.outbox.filled().await;
+            while let Some(messages) = self.outbox.pop() {
+                let messages = Bytes::from(messages.into_vec());
+                let mut start = 0;
+                while let Some(length) = memchr::memchr(b'\n', &messages[start..]) {
+                    self.lines.push_back(messages.slice(start..start + length));
+                    start += length + 1;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.session.abandon();
     }
 }
 
@@ -213,7 +297,7 @@ impl QueueOutbox {
 }
 
 impl Emit for QueueOutbox {
-    fn emit(&self, message: Rope) {
+    fn emit(&self, _request: Option<&RequestId>, message: Rope) {
         if self.with(|state| state.bytes) <= EMIT_BYTES {
             self.send(message);
         }

@@ -108,6 +108,20 @@ impl Rope {
         }
     }
 
+    /// Takes off everything appended since `mark` was taken.
+    #[must_use]
+    pub fn split_off(&mut self, mark: Mark) -> Self {
+        let splices = self.splices.drain(mark.splices..);
+        let splices: Vec<_> = splices.map(|(at, body)| (at - mark.text, body)).collect();
+        let spliced_bytes = splices.iter().map(|(_, body)| body.len()).sum();
+        self.spliced_bytes -= spliced_bytes;
+        Self {
+            text: self.text.split_off(mark.text),
+            splices,
+            spliced_bytes,
+        }
+    }
+
     /// How many bytes were appended since `mark` was taken.
     #[must_use]
     pub fn len_since(&self, mark: Mark) -> usize {

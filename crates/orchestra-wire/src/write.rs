@@ -2,8 +2,9 @@
 //! line-based stream adds it.
 
 use bytes::Bytes;
+use serde_json::value::RawValue;
 
-use crate::{RawJson, RequestId, Rope, RpcError, SPLICE_BYTES};
+use crate::{ErrorCode, RawJson, RequestId, Rope, RpcError, SPLICE_BYTES};
 
 /// How many bytes are looked at together in the search for bytes that need an escape.
 const BLOCK: usize = 32;
@@ -101,6 +102,24 @@ pub fn close(rope: &mut Rope) {
     rope.push_byte(b'}');
 }
 
+/// The request that a response answers, and its error code if it has one, read from the head of a
+/// response as this module writes it; `None` for anything else, also where the head is cut off.
+#[must_use]
+pub fn answered(response: &[u8]) -> Option<(RequestId, Option<ErrorCode>)> {
+    let rest = response.strip_prefix(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
+    let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<&RawValue>();
+    let id = values.next()?.ok()?;
+    let rest = &rest[values.byte_offset()..];
+    let id = RequestId::from_raw(id).ok()?;
+    if rest.starts_with(b",\"result\":") {
+        return Some((id, None));
+    }
+    let code = rest.strip_prefix(b",\"error\":{\"code\":")?;
+    let end = code.iter().position(|byte| *byte == b',')?;
+    let code = std::str::from_utf8(&code[..end]).ok()?.parse().ok()?;
+    Some((id, Some(ErrorCode(code))))
+}
+
 /// Where the first byte stands that JSON does not allow inside a string as it is.
 fn first_escape(text: &[u8]) -> Option<usize> {
     let mut blocks = text.chunks_exact(BLOCK);
@@ -148,7 +167,6 @@ fn escape(rope: &mut Rope, mut text: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ErrorCode;
 
     fn written(write: impl FnOnce(&mut Rope)) -> String {
         let mut rope = Rope::new();
@@ -182,6 +200,27 @@ mod tests {
             }),
             r#"{"jsonrpc":"2.0","id":3,"result":{}}"#
         );
+    }
+
+    #[test]
+    fn a_response_tells_what_it_answers() {
+        for id in ["3", "\"a,\\\"b\"", "-12345678901234567890123"] {
+            let id = RequestId::from_raw(serde_json::from_str(id).unwrap()).unwrap();
+            let result = written(|rope| {
+                result_head(rope, &id);
+                rope.push(b"{\"error\":1}");
+                close(rope);
+            });
+            assert_eq!(answered(result.as_bytes()), Some((id.clone(), None)));
+            let refused =
+                written(|rope| error(rope, Some(&id), &RpcError::method_not_found("a,b")));
+            let code = Some(ErrorCode::METHOD_NOT_FOUND);
+            assert_eq!(answered(refused.as_bytes()), Some((id.clone(), code)));
+            let asked = written(|rope| request(rope, &id, "roots/list", None));
+            assert_eq!(answered(asked.as_bytes()), None);
+        }
+        let told = written(|rope| notification_head(rope, "x"));
+        assert_eq!(answered(told.as_bytes()), None);
     }
 
     #[test]

@@ -1,51 +1,15 @@
-//! MCP over plain HTTP: one message in the body of a POST, its answer in the body of the reply.
-//!
-//! | route | does |
-//! |---|---|
-//! | `POST /mcp` | one JSON-RPC message, or a batch where the revision has them; 202 when nothing is to be answered |
-//!
-//! Requests must name this machine as their host and, if they come from a page, as their origin:
-//! a page of somebody else in a browser here must not reach the board.
+//! Where the program listens, and what it serves there.
 
-mod guard;
-mod serve;
+use std::net::{Ipv4Addr, SocketAddr};
 
-use std::{
-    net::{Ipv4Addr, SocketAddr},
-    sync::Arc,
-    time::Duration,
+use axum::Router;
+use orchestra_mcp::{
+    Server,
+    http::{HttpOptions, router},
 };
+use tokio::sync::watch;
 
-use axum::{
-    Router,
-    body::{Body, HttpBody as _, to_bytes},
-    extract::State,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    middleware,
-    response::{IntoResponse as _, Response},
-    routing::post,
-};
-use orchestra_mcp::{Server, post::Post};
-use serde_json::json;
-use tokio::{sync::Semaphore, time::timeout};
-
-pub(crate) use serve::{Limits, serve};
-
-/// The path that MCP is served at.
-pub(crate) const MCP_PATH: &str = "/mcp";
-
-/// Messages that are read and answered at once; what is more than that is a fault of the caller.
-const TURNS: usize = 256;
-
-/// Bodies that are held at once, in bytes, however many messages they are; one message of the
-/// largest size is always taken.
-const HELD_BYTES: usize = 64 * 1024 * 1024;
-
-/// What the bytes of bodies are counted in.
-const HELD_UNIT: usize = 1024;
-
-/// How long the body of a message may take to arrive.
-const BODY_TIME: Duration = Duration::from_secs(30);
+pub(crate) use orchestra_mcp::http::{Limits, MCP_PATH, serve};
 
 /// Text that is no address to listen on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -90,107 +54,14 @@ pub(crate) fn check_address(address: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the routes need.
-#[derive(Clone)]
-struct App {
-    post: Arc<Post>,
-    /// The largest body that is read.
-    body_bytes: usize,
-    /// Messages that are read and answered at once.
-    turns: Arc<Semaphore>,
-    /// Room for bodies, in [`HELD_UNIT`]s.
-    room: Arc<Semaphore>,
-}
-
-/// The routes, over one server.
-pub(crate) fn app(server: &Server, body_bytes: usize) -> Router {
-    Router::new()
-        .route(MCP_PATH, post(message).fallback(other_method))
-        .fallback(async || {
-            refuse(
-                StatusCode::NOT_FOUND,
-                "there is nothing here; MCP is at /mcp",
-            )
-        })
-        .layer(middleware::from_fn(guard::local_only))
-        .with_state(App {
-            post: Arc::new(Post::new(server, "http")),
-            body_bytes,
-            turns: Arc::new(Semaphore::new(TURNS)),
-            room: Arc::new(Semaphore::new(units(HELD_BYTES.max(body_bytes)))),
-        })
-}
-
-/// Answers one message.
-async fn message(State(app): State<App>, headers: HeaderMap, body: Body) -> Response {
-    if !is_json(headers.get(header::CONTENT_TYPE)) {
-        let text = "the content type must be application/json";
-        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
-    }
-    // A body of a length that is not told may be of any.
-    let length = body.size_hint().upper().map_or(app.body_bytes, |upper| {
-        usize::try_from(upper).unwrap_or(usize::MAX)
-    });
-    if length > app.body_bytes {
-        return too_large(app.body_bytes);
-    }
-    let room = u32::try_from(units(length)).unwrap_or(u32::MAX);
-    let (Ok(_turn), Ok(_room)) = (app.turns.try_acquire(), app.room.try_acquire_many(room)) else {
-        return refuse(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "busy; try again in a moment",
-        );
+/// The routes, over one server, until `stop` turns true.
+pub(crate) fn app(server: &Server, body_bytes: usize, stop: &watch::Receiver<bool>) -> Router {
+    let options = HttpOptions {
+        body_bytes,
+        stop: Some(stop.clone()),
+        ..HttpOptions::default()
     };
-    let body = match timeout(BODY_TIME, to_bytes(body, app.body_bytes)).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(_)) => return too_large(app.body_bytes),
-        Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
-    };
-    match app.post.handle(&body).await {
-        Some(reply) => {
-            let json = HeaderValue::from_static("application/json");
-            ([(header::CONTENT_TYPE, json)], reply).into_response()
-        }
-        None => StatusCode::ACCEPTED.into_response(),
-    }
-}
-
-/// The room that bytes take.
-const fn units(bytes: usize) -> usize {
-    bytes.div_ceil(HELD_UNIT)
-}
-
-fn too_large(most: usize) -> Response {
-    let text = format!("the body must be whole and at most {most} bytes");
-    refuse(StatusCode::PAYLOAD_TOO_LARGE, &text)
-}
-
-/// The only method is POST: there is no stream to read and no session to end.
-async fn other_method() -> Response {
-    let mut response = refuse(StatusCode::METHOD_NOT_ALLOWED, "use POST");
-    response
-        .headers_mut()
-        .insert(header::ALLOW, HeaderValue::from_static("POST"));
-    response
-}
-
-fn is_json(content_type: Option<&HeaderValue>) -> bool {
-    let text = content_type
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    let essence = text.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("application/json")
-}
-
-/// A refusal in the form that MCP clients read: a JSON-RPC error without id.
-fn refuse(status: StatusCode, message: &str) -> Response {
-    let error = json!({
-        "jsonrpc": "2.0",
-        "id": null,
-        "error": {"code": -32600, "message": message},
-    });
-    let json = HeaderValue::from_static("application/json");
-    (status, [(header::CONTENT_TYPE, json)], error.to_string()).into_response()
+    router(server, options)
 }
 
 #[cfg(test)]

@@ -85,6 +85,10 @@ fn tools() -> Vec<ToolDescriptor> {
             "test_input_required_result_capabilities",
             "Asks for what the client can.",
         ),
+        (
+            "test_reconnection",
+            "Takes so long that the client is sent away and comes back.",
+        ),
         ("test_panic", "Panics."),
         (
             "test_print",
@@ -120,6 +124,19 @@ fn tools() -> Vec<ToolDescriptor> {
     all.push(ToolDescriptor {
         cost: Cost::Heavy,
         ..heavy
+    });
+    let region = json!({
+        "region": {"type": "string", "x-mcp-header": "Region"},
+        "limit": {"type": "integer", "x-mcp-header": "Limit"},
+        "dry": {"type": "boolean", "x-mcp-header": "Dry"}
+    });
+    all.push(ToolDescriptor {
+        input_schema: raw(&json!({"type": "object", "properties": region, "required": ["region"]})),
+        ..tool(
+            "test_header_parameters",
+            "Has arguments that headers repeat.",
+            &none,
+        )
     });
     let bytes = json!({"bytes": {"type": "integer", "minimum": 0}});
     all.push(tool("test_large", "Answers a text of this size.", &bytes));

@@ -2,6 +2,8 @@
 //! those that the public conformance suite asks for, where it asks; the rest helps our own tests.
 
 mod catalog;
+#[path = "../common/mod.rs"]
+mod common;
 mod prompts;
 mod resources;
 mod tools;
@@ -167,7 +169,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let server = Server::builder(hub, "everything")
             .title("Everything")
             .build();
-        stdio::serve(&server).await?;
+        common::serve(&server).await?;
         Ok::<_, Box<dyn std::error::Error>>(())
     })?;
     // Its reading thread may still wait for input.

@@ -61,6 +61,10 @@ pub(crate) async fn call(shared: &Shared, name: &str, arguments: &RawJson, cx: C
             tokio::time::sleep(Duration::from_millis(arguments.milliseconds)).await;
             text("slow")
         }
+        "test_reconnection" => {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            text("Reconnection test completed")
+        }
         "test_heavy" => heavy(arguments.milliseconds, &cx),
         "test_update_resource" => {
             let uri = arguments
@@ -101,6 +105,7 @@ pub(crate) async fn call(shared: &Shared, name: &str, arguments: &RawJson, cx: C
 )]
 fn at_once(name: &str, arguments: Arguments, cx: &Cx) -> Answer {
     match name {
+        "test_header_parameters" => text("The headers repeat the arguments."),
         "test_simple_text" => text("This is a simple text response for testing."),
         "test_image_content" => content(vec![image()]),
         "test_audio_content" => content(vec![

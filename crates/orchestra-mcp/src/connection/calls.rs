@@ -9,7 +9,7 @@ use orchestra_wire::{
     Era, MAX_REPLY_BYTES, Params, PendingError, RequestId, Rope, RpcError, shown, text_of, write,
 };
 
-use super::{Connection, Handled, Job, Open, Stage, Ticket, internal, requests::Parsed};
+use super::{Connection, Handled, Job, Lifetime, Open, Stage, Ticket, internal, requests::Parsed};
 use crate::{
     report::{CallReports, Logs},
     results::rpc_error,
@@ -102,7 +102,9 @@ impl Connection {
         let token = parsed.token();
         let session = &self.session.reports;
         let logs = match &parsed.meta.stateless {
-            None if token.is_none() => return (None, ProgressSink::new(session.clone())),
+            None if token.is_none() && self.lifetime != Lifetime::Requests => {
+                return (None, ProgressSink::new(session.clone()));
+            }
             None => Logs::Session(Arc::clone(session)),
             Some(meta) if token.is_none() && meta.log_level.is_none() => {
                 return (None, ProgressSink::default());
@@ -112,6 +114,7 @@ impl Connection {
         let emit = Arc::clone(&self.emit);
         let reports = Arc::new(CallReports::new(
             emit,
+            parsed.id.clone(),
             parsed.revision,
             token,
             logs,

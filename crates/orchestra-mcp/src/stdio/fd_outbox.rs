@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use orchestra_wire::Rope;
+use orchestra_wire::{RequestId, Rope};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::{runtime::Handle, sync::Notify, time::timeout};
 
@@ -239,7 +239,7 @@ fn write_all(mut output: &File, message: &Rope) -> io::Result<()> {
 }
 
 impl Emit for FdOutbox {
-    fn emit(&self, message: Rope) {
+    fn emit(&self, _request: Option<&RequestId>, message: Rope) {
         if self.state().bytes > EMIT_BYTES {
             tracing::debug!("dropped a notification, the client does not read");
             return;

@@ -9,6 +9,7 @@ mod calls;
 mod child;
 mod ending;
 mod eras;
+mod http;
 mod input;
 mod listing;
 mod memory;

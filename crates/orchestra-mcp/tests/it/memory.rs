@@ -25,7 +25,7 @@ use tokio::{
     time::timeout,
 };
 
-pub(crate) const TOOLS: usize = 10;
+pub(crate) const TOOLS: usize = 12;
 
 /// The one resource.
 pub(crate) const WATCHED: &str = "test://watched";
@@ -113,6 +113,12 @@ impl Provider for TestProvider {
                     pending::<()>().await;
                 }
                 "ask" => return Ok(question()),
+                "ask_once" if request.cx.answers.is_none() => return Ok(question()),
+                "report" => {
+                    request.cx.progress.progress(1.0, Some(2.0), None);
+                    shared.gate.notified().await;
+                    request.cx.progress.progress(2.0, Some(2.0), None);
+                }
                 "yield" => tokio::task::yield_now().await,
                 "panic" => panic!("polled"),
                 "panic_on_drop" => PanicOnDrop.await,
@@ -156,7 +162,9 @@ pub(crate) fn server_with(limits: Limits) -> (Server, Arc<Shared>) {
         "panic_at_once",
         "panic_on_drop",
         "ask",
+        "ask_once",
         "heavy",
+        "report",
     ];
     let tools = names.map(|name| ToolDescriptor {
         name: name.into(),

@@ -21,7 +21,7 @@ use endpoint::{Endpoint, Place};
 
 /// Serve the workspace over HTTP and say how to connect
 ///
-/// Opens or creates the board, and answers MCP over plain POST from this machine until SIGINT or
+/// Opens or creates the board, and serves MCP over HTTP to this machine until SIGINT or
 /// SIGTERM. Where another `up` serves the workspace already, it says where.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -99,7 +99,7 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     place.publish(&endpoint)?;
     let served = match announce(&config.workspace, &endpoint, false, format) {
         Ok(()) | Err(Failure::BrokenPipe) => {
-            let app = http::app(&serving.server()?, config.line_bytes.value);
+            let app = http::app(&serving.server()?, config.line_bytes.value, &stop);
             http::serve(listener, app, stop, http::Limits::default()).await;
             Ok(())
         }

@@ -150,7 +150,10 @@ fn only_this_machine_is_answered() {
     let answer = http(&address, get.as_bytes());
     assert_eq!(answer.status, 405);
     assert!(
-        answer.head.to_ascii_lowercase().contains("allow: post"),
+        answer
+            .head
+            .to_ascii_lowercase()
+            .contains("allow: get, post, delete"),
         "{}",
         answer.head
     );

@@ -21,13 +21,13 @@ const AFTER_REFUSAL: Duration = Duration::from_millis(500);
 
 /// What bounds the connections.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// How many are served at once; more wait in the system's queue.
-    pub(crate) connections: usize,
+    pub connections: usize,
     /// How long the head of a request may take to arrive, and a connection may be idle.
-    pub(crate) head_time: Duration,
+    pub head_time: Duration,
     /// How long requests may go on after the signal to stop.
-    pub(crate) grace: Duration,
+    pub grace: Duration,
 }
 
 impl Default for Limits {
@@ -42,7 +42,7 @@ impl Default for Limits {
 }
 
 /// Serves until `stop` turns true, then lets the requests that run finish.
-pub(crate) async fn serve(
+pub async fn serve(
     listener: TcpListener,
     app: Router,
     mut stop: watch::Receiver<bool>,

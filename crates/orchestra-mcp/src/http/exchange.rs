@@ -1,0 +1,460 @@
+//! `/mcp` of Streamable HTTP: which kind of message came, and how it is answered.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use futures_util::stream;
+use orchestra_wire::{
+    ErrorCode, Inbound, Line, Malformed, Message, MetaFields, Method, RequestId, RequestRef,
+    Revision, Rope, RpcError, parse, text_of, write,
+};
+use tokio::{select, time::timeout};
+
+use super::{
+    App, Eras,
+    headers::{self, LAST_EVENT, PROTOCOL_VERSION, SESSION},
+    refuse,
+    sessions::HttpSession,
+    sse::{self, ALIVE, KEEP_ALIVE, Telling},
+    streams::{OWN, StreamReader, Unreadable},
+};
+use crate::{post::Answering, stream::Listening};
+
+/// How long an answer may take before the client is told that there will be one, on a stream.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What kinds of answers a client takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Accepts {
+    json: bool,
+    stream: bool,
+}
+
+impl Accepts {
+    fn of(headers: &HeaderMap) -> Self {
+        let mut accepts = Self {
+            json: false,
+            stream: false,
+        };
+        let mut any = false;
+        for value in headers.get_all(header::ACCEPT) {
+            let text = value.to_str().unwrap_or_default();
+            for range in text.split(',') {
+                any = true;
+                match range.split(';').next().unwrap_or_default().trim() {
+                    "application/json" | "application/*" => accepts.json = true,
+                    "text/event-stream" | "text/*" => accepts.stream = true,
+                    // Who takes anything does not expect a stream.
+                    "*/*" => accepts.json = true,
+                    _ => {}
+                }
+            }
+        }
+        accepts.json |= !any;
+        accepts
+    }
+}
+
+/// What a message is, as far as it decides who answers it.
+enum Kind<'m> {
+    /// A request that names its revision.
+    Stateless {
+        id: RequestId,
+        version: String,
+        checked: Result<(), RpcError>,
+        listens: bool,
+    },
+    /// `initialize`.
+    Initialize(RequestId),
+    /// Another request.
+    Request(RequestId),
+    /// Nothing that is answered.
+    Other,
+    Batch,
+    Malformed(&'m Malformed),
+}
+
+/// `POST /mcp`.
+pub(super) async fn post(State(app): State<App>, headers: HeaderMap, body: Body) -> Response {
+    let accepts = Accepts::of(&headers);
+    if !accepts.json && !accepts.stream {
+        let text = "the Accept header must list application/json and text/event-stream";
+        return refuse(StatusCode::NOT_ACCEPTABLE, text);
+    }
+    let (body, _room) = match app.read(&headers, body).await {
+        Ok(body) => body,
+        Err(refused) => return refused,
+    };
+    let parsed = parse(&body);
+    let kind = kind(&app, &headers, &parsed);
+    match kind {
+        Kind::Malformed(malformed) => rpc_error(malformed.id.as_ref(), &malformed.error),
+        Kind::Stateless {
+            id,
+            version,
+            checked,
+            listens,
+        } => {
+            if !app.options.eras.contains(Eras::Stateless) && Revision::parse(&version).is_some() {
+                return rpc_error(Some(&id), &super::unsupported(&version, app.options.eras));
+            }
+            if let Err(error) = checked {
+                return rpc_error(Some(&id), &error);
+            }
+            if listens {
+                return listen(&app, &body);
+            }
+            drop(parsed);
+            stateless(&app, body, accepts).await
+        }
+        _ if !app.options.eras.contains(Eras::Session) => {
+            let version = headers.get(PROTOCOL_VERSION);
+            let version = version
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or_default();
+            let id = match &kind {
+                Kind::Initialize(id) | Kind::Request(id) => Some(id),
+                _ => None,
+            };
+            rpc_error(id, &super::unsupported(version, app.options.eras))
+        }
+        Kind::Initialize(_) => initialize(&app, &body),
+        kind => {
+            if let Some(refused) = check_version(&headers) {
+                return refused;
+            }
+            let Some(session) = headers.get(SESSION) else {
+                drop(parsed);
+                return stateless(&app, body, accepts).await;
+            };
+            let found = session.to_str().ok().and_then(|id| app.sessions.find(id));
+            let Some(session) = found else {
+                return no_session();
+            };
+            match kind {
+                Kind::Request(id) => {
+                    drop(parsed);
+                    request(&app, session, &id, body, accepts).await
+                }
+                _ => take(&session, &body),
+            }
+        }
+    }
+}
+
+fn kind<'m>(
+    app: &App,
+    headers: &HeaderMap,
+    parsed: &'m Result<Inbound<'_>, Malformed>,
+) -> Kind<'m> {
+    let message = match parsed {
+        Ok(Inbound::One(message)) => message,
+        Ok(Inbound::Batch(_) | Inbound::BatchTooLong) => return Kind::Batch,
+        Err(malformed) => return Kind::Malformed(malformed),
+    };
+    let Message::Request(request) = message else {
+        return Kind::Other;
+    };
+    let id = request.id.clone();
+    match version(request) {
+        Some(version) => Kind::Stateless {
+            checked: headers::check(headers, request, &version, app.post.attachment()),
+            listens: request.method == Method::SubscriptionsListen.name(),
+            version,
+            id,
+        },
+        None if is_stateless(headers) => Kind::Stateless {
+            checked: Err(RpcError::invalid_params(
+                "_meta lacks io.modelcontextprotocol/protocolVersion, which the headers name",
+            )),
+            version: String::new(),
+            listens: false,
+            id,
+        },
+        None if request.method == Method::Initialize.name() => Kind::Initialize(id),
+        None => Kind::Request(id),
+    }
+}
+
+/// The revision that a request's `_meta` names.
+fn version(request: &RequestRef<'_>) -> Option<String> {
+    let meta = request.params.fields().ok()?.meta?;
+    let meta = MetaFields::find(Some(meta), "_meta").ok()?;
+    meta.protocol_version
+        .map(|version| text_of(version).map(Into::into).unwrap_or_default())
+}
+
+fn is_stateless(headers: &HeaderMap) -> bool {
+    let version = headers.get(PROTOCOL_VERSION);
+    let version = version.and_then(|value| value.to_str().ok());
+    version
+        .and_then(Revision::parse)
+        .is_some_and(|revision| revision.era() == orchestra_wire::Era::Stateless)
+}
+
+/// Refuses a session-era request that names a revision we do not know.
+fn check_version(headers: &HeaderMap) -> Option<Response> {
+    let named = headers.get(PROTOCOL_VERSION)?;
+    let known = named.to_str().ok().and_then(Revision::parse);
+    if known.is_some() {
+        return None;
+    }
+    let all = Revision::ALL.map(Revision::as_str).join(", ");
+    let text = format!("the MCP-Protocol-Version header must name one of {all}");
+    Some(refuse(StatusCode::BAD_REQUEST, &text))
+}
+
+/// A new session.
+fn initialize(app: &App, body: &Bytes) -> Response {
+    let Some(session) = app.sessions.begin() else {
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, "no session can be begun");
+    };
+    let reply = one_line(session.take(body));
+    if session.revision().is_none() {
+        return json(reply);
+    }
+    let secret = HeaderValue::from_str(&session.id).expect("hexadecimal digits");
+    if !app.sessions.keep(session) {
+        let text = "busy: too many sessions are open; end one or come back later";
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, text);
+    }
+    let mut response = json(reply);
+    response.headers_mut().insert(SESSION, secret);
+    response
+}
+
+/// A request of a session.
+async fn request(
+    app: &App,
+    session: Arc<HttpSession>,
+    id: &RequestId,
+    body: Bytes,
+    accepts: Accepts,
+) -> Response {
+    let Some(mut reader) = session.streams.open(id) else {
+        let text = "invalid request: a request with this id is still open";
+        return rpc_error(Some(id), &RpcError::invalid_request(text));
+    };
+    let out = session.take(&body);
+    if !out.is_empty() {
+        crate::session::Outbox::send(&*session.streams, out);
+    }
+    drop(body);
+    let telling = Telling {
+        primed: session
+            .revision()
+            .is_some_and(|revision| revision >= Revision::V2025_11_25),
+        ends_after: app.options.poll_after,
+        retry: app.options.retry,
+    };
+    if !accepts.stream {
+        return last_of(reader).await;
+    }
+    match timeout(PATIENCE, reader.wait()).await {
+        Ok(Some((_, message))) if accepts.json && reader.is_at_end() => {
+            reader.forget();
+            json(message)
+        }
+        Ok(Some(_)) => {
+            reader.step_back();
+            sse::tell(reader, telling)
+        }
+        Ok(None) => StatusCode::ACCEPTED.into_response(),
+        Err(_) => sse::tell(reader, telling),
+    }
+}
+
+/// The answer alone, for a client that takes no stream; what comes before it is left out.
+async fn last_of(mut reader: StreamReader) -> Response {
+    while let Some((_, message)) = reader.wait().await {
+        if reader.is_at_end() {
+            reader.forget();
+            return json(message);
+        }
+    }
+    StatusCode::ACCEPTED.into_response()
+}
+
+/// A message of a session that is no request.
+fn take(session: &HttpSession, body: &Bytes) -> Response {
+    let out = session.take(body);
+    // Answers to others than this message go their own ways, a refused batch is answered here.
+    let Some(line) = first_line(&out) else {
+        return StatusCode::ACCEPTED.into_response();
+    };
+    if line.starts_with(b"[") || line.starts_with(b"{\"jsonrpc\":\"2.0\",\"id\":null") {
+        return json(Bytes::from(line));
+    }
+    crate::session::Outbox::send(&*session.streams, out);
+    StatusCode::ACCEPTED.into_response()
+}
+
+/// One message that stands for itself: a stateless request, or one outside of any session.
+async fn stateless(app: &App, body: Bytes, accepts: Accepts) -> Response {
+    let mut answering = Answering::begin(&app.post, &Line::Shared(body));
+    let mut message = answering.next().await;
+    while !accepts.stream && message.is_some() && !answering.is_over() {
+        message = answering.next().await;
+    }
+    match message {
+        Some(message) if !answering.is_over() => {
+            let first = sse::event(&message);
+            sse::response(Body::from_stream(rest(first, answering)))
+        }
+        Some(message) if accepts.json => stateless_json(message),
+        Some(message) => sse::response(Body::from(sse::event(&message))),
+        None => StatusCode::ACCEPTED.into_response(),
+    }
+}
+
+/// The rest of an answer as events. Dropping it cancels the call (MCP 2026-07-28, cancellation).
+fn rest(
+    first: Bytes,
+    answering: Answering,
+) -> impl futures_util::Stream<Item = Result<Bytes, Infallible>> {
+    let state = (Some(first), answering);
+    stream::unfold(state, |(mut first, mut answering)| async move {
+        if let Some(first) = first.take() {
+            return Some((Ok(first), (None, answering)));
+        }
+        match timeout(KEEP_ALIVE, answering.next()).await {
+            Ok(None) => None,
+            Ok(Some(message)) => Some((Ok(sse::event(&message)), (None, answering))),
+            Err(_) => Some((Ok(Bytes::from_static(ALIVE)), (None, answering))),
+        }
+    })
+}
+
+/// `subscriptions/listen`: a stream of notices, for as long as the client reads it.
+fn listen(app: &App, body: &Bytes) -> Response {
+    let listening = Listening::begin(&app.server, "http", body.clone());
+    let state = (listening, app.options.stop.clone());
+    let body = stream::unfold(state, |(mut listening, mut stop)| async move {
+        let event = loop {
+            select! {
+                next = timeout(KEEP_ALIVE, listening.next()) => break match next {
+                    Ok(message) => sse::event(&message?),
+                    Err(_) => Bytes::from_static(ALIVE),
+                },
+                () = super::stopped(&mut stop) => {
+                    listening.end().await;
+                    stop = None;
+                }
+            }
+        };
+        Some((Ok::<_, Infallible>(event), (listening, stop)))
+    });
+    sse::response(Body::from_stream(body))
+}
+
+/// `GET /mcp`: the session's own stream, or what is left of one that broke.
+pub(super) async fn get(State(app): State<App>, headers: HeaderMap) -> Response {
+    if !app.options.eras.contains(Eras::Session) || headers.get(SESSION).is_none() {
+        return super::not_allowed();
+    }
+    if !Accepts::of(&headers).stream {
+        let text = "the Accept header must list text/event-stream";
+        return refuse(StatusCode::NOT_ACCEPTABLE, text);
+    }
+    if let Some(refused) = check_version(&headers) {
+        return refused;
+    }
+    let session = headers.get(SESSION).and_then(|id| id.to_str().ok());
+    let Some(session) = session.and_then(|id| app.sessions.find(id)) else {
+        return no_session();
+    };
+    let place = match headers.get(LAST_EVENT) {
+        None => Some((OWN, session.streams.own_place())),
+        Some(last) => last.to_str().ok().and_then(sse::place),
+    };
+    let Some((key, after)) = place else {
+        let text = "Last-Event-ID is none of ours; call again";
+        return refuse(StatusCode::BAD_REQUEST, text);
+    };
+    let telling = Telling {
+        primed: false,
+        ends_after: app.options.poll_after.filter(|_| key != OWN),
+        retry: app.options.retry,
+    };
+    match session.streams.read(key, after) {
+        Ok(reader) => sse::tell(reader, telling),
+        Err(Unreadable::Taken) => {
+            refuse(StatusCode::CONFLICT, "the session's stream is read already")
+        }
+        Err(Unreadable::Gone) => refuse(StatusCode::NOT_FOUND, "the stream is gone; call again"),
+    }
+}
+
+/// `DELETE /mcp`: ends a session.
+pub(super) async fn delete(State(app): State<App>, headers: HeaderMap) -> Response {
+    if !app.options.eras.contains(Eras::Session) {
+        return super::not_allowed();
+    }
+    let Some(session) = headers.get(SESSION) else {
+        return refuse(
+            StatusCode::BAD_REQUEST,
+            "the Mcp-Session-Id header is missing",
+        );
+    };
+    match session.to_str().is_ok_and(|id| app.sessions.end(id)) {
+        true => StatusCode::NO_CONTENT.into_response(),
+        false => no_session(),
+    }
+}
+
+fn no_session() -> Response {
+    refuse(
+        StatusCode::NOT_FOUND,
+        "there is no such session; begin another with initialize",
+    )
+}
+
+/// A reply in JSON.
+fn json(message: Bytes) -> Response {
+    let json = HeaderValue::from_static("application/json");
+    ([(header::CONTENT_TYPE, json)], message).into_response()
+}
+
+/// A stateless reply in JSON. The status of an error of the protocol is that of its kind.
+fn stateless_json(message: Bytes) -> Response {
+    let code = write::answered(&message).and_then(|(_, code)| code);
+    let status = match code {
+        Some(ErrorCode::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
+        Some(
+            ErrorCode::HEADER_MISMATCH
+            | ErrorCode::MISSING_CLIENT_CAPABILITY
+            | ErrorCode::UNSUPPORTED_REVISION
+            | ErrorCode::INVALID_REQUEST
+            | ErrorCode::PARSE_ERROR,
+        ) => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    };
+    let mut response = json(message);
+    *response.status_mut() = status;
+    response
+}
+
+fn rpc_error(id: Option<&RequestId>, error: &RpcError) -> Response {
+    let mut out = Rope::new();
+    write::error(&mut out, id, error);
+    let mut response = json(Bytes::from(out.into_vec()));
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response
+}
+
+fn one_line(out: Rope) -> Bytes {
+    let mut line = out.into_vec();
+    line.pop_if(|last| *last == b'\n');
+    Bytes::from(line)
+}
+
+fn first_line(out: &Rope) -> Option<Vec<u8>> {
+    let all = out.clone().into_vec();
+    let end = memchr::memchr(b'\n', &all)?;
+    Some(all[..end].to_vec())
+}

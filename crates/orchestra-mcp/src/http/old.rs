@@ -1,0 +1,96 @@
+//! The two routes of revision 2024-11-05: `GET /sse` opens a stream of events, whose first names
+//! where messages are posted to; every answer comes on the stream.
+
+use std::sync::Arc;
+
+use axum::{
+    body::{Body, Bytes},
+    extract::{RawQuery, State},
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse as _, Response},
+};
+use futures_util::{StreamExt as _, stream};
+
+use super::{
+    App, Eras, MESSAGES_PATH, refuse,
+    sessions::Sessions,
+    sse::{self, Telling},
+    streams::OWN,
+};
+
+/// Ends the session with its stream, for it has no other.
+struct EndWithStream {
+    sessions: Arc<Sessions>,
+    id: String,
+}
+
+impl Drop for EndWithStream {
+    fn drop(&mut self) {
+        self.sessions.end(&self.id);
+    }
+}
+
+/// `GET /sse`.
+pub(super) async fn open(State(app): State<App>) -> Response {
+    if !app.options.eras.contains(Eras::Session) {
+        return refuse(StatusCode::NOT_FOUND, "there is nothing here");
+    }
+    let Some(session) = app.sessions.begin() else {
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, "no session can be begun");
+    };
+    session.streams.join();
+    let id = session.id.clone();
+    let reader = session.streams.read(OWN, 0);
+    if !app.sessions.keep(session) {
+        let text = "busy: too many sessions are open; end one or come back later";
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, text);
+    }
+    let ends = EndWithStream {
+        sessions: Arc::clone(&app.sessions),
+        id,
+    };
+    let Ok(reader) = reader else {
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, "the stream cannot be read");
+    };
+    let first = format!(
+        "event: endpoint\ndata: {MESSAGES_PATH}?sessionId={}\n\n",
+        ends.id
+    );
+    let telling = Telling {
+        primed: false,
+        ends_after: None,
+        retry: app.options.retry,
+    };
+    let rest = sse::events(reader, telling).map(move |event| {
+        let _lives = &ends;
+        event
+    });
+    let first = stream::iter([Ok(Bytes::from(first))]);
+    sse::response(Body::from_stream(first.chain(rest)))
+}
+
+/// `POST /messages?sessionId=…`.
+pub(super) async fn message(
+    State(app): State<App>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let query = query.unwrap_or_default();
+    let id = query
+        .split('&')
+        .find_map(|part| part.strip_prefix("sessionId="));
+    let Some(session) = id.and_then(|id| app.sessions.find(id)) else {
+        return refuse(
+            StatusCode::NOT_FOUND,
+            "there is no such session; open /sse again",
+        );
+    };
+    let (body, _room) = match app.read(&headers, body).await {
+        Ok(body) => body,
+        Err(refused) => return refused,
+    };
+    let out = session.take(&body);
+    crate::session::Outbox::send(&*session.streams, out);
+    StatusCode::ACCEPTED.into_response()
+}

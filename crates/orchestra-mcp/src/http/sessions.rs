@@ -1,0 +1,229 @@
+//! The sessions of session-era clients: bounded, found by a secret, freed when their clients are
+//! gone.
+
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use orchestra_wire::{Frame, Line, Revision, Rope};
+use tokio::{runtime::Handle, select, sync::watch};
+
+use super::{HttpOptions, streams::Streams};
+use crate::{
+    connection::Lifetime, report::Emit, server::Server, session::Session, stdio::AbortOnDrop,
+};
+
+/// One session.
+pub(super) struct HttpSession {
+    pub(super) id: String,
+    pub(super) streams: Arc<Streams>,
+    driver: Arc<Session>,
+    /// When it was last used, in milliseconds since `began`.
+    used: AtomicU64,
+    began: Instant,
+    _attendant: AbortOnDrop,
+}
+
+/// All sessions.
+pub(super) struct Sessions {
+    server: Server,
+    most: usize,
+    idle: Duration,
+    stop: Option<watch::Receiver<bool>>,
+    began: Instant,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    by_id: HashMap<String, Arc<HttpSession>>,
+    is_swept: bool,
+    is_closed: bool,
+}
+
+/// Bytes of a session's id; nobody guesses it.
+const ID_BYTES: usize = 16;
+
+impl Sessions {
+    pub(super) fn new(server: Server, options: &HttpOptions) -> Arc<Self> {
+        Arc::new(Self {
+            server,
+            most: options.sessions,
+            idle: options.idle,
+            stop: options.stop.clone(),
+            began: Instant::now(),
+            open: Mutex::default(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A session that nobody knows of yet; `None` when the system has no secret to give.
+    pub(super) fn begin(&self) -> Option<HttpSession> {
+        let mut secret = [0; ID_BYTES];
+        getrandom::fill(&mut secret).ok()?;
+        let id = secret.iter().fold(String::new(), |mut id, byte| {
+            let _ = write!(id, "{byte:02x}");
+            id
+        });
+        let streams = Arc::new(Streams::default());
+        let (outbox, emit) = (streams.clone(), streams.clone() as Arc<dyn Emit>);
+        let runtime = Handle::current();
+        let driver = Session::new(
+            &self.server,
+            "http",
+            outbox,
+            emit,
+            Lifetime::Requests,
+            runtime.clone(),
+        );
+        let attendant = AbortOnDrop(runtime.spawn(driver.clone().attend()).abort_handle());
+        let session = HttpSession {
+            id,
+            streams,
+            driver,
+            used: AtomicU64::new(0),
+            began: self.began,
+            _attendant: attendant,
+        };
+        session.touch();
+        Some(session)
+    }
+
+    /// Lets a session be found, and says whether there is room for it.
+    pub(super) fn keep(self: &Arc<Self>, session: HttpSession) -> bool {
+        let mut open = self.lock();
+        if open.is_closed {
+            return false;
+        }
+        if open.by_id.len() >= self.most && !open.forget_longest_idle() {
+            return false;
+        }
+        open.by_id.insert(session.id.clone(), Arc::new(session));
+        if !std::mem::replace(&mut open.is_swept, true) {
+            tokio::spawn(sweep(Arc::downgrade(self), self.idle, self.stop.clone()));
+        }
+        true
+    }
+
+    pub(super) fn find(&self, id: &str) -> Option<Arc<HttpSession>> {
+        let found = self.lock().by_id.get(id).cloned();
+        found.inspect(|session| session.touch())
+    }
+
+    /// Ends a session; says whether there was one.
+    pub(super) fn end(&self, id: &str) -> bool {
+        let ended = self.lock().by_id.remove(id);
+        ended.is_some_and(|session| {
+            session.end();
+            true
+        })
+    }
+
+    /// Ends all sessions, and lets none begin.
+    pub(super) fn close(&self) {
+        let ended = {
+            let mut open = self.lock();
+            open.is_closed = true;
+            std::mem::take(&mut open.by_id)
+        };
+        ended.values().for_each(|session| session.end());
+    }
+
+    fn forget_idle(&self) {
+        let is_idle = |session: &Arc<HttpSession>| {
+            session.idle() >= self.idle && !session.streams.is_in_use()
+        };
+        let idle: Vec<_> = {
+            let mut open = self.lock();
+            let ids = open.by_id.values().filter(|session| is_idle(session));
+            let ids: Vec<String> = ids.map(|session| session.id.clone()).collect();
+            ids.iter().filter_map(|id| open.by_id.remove(id)).collect()
+        };
+        idle.iter().for_each(|session| session.end());
+    }
+}
+
+impl Open {
+    /// Makes room by the session that was not used for longest, if there is one that nobody uses
+    /// now.
+    fn forget_longest_idle(&mut self) -> bool {
+        let unused = self
+            .by_id
+            .values()
+            .filter(|session| !session.streams.is_in_use());
+        let Some(longest) = unused
+            .max_by_key(|session| session.idle())
+            .map(|session| session.id.clone())
+        else {
+            return false;
+        };
+        if let Some(session) = self.by_id.remove(&longest) {
+            session.end();
+        }
+        true
+    }
+}
+
+/// Ends sessions that are idle, and all of them when the server is to stop.
+async fn sweep(sessions: Weak<Sessions>, idle: Duration, mut stop: Option<watch::Receiver<bool>>) {
+    loop {
+        let stops = select! {
+            () = tokio::time::sleep(idle / 4) => false,
+            () = super::stopped(&mut stop) => true,
+        };
+        let Some(sessions) = sessions.upgrade() else {
+            return;
+        };
+        if stops {
+            return sessions.close();
+        }
+        sessions.forget_idle();
+    }
+}
+
+impl HttpSession {
+    fn touch(&self) {
+        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.used.store(now, Ordering::Relaxed);
+    }
+
+    fn idle(&self) -> Duration {
+        let used = Duration::from_millis(self.used.load(Ordering::Relaxed));
+        self.began.elapsed().saturating_sub(used)
+    }
+
+    /// What `initialize` has agreed upon.
+    pub(super) fn revision(&self) -> Option<Revision> {
+        self.driver.revision()
+    }
+
+    /// Takes one message; what is answered at once is in the result.
+    pub(super) fn take(&self, message: &bytes::Bytes) -> Rope {
+        let mut out = Rope::new();
+        let mut feeder = self.driver.begin();
+        feeder.feed(&Frame::Line(Line::Shared(message.clone())), &mut out);
+        feeder.end(&mut out);
+        out
+    }
+
+    fn end(&self) {
+        self.driver.abandon();
+        self.streams.close();
+    }
+}
+
+impl Drop for HttpSession {
+    fn drop(&mut self) {
+        // Without it, calls would keep the session that they keep alive.
+        self.end();
+    }
+}

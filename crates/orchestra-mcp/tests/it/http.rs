@@ -1,0 +1,484 @@
+//! MCP over HTTP, over real sockets.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use orchestra_hub::Notice;
+use orchestra_mcp::{
+    Limits,
+    http::{self, HttpOptions},
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    time::timeout,
+};
+
+use crate::memory::{Shared, WATCHED, server_with};
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const BOTH: &str = "application/json, text/event-stream";
+const STATELESS: &str = "2026-07-28";
+
+struct Site {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: watch::Sender<bool>,
+}
+
+/// A reply whose body is still coming.
+struct Reply {
+    status: u16,
+    head: String,
+    body: BufReader<TcpStream>,
+}
+
+/// One event of a stream.
+#[derive(Debug)]
+struct Event {
+    id: Option<String>,
+    data: String,
+}
+
+impl Site {
+    async fn new(mut options: HttpOptions) -> Self {
+        let (server, shared) = server_with(Limits::default());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = watch::channel(false);
+        options.stop = Some(stopped.clone());
+        let app = http::router(&server, options);
+        tokio::spawn(http::serve(listener, app, stopped, http::Limits::default()));
+        Self {
+            address,
+            shared,
+            stop,
+        }
+    }
+
+    /// Sends a request to `target`, a method and a path; without a path to `/mcp`.
+    async fn send(&self, target: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+        let target = match target.contains(' ') {
+            true => target.to_owned(),
+            false => format!("{target} /mcp"),
+        };
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let mut head = format!(
+            "{target} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n",
+            self.address,
+            body.len()
+        );
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        stream
+            .write_all(format!("{head}\r\n{body}").as_bytes())
+            .await
+            .unwrap();
+        let mut body = BufReader::new(stream);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            let read = timeout(PATIENCE, body.read_line(&mut head)).await;
+            assert!(read.expect("answered").unwrap() > 0, "{head}");
+        }
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Reply {
+            status,
+            head: head.to_ascii_lowercase(),
+            body,
+        }
+    }
+
+    async fn post(&self, headers: &[(&str, &str)], message: &Value) -> Reply {
+        let mut all = vec![("Content-Type", "application/json"), ("Accept", BOTH)];
+        all.extend(headers);
+        self.send("POST", &all, &message.to_string()).await
+    }
+
+    /// A stateless request with the headers it needs.
+    async fn stateless(&self, method: &str, params: Value) -> Reply {
+        let name = params["name"].as_str().unwrap_or_default().to_owned();
+        let mut headers = vec![("MCP-Protocol-Version", STATELESS), ("Mcp-Method", method)];
+        if !name.is_empty() {
+            headers.push(("Mcp-Name", &name));
+        }
+        self.post(&headers, &stateless(method, params)).await
+    }
+
+    /// Begins a session; answers its id.
+    async fn session(&self, revision: &str) -> String {
+        let params = json!({"protocolVersion": revision, "capabilities": {"elicitation": {}}});
+        let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        let reply = self.post(&[], &message).await;
+        assert_eq!(reply.status, 200);
+        let id = reply.header("mcp-session-id").expect("a session");
+        assert_eq!(reply.json().await["result"]["protocolVersion"], revision);
+        id
+    }
+
+    async fn in_session(&self, session: &str, message: &Value) -> Reply {
+        self.post(&[("Mcp-Session-Id", session)], message).await
+    }
+}
+
+impl Reply {
+    fn header(&self, name: &str) -> Option<String> {
+        let mut lines = self.head.lines();
+        let line = lines.find_map(|line| line.strip_prefix(&format!("{name}: ")));
+        line.map(str::to_owned)
+    }
+
+    async fn json(mut self) -> Value {
+        let length = self.header("content-length").expect("a whole body");
+        let mut body = vec![0; length.parse().unwrap()];
+        self.body.read_exact(&mut body).await.unwrap();
+        serde_json::from_slice(&body).unwrap()
+    }
+
+    fn is_stream(&self) -> bool {
+        self.header("content-type").as_deref() == Some("text/event-stream")
+    }
+
+    /// The next event of the stream, whatever chunks it came in; `None` at the end.
+    async fn event(&mut self) -> Option<Event> {
+        let (mut id, mut data, mut seen) = (None, None, false);
+        loop {
+            let mut line = String::new();
+            let read = timeout(PATIENCE, self.body.read_line(&mut line)).await;
+            if read.expect("something comes").unwrap() == 0 {
+                return None;
+            }
+            let line = line.trim_end();
+            if let Some(value) = line.strip_prefix("id: ") {
+                id = Some(value.to_owned());
+            } else if let Some(value) = line.strip_prefix("data:") {
+                data = Some(value.trim().to_owned());
+                seen = true;
+            } else if line == "0" {
+                return None;
+            } else if line.is_empty() && seen {
+                return data.map(|data| Event { id, data });
+            }
+        }
+    }
+
+    async fn message(&mut self) -> Value {
+        let event = self.event().await.expect("one more event");
+        serde_json::from_str(&event.data).unwrap_or_else(|_| panic!("{event:?}"))
+    }
+}
+
+fn stateless(method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": STATELESS,
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "progressToken": "t"
+    });
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+}
+
+fn tool(id: u64, name: &str) -> Value {
+    let params = json!({"name": name, "arguments": {}, "_meta": {"progressToken": id}});
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stateless_request_is_answered_in_json_and_with_the_status_of_its_kind() {
+    let site = Site::new(HttpOptions::default()).await;
+    let reply = site
+        .stateless("tools/call", json!({"name": "echo", "arguments": {"a": 1}}))
+        .await;
+    assert_eq!(reply.status, 200);
+    assert!(!reply.is_stream());
+    assert_eq!(
+        reply.json().await["result"]["content"][0]["text"],
+        "{\"a\":1}"
+    );
+    let reply = site.stateless("no/such", json!({})).await;
+    assert_eq!(reply.status, 404);
+    assert_eq!(reply.json().await["error"]["code"], -32601);
+    let mut lacking = stateless("tools/list", json!({}));
+    lacking["params"]["_meta"] = json!({});
+    let headers = [
+        ("MCP-Protocol-Version", STATELESS),
+        ("Mcp-Method", "tools/list"),
+    ];
+    let reply = site.post(&headers, &lacking).await;
+    assert_eq!(reply.status, 400);
+    assert_eq!(reply.json().await["error"]["code"], -32602);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn headers_that_differ_from_the_body_are_refused() {
+    let site = Site::new(HttpOptions::default()).await;
+    let call = stateless("tools/call", json!({"name": "echo", "arguments": {}}));
+    let right = [
+        ("MCP-Protocol-Version", STATELESS),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", "=?base64?ZWNobw==?="),
+    ];
+    assert_eq!(site.post(&right, &call).await.status, 200);
+    for wrong in [
+        ("MCP-Protocol-Version", "2025-11-25"),
+        ("Mcp-Method", "tools/list"),
+        ("Mcp-Name", "gate"),
+        ("Mcp-Name", "=?base64?####?="),
+    ] {
+        let headers: Vec<_> = right
+            .iter()
+            .map(|header| if header.0 == wrong.0 { wrong } else { *header })
+            .collect();
+        let reply = site.post(&headers, &call).await;
+        assert_eq!(reply.status, 400, "{wrong:?}");
+        assert_eq!(reply.json().await["error"]["code"], -32020, "{wrong:?}");
+        let without: Vec<_> = right
+            .iter()
+            .filter(|header| header.0 != wrong.0)
+            .copied()
+            .collect();
+        assert_eq!(site.post(&without, &call).await.status, 400, "{wrong:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_stateless_call_reports_comes_before_its_answer_and_leaving_cancels_it() {
+    let site = Site::new(HttpOptions::default()).await;
+    let params = json!({"name": "report", "arguments": {}});
+    let mut reply = site.stateless("tools/call", params).await;
+    assert!(reply.is_stream());
+    let told = reply.message().await;
+    assert_eq!(told["params"]["progress"], 1);
+    site.shared.gate.notify_one();
+    assert_eq!(reply.message().await["params"]["progress"], 2);
+    assert_eq!(reply.message().await["id"], 1);
+    assert!(reply.event().await.is_none(), "the answer is the last");
+    let params = json!({"name": "never", "arguments": {}});
+    let headers = [
+        ("MCP-Protocol-Version", STATELESS),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", "never"),
+    ];
+    let call = stateless("tools/call", params);
+    let waiting = timeout(Duration::from_millis(200), site.post(&headers, &call));
+    assert!(waiting.await.is_err(), "it is never answered");
+    let gone = async {
+        while site
+            .shared
+            .dropped
+            .load(std::sync::atomic::Ordering::SeqCst)
+            == 0
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, gone)
+        .await
+        .expect("the call is cancelled");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_is_told_what_it_asked_for() {
+    let site = Site::new(HttpOptions::default()).await;
+    let params = json!({"notifications": {"resourceSubscriptions": [WATCHED]}});
+    let mut reply = site.stateless("subscriptions/listen", params).await;
+    assert!(reply.is_stream());
+    let first = reply.message().await;
+    assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
+    let notice = Notice::ResourceUpdated(WATCHED.to_owned());
+    site.shared.notices.send(notice).await.unwrap();
+    let told = reply.message().await;
+    assert_eq!(told["method"], "notifications/resources/updated");
+    assert_eq!(told["params"]["uri"], WATCHED);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_lasts_until_it_is_deleted() {
+    let site = Site::new(HttpOptions::default()).await;
+    let session = site.session("2025-06-18").await;
+    let done = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(site.in_session(&session, &done).await.status, 202);
+    let reply = site.in_session(&session, &tool(1, "echo")).await;
+    assert_eq!(reply.json().await["id"], 1);
+    let none = site.in_session("0123456789abcdef", &tool(1, "echo")).await;
+    assert_eq!(none.status, 404);
+    let headers = [("Mcp-Session-Id", session.as_str())];
+    assert_eq!(site.send("DELETE", &headers, "").await.status, 204);
+    assert_eq!(site.send("DELETE", &headers, "").await.status, 404);
+    let gone = site.in_session(&session, &tool(2, "echo")).await;
+    assert_eq!(gone.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_of_a_session_asks_its_client_on_its_own_stream() {
+    let site = Site::new(HttpOptions::default()).await;
+    let session = site.session("2025-11-25").await;
+    let mut reply = site.in_session(&session, &tool(7, "ask_once")).await;
+    assert!(reply.is_stream());
+    let prime = reply.event().await.unwrap();
+    assert_eq!((prime.id.is_some(), prime.data.as_str()), (true, ""));
+    let question = reply.message().await;
+    assert_eq!(question["method"], "elicitation/create");
+    let result = json!({"action": "accept", "content": {}});
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": result});
+    assert_eq!(site.in_session(&session, &answer).await.status, 202);
+    let last = reply.message().await;
+    assert_eq!((&last["id"], last["error"].is_null()), (&json!(7), true));
+    assert!(reply.event().await.is_none(), "the answer is the last");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_whose_connection_broke_goes_on_where_it_was() {
+    let site = Site::new(HttpOptions::default()).await;
+    let session = site.session("2025-11-25").await;
+    let mut reply = site.in_session(&session, &tool(3, "report")).await;
+    reply.event().await.expect("the priming event");
+    let first = reply.event().await.expect("progress");
+    drop(reply);
+    site.shared.gate.notify_one();
+    let place = first.id.expect("an id");
+    for _ in 0..2 {
+        let headers = [
+            ("Mcp-Session-Id", session.as_str()),
+            ("Accept", "text/event-stream"),
+            ("Last-Event-ID", place.as_str()),
+        ];
+        let mut rest = site.send("GET", &headers, "").await;
+        assert_eq!(rest.status, 200);
+        assert_eq!(rest.message().await["params"]["progress"], 2);
+        assert_eq!(rest.message().await["id"], 3);
+        assert!(rest.event().await.is_none());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_has_one_stream_of_its_own() {
+    let site = Site::new(HttpOptions::default()).await;
+    let session = site.session("2025-11-25").await;
+    let headers = [
+        ("Mcp-Session-Id", session.as_str()),
+        ("Accept", "text/event-stream"),
+    ];
+    let mut own = site.send("GET", &headers, "").await;
+    assert_eq!(own.status, 200);
+    assert_eq!(site.send("GET", &headers, "").await.status, 409);
+    let subscribe = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": WATCHED}});
+    let subscribed = site.in_session(&session, &subscribe).await;
+    assert!(subscribed.json().await["error"].is_null());
+    let update = || Notice::ResourceUpdated(WATCHED.to_owned());
+    site.shared.notices.send(update()).await.unwrap();
+    let told = own.message().await;
+    assert_eq!(told["method"], "notifications/resources/updated");
+    drop(own);
+    // What is told while nobody reads waits for the next reader.
+    site.shared.notices.send(update()).await.unwrap();
+    let again = async {
+        loop {
+            let reply = site.send("GET", &headers, "").await;
+            if reply.status == 200 {
+                return reply;
+            }
+        }
+    };
+    let mut own = timeout(PATIENCE, again).await.expect("it is free again");
+    let told = own.message().await;
+    assert_eq!(told["method"], "notifications/resources/updated");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_are_bounded_and_the_longest_idle_one_makes_room() {
+    let site = Site::new(HttpOptions {
+        sessions: 2,
+        ..HttpOptions::default()
+    })
+    .await;
+    let first = site.session("2025-11-25").await;
+    let headers = [
+        ("Mcp-Session-Id", first.as_str()),
+        ("Accept", "text/event-stream"),
+    ];
+    let _in_use = site.send("GET", &headers, "").await;
+    let second = site.session("2025-11-25").await;
+    let third = site.session("2025-11-25").await;
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    assert_eq!(site.in_session(&first, &ping).await.status, 200);
+    assert_eq!(site.in_session(&second, &ping).await.status, 404);
+    assert_eq!(site.in_session(&third, &ping).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_takes_no_stream_gets_the_answer_alone() {
+    let site = Site::new(HttpOptions::default()).await;
+    let session = site.session("2025-11-25").await;
+    site.shared.gate.notify_one();
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json"),
+        ("Mcp-Session-Id", session.as_str()),
+    ];
+    let body = tool(5, "report").to_string();
+    let reply = site.send("POST", &headers, &body).await;
+    assert!(!reply.is_stream());
+    assert_eq!(reply.json().await["id"], 5);
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Accept", "text/html"),
+    ];
+    assert_eq!(site.send("POST", &headers, &body).await.status, 406);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_of_the_first_revision_have_one_stream_for_everything() {
+    let site = Site::new(HttpOptions::default()).await;
+    let headers = [("Accept", "text/event-stream")];
+    let mut stream = site.send("GET /sse", &headers, "").await;
+    let place = stream.event().await.expect("where to post to").data;
+    let json = [("Content-Type", "application/json")];
+    let post = format!("POST {place}");
+    let message = json!({"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": {"protocolVersion": "2024-11-05"}});
+    let reply = site.send(&post, &json, &message.to_string()).await;
+    assert_eq!(reply.status, 202);
+    let answer = stream.message().await;
+    assert_eq!(answer["result"]["protocolVersion"], "2024-11-05");
+    let reply = site
+        .send(&post, &json, &tool(2, "ask_once").to_string())
+        .await;
+    assert_eq!(reply.status, 202);
+    assert_eq!(stream.message().await["id"], 2);
+    drop(stream);
+    let gone = async {
+        while site
+            .send(&post, &json, &tool(3, "echo").to_string())
+            .await
+            .status
+            != 404
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, gone)
+        .await
+        .expect("the session ends with its stream");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_end_when_the_server_stops() {
+    let site = Site::new(HttpOptions::default()).await;
+    let params = json!({"notifications": {"resourceSubscriptions": [WATCHED]}});
+    let mut listening = site.stateless("subscriptions/listen", params).await;
+    listening.message().await;
+    let session = site.session("2025-11-25").await;
+    let headers = [
+        ("Mcp-Session-Id", session.as_str()),
+        ("Accept", "text/event-stream"),
+    ];
+    let mut own = site.send("GET", &headers, "").await;
+    site.stop.send_replace(true);
+    assert!(own.event().await.is_none());
+    let last = listening.message().await;
+    assert_eq!(last["result"]["resultType"], "complete");
+    assert!(listening.event().await.is_none(), "the answer is the last");
+}

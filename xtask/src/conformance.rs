@@ -1,0 +1,116 @@
+//! `cargo xtask conformance`: the public conformance suite against the fixture `everything`, over
+//! HTTP. Every server scenario of each revision that the suite knows must pass, those of extensions
+//! included; there is no list of expected failures.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::{
+    run,
+    test::{self, Tally},
+    tools,
+};
+
+/// What is required, in the suite's words.
+const REQUIREMENTS: [[&str; 4]; 3] = [
+    ["--suite", "all", "--spec-version", "2025-06-18"],
+    ["--suite", "all", "--requirements", "2025-11-25"],
+    ["--suite", "all", "--requirements", "2026-07-28"],
+];
+
+/// Far more than one run needs.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// The fixture while it serves.
+struct Fixture {
+    process: Child,
+    url: String,
+}
+
+impl Fixture {
+    fn start() -> Result<Self> {
+        let program = run::target().join("debug/examples/everything");
+        let mut process = Command::new(&program)
+            .args(["--http", "127.0.0.1:0"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("starting {}", program.display()))?;
+        let stderr = process.stderr.take().context("its standard error")?;
+        let mut url = String::new();
+        BufReader::new(stderr)
+            .read_line(&mut url)
+            .context("reading its address")?;
+        let url = url.trim().to_owned();
+        Ok(Self { process, url })
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        // What has ended already cannot be ended again.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Runs the suite and says a closing line.
+///
+/// # Errors
+/// When a scenario fails, or the suite cannot be had.
+pub(crate) fn run() -> Result<()> {
+    let build = [
+        "build",
+        "--quiet",
+        "--package",
+        "orchestra-mcp",
+        "--examples",
+    ];
+    run::run(&mut run::cargo(build))?;
+    test::close(all()?, true)
+}
+
+/// Runs the suite for each revision.
+///
+/// # Errors
+/// When it cannot be had. A scenario that fails is counted.
+pub(crate) fn all() -> Result<Tally> {
+    run::say("== conformance");
+    let home = tools::npm_project("judges/conformance")?;
+    let node = tools::node()?;
+    let suite = home.join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
+    let fixture = Fixture::start()?;
+    let mut tally = Tally::default();
+    for requirement in REQUIREMENTS {
+        let [.., flag, revision] = requirement;
+        let wanted = match flag {
+            "--requirements" => &requirement[2..],
+            _ => &requirement[..],
+        };
+        let mut command = Command::new(&node);
+        command
+            .current_dir(&home)
+            .arg(&suite)
+            .args(["server", "--url", &fixture.url])
+            .args(wanted);
+        let ended = run::run_within(&mut command, LIMIT)?;
+        let before = (tally.passed, tally.failed);
+        for line in ended.out.lines() {
+            if let Some(passed) = line.strip_prefix("✓ ") {
+                tally.passed += 1;
+                run::say(&format!("conformance {revision} {passed}"));
+            } else if let Some(failed) = line.strip_prefix("✗ ") {
+                tally.failed += 1;
+                run::say(&format!("conformance {revision} {failed} ... FAILED"));
+            }
+        }
+        if (tally.passed, tally.failed) == before {
+            bail!("the suite ran nothing for {revision}: {}", ended.complaint);
+        }
+    }
+    Ok(tally)
+}

@@ -17,7 +17,7 @@ use orchestra_hub::{
     ToolDescriptor, ToolResult,
 };
 use orchestra_mcp::{Connection, Emit, Job, Lifetime, Limits, Server, Step};
-use orchestra_wire::{Line, Method, RawJson, Rope};
+use orchestra_wire::{Line, Method, RawJson, RequestId, Rope};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -50,7 +50,7 @@ enum Operation {
 struct Silent;
 
 impl Emit for Silent {
-    fn emit(&self, message: Rope) {
+    fn emit(&self, _request: Option<&RequestId>, message: Rope) {
         check(&message.into_vec());
     }
 }

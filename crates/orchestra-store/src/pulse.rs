@@ -39,7 +39,6 @@ pub(crate) struct Place {
 /// The database that is looked at.
 struct Watched {
     connection: Connection,
-    file: Option<FileId>,
     /// The number of its last change that was looked at.
     version: Option<i64>,
 }
@@ -48,6 +47,7 @@ struct Watched {
 /// could be read.
 pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>) {
     let mut seen = Pulse::default();
+    let mut file = FileId::of(&shared.paths.database);
     let mut watched = open(shared).ok();
     let mut place = begin;
     let mut log = LogSync::new(&shared.options.files);
@@ -74,10 +74,10 @@ pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>) {
             shared.queue.push(Job::Reopen);
             continue;
         }
-        let file = FileId::of(&shared.paths.database);
-        if watched.as_ref().is_some_and(|watched| watched.file != file) {
-            // Of another database nothing is known.
-            (watched, place) = (None, None);
+        let found = FileId::of(&shared.paths.database);
+        if found.is_some() && found != file {
+            // Of another database nothing is known, whether the one before could be read or not.
+            (watched, place, file) = (None, None, found);
         }
         if watched.is_none() {
             watched = open(shared).ok();
@@ -118,13 +118,11 @@ pub(crate) fn run(shared: &Arc<Shared>, begin: Option<Place>) {
 }
 
 fn open(shared: &Shared) -> Result<Watched, Fault> {
-    let file = FileId::of(&shared.paths.database);
     let connection = db::open_reader(&shared.paths)?;
     // A checkpoint is a change of the file, though none of the board.
     let _ = connection.pragma_update(None, "query_only", false);
     Ok(Watched {
         connection,
-        file,
         version: None,
     })
 }

@@ -417,8 +417,11 @@ impl Worker {
             self.engine.tell_git()?;
             self.told_git = true;
         }
+        let mut flush = work.flush;
         if !work.reported.is_empty() {
             let changed = self.engine.really_changed(work.reported.clone())?;
+            // What was merged with an edit is in its file before the person edits that again.
+            flush |= !changed.is_empty();
             self.later.append(&mut self.engine.take_in(changed)?);
         }
         if work.sweep {
@@ -437,7 +440,7 @@ impl Worker {
         } else {
             Haste::None
         };
-        while self.flushes && work.flush {
+        while self.flushes && flush {
             match self.engine.flush(haste)? {
                 Left::More => {}
                 Left::Theirs(paths) => {
@@ -458,7 +461,7 @@ impl Worker {
                 Left::Nothing => break,
             }
         }
-        if self.later.is_empty() && work.flush {
+        if self.later.is_empty() && flush {
             let mut told = self.shared.lock();
             told.answered = told.answered.max(work.asked);
             told.failing = None;

@@ -373,8 +373,6 @@ async fn a_session_has_one_stream_of_its_own() {
     let told = own.message().await;
     assert_eq!(told["method"], "notifications/resources/updated");
     drop(own);
-    // What is told while nobody reads waits for the next reader.
-    site.shared.notices.send(update()).await.unwrap();
     let again = async {
         loop {
             let reply = site.send("GET", &headers, "").await;
@@ -384,6 +382,7 @@ async fn a_session_has_one_stream_of_its_own() {
         }
     };
     let mut own = timeout(PATIENCE, again).await.expect("it is free again");
+    site.shared.notices.send(update()).await.unwrap();
     let told = own.message().await;
     assert_eq!(told["method"], "notifications/resources/updated");
 }

@@ -186,7 +186,7 @@ impl Answering {
 }
 
 /// A message without its line end.
-fn line(message: Rope) -> Bytes {
+pub(crate) fn line(message: Rope) -> Bytes {
     let mut text = message.into_vec();
     text.pop_if(|last| *last == b'\n');
     Bytes::from(text)

@@ -54,6 +54,21 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
+    let (session, outbox, attendant) = begin(server, face);
+    // Without it, calls would keep the session that they keep alive.
+    let _abandoned = Abandoned(&session);
+    let reading = async {
+        read_all(server, &session, &outbox, &mut input).await?;
+        session.wind_up(server.0.limits.grace).await;
+        Ok(())
+    };
+    let served = write_while(reading, &outbox, output).await;
+    drop(attendant);
+    served
+}
+
+/// A session, where its messages wait, and what attends it until it is dropped.
+fn begin(server: &Server, face: &'static str) -> (Arc<Session>, Arc<QueueOutbox>, AbortOnDrop) {
     let outbox = Arc::new(QueueOutbox::default());
     let emit: Arc<dyn Emit> = outbox.clone();
     let runtime = Handle::current();
@@ -66,16 +81,7 @@ where
         runtime.clone(),
     );
     let attendant = AbortOnDrop(runtime.spawn(session.clone().attend()).abort_handle());
-    // Without it, calls would keep the session that they keep alive.
-    let _abandoned = Abandoned(&session);
-    let reading = async {
-        read_all(server, &session, &outbox, &mut input).await?;
-        session.wind_up(server.0.limits.grace).await;
-        Ok(())
-    };
-    let served = write_while(reading, &outbox, output).await;
-    drop(attendant);
-    served
+    (session, outbox, attendant)
 }
 
 /// Ends the calls of a session that nobody serves any more.
@@ -100,23 +106,12 @@ pub(crate) struct Listening {
 impl Listening {
     /// Takes the request; `message` is one line.
     pub(crate) fn begin(server: &Server, face: &'static str, message: Bytes) -> Self {
-        let outbox = Arc::new(QueueOutbox::default());
-        let emit: Arc<dyn Emit> = outbox.clone();
-        let runtime = Handle::current();
-        let session = Session::new(
-            server,
-            face,
-            outbox.clone(),
-            emit,
-            Lifetime::Stream,
-            runtime.clone(),
-        );
+        let (session, outbox, attendant) = begin(server, face);
         let mut out = Rope::new();
         let mut feeder = session.begin();
         feeder.feed(&Frame::Line(Line::Shared(message)), &mut out);
         feeder.end(&mut out);
         outbox.send(out);
-        let attendant = AbortOnDrop(runtime.spawn(session.clone().attend()).abort_handle());
         Self {
             session,
             outbox,

@@ -23,7 +23,10 @@ use super::{
     sse::{self, ALIVE, KEEP_ALIVE, Telling},
     streams::{OWN, StreamReader, Unreadable},
 };
-use crate::{post::Answering, stream::Listening};
+use crate::{
+    post::{Answering, line},
+    stream::Listening,
+};
 
 /// How long an answer may take before the client is told that there will be one, on a stream.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -214,7 +217,7 @@ fn initialize(app: &App, body: &Bytes) -> Response {
     let Some(session) = app.sessions.begin() else {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "no session can be begun");
     };
-    let reply = one_line(session.take(body));
+    let reply = line(session.take(body));
     if session.revision().is_none() {
         return json(reply);
     }
@@ -284,11 +287,9 @@ async fn last_of(mut reader: StreamReader) -> Response {
 fn take(session: &HttpSession, body: &Bytes) -> Response {
     let out = session.take(body);
     // Answers to others than this message go their own ways, a refused batch is answered here.
-    let Some(line) = first_line(&out) else {
-        return StatusCode::ACCEPTED.into_response();
-    };
-    if line.starts_with(b"[") || line.starts_with(b"{\"jsonrpc\":\"2.0\",\"id\":null") {
-        return json(Bytes::from(line));
+    let head = out.pieces().next().unwrap_or_default();
+    if head.starts_with(b"[") || head.starts_with(b"{\"jsonrpc\":\"2.0\",\"id\":null") {
+        return json(line(out));
     }
     crate::session::Outbox::send(&*session.streams, out);
     StatusCode::ACCEPTED.into_response()
@@ -445,16 +446,4 @@ fn rpc_error(id: Option<&RequestId>, error: &RpcError) -> Response {
     let mut response = json(Bytes::from(out.into_vec()));
     *response.status_mut() = StatusCode::BAD_REQUEST;
     response
-}
-
-fn one_line(out: Rope) -> Bytes {
-    let mut line = out.into_vec();
-    line.pop_if(|last| *last == b'\n');
-    Bytes::from(line)
-}
-
-fn first_line(out: &Rope) -> Option<Vec<u8>> {
-    let all = out.clone().into_vec();
-    let end = memchr::memchr(b'\n', &all)?;
-    Some(all[..end].to_vec())
 }

@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-use self::learn::learned;
+use self::learn::{is_part, learned};
 use self::plan::{Plan, Planned, planned};
 use super::conflict::{Asked, Question};
 use super::engine::{Engine, GONE};
 use super::fields::{ContentHash, content_hash};
 use super::ledger::{self, Entry, Next, Seen};
-use super::place::{TEMP, directory, under};
+use super::place::{Part, TEMP, directory, under};
 use super::render::Rendered;
 use super::{FilesError, Owner};
 use crate::io::{EntryKind, FileIo, Stat};
@@ -119,6 +119,7 @@ impl Engine {
         let (mut ready, mut theirs, mut waiting) = (Vec::new(), BTreeSet::new(), false);
         for plan in plans {
             let (mut work, mut blocked) = (Ready::new(plan.owner, plan.change), false);
+            work.waits = plan.waits;
             let mut looked = Vec::new();
             for (file, entry) in plan.writes {
                 let path = file.place.path();
@@ -406,8 +407,13 @@ impl Engine {
                 for (path, seen) in &work.adopted {
                     ledger::record(connection, path, &work.owner, seen)?;
                 }
-                for (path, _) in &work.removals {
-                    ledger::forget(connection, path)?;
+                for (path, before) in &work.removals {
+                    // Somebody moved it to where it cannot be taken in yet: what both sides agreed on
+                    // is needed then.
+                    let is_awaited = work.waits && before.is_none() && is_part(path, Part::Fields);
+                    if !is_awaited {
+                        ledger::forget(connection, path)?;
+                    }
                 }
                 ledger::settled(connection, &work.owner.key(), work.change)?;
             }
@@ -425,6 +431,8 @@ struct Ready {
     adopted: Vec<(String, Seen)>,
     /// Files to be removed, each with what it looked like.
     removals: Vec<(String, Option<Stat>)>,
+    /// Whether the first file cannot be taken in.
+    waits: bool,
     /// What was found out about files beside what is announced next.
     learned: Vec<(String, Seen)>,
     /// Conflicts whose other side is to be shown anew.
@@ -467,6 +475,7 @@ impl Ready {
             writes: Vec::new(),
             adopted: Vec::new(),
             removals: Vec::new(),
+            waits: false,
             learned: Vec::new(),
             questions: Vec::new(),
             disturbed: false,

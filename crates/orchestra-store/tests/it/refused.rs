@@ -108,6 +108,33 @@ fn a_directory_that_was_moved_may_still_say_where_it_stood() {
 }
 
 #[test]
+fn a_file_that_was_moved_while_it_could_not_be_read_is_no_stranger() {
+    let board = Board::with_tasks(Options::default());
+    board.run(create(Kind::Epic, None, "Other epic"));
+    board.settle();
+    let stories = board.path("my-app/epics/MA-5/stories");
+    fs::create_dir(&stories).expect("makes");
+    // Another program has just begun to write it.
+    let text = board.file(TASK);
+    fs::write(board.path(TASK), "").expect("writes");
+    let from = board.path("my-app/epics/MA-1/stories/MA-2");
+    fs::rename(from, stories.join("MA-2")).expect("moves");
+    let task = "my-app/epics/MA-5/stories/MA-2/tasks/MA-3.toon";
+    board.wait("the move", |board| {
+        let parent = board.issue("MA-2").and_then(|issue| issue.parent);
+        parent == Some(id("MA-5")) && board.problems().contains(task)
+    });
+    board.settle();
+    let text = text.replacen("title: First", "title: Moved and renamed", 1);
+    fs::write(board.path(task), text).expect("writes");
+    board.wait("the title", |board| {
+        board.title_of("MA-3").as_deref() == Some("Moved and renamed")
+    });
+    board.settle();
+    assert_eq!(board.problems(), "");
+}
+
+#[test]
 fn a_state_that_follows_from_others_cannot_be_written() {
     for file in [EPIC, STORY] {
         is_refused(

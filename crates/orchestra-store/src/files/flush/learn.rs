@@ -13,10 +13,10 @@ pub(super) fn learned(looked: &[(Entry, Option<(Stat, ContentHash)>)]) -> Vec<(S
     // may be as it was while the fields are as announced, and the other way round.
     let early = looked
         .iter()
-        .any(|(entry, arrived)| is_part(entry, Part::Description) && arrived.is_some());
+        .any(|(entry, arrived)| is_part(&entry.path, Part::Description) && arrived.is_some());
     let is_late = |(entry, arrived): &(Entry, Option<_>)| {
         let seen = entry.seen.as_ref().map(|seen| Next::Content(seen.hash));
-        is_part(entry, Part::Description)
+        is_part(&entry.path, Part::Description)
             && arrived.is_none()
             && seen.is_some()
             && matches!(entry.next, Some(Next::Content(_)))
@@ -28,7 +28,7 @@ pub(super) fn learned(looked: &[(Entry, Option<(Stat, ContentHash)>)]) -> Vec<(S
         let Some(announced) = &entry.next_fields else {
             continue;
         };
-        let fields = is_part(entry, Part::Fields);
+        let fields = is_part(&entry.path, Part::Fields);
         let seen = match (arrived, &entry.seen) {
             (Some((stat, hash)), seen) => {
                 let mut now = announced.clone();
@@ -59,6 +59,7 @@ pub(super) fn learned(looked: &[(Entry, Option<(Stat, ContentHash)>)]) -> Vec<(S
     learned
 }
 
-fn is_part(entry: &Entry, part: Part) -> bool {
-    matches!(Place::parse(&entry.path), Some(Place::Issue(_, found)) if found == part)
+/// Whether a file is that part of an issue.
+pub(super) fn is_part(path: &str, part: Part) -> bool {
+    matches!(Place::parse(path), Some(Place::Issue(_, found)) if found == part)
 }

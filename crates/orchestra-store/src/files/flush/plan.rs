@@ -27,6 +27,8 @@ pub(super) struct Plan {
     pub(super) writes: Vec<(Rendered, Option<Entry>)>,
     /// Files to be removed.
     pub(super) removals: Vec<Entry>,
+    /// Whether the first file has a problem.
+    pub(super) waits: bool,
     /// Conflicts that stand, each with what is to be shown of our side.
     pub(super) questions: Vec<Question>,
 }
@@ -80,6 +82,7 @@ pub(super) fn planned(reader: &Reader<'_>, resting: &HashMap<Owner, Instant>) ->
         let mut known = known_files(reader, &owner, rendered.is_empty())?;
         let (mut writes, mut questions) = (Vec::new(), Vec::new());
         let of_all = rendered.first().map(|file| file.fields.clone());
+        let first = rendered.first().map(|file| file.place.path());
         for file in rendered {
             let path = file.place.path();
             if let Some(shown) = shown(&path)? {
@@ -117,6 +120,7 @@ pub(super) fn planned(reader: &Reader<'_>, resting: &HashMap<Owner, Instant>) ->
             change,
             writes,
             removals,
+            waits: first.is_some_and(|path| frozen.contains_key(&path)),
             questions,
         });
     }

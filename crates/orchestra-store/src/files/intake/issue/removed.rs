@@ -7,8 +7,9 @@ use crate::IssueRecord;
 use crate::files::fields::{content_hash, of_issue};
 use crate::files::intake::course::{News, is_changed_since};
 use crate::files::intake::{Aftermath, Trouble};
+use crate::files::place::{Part, Place};
 use crate::files::{Work, ledger, render};
-use crate::toon::{FileError, FileFault};
+use crate::toon::{FileError, FileFault, IssuePlace};
 
 /// The issue's file was removed: so is the issue, unless the board changed it meanwhile, it has
 /// moved, or files still stand below it.
@@ -20,6 +21,10 @@ pub(super) fn take_in(
 ) -> Result<(), Trouble> {
     let (candidate, place) = (given.candidate, given.place);
     let known = ledger::at(work.connection(), &candidate.first().path)?;
+    let is_awaited = match &record {
+        Some(record) => is_unseen(work, record, place)?,
+        None => false,
+    };
     if let Some(record) = record.filter(|record| render::place_of(record) == *place) {
         let unchanged = known
             .and_then(|entry| entry.seen)
@@ -45,7 +50,10 @@ pub(super) fn take_in(
         let entry = ledger::at(work.connection(), &found.path)?;
         ledger::approve(work.connection(), &found.path)?;
         let Some(content) = &found.content else {
-            ledger::forget(work.connection(), &found.path)?;
+            // What both sides agreed on is needed when that can be taken in.
+            if !(is_awaited && found.path == candidate.first().path) {
+                ledger::forget(work.connection(), &found.path)?;
+            }
             continue;
         };
         if !entry.is_some_and(|entry| entry.is(&content_hash(&content.bytes))) {
@@ -59,4 +67,15 @@ pub(super) fn take_in(
         }
     }
     Ok(ledger::make_due(work.connection(), &given.owner)?)
+}
+
+/// Whether the board has an issue elsewhere, where nothing was seen yet.
+fn is_unseen(work: &dyn Work, record: &IssueRecord, here: &IssuePlace) -> Result<bool, Trouble> {
+    let there = render::place_of(record);
+    if there == *here {
+        return Ok(false);
+    }
+    let path = Place::Issue(there, Part::Fields).path();
+    let entry = ledger::at(work.connection(), &path)?;
+    Ok(entry.is_none_or(|entry| entry.seen.is_none()))
 }

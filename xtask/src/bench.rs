@@ -26,6 +26,9 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
     let mut driver = Command::new(run::target().join("release/bench-driver"));
     driver.current_dir(run::root());
     add_interpreted(&mut driver);
+    if names.is_empty() || names.contains(&"http") {
+        tools::program("wrk")?;
+    }
     run::run(driver.args(names))
 }
 
@@ -35,6 +38,7 @@ fn add_interpreted(driver: &mut Command) {
         Ok((home, node)) => {
             driver.env("BENCH_NODE", node);
             driver.env("BENCH_TYPESCRIPT", home.join("server.mjs"));
+            driver.env("BENCH_TYPESCRIPT_HTTP", home.join("http.mjs"));
         }
         Err(error) => run::say(&format!("no TypeScript peer: {error:#}")),
     }

@@ -19,6 +19,7 @@ const DEBIAN: &[(&str, &[&str])] = &[
     ("git", &["git"]),
     ("npm", &["nodejs", "npm"]),
     ("python3", &["python3", "python3-venv"]),
+    ("wrk", &["wrk"]),
 ];
 
 /// Where the tools lie.
@@ -45,7 +46,7 @@ pub(crate) fn once(name: &str, stamp: &str, work: impl FnOnce() -> Result<()>) -
 /// # Errors
 /// When it is missing and cannot be installed.
 pub(crate) fn program(name: &str) -> Result<()> {
-    if answers(Command::new(name).arg("--version")) {
+    if is_there(name) {
         return Ok(());
     }
     let packages = DEBIAN
@@ -79,6 +80,13 @@ fn install_debian(name: &str, packages: &[&str]) -> Result<()> {
 fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+/// Whether a program can be started. Some tell their version and fail.
+fn is_there(name: &str) -> bool {
+    let mut command = Command::new(name);
+    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.arg("--version").status().is_ok()
 }
 
 fn answers(command: &mut Command) -> bool {

@@ -11,6 +11,7 @@ mod day;
 mod disk;
 mod earlier;
 mod echo;
+mod http;
 mod load;
 mod numbers;
 mod process;
@@ -36,6 +37,7 @@ type Benchmark = fn(&mut Bench) -> Result<()>;
 
 const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("echo", echo::run),
+    ("http", http::run),
     ("board", board::run),
     ("start", start::run),
     ("writers", writers::run),

@@ -4,13 +4,15 @@
 //! stand drivers that move bytes: [`stdio`] for a process's standard input and output, [`stream`]
 //! for any pair of async byte streams, also in memory, [`http`] for HTTP, and [`post`] for one message
 //! at a time.
-//! [`StdioTransport`] is the small transport of older Orchestra documents: lines in, responses
+//! [`ServerLifecycle`] starts, watches and stops either. [`StdioTransport`] is the small transport of older Orchestra documents: lines in, responses
 //! out, whatever routes them.
 
+mod activity;
 mod client;
 mod connection;
 mod cursor;
 pub mod http;
+mod lifecycle;
 pub mod post;
 mod report;
 mod results;
@@ -21,6 +23,9 @@ pub mod stream;
 mod transport;
 
 pub use connection::{Connection, Job, Lifetime, Step, Ticket};
+pub use lifecycle::{
+    LifecycleTimes, ServerLifecycle, ServerStatus, StartedError, StatusSubscription, TransportKind,
+};
 pub use report::Emit;
 pub use server::{Limits, Server, ServerBuilder};
 pub use transport::{

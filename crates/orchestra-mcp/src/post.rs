@@ -107,11 +107,12 @@ impl Answering {
             reports.clone(),
             Lifetime::Message,
         );
-        let mut out = Rope::new();
+        let (mut out, now) = (Rope::new(), Instant::now());
+        server.0.activity.note(now);
         let step = if message.as_bytes().len() > server.0.limits.line_bytes {
-            connection.on_frame(&Frame::TooLong, Instant::now(), &mut out)
+            connection.on_frame(&Frame::TooLong, now, &mut out)
         } else {
-            connection.on_line(message, Instant::now(), &mut out)
+            connection.on_line(message, now, &mut out)
         };
         let mut answering = Self {
             server,

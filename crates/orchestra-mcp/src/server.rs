@@ -6,6 +6,8 @@ use orchestra_hub::{Attachment, Call, Caller, Hub, Outcome, ProviderError, Tools
 use orchestra_wire::{MAX_LINE_BYTES, Revision, Rope, write};
 use tokio::{runtime::Handle, select, sync::Semaphore};
 
+use crate::activity::Activity;
+
 /// Calls that compute and run at once. A runtime needs more blocking threads than these, as large
 /// replies are written by them as well.
 pub(crate) const HEAVY_CALLS: usize = 16;
@@ -19,6 +21,7 @@ pub(crate) struct ServerInner {
     pub(crate) toolset: Toolset,
     pub(crate) instructions: Option<String>,
     pub(crate) limits: Limits,
+    pub(crate) activity: Activity,
     /// For calls that compute, of all connections.
     heavy: Arc<Semaphore>,
     /// `{"name":…,"version":…}`.
@@ -152,6 +155,7 @@ impl ServerBuilder {
             toolset: self.toolset,
             instructions: self.instructions,
             limits: self.limits,
+            activity: Activity::default(),
             heavy: Arc::new(Semaphore::new(HEAVY_CALLS)),
             info,
             titled_info,

@@ -129,10 +129,12 @@ impl Session {
     /// Starts taking frames; called from one place only, inside the runtime's context.
     pub(crate) fn begin(self: &Arc<Self>) -> Feeder<'_> {
         let dispatch = self.dispatch.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        self.server.0.activity.note(now);
         Feeder {
             session: self,
             dispatch,
-            now: Instant::now(),
+            now,
             has_queue: false,
         }
     }

@@ -29,7 +29,7 @@ use tokio::{
     runtime::{Builder, Handle, Runtime},
     select,
     signal::unix::{SignalKind, signal},
-    sync::{Notify, mpsc},
+    sync::{Notify, mpsc, watch},
     task::AbortHandle,
 };
 
@@ -62,6 +62,8 @@ pub enum End {
     Output,
     /// SIGINT or SIGTERM.
     Signal,
+    /// Whoever serves has stopped it.
+    Stopped,
 }
 
 /// Why serving is not possible.
@@ -105,8 +107,17 @@ pub fn runtime() -> Result<Runtime, StdioError> {
 /// # Errors
 /// When the process's descriptors, signals or threads cannot be had.
 pub async fn serve(server: &Server) -> Result<End, StdioError> {
+    let (_never, stop) = watch::channel(false);
+    serve_until(server, stop).await
+}
+
+/// As [`serve`], until `stop` turns true as well.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_until(server: &Server, stop: watch::Receiver<bool>) -> Result<End, StdioError> {
     let (input, output) = guard::take_over().map_err(StdioError::Guard)?;
-    serve_files(server, input, output).await
+    serve_over(server, input, output, stop).await
 }
 
 /// As [`serve`], over other descriptors. It does not matter whether they are set not to block.
@@ -114,6 +125,16 @@ pub async fn serve(server: &Server) -> Result<End, StdioError> {
 /// # Errors
 /// As [`serve`].
 pub async fn serve_files(server: &Server, input: File, output: File) -> Result<End, StdioError> {
+    let (_never, stop) = watch::channel(false);
+    serve_over(server, input, output, stop).await
+}
+
+async fn serve_over(
+    server: &Server,
+    input: File,
+    output: File,
+    mut stopped: watch::Receiver<bool>,
+) -> Result<End, StdioError> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(StdioError::Signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(StdioError::Signals)?;
     let runtime = Handle::current();
@@ -152,6 +173,7 @@ pub async fn serve_files(server: &Server, input: File, output: File) -> Result<E
         () = outbox.broken() => End::Output,
         _ = interrupt.recv() => End::Signal,
         _ = terminate.recv() => End::Signal,
+        _ = stopped.wait_for(|stopped| *stopped) => End::Stopped,
     };
     stop.store(true, Ordering::Release);
     let grace = if end == End::Output {

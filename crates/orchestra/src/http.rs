@@ -9,7 +9,7 @@ use orchestra_mcp::{
 };
 use tokio::sync::watch;
 
-pub(crate) use orchestra_mcp::http::{Limits, MCP_PATH, serve};
+pub(crate) use orchestra_mcp::http::{Limits, MCP_PATH};
 
 /// Text that is no address to listen on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

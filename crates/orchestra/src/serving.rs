@@ -7,7 +7,7 @@ mod scratch;
 use std::{io, path::Path, sync::Arc, time::Duration};
 
 use orchestra_hub::{Attachment, Audit, AuditConfig, Caller, Hub, HubConfig, Toolset};
-use orchestra_mcp::{Limits, Server};
+use orchestra_mcp::{Limits, Server, ServerStatus};
 use orchestra_store::{self as store, Store};
 use orchestra_tools::{self as tools, Builtin};
 use tokio::runtime::{Builder, Runtime};
@@ -52,6 +52,14 @@ pub(crate) fn runtime() -> std::io::Result<Runtime> {
         .worker_threads(WORKERS)
         .enable_all()
         .build()
+}
+
+/// Writes to the log how the server is.
+pub(crate) fn tell(status: &ServerStatus) {
+    match status {
+        ServerStatus::Error(reason) => tracing::warn!(%reason, "the server is in trouble"),
+        status => tracing::debug!(status = status.as_str(), "the server is"),
+    }
 }
 
 impl Serving {

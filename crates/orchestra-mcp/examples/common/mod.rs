@@ -3,9 +3,8 @@
 use std::{error::Error, io::Write as _, net::SocketAddr, time::Duration};
 
 use orchestra_mcp::{
-    Server,
+    LifecycleTimes, Server, ServerLifecycle,
     http::{self, Eras, HttpOptions},
-    stdio,
 };
 use tokio::{net::TcpListener, sync::watch};
 
@@ -33,19 +32,19 @@ pub(crate) async fn serve(server: &Server) -> Result<(), Box<dyn Error>> {
         }
     }
     let Some(address) = address else {
-        stdio::serve(server).await?;
-        return Ok(());
+        let life = ServerLifecycle::stdio(server, LifecycleTimes::default());
+        life.start()?;
+        return Ok(life.ended().await?);
     };
     let listener = TcpListener::bind(address).await?;
-    let place = format!("http://{}{}\n", listener.local_addr()?, http::MCP_PATH);
-    std::io::stderr().write_all(place.as_bytes())?;
-    let (stop, stopped) = watch::channel(false);
-    tokio::spawn(async move {
-        let _ = tokio::signal::ctrl_c().await;
-        stop.send_replace(true);
-    });
-    options.stop = Some(stopped.clone());
-    let app = http::router(server, options);
-    http::serve(listener, app, stopped, http::Limits::default()).await;
-    Ok(())
+    let app = |stop: &watch::Receiver<bool>| {
+        options.stop = Some(stop.clone());
+        http::router(server, options)
+    };
+    let (limits, times) = (http::Limits::default(), LifecycleTimes::default());
+    let life = ServerLifecycle::http(server, listener, app, limits, times)?;
+    life.start()?;
+    std::io::stderr().write_all(format!("{}\n", life.endpoint()).as_bytes())?;
+    let _ = tokio::signal::ctrl_c().await;
+    Ok(life.stop().await?)
 }

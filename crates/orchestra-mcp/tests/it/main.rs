@@ -11,6 +11,7 @@ mod ending;
 mod eras;
 mod http;
 mod input;
+mod lifecycle;
 mod listing;
 mod memory;
 mod notices;

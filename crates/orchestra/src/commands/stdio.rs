@@ -1,7 +1,7 @@
 //! `orchestra stdio`: MCP over stdin and stdout.
 
 use clap::Args;
-use orchestra_mcp::stdio;
+use orchestra_mcp::{LifecycleTimes, ServerLifecycle, stdio};
 use orchestra_store::Options;
 
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     config::{Config, Overrides, TextFormat},
     exit::{Exit, Failure},
     logging,
-    serving::Serving,
+    serving::{self, Serving},
 };
 
 /// Serve MCP over stdin and stdout
@@ -43,13 +43,14 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let runtime = stdio::runtime()?;
     let served = runtime.block_on(async {
         let serving = Serving::open(&config, Options::default())?;
-        let end = stdio::serve(&serving.server()?).await;
+        let life = ServerLifecycle::stdio(&serving.server()?, LifecycleTimes::default());
+        let _told = life.on_status_change(serving::tell);
+        life.start().map_err(anyhow::Error::from)?;
+        let ended = life.ended().await;
         serving.close();
-        end.map_err(Failure::from)
+        ended.map_err(|reason| Failure::from(anyhow::Error::msg(reason)))
     });
     // The thread that reads stdin may still be blocked there; it ends with the process.
     runtime.shutdown_background();
-    let end = served?;
-    tracing::debug!(?end, "stopped serving");
-    Ok(Exit::Ok)
+    served.map(|()| Exit::Ok)
 }

@@ -6,8 +6,10 @@ mod listen;
 use std::{net::SocketAddr, path::Path};
 
 use clap::Args;
+use orchestra_mcp::{LifecycleTimes, ServerLifecycle};
 use orchestra_store::Options;
 use serde::Serialize;
+use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
     cli::{self, Common},
@@ -98,16 +100,31 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     let endpoint = Endpoint::new(address);
     place.publish(&endpoint)?;
     let served = match announce(&config.workspace, &endpoint, false, format) {
-        Ok(()) | Err(Failure::BrokenPipe) => {
-            let app = http::app(&serving.server()?, config.line_bytes.value, &stop);
-            http::serve(listener, app, stop, http::Limits::default()).await;
-            Ok(())
-        }
+        Ok(()) | Err(Failure::BrokenPipe) => serve_until(&serving, config, listener, stop).await,
         Err(failure) => Err(failure),
     };
     place.withdraw();
     serving.close();
     served.map(|()| Exit::Ok)
+}
+
+/// Serves until a signal, and ends cleanly.
+async fn serve_until(
+    serving: &Serving,
+    config: &Config,
+    listener: TcpListener,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), Failure> {
+    let server = serving.server()?;
+    let app = |stop: &watch::Receiver<bool>| http::app(&server, config.line_bytes.value, stop);
+    let (limits, times) = (http::Limits::default(), LifecycleTimes::default());
+    let life = ServerLifecycle::http(&server, listener, app, limits, times)?;
+    let _told = life.on_status_change(serving::tell);
+    life.start().map_err(anyhow::Error::from)?;
+    // An error means that nobody can tell any more, which ends it as well.
+    let _ = stop.wait_for(|stopped| *stopped).await;
+    let ended = life.stop().await;
+    ended.map_err(|reason| Failure::from(anyhow::Error::msg(reason)))
 }
 
 /// Says where another process serves the workspace, and that an address which was asked for on the

@@ -1,0 +1,160 @@
+//! A server's life: started, looked at, told of, stopped.
+
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{Router, http::StatusCode};
+use orchestra_mcp::{
+    LifecycleTimes, Limits, ServerLifecycle, ServerStatus, StatusSubscription, TransportKind,
+    http::{self, HttpOptions},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::{mpsc, watch},
+    time::timeout,
+};
+
+use crate::memory::server_with;
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A lease so short that its end is awaited, and no looks at health.
+const SHORT: LifecycleTimes = LifecycleTimes {
+    lease: Duration::from_millis(50),
+    probe_every: PATIENCE,
+    probe_time: PATIENCE,
+};
+
+async fn over_http(
+    times: LifecycleTimes,
+    app: impl FnOnce(Router, &watch::Receiver<bool>) -> Router,
+) -> ServerLifecycle {
+    let (server, _) = server_with(Limits::default());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let routes = |stop: &watch::Receiver<bool>| {
+        let options = HttpOptions {
+            stop: Some(stop.clone()),
+            ..HttpOptions::default()
+        };
+        app(http::router(&server, options), stop)
+    };
+    let limits = http::Limits::default();
+    ServerLifecycle::http(&server, listener, routes, limits, times).unwrap()
+}
+
+/// What a callback is told.
+fn listen(life: &ServerLifecycle) -> (StatusSubscription, mpsc::UnboundedReceiver<ServerStatus>) {
+    let (sender, told) = mpsc::unbounded_channel();
+    let subscription = life.on_status_change(move |status| {
+        let _ = sender.send(status.clone());
+    });
+    (subscription, told)
+}
+
+async fn next(told: &mut mpsc::UnboundedReceiver<ServerStatus>) -> ServerStatus {
+    let status = timeout(PATIENCE, told.recv()).await.expect("told in time");
+    status.expect("still subscribed")
+}
+
+async fn ping(life: &ServerLifecycle) -> String {
+    let address = life.endpoint().strip_prefix("http://").unwrap();
+    let address = address.strip_suffix("/mcp").unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let request = format!(
+        "POST /rpc HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).await.unwrap();
+    said
+}
+
+#[tokio::test]
+async fn clients_come_and_go_and_each_change_is_told_once() {
+    let life = over_http(SHORT, |app, _| app).await;
+    let (subscription, mut told) = listen(&life);
+    assert_eq!(life.transport(), TransportKind::Http);
+    assert_eq!(
+        (life.status(), life.is_running()),
+        (ServerStatus::Stopped, false)
+    );
+    life.start().unwrap();
+    assert!(life.is_running());
+    assert_eq!(next(&mut told).await, ServerStatus::Available);
+    for _ in 0..2 {
+        let said = ping(&life).await;
+        assert!(
+            said.ends_with(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
+            "{said}"
+        );
+        assert_eq!(next(&mut told).await, ServerStatus::Connected);
+        assert_eq!(next(&mut told).await, ServerStatus::Available);
+    }
+    subscription.unsubscribe();
+    let (_subscription, mut later) = listen(&life);
+    timeout(PATIENCE, life.stop()).await.unwrap().unwrap();
+    assert_eq!(
+        (life.status(), life.is_running()),
+        (ServerStatus::Stopped, false)
+    );
+    assert_eq!(next(&mut later).await, ServerStatus::Stopped);
+    assert_eq!(told.recv().await, None, "nothing is told after the end");
+}
+
+#[tokio::test]
+async fn a_life_is_lived_once() {
+    let life = over_http(SHORT, |app, _| app).await;
+    // Nothing is running that could be waited for.
+    life.stop().await.unwrap();
+    let life = over_http(SHORT, |app, _| app).await;
+    life.start().unwrap();
+    assert!(life.start().is_err());
+    let waiting = tokio::spawn({
+        let life = life.clone();
+        async move { life.ended().await }
+    });
+    life.stop().await.unwrap();
+    timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap();
+    assert!(life.start().is_err());
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_in_trouble_until_it_does() {
+    let hangs = Arc::new(AtomicBool::new(true));
+    let switch = Arc::clone(&hangs);
+    let times = LifecycleTimes {
+        lease: PATIENCE,
+        probe_every: Duration::from_millis(10),
+        probe_time: Duration::from_millis(100),
+    };
+    let life = over_http(times, |_, _| {
+        Router::new().fallback(move || async move {
+            if switch.load(Ordering::SeqCst) {
+                pending::<()>().await;
+            }
+            StatusCode::OK
+        })
+    })
+    .await;
+    let (_subscription, mut told) = listen(&life);
+    life.start().unwrap();
+    assert_eq!(next(&mut told).await, ServerStatus::Available);
+    let ServerStatus::Error(reason) = next(&mut told).await else {
+        panic!("no trouble was told");
+    };
+    assert!(reason.ends_with("did not answer within 100 ms"), "{reason}");
+    assert!(life.is_running());
+    hangs.store(false, Ordering::SeqCst);
+    assert_eq!(next(&mut told).await, ServerStatus::Available);
+}

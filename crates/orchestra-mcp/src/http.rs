@@ -8,11 +8,12 @@
 //! | `GET /sse`, `POST /messages` | the same for clients of 2024-11-05 |
 //! | `POST /rpc` | one message, answered in JSON; 202 when nothing is to be answered |
 //!
-//! Requests must name this machine as their host and, if they come from a page, as their origin:
-//! a page of somebody else in a browser here must not reach the server.
+//! An [`Access`] stands before all of them and says who is let in: unless it is told otherwise,
+//! requests that name this machine as their host and, if they come from a page, as their origin,
+//! for a page of somebody else in a browser here must not reach the server.
 
+mod access;
 mod exchange;
-mod guard;
 mod headers;
 mod old;
 mod serve;
@@ -23,11 +24,10 @@ mod streams;
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    Router,
+    Extension, Router,
     body::{Body, Bytes, HttpBody as _, to_bytes},
     extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
-    middleware,
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
@@ -39,6 +39,10 @@ use tokio::{
 };
 
 use crate::{post::Post, server::Server};
+pub use access::{
+    Access, AccessRules, HostName, Identity, NameError, Rate, Token, TokenError, UnguardedAddress,
+    WebOrigin,
+};
 pub use serve::{Limits, serve};
 use sessions::Sessions;
 
@@ -63,9 +67,6 @@ const HELD_BYTES: usize = 64 * 1024 * 1024;
 
 /// What the bytes of bodies are counted in.
 const HELD_UNIT: usize = 1024;
-
-/// How long the body of a message may take to arrive.
-const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// Which eras are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -109,6 +110,10 @@ pub struct HttpOptions {
     pub poll_after: Option<Duration>,
     /// After which time it is to come back.
     pub retry: Duration,
+    /// How long the body of a message may take to arrive.
+    pub body_time: Duration,
+    /// Who is let in.
+    pub access: Access,
     /// Turns true when the server is to stop: streams that have no end by themselves end then.
     pub stop: Option<watch::Receiver<bool>>,
 }
@@ -122,6 +127,8 @@ impl Default for HttpOptions {
             idle: Duration::from_secs(30 * 60),
             poll_after: None,
             retry: Duration::from_secs(1),
+            body_time: Duration::from_secs(30),
+            access: Access::default(),
             stop: None,
         }
     }
@@ -140,7 +147,8 @@ struct App {
     room: Arc<Semaphore>,
 }
 
-/// The routes, over one server.
+/// The routes, over one server, behind the guard of [`HttpOptions::access`]. The same [`Access`]
+/// may guard other routes as well, or all together from outside.
 pub fn router(server: &Server, options: HttpOptions) -> Router {
     let mcp = post(exchange::post)
         .get(exchange::get)
@@ -154,7 +162,8 @@ pub fn router(server: &Server, options: HttpOptions) -> Router {
         room: Arc::new(Semaphore::new(units(HELD_BYTES.max(options.body_bytes)))),
         options: Arc::new(options),
     };
-    Router::new()
+    let access = app.options.access.clone();
+    let routes = Router::new()
         .route(MCP_PATH, mcp)
         .route(SSE_PATH, get(old::open).fallback(async || only("GET")))
         .route(
@@ -164,8 +173,8 @@ pub fn router(server: &Server, options: HttpOptions) -> Router {
         .route(RPC_PATH, post(rpc).fallback(async || only("POST")))
         .route("/", get(nothing))
         .fallback(nothing)
-        .layer(middleware::from_fn(guard::local_only))
-        .with_state(app)
+        .with_state(app);
+    access.guard(routes)
 }
 
 /// `POST /rpc`.
@@ -211,7 +220,7 @@ impl App {
             let text = "busy; try again in a moment";
             return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, text));
         };
-        match timeout(BODY_TIME, to_bytes(body, most)).await {
+        match timeout(self.options.body_time, to_bytes(body, most)).await {
             Ok(Ok(body)) => Ok((body, room)),
             Ok(Err(_)) => Err(too_large(most)),
             Err(_) => Err(refuse(
@@ -220,6 +229,11 @@ impl App {
             )),
         }
     }
+}
+
+/// Who makes a request; the guard has told.
+fn identity(caller: Option<Extension<Identity>>) -> Identity {
+    caller.map_or(Identity::Anyone, |Extension(caller)| caller)
 }
 
 /// Completes when the server is to stop.

@@ -36,6 +36,7 @@ pub(crate) async fn serve(server: &Server) -> Result<(), Box<dyn Error>> {
         life.start()?;
         return Ok(life.ended().await?);
     };
+    options.access.check_address(address)?;
     let listener = TcpListener::bind(address).await?;
     let app = |stop: &watch::Receiver<bool>| {
         options.stop = Some(stop.clone());

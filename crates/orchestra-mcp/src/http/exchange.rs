@@ -3,6 +3,7 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
+    Extension,
     body::{Body, Bytes},
     extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -16,7 +17,7 @@ use orchestra_wire::{
 use tokio::{select, time::timeout};
 
 use super::{
-    App, Eras,
+    App, Eras, Identity,
     headers::{self, LAST_EVENT, PROTOCOL_VERSION, SESSION},
     refuse,
     sessions::HttpSession,
@@ -83,7 +84,13 @@ enum Kind<'m> {
 }
 
 /// `POST /mcp`.
-pub(super) async fn post(State(app): State<App>, headers: HeaderMap, body: Body) -> Response {
+pub(super) async fn post(
+    State(app): State<App>,
+    caller: Option<Extension<Identity>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let caller = super::identity(caller);
     let accepts = Accepts::of(&headers);
     if !accepts.json && !accepts.stream {
         let text = "the Accept header must list application/json and text/event-stream";
@@ -126,7 +133,7 @@ pub(super) async fn post(State(app): State<App>, headers: HeaderMap, body: Body)
             };
             rpc_error(id, &super::unsupported(version, app.options.eras))
         }
-        Kind::Initialize(_) => initialize(&app, &body),
+        Kind::Initialize(_) => initialize(&app, caller, &body),
         kind => {
             if let Some(refused) = check_version(&headers) {
                 return refused;
@@ -135,8 +142,7 @@ pub(super) async fn post(State(app): State<App>, headers: HeaderMap, body: Body)
                 drop(parsed);
                 return stateless(&app, body, accepts).await;
             };
-            let found = session.to_str().ok().and_then(|id| app.sessions.find(id));
-            let Some(session) = found else {
+            let Some(session) = find(&app, session, caller) else {
                 return no_session();
             };
             match kind {
@@ -213,8 +219,8 @@ fn check_version(headers: &HeaderMap) -> Option<Response> {
 }
 
 /// A new session.
-fn initialize(app: &App, body: &Bytes) -> Response {
-    let Some(session) = app.sessions.begin() else {
+fn initialize(app: &App, caller: Identity, body: &Bytes) -> Response {
+    let Some(session) = app.sessions.begin(caller) else {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "no session can be begun");
     };
     let reply = line(session.take(body));
@@ -354,8 +360,15 @@ fn listen(app: &App, body: &Bytes) -> Response {
 }
 
 /// `GET /mcp`: the session's own stream, or what is left of one that broke.
-pub(super) async fn get(State(app): State<App>, headers: HeaderMap) -> Response {
-    if !app.options.eras.contains(Eras::Session) || headers.get(SESSION).is_none() {
+pub(super) async fn get(
+    State(app): State<App>,
+    caller: Option<Extension<Identity>>,
+    headers: HeaderMap,
+) -> Response {
+    let Some(session) = headers.get(SESSION) else {
+        return super::not_allowed();
+    };
+    if !app.options.eras.contains(Eras::Session) {
         return super::not_allowed();
     }
     if !Accepts::of(&headers).stream {
@@ -365,8 +378,7 @@ pub(super) async fn get(State(app): State<App>, headers: HeaderMap) -> Response 
     if let Some(refused) = check_version(&headers) {
         return refused;
     }
-    let session = headers.get(SESSION).and_then(|id| id.to_str().ok());
-    let Some(session) = session.and_then(|id| app.sessions.find(id)) else {
+    let Some(session) = find(&app, session, super::identity(caller)) else {
         return no_session();
     };
     let place = match headers.get(LAST_EVENT) {
@@ -392,7 +404,11 @@ pub(super) async fn get(State(app): State<App>, headers: HeaderMap) -> Response 
 }
 
 /// `DELETE /mcp`: ends a session.
-pub(super) async fn delete(State(app): State<App>, headers: HeaderMap) -> Response {
+pub(super) async fn delete(
+    State(app): State<App>,
+    caller: Option<Extension<Identity>>,
+    headers: HeaderMap,
+) -> Response {
     if !app.options.eras.contains(Eras::Session) {
         return super::not_allowed();
     }
@@ -402,10 +418,18 @@ pub(super) async fn delete(State(app): State<App>, headers: HeaderMap) -> Respon
             "the Mcp-Session-Id header is missing",
         );
     };
-    match session.to_str().is_ok_and(|id| app.sessions.end(id)) {
-        true => StatusCode::NO_CONTENT.into_response(),
-        false => no_session(),
-    }
+    let Some(session) = find(&app, session, super::identity(caller)) else {
+        return no_session();
+    };
+    app.sessions.end(&session.id);
+    StatusCode::NO_CONTENT.into_response()
+}
+
+/// The caller's session.
+fn find(app: &App, id: &HeaderValue, caller: Identity) -> Option<Arc<HttpSession>> {
+    id.to_str()
+        .ok()
+        .and_then(|id| app.sessions.find(id, caller))
 }
 
 fn no_session() -> Response {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use axum::{
+    Extension,
     body::{Body, Bytes},
     extract::{RawQuery, State},
     http::{HeaderMap, StatusCode},
@@ -12,7 +13,7 @@ use axum::{
 use futures_util::{StreamExt as _, stream};
 
 use super::{
-    App, Eras, MESSAGES_PATH, refuse,
+    App, Eras, Identity, MESSAGES_PATH, refuse,
     sessions::Sessions,
     sse::{self, Telling},
     streams::OWN,
@@ -31,11 +32,11 @@ impl Drop for EndWithStream {
 }
 
 /// `GET /sse`.
-pub(super) async fn open(State(app): State<App>) -> Response {
+pub(super) async fn open(State(app): State<App>, caller: Option<Extension<Identity>>) -> Response {
     if !app.options.eras.contains(Eras::Session) {
         return refuse(StatusCode::NOT_FOUND, "there is nothing here");
     }
-    let Some(session) = app.sessions.begin() else {
+    let Some(session) = app.sessions.begin(super::identity(caller)) else {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "no session can be begun");
     };
     session.streams.join();
@@ -72,6 +73,7 @@ pub(super) async fn open(State(app): State<App>) -> Response {
 /// `POST /messages?sessionId=…`.
 pub(super) async fn message(
     State(app): State<App>,
+    caller: Option<Extension<Identity>>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
@@ -80,7 +82,8 @@ pub(super) async fn message(
     let id = query
         .split('&')
         .find_map(|part| part.strip_prefix("sessionId="));
-    let Some(session) = id.and_then(|id| app.sessions.find(id)) else {
+    let caller = super::identity(caller);
+    let Some(session) = id.and_then(|id| app.sessions.find(id, caller)) else {
         return refuse(
             StatusCode::NOT_FOUND,
             "there is no such session; open /sse again",

@@ -1,19 +1,36 @@
-//! Accepts connections and serves each, so many at once, and none whose head does not come.
+//! Accepts connections and serves each, so many at once, and none that does not go on: whose head
+//! does not come, or whose peer does not read what is sent.
 
-use std::{io, sync::Arc, time::Duration};
+mod paced;
+mod places;
 
-use axum::Router;
-use hyper::server::conn::http1;
+use std::{convert::Infallible, io, net::SocketAddr, time::Duration};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::ConnectInfo,
+    http::{Request, Response},
+};
+use hyper::{body::Incoming, server::conn::http1, service::Service};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
+    server::graceful::{GracefulShutdown, Watcher},
     service::TowerToHyperService,
 };
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::watch,
     task::JoinSet,
 };
+
+use paced::Paced;
+use places::{Place, Places};
+
+/// The longest head of a request, in bytes; a token, a session and the name of a tool fit many
+/// times. One that is longer is answered with 431, as is one of more than 100 headers.
+const HEAD_BYTES: usize = 64 * 1024;
 
 /// How long nothing is accepted after the system refused to give a connection; it does so when
 /// there are no file descriptors left.
@@ -24,8 +41,12 @@ const AFTER_REFUSAL: Duration = Duration::from_millis(500);
 pub struct Limits {
     /// How many are served at once; more wait in the system's queue.
     pub connections: usize,
+    /// How many of them one peer may have, unless it is this machine; more are closed at once.
+    pub of_one_peer: usize,
     /// How long the head of a request may take to arrive, and a connection may be idle.
     pub head_time: Duration,
+    /// How long a peer may take nothing of what is sent to it.
+    pub write_time: Duration,
     /// How long requests may go on after the signal to stop.
     pub grace: Duration,
 }
@@ -33,15 +54,18 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            // Twice the messages that are answered at once.
-            connections: 512,
+            // As many agents and pages as one board ever has, each with a stream that it waits on.
+            connections: 2_048,
+            of_one_peer: 256,
             head_time: Duration::from_secs(30),
+            write_time: Duration::from_secs(30),
             grace: Duration::from_secs(5),
         }
     }
 }
 
-/// Serves until `stop` turns true, then lets the requests that run finish.
+/// Serves until `stop` turns true, then lets the requests that run finish. Requests carry the
+/// address of their peer as [`ConnectInfo`].
 pub async fn serve(
     listener: TcpListener,
     app: Router,
@@ -49,7 +73,7 @@ pub async fn serve(
     limits: Limits,
 ) {
     let graceful = GracefulShutdown::new();
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let places = Places::new(limits.connections, limits.of_one_peer);
     // Owns the connections: what is left of them ends with it.
     let mut connections = JoinSet::new();
     loop {
@@ -59,25 +83,23 @@ pub async fn serve(
             accepted = accept(&listener, &places) => accepted,
         };
         while connections.try_join_next().is_some() {}
-        let (stream, place) = match accepted {
-            Ok(accepted) => accepted,
+        match accepted {
+            Ok((stream, peer, Some(place))) => {
+                let stream = Paced::new(stream, limits.write_time);
+                let (app, watcher) = (app.clone(), graceful.watcher());
+                connections.spawn(async move {
+                    answer(stream, peer, app, watcher, limits).await;
+                    drop(place);
+                });
+            }
+            Ok((_, peer, None)) => {
+                tracing::warn!(%peer, "a connection was closed: its peer has too many");
+            }
             Err(error) => {
                 tracing::warn!(%error, "a connection was not accepted");
                 tokio::time::sleep(AFTER_REFUSAL).await;
-                continue;
             }
-        };
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(limits.head_time)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app.clone()));
-        let connection = graceful.watch(connection);
-        connections.spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection broke");
-            }
-            drop(place);
-        });
+        }
     }
     drop(listener);
     tokio::select! {
@@ -88,19 +110,54 @@ pub async fn serve(
     }
 }
 
-/// The next connection, once there is a place for it.
+/// Answers what comes on one connection.
+async fn answer<S>(stream: S, peer: SocketAddr, app: Router, watcher: Watcher, limits: Limits)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = OfPeer {
+        service: TowerToHyperService::new(app),
+        peer,
+    };
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_time)
+        .max_header_size(HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%peer, %error, "a connection broke");
+    }
+}
+
+/// The next connection, once there is room for it, and its place if its peer may have one more.
 async fn accept(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let place = Arc::clone(places).acquire_owned().await;
-    let place = place.expect("the places are never closed");
-    let (stream, _) = listener.accept().await?;
+    places: &Places,
+) -> io::Result<(TcpStream, SocketAddr, Option<Place>)> {
+    let room = places.room().await;
+    let (stream, peer) = listener.accept().await?;
     // Answers are small and waited for: none may wait for more to fill a packet.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY was not set");
     }
-    Ok((stream, place))
+    Ok((stream, peer, places.take(peer.ip(), room)))
+}
+
+/// The routes, as one peer calls them.
+struct OfPeer {
+    service: TowerToHyperService<Router>,
+    peer: SocketAddr,
+}
+
+impl Service<Request<Incoming>> for OfPeer {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(ConnectInfo(self.peer));
+        self.service.call(request)
+    }
 }
 
 #[cfg(test)]
@@ -162,6 +219,7 @@ mod tests {
             connections: 2,
             head_time: LONG,
             grace: LONG,
+            ..Limits::default()
         })
         .await;
         spawn_blocking(move || {

@@ -14,7 +14,7 @@ use std::{
 use orchestra_wire::{Frame, Line, Revision, Rope};
 use tokio::{runtime::Handle, select, sync::watch};
 
-use super::{HttpOptions, streams::Streams};
+use super::{HttpOptions, Identity, streams::Streams};
 use crate::{
     connection::Lifetime, report::Emit, server::Server, session::Session, stdio::AbortOnDrop,
 };
@@ -24,6 +24,8 @@ pub(super) struct HttpSession {
     pub(super) id: String,
     pub(super) streams: Arc<Streams>,
     driver: Arc<Session>,
+    /// Who began it; nobody else has it.
+    owner: Identity,
     /// When it was last used, in milliseconds since `began`.
     used: AtomicU64,
     began: Instant,
@@ -67,7 +69,7 @@ impl Sessions {
     }
 
     /// A session that nobody knows of yet; `None` when the system has no secret to give.
-    pub(super) fn begin(&self) -> Option<HttpSession> {
+    pub(super) fn begin(&self, owner: Identity) -> Option<HttpSession> {
         let mut secret = [0; ID_BYTES];
         getrandom::fill(&mut secret).ok()?;
         let id = secret.iter().fold(String::new(), |mut id, byte| {
@@ -90,6 +92,7 @@ impl Sessions {
             id,
             streams,
             driver,
+            owner,
             used: AtomicU64::new(0),
             began: self.began,
             _attendant: attendant,
@@ -114,18 +117,20 @@ impl Sessions {
         true
     }
 
-    pub(super) fn find(&self, id: &str) -> Option<Arc<HttpSession>> {
+    /// The session with an id, for its owner; to anybody else there is none.
+    pub(super) fn find(&self, id: &str, caller: Identity) -> Option<Arc<HttpSession>> {
         let found = self.lock().by_id.get(id).cloned();
-        found.inspect(|session| session.touch())
+        found
+            .filter(|session| session.owner == caller)
+            .inspect(|session| session.touch())
     }
 
-    /// Ends a session; says whether there was one.
-    pub(super) fn end(&self, id: &str) -> bool {
+    /// Ends a session.
+    pub(super) fn end(&self, id: &str) {
         let ended = self.lock().by_id.remove(id);
-        ended.is_some_and(|session| {
+        if let Some(session) = ended {
             session.end();
-            true
-        })
+        }
     }
 
     /// Ends all sessions, and lets none begin.

@@ -18,40 +18,48 @@ use tokio::{
 use crate::memory::{Shared, WATCHED, server_with};
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 const BOTH: &str = "application/json, text/event-stream";
 const STATELESS: &str = "2026-07-28";
 
-struct Site {
-    address: SocketAddr,
-    shared: Arc<Shared>,
+pub(crate) struct Site {
+    pub(crate) address: SocketAddr,
+    pub(crate) shared: Arc<Shared>,
     stop: watch::Sender<bool>,
 }
 
 /// A reply whose body is still coming.
-struct Reply {
-    status: u16,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
     head: String,
     body: BufReader<TcpStream>,
 }
 
 /// One event of a stream.
 #[derive(Debug)]
-struct Event {
-    id: Option<String>,
-    data: String,
+pub(crate) struct Event {
+    pub(crate) id: Option<String>,
+    pub(crate) data: String,
 }
 
 impl Site {
-    async fn new(mut options: HttpOptions) -> Self {
-        let (server, shared) = server_with(Limits::default());
+    pub(crate) async fn new(options: HttpOptions) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::on(listener, options, http::Limits::default())
+    }
+
+    pub(crate) fn on(
+        listener: TcpListener,
+        mut options: HttpOptions,
+        limits: http::Limits,
+    ) -> Self {
+        let (server, shared) = server_with(Limits::default());
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
         options.stop = Some(stopped.clone());
         let app = http::router(&server, options);
-        tokio::spawn(http::serve(listener, app, stopped, http::Limits::default()));
+        tokio::spawn(http::serve(listener, app, stopped, limits));
         Self {
             address,
             shared,
@@ -60,7 +68,7 @@ impl Site {
     }
 
     /// Sends a request to `target`, a method and a path; without a path to `/mcp`.
-    async fn send(&self, target: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    pub(crate) async fn send(&self, target: &str, headers: &[(&str, &str)], body: &str) -> Reply {
         let target = match target.contains(' ') {
             true => target.to_owned(),
             false => format!("{target} /mcp"),
@@ -78,28 +86,17 @@ impl Site {
             .write_all(format!("{head}\r\n{body}").as_bytes())
             .await
             .unwrap();
-        let mut body = BufReader::new(stream);
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            let read = timeout(PATIENCE, body.read_line(&mut head)).await;
-            assert!(read.expect("answered").unwrap() > 0, "{head}");
-        }
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Reply {
-            status,
-            head: head.to_ascii_lowercase(),
-            body,
-        }
+        Reply::read(stream).await
     }
 
-    async fn post(&self, headers: &[(&str, &str)], message: &Value) -> Reply {
+    pub(crate) async fn post(&self, headers: &[(&str, &str)], message: &Value) -> Reply {
         let mut all = vec![("Content-Type", "application/json"), ("Accept", BOTH)];
         all.extend(headers);
         self.send("POST", &all, &message.to_string()).await
     }
 
     /// A stateless request with the headers it needs.
-    async fn stateless(&self, method: &str, params: Value) -> Reply {
+    pub(crate) async fn stateless(&self, method: &str, params: Value) -> Reply {
         let name = params["name"].as_str().unwrap_or_default().to_owned();
         let mut headers = vec![("MCP-Protocol-Version", STATELESS), ("Mcp-Method", method)];
         if !name.is_empty() {
@@ -109,7 +106,7 @@ impl Site {
     }
 
     /// Begins a session; answers its id.
-    async fn session(&self, revision: &str) -> String {
+    pub(crate) async fn session(&self, revision: &str) -> String {
         let params = json!({"protocolVersion": revision, "capabilities": {"elicitation": {}}});
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
         let reply = self.post(&[], &message).await;
@@ -119,31 +116,47 @@ impl Site {
         id
     }
 
-    async fn in_session(&self, session: &str, message: &Value) -> Reply {
+    pub(crate) async fn in_session(&self, session: &str, message: &Value) -> Reply {
         self.post(&[("Mcp-Session-Id", session)], message).await
     }
 }
 
 impl Reply {
-    fn header(&self, name: &str) -> Option<String> {
+    /// Reads the head of a reply.
+    pub(crate) async fn read(stream: TcpStream) -> Self {
+        let mut body = BufReader::new(stream);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            let read = timeout(PATIENCE, body.read_line(&mut head)).await;
+            assert!(read.expect("answered").unwrap() > 0, "{head}");
+        }
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Self {
+            status,
+            head: head.to_ascii_lowercase(),
+            body,
+        }
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
         let mut lines = self.head.lines();
         let line = lines.find_map(|line| line.strip_prefix(&format!("{name}: ")));
         line.map(str::to_owned)
     }
 
-    async fn json(mut self) -> Value {
+    pub(crate) async fn json(mut self) -> Value {
         let length = self.header("content-length").expect("a whole body");
         let mut body = vec![0; length.parse().unwrap()];
         self.body.read_exact(&mut body).await.unwrap();
         serde_json::from_slice(&body).unwrap()
     }
 
-    fn is_stream(&self) -> bool {
+    pub(crate) fn is_stream(&self) -> bool {
         self.header("content-type").as_deref() == Some("text/event-stream")
     }
 
     /// The next event of the stream, whatever chunks it came in; `None` at the end.
-    async fn event(&mut self) -> Option<Event> {
+    pub(crate) async fn event(&mut self) -> Option<Event> {
         let (mut id, mut data, mut seen) = (None, None, false);
         loop {
             let mut line = String::new();
@@ -165,13 +178,13 @@ impl Reply {
         }
     }
 
-    async fn message(&mut self) -> Value {
+    pub(crate) async fn message(&mut self) -> Value {
         let event = self.event().await.expect("one more event");
         serde_json::from_str(&event.data).unwrap_or_else(|_| panic!("{event:?}"))
     }
 }
 
-fn stateless(method: &str, mut params: Value) -> Value {
+pub(crate) fn stateless(method: &str, mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": STATELESS,
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -181,7 +194,7 @@ fn stateless(method: &str, mut params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }
 
-fn tool(id: u64, name: &str) -> Value {
+pub(crate) fn tool(id: u64, name: &str) -> Value {
     let params = json!({"name": name, "arguments": {}, "_meta": {"progressToken": id}});
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }

@@ -1,0 +1,396 @@
+//! Who is let in, under which names, from which pages, and how much each caller may ask.
+//!
+//! One [`Access`] can stand in front of several routes: [`Access::guard`] wraps a router, and a
+//! request that one guard of an `Access` let in passes its other guards without being counted
+//! again. The order of the checks is: the peer's address, the `Host` header, the `Origin` header
+//! (a preflight is answered here), the token, the rate.
+
+mod cors;
+mod names;
+mod rate;
+mod token;
+
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    extract::{ConnectInfo, Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    middleware::{self, Next},
+    response::Response,
+};
+
+use super::refuse;
+pub use names::{HostName, NameError, WebOrigin};
+use rate::Buckets;
+pub use rate::Rate;
+pub use token::{Token, TokenError};
+
+/// What an [`Access`] is made of. By default requests of this machine are let in, under its own
+/// names, from programs and from pages of its own origins.
+#[derive(Debug, Clone, Default)]
+pub struct AccessRules {
+    /// Who may call: whoever shows one of these (RFC 6750). Without any, whoever is on this
+    /// machine.
+    pub tokens: Vec<Token>,
+    /// Names under which requests reach us, besides `localhost` and the loopback addresses.
+    pub hosts: Vec<HostName>,
+    /// Origins whose pages may call, and read the answers (CORS).
+    pub origins: Vec<WebOrigin>,
+    /// How much each caller may ask: who shows a token, as its holder; anyone else, and whoever
+    /// shows a wrong one, as the address that the request comes from.
+    pub rate: Option<Rate>,
+}
+
+/// Lets requests in, or refuses them. Clones share what they count.
+#[derive(Clone)]
+pub struct Access(Arc<Inner>);
+
+struct Inner {
+    rules: AccessRules,
+    buckets: Option<Buckets>,
+}
+
+/// Who makes a request, as far as it was proven. Guarded handlers find it among the extensions of
+/// the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Identity {
+    /// Somebody on this machine, or anybody on a route that asks for no token.
+    Anyone,
+    /// The holder of the token that stands at this place of [`AccessRules::tokens`].
+    Token(usize),
+}
+
+/// An address that others can reach although nothing asks them who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0} can be reached from other machines, and nothing asks them who they are; set a token, or \
+     use a loopback address such as 127.0.0.1"
+)]
+pub struct UnguardedAddress(pub SocketAddr);
+
+/// What a guard asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asks {
+    Token,
+    Nothing,
+}
+
+/// Which access has let a request in.
+#[derive(Clone)]
+struct Admitted {
+    by: Access,
+    asked: Asks,
+}
+
+impl Access {
+    /// What lets in whom the rules say.
+    #[must_use]
+    pub fn new(rules: AccessRules) -> Self {
+        let buckets = rules.rate.map(Buckets::new);
+        Self(Arc::new(Inner { rules, buckets }))
+    }
+
+    /// Puts a guard before all routes. It answers what it refuses with 403 (host, origin, or a
+    /// caller from elsewhere although no token is set), 401 (token) or 429 (rate), in the form of
+    /// a JSON-RPC error without id.
+    ///
+    /// The address of the peer is taken from [`ConnectInfo`], which [`serve`](super::serve) sets;
+    /// where it is missing, all callers without a token count as one.
+    pub fn guard<S>(&self, routes: Router<S>) -> Router<S>
+    where
+        S: Clone + Send + Sync + 'static,
+    {
+        self.layered(routes, Asks::Token)
+    }
+
+    /// As [`Self::guard`], for routes that everybody may call who reaches them: no token is asked
+    /// for.
+    pub fn guard_public<S>(&self, routes: Router<S>) -> Router<S>
+    where
+        S: Clone + Send + Sync + 'static,
+    {
+        self.layered(routes, Asks::Nothing)
+    }
+
+    /// Refuses an address that other machines can reach, unless callers must show a token.
+    ///
+    /// # Errors
+    /// When it is one.
+    pub fn check_address(&self, address: SocketAddr) -> Result<(), UnguardedAddress> {
+        if address.ip().is_loopback() || !self.0.rules.tokens.is_empty() {
+            return Ok(());
+        }
+        Err(UnguardedAddress(address))
+    }
+
+    fn layered<S>(&self, routes: Router<S>, asks: Asks) -> Router<S>
+    where
+        S: Clone + Send + Sync + 'static,
+    {
+        let gate = (self.clone(), asks);
+        routes.layer(middleware::from_fn_with_state(gate, admit))
+    }
+
+    fn has_admitted(&self, request: &Request, asks: Asks) -> bool {
+        let admitted = request.extensions().get::<Admitted>();
+        admitted.is_some_and(|admitted| {
+            Arc::ptr_eq(&admitted.by.0, &self.0)
+                && (admitted.asked == asks || asks == Asks::Nothing)
+        })
+    }
+
+    /// Who makes the request, or the answer that refuses it.
+    fn identify(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<IpAddr>,
+        asks: Asks,
+    ) -> Result<Identity, Box<Response>> {
+        let rules = &self.0.rules;
+        if asks == Asks::Nothing || rules.tokens.is_empty() {
+            self.charge(rate::Key::of_peer(peer))?;
+            return Ok(Identity::Anyone);
+        }
+        let shown = token::shown(headers);
+        let holder = shown.and_then(|shown| token::holder(&rules.tokens, shown));
+        let Some(holder) = holder else {
+            self.charge(rate::Key::of_peer(peer))?;
+            return Err(Box::new(unauthorized(shown.is_some())));
+        };
+        self.charge(rate::Key::Holder(holder))?;
+        Ok(Identity::Token(holder))
+    }
+
+    fn charge(&self, key: rate::Key) -> Result<(), Box<Response>> {
+        let Some(buckets) = &self.0.buckets else {
+            return Ok(());
+        };
+        buckets.charge(key).map_err(|wait| Box::new(too_many(wait)))
+    }
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Self::new(AccessRules::default())
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Access").field(&self.0.rules).finish()
+    }
+}
+
+/// Lets a request through to its route, or answers it.
+async fn admit(
+    State((access, asks)): State<(Access, Asks)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    if access.has_admitted(&request, asks) {
+        return next.run(request).await;
+    }
+    let rules = &access.0.rules;
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let peer = peer.map(|ConnectInfo(address)| address.ip().to_canonical());
+    let is_foreign = peer.is_some_and(|peer| !peer.is_loopback());
+    if is_foreign && rules.tokens.is_empty() && asks == Asks::Token {
+        let text = "callers from other machines must show a token, and none is set here";
+        return refuse(StatusCode::FORBIDDEN, text);
+    }
+    if let Err(reason) = names::check_host(request.headers(), request.uri(), &rules.hosts) {
+        return refuse(StatusCode::FORBIDDEN, reason);
+    }
+    let page = match names::check_origin(request.headers(), request.uri(), rules) {
+        Ok(page) => page,
+        Err(reason) => return refuse(StatusCode::FORBIDDEN, reason),
+    };
+    if let Some(page) = &page
+        && cors::is_preflight(request.method(), request.headers())
+    {
+        return cors::preflight(page, request.headers());
+    }
+    let identity = access.identify(request.headers(), peer, asks);
+    let mut response = match identity {
+        Err(refused) => *refused,
+        Ok(identity) => {
+            let extensions = request.extensions_mut();
+            extensions.insert(identity);
+            extensions.insert(Admitted {
+                by: access.clone(),
+                asked: asks,
+            });
+            next.run(request).await
+        }
+    };
+    if let Some(page) = page {
+        cors::allow(response.headers_mut(), page);
+    }
+    response
+}
+
+/// RFC 6750, section 3: an error is named only to those who have shown something.
+fn unauthorized(has_shown: bool) -> Response {
+    let (text, challenge) = if has_shown {
+        let challenge = "Bearer realm=\"orchestra\", error=\"invalid_token\"";
+        ("this token is not valid here", challenge)
+    } else {
+        let text = "a token is needed: send the header Authorization: Bearer TOKEN";
+        (text, "Bearer realm=\"orchestra\"")
+    };
+    let mut response = refuse(StatusCode::UNAUTHORIZED, text);
+    let challenge = HeaderValue::from_static(challenge);
+    response
+        .headers_mut()
+        .insert(header::WWW_AUTHENTICATE, challenge);
+    response
+}
+
+fn too_many(wait: Duration) -> Response {
+    // Whole seconds, and never too few.
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    let text = format!("too many requests; try again in {seconds} s");
+    let mut response = refuse(StatusCode::TOO_MANY_REQUESTS, &text);
+    let seconds = HeaderValue::from(seconds);
+    response.headers_mut().insert(header::RETRY_AFTER, seconds);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use axum::{body::Body, routing::get};
+    use hyper::service::Service as _;
+    use hyper_util::service::TowerToHyperService;
+
+    use super::*;
+
+    /// Routes that say who calls; requests come from a peer and may show a token.
+    struct Door(TowerToHyperService<Router>);
+
+    impl Door {
+        fn new(routes: Router) -> Self {
+            Self(TowerToHyperService::new(routes))
+        }
+
+        async fn status(&self, path: &str, peer: &str, token: Option<&str>) -> StatusCode {
+            let mut request = Request::builder()
+                .uri(path)
+                .header(header::HOST, "localhost");
+            if let Some(token) = token {
+                request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+            }
+            let mut request = request.body(Body::empty()).unwrap();
+            let peer = SocketAddr::new(peer.parse().unwrap(), 1);
+            request.extensions_mut().insert(ConnectInfo(peer));
+            self.0.call(request).await.unwrap().status()
+        }
+    }
+
+    const TOKEN: &str = "0123456789abcdef";
+
+    fn access(tokens: &[&str], burst: u32) -> Access {
+        Access::new(AccessRules {
+            tokens: tokens.iter().map(|token| token.parse().unwrap()).collect(),
+            rate: Some(Rate {
+                per_second: NonZeroU32::MIN,
+                burst: NonZeroU32::new(burst).unwrap(),
+            }),
+            ..AccessRules::default()
+        })
+    }
+
+    fn routes(paths: &[&str]) -> Router {
+        paths.iter().fold(Router::new(), |routes, path| {
+            routes.route(path, get(async || ""))
+        })
+    }
+
+    #[tokio::test]
+    async fn without_a_token_only_this_machine_is_let_in() {
+        let door = Door::new(Access::default().guard(routes(&["/"])));
+        for (peer, status) in [
+            ("127.0.0.1", StatusCode::OK),
+            ("::1", StatusCode::OK),
+            ("::ffff:127.0.0.1", StatusCode::OK),
+            ("10.0.0.1", StatusCode::FORBIDDEN),
+            ("::ffff:10.0.0.1", StatusCode::FORBIDDEN),
+        ] {
+            assert_eq!(door.status("/", peer, None).await, status, "{peer}");
+        }
+        let door = Door::new(access(&[TOKEN], 9).guard(routes(&["/"])));
+        assert_eq!(door.status("/", "10.0.0.1", Some(TOKEN)).await, 200);
+        assert_eq!(door.status("/", "10.0.0.1", None).await, 401);
+    }
+
+    #[tokio::test]
+    async fn a_request_is_counted_once_however_many_guards_it_passes() {
+        let access = access(&[TOKEN], 2);
+        let inner = access.guard(routes(&["/in"]));
+        let public = access.guard_public(routes(&["/health"]));
+        let door = Door::new(access.guard(inner).merge(public));
+        let peer = "127.0.0.1";
+        for expected in [200, 200, 429] {
+            assert_eq!(door.status("/in", peer, Some(TOKEN)).await, expected);
+        }
+        assert_eq!(door.status("/health", peer, None).await, 200);
+    }
+
+    #[tokio::test]
+    async fn whoever_passed_a_public_guard_is_still_asked_for_a_token() {
+        let access = access(&[TOKEN], 9);
+        let routes = access.guard(routes(&["/in"]));
+        let door = Door::new(access.guard_public(routes));
+        assert_eq!(door.status("/in", "127.0.0.1", None).await, 401);
+        assert_eq!(door.status("/in", "127.0.0.1", Some(TOKEN)).await, 200);
+    }
+
+    #[tokio::test]
+    async fn guessing_is_counted_by_where_it_comes_from() {
+        let door = Door::new(access(&[TOKEN], 2).guard(routes(&["/"])));
+        let (here, there) = ("10.0.0.1", "10.0.0.2");
+        for (guess, expected) in [(Some("wrong"), 401), (None, 401), (Some("wrong"), 429)] {
+            assert_eq!(door.status("/", here, guess).await, expected);
+        }
+        assert_eq!(door.status("/", there, Some("wrong")).await, 401);
+        assert_eq!(
+            door.status("/", here, Some(TOKEN)).await,
+            200,
+            "the holder is another"
+        );
+    }
+
+    #[test]
+    fn an_address_that_others_can_reach_needs_a_token() {
+        let token: Token = "0123456789abcdef".parse().unwrap();
+        let guarded = Access::new(AccessRules {
+            tokens: vec![token],
+            ..AccessRules::default()
+        });
+        for address in ["127.0.0.1:0", "[::1]:7420", "127.9.9.9:1"] {
+            let address = address.parse().unwrap();
+            assert!(Access::default().check_address(address).is_ok());
+        }
+        for address in ["0.0.0.0:7420", "[::]:7420", "192.168.0.1:80"] {
+            let address = address.parse().unwrap();
+            assert!(Access::default().check_address(address).is_err());
+            assert!(guarded.check_address(address).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_token_is_never_shown() {
+        let access = Access::new(AccessRules {
+            tokens: vec!["0123456789abcdef".parse().unwrap()],
+            ..AccessRules::default()
+        });
+        assert!(!format!("{access:?}").contains("0123456789abcdef"));
+    }
+}

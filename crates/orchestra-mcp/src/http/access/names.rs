@@ -1,0 +1,428 @@
+//! The names of hosts and origins, and which of them are let in: a page of somebody else in a
+//! browser here must not reach the server, not even under a name that leads here (DNS rebinding).
+
+use std::{fmt, net::IpAddr, str::FromStr};
+
+use axum::http::{HeaderMap, HeaderValue, Uri, header, uri::Authority};
+
+use super::AccessRules;
+
+/// The name of a host, without a port: a domain or an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostName(Name);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Name {
+    Address(IpAddr),
+    /// In lower case, without the dot at the end.
+    Domain(String),
+}
+
+/// The origin of a page: scheme, host and port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebOrigin {
+    scheme: String,
+    host: HostName,
+    port: Option<u16>,
+}
+
+/// Text that names no host or no origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// No host.
+    #[error("no host; write box.example or 192.168.1.20, without a port")]
+    Host,
+    /// No origin.
+    #[error("no origin; write https://app.example or http://localhost:3000, one for each")]
+    Origin,
+}
+
+/// The longest domain (RFC 1035, section 2.3.4).
+const DOMAIN_BYTES: usize = 253;
+
+const WRONG_HOST: &str = "the Host header must name this machine: localhost, 127.0.0.1, [::1], or \
+    a host that is allowed here";
+
+const WRONG_ORIGIN: &str = "requests from pages of this origin are refused";
+
+impl FromStr for HostName {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        let bare = text
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'));
+        if let Ok(address) = bare.unwrap_or(text).parse() {
+            return Ok(Self(Name::Address(address)));
+        }
+        let domain = text.strip_suffix('.').unwrap_or(text);
+        let is_label = |label: &str| {
+            let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+            !label.is_empty() && label.bytes().all(is_allowed)
+        };
+        if domain.len() > DOMAIN_BYTES || !domain.split('.').all(is_label) {
+            return Err(NameError::Host);
+        }
+        Ok(Self(Name::Domain(domain.to_ascii_lowercase())))
+    }
+}
+
+impl From<IpAddr> for HostName {
+    fn from(address: IpAddr) -> Self {
+        Self(Name::Address(address))
+    }
+}
+
+impl fmt::Display for HostName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Name::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
+            Name::Address(address) => write!(f, "{address}"),
+            Name::Domain(domain) => f.write_str(domain),
+        }
+    }
+}
+
+impl HostName {
+    fn is_local(&self) -> bool {
+        match &self.0 {
+            Name::Address(address) => address.is_loopback(),
+            Name::Domain(domain) => domain == "localhost",
+        }
+    }
+}
+
+impl FromStr for WebOrigin {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        let uri: Uri = text.parse().map_err(|_| NameError::Origin)?;
+        let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+            return Err(NameError::Origin);
+        };
+        if uri.path() != "/" || uri.query().is_some() || authority.as_str().contains('@') {
+            return Err(NameError::Origin);
+        }
+        let port = port(authority).ok_or(NameError::Origin)?;
+        let scheme = scheme.to_ascii_lowercase();
+        let usual = usual_port(&scheme);
+        Ok(Self {
+            host: host(authority).ok_or(NameError::Origin)?,
+            port: port.filter(|port| Some(*port) != usual),
+            scheme,
+        })
+    }
+}
+
+impl fmt::Display for WebOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", self.scheme, self.host)?;
+        match self.port {
+            Some(port) => write!(f, ":{port}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Refuses a request for another host. HTTP/2 names it in the target, HTTP/1 in a header, and in
+/// the target as well if it likes.
+pub(super) fn check_host(
+    headers: &HeaderMap,
+    target: &Uri,
+    allowed: &[HostName],
+) -> Result<(), &'static str> {
+    let mut named = headers.get_all(header::HOST).iter();
+    let header = named.next();
+    if named.next().is_some() {
+        return Err(WRONG_HOST);
+    }
+    let is_allowed = |authority: &Authority| {
+        host(authority).is_some_and(|host| host.is_local() || allowed.contains(&host))
+    };
+    if let Some(header) = header {
+        let authority = parsed::<Authority>(header).ok_or(WRONG_HOST)?;
+        if !is_allowed(&authority) {
+            return Err(WRONG_HOST);
+        }
+    }
+    match target.authority() {
+        Some(authority) if is_allowed(authority) => Ok(()),
+        None if header.is_some() => Ok(()),
+        _ => Err(WRONG_HOST),
+    }
+}
+
+/// Refuses a request from a page of an origin that is neither allowed nor of this machine nor our
+/// own; the host was checked before. Returns the origin if it is one that may read the answer.
+pub(super) fn check_origin(
+    headers: &HeaderMap,
+    target: &Uri,
+    rules: &AccessRules,
+) -> Result<Option<HeaderValue>, &'static str> {
+    let mut values = headers.get_all(header::ORIGIN).iter();
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    let origin: WebOrigin = parsed(value).ok_or(WRONG_ORIGIN)?;
+    if values.next().is_some() {
+        return Err(WRONG_ORIGIN);
+    }
+    if rules.origins.contains(&origin) {
+        return Ok(Some(value.clone()));
+    }
+    let is_web = usual_port(&origin.scheme).is_some();
+    if is_web && (origin.host.is_local() || is_own(&origin, headers, target)) {
+        return Ok(None);
+    }
+    Err(WRONG_ORIGIN)
+}
+
+/// Whether the page comes from where the request goes to.
+fn is_own(origin: &WebOrigin, headers: &HeaderMap, target: &Uri) -> bool {
+    let named = headers.get(header::HOST).and_then(parsed::<Authority>);
+    let Some(authority) = named.or_else(|| target.authority().cloned()) else {
+        return false;
+    };
+    let usual = usual_port(&origin.scheme);
+    host(&authority).as_ref() == Some(&origin.host)
+        && port(&authority).is_some_and(|port| port.or(usual) == origin.port.or(usual))
+}
+
+fn parsed<T: FromStr>(value: &HeaderValue) -> Option<T> {
+    value.to_str().ok()?.parse().ok()
+}
+
+fn host(authority: &Authority) -> Option<HostName> {
+    if authority.as_str().contains('@') {
+        return None;
+    }
+    let host = authority.host();
+    // An address of IPv6 without its brackets is cut in the middle.
+    let is_whole =
+        authority.as_str().len() == host.len() || authority.as_str()[host.len()..].starts_with(':');
+    host.parse().ok().filter(|_| is_whole)
+}
+
+/// The port, if it names one; `None` when what it names is none.
+fn port(authority: &Authority) -> Option<Option<u16>> {
+    let rest = authority.as_str().strip_prefix(authority.host())?;
+    match rest.strip_prefix(':') {
+        None | Some("") => Some(None),
+        Some(digits) => digits.parse().ok().map(Some),
+    }
+}
+
+fn usual_port(scheme: &str) -> Option<u16> {
+    match scheme {
+        "http" => Some(80),
+        "https" => Some(443),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TARGET: &str = "/mcp";
+
+    fn rules() -> AccessRules {
+        AccessRules {
+            hosts: ["box.example", "192.168.1.20", "fd00::1"]
+                .map(|host| host.parse().unwrap())
+                .into(),
+            origins: [
+                "https://app.example",
+                "http://localhost:3000",
+                "vscode-webview://0a1b",
+            ]
+            .map(|origin| origin.parse().unwrap())
+            .into(),
+            ..AccessRules::default()
+        }
+    }
+
+    fn host_is(rules: &AccessRules, host: Option<&str>, target: &str) -> bool {
+        let mut headers = HeaderMap::new();
+        if let Some(host) = host {
+            headers.insert(header::HOST, host.parse().unwrap());
+        }
+        check_host(&headers, &target.parse().unwrap(), &rules.hosts).is_ok()
+    }
+
+    /// Whether a page is let in, and whether it may read the answer.
+    fn page(rules: &AccessRules, host: &str, origin: &str) -> Option<bool> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        headers.insert(header::ORIGIN, origin.parse().unwrap());
+        let checked = check_origin(&headers, &TARGET.parse().unwrap(), rules);
+        checked.ok().map(|page| page.is_some())
+    }
+
+    #[test]
+    fn this_machine_is_reached_under_all_its_names_and_no_other() {
+        let none = AccessRules::default();
+        for host in [
+            "localhost",
+            "LOCALHOST:7420",
+            "localhost.",
+            "127.0.0.1:7420",
+            "127.8.8.8",
+            "[::1]:1",
+            "[::1]",
+        ] {
+            assert!(host_is(&none, Some(host), TARGET), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "evil.example:7420",
+            "localhost.evil.example",
+            "10.0.0.1",
+            "192.168.1.20",
+            "a@localhost",
+            "",
+            "::1",
+            "localhost:1:2",
+        ] {
+            assert!(!host_is(&none, Some(host), TARGET), "{host}");
+        }
+        assert!(!host_is(&none, None, TARGET));
+    }
+
+    #[test]
+    fn a_host_that_is_allowed_is_one_under_any_port() {
+        let rules = rules();
+        for host in [
+            "box.example",
+            "BOX.example.:1",
+            "192.168.1.20:7420",
+            "[fd00::1]:7420",
+        ] {
+            assert!(host_is(&rules, Some(host), TARGET), "{host}");
+        }
+        for host in [
+            "a.box.example",
+            "box.example.evil",
+            "192.168.1.2",
+            "[fd00::2]",
+        ] {
+            assert!(!host_is(&rules, Some(host), TARGET), "{host}");
+        }
+    }
+
+    #[test]
+    fn the_host_of_the_target_counts_as_well() {
+        let none = AccessRules::default();
+        assert!(host_is(&none, None, "http://localhost/mcp"));
+        assert!(host_is(&none, Some("localhost"), "http://127.0.0.1/mcp"));
+        assert!(!host_is(
+            &none,
+            Some("localhost"),
+            "http://evil.example/mcp"
+        ));
+        assert!(!host_is(
+            &none,
+            Some("evil.example"),
+            "http://localhost/mcp"
+        ));
+    }
+
+    #[test]
+    fn pages_of_this_machine_are_let_in_but_may_not_read() {
+        let none = AccessRules::default();
+        for origin in [
+            "http://localhost",
+            "http://127.0.0.1:3000",
+            "https://[::1]:1",
+        ] {
+            assert_eq!(page(&none, "localhost", origin), Some(false), "{origin}");
+        }
+        for origin in [
+            "null",
+            "",
+            "http://evil.example",
+            "http://localhost.evil.example",
+            "file://localhost",
+            "http://a@localhost",
+            "http://localhost/path",
+            "https://app.example",
+        ] {
+            assert_eq!(page(&none, "localhost", origin), None, "{origin}");
+        }
+    }
+
+    #[test]
+    fn pages_of_origins_that_are_allowed_may_read() {
+        let rules = rules();
+        for origin in [
+            "https://app.example",
+            "https://APP.example:443",
+            "http://localhost:3000",
+            "vscode-webview://0a1b",
+        ] {
+            assert_eq!(page(&rules, "localhost", origin), Some(true), "{origin}");
+        }
+        for origin in [
+            "http://app.example",
+            "https://app.example:1",
+            "https://a.app.example",
+        ] {
+            assert_eq!(page(&rules, "localhost", origin), None, "{origin}");
+        }
+        assert_eq!(
+            page(&rules, "localhost", "http://localhost:3001"),
+            Some(false)
+        );
+    }
+
+    #[test]
+    fn our_own_pages_are_let_in() {
+        let rules = rules();
+        assert_eq!(
+            page(&rules, "box.example:7420", "http://box.example:7420"),
+            Some(false)
+        );
+        assert_eq!(
+            page(&rules, "box.example", "https://box.example"),
+            Some(false)
+        );
+        assert_eq!(page(&rules, "box.example:7420", "http://box.example"), None);
+        assert_eq!(
+            page(&rules, "box.example:7420", "http://192.168.1.20:7420"),
+            None
+        );
+    }
+
+    #[test]
+    fn names_are_written_as_they_are_compared() {
+        for (text, shown) in [
+            ("https://App.example:443", "https://app.example"),
+            ("http://[::1]:80", "http://[::1]"),
+            ("http://localhost:3000/", "http://localhost:3000"),
+        ] {
+            assert_eq!(text.parse::<WebOrigin>().unwrap().to_string(), shown);
+        }
+        for text in [
+            "*",
+            "null",
+            "app.example",
+            "https://",
+            "https://a/b",
+            "https://a?b",
+            "http://a:99999",
+        ] {
+            assert!(text.parse::<WebOrigin>().is_err(), "{text}");
+        }
+        for text in [
+            "",
+            "*",
+            "a b",
+            "box.example:1",
+            "http://box",
+            "a..b",
+            "*.example",
+        ] {
+            assert!(text.parse::<HostName>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Bearer tokens (RFC 6750): secrets that only their digests are kept of.
+
+use std::{fmt, str::FromStr};
+
+use axum::http::{HeaderMap, header};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+/// The fewest characters of a token: 16 of the 64 that there are hold 96 bits, which nobody
+/// guesses.
+const FEWEST: usize = 16;
+
+/// The most characters of a token, for headers are bounded as well.
+const MOST: usize = 4_096;
+
+/// A secret that its holder shows with each request.
+#[derive(Clone)]
+pub struct Token {
+    /// Of one length whatever the token's is, so that comparing tells nothing of it.
+    digest: [u8; 32],
+}
+
+/// Text that is no token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// It is easily guessed.
+    #[error("a token has at least {FEWEST} characters; make one with `openssl rand -hex 32`")]
+    Short,
+    /// It does not fit a header.
+    #[error("a token has at most {MOST} characters")]
+    Long,
+    /// RFC 6750 does not allow it.
+    #[error("a token has only letters, digits and - . _ ~ + /, and = at its end")]
+    Character,
+}
+
+impl FromStr for Token {
+    type Err = TokenError;
+
+    fn from_str(text: &str) -> Result<Self, TokenError> {
+        if text.len() < FEWEST {
+            return Err(TokenError::Short);
+        }
+        if text.len() > MOST {
+            return Err(TokenError::Long);
+        }
+        let body = text.trim_end_matches('=');
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte);
+        if body.is_empty() || !body.bytes().all(is_allowed) {
+            return Err(TokenError::Character);
+        }
+        Ok(Self {
+            digest: digest(text.as_bytes()),
+        })
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// What a request shows as its token; one that shows two shows none.
+pub(super) fn shown(headers: &HeaderMap) -> Option<&[u8]> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = values.next()?.as_bytes();
+    if values.next().is_some() {
+        return None;
+    }
+    let (scheme, rest) = value.split_at_checked(b"Bearer ".len())?;
+    scheme
+        .eq_ignore_ascii_case(b"Bearer ")
+        .then(|| rest.trim_ascii())
+}
+
+/// The place of the token that was shown. All are compared, and each to its end, so that the time
+/// it takes says nothing.
+pub(super) fn holder(tokens: &[Token], shown: &[u8]) -> Option<usize> {
+    if shown.len() > MOST {
+        return None;
+    }
+    let shown = digest(shown);
+    let mut holder = None;
+    for (place, token) in tokens.iter().enumerate() {
+        if bool::from(token.digest.ct_eq(&shown)) {
+            holder = Some(place);
+        }
+    }
+    holder
+}
+
+fn digest(text: &[u8]) -> [u8; 32] {
+    Sha256::digest(text).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_rfc_allows_is_a_token() {
+        for text in ["0123456789abcdef", "-._~+/ABCdef0123==", &"x".repeat(MOST)] {
+            assert!(text.parse::<Token>().is_ok(), "{text}");
+        }
+        for (text, error) in [
+            ("", TokenError::Short),
+            ("0123456789abcde", TokenError::Short),
+            (&"x".repeat(MOST + 1), TokenError::Long),
+            ("0123456789 abcdef", TokenError::Character),
+            ("0123456789=abcdef", TokenError::Character),
+            ("================", TokenError::Character),
+            ("0123456789abcdeü", TokenError::Character),
+        ] {
+            assert_eq!(text.parse::<Token>().unwrap_err(), error, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_holder_is_whoever_shows_the_very_token() {
+        let tokens = ["0123456789abcdef", "fedcba9876543210"].map(|text| text.parse().unwrap());
+        let held = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, value.parse().unwrap());
+            shown(&headers).and_then(|shown| holder(&tokens, shown))
+        };
+        assert_eq!(held("Bearer 0123456789abcdef"), Some(0));
+        assert_eq!(held("bearer  fedcba9876543210 "), Some(1));
+        for wrong in [
+            "Bearer 0123456789abcde",
+            "Bearer 0123456789abcdef0",
+            "Bearer 0123456789ABCDEF",
+            "Basic 0123456789abcdef",
+            "Bearer",
+            "Bearer ",
+            "0123456789abcdef",
+        ] {
+            assert_eq!(held(wrong), None, "{wrong}");
+        }
+        let mut two = HeaderMap::new();
+        two.append(
+            header::AUTHORIZATION,
+            "Bearer 0123456789abcdef".parse().unwrap(),
+        );
+        two.append(
+            header::AUTHORIZATION,
+            "Bearer 0123456789abcdef".parse().unwrap(),
+        );
+        assert_eq!(shown(&two), None);
+    }
+}

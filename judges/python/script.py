@@ -6,11 +6,18 @@ import sys
 
 
 def command_line():
-    """Reads REVISION SCRIPT SERVER ARGUMENT... from the command line."""
+    """Reads REVISION SCRIPT SERVER ARGUMENT... or REVISION SCRIPT URL from the command line."""
     revision, path, command, *arguments = sys.argv[1:]
     with open(path, encoding="utf-8") as file:
         steps = json.load(file)["steps"]
     return revision, steps, command, arguments
+
+
+def url_of(revision, command):
+    """Where MCP is, when the server is told by its URL."""
+    # Over HTTP, the first revision has a transport of its own.
+    route = "/sse" if revision == "2024-11-05" else "/mcp"
+    return command + route if command.startswith("http://") else None
 
 
 async def play(steps, client):

@@ -4,9 +4,11 @@ newest, for a client of this generation always asks for its newest."""
 import asyncio
 
 from mcp import ClientSession, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamablehttp_client
 
-from script import command_line, play, texts
+from script import command_line, play, texts, url_of
 
 
 class Operations:
@@ -37,8 +39,15 @@ class Operations:
 
 async def main():
     revision, steps, command, arguments = command_line()
-    server = StdioServerParameters(command=command, args=arguments)
-    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+    url = url_of(revision, command)
+    if url is None:
+        transport = stdio_client(StdioServerParameters(command=command, args=arguments))
+    elif url.endswith("/sse"):
+        transport = sse_client(url)
+    else:
+        transport = streamablehttp_client(url)
+    # One of them gives more than the two streams.
+    async with transport as (read, write, *_), ClientSession(read, write) as session:
         negotiated = (await session.initialize()).protocolVersion
         assert negotiated == revision, f"negotiated {negotiated}, expected {revision}"
         await session.send_ping()

@@ -4,7 +4,7 @@ import asyncio
 
 from mcp import Client, StdioServerParameters
 
-from script import command_line, play, texts
+from script import command_line, play, texts, url_of
 
 
 class Operations:
@@ -35,7 +35,7 @@ class Operations:
 
 async def main():
     revision, steps, command, arguments = command_line()
-    server = StdioServerParameters(command=command, args=arguments)
+    server = url_of(revision, command) or StdioServerParameters(command=command, args=arguments)
     mode = "auto" if revision >= "2026-07-28" else "legacy"
     async with Client(server, mode=mode) as client:
         negotiated = client.protocol_version

@@ -1,11 +1,11 @@
-// The Inspector's command line: one process of it, and one of the server, for each step.
+// The Inspector's command line: one process of it for each step, and over stdio one of the server.
 
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { commandLine, play } from "./script.mjs";
 
-const { revision, steps, server } = await commandLine();
+const { revision, steps, server, url } = await commandLine();
 const era = revision >= "2026-07-28" ? "modern" : "legacy";
 const inspector = fileURLToPath(
   new URL("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js", import.meta.url),
@@ -13,7 +13,7 @@ const inspector = fileURLToPath(
 
 async function inspect(method, ...options) {
   const flags = ["--cli", "--protocol-era", era, "--format", "json", "--quiet", "--method", method];
-  const target = ["--", server.command, ...server.args];
+  const target = ["--", ...(url ? [url.href] : [server.command, ...server.args])];
   // A tool that answers with an error makes the Inspector exit with one, after the same result.
   const run = promisify(execFile)(process.execPath, [inspector, ...flags, ...options, ...target]);
   const { stdout, stderr } = await run.catch((error) => error);

@@ -3,14 +3,30 @@
 
 import { commandLine, operations, play } from "./script.mjs";
 
-const { revision, steps, server } = await commandLine();
+const { revision, steps, server, url } = await commandLine();
 const { Client } = await import(`sdk-${revision}/client/index.js`);
-const { StdioClientTransport } = await import(`sdk-${revision}/client/stdio.js`);
 
-const transport = new StdioClientTransport(server);
+async function open() {
+  if (!url) {
+    const { StdioClientTransport } = await import(`sdk-${revision}/client/stdio.js`);
+    return new StdioClientTransport(server);
+  }
+  if (url.pathname === "/sse") {
+    const { SSEClientTransport } = await import(`sdk-${revision}/client/sse.js`);
+    return new SSEClientTransport(url);
+  }
+  const { StreamableHTTPClientTransport } = await import(`sdk-${revision}/client/streamableHttp.js`);
+  return new StreamableHTTPClientTransport(url);
+}
+
+const transport = await open();
 // Later releases tell the transport what was negotiated; earlier ones know only one answer.
 let negotiated = revision;
-transport.setProtocolVersion = (version) => (negotiated = version);
+const tell = transport.setProtocolVersion?.bind(transport);
+transport.setProtocolVersion = (version) => {
+  negotiated = version;
+  tell?.(version);
+};
 
 const client = new Client({ name: "judge", version: "1.0.0" });
 await client.connect(transport);

@@ -1,17 +1,18 @@
 // The client of the TypeScript SDK's second generation, held to one revision.
 
-import { Client } from "@modelcontextprotocol/client";
+import { Client, SSEClientTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { commandLine, operations, play } from "./script.mjs";
 
-const { revision, steps, server } = await commandLine();
+const { revision, steps, server, url } = await commandLine();
 const stateless = revision >= "2026-07-28";
 const options = stateless
   ? { versionNegotiation: { mode: { pin: revision } } }
   : { supportedProtocolVersions: [revision] };
 
 const client = new Client({ name: "judge", version: "1.0.0" }, options);
-await client.connect(new StdioClientTransport(server));
+const HttpTransport = url?.pathname === "/sse" ? SSEClientTransport : StreamableHTTPClientTransport;
+await client.connect(url ? new HttpTransport(url) : new StdioClientTransport(server));
 const negotiated = client.getNegotiatedProtocolVersion();
 if (negotiated !== revision) throw new Error(`negotiated ${negotiated}, expected ${revision}`);
 if (!stateless) await client.ping();

@@ -2,16 +2,13 @@
 //! HTTP. Every server scenario of each revision that the suite knows must pass, those of extensions
 //! included; there is no list of expected failures.
 
-use std::{
-    io::{BufRead as _, BufReader},
-    process::{Child, Command, Stdio},
-    time::Duration,
-};
+use std::{process::Command, time::Duration};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 
 use crate::{
     run,
+    served::{Served, Told},
     test::{self, Tally},
     tools,
 };
@@ -25,38 +22,6 @@ const REQUIREMENTS: [[&str; 4]; 3] = [
 
 /// Far more than one run needs.
 const LIMIT: Duration = Duration::from_secs(300);
-
-/// The fixture while it serves.
-struct Fixture {
-    process: Child,
-    url: String,
-}
-
-impl Fixture {
-    fn start() -> Result<Self> {
-        let program = run::target().join("debug/examples/everything");
-        let mut process = Command::new(&program)
-            .args(["--http", "127.0.0.1:0"])
-            .stderr(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("starting {}", program.display()))?;
-        let stderr = process.stderr.take().context("its standard error")?;
-        let mut url = String::new();
-        BufReader::new(stderr)
-            .read_line(&mut url)
-            .context("reading its address")?;
-        let url = url.trim().to_owned();
-        Ok(Self { process, url })
-    }
-}
-
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        // What has ended already cannot be ended again.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 /// Runs the suite and says a closing line.
 ///
@@ -83,7 +48,9 @@ pub(crate) fn all() -> Result<Tally> {
     let home = tools::npm_project("judges/conformance")?;
     let node = tools::node()?;
     let suite = home.join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
-    let fixture = Fixture::start()?;
+    let mut fixture = Command::new(run::target().join("debug/examples/everything"));
+    fixture.args(["--http", "127.0.0.1:0"]);
+    let fixture = Served::start(&mut fixture, Told::Stderr)?;
     let mut tally = Tally::default();
     for requirement in REQUIREMENTS {
         let [.., flag, revision] = requirement;
@@ -95,7 +62,7 @@ pub(crate) fn all() -> Result<Tally> {
         command
             .current_dir(&home)
             .arg(&suite)
-            .args(["server", "--url", &fixture.url])
+            .args(["server", "--url", fixture.url()])
             .args(wanted);
         let ended = run::run_within(&mut command, LIMIT)?;
         let before = (tally.passed, tally.failed);

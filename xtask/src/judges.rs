@@ -1,4 +1,5 @@
-//! The judges: clients nobody here wrote, each playing a script against our servers over stdio.
+//! The judges: clients nobody here wrote, each playing a script against our servers, over stdio and
+//! over HTTP.
 //!
 //! What a judge and a script are stands in `judges/README.md`. A judge whose tools cannot be had
 //! is left out loudly, and is a failure on a CI machine.
@@ -15,6 +16,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::{
     papers,
     run::{self, Ended},
+    served::{Served, Told},
     test::{self, Tally},
     tools,
 };
@@ -114,6 +116,21 @@ const SERVERS: &[Server] = &[
     },
 ];
 
+/// Over what a judge and a server talk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Face {
+    Stdio,
+    Http,
+}
+
+impl Face {
+    /// Whether a judge has a client for it.
+    fn is_spoken(self, judge: Judge, revision: &str) -> bool {
+        // It has no client for the transport of that revision.
+        self == Self::Stdio || !matches!((judge, revision), (Judge::Rmcp, "2024-11-05"))
+    }
+}
+
 /// Runs the judges whose name holds `word`, and says a closing line.
 ///
 /// # Errors
@@ -137,12 +154,21 @@ pub(crate) fn all(word: Option<&str>) -> Result<Tally> {
     if word.is_none_or(|word| "corpora".contains(word)) {
         report("corpora", play_corpora(), &mut tally);
     }
-    for (judge_name, judge, revisions) in JUDGES {
-        for revision in *revisions {
-            for server in SERVERS {
-                let name = format!("{judge_name} {revision} {}", server.name);
-                if word.is_none_or(|word| name.contains(word)) {
-                    report(&name, sit(*judge, revision, server), &mut tally);
+    for face in [Face::Stdio, Face::Http] {
+        for (judge_name, judge, revisions) in JUDGES {
+            for revision in *revisions {
+                if !face.is_spoken(*judge, revision) {
+                    continue;
+                }
+                for server in SERVERS {
+                    let over = match face {
+                        Face::Stdio => "",
+                        Face::Http => " over http",
+                    };
+                    let name = format!("{judge_name} {revision} {}{over}", server.name);
+                    if word.is_none_or(|word| name.contains(word)) {
+                        report(&name, sit(*judge, revision, server, face), &mut tally);
+                    }
                 }
             }
         }
@@ -192,21 +218,37 @@ fn report(name: &str, outcome: Result<Result<Ended>, Absent>, tally: &mut Tally)
     run::say(&format!("judge {name} ... FAILED\n{failure}"));
 }
 
-fn sit(judge: Judge, revision: &str, server: &Server) -> Result<Result<Ended>, Absent> {
+fn sit(judge: Judge, revision: &str, server: &Server, face: Face) -> Result<Result<Ended>, Absent> {
     let client = client(judge, revision).map_err(Absent)?;
-    Ok(hear(client, revision, server))
+    Ok(hear(client, revision, server, face))
 }
 
-fn hear(mut client: Command, revision: &str, server: &Server) -> Result<Ended> {
+fn hear(mut client: Command, revision: &str, server: &Server, face: Face) -> Result<Ended> {
     let script = run::root().join(format!("judges/scripts/{}.json", server.name));
-    client.arg(revision).arg(script).arg(debug(server.program)?);
+    client.arg(revision).arg(script);
     let workspace = run::target().join(format!("judges/{}", std::process::id()));
     if server.workspace == Workspace::Fresh {
         renew(&workspace)?;
-        client.arg("stdio").arg("--workspace").arg(&workspace);
     }
+    let program = debug(server.program)?;
+    let served = match face {
+        Face::Stdio => {
+            client.arg(program);
+            if server.workspace == Workspace::Fresh {
+                client.arg("stdio").arg("--workspace").arg(&workspace);
+            }
+            None
+        }
+        Face::Http => {
+            let served = serve(&mut Command::new(program), server, &workspace)?;
+            let site = served.url().strip_suffix("/mcp");
+            client.arg(site.context("MCP is at another path")?);
+            Some(served)
+        }
+    };
     let started = Instant::now();
     let mut ended = run::run_within(&mut client, LIMIT)?;
+    drop(served);
     if ended.success {
         let seconds = started.elapsed().as_secs_f32();
         ended.out = format!("{} in {seconds:.1} s", ended.out.trim());
@@ -215,6 +257,18 @@ fn hear(mut client: Command, revision: &str, server: &Server) -> Result<Ended> {
         fs::remove_dir_all(&workspace).context("removing the judge's workspace")?;
     }
     Ok(ended)
+}
+
+/// Starts a server over HTTP, on any port.
+fn serve(program: &mut Command, server: &Server, workspace: &Path) -> Result<Served> {
+    let any = ["--http", "127.0.0.1:0"];
+    match server.workspace {
+        Workspace::None => Served::start(program.args(any), Told::Stderr),
+        Workspace::Fresh => {
+            program.args(["up", "--json"]).args(any);
+            Served::start(program.arg("--workspace").arg(workspace), Told::Stdout)
+        }
+    }
 }
 
 fn renew(directory: &Path) -> Result<()> {

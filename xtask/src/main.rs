@@ -11,6 +11,7 @@ mod fuzz;
 mod judges;
 mod papers;
 mod run;
+mod served;
 mod soak;
 mod test;
 mod tools;

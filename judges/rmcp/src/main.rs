@@ -1,4 +1,5 @@
-//! The official Rust SDK's client as a judge: `judge-rmcp REVISION SCRIPT SERVER ARGUMENT...`.
+//! The official Rust SDK's client as a judge: `judge-rmcp REVISION SCRIPT SERVER ARGUMENT...`, or
+//! `judge-rmcp REVISION SCRIPT URL`.
 //!
 //! It connects at exactly one protocol revision, plays the script (see `judges/README.md`) and
 //! fails at the first step that does not go as written.
@@ -15,7 +16,7 @@ use rmcp::{
         Implementation, JsonObject, ProtocolVersion, ReadResourceRequestParams,
     },
     service::RunningService,
-    transport::TokioChildProcess,
+    transport::{IntoTransport, StreamableHttpClientTransport, TokioChildProcess},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -32,9 +33,15 @@ async fn main() -> Result<()> {
     let program = arguments.next().context("which server?")?;
     let mut script = Script::read(&script)?;
 
-    let mut command = tokio::process::Command::new(program);
-    command.args(arguments);
-    let session = connect(command, &revision).await?;
+    let session = if program.starts_with("http://") {
+        let transport = StreamableHttpClientTransport::from_uri(format!("{program}/mcp"));
+        connect(transport, &revision).await?
+    } else {
+        let mut command = tokio::process::Command::new(program);
+        command.args(arguments);
+        let transport = TokioChildProcess::new(command).context("starting the server")?;
+        connect(transport, &revision).await?
+    };
     let mut count = 0;
     while let Some(step) = script.next()? {
         count += 1;
@@ -46,7 +53,13 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-async fn connect(command: tokio::process::Command, revision: &str) -> Result<Session> {
+async fn connect<E, A>(
+    transport: impl IntoTransport<RoleClient, E, A>,
+    revision: &str,
+) -> Result<Session>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
     let version: ProtocolVersion = serde_json::from_value(revision.into())?;
     let lifecycle = if version.has_initialize() {
         ClientLifecycleMode::Initialize
@@ -58,7 +71,6 @@ async fn connect(command: tokio::process::Command, revision: &str) -> Result<Ses
     let identity = Implementation::new("judge", "1.0.0");
     let mut config = ClientConfig::new(ClientCapabilities::default(), identity);
     config.protocol_version = version.clone();
-    let transport = TokioChildProcess::new(command).context("starting the server")?;
     let session = config.serve_with_lifecycle(transport, lifecycle).await?;
     let server = session.peer_info().context("no word of the server")?;
     ensure!(

@@ -3,7 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Instant,
@@ -34,7 +34,9 @@ pub struct Attachment {
     number: u64,
     caller: Caller,
     toolset: Toolset,
-    view: Mutex<Option<Arc<View>>>,
+    /// What the toolset showed at the last call. The hub owns it, so that a caller who does nothing
+    /// keeps no provider that was removed.
+    view: Mutex<Weak<View>>,
     permits: Arc<Semaphore>,
     notices: Mutex<Option<Notices>>,
 }
@@ -119,7 +121,7 @@ impl Attachment {
         Self {
             permits: Arc::new(Semaphore::new(hub.config.calls_per_caller)),
             notices: Mutex::new(Some(Notices { receiver, lagged })),
-            view: Mutex::new(None),
+            view: Mutex::default(),
             number,
             caller,
             toolset,
@@ -219,10 +221,14 @@ impl Attachment {
     /// Runs `use_view` on what the toolset shows now; it must not come back here.
     fn with_view<T>(&self, use_view: impl FnOnce(&Arc<View>) -> T) -> T {
         let mut kept = self.view.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*kept {
-            Some(view) if self.hub.is_current(view) => use_view(view),
-            _ => use_view(kept.insert(self.hub.view(&self.toolset))),
+        if let Some(view) = kept.upgrade()
+            && self.hub.is_current(&view)
+        {
+            return use_view(&view);
         }
+        let view = self.hub.view(&self.toolset);
+        *kept = Arc::downgrade(&view);
+        use_view(&view)
     }
 }
 
@@ -293,7 +299,13 @@ impl Attachments {
                 listener.take_place()?;
                 watched.by.insert(number);
             }
-            return Ok(false);
+            // A provider that was removed while somebody asked for it has left its entry behind.
+            let is_theirs = Arc::ptr_eq(&watched.slot, slot);
+            if !is_theirs {
+                watched.slot = Arc::clone(slot);
+                slot.change(Change::Watch(uri.into()));
+            }
+            return Ok(!is_theirs);
         }
         listener.take_place()?;
         let watched = Watched {

@@ -190,6 +190,18 @@ impl Hub {
         self.0.view(toolset).tools()
     }
 
+    /// Who is registered, in the order of their registration, and whether they know what they
+    /// offer.
+    #[must_use]
+    pub fn providers(&self) -> Vec<(ProviderId, bool)> {
+        let merged = self.0.merged();
+        let ready = |slot: &Arc<Slot>| slot.guarded(|provider| provider.is_ready());
+        merged
+            .slots()
+            .map(|slot| (slot.id.clone(), ready(slot).unwrap_or_default()))
+            .collect()
+    }
+
     /// What all providers offer, in the order of their registration.
     #[must_use]
     pub fn catalogs(&self) -> Vec<(ProviderId, Arc<Catalog>)> {

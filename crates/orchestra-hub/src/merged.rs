@@ -60,7 +60,7 @@ impl Slot {
     pub(crate) fn guarded<T>(&self, code: impl FnOnce(&dyn Provider) -> T) -> Option<T> {
         let result = catch_unwind(AssertUnwindSafe(|| code(&*self.provider)));
         if result.is_err() {
-            tracing::error!(provider = %self.id, "panicked while a subscription changed");
+            tracing::error!(provider = %self.id, "panicked outside of a call");
         }
         result.ok()
     }

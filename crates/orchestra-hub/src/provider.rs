@@ -20,6 +20,12 @@ pub trait Provider: Send + Sync + 'static {
     /// What it offers, now and after each change.
     fn catalog(&self) -> watch::Receiver<Arc<Catalog>>;
 
+    /// Whether it knows what it offers. One that has to ask somebody else for its catalog says so
+    /// until it has heard. Must not block.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
     /// Answers one request. The first poll must return within well under a millisecond unless
     /// the tool's descriptor says [`Cost::Heavy`](crate::Cost). Dropping the future cancels it.
     fn serve(&self, request: Request) -> BoxFuture<Result<Outcome, ProviderError>>;

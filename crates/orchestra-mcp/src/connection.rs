@@ -30,8 +30,10 @@ use crate::{
     server::Server,
 };
 use batch::Batch;
+pub(crate) use calls::too_large;
 use input::Question;
 use subscriptions::Subscriptions;
+pub(crate) use targets::named;
 
 /// Requests of ours that a client may leave open.
 const MAX_QUESTIONS: usize = 256;

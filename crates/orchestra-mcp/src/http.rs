@@ -15,6 +15,7 @@
 mod access;
 mod exchange;
 mod headers;
+mod intake;
 mod old;
 mod serve;
 mod sessions;
@@ -25,7 +26,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Extension, Router,
-    body::{Body, Bytes, HttpBody as _, to_bytes},
+    body::{Body, Bytes},
     extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
@@ -33,16 +34,14 @@ use axum::{
 };
 use orchestra_wire::{Era, ErrorCode, RawJson, Revision, RpcError, shown};
 use serde_json::json;
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
-    time::timeout,
-};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::{post::Post, server::Server};
 pub use access::{
     Access, AccessRules, HostName, Identity, NameError, Rate, Token, TokenError, UnguardedAddress,
     WebOrigin,
 };
+pub use intake::{BodyError, Intake};
 pub use serve::{Limits, serve};
 use sessions::Sessions;
 
@@ -57,16 +56,6 @@ pub const MESSAGES_PATH: &str = "/messages";
 
 /// The path of plain JSON-RPC.
 pub const RPC_PATH: &str = "/rpc";
-
-/// Bodies that are read at once; what is more than that is a fault of the caller.
-const READS: usize = 512;
-
-/// Bodies that are held at once, in bytes, however many messages they are; one message of the
-/// largest size is always taken.
-const HELD_BYTES: usize = 64 * 1024 * 1024;
-
-/// What the bytes of bodies are counted in.
-const HELD_UNIT: usize = 1024;
 
 /// Which eras are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -85,7 +74,8 @@ impl Eras {
         self == Self::Both || self == era
     }
 
-    fn revisions(self) -> impl Iterator<Item = &'static str> {
+    /// The revisions that are served, oldest first.
+    pub fn revisions(self) -> impl Iterator<Item = &'static str> {
         let fits = move |revision: &Revision| match revision.era() {
             Era::Session => self.contains(Self::Session),
             Era::Stateless => self.contains(Self::Stateless),
@@ -134,6 +124,18 @@ impl Default for HttpOptions {
     }
 }
 
+/// What a refusal says, among the extensions of its response: for whoever tells it in another form
+/// than that of JSON-RPC.
+#[derive(Debug, Clone)]
+pub struct Refused(pub Arc<str>);
+
+/// MCP over HTTP of one server: its routes, and what other routes beside them need. Clones are the
+/// same face.
+#[derive(Clone)]
+pub struct HttpFace {
+    app: App,
+}
+
 /// What the routes need.
 #[derive(Clone)]
 struct App {
@@ -141,39 +143,71 @@ struct App {
     post: Arc<Post>,
     sessions: Arc<Sessions>,
     options: Arc<HttpOptions>,
-    /// Bodies that are read at once.
-    reads: Arc<Semaphore>,
-    /// Room for bodies, in [`HELD_UNIT`]s.
-    room: Arc<Semaphore>,
+    intake: Intake,
+}
+
+impl HttpFace {
+    /// The face of `server`.
+    #[must_use]
+    pub fn new(server: &Server, options: HttpOptions) -> Self {
+        let app = App {
+            server: server.clone(),
+            post: Arc::new(Post::new(server, "http")),
+            sessions: Sessions::new(server.clone(), &options),
+            intake: Intake::new(&options),
+            options: Arc::new(options),
+        };
+        Self { app }
+    }
+
+    /// The routes of MCP, which an [`Access`] must guard.
+    pub fn routes(&self) -> Router {
+        let mcp = post(exchange::post)
+            .get(exchange::get)
+            .delete(exchange::delete)
+            .fallback(async || not_allowed());
+        Router::new()
+            .route(MCP_PATH, mcp)
+            .route(RPC_PATH, post(rpc).fallback(async || only("POST")))
+            .with_state(self.app.clone())
+            .merge(self.pair_below(""))
+    }
+
+    /// The two routes of 2024-11-05 below a path. An [`Access`] must guard them.
+    pub fn pair_below(&self, path: &str) -> Router {
+        let sse = get(old::open).fallback(async || only("GET"));
+        let messages = post(old::message).fallback(async || only("POST"));
+        Router::new()
+            .route(&format!("{path}{SSE_PATH}"), sse)
+            .route(&format!("{path}{MESSAGES_PATH}"), messages)
+            .with_state(self.app.clone())
+    }
+
+    /// Takes bodies in, within the bounds of the face.
+    #[must_use]
+    pub const fn intake(&self) -> &Intake {
+        &self.app.intake
+    }
+
+    /// The server.
+    #[must_use]
+    pub const fn server(&self) -> &Server {
+        &self.app.server
+    }
+
+    /// How it is served.
+    #[must_use]
+    pub fn options(&self) -> &HttpOptions {
+        &self.app.options
+    }
 }
 
 /// The routes, over one server, behind the guard of [`HttpOptions::access`]. The same [`Access`]
 /// may guard other routes as well, or all together from outside.
 pub fn router(server: &Server, options: HttpOptions) -> Router {
-    let mcp = post(exchange::post)
-        .get(exchange::get)
-        .delete(exchange::delete)
-        .fallback(async || not_allowed());
-    let app = App {
-        server: server.clone(),
-        post: Arc::new(Post::new(server, "http")),
-        sessions: Sessions::new(server.clone(), &options),
-        reads: Arc::new(Semaphore::new(READS)),
-        room: Arc::new(Semaphore::new(units(HELD_BYTES.max(options.body_bytes)))),
-        options: Arc::new(options),
-    };
-    let access = app.options.access.clone();
-    let routes = Router::new()
-        .route(MCP_PATH, mcp)
-        .route(SSE_PATH, get(old::open).fallback(async || only("GET")))
-        .route(
-            MESSAGES_PATH,
-            post(old::message).fallback(async || only("POST")),
-        )
-        .route(RPC_PATH, post(rpc).fallback(async || only("POST")))
-        .route("/", get(nothing))
-        .fallback(nothing)
-        .with_state(app);
+    let face = HttpFace::new(server, options);
+    let routes = face.routes().route("/", get(nothing)).fallback(nothing);
+    let access = &face.options().access;
     access.guard(routes)
 }
 
@@ -199,35 +233,8 @@ impl App {
         headers: &HeaderMap,
         body: Body,
     ) -> Result<(Bytes, OwnedSemaphorePermit), Response> {
-        if !is_json(headers.get(header::CONTENT_TYPE)) {
-            let text = "the content type must be application/json";
-            return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
-        }
-        let most = self.options.body_bytes;
-        // A body of a length that is not told may be of any.
-        let length = body
-            .size_hint()
-            .upper()
-            .map_or(most, |upper| usize::try_from(upper).unwrap_or(usize::MAX));
-        if length > most {
-            return Err(too_large(most));
-        }
-        let room = u32::try_from(units(length)).unwrap_or(u32::MAX);
-        let (Ok(_read), Ok(room)) = (
-            self.reads.try_acquire(),
-            Arc::clone(&self.room).try_acquire_many_owned(room),
-        ) else {
-            let text = "busy; try again in a moment";
-            return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, text));
-        };
-        match timeout(self.options.body_time, to_bytes(body, most)).await {
-            Ok(Ok(body)) => Ok((body, room)),
-            Ok(Err(_)) => Err(too_large(most)),
-            Err(_) => Err(refuse(
-                StatusCode::REQUEST_TIMEOUT,
-                "the body took too long",
-            )),
-        }
+        let read = self.intake.read(headers, body).await;
+        read.map_err(|error| refuse(error.status(), &error.to_string()))
     }
 }
 
@@ -243,16 +250,6 @@ async fn stopped(stop: &mut Option<watch::Receiver<bool>>) {
         Some(stop) => drop(stop.wait_for(|stopped| *stopped).await),
         None => std::future::pending().await,
     }
-}
-
-/// The room that bytes take.
-const fn units(bytes: usize) -> usize {
-    bytes.div_ceil(HELD_UNIT)
-}
-
-fn too_large(most: usize) -> Response {
-    let text = format!("the body must be whole and at most {most} bytes");
-    refuse(StatusCode::PAYLOAD_TOO_LARGE, &text)
 }
 
 async fn nothing() -> Response {
@@ -276,14 +273,6 @@ fn only(methods: &'static str) -> Response {
     response
 }
 
-fn is_json(content_type: Option<&HeaderValue>) -> bool {
-    let text = content_type
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    let essence = text.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("application/json")
-}
-
 /// The error for a revision that is not served.
 fn unsupported(requested: &str, eras: Eras) -> RpcError {
     let supported: Vec<&str> = eras.revisions().collect();
@@ -301,5 +290,7 @@ fn refuse(status: StatusCode, message: &str) -> Response {
         "error": {"code": -32600, "message": message},
     });
     let json = HeaderValue::from_static("application/json");
-    (status, [(header::CONTENT_TYPE, json)], error.to_string()).into_response()
+    let said = Extension(Refused(message.into()));
+    let head = [(header::CONTENT_TYPE, json)];
+    (status, head, said, error.to_string()).into_response()
 }

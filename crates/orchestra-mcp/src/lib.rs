@@ -3,14 +3,16 @@
 //! [`Connection`] is the protocol, pure: lines and outcomes in, bytes and jobs out. Around it
 //! stand drivers that move bytes: [`stdio`] for a process's standard input and output, [`stream`]
 //! for any pair of async byte streams, also in memory, [`http`] for HTTP, and [`post`] for one message
-//! at a time.
-//! [`ServerLifecycle`] starts, watches and stops either. [`StdioTransport`] is the small transport of older Orchestra documents: lines in, responses
+//! at a time. [`Direct`] makes calls for faces that have a form of their own, and
+//! [`ServerLifecycle`] starts, watches and stops a server.
+//! [`StdioTransport`] is the small transport of older Orchestra documents: lines in, responses
 //! out, whatever routes them.
 
 mod activity;
 mod client;
 mod connection;
 mod cursor;
+mod direct;
 pub mod http;
 mod lifecycle;
 pub mod post;
@@ -23,6 +25,7 @@ pub mod stream;
 mod transport;
 
 pub use connection::{Connection, Job, Lifetime, Step, Ticket};
+pub use direct::{Direct, DirectCaller, DirectError};
 pub use lifecycle::{
     LifecycleTimes, ServerLifecycle, ServerStatus, StartedError, StatusSubscription, TransportKind,
 };

@@ -37,6 +37,12 @@ impl Results<'_> {
     /// A whole response with the outcome of a call.
     pub(crate) fn outcome(self, rope: &mut Rope, id: &RequestId, outcome: Outcome) {
         write::result_head(rope, id);
+        self.result(rope, outcome);
+        write::close(rope);
+    }
+
+    /// The outcome of a call as a result alone.
+    pub(crate) fn result(self, rope: &mut Rope, outcome: Outcome) {
         match outcome {
             Outcome::Tool(result) => self.tool(rope, result),
             Outcome::Prompt(result) => self.prompt(rope, result),
@@ -58,7 +64,6 @@ impl Results<'_> {
                 rope.push(b"}}");
             }
         }
-        write::close(rope);
     }
 
     /// A whole response with an empty result.

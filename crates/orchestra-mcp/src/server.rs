@@ -2,7 +2,7 @@
 
 use std::{future::Future, num::NonZeroUsize, sync::Arc, time::Duration};
 
-use orchestra_hub::{Attachment, Call, Caller, Hub, Outcome, ProviderError, Toolset};
+use orchestra_hub::{Attachment, Call, Caller, Cost, Hub, Outcome, ProviderError, Toolset};
 use orchestra_wire::{MAX_LINE_BYTES, Revision, Rope, write};
 use tokio::{runtime::Handle, select, sync::Semaphore};
 
@@ -24,6 +24,7 @@ pub(crate) struct ServerInner {
     pub(crate) activity: Activity,
     /// For calls that compute, of all connections.
     heavy: Arc<Semaphore>,
+    version: String,
     /// `{"name":…,"version":…}`.
     info: Vec<u8>,
     /// The same with `title`, for the revisions that have it.
@@ -98,6 +99,31 @@ impl Server {
         }
     }
 
+    /// The hub that it serves.
+    #[must_use]
+    pub fn hub(&self) -> &Hub {
+        &self.0.hub
+    }
+
+    /// Its version.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.0.version
+    }
+
+    /// Runs a call where its cost allows, beside the calls of connections. Dropping the future
+    /// cancels the call, unless it runs on a thread of its own: that is told by its signal. It must
+    /// run inside a tokio runtime.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub async fn run(&self, call: Call) -> Result<Outcome, ProviderError> {
+        match call.cost() {
+            Cost::Quick => call.await,
+            Cost::Heavy => self.0.run_heavy(call, Handle::current()).await,
+        }
+    }
+
     /// Lets one connection of the face `face` in.
     #[must_use]
     pub fn attach(&self, face: &'static str) -> Attachment {
@@ -156,6 +182,7 @@ impl ServerBuilder {
             instructions: self.instructions,
             limits: self.limits,
             activity: Activity::default(),
+            version: self.version,
             heavy: Arc::new(Semaphore::new(HEAVY_CALLS)),
             info,
             titled_info,

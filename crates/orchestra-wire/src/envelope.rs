@@ -147,6 +147,17 @@ pub fn parse_item(item: &RawValue) -> Result<Message<'_>, Malformed> {
     parse_object(item.get())
 }
 
+/// Parses a value that comes without an envelope, within the same bounds.
+///
+/// # Errors
+/// -32700 for what is not UTF-8, not JSON or nested too deep.
+pub fn parse_value(text: &[u8]) -> Result<&RawValue, RpcError> {
+    if depth::exceeds(text, MAX_DEPTH) {
+        return Err(parse_error("parse error: nested too deep").error);
+    }
+    serde_json::from_slice(text).map_err(|_| not_json().error)
+}
+
 fn parse_object(text: &str) -> Result<Message<'_>, Malformed> {
     if !text.trim_ascii_start().starts_with('{') {
         return match serde_json::from_str::<IgnoredAny>(text) {

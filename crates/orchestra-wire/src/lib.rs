@@ -21,7 +21,8 @@ mod rope;
 pub mod write;
 
 pub use envelope::{
-    Inbound, Malformed, Message, NotificationRef, Reply, RequestRef, ResponseRef, parse, parse_item,
+    Inbound, Malformed, Message, NotificationRef, Reply, RequestRef, ResponseRef, parse,
+    parse_item, parse_value,
 };
 pub use error::{ErrorCode, RpcError, shown};
 pub use frame::{Frame, Line, LineDecoder, MAX_LINE_BYTES};

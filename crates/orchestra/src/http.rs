@@ -3,10 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use axum::Router;
-use orchestra_mcp::{
-    Server,
-    http::{HttpOptions, router},
-};
+use orchestra_mcp::{Server, http::HttpOptions};
 use tokio::sync::watch;
 
 pub(crate) use orchestra_mcp::http::{Limits, MCP_PATH};
@@ -61,7 +58,7 @@ pub(crate) fn app(server: &Server, body_bytes: usize, stop: &watch::Receiver<boo
         stop: Some(stop.clone()),
         ..HttpOptions::default()
     };
-    router(server, options)
+    orchestra_web::app(server, options)
 }
 
 #[cfg(test)]

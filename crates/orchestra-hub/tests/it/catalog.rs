@@ -8,7 +8,7 @@ use orchestra_hub::{
 };
 use orchestra_wire::Revision;
 
-use crate::provider::{call, caller, hub, provider, resources, text, tools};
+use crate::provider::{call, call_of, caller, hub, provider, resources, text, tools};
 
 fn names(hub: &Hub) -> Vec<String> {
     hub.tools(&Toolset::All)
@@ -90,6 +90,41 @@ async fn a_removed_provider_is_gone() {
     assert_eq!(names(&hub), ["b"]);
     let error = call(&hub, "a").await.unwrap_err();
     assert_eq!(error.to_string(), "unknown tool: a");
+}
+
+/// Not even a caller who was there and does nothing any more.
+#[tokio::test]
+async fn nobody_keeps_a_removed_provider() {
+    let (stays, leaves) = (
+        provider("stays", tools(&["a"])),
+        provider("leaves", tools(&["b"])),
+    );
+    let hub = hub(&[&stays, &leaves]);
+    let idle = hub.attach(caller(), Toolset::All);
+    let answer = idle.call(call_of("b", &serde_json::json!({}))).await;
+    assert_eq!(text(answer.unwrap()), "leaves b {}");
+    let gone = Arc::downgrade(&leaves);
+    assert!(hub.remove(leaves.id()));
+    drop(leaves);
+    let dropped = async {
+        while gone.strong_count() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let patience = std::time::Duration::from_secs(10);
+    tokio::time::timeout(patience, dropped).await.expect("gone");
+    drop(idle);
+}
+
+#[tokio::test]
+async fn providers_are_told_with_whether_they_know_what_they_offer() {
+    let hub = hub(&[&provider("p", tools(&["a"])), &provider("q", tools(&[]))]);
+    let told = hub.providers();
+    let told: Vec<(&str, bool)> = told
+        .iter()
+        .map(|(id, ready)| (id.as_str(), *ready))
+        .collect();
+    assert_eq!(told, [("p", true), ("q", true)]);
 }
 
 #[tokio::test]

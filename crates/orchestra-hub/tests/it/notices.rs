@@ -129,6 +129,24 @@ async fn a_caller_that_does_not_listen_is_told_that_it_missed_something() {
 }
 
 #[tokio::test]
+async fn a_provider_that_leaves_while_it_is_asked_does_not_bar_the_next() {
+    let (p, next) = (provider("p", resources()), provider("p", resources()));
+    let hub = hub(&[&p]);
+    let early = hub.attach(caller(), Toolset::All);
+    *p.leaves.lock().unwrap() = Some(hub.clone());
+    early.subscribe("test://one").unwrap();
+    hub.register(next.clone()).unwrap();
+    let late = hub.attach(caller(), Toolset::All);
+    late.subscribe("test://one").unwrap();
+    assert_eq!(*next.watched.lock().unwrap(), ["+test://one"]);
+    drop((early, late));
+    assert_eq!(
+        *next.watched.lock().unwrap(),
+        ["+test://one", "-test://one"]
+    );
+}
+
+#[tokio::test]
 async fn a_provider_that_blocks_while_it_is_watched_stops_nobody_else() {
     let (p, q) = (provider("p", resources()), provider("q", tools(&["a"])));
     let hub = hub(&[&p, &q]);

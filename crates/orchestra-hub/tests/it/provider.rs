@@ -21,6 +21,8 @@ pub(crate) struct TestProvider {
     receiver: Mutex<Option<mpsc::Receiver<Notice>>>,
     /// What was watched (`+uri`) and unwatched (`-uri`), in order.
     pub(crate) watched: Mutex<Vec<String>>,
+    /// The hub that it leaves when it is asked whether a resource can be watched.
+    pub(crate) leaves: Mutex<Option<Hub>>,
     /// Watching a resource `…block` waits for this.
     pub(crate) held: Mutex<()>,
     /// Lets a call of a tool `wait…` go on.
@@ -55,6 +57,7 @@ pub(crate) fn provider(id: &str, catalog: Catalog) -> Arc<TestProvider> {
         notices,
         receiver: Mutex::new(Some(receiver)),
         watched: Mutex::default(),
+        leaves: Mutex::default(),
         held: Mutex::default(),
         gate: Arc::default(),
     })
@@ -170,6 +173,9 @@ impl Provider for TestProvider {
     }
 
     fn can_watch(&self, uri: &str) -> bool {
+        if let Some(hub) = self.leaves.lock().unwrap().take() {
+            assert!(hub.remove(&self.id));
+        }
         !uri.ends_with("refused")
     }
 

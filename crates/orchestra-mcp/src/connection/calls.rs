@@ -210,7 +210,7 @@ fn busy() -> RpcError {
     internal("busy: too many requests are waiting, send again later")
 }
 
-fn too_large() -> RpcError {
+pub(crate) fn too_large() -> RpcError {
     internal(format!(
         "result_too_large: the result has more than {MAX_REPLY_BYTES} bytes, ask for less"
     ))

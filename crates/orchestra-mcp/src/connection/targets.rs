@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use orchestra_hub::{Answers, CompletionRef, Target};
-use orchestra_wire::{Fields, Line, RawJson, RpcError, shown, text_of};
+use orchestra_wire::{Fields, Line, Method, RawJson, RpcError, shown, text_of};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -59,6 +60,22 @@ fn texts(value: Option<&RawValue>, name: &str) -> Result<BTreeMap<String, String
     serde_json::from_str(value.get()).map_err(|_| {
         RpcError::invalid_params(format!("parameter {name} must be an object of strings"))
     })
+}
+
+/// What a call of `method` names by its parameters alone, which lie in `frame`.
+///
+/// # Errors
+/// When they are malformed, or the method names nothing to call.
+pub(crate) fn named(method: Method, params: &RawValue, frame: &Bytes) -> Result<Target, RpcError> {
+    let fields = Fields::find(Some(params), "params").map_err(invalid_fields)?;
+    let line = Line::Shared(frame.clone());
+    let call = match method {
+        Method::ToolsCall => tool(&fields, &line),
+        Method::PromptsGet => prompt(&fields, &line),
+        Method::ResourcesRead => resource(&fields, &line),
+        _ => Err(RpcError::method_not_found(method.name())),
+    };
+    call.map(|call| call.target)
 }
 
 pub(super) fn tool(fields: &Fields<'_>, line: &Line<'_>) -> Result<NewCall, RpcError> {

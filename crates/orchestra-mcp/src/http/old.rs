@@ -6,14 +6,15 @@ use std::sync::Arc;
 use axum::{
     Extension,
     body::{Body, Bytes},
-    extract::{RawQuery, State},
+    extract::{OriginalUri, RawQuery, State},
     http::{HeaderMap, StatusCode},
     response::{IntoResponse as _, Response},
 };
 use futures_util::{StreamExt as _, stream};
+use orchestra_wire::parse_value;
 
 use super::{
-    App, Eras, Identity, MESSAGES_PATH, refuse,
+    App, Eras, Identity, MESSAGES_PATH, SSE_PATH, refuse,
     sessions::Sessions,
     sse::{self, Telling},
     streams::OWN,
@@ -32,7 +33,11 @@ impl Drop for EndWithStream {
 }
 
 /// `GET /sse`.
-pub(super) async fn open(State(app): State<App>, caller: Option<Extension<Identity>>) -> Response {
+pub(super) async fn open(
+    State(app): State<App>,
+    OriginalUri(uri): OriginalUri,
+    caller: Option<Extension<Identity>>,
+) -> Response {
     if !app.options.eras.contains(Eras::Session) {
         return refuse(StatusCode::NOT_FOUND, "there is nothing here");
     }
@@ -53,8 +58,11 @@ pub(super) async fn open(State(app): State<App>, caller: Option<Extension<Identi
     let Ok(reader) = reader else {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "the stream cannot be read");
     };
+    // Wherever the routes are nested, messages are posted to the neighbour of this one.
+    let path = uri.path();
+    let above = path.strip_suffix(SSE_PATH).unwrap_or_default();
     let first = format!(
-        "event: endpoint\ndata: {MESSAGES_PATH}?sessionId={}\n\n",
+        "event: endpoint\ndata: {above}{MESSAGES_PATH}?sessionId={}\n\n",
         ends.id
     );
     let telling = Telling {
@@ -82,8 +90,11 @@ pub(super) async fn message(
     let id = query
         .split('&')
         .find_map(|part| part.strip_prefix("sessionId="));
-    let caller = super::identity(caller);
-    let Some(session) = id.and_then(|id| app.sessions.find(id, caller)) else {
+    let Some(id) = id else {
+        let text = "the query must name the session: ?sessionId=…";
+        return refuse(StatusCode::BAD_REQUEST, text);
+    };
+    let Some(session) = app.sessions.find(id, super::identity(caller)) else {
         return refuse(
             StatusCode::NOT_FOUND,
             "there is no such session; open /sse again",
@@ -93,6 +104,9 @@ pub(super) async fn message(
         Ok(body) => body,
         Err(refused) => return refused,
     };
+    if let Err(error) = parse_value(&body) {
+        return refuse(StatusCode::BAD_REQUEST, &error.message);
+    }
     let out = session.take(&body);
     crate::session::Outbox::send(&*session.streams, out);
     StatusCode::ACCEPTED.into_response()

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Running, Session, Workspace, post, said};
+use crate::support::{Running, Session, Workspace, post, post_to, said};
 
 /// The longest line that is read, its line break left aside (10 MiB, document 000).
 const LINE_BYTES: usize = 10 * 1024 * 1024;
@@ -318,6 +318,8 @@ fn w13_arguments_are_checked_alike_through_every_face() {
         let ready = up.json();
         let address = ready["http"].as_str().unwrap().replace("http://", "");
         assert_eq!(post(&address, &[], &line.to_string()).json(), over_stdio);
+        let over_rest = post_to(&address, "/api/mcp/tools/call", &[], &params.to_string());
+        assert_eq!(over_rest.json(), over_stdio["result"]);
         drop(up);
 
         let shell = workspace.run(["tool", "call", tool, "--args", &arguments.to_string()]);

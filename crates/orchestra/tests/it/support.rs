@@ -347,9 +347,20 @@ pub(crate) fn http(address: &str, request: &[u8]) -> Answer {
     }
 }
 
+/// A GET.
+pub(crate) fn get(address: &str, path: &str) -> Answer {
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    http(address, head.as_bytes())
+}
+
 /// A POST of JSON to `/mcp`, with more or other headers.
 pub(crate) fn post(address: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-    let mut request = String::from("POST /mcp HTTP/1.1\r\nConnection: close\r\n");
+    post_to(address, "/mcp", headers, body)
+}
+
+/// The same to another path.
+pub(crate) fn post_to(address: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    let mut request = format!("POST {path} HTTP/1.1\r\nConnection: close\r\n");
     let given = |name: &str| {
         headers
             .iter()

@@ -11,7 +11,7 @@ use std::{
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Running, Workspace, http, post};
+use crate::support::{PATIENCE, Running, Workspace, get, http, post, post_to};
 
 /// A running `up` and where it listens.
 fn up(workspace: &Workspace) -> (Running, Value, String) {
@@ -118,6 +118,59 @@ fn it_says_where_it_is_and_serves_mcp() {
             .read(".projects/over-http/project-status.toon")
             .contains("Over HTTP")
     );
+}
+
+/// Document 001: the tools over REST, and the health of the server.
+#[test]
+fn rest_and_health_are_served_beside_mcp() {
+    let workspace = Workspace::git();
+    let (_process, _, address) = up(&workspace);
+    let health = get(&address, "/health");
+    assert_eq!(health.status, 200, "{health:?}");
+    let health = health.json();
+    assert_eq!(
+        (&health["status"], &health["plugins"]),
+        (&json!("ok"), &json!(1))
+    );
+    assert_eq!(health["version"], env!("CARGO_PKG_VERSION"));
+    let ready = get(&address, "/ready");
+    assert_eq!(
+        (ready.status, &ready.json()["status"]),
+        (200, &json!("ready"))
+    );
+
+    let tools = get(&address, "/api/mcp/tools").json();
+    let listed = workspace.run(["tool", "list", "--json"]);
+    let listed: Value = serde_json::from_str(&listed.out).unwrap();
+    assert_eq!(tools["count"], listed["total"]);
+    let names = |tools: &Value| -> Vec<Value> {
+        let tools = tools.as_array().unwrap().iter();
+        tools.map(|tool| tool["name"].clone()).collect()
+    };
+    assert_eq!(names(&tools["tools"]), names(&listed["items"]));
+
+    let create = json!({"name": "create_project", "arguments": {"name": "Over REST"}});
+    let answer = post_to(&address, "/api/mcp/tools/call", &[], &create.to_string());
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.json()["structuredContent"]["slug"], "over-rest");
+    let read = json!({"uri": "toon://project/over-rest/status"}).to_string();
+    let answer = post_to(&address, "/api/mcp/resources/read", &[], &read);
+    assert!(answer.body.contains("Over REST"), "{answer:?}");
+    let plan = json!({"name": "plan_sprint", "arguments": {"project": "over-rest"}}).to_string();
+    let answer = post_to(&address, "/api/mcp/prompts/get", &[], &plan);
+    assert_eq!(answer.json()["messages"][0]["role"], "user", "{answer:?}");
+    let unknown = post_to(
+        &address,
+        "/api/mcp/tools/call",
+        &[],
+        "{\"name\":\"nobody\"}",
+    );
+    assert_eq!(
+        (unknown.status, unknown.json()),
+        (404, json!({"error": "unknown tool: nobody"}))
+    );
+    let document = get(&address, "/api/openapi.json").json();
+    assert_eq!(document["openapi"], "3.1.0");
 }
 
 /// W12: neither another host's name nor a page of another origin gets through.

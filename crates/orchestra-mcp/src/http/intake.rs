@@ -1,0 +1,125 @@
+//! Takes the bodies of requests in: their kind, their size, and how many are held at once.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    body::{Body, Bytes, HttpBody as _, to_bytes},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+
+use super::HttpOptions;
+
+/// Bodies that are read at once; what is more than that is a fault of the caller.
+const READS: usize = 512;
+
+/// Bodies that are held at once, in bytes, however many messages they are; one message of the
+/// largest size is always taken.
+const HELD_BYTES: usize = 64 * 1024 * 1024;
+
+/// What the bytes of bodies are counted in.
+const HELD_UNIT: usize = 1024;
+
+/// Takes bodies in, within the bounds that all routes have together. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Intake {
+    most: usize,
+    time: Duration,
+    reads: Arc<Semaphore>,
+    /// Room for bodies, in [`HELD_UNIT`]s.
+    room: Arc<Semaphore>,
+}
+
+/// Why a body was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BodyError {
+    /// It is something else than JSON.
+    #[error("the content type must be application/json")]
+    NotJson,
+    /// It is larger than this, or broke off.
+    #[error("the body must be whole and at most {0} bytes")]
+    TooLarge(usize),
+    /// There is no room for it now.
+    #[error("busy; try again in a moment")]
+    Busy,
+    /// It did not arrive in time.
+    #[error("the body took too long")]
+    TooSlow,
+}
+
+impl BodyError {
+    /// The status that says so.
+    #[must_use]
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+        }
+    }
+}
+
+impl Intake {
+    /// One that takes bodies as large as the options say.
+    pub(super) fn new(options: &HttpOptions) -> Self {
+        let most = options.body_bytes;
+        Self {
+            most,
+            time: options.body_time,
+            reads: Arc::new(Semaphore::new(READS)),
+            room: Arc::new(Semaphore::new(units(HELD_BYTES.max(most)))),
+        }
+    }
+
+    /// Reads a body of JSON, and has room for it until the permit is dropped.
+    ///
+    /// # Errors
+    /// When it is not JSON by its headers, too large or too slow, or there is no room for it.
+    pub async fn read(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<(Bytes, OwnedSemaphorePermit), BodyError> {
+        if !is_json(headers.get(header::CONTENT_TYPE)) {
+            return Err(BodyError::NotJson);
+        }
+        let most = self.most;
+        // A body of a length that is not told may be of any.
+        let length = body
+            .size_hint()
+            .upper()
+            .map_or(most, |upper| usize::try_from(upper).unwrap_or(usize::MAX));
+        if length > most {
+            return Err(BodyError::TooLarge(most));
+        }
+        let room = u32::try_from(units(length)).unwrap_or(u32::MAX);
+        let (Ok(_read), Ok(room)) = (
+            self.reads.try_acquire(),
+            Arc::clone(&self.room).try_acquire_many_owned(room),
+        ) else {
+            return Err(BodyError::Busy);
+        };
+        match timeout(self.time, to_bytes(body, most)).await {
+            Ok(Ok(body)) => Ok((body, room)),
+            Ok(Err(_)) => Err(BodyError::TooLarge(most)),
+            Err(_) => Err(BodyError::TooSlow),
+        }
+    }
+}
+
+/// The room that bytes take.
+const fn units(bytes: usize) -> usize {
+    bytes.div_ceil(HELD_UNIT)
+}
+
+fn is_json(content_type: Option<&HeaderValue>) -> bool {
+    let text = content_type
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}

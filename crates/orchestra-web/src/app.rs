@@ -1,0 +1,76 @@
+//! Puts the routes together.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
+
+use axum::{
+    Router,
+    http::StatusCode,
+    middleware,
+    response::{IntoResponse as _, Response},
+};
+use orchestra_mcp::{
+    Direct, Server,
+    http::{HttpFace, HttpOptions},
+};
+use serde_json::Value;
+
+use crate::{health, openapi, refusal, rest};
+
+/// The name of the face in the audit.
+const FACE: &str = "rest";
+
+/// What the routes need.
+pub(crate) struct Site {
+    pub(crate) face: HttpFace,
+    pub(crate) direct: Direct,
+    pub(crate) began: Instant,
+    /// The OpenAPI document; it is there once the routes are.
+    pub(crate) document: OnceLock<Value>,
+}
+
+/// All routes over one server, to serve or to nest. Nested below a path, they all move there.
+///
+/// It must be called inside a tokio runtime.
+pub fn app(server: &Server, options: HttpOptions) -> Router {
+    let face = HttpFace::new(server, options);
+    let site = Arc::new(Site {
+        direct: Direct::new(server, FACE),
+        began: Instant::now(),
+        document: OnceLock::new(),
+        face: face.clone(),
+    });
+    let (rest, document) = openapi::described(rest::routes());
+    let (health, document) = openapi::with(document, health::routes());
+    let document = openapi::finished(document, server.version());
+    // Set once, here.
+    let _ = site.document.set(document);
+    let api = rest
+        .method_not_allowed_fallback(not_allowed)
+        .with_state(Arc::clone(&site))
+        .merge(face.pair_below(rest::PATH));
+    let access = &face.options().access;
+    let api = access
+        .guard(api)
+        .layer(middleware::map_response(refusal::told));
+    let health = health
+        .method_not_allowed_fallback(not_allowed)
+        .with_state(site);
+    let health = access
+        .guard_public(health)
+        .layer(middleware::map_response(refusal::told));
+    let mcp = access.guard(face.routes().fallback(nothing));
+    mcp.merge(api).merge(health)
+}
+
+async fn nothing() -> Response {
+    let text = "there is nothing here; MCP is at /mcp, REST is described at /api/openapi.json";
+    refusal::error(StatusCode::NOT_FOUND, text)
+}
+
+async fn not_allowed() -> Response {
+    let text = "this method has no use here";
+    refusal::error(StatusCode::METHOD_NOT_ALLOWED, text).into_response()
+}

@@ -1,0 +1,110 @@
+//! Whether the program lives, and whether it can be asked. Nobody has to show who they are for that.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{app::Site, refusal::Refusals};
+
+/// The routes with their descriptions.
+pub(crate) fn routes() -> OpenApiRouter<Arc<Site>> {
+    OpenApiRouter::default()
+        .routes(routes!(health))
+        .routes(routes!(ready))
+}
+
+/// That the program lives.
+#[derive(Serialize, ToSchema)]
+struct Health {
+    /// `ok`.
+    status: &'static str,
+    /// Providers that are registered.
+    plugins: usize,
+    /// The version of the program.
+    version: String,
+    /// For how long it has been up, in seconds.
+    uptime_s: u64,
+    /// The revisions of MCP that are served, oldest first.
+    mcp_revisions: Vec<&'static str>,
+}
+
+/// Whether the program can be asked.
+#[derive(Serialize, ToSchema)]
+struct Readiness {
+    status: Stage,
+    /// Providers that do not know yet what they offer.
+    waiting_for: Vec<String>,
+}
+
+/// Where the program stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Stage {
+    /// Nobody is registered, or somebody does not know yet what they offer.
+    Starting,
+    /// It can be asked.
+    Ready,
+    /// It is about to end.
+    Stopping,
+}
+
+/// Whether the program lives.
+#[utoipa::path(
+    get, path = "/health", tag = "service",
+    responses((status = 200, description = "It lives.", body = Health), Refusals)
+)]
+async fn health(State(site): State<Arc<Site>>) -> Response {
+    let server = site.face.server();
+    let health = Health {
+        status: "ok",
+        plugins: server.hub().providers().len(),
+        version: server.version().to_owned(),
+        uptime_s: site.began.elapsed().as_secs(),
+        mcp_revisions: site.face.options().eras.revisions().collect(),
+    };
+    Json(health).into_response()
+}
+
+/// Whether the program can be asked: every provider that is registered knows what it offers.
+#[utoipa::path(
+    get, path = "/ready", tag = "service",
+    responses(
+        (status = 200, description = "It can be asked.", body = Readiness),
+        (status = 503, description = "It starts or stops.", body = Readiness),
+        Refusals
+    )
+)]
+async fn ready(State(site): State<Arc<Site>>) -> Response {
+    let providers = site.face.server().hub().providers();
+    let is_known = !providers.is_empty();
+    let waiting_for: Vec<String> = providers
+        .into_iter()
+        .filter(|(_, is_ready)| !is_ready)
+        .map(|(id, _)| id.to_string())
+        .collect();
+    let stop = site.face.options().stop.as_ref();
+    let stage = if stop.is_some_and(|stop| *stop.borrow()) {
+        Stage::Stopping
+    } else if is_known && waiting_for.is_empty() {
+        Stage::Ready
+    } else {
+        Stage::Starting
+    };
+    let status = match stage {
+        Stage::Ready => StatusCode::OK,
+        Stage::Starting | Stage::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let readiness = Readiness {
+        status: stage,
+        waiting_for,
+    };
+    (status, Json(readiness)).into_response()
+}

@@ -1,0 +1,23 @@
+//! Orchestra as an axum router, to serve alone or to nest in somebody else's program.
+//!
+//! [`app`] has the routes of [`orchestra_mcp::http`] and, beside them:
+//!
+//! | route | does |
+//! |---|---|
+//! | `GET /api/mcp/tools`, `POST /api/mcp/tools/call` | the tools, and a call of one |
+//! | `GET /api/mcp/resources`, `POST /api/mcp/resources/read` | the same of resources |
+//! | `GET /api/mcp/prompts`, `POST /api/mcp/prompts/get` | the same of prompts |
+//! | `GET /api/mcp/sse`, `POST /api/mcp/messages` | MCP of 2024-11-05 |
+//! | `GET /api/openapi.json` | describes all of these |
+//! | `GET /health`, `GET /ready` | whether the program lives, and whether it can be asked |
+//!
+//! Calls go through the hub as those of every other face do; this crate only translates. It does
+//! not listen: that is left to whoever serves the router.
+
+mod app;
+mod health;
+mod openapi;
+mod refusal;
+mod rest;
+
+pub use app::app;

@@ -1,0 +1,270 @@
+//! What REST says instead of an answer: a status and `{"error": text}`. Each reason for it stands
+//! here once, with its status and what the OpenAPI document says of it.
+
+use std::collections::BTreeMap;
+
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use orchestra_hub::ProviderError;
+use orchestra_mcp::{
+    DirectError,
+    http::{BodyError, Refused},
+};
+use orchestra_wire::ErrorCode;
+use serde::Serialize;
+use utoipa::{
+    IntoResponses, PartialSchema as _, ToSchema,
+    openapi::{ContentBuilder, RefOr, Response as Described, ResponseBuilder},
+};
+
+/// Why something is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// The body or its parameters cannot be understood.
+    Malformed,
+    /// Nobody has shown a token, or a wrong one.
+    Stranger,
+    /// Not from here: the `Host` or `Origin` header says so.
+    Foreign,
+    /// There is no such thing.
+    Unknown,
+    /// The body came too slowly.
+    Slow,
+    /// The body is too large.
+    Large,
+    /// The body is no JSON by its header.
+    NotJson,
+    /// The caller asks for too much.
+    Greedy,
+    /// The provider broke.
+    Broke,
+    /// There is too much to do.
+    Busy,
+    /// The answer took too long.
+    Late,
+}
+
+impl Reason {
+    /// The reasons for which any request may be refused before its route is asked.
+    const OF_ALL: &[Self] = &[Self::Foreign, Self::Greedy];
+
+    /// Those for which one may be that must not be made by everybody.
+    const OF_GUARDED: &[Self] = &[Self::Stranger, Self::Foreign, Self::Greedy];
+
+    /// Those for which a call may be refused.
+    const OF_CALLS: &[Self] = &[
+        Self::Malformed,
+        Self::Stranger,
+        Self::Foreign,
+        Self::Unknown,
+        Self::Slow,
+        Self::Large,
+        Self::NotJson,
+        Self::Greedy,
+        Self::Broke,
+        Self::Busy,
+        Self::Late,
+    ];
+
+    /// Those for which a stream of 2024-11-05 may be refused.
+    const OF_STREAMS: &[Self] = &[
+        Self::Stranger,
+        Self::Foreign,
+        Self::Unknown,
+        Self::Greedy,
+        Self::Busy,
+    ];
+
+    /// Those for which one of its messages may be.
+    const OF_MESSAGES: &[Self] = &[
+        Self::Malformed,
+        Self::Stranger,
+        Self::Foreign,
+        Self::Unknown,
+        Self::Slow,
+        Self::Large,
+        Self::NotJson,
+        Self::Greedy,
+        Self::Busy,
+    ];
+
+    pub(crate) const fn status(self) -> StatusCode {
+        match self {
+            Self::Malformed => StatusCode::BAD_REQUEST,
+            Self::Stranger => StatusCode::UNAUTHORIZED,
+            Self::Foreign => StatusCode::FORBIDDEN,
+            Self::Unknown => StatusCode::NOT_FOUND,
+            Self::Slow => StatusCode::REQUEST_TIMEOUT,
+            Self::Large => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Greedy => StatusCode::TOO_MANY_REQUESTS,
+            Self::Broke => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Late => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+
+    const fn meaning(self) -> &'static str {
+        match self {
+            Self::Malformed => "The request cannot be understood; the text says why.",
+            Self::Stranger => "A token is asked for here, and none or a wrong one was shown.",
+            Self::Foreign => "The Host or the Origin header names somebody else.",
+            Self::Unknown => "There is nothing of this name.",
+            Self::Slow => "The body took too long to arrive.",
+            Self::Large => "The body is too large.",
+            Self::NotJson => "The body is not application/json.",
+            Self::Greedy => "The caller has asked too often; Retry-After says when to go on.",
+            Self::Broke => "Whoever offers it broke, or its answer is too large.",
+            Self::Busy => "There is too much to do; try again in a moment.",
+            Self::Late => "It took longer than calls may take.",
+        }
+    }
+}
+
+/// A refusal.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    reason: Reason,
+    text: String,
+}
+
+impl From<BodyError> for Refusal {
+    fn from(error: BodyError) -> Self {
+        let reason = match error {
+            BodyError::NotJson => Reason::NotJson,
+            BodyError::TooLarge(_) => Reason::Large,
+            BodyError::Busy => Reason::Busy,
+            BodyError::TooSlow => Reason::Slow,
+        };
+        Self {
+            reason,
+            text: error.to_string(),
+        }
+    }
+}
+
+impl From<DirectError> for Refusal {
+    fn from(error: DirectError) -> Self {
+        let reason = match &error {
+            DirectError::Malformed(_) => Reason::Malformed,
+            DirectError::Busy => Reason::Busy,
+            DirectError::TooLarge(_) => Reason::Broke,
+            DirectError::Provider(error) => of_provider(error),
+        };
+        Self {
+            reason,
+            text: error.to_string(),
+        }
+    }
+}
+
+const fn of_provider(error: &ProviderError) -> Reason {
+    match error {
+        ProviderError::Unknown { .. } => Reason::Unknown,
+        ProviderError::InvalidParams(_) => Reason::Malformed,
+        ProviderError::Rpc { code, .. } => match ErrorCode(*code) {
+            ErrorCode::INVALID_PARAMS | ErrorCode::INVALID_REQUEST => Reason::Malformed,
+            ErrorCode::METHOD_NOT_FOUND => Reason::Unknown,
+            _ => Reason::Broke,
+        },
+        ProviderError::DeadlineExceeded => Reason::Late,
+        ProviderError::Unreachable(_) | ProviderError::Cancelled => Reason::Broke,
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = error(self.reason.status(), &self.text);
+        if self.reason == Reason::Busy {
+            let second = HeaderValue::from_static("1");
+            response.headers_mut().insert(header::RETRY_AFTER, second);
+        }
+        response
+    }
+}
+
+/// The body of a refusal.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Error {
+    /// What is wrong, for people and models.
+    error: String,
+}
+
+/// A refusal as a response.
+pub(crate) fn error(status: StatusCode, text: &str) -> Response {
+    let body = Error {
+        error: text.to_owned(),
+    };
+    (status, axum::Json(body)).into_response()
+}
+
+/// Tells in the form of REST what the routes and guards of MCP refuse in theirs.
+pub(crate) async fn told(response: Response) -> Response {
+    let Some(Refused(text)) = response.extensions().get::<Refused>() else {
+        return response;
+    };
+    let mut told = error(response.status(), text);
+    for (name, value) in response.headers() {
+        if *name != header::CONTENT_TYPE && *name != header::CONTENT_LENGTH {
+            told.headers_mut().append(name, value.clone());
+        }
+    }
+    told
+}
+
+/// How anything is refused.
+pub(crate) struct Refusals;
+/// How lists and documents are refused.
+pub(crate) struct Guarded;
+/// How calls are refused.
+pub(crate) struct CallRefusals;
+/// How the stream of 2024-11-05 is refused.
+pub(crate) struct StreamRefusals;
+/// How its messages are refused.
+pub(crate) struct MessageRefusals;
+
+type Descriptions = BTreeMap<String, RefOr<Described>>;
+
+impl IntoResponses for Refusals {
+    fn responses() -> Descriptions {
+        described(Reason::OF_ALL)
+    }
+}
+
+impl IntoResponses for Guarded {
+    fn responses() -> Descriptions {
+        described(Reason::OF_GUARDED)
+    }
+}
+
+impl IntoResponses for CallRefusals {
+    fn responses() -> Descriptions {
+        described(Reason::OF_CALLS)
+    }
+}
+
+impl IntoResponses for StreamRefusals {
+    fn responses() -> Descriptions {
+        described(Reason::OF_STREAMS)
+    }
+}
+
+impl IntoResponses for MessageRefusals {
+    fn responses() -> Descriptions {
+        described(Reason::OF_MESSAGES)
+    }
+}
+
+fn described(reasons: &[Reason]) -> Descriptions {
+    let described = reasons.iter().map(|reason| {
+        let content = ContentBuilder::new().schema(Some(Error::schema())).build();
+        let response = ResponseBuilder::new()
+            .description(reason.meaning())
+            .content("application/json", content)
+            .build();
+        (reason.status().as_str().to_owned(), response.into())
+    });
+    described.collect()
+}

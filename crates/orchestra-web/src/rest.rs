@@ -1,0 +1,200 @@
+//! REST over tools, resources and prompts: what MCP has, as plain requests and answers.
+
+mod shapes;
+
+use std::sync::Arc;
+
+use axum::{
+    body::{Body, Bytes},
+    extract::{OriginalUri, State},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
+    response::{IntoResponse as _, Response},
+};
+use orchestra_hub::ListKind;
+use orchestra_mcp::DirectCaller;
+use orchestra_wire::Method;
+use utoipa::OpenApi;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    app::Site,
+    refusal::{CallRefusals, Guarded, MessageRefusals, Refusal, StreamRefusals},
+};
+use shapes::{
+    Prompt, PromptAnswer, PromptList, ResourceAnswer, ResourceList, ResourceRead, ToolAnswer,
+    ToolCall, ToolList,
+};
+
+/// What all paths here begin with.
+pub(crate) const PATH: &str = "/api/mcp";
+
+/// Where the document is, below the root of the routes.
+const DOCUMENT_PATH: &str = "/api/openapi.json";
+
+/// W3C trace context.
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// The most that is kept of what a client says about itself.
+const MAX_SAID_BYTES: usize = 256;
+
+type Answer = Result<Response, Refusal>;
+
+/// The routes with their descriptions.
+pub(crate) fn routes() -> OpenApiRouter<Arc<Site>> {
+    // The two routes of 2024-11-05 are those of MCP; only their descriptions are from here.
+    OpenApiRouter::with_openapi(Pair::openapi())
+        .routes(routes!(list_tools))
+        .routes(routes!(call_tool))
+        .routes(routes!(list_resources))
+        .routes(routes!(read_resource))
+        .routes(routes!(list_prompts))
+        .routes(routes!(get_prompt))
+        .routes(routes!(document))
+}
+
+/// All tools.
+#[utoipa::path(
+    get, path = "/api/mcp/tools", tag = "tools",
+    responses((status = 200, description = "The tools, in their order.", body = ToolList), Guarded)
+)]
+async fn list_tools(State(site): State<Arc<Site>>) -> Response {
+    site.list("tools", ListKind::Tools)
+}
+
+/// Calls a tool. One that fails at its work answers 200 with `isError`.
+#[utoipa::path(
+    post, path = "/api/mcp/tools/call", tag = "tools",
+    request_body(content = ToolCall, description = "The tool and its arguments."),
+    responses(
+        (status = 200, description = "What the tool answers.", body = ToolAnswer),
+        CallRefusals
+    )
+)]
+async fn call_tool(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -> Answer {
+    site.call(Method::ToolsCall, &headers, body).await
+}
+
+/// All resources, and the templates of further ones.
+#[utoipa::path(
+    get, path = "/api/mcp/resources", tag = "resources",
+    responses(
+        (status = 200, description = "The resources, in their order.", body = ResourceList),
+        Guarded
+    )
+)]
+async fn list_resources(State(site): State<Arc<Site>>) -> Response {
+    let templates = site.items(ListKind::Templates).0;
+    let more = [b",\"resourceTemplates\":[", &templates[..], b"]"].concat();
+    site.list_and("resources", ListKind::Resources, &more)
+}
+
+/// Reads a resource.
+#[utoipa::path(
+    post, path = "/api/mcp/resources/read", tag = "resources",
+    request_body(content = ResourceRead, description = "Which resource."),
+    responses((status = 200, description = "What it holds.", body = ResourceAnswer), CallRefusals)
+)]
+async fn read_resource(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -> Answer {
+    site.call(Method::ResourcesRead, &headers, body).await
+}
+
+/// All prompts.
+#[utoipa::path(
+    get, path = "/api/mcp/prompts", tag = "prompts",
+    responses((status = 200, description = "The prompts, in their order.", body = PromptList), Guarded)
+)]
+async fn list_prompts(State(site): State<Arc<Site>>) -> Response {
+    site.list("prompts", ListKind::Prompts)
+}
+
+/// Fills a prompt in.
+#[utoipa::path(
+    post, path = "/api/mcp/prompts/get", tag = "prompts",
+    request_body(content = Prompt, description = "The prompt and its arguments."),
+    responses((status = 200, description = "Its messages.", body = PromptAnswer), CallRefusals)
+)]
+async fn get_prompt(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -> Answer {
+    site.call(Method::PromptsGet, &headers, body).await
+}
+
+/// This document.
+#[utoipa::path(
+    get, path = "/api/openapi.json", tag = "service",
+    responses((status = 200, description = "An OpenAPI 3.1 document.", body = Value), Guarded)
+)]
+async fn document(State(site): State<Arc<Site>>, OriginalUri(uri): OriginalUri) -> Response {
+    let mut document = site.document.get().cloned().unwrap_or_default();
+    // Wherever the routes are nested, the paths of the document begin there.
+    let above = uri.path().strip_suffix(DOCUMENT_PATH).unwrap_or_default();
+    let url = if above.is_empty() { "/" } else { above };
+    document["servers"] = serde_json::json!([{"url": url}]);
+    axum::Json(document).into_response()
+}
+
+#[derive(OpenApi)]
+#[openapi(paths(open_stream, post_message))]
+struct Pair;
+
+/// Opens a stream of events (MCP 2024-11-05). The first event, `endpoint`, names where messages are
+/// posted to; each answer is an event `message`.
+#[utoipa::path(
+    get, path = "/api/mcp/sse", tag = "MCP 2024-11-05",
+    responses(
+        (status = 200, description = "Events, until the client leaves.",
+            body = String, content_type = "text/event-stream"),
+        StreamRefusals
+    )
+)]
+#[expect(dead_code, reason = "describes a route of MCP")]
+fn open_stream() {}
+
+/// Takes a JSON-RPC message for a stream, where its answer comes (MCP 2024-11-05).
+#[utoipa::path(
+    post, path = "/api/mcp/messages", tag = "MCP 2024-11-05",
+    params(("sessionId" = String, Query, description = "The stream, as its first event says.")),
+    request_body(content = Value, description = "A JSON-RPC message."),
+    responses((status = 202, description = "It was taken."), MessageRefusals)
+)]
+#[expect(dead_code, reason = "describes a route of MCP")]
+fn post_message() {}
+
+impl Site {
+    /// The items of a list as JSON, separated by commas, and how many they are.
+    fn items(&self, kind: ListKind) -> (Bytes, usize) {
+        let listing = self.direct.attachment().list(kind, self.direct.form());
+        (listing.page(0, usize::MAX).0, listing.len())
+    }
+
+    fn list(&self, name: &str, kind: ListKind) -> Response {
+        self.list_and(name, kind, b"")
+    }
+
+    /// A list, with further members of the answer as JSON.
+    fn list_and(&self, name: &str, kind: ListKind, more: &[u8]) -> Response {
+        let (items, count) = self.items(kind);
+        let head = format!("{{\"{name}\":[");
+        let tail = format!(",\"count\":{count}}}");
+        json([head.as_bytes(), &items[..], b"]", more, tail.as_bytes()].concat())
+    }
+
+    /// Makes the call that the body asks for.
+    async fn call(&self, method: Method, headers: &HeaderMap, body: Body) -> Answer {
+        let (body, _room) = self.face.intake().read(headers, body).await?;
+        let caller = DirectCaller {
+            client: said(headers, &header::USER_AGENT).map(Into::into),
+            trace: said(headers, &TRACEPARENT).map(Into::into),
+        };
+        Ok(json(self.direct.call(method, &body, caller).await?))
+    }
+}
+
+/// What a client says about itself, if it is short.
+fn said<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    let text = headers.get(name)?.to_str().ok()?;
+    (text.len() <= MAX_SAID_BYTES).then_some(text)
+}
+
+fn json(body: impl Into<Body>) -> Response {
+    let json = HeaderValue::from_static("application/json");
+    ([(header::CONTENT_TYPE, json)], body.into()).into_response()
+}

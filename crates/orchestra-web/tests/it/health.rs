@@ -1,0 +1,71 @@
+//! Health and readiness.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use orchestra_hub::{HubConfig, Provider as _};
+use orchestra_mcp::http::{Eras, HttpOptions};
+use serde_json::{Value, json};
+
+use crate::{site::Site, toys::visitor};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_tells_what_runs() {
+    let site = Site::new().await;
+    let (status, health) = site.rest("GET /health", &Value::Null).await;
+    assert_eq!(status, 200);
+    assert!(health["uptime_s"].as_u64().unwrap() < 60);
+    assert_eq!(
+        (&health["status"], &health["plugins"]),
+        (&json!("ok"), &json!(1))
+    );
+    assert_eq!(health["version"], "9.8.7");
+    let all = [
+        "2024-11-05",
+        "2025-03-26",
+        "2025-06-18",
+        "2025-11-25",
+        "2026-07-28",
+    ];
+    assert_eq!(health["mcp_revisions"], json!(all));
+
+    let visitor = visitor("visitor", "visit");
+    site.hub.register(visitor).unwrap();
+    let (_, health) = site.rest("GET /health", &Value::Null).await;
+    assert_eq!(health["plugins"], 2);
+
+    let options = HttpOptions {
+        eras: Eras::Stateless,
+        ..HttpOptions::default()
+    };
+    let site = Site::with(HubConfig::default(), options, |app| app).await;
+    let (_, health) = site.rest("GET /health", &Value::Null).await;
+    assert_eq!(health["mcp_revisions"], json!(["2026-07-28"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_ready_when_every_provider_knows_what_it_offers() {
+    let site = Site::new().await;
+    let ready = async || site.rest("GET /ready", &Value::Null).await;
+    let is_ready = (200, json!({"status": "ready", "waiting_for": []}));
+    assert_eq!(ready().await, is_ready);
+    let late = visitor("late", "visit");
+    late.is_ready.store(false, Ordering::SeqCst);
+    site.hub.register(Arc::clone(&late) as _).unwrap();
+    let starting = json!({"status": "starting", "waiting_for": ["late"]});
+    assert_eq!(ready().await, (503, starting));
+    late.is_ready.store(true, Ordering::SeqCst);
+    assert_eq!(ready().await, is_ready);
+
+    assert!(site.hub.remove(late.id()));
+    assert!(site.hub.remove(site.toys.id()));
+    let starting = json!({"status": "starting", "waiting_for": []});
+    assert_eq!(ready().await, (503, starting));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_not_ready_any_more_when_it_stops() {
+    let site = Site::new().await;
+    site.stop.send_replace(true);
+    let (status, answer) = site.rest("GET /ready", &Value::Null).await;
+    assert_eq!((status, &answer["status"]), (503, &json!("stopping")));
+}

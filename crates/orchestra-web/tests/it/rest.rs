@@ -1,0 +1,384 @@
+//! REST: answers, refusals and bounds.
+
+use std::{num::NonZeroU32, sync::atomic::Ordering, time::Duration};
+
+use orchestra_hub::{Audit, AuditConfig, HubConfig};
+use orchestra_mcp::http::{Access, AccessRules, HttpOptions, Rate};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::site::{PATIENCE, Site};
+
+const CALL: &str = "POST /api/mcp/tools/call";
+const READ: &str = "POST /api/mcp/resources/read";
+const GET: &str = "POST /api/mcp/prompts/get";
+const JSON: [(&str, &str); 1] = [("Content-Type", "application/json")];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_offered_is_listed_and_counted() {
+    let site = Site::new().await;
+    let (status, tools) = site.rest("GET /api/mcp/tools", &Value::Null).await;
+    assert_eq!((status, &tools["count"]), (200, &json!(10)));
+    assert_eq!(tools["tools"].as_array().unwrap().len(), 10);
+    let by_mcp = site.mcp("tools/list", json!({})).await;
+    assert_eq!(tools["tools"], by_mcp["result"]["tools"]);
+
+    let (status, resources) = site.rest("GET /api/mcp/resources", &Value::Null).await;
+    assert_eq!((status, &resources["count"]), (200, &json!(1)));
+    assert_eq!(resources["resources"][0]["uri"], "toy://one");
+    let template = &resources["resourceTemplates"][0];
+    assert_eq!(template["uriTemplate"], "toy://many/{id}");
+
+    let (status, prompts) = site.rest("GET /api/mcp/prompts", &Value::Null).await;
+    assert_eq!((status, &prompts["count"]), (200, &json!(1)));
+    assert_eq!(prompts["prompts"][0]["arguments"][0]["required"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_answers_the_result_alone_and_a_tool_that_fails_is_200() {
+    let site = Site::new().await;
+    for name in ["echo", "compute"] {
+        let body = json!({"name": name, "arguments": {"text": "a\n\"b\""}});
+        let (status, answer) = site.rest(CALL, &body).await;
+        assert_eq!(status, 200);
+        assert_eq!(
+            answer["content"],
+            json!([{"type": "text", "text": "a\n\"b\""}])
+        );
+        assert!(answer.get("isError").is_none());
+    }
+    let (status, answer) = site.rest(CALL, &json!({"name": "fail"})).await;
+    assert_eq!((status, &answer["isError"]), (200, &json!(true)));
+    // There is nobody to ask over REST.
+    let (status, answer) = site.rest(CALL, &json!({"name": "ask"})).await;
+    assert_eq!((status, &answer["isError"]), (200, &json!(true)));
+
+    let (status, answer) = site.rest(READ, &json!({"uri": "toy://one"})).await;
+    assert_eq!(
+        (status, &answer["contents"][0]["text"]),
+        (200, &json!("one"))
+    );
+    let greet = json!({"name": "greet", "arguments": {"name": "Ada"}});
+    let (status, answer) = site.rest(GET, &greet).await;
+    assert_eq!(status, 200);
+    assert_eq!(answer["description"], "A greeting.");
+    assert_eq!(answer["messages"][0]["content"]["text"], "Hello, Ada!");
+}
+
+/// W13: what MCP checks is checked here, in the same words.
+#[tokio::test(flavor = "multi_thread")]
+async fn w13_arguments_are_checked_as_over_mcp() {
+    let site = Site::new().await;
+    for arguments in [
+        json!({}),
+        json!({"text": 1}),
+        json!({"text": "a", "more": true}),
+    ] {
+        let params = json!({"name": "echo", "arguments": arguments});
+        let (status, answer) = site.rest(CALL, &params).await;
+        assert_eq!(
+            (status, &answer["isError"]),
+            (200, &json!(true)),
+            "{answer}"
+        );
+        let by_mcp = site.mcp("tools/call", params).await;
+        assert_eq!(answer["content"], by_mcp["result"]["content"]);
+    }
+    for (target, method, params) in [
+        (CALL, "tools/call", json!({})),
+        (CALL, "tools/call", json!({"name": 1})),
+        (CALL, "tools/call", json!({"name": "echo", "arguments": []})),
+        (CALL, "tools/call", json!({"name": "refuse"})),
+        (READ, "resources/read", json!({})),
+        (READ, "resources/read", json!({"uri": {}})),
+        (GET, "prompts/get", json!({"name": "greet"})),
+        (
+            GET,
+            "prompts/get",
+            json!({"name": "greet", "arguments": {"name": 1}}),
+        ),
+    ] {
+        let (status, answer) = site.rest(target, &params).await;
+        assert_eq!(status, 400, "{params}: {answer}");
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let by_mcp = site.send("POST /rpc", &JSON, &message.to_string()).await;
+        assert_eq!(answer["error"], by_mcp.json()["error"]["message"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_fault_has_its_status() {
+    let site = Site::new().await;
+    for (target, body, expected, text) in [
+        (CALL, json!({"name": "nobody"}), 404, "unknown tool: nobody"),
+        (
+            READ,
+            json!({"uri": "toy://x"}),
+            404,
+            "unknown resource: toy://x",
+        ),
+        (READ, json!({"uri": "x:"}), 404, "unknown resource: x:"),
+        (GET, json!({"name": "x"}), 404, "unknown prompt: x"),
+        (
+            CALL,
+            json!([1]),
+            400,
+            "invalid params: params must be an object",
+        ),
+        (CALL, json!({"name": "break"}), 500, "it broke"),
+        (CALL, json!({"name": "gone"}), 500, "it went away"),
+        (
+            CALL,
+            json!({"name": "panic"}),
+            500,
+            "the call broke: its provider panicked",
+        ),
+    ] {
+        let (status, answer) = site.rest(target, &body).await;
+        assert_eq!(
+            (status, &answer),
+            (expected, &json!({"error": text})),
+            "{body}"
+        );
+    }
+    let (status, answer) = site.rest(CALL, &json!({"name": "large"})).await;
+    assert_eq!(status, 500);
+    assert!(
+        answer["error"]
+            .as_str()
+            .unwrap()
+            .starts_with("result_too_large")
+    );
+
+    let deep = format!(
+        "{{\"name\":\"echo\",\"arguments\":{}1{}}}",
+        "[".repeat(200),
+        "]".repeat(200)
+    );
+    for body in [
+        "",
+        "{",
+        "{}x",
+        "\u{0}",
+        "{\"name\":\"echo\",\"name\":\"fail\"}",
+        &deep,
+    ] {
+        let answer = site.described(CALL, &JSON, body).await;
+        assert_eq!(answer.status, 400, "{body}: {answer:?}");
+    }
+    let answer = site
+        .described(CALL, &[("Content-Type", "text/plain")], "{}")
+        .await;
+    assert_eq!(answer.status, 415);
+    let large = "x".repeat(10 * 1024 * 1024 + 1);
+    assert_eq!(site.described(CALL, &JSON, &large).await.status, 413);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_this_machine_is_answered() {
+    let site = Site::new().await;
+    for target in [
+        "GET /api/mcp/tools",
+        CALL,
+        "GET /health",
+        "GET /ready",
+        "GET /api/openapi.json",
+    ] {
+        for header in [("Host", "evil.example"), ("Origin", "http://evil.example")] {
+            let answer = site.described(target, &[header], "").await;
+            assert_eq!(answer.status, 403, "{target} {header:?}");
+            assert!(answer.json()["error"].is_string());
+        }
+    }
+    // MCP goes on speaking JSON-RPC.
+    let answer = site
+        .send("POST /mcp", &[("Host", "evil.example")], "{}")
+        .await;
+    assert_eq!(
+        (answer.status, &answer.json()["error"]["code"]),
+        (403, &json!(-32600))
+    );
+}
+
+/// Whoever must show a token must do so here as well; health is told to everybody.
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_and_rates_hold_for_rest() {
+    let token = "0123456789abcdef0123456789abcdef";
+    let guarded = async |rules| {
+        let access = Access::new(rules);
+        let options = HttpOptions {
+            access,
+            ..HttpOptions::default()
+        };
+        Site::with(HubConfig::default(), options, |app| app).await
+    };
+    let site = guarded(AccessRules {
+        tokens: vec![token.parse().unwrap()],
+        ..AccessRules::default()
+    })
+    .await;
+    let answer = site.send("GET /api/mcp/tools", &[], "").await;
+    assert_eq!(answer.status, 401);
+    assert!(
+        answer
+            .header("www-authenticate")
+            .unwrap()
+            .starts_with("bearer")
+    );
+    assert!(answer.json()["error"].as_str().unwrap().contains("token"));
+    assert_eq!(
+        site.send("GET /api/openapi.json", &[], "").await.status,
+        401
+    );
+    for path in ["/health", "/ready"] {
+        assert_eq!(site.send(&format!("GET {path}"), &[], "").await.status, 200);
+    }
+    let shown = format!("Bearer {token}");
+    let headers = [("Authorization", shown.as_str())];
+    assert_eq!(
+        site.send("GET /api/mcp/tools", &headers, "").await.status,
+        200
+    );
+
+    let one = NonZeroU32::MIN;
+    let site = guarded(AccessRules {
+        rate: Some(Rate {
+            per_second: one,
+            burst: one,
+        }),
+        ..AccessRules::default()
+    })
+    .await;
+    assert_eq!(site.send("GET /api/mcp/tools", &[], "").await.status, 200);
+    let answer = site.send("GET /api/mcp/tools", &[], "").await;
+    assert_eq!(
+        (answer.status, answer.header("retry-after")),
+        (429, Some("1"))
+    );
+    assert!(answer.json()["error"].is_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_methods_and_other_paths_are_told() {
+    let site = Site::new().await;
+    for (target, allow) in [
+        ("POST /api/mcp/tools", "get,head"),
+        ("GET /api/mcp/tools/call", "post"),
+        ("DELETE /api/mcp/prompts", "get,head"),
+        ("POST /health", "get,head"),
+        ("PUT /api/openapi.json", "get,head"),
+    ] {
+        let answer = site.send(target, &JSON, "").await;
+        assert_eq!(answer.status, 405, "{target}");
+        assert_eq!(answer.header("allow"), Some(allow), "{target}");
+        assert!(answer.json()["error"].is_string());
+    }
+    for target in [
+        "GET /",
+        "GET /api",
+        "POST /api/mcp/tools/",
+        "GET /api/mcp/tools/x",
+    ] {
+        let answer = site.send(target, &[], "").await;
+        assert_eq!(answer.status, 404, "{target}");
+        assert!(answer.json()["error"].as_str().unwrap().contains("/mcp"));
+    }
+    assert_eq!(site.send("DELETE /mcp", &[], "").await.status, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_ends_at_its_deadline() {
+    let config = HubConfig {
+        deadline: Duration::from_millis(50),
+        ..HubConfig::default()
+    };
+    let site = Site::with(config, HttpOptions::default(), |app| app).await;
+    let (status, answer) = site.rest(CALL, &json!({"name": "wait"})).await;
+    assert_eq!(
+        (status, answer),
+        (504, json!({"error": "deadline exceeded"}))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_leaves_takes_its_call_along() {
+    let site = Site::new().await;
+    let mut client = site.client().await;
+    client
+        .write(CALL, &JSON, &json!({"name": "wait"}).to_string())
+        .await;
+    let waiting = async |count| {
+        while site.toys.waiting.load(Ordering::SeqCst) != count {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, waiting(1)).await.expect("it begins");
+    drop(client);
+    timeout(PATIENCE, waiting(0)).await.expect("it is dropped");
+}
+
+/// Bodies of REST and of MCP have one bound together.
+#[tokio::test(flavor = "multi_thread")]
+async fn too_much_at_once_is_refused_for_a_moment() {
+    const BODY: usize = 10 * 1024 * 1024;
+    let site = Site::new().await;
+    let length = BODY.to_string();
+    let mut held = Vec::new();
+    for target in ["POST /mcp", CALL, "POST /rpc", READ, "POST /mcp", CALL] {
+        let mut client = site.client().await;
+        // Whoever is asked for the body has its room.
+        let head = format!(
+            "{target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\nExpect: 100-continue\r\n\r\n"
+        );
+        assert_eq!(client.raw(&head).await.status, 100);
+        held.push(client);
+    }
+    let body = json!({"name": "echo", "arguments": {"text": "x".repeat(BODY - 100)}});
+    let answer = site.described(CALL, &JSON, &body.to_string()).await;
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    let (status, _) = site.rest(CALL, &json!({"name": "fail"})).await;
+    assert_eq!(status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_recorded_as_those_of_rest() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.jsonl");
+    let audit = Audit::open(AuditConfig {
+        path: path.clone(),
+        max_bytes: 1024 * 1024,
+        keep: 1,
+    });
+    let config = HubConfig {
+        audit: Some(audit.unwrap()),
+        ..HubConfig::default()
+    };
+    let site = Site::with(config, HttpOptions::default(), |app| app).await;
+    let headers = [JSON[0], ("User-Agent", "a script")];
+    let secret = json!({"name": "echo", "arguments": {"text": "s3cret"}}).to_string();
+    assert_eq!(site.send(CALL, &headers, &secret).await.status, 200);
+    assert_eq!(
+        site.send(CALL, &headers, "{\"name\":\"x\"}").await.status,
+        404
+    );
+    let recorded = async || {
+        loop {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            if text.lines().count() == 2 {
+                return text;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let text = timeout(PATIENCE, recorded()).await.expect("two records");
+    assert!(!text.contains("s3cret"), "{text}");
+    for line in text.lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(
+            (&record["face"], &record["client"]),
+            (&json!("rest"), &json!("a script"))
+        );
+    }
+}

@@ -20,6 +20,7 @@ use crate::{
     audit::Record,
     hub::Inner,
     merged::Slot,
+    skills,
     view::{Route, View},
 };
 
@@ -88,7 +89,10 @@ impl Call {
             .map_or(latest, |deadline| deadline.min(latest));
         request.cx.deadline = Some(deadline);
         let cancel = request.cx.cancel.clone();
-        let route = view.route(&mut request);
+        let route = match &request.target {
+            Target::Skills(query) => skills::route(hub, view, query),
+            _ => view.route(&mut request),
+        };
         let mut record = hub.config.audit.is_some().then(|| record_of(&request));
         let (mut cost, mut tool, mut permits) = (Cost::Quick, None, None);
         let state = match route {
@@ -96,6 +100,7 @@ impl Call {
                 let end = end_of(&outcome);
                 State::Settled(Ok(outcome), end)
             }
+            Route::Run(answer) => State::Running(answer, None),
             Route::Refuse(error, end) => State::Settled(Err(error), end),
             Route::Provider {
                 slot,
@@ -357,6 +362,7 @@ fn record_of(request: &Request) -> Record {
         Target::Complete {
             argument, value, ..
         } => ("completion", argument.clone(), value.len()),
+        Target::Skills(query) => ("skill", query.uri().to_owned(), 0),
         Target::Raw { method, params } => (
             "method",
             method.clone(),
@@ -397,6 +403,7 @@ fn result_bytes(outcome: &Outcome) -> usize {
             .map(|content| content.data.len())
             .sum(),
         Outcome::Completion(completion) => completion.values.iter().map(String::len).sum(),
+        Outcome::Skills(answer) => answer.text().len(),
         Outcome::Raw(raw) => raw.as_bytes().len(),
         Outcome::InputRequired(input) => input.requests.as_bytes().len(),
     }

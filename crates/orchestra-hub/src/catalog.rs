@@ -2,6 +2,8 @@
 
 use orchestra_wire::RawJson;
 
+use crate::SkillDescriptor;
+
 /// Everything one provider offers, in the order in which clients see it.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
@@ -13,6 +15,10 @@ pub struct Catalog {
     pub resources: Vec<ResourceDescriptor>,
     /// Resource templates (RFC 6570, level 1).
     pub templates: Vec<TemplateDescriptor>,
+    /// Skills (MCP extension `io.modelcontextprotocol/skills`), whose files are read as resources;
+    /// `None` when the provider serves none, ever. Their `SKILL.md` may also stand among the
+    /// resources.
+    pub skills: Option<Vec<SkillDescriptor>>,
     /// Guidance for the model, sent once at the start of a session.
     pub instructions: Option<String>,
 }

@@ -73,6 +73,8 @@ pub struct Offers {
     pub prompts: bool,
     /// Resources or templates.
     pub resources: bool,
+    /// Skills.
+    pub skills: bool,
     /// Methods the hub does not know.
     pub raw: bool,
 }
@@ -316,7 +318,9 @@ impl Inner {
     fn publish(&self, registry: &mut Registry, mut merged: Merged) -> Arc<Merged> {
         let resources = merged.offers(ListKind::Resources) || merged.offers(ListKind::Templates);
         registry.offers.prompts |= merged.offers(ListKind::Prompts);
-        registry.offers.resources |= resources;
+        registry.offers.skills |= merged.serves_skills();
+        // Their files are resources.
+        registry.offers.resources |= resources || merged.serves_skills();
         registry.views.clear();
         // Only ever changed under the registry's lock.
         merged.generation = self.generation.load(Ordering::Relaxed) + 1;

@@ -22,6 +22,7 @@ mod provider;
 mod pump;
 mod request;
 mod search;
+mod skills;
 mod template;
 mod toolset;
 mod view;
@@ -49,5 +50,9 @@ pub use provider::{BoxFuture, LogLevel, Notice, Provider, ProviderId};
 pub use request::{
     Answers, Caller, ClientFeatures, CompletionRef, Cx, ProgressListener, ProgressSink, Request,
     Target,
+};
+pub use skills::{
+    MAX_SKILL_BYTES, MAX_SKILL_FILES, Sha256Digest, SkillAnswer, SkillDescriptor, SkillError,
+    SkillFile, SkillQuery, is_skill_name,
 };
 pub use toolset::{Toolset, ToolsetError};

@@ -74,6 +74,11 @@ impl Listing {
         &self.text
     }
 
+    /// A list of items that are JSON text already.
+    pub(crate) fn of_texts(items: &[Bytes]) -> Self {
+        Self::of(items, Revision::NEWEST, |rope, item, _| rope.push(item))
+    }
+
     pub(crate) fn of<'a, T: 'a>(
         items: impl IntoIterator<Item = &'a T>,
         revision: Revision,
@@ -191,7 +196,7 @@ fn named(
     text_member(rope, b",\"description\":", description);
 }
 
-fn text_member(rope: &mut Rope, key: &[u8], value: Option<&str>) {
+pub(crate) fn text_member(rope: &mut Rope, key: &[u8], value: Option<&str>) {
     if let Some(value) = value {
         rope.push(key);
         write::string(rope, value);

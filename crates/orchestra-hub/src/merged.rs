@@ -2,19 +2,19 @@
 //! each with its own order.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use orchestra_wire::Revision;
+use orchestra_wire::{Revision, Rope};
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
-    Catalog, PromptDescriptor, Provider, ProviderId, ResourceDescriptor, TemplateDescriptor,
-    ToolDescriptor,
+    Catalog, PromptDescriptor, Provider, ProviderId, ResourceDescriptor, SkillDescriptor,
+    TemplateDescriptor, ToolDescriptor,
     listing::{self, ListKind, Listing},
-    template,
+    skills, template,
 };
 
 /// A registered provider.
@@ -95,6 +95,10 @@ pub(crate) struct Merged {
     prompts: HashMap<String, At>,
     resources: HashMap<String, At>,
     templates: Vec<At>,
+    skills: Vec<At>,
+    /// By the URI of their directory.
+    skill_roots: BTreeMap<String, At>,
+    skill_listing: OnceLock<Listing>,
     shown: [Vec<At>; 4],
     /// Each list as the newest revision shows it, to tell whether it changed.
     newest: [Listing; 4],
@@ -104,7 +108,7 @@ pub(crate) struct Merged {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} {name} of provider {newcomer} is already offered by provider {owner}")]
 pub struct Collision {
-    /// `tool`, `prompt`, `resource` or `resource template`.
+    /// `tool`, `prompt`, `resource`, `resource template` or `skill`.
     pub kind: &'static str,
     /// The name, URI or URI template.
     pub name: String,
@@ -148,6 +152,48 @@ impl Enter<'_> {
         }
         entered
     }
+
+    /// As [`all`](Self::all), for skills: one provider's directory cannot lie inside another's.
+    fn skills<'a>(
+        &mut self,
+        skills: impl Iterator<Item = &'a SkillDescriptor>,
+        owners: &mut BTreeMap<String, At>,
+    ) -> Vec<At> {
+        let mut entered = Vec::new();
+        for (item, skill) in skills.enumerate() {
+            let (source, root) = (self.source, skill.root());
+            let others = |at: &&At| at.source != source;
+            let inside = format!("{root}/");
+            let clash = owners
+                .get(root)
+                .or_else(|| owner_of(owners, root).filter(others))
+                .or_else(|| {
+                    let (below, at) = owners.range(inside.clone()..).next()?;
+                    Some(at)
+                        .filter(others)
+                        .filter(|_| below.starts_with(&inside))
+                });
+            if let Some(owner) = clash {
+                self.collisions.push(Collision {
+                    kind: "skill",
+                    name: skill.uri().to_owned(),
+                    owner: self.sources[owner.source].slot.id.clone(),
+                    newcomer: self.sources[source].slot.id.clone(),
+                });
+            } else {
+                let at = At { source, item };
+                owners.insert(root.to_owned(), at);
+                entered.push(at);
+            }
+        }
+        entered
+    }
+}
+
+/// The skill below whose directory a URI lies.
+fn owner_of<'o>(owners: &'o BTreeMap<String, At>, uri: &str) -> Option<&'o At> {
+    let above = uri.rmatch_indices('/').map(|(at, _)| &uri[..at]);
+    above.into_iter().find_map(|root| owners.get(root))
 }
 
 impl Merged {
@@ -186,6 +232,9 @@ impl Merged {
             merged
                 .templates
                 .extend(enter.all("resource template", names, &mut templates));
+            let skills = catalog.skills.iter().flatten();
+            let entered = enter.skills(skills, &mut merged.skill_roots);
+            merged.skills.extend(entered);
         }
         merged.shown[ListKind::Tools.index()] = merged.tools.clone();
         merged.shown[ListKind::Templates.index()] = merged.templates.clone();
@@ -238,17 +287,45 @@ impl Merged {
         &self.sources[at.source].catalog.templates[at.item]
     }
 
+    fn skill(&self, at: At) -> Option<&SkillDescriptor> {
+        self.sources[at.source]
+            .catalog
+            .skills
+            .as_ref()?
+            .get(at.item)
+    }
+
+    /// Whether a provider serves skills, if only none now.
+    pub(crate) fn serves_skills(&self) -> bool {
+        self.catalogs().any(|catalog| catalog.skills.is_some())
+    }
+
+    pub(crate) fn skills(&self) -> impl Iterator<Item = &SkillDescriptor> {
+        self.skills.iter().filter_map(|at| self.skill(*at))
+    }
+
+    pub(crate) fn skill_listing(&self) -> &Listing {
+        self.skill_listing.get_or_init(|| {
+            let write = |rope: &mut Rope, skill: &&SkillDescriptor, _| skills::entry(rope, skill);
+            let skills: Vec<&SkillDescriptor> = self.skills().collect();
+            Listing::of(&skills, Revision::NEWEST, write)
+        })
+    }
+
     pub(crate) fn find_prompt(&self, name: &str) -> Option<(&Arc<Slot>, &PromptDescriptor)> {
         let at = *self.prompts.get(name)?;
         Some((self.slot(at), self.prompt(at)))
     }
 
-    /// The provider that offers a URI: by the resource itself, or by a template that matches.
+    /// The provider that offers a URI: by the resource itself, by a skill's directory that it lies
+    /// in, or by a template that matches.
     pub(crate) fn find_offered(&self, uri: &str) -> Option<&Arc<Slot>> {
         let by_template = |at: &&At| template::matches(&self.template(**at).uri_template, uri);
         let at = match self.resources.get(uri) {
             Some(at) => Some(at),
-            None => self.templates.iter().find(by_template),
+            None => {
+                owner_of(&self.skill_roots, uri).or_else(|| self.templates.iter().find(by_template))
+            }
         };
         at.map(|at| self.slot(*at))
     }
@@ -260,7 +337,10 @@ impl Merged {
             return Some(slot);
         }
         let mut offering = self.sources.iter().filter(|source| {
-            !source.catalog.resources.is_empty() || !source.catalog.templates.is_empty()
+            let catalog = &source.catalog;
+            !catalog.resources.is_empty()
+                || !catalog.templates.is_empty()
+                || catalog.skills.is_some()
         });
         match (offering.next(), offering.next()) {
             (Some(only), None) => Some(&only.slot),

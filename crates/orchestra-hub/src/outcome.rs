@@ -2,6 +2,8 @@
 
 use orchestra_wire::RawJson;
 
+use crate::SkillAnswer;
+
 /// A successful answer of a provider. A tool that failed at its own work is also an `Outcome`
 /// (`ToolResult::is_error`), as MCP has it.
 #[derive(Debug, Clone)]
@@ -14,6 +16,8 @@ pub enum Outcome {
     Resource(ResourceResult),
     /// Answer to a completion request.
     Completion(Completion),
+    /// What there is of skills; only the hub says it.
+    Skills(SkillAnswer),
     /// The verbatim `result` of a method the hub does not know.
     Raw(RawJson),
     /// The call cannot go on without answers from the client; it is called again with them.

@@ -30,6 +30,13 @@ pub trait Provider: Send + Sync + 'static {
     /// the tool's descriptor says [`Cost::Heavy`](crate::Cost). Dropping the future cancels it.
     fn serve(&self, request: Request) -> BoxFuture<Result<Outcome, ProviderError>>;
 
+    /// Looks whether the skills of the catalog are still as they are kept, and publishes a new
+    /// catalog when they are not. The hub waits for it, not forever, before it tells what skills
+    /// there are; it runs as a task. `None` when the catalog is up to date by itself.
+    fn refresh_skills(&self) -> Option<BoxFuture<()>> {
+        None
+    }
+
     /// Hands out the provider's notices; called once, at registration. A provider announces a
     /// change after it is durable, changes by other processes included.
     fn notices(&self) -> Option<mpsc::Receiver<Notice>> {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Instant};
 
 use orchestra_wire::RawJson;
 
-use crate::{CancelSignal, LogLevel};
+use crate::{CancelSignal, LogLevel, SkillQuery};
 
 /// One call, owned.
 #[derive(Debug, Clone)]
@@ -48,6 +48,9 @@ pub enum Target {
         /// Arguments that are already known.
         context: BTreeMap<String, String>,
     },
+    /// `skills/list`, `skills/get` and `resources/directory/read`. The hub answers from the
+    /// catalogs; no provider is asked.
+    Skills(SkillQuery),
     /// A method the hub does not know.
     Raw {
         /// Method.

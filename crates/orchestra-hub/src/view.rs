@@ -9,7 +9,7 @@ use std::{
 use orchestra_wire::{Revision, shown};
 
 use crate::{
-    CallEnd, CompletionRef, Cost, Outcome, Permission, ProviderError, Request, Target,
+    BoxFuture, CallEnd, CompletionRef, Cost, Outcome, Permission, ProviderError, Request, Target,
     ToolDescriptor, ToolMetrics, Toolset,
     listing::{ListKind, Listing},
     merged::{At, Merged, Slot},
@@ -37,6 +37,8 @@ pub(crate) enum Route {
     },
     /// The hub answers itself.
     Answer(Outcome),
+    /// The hub answers itself, after it has waited.
+    Run(BoxFuture<Result<Outcome, ProviderError>>),
     /// Nowhere.
     Refuse(ProviderError, CallEnd),
 }
@@ -155,6 +157,7 @@ impl View {
                 .find_template(uri)
                 .or_else(|| self.merged.find_resource(uri))
                 .map_or_else(|| unknown("resource", uri), to),
+            Target::Skills(_) => unknown("method", "skills"),
             Target::Raw { method, .. } => self
                 .raw_to
                 .as_ref()

@@ -8,6 +8,7 @@ mod batch;
 mod calls;
 mod input;
 mod requests;
+mod skills;
 mod subscriptions;
 mod targets;
 

@@ -1,5 +1,7 @@
 //! Turns outcomes and errors of providers into the bytes of results, in the form of a revision.
 
+mod skills;
+
 use orchestra_hub::{
     Completion, Content, ListKind, Offers, Outcome, PromptResult, ProviderError, ResourceContents,
     ResourceResult, ToolResult,
@@ -48,6 +50,7 @@ impl Results<'_> {
             Outcome::Prompt(result) => self.prompt(rope, result),
             Outcome::Resource(result) => self.resource(rope, result),
             Outcome::Completion(completion) => self.completion(rope, completion),
+            Outcome::Skills(answer) => self.skills(rope, answer),
             Outcome::Raw(raw) => write::raw(rope, &raw),
             Outcome::InputRequired(input) => {
                 rope.push(b"{\"resultType\":\"input_required\"");
@@ -300,6 +303,9 @@ impl Results<'_> {
         }
         if self.revision.completions_capability() && (offers.prompts || offers.resources) {
             rope.push(b",\"completions\":{}");
+        }
+        if offers.skills {
+            rope.push(skills::CAPABILITY);
         }
         rope.push(match self.lifetime {
             Lifetime::Stream | Lifetime::Requests => b",\"logging\":{}}",

@@ -1,18 +1,21 @@
 //! The built-in provider: tools, prompts and resources over one store.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use orchestra_hub::{
-    BoxFuture, Catalog, Notice, Outcome, Provider, ProviderError, ProviderId, Request, Target,
+    BoxFuture, Catalog, LogLevel, Notice, Outcome, Provider, ProviderError, ProviderId, Request,
+    ResourceResult, Target,
 };
 use orchestra_store::{ChangeNotice, CloseWatch, Store, What};
+use orchestra_wire::RawJson;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
-use tokio::sync::{mpsc, watch};
-use tokio::task::AbortHandle;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::{AbortHandle, spawn_blocking};
 
 use crate::bundle::{Bundle, EmptyBundle};
 use crate::services::Services;
+use crate::skills::{self, Changes, Skills};
 use crate::text::TextFormat;
 use crate::tool::Tool;
 use crate::watch::Watched;
@@ -57,6 +60,11 @@ struct Inner {
     tools: HashMap<String, Tool>,
     catalog: watch::Sender<Arc<Catalog>>,
     watched: Mutex<Watched>,
+    skills: Arc<Skills>,
+    /// One look at the skills at a time; others wait without a thread.
+    look: Semaphore,
+    watched_skills: Mutex<HashSet<String>>,
+    notices: OnceLock<mpsc::Sender<Notice>>,
     /// There while any resource is watched, so that the store tells of every change.
     close_watch: Mutex<Option<CloseWatch>>,
 }
@@ -65,13 +73,18 @@ impl Builtin {
     /// The provider over `store`.
     #[must_use]
     pub fn new(store: Store, options: Options) -> Self {
+        let skills = Skills::new(store.workspace(), &options.bundle.skills());
+        let found = skills.descriptors();
         let services = Arc::new(Services::new(store, options.text, options.bundle));
+        let mut resources = resources::listed(&services).unwrap_or_default();
+        resources.extend(skills::resources(&found));
         let tools = groups::all();
         let catalog = Catalog {
             tools: tools.iter().map(|tool| tool.descriptor.clone()).collect(),
             prompts: prompts::descriptors(),
-            resources: resources::listed(&services).unwrap_or_default(),
+            resources,
             templates: resources::templates(),
+            skills: Some(found),
             instructions: Some(INSTRUCTIONS.to_owned()),
         };
         let tools = tools
@@ -83,6 +96,10 @@ impl Builtin {
             tools,
             catalog: watch::Sender::new(Arc::new(catalog)),
             watched: Mutex::default(),
+            skills: Arc::new(skills),
+            look: Semaphore::new(1),
+            watched_skills: Mutex::default(),
+            notices: OnceLock::new(),
             close_watch: Mutex::default(),
         };
         let id = ProviderId::parse("builtin").expect("a legal provider id");
@@ -108,6 +125,11 @@ impl Provider for Builtin {
         Box::pin(async move { inner.answer(request.target).await })
     }
 
+    fn refresh_skills(&self) -> Option<BoxFuture<()>> {
+        let inner = Arc::clone(&self.inner);
+        Some(Box::pin(async move { inner.look_at_skills().await }))
+    }
+
     /// Follows the store from here on; needs a tokio runtime, without which nothing is announced.
     fn notices(&self) -> Option<mpsc::Receiver<Notice>> {
         let runtime = tokio::runtime::Handle::try_current().ok()?;
@@ -116,6 +138,8 @@ impl Provider for Builtin {
             return None;
         }
         let (sender, receiver) = mpsc::channel(NOTICE_QUEUE);
+        // The first one, as the follower is there once.
+        let _ = self.inner.notices.set(sender.clone());
         let changes = self.inner.services.store().changes();
         // A change between the making of the catalog and now would be missed.
         self.inner.refresh_catalog();
@@ -125,15 +149,26 @@ impl Provider for Builtin {
     }
 
     fn can_watch(&self, uri: &str) -> bool {
+        if Skills::has_form_of(uri) {
+            return self.inner.skills.is_there(uri);
+        }
         resources::is_there(&self.inner.services, uri)
     }
 
     fn watch(&self, uri: &str) {
+        if Skills::has_form_of(uri) {
+            self.inner.watched_skills().insert(uri.to_owned());
+            return;
+        }
         self.inner.watched().add(uri);
         self.inner.attend();
     }
 
     fn unwatch(&self, uri: &str) {
+        if Skills::has_form_of(uri) {
+            self.inner.watched_skills().remove(uri);
+            return;
+        }
         self.inner.watched().remove(uri);
         self.inner.attend();
     }
@@ -161,6 +196,9 @@ impl Inner {
             Target::Prompt { name, arguments } => {
                 prompts::get(&self.services, &name, &arguments).map(Outcome::Prompt)
             }
+            Target::Resource { uri } if Skills::has_form_of(&uri) => {
+                self.read_skill(uri).await.map(Outcome::Resource)
+            }
             Target::Resource { uri } => {
                 resources::read(&self.services, &uri).map(Outcome::Resource)
             }
@@ -171,8 +209,84 @@ impl Inner {
                 context,
             } => complete::complete(&self.services, &reference, &argument, &value, &context)
                 .map(Outcome::Completion),
+            Target::Skills(_) => Err(unknown("method", "skills")),
             Target::Raw { method, .. } => Err(unknown("method", &method)),
         }
+    }
+
+    /// Reads a file of a skill. One that was not there at the last look may be new.
+    async fn read_skill(&self, uri: String) -> Result<ResourceResult, ProviderError> {
+        if !self.skills.is_there(&uri) {
+            self.look_at_skills().await;
+        }
+        let skills = Arc::clone(&self.skills);
+        let read = spawn_blocking(move || skills.read(&uri)).await;
+        read.unwrap_or_else(|_| {
+            let text = "reading the skill broke".to_owned();
+            Err(ProviderError::Unreachable(text))
+        })
+    }
+
+    /// Looks at the skills anew, and tells what has changed.
+    async fn look_at_skills(&self) {
+        // It is never closed.
+        let Ok(_turn) = self.look.acquire().await else {
+            return;
+        };
+        let skills = Arc::clone(&self.skills);
+        let Ok(changes) = spawn_blocking(move || skills.look()).await else {
+            tracing::error!("looking at the skills broke");
+            return;
+        };
+        if changes.any {
+            self.publish_skills();
+        }
+        self.tell(changes).await;
+    }
+
+    fn publish_skills(&self) {
+        let found = self.skills.descriptors();
+        self.catalog.send_modify(|catalog| {
+            let mut resources = catalog.resources.clone();
+            resources.retain(|resource| !Skills::has_form_of(&resource.uri));
+            resources.extend(skills::resources(&found));
+            *catalog = Arc::new(Catalog {
+                resources,
+                skills: Some(found),
+                ..Catalog::clone(catalog)
+            });
+        });
+    }
+
+    async fn tell(&self, changes: Changes) {
+        let Some(notices) = self.notices.get() else {
+            return;
+        };
+        let watched: Vec<String> = {
+            let watched = self.watched_skills();
+            let mut files = changes.files;
+            files.retain(|uri| watched.contains(uri));
+            files
+        };
+        let updates = watched.into_iter().map(Notice::ResourceUpdated);
+        let logs = changes.problems.iter().filter_map(|problem| {
+            Some(Notice::Log {
+                level: LogLevel::Warning,
+                logger: Some("skills".to_owned()),
+                data: RawJson::of(&format!("a skill is not served as it is: {problem}")).ok()?,
+            })
+        });
+        for notice in updates.chain(logs) {
+            if notices.send(notice).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn watched_skills(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
+        self.watched_skills
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn watched(&self) -> std::sync::MutexGuard<'_, Watched> {
@@ -195,7 +309,7 @@ impl Inner {
 
     /// Lists the resources anew; the catalog only changes if they did.
     fn refresh_catalog(&self) {
-        let resources = match resources::listed(&self.services) {
+        let mut resources = match resources::listed(&self.services) {
             Ok(resources) => resources,
             Err(failure) => {
                 tracing::warn!(%failure, "the list of resources is out of date");
@@ -203,6 +317,9 @@ impl Inner {
             }
         };
         self.catalog.send_if_modified(|catalog| {
+            let of_skills = catalog.resources.iter();
+            let of_skills = of_skills.filter(|resource| Skills::has_form_of(&resource.uri));
+            resources.extend(of_skills.cloned());
             let same = catalog.resources.len() == resources.len()
                 && catalog
                     .resources

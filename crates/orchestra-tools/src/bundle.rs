@@ -13,10 +13,24 @@ pub enum BundleKind {
     Docs,
 }
 
+/// A skill of a single file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BundledSkill {
+    /// Its name, which is also that of its directory.
+    pub name: &'static str,
+    /// The text of its `SKILL.md`.
+    pub text: &'static str,
+}
+
 /// Resources that can be installed into a workspace.
 pub trait Bundle: Send + Sync + 'static {
     /// The names of what can be installed, in a fixed order.
     fn available(&self, kind: BundleKind) -> Vec<String>;
+
+    /// The skills, to serve them where the workspace has none of the same name.
+    fn skills(&self) -> Vec<BundledSkill> {
+        Vec::new()
+    }
 
     /// Installs `names`, each of them one of [`Bundle::available`]. A file that somebody edited is
     /// kept, and the report says so.

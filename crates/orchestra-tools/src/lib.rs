@@ -16,6 +16,7 @@ mod prompts;
 mod resources;
 mod schema;
 mod services;
+mod skills;
 mod text;
 mod tool;
 mod uri;
@@ -23,6 +24,6 @@ mod watch;
 mod wire;
 
 pub use builtin::{Builtin, Options};
-pub use bundle::{Bundle, BundleError, BundleKind, EmptyBundle, InstallReport};
+pub use bundle::{Bundle, BundleError, BundleKind, BundledSkill, EmptyBundle, InstallReport};
 pub use groups::{group_names, only_reads};
 pub use text::TextFormat;

@@ -105,6 +105,9 @@ methods! {
     ResourcesRead = "resources/read", ClientToServer, Both, Request;
     ResourcesSubscribe = "resources/subscribe", ClientToServer, Session, Request;
     ResourcesUnsubscribe = "resources/unsubscribe", ClientToServer, Session, Request;
+    SkillsList = "skills/list", ClientToServer, Both, Request;
+    SkillsGet = "skills/get", ClientToServer, Both, Request;
+    DirectoryRead = "resources/directory/read", ClientToServer, Both, Request;
     SubscriptionsListen = "subscriptions/listen", ClientToServer, Stateless, Request;
     Complete = "completion/complete", ClientToServer, Both, Request;
     SetLevel = "logging/setLevel", ClientToServer, Session, Request;

@@ -6,4 +6,5 @@ mod calls;
 mod catalog;
 mod notices;
 mod provider;
+mod skills;
 mod toolsets;

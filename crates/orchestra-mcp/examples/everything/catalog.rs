@@ -6,13 +6,13 @@ use orchestra_hub::{
 };
 use serde_json::{Value, json};
 
-use crate::raw;
+use crate::{raw, skills};
 
 pub(crate) fn all() -> Catalog {
     Catalog {
         tools: tools(),
         prompts: prompts(),
-        resources: resources(),
+        resources: resources().into_iter().chain(skills::resources()).collect(),
         templates: vec![TemplateDescriptor {
             uri_template: "test://template/{id}/data".to_owned(),
             name: "template".to_owned(),
@@ -20,6 +20,7 @@ pub(crate) fn all() -> Catalog {
             description: Some("Data with an id.".to_owned()),
             mime_type: Some("application/json".to_owned()),
         }],
+        skills: Some(skills::all()),
         instructions: Some("Every tool is a test; none changes anything outside.".to_owned()),
     }
 }

@@ -6,6 +6,7 @@ mod catalog;
 mod common;
 mod prompts;
 mod resources;
+mod skills;
 mod tools;
 
 use std::{
@@ -69,6 +70,10 @@ impl Provider for Everything {
                     value,
                     ..
                 } => Ok(complete(&reference, &argument, &value)),
+                Target::Skills(_) => Err(ProviderError::Unknown {
+                    kind: "method",
+                    name: "skills".to_owned(),
+                }),
                 Target::Raw { method, .. } => Err(ProviderError::Unknown {
                     kind: "method",
                     name: method,

@@ -3,7 +3,7 @@
 use orchestra_hub::{Outcome, ProviderError, ResourceContents, ResourceResult};
 use serde_json::json;
 
-use crate::{Answer, IMAGE};
+use crate::{Answer, IMAGE, skills};
 
 pub(crate) fn read(uri: String) -> Answer {
     let id = uri
@@ -21,12 +21,15 @@ pub(crate) fn read(uri: String) -> Answer {
             let data = json!({"id": id, "templateTest": true, "data": format!("Data for {id}")});
             ("application/json", data.to_string(), false)
         }
-        _ => {
-            return Err(ProviderError::Unknown {
-                kind: "resource",
-                name: uri,
-            });
-        }
+        _ => match skills::read(&uri) {
+            Some((mime_type, text)) => (mime_type, text.to_owned(), false),
+            None => {
+                return Err(ProviderError::Unknown {
+                    kind: "resource",
+                    name: uri,
+                });
+            }
+        },
     };
     let mime_type = Some(mime_type.to_owned());
     Ok(Outcome::Resource(ResourceResult {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     client::{self, ClientCapabilities, RequestMeta, invalid_fields},
-    cursor,
+    cursor::{self, Paged},
 };
 
 /// A request whose metadata is understood.
@@ -41,7 +41,8 @@ impl Connection {
         now: Instant,
         out: &mut Rope,
     ) -> Result<Handled, RpcError> {
-        let method = Method::parse(&request.method).filter(|method| is_served(*method));
+        let method = Method::parse(&request.method)
+            .filter(|method| is_served(*method) && self.has_extension_of(*method));
         let Some(method) = method else {
             return self.on_unknown(request, line, batch, now);
         };
@@ -99,6 +100,9 @@ impl Connection {
             Method::TemplatesList => {
                 self.offered_resources(method)?
                     .list(&parsed, ListKind::Templates, out)
+            }
+            Method::SkillsList | Method::SkillsGet | Method::DirectoryRead => {
+                self.skills(method, &mut parsed)
             }
             Method::Initialize => self.initialize(&parsed, out),
             Method::Discover => {
@@ -218,17 +222,10 @@ impl Connection {
         kind: ListKind,
         out: &mut Rope,
     ) -> Result<Handled, RpcError> {
-        let start = match parsed.fields.cursor.filter(|cursor| cursor.get() != "null") {
-            None => 0,
-            Some(cursor) => {
-                let cursor = text_of(cursor)
-                    .ok_or_else(|| RpcError::invalid_params("cursor must be a string"))?;
-                cursor::read(kind, &cursor)?
-            }
-        };
+        let start = start_of(parsed, Paged::Catalog(kind))?;
         let listing = self.attachment.list(kind, parsed.revision);
         let (items, next) = listing.page(start, self.server.0.limits.page.get());
-        let next = next.map(|next| cursor::write(kind, next));
+        let next = next.map(|next| cursor::write(Paged::Catalog(kind), next));
         self.results(parsed.revision)
             .list(out, parsed.id, kind, items, next.as_deref());
         Ok(Handled::Written)
@@ -242,6 +239,18 @@ impl Connection {
     ) -> Result<Handled, RpcError> {
         let call = target(parsed.fields, line)?;
         self.enter(parsed, call)
+    }
+}
+
+/// Where the page starts that a request asks for.
+pub(super) fn start_of(parsed: &Parsed<'_, '_>, list: Paged) -> Result<usize, RpcError> {
+    match parsed.fields.cursor.filter(|cursor| cursor.get() != "null") {
+        None => Ok(0),
+        Some(cursor) => {
+            let cursor = text_of(cursor)
+                .ok_or_else(|| RpcError::invalid_params("cursor must be a string"))?;
+            cursor::read(list, &cursor)
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod lifecycle;
 mod listing;
 mod memory;
 mod notices;
+mod skills;
 mod transport;
 
 #[test]

@@ -13,8 +13,8 @@ use std::{
 
 use orchestra_hub::{
     Annotations, BoxFuture, Catalog, Content, Cost, Hub, HubConfig, InputRequired, Notice, Outcome,
-    Provider, ProviderError, ProviderId, Request, ResourceDescriptor, Target, ToolDescriptor,
-    ToolResult,
+    Provider, ProviderError, ProviderId, Request, ResourceDescriptor, SkillDescriptor, SkillFile,
+    Target, ToolDescriptor, ToolResult,
 };
 use orchestra_mcp::{Limits, Server, post::Post, stream};
 use orchestra_wire::RawJson;
@@ -29,6 +29,9 @@ pub(crate) const TOOLS: usize = 12;
 
 /// The one resource.
 pub(crate) const WATCHED: &str = "test://watched";
+
+/// The directories of the skills.
+pub(crate) const SKILLS: [&str; 3] = ["one", "three", "two"];
 
 /// What the tools of the provider share with their test.
 pub(crate) struct Shared {
@@ -196,6 +199,7 @@ pub(crate) fn server_with(limits: Limits) -> (Server, Arc<Shared>) {
             description: None,
             mime_type: None,
         }],
+        skills: Some(SKILLS.map(skill).into()),
         ..Catalog::default()
     };
     let provider = TestProvider {
@@ -215,6 +219,13 @@ pub(crate) fn server_with(limits: Limits) -> (Server, Arc<Shared>) {
 
 pub(crate) fn server(limits: Limits) -> Server {
     server_with(limits).0
+}
+
+fn skill(name: &str) -> SkillDescriptor {
+    let root = format!("skill://memory/{name}");
+    let front = json!({"name": name, "description": "Does nothing."});
+    let file = SkillFile::of(format!("{root}/SKILL.md"), None, b"");
+    SkillDescriptor::new(&root, front.as_object().unwrap(), vec![file]).unwrap()
 }
 
 pub(crate) async fn post(post: &Post, request: &Value) -> Option<Value> {

@@ -111,6 +111,7 @@ fn catalog() -> Catalog {
             description: None,
             mime_type: None,
         }],
+        skills: None,
         instructions: None,
     }
 }

@@ -1,12 +1,12 @@
 //! The bundled files, as the tools `install_skills`, `install_agents` and `install_docs` install
-//! them: by the same rules as `orchestra init`.
+//! them, by the same rules as `orchestra init`; and the skills among them, as they are served.
 
 use std::{
     path::Path,
     sync::{Mutex, PoisonError},
 };
 
-use orchestra_tools::{Bundle, BundleError, BundleKind, InstallReport};
+use orchestra_tools::{Bundle, BundleError, BundleKind, BundledSkill, InstallReport};
 
 use crate::{
     bundle::{self, Kind},
@@ -25,6 +25,15 @@ impl Bundle for BundledResources {
     fn available(&self, kind: BundleKind) -> Vec<String> {
         bundle::of_kind(kind_of(kind))
             .map(|resource| resource.name.to_owned())
+            .collect()
+    }
+
+    fn skills(&self) -> Vec<BundledSkill> {
+        bundle::of_kind(Kind::Skill)
+            .map(|resource| BundledSkill {
+                name: resource.name,
+                text: resource.text,
+            })
             .collect()
     }
 

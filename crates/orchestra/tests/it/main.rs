@@ -9,6 +9,7 @@ mod hook;
 mod import;
 mod init;
 mod protocol;
+mod skills;
 mod stdio;
 mod support;
 mod tool;

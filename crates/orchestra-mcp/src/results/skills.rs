@@ -1,0 +1,47 @@
+//! Results of the skills extension.
+
+use orchestra_hub::SkillAnswer;
+use orchestra_wire::{Rope, write};
+
+use super::{Caching, Results};
+use crate::cursor::{self, Paged};
+
+/// The extension as a member of the capabilities. Revisions up to 2025-11-25 have no `extensions`,
+/// but their set of capabilities is open.
+pub(super) const CAPABILITY: &[u8] =
+    b",\"extensions\":{\"io.modelcontextprotocol/skills\":{\"directoryRead\":true}}";
+
+impl Results<'_> {
+    pub(super) fn skills(self, rope: &mut Rope, answer: SkillAnswer) {
+        self.head(rope);
+        match answer {
+            SkillAnswer::List(items, next) => {
+                rope.push(b"\"skills\":[");
+                rope.push_body(items);
+                rope.push_byte(b']');
+                next_cursor(rope, Paged::Skills, next);
+                self.tail(rope, &Caching::List, None);
+            }
+            SkillAnswer::Entry(entry) => {
+                rope.push(b"\"skill\":");
+                rope.push_body(entry);
+                // Its client asks because it wants to know how the skill is now.
+                self.tail(rope, &Caching::Resource, None);
+            }
+            SkillAnswer::Directory(items, next) => {
+                rope.push(b"\"resources\":[");
+                rope.push_body(items);
+                rope.push_byte(b']');
+                next_cursor(rope, Paged::Directory, next);
+                self.tail(rope, &Caching::No, None);
+            }
+        }
+    }
+}
+
+fn next_cursor(rope: &mut Rope, list: Paged, next: Option<usize>) {
+    if let Some(next) = next {
+        rope.push(b",\"nextCursor\":");
+        write::string(rope, &cursor::write(list, next));
+    }
+}

@@ -154,6 +154,9 @@ pub(crate) fn all(word: Option<&str>) -> Result<Tally> {
     if word.is_none_or(|word| "corpora".contains(word)) {
         report("corpora", play_corpora(), &mut tally);
     }
+    if word.is_none_or(|word| "openapi".contains(word)) {
+        report("openapi", try_openapi(), &mut tally);
+    }
     for face in [Face::Stdio, Face::Http] {
         for (judge_name, judge, revisions) in JUDGES {
             for revision in *revisions {
@@ -194,6 +197,51 @@ fn play_corpora() -> Result<Result<Ended>, Absent> {
         run::run_within(judge.arg(home.join("node_modules")), LIMIT)
     };
     Ok(play())
+}
+
+/// A property-based tester judges REST by its own document.
+fn try_openapi() -> Result<Result<Ended>, Absent> {
+    let python = tools::python_of("openapi").map_err(Absent)?;
+    let tester = python.with_file_name("schemathesis");
+    Ok(try_openapi_with(&tester))
+}
+
+fn try_openapi_with(tester: &Path) -> Result<Ended> {
+    let workspace = run::target().join(format!("judges/{}", std::process::id()));
+    renew(&workspace)?;
+    let server = SERVERS
+        .iter()
+        .find(|server| server.workspace == Workspace::Fresh);
+    let server = server.context("the program is a server")?;
+    let served = serve(
+        &mut Command::new(debug(server.program)?),
+        server,
+        &workspace,
+    )?;
+    let site = served.url().strip_suffix("/mcp");
+    let document = format!(
+        "{}/api/openapi.json",
+        site.context("MCP is at another path")?
+    );
+    let mut command = Command::new(tester);
+    // What it notes for its next run is left with the workspace.
+    command.current_dir(&workspace);
+    command
+        .arg("--config-file")
+        .arg(run::root().join("judges/openapi/schemathesis.toml"));
+    command.args(["run", &document, "--no-color", "--checks", "all"]);
+    // A stream has no end to be waited for.
+    command.args(["--exclude-path", "/api/mcp/sse"]);
+    command.args(["--seed", "1", "--max-examples", "100"]);
+    let mut ended = run::run_within(&mut command, LIMIT)?;
+    drop(served);
+    if ended.success {
+        let count = ended.out.lines().find(|line| line.contains(" generated, "));
+        let count = count.context("the tester does not say what it did")?;
+        ended.out = count.trim().to_owned();
+        fs::remove_dir_all(&workspace).context("removing the judge's workspace")?;
+    }
+    Ok(ended)
 }
 
 /// Why a judge could not sit at all.

@@ -175,11 +175,19 @@ fn copy_files(source: &Path, target: &Path) -> Result<()> {
 /// # Errors
 /// When Python is missing or cannot install.
 pub(crate) fn python() -> Result<PathBuf> {
-    let home = directory().join("python");
+    python_of("python")
+}
+
+/// A Python with the packages of `judges/NAME/requirements.txt`, in an environment of that name.
+///
+/// # Errors
+/// When Python is missing or cannot install.
+pub(crate) fn python_of(name: &str) -> Result<PathBuf> {
+    let home = directory().join(name);
     let python = home.join("bin/python");
-    let list = run::root().join("judges/python/requirements.txt");
+    let list = run::root().join(format!("judges/{name}/requirements.txt"));
     let stamp = fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
-    once("python", &stamp, || {
+    once(name, &stamp, || {
         program("python3")?;
         let venv = ["-m", "venv", "--clear"];
         if run::run(Command::new("python3").args(venv).arg(&home)).is_err() {

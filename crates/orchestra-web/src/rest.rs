@@ -13,6 +13,7 @@ use axum::{
 use orchestra_hub::ListKind;
 use orchestra_mcp::DirectCaller;
 use orchestra_wire::Method;
+use serde_json::Value;
 use utoipa::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -128,6 +129,15 @@ async fn document(State(site): State<Arc<Site>>, OriginalUri(uri): OriginalUri) 
     let above = uri.path().strip_suffix(DOCUMENT_PATH).unwrap_or_default();
     let url = if above.is_empty() { "/" } else { above };
     document["servers"] = serde_json::json!([{"url": url}]);
+    // What there is to name, so that whoever tries the document out gets somewhere.
+    for (schema, member, kind) in [
+        ("ToolCall", "name", ListKind::Tools),
+        ("ResourceRead", "uri", ListKind::Resources),
+        ("Prompt", "name", ListKind::Prompts),
+    ] {
+        let member_of = &mut document["components"]["schemas"][schema]["properties"][member];
+        member_of["examples"] = site.members(kind, member);
+    }
     axum::Json(document).into_response()
 }
 
@@ -163,6 +173,16 @@ impl Site {
     fn items(&self, kind: ListKind) -> (Bytes, usize) {
         let listing = self.direct.attachment().list(kind, self.direct.form());
         (listing.page(0, usize::MAX).0, listing.len())
+    }
+
+    /// One member of each item of a list.
+    fn members(&self, kind: ListKind, name: &str) -> Value {
+        let items = [b"[", &self.items(kind).0[..], b"]"].concat();
+        let items: Vec<Value> = serde_json::from_slice(&items).unwrap_or_default();
+        items
+            .into_iter()
+            .map(|mut item| item[name].take())
+            .collect()
     }
 
     fn list(&self, name: &str, kind: ListKind) -> Response {

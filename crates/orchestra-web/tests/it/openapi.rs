@@ -8,7 +8,7 @@ use orchestra_hub::HubConfig;
 use orchestra_mcp::http::HttpOptions;
 use serde_json::{Value, json};
 
-use crate::site::Site;
+use crate::{site::Site, toys::visitor};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_document_has_every_route_and_its_statuses() {
@@ -81,6 +81,24 @@ fn refers_to_nothing(part: &Value, document: &Value) -> Option<String> {
             .find_map(|part| refers_to_nothing(part, document)),
         _ => None,
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_names_what_there_is() {
+    let site = Site::new().await;
+    site.hub.register(visitor("visitor", "visit")).unwrap();
+    let document = site.document().await;
+    let schemas = &document["components"]["schemas"];
+    let names = &schemas["ToolCall"]["properties"]["name"]["examples"];
+    let names = names.as_array().unwrap();
+    assert_eq!(
+        (&names[0], names.last()),
+        (&json!("echo"), Some(&json!("visit")))
+    );
+    let uris = &schemas["ResourceRead"]["properties"]["uri"]["examples"];
+    assert_eq!(uris, &json!(["toy://one"]));
+    let prompts = &schemas["Prompt"]["properties"]["name"]["examples"];
+    assert_eq!(prompts, &json!(["greet"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -85,12 +85,7 @@ impl Site {
     }
 
     pub(crate) async fn client(&self) -> Client {
-        let stream = TcpStream::connect(self.address).await.unwrap();
-        stream.set_nodelay(true).unwrap();
-        Client {
-            stream: BufReader::new(stream),
-            address: self.address,
-        }
+        Client::connect(self.address).await
     }
 
     /// Sends one request: a method and a path.
@@ -209,6 +204,13 @@ fn hold_against(document: &Value, target: &str, answer: &Answer) {
 }
 
 impl Client {
+    pub(crate) async fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let stream = BufReader::new(stream);
+        Self { stream, address }
+    }
+
     pub(crate) async fn send(
         &mut self,
         target: &str,

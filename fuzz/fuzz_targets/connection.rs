@@ -13,10 +13,12 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use orchestra_hub::{
     Annotations, BoxFuture, Catalog, Content, Cost, Hub, HubConfig, HubNotice, InputRequired,
-    Outcome, PromptDescriptor, Provider, ProviderError, ProviderId, Request, ResourceDescriptor,
-    ToolDescriptor, ToolResult,
+    LongWork, Outcome, PromptDescriptor, Provider, ProviderError, ProviderId, Request,
+    ResourceDescriptor, ToolDescriptor, ToolResult,
 };
-use orchestra_mcp::{Connection, Emit, Job, Lifetime, Limits, Server, Step};
+use orchestra_mcp::{
+    Connection, Emit, Job, Lifetime, Limits, Server, Step, TaskLimits, TaskTurn, TaskWork,
+};
 use orchestra_wire::{Line, Method, RawJson, RequestId, Rope};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -45,6 +47,15 @@ enum Operation {
     Ready,
     Notice(u8),
     Wait(u16),
+    /// A call that waits becomes a task.
+    Work(u8),
+    /// The call of a task ends, and whoever runs it does what is next.
+    WorkOutcome {
+        work: u8,
+        kind: u8,
+    },
+    /// The client is told of a task.
+    Tell,
 }
 
 struct Silent;
@@ -90,6 +101,11 @@ struct World {
     connection: Connection,
     now: Instant,
     jobs: Vec<Job>,
+    /// Tasks whose calls run, and those that wait.
+    works: Vec<TaskWork>,
+    waiting: Vec<TaskWork>,
+    /// Their ids.
+    tasks: Vec<String>,
 }
 
 impl World {
@@ -106,13 +122,23 @@ impl World {
             listens: 2,
             ..Limits::default()
         };
-        let server = Server::builder(hub, "fuzz").limits(limits).build();
+        let tasks = TaskLimits {
+            count: 4,
+            bytes: 1_000,
+            keep: Duration::from_secs(1_000),
+            ..TaskLimits::default()
+        };
+        let server = Server::builder(hub, "fuzz").limits(limits).tasks(tasks);
+        let server = server.build();
         let attachment = Arc::new(server.attach("fuzz"));
         let connection = Connection::new(server, attachment, Arc::new(Silent), Lifetime::Stream);
         Self {
             connection,
             now: Instant::now(),
             jobs: Vec::new(),
+            works: Vec::new(),
+            waiting: Vec::new(),
+            tasks: vec!["x".into()],
         }
     }
 
@@ -127,7 +153,8 @@ impl World {
                 capabilities,
                 in_batch,
             } => {
-                let request = request(id, method, stateless, capabilities);
+                let task = &self.tasks[usize::from(capabilities >> 3) % self.tasks.len()];
+                let request = request(id, method, stateless, capabilities, task);
                 let line = if in_batch {
                     json!([request, request, 1])
                 } else {
@@ -172,9 +199,56 @@ impl World {
                 self.connection.on_time(self.now, &mut out);
                 let next = self.connection.next_deadline();
                 assert!(next.is_none_or(|next| next > self.now));
+                self.take_turns();
+            }
+            Operation::Work(job) => {
+                if !self.jobs.is_empty() {
+                    let job = self.jobs.swap_remove(usize::from(job) % self.jobs.len());
+                    match self.connection.become_task(&job.ticket, self.now, &mut out) {
+                        Some(work) => self.works.push(work),
+                        None => self.jobs.push(job),
+                    }
+                }
+            }
+            Operation::WorkOutcome { work, kind } => {
+                if !self.works.is_empty() {
+                    let mut work = self.works.swap_remove(usize::from(work) % self.works.len());
+                    work.settle(outcome(kind), self.now);
+                    self.waiting.push(work);
+                }
+                self.take_turns();
+            }
+            Operation::Tell => self.connection.on_task_changed(self.now, &mut out),
+        }
+        let bytes = out.into_vec();
+        check(&bytes);
+        self.note_tasks(&bytes);
+    }
+
+    /// Whoever runs a task does what is next.
+    fn take_turns(&mut self) {
+        for mut work in std::mem::take(&mut self.waiting) {
+            match work.turn(self.now) {
+                TaskTurn::Call(_) => self.works.push(work),
+                TaskTurn::Wait(_, until) => {
+                    assert!(until > self.now);
+                    self.waiting.push(work);
+                }
+                TaskTurn::Over => {}
             }
         }
-        check(&out.into_vec());
+        // What is over is kept for a while, and never more than there is room for.
+        assert!(self.works.len() + self.waiting.len() <= 4);
+    }
+
+    fn note_tasks(&mut self, bytes: &[u8]) {
+        for line in bytes.split(|byte| *byte == b'\n') {
+            let value: Value = serde_json::from_slice(line).unwrap_or_default();
+            if value["result"]["resultType"] == "task" && self.tasks.len() < 32 {
+                let id = value["result"]["taskId"].as_str().expect("an id");
+                self.tasks.push(id.to_owned());
+            }
+        }
     }
 
     fn line(&mut self, bytes: &[u8], out: &mut Rope) {
@@ -237,7 +311,7 @@ fn check(bytes: &[u8]) {
     }
 }
 
-fn request(id: u8, method: u8, stateless: bool, capabilities: u8) -> Value {
+fn request(id: u8, method: u8, stateless: bool, capabilities: u8, task: &str) -> Value {
     let method = Method::ALL[usize::from(method) % Method::ALL.len()].name();
     let mut capability = json!({});
     if capabilities & 1 != 0 {
@@ -246,9 +320,14 @@ fn request(id: u8, method: u8, stateless: bool, capabilities: u8) -> Value {
     if capabilities & 2 != 0 {
         capability["sampling"] = json!({});
     }
+    if capabilities & 4 != 0 {
+        capability["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
+    }
     let mut params = json!({
+        "taskId": task, "inputResponses": {"1.a": {}, "2.a": {}, "1.b": {}, "x": []},
         "name": "t", "arguments": {}, "uri": "test://r", "level": "info",
-        "notifications": {"toolsListChanged": true, "resourceSubscriptions": ["test://r"]},
+        "notifications": {"toolsListChanged": true, "resourceSubscriptions": ["test://r"],
+            "taskIds": if capabilities & 4 != 0 { json!([task, "y"]) } else { json!([]) }},
         "ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}
     });
     if stateless {
@@ -315,6 +394,7 @@ fn catalog() -> Catalog {
             annotations: Annotations::default(),
             group: "fuzz",
             cost: Cost::Quick,
+            long: LongWork::May,
         }],
         prompts: vec![PromptDescriptor {
             name: "p".into(),

@@ -23,7 +23,7 @@ use anyhow::{Result, bail};
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test              every test of the workspace, then the judges
+  test              every test of the workspace, then the judges and the conformance suite
   judges [WORD]     only the judges whose name holds WORD
   conformance       the public conformance suite against the fixture, over HTTP
   ci [--fast]       what CI runs; --fast leaves out docs, judges, licences and most tests

@@ -1,4 +1,5 @@
-//! `cargo xtask test`: the workspace's tests, then the judges, then one closing line.
+//! `cargo xtask test`: the workspace's tests, then the judges and the conformance suite, then one
+//! closing line.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -7,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{judges, run, tools};
+use crate::{conformance, judges, run, tools};
 
 /// How many tests passed, failed and were left out.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +55,7 @@ pub(crate) fn run() -> Result<()> {
     run::say(&format!("$ cargo {}", arguments.join(" ")));
     let (mut tally, succeeded) = counted(&mut run::cargo(arguments))?;
     tally.add(judges::all(None)?);
+    tally.add(conformance::all()?);
     close(tally, succeeded)
 }
 

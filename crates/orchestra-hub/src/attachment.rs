@@ -13,7 +13,8 @@ use orchestra_wire::{RawJson, Revision, shown};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::{
-    Call, Caller, ListKind, Listing, LogLevel, Notice, Offers, ProviderId, Request, Toolset,
+    Call, Caller, ListKind, Listing, LogLevel, LongWork, Notice, Offers, ProviderId, Request,
+    Target, Toolset,
     hub::Inner,
     merged::{Change, Slot},
     view::View,
@@ -180,6 +181,13 @@ impl Attachment {
         let view = self.view();
         let found = view.reachable().find(|found| found.name == tool);
         found.map(|tool| tool.input_schema.clone())
+    }
+
+    /// Whether a call of `target`, as this caller can make it, may go on after its request was
+    /// answered.
+    #[must_use]
+    pub fn long_work(&self, target: &Target) -> LongWork {
+        self.with_view(|view| view.long_work(target))
     }
 
     /// Watches a resource; watching it again changes nothing.

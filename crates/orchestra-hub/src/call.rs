@@ -82,7 +82,11 @@ impl Call {
         mut request: Box<Request>,
         now: Instant,
     ) -> Self {
-        let latest = now + hub.config.deadline;
+        let most = match request.cx.long {
+            false => hub.config.deadline,
+            true => hub.config.long_deadline,
+        };
+        let latest = now + most;
         let deadline = request
             .cx
             .deadline

@@ -33,6 +33,19 @@ pub enum Cost {
     Heavy,
 }
 
+/// Whether a call may go on after its request was answered, for a caller who comes back for the
+/// result (in MCP: as a task).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LongWork {
+    /// The caller waits for the result.
+    #[default]
+    Never,
+    /// It goes on alone when its first poll does not answer and its caller knows how to come back.
+    May,
+    /// The same, and a caller who could know how and does not is refused: nobody waits so long.
+    Must,
+}
+
 /// MCP tool annotations: hints, never a guarantee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Annotations {
@@ -65,6 +78,8 @@ pub struct ToolDescriptor {
     pub group: &'static str,
     /// Where it may run.
     pub cost: Cost,
+    /// Whether its calls may go on after their requests were answered.
+    pub long: LongWork,
 }
 
 /// One prompt.

@@ -26,6 +26,8 @@ use crate::{
 pub struct HubConfig {
     /// How long a call may take unless its caller sets an earlier deadline.
     pub deadline: Duration,
+    /// How long a call may take that goes on after its request was answered.
+    pub long_deadline: Duration,
     /// Calls of one caller that run at once; more wait.
     pub calls_per_caller: usize,
     /// Calls to one provider that run at once; more wait.
@@ -40,6 +42,7 @@ impl Default for HubConfig {
     fn default() -> Self {
         Self {
             deadline: Duration::from_secs(15 * 60),
+            long_deadline: Duration::from_secs(24 * 60 * 60),
             calls_per_caller: 64,
             calls_per_provider: 256,
             permission: Permission::default(),

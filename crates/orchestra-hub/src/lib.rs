@@ -33,7 +33,7 @@ pub use audit::{Audit, AuditConfig};
 pub use call::Call;
 pub use cancel::{CancelSignal, CancelSource};
 pub use catalog::{
-    Annotations, Catalog, Cost, PromptArgument, PromptDescriptor, ResourceDescriptor,
+    Annotations, Catalog, Cost, LongWork, PromptArgument, PromptDescriptor, ResourceDescriptor,
     TemplateDescriptor, ToolDescriptor,
 };
 pub use hub::{Hub, HubConfig, Offers, RegisterError};

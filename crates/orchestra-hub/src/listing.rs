@@ -238,7 +238,7 @@ fn is_object_schema(schema: &RawJson) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cost, PromptArgument};
+    use crate::{Cost, LongWork, PromptArgument};
 
     fn sample() -> ToolDescriptor {
         ToolDescriptor {
@@ -254,6 +254,7 @@ mod tests {
             },
             group: "g",
             cost: Cost::Quick,
+            long: LongWork::Never,
         }
     }
 

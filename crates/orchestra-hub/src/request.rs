@@ -86,6 +86,9 @@ pub struct Cx {
     pub answers: Option<Answers>,
     /// W3C `traceparent`, if the caller sent one.
     pub trace: Option<String>,
+    /// Whether the call may go on after its request was answered; only for a tool whose descriptor
+    /// says so. It has until [`HubConfig::long_deadline`](crate::HubConfig::long_deadline).
+    pub long: bool,
 }
 
 /// Who calls, as far as the face knows. Never a proof of identity.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{json, value::RawValue};
 
 use crate::{
-    Annotations, Content, Cost, Outcome, Target, ToolDescriptor, ToolResult,
+    Annotations, Content, Cost, LongWork, Outcome, Target, ToolDescriptor, ToolResult,
     arguments::parse_arguments,
     listing::{self, Listing},
     view::View,
@@ -111,6 +111,7 @@ fn descriptor(name: &str, description: &str, schema: &serde_json::Value) -> Tool
         },
         group: "search",
         cost: Cost::Quick,
+        long: LongWork::Never,
     }
 }
 
@@ -135,6 +136,15 @@ pub(crate) fn resolve(view: &View, name: &str, arguments: &RawJson) -> Resolved 
         },
         _ => Resolved::NotOurs,
     }
+}
+
+/// The tool that a call of `call_tool` is for.
+pub(crate) fn inner_name(name: &str, arguments: &RawJson) -> Option<String> {
+    if name != CALL {
+        return None;
+    }
+    let inner = parse_arguments::<CallArguments<'_>>(arguments);
+    inner.ok().map(|inner| inner.name)
 }
 
 fn failure(text: String) -> Outcome {

@@ -138,6 +138,7 @@ mod tests {
             annotations: crate::Annotations::default(),
             group,
             cost: crate::Cost::Quick,
+            long: crate::LongWork::Never,
         };
         let catalog = Catalog {
             tools: vec![tool("task"), tool("memory")],

@@ -9,8 +9,8 @@ use std::{
 use orchestra_wire::{Revision, shown};
 
 use crate::{
-    BoxFuture, CallEnd, CompletionRef, Cost, Outcome, Permission, ProviderError, Request, Target,
-    ToolDescriptor, ToolMetrics, Toolset,
+    BoxFuture, CallEnd, CompletionRef, Cost, LongWork, Outcome, Permission, ProviderError, Request,
+    Target, ToolDescriptor, ToolMetrics, Toolset,
     listing::{ListKind, Listing},
     merged::{At, Merged, Slot},
     search,
@@ -105,6 +105,21 @@ impl View {
             .iter()
             .filter(callable)
             .map(|at| self.merged.tool(*at))
+    }
+
+    /// Whether a call of `target` may go on after its request was answered.
+    pub(crate) fn long_work(&self, target: &Target) -> LongWork {
+        let Target::Tool { name, arguments } = target else {
+            return LongWork::Never;
+        };
+        let of = |name: &str| {
+            let tool = self.callable.get(name);
+            tool.map_or(LongWork::Never, |(at, _)| self.merged.tool(*at).long)
+        };
+        if self.toolset != Toolset::Search {
+            return of(name);
+        }
+        search::inner_name(name, arguments).map_or(LongWork::Never, |name| of(&name))
     }
 
     /// Finds where `request` goes. A call of `call_tool` becomes the call of the inner tool.

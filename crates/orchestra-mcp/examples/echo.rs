@@ -7,7 +7,7 @@ mod common;
 use std::sync::Arc;
 
 use orchestra_hub::{
-    Annotations, BoxFuture, Catalog, Content, Cost, Hub, HubConfig, Outcome, Provider,
+    Annotations, BoxFuture, Catalog, Content, Cost, Hub, HubConfig, LongWork, Outcome, Provider,
     ProviderError, ProviderId, Request, Target, ToolDescriptor, ToolResult,
 };
 use orchestra_mcp::{Server, stdio};
@@ -71,6 +71,7 @@ fn catalog() -> Result<Catalog, serde_json::Error> {
         },
         group: "echo",
         cost: Cost::Quick,
+        long: LongWork::Never,
     };
     Ok(Catalog {
         tools: vec![tool],

@@ -11,7 +11,11 @@ use serde_json::{json, value::RawValue};
 
 /// What the client can be asked for, as it says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ClientCapabilities(pub(crate) ClientFeatures);
+pub(crate) struct ClientCapabilities {
+    pub(crate) features: ClientFeatures,
+    /// It knows tasks: a call may go on after its request was answered.
+    pub(crate) tasks: bool,
+}
 
 /// Something a server may ask of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +60,13 @@ struct RawCapabilities {
     elicitation: Option<RawElicitation>,
     sampling: Option<IgnoredAny>,
     roots: Option<IgnoredAny>,
+    extensions: Option<RawExtensions>,
+}
+
+#[derive(Deserialize)]
+struct RawExtensions {
+    #[serde(rename = "io.modelcontextprotocol/tasks")]
+    tasks: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -77,32 +88,44 @@ impl ClientCapabilities {
         let raw: RawCapabilities = serde_json::from_str(value.get()).ok()?;
         let elicitation = raw.elicitation.as_ref();
         let url = elicitation.is_some_and(|modes| modes.url.is_some());
-        Some(Self(ClientFeatures {
+        let features = ClientFeatures {
             // Without any mode named, forms are meant.
             elicitation: elicitation.is_some_and(|modes| modes.form.is_some() || !url),
             elicitation_url: url,
             sampling: raw.sampling.is_some(),
             roots: raw.roots.is_some(),
-        }))
+        };
+        let extensions = raw.extensions.as_ref();
+        Some(Self {
+            features,
+            tasks: extensions.is_some_and(|extensions| extensions.tasks.is_some()),
+        })
     }
 
     /// Those that a revision has; a client may list others, but not be asked for them.
     pub(crate) fn known_to(mut self, revision: Revision) -> Self {
-        self.0.elicitation &= revision.elicitation();
-        self.0.elicitation_url &= revision.elicitation_url();
+        self.features.elicitation &= revision.elicitation();
+        self.features.elicitation_url &= revision.elicitation_url();
+        self.tasks &= revision.self_describing_results();
         self
     }
 
     pub(crate) const fn any(self) -> bool {
-        self.0.elicitation || self.0.elicitation_url || self.0.sampling || self.0.roots
+        let ClientFeatures {
+            elicitation,
+            elicitation_url,
+            sampling,
+            roots,
+        } = self.features;
+        elicitation || elicitation_url || sampling || roots
     }
 
     pub(crate) const fn can(self, ask: Ask) -> bool {
         match ask {
-            Ask::ElicitForm => self.0.elicitation,
-            Ask::ElicitUrl => self.0.elicitation_url,
-            Ask::Sampling => self.0.sampling,
-            Ask::Roots => self.0.roots,
+            Ask::ElicitForm => self.features.elicitation,
+            Ask::ElicitUrl => self.features.elicitation_url,
+            Ask::Sampling => self.features.sampling,
+            Ask::Roots => self.features.roots,
         }
     }
 }
@@ -317,6 +340,21 @@ mod tests {
         assert!(caps(r#"{"elicitation":{"url":{},"form":{}}}"#).can(Ask::ElicitForm));
         assert!(!caps("{}").any());
         assert!(ClientCapabilities::parse(raw("[]")).is_none());
+    }
+
+    #[test]
+    fn tasks_are_known_to_those_who_say_so() {
+        let caps = |text| ClientCapabilities::parse(raw(text)).unwrap().tasks;
+        assert!(caps(
+            r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#
+        ));
+        assert!(!caps(r#"{"extensions":{"other":{}}}"#));
+        assert!(!caps(r#"{"tasks":{}}"#));
+        let said = ClientCapabilities {
+            tasks: true,
+            ..ClientCapabilities::default()
+        };
+        assert!(!said.known_to(Revision::V2025_11_25).tasks);
     }
 
     #[test]

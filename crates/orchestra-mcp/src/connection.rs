@@ -1,8 +1,9 @@
 //! The server side of one MCP connection, pure: lines and outcomes in, bytes and jobs out.
 //!
 //! It waits for nothing and reads no clock. A driver feeds it lines, runs the jobs it hands out
-//! and brings back each job's outcome, exactly once, cancelled jobs included. Both eras live on
-//! one connection: a request is stateless exactly when its `_meta` names its revision.
+//! and brings back each job's outcome, exactly once, cancelled jobs included, unless it made a task
+//! of it. Both eras live on one connection: a request is stateless exactly when its `_meta` names
+//! its revision.
 
 mod batch;
 mod calls;
@@ -11,6 +12,7 @@ mod requests;
 mod skills;
 mod subscriptions;
 mod targets;
+mod tasks;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -26,9 +28,11 @@ use orchestra_wire::{
 
 use crate::{
     client::{ClientCapabilities, MetaCache},
+    http::Identity,
     report::{CallReports, Emit, SessionReports},
     results::Results,
     server::Server,
+    tasks::TaskWatch,
 };
 use batch::Batch;
 pub(crate) use calls::too_large;
@@ -65,7 +69,8 @@ pub enum Step {
 pub struct Job {
     /// Brings the outcome home.
     pub ticket: Ticket,
-    /// What to call.
+    /// What to call. When its context says that it is long, and the call waits, the driver makes
+    /// it a task with [`become_task`](Connection::become_task).
     pub request: Box<Request>,
 }
 
@@ -106,6 +111,10 @@ pub struct Connection {
     subscriptions: Subscriptions,
     next_expiry: Option<Instant>,
     metas: MetaCache,
+    /// Who the client is, as far as tasks need to know.
+    owner: Identity,
+    /// Where it is told which tasks have changed; for connections that can tell their client.
+    task_watch: Option<Arc<TaskWatch>>,
 }
 
 /// What `initialize` has agreed upon.
@@ -130,6 +139,8 @@ struct Open {
     capabilities: ClientCapabilities,
     /// The call, to make it again when the client has answered.
     again: Option<Box<Target>>,
+    /// Set when the call may become a task.
+    long: Option<Box<tasks::Long>>,
     /// The trace of a call that may be made again.
     trace: Option<String>,
     rounds: u32,
@@ -180,6 +191,8 @@ impl Connection {
             subscriptions: Subscriptions::default(),
             next_expiry: None,
             metas: MetaCache::default(),
+            owner: Identity::Anyone,
+            task_watch: (lifetime == Lifetime::Stream).then(Arc::default),
             session,
             lifetime,
             server,

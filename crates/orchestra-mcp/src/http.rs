@@ -152,7 +152,7 @@ impl HttpFace {
     pub fn new(server: &Server, options: HttpOptions) -> Self {
         let app = App {
             server: server.clone(),
-            post: Arc::new(Post::new(server, "http")),
+            post: Arc::new(Post::new(server, "http").until(options.stop.clone())),
             sessions: Sessions::new(server.clone(), &options),
             intake: Intake::new(&options),
             options: Arc::new(options),
@@ -212,12 +212,17 @@ pub fn router(server: &Server, options: HttpOptions) -> Router {
 }
 
 /// `POST /rpc`.
-async fn rpc(State(app): State<App>, headers: HeaderMap, body: Body) -> Response {
+async fn rpc(
+    State(app): State<App>,
+    caller: Option<Extension<Identity>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
     let (body, _room) = match app.read(&headers, body).await {
         Ok(body) => body,
         Err(refused) => return refused,
     };
-    match app.post.handle(&body).await {
+    match app.post.handle_for(identity(caller), &body).await {
         Some(reply) => {
             let json = HeaderValue::from_static("application/json");
             ([(header::CONTENT_TYPE, json)], reply).into_response()
@@ -244,7 +249,7 @@ fn identity(caller: Option<Extension<Identity>>) -> Identity {
 }
 
 /// Completes when the server is to stop.
-async fn stopped(stop: &mut Option<watch::Receiver<bool>>) {
+pub(crate) async fn stopped(stop: &mut Option<watch::Receiver<bool>>) {
     match stop {
         // An error means that whoever could stop it is gone, which ends it as well.
         Some(stop) => drop(stop.wait_for(|stopped| *stopped).await),

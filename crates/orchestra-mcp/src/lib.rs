@@ -22,7 +22,9 @@ mod server;
 mod session;
 pub mod stdio;
 pub mod stream;
+mod tasks;
 mod transport;
+mod wanted;
 
 pub use connection::{Connection, Job, Lifetime, Step, Ticket};
 pub use direct::{Direct, DirectCaller, DirectError};
@@ -31,6 +33,7 @@ pub use lifecycle::{
 };
 pub use report::Emit;
 pub use server::{Limits, Server, ServerBuilder};
+pub use tasks::{TaskLimits, TaskTurn, TaskWork};
 pub use transport::{
     JsonRpcRequest, JsonRpcResponse, RequestRouter, StdioTransport, TransportError,
 };

@@ -6,17 +6,22 @@ use std::{
     future::poll_fn,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
-    task::Poll,
+    task::{Context, Poll, Waker},
     time::Instant,
 };
 
 use bytes::Bytes;
-use orchestra_hub::{Attachment, Cost, Outcome, ProviderError};
+use orchestra_hub::{Attachment, Call, Cost, Outcome, ProviderError, Request};
 use orchestra_wire::{Frame, Line, RequestId, Rope};
-use tokio::{runtime::Handle, select, sync::Notify};
+use tokio::{
+    runtime::Handle,
+    select,
+    sync::{Notify, watch},
+};
 
 use crate::{
     connection::{Connection, Job, Lifetime, Step, Ticket},
+    http::Identity,
     report::Emit,
     server::Server,
 };
@@ -28,6 +33,7 @@ const MAX_REPORTS: usize = 1_024;
 pub struct Post {
     server: Server,
     attachment: Arc<Attachment>,
+    stop: Option<watch::Receiver<bool>>,
 }
 
 /// One message that is being answered. Dropping it cancels its call.
@@ -39,6 +45,7 @@ pub(crate) struct Answering {
     running: Vec<BoxFuture<(Ticket, Result<Outcome, ProviderError>)>>,
     out: Rope,
     is_over: bool,
+    stop: Option<watch::Receiver<bool>>,
 }
 
 /// What a call has reported.
@@ -75,14 +82,26 @@ impl Post {
         Self {
             attachment: Arc::new(server.attach(face)),
             server: server.clone(),
+            stop: None,
         }
+    }
+
+    /// Cancels tasks of its calls when `stop` turns true.
+    pub(crate) fn until(mut self, stop: Option<watch::Receiver<bool>>) -> Self {
+        self.stop = stop;
+        self
     }
 
     /// Answers one message; `None` when it wants no answer. The bytes need not be one line. What
     /// the call reports is left out. Dropping the future cancels the call. It must run inside a
     /// tokio runtime.
     pub async fn handle(&self, message: &[u8]) -> Option<Vec<u8>> {
-        let mut answering = Answering::begin(self, &Line::Borrowed(message));
+        self.handle_for(Identity::Anyone, message).await
+    }
+
+    /// As [`handle`](Self::handle), for a caller whose tasks nobody else finds.
+    pub async fn handle_for(&self, caller: Identity, message: &[u8]) -> Option<Vec<u8>> {
+        let mut answering = Answering::begin(self, caller, &Line::Borrowed(message));
         while let Some(message) = answering.next().await {
             if answering.is_over() {
                 return Some(message.into());
@@ -97,8 +116,8 @@ impl Post {
 }
 
 impl Answering {
-    /// Takes a message and starts its call.
-    pub(crate) fn begin(post: &Post, message: &Line<'_>) -> Self {
+    /// Takes a message of `owner` and starts its call.
+    pub(crate) fn begin(post: &Post, owner: Identity, message: &Line<'_>) -> Self {
         let (server, attachment) = (post.server.clone(), Arc::clone(&post.attachment));
         let reports = Arc::<Reports>::default();
         let mut connection = Connection::new(
@@ -107,6 +126,7 @@ impl Answering {
             reports.clone(),
             Lifetime::Message,
         );
+        connection.owned_by(owner);
         let (mut out, now) = (Rope::new(), Instant::now());
         server.0.activity.note(now);
         let step = if message.as_bytes().len() > server.0.limits.line_bytes {
@@ -122,6 +142,7 @@ impl Answering {
             running: Vec::new(),
             out,
             is_over: false,
+            stop: post.stop.clone(),
         };
         answering.start(step);
         answering
@@ -174,8 +195,32 @@ impl Answering {
     }
 
     fn run(&mut self, job: Job) {
-        let call = self.attachment.call(job.request);
-        let ticket = job.ticket;
+        let Job { ticket, request } = job;
+        if request.cx.long {
+            return self.run_long(ticket, request);
+        }
+        let call = self.attachment.call(request);
+        self.wait_for(call, ticket);
+    }
+
+    /// Runs a call that becomes a task unless it answers at once.
+    fn run_long(&mut self, ticket: Ticket, request: Box<Request>) {
+        let mut call = self.server.0.tasks.attachment(&self.server).call(request);
+        if call.cost() == Cost::Quick {
+            // The waker does nothing: whatever waits is polled again by whoever goes on with it.
+            let poll = Pin::new(&mut call).poll(&mut Context::from_waker(Waker::noop()));
+            if let Poll::Ready(outcome) = poll {
+                return self.finish(&ticket, outcome);
+            }
+        }
+        let now = Instant::now();
+        match self.connection.become_task(&ticket, now, &mut self.out) {
+            Some(work) => work.run(&self.server, call, self.stop.clone(), &Handle::current()),
+            None => self.wait_for(call, ticket),
+        }
+    }
+
+    fn wait_for(&mut self, call: Call, ticket: Ticket) {
         let running: BoxFuture<_> = if call.cost() == Cost::Quick {
             Box::pin(async move { (ticket, call.await) })
         } else {

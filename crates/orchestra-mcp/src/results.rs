@@ -9,7 +9,9 @@ use orchestra_hub::{
 use orchestra_wire::{ErrorCode, RawJson, RequestId, Revision, Rope, RpcError, write};
 use serde_json::json;
 
-use crate::{client::supported_revisions, connection::Lifetime, server::ServerInner};
+use crate::{
+    client::supported_revisions, connection::Lifetime, server::ServerInner, tasks::EXTENSION,
+};
 
 /// How long a client may keep lists and the answer to `server/discover`, in milliseconds. Changes
 /// are announced, so this only serves clients that do not listen.
@@ -24,6 +26,15 @@ pub(crate) struct Results<'s> {
     pub(crate) server: &'s ServerInner,
     pub(crate) revision: Revision,
     pub(crate) lifetime: Lifetime,
+}
+
+/// Why a result tells of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TaskResult {
+    /// A call has become it.
+    Begun,
+    /// Its client asked.
+    Now,
 }
 
 /// How a result may be cached.
@@ -67,6 +78,27 @@ impl Results<'_> {
                 rope.push(b"}}");
             }
         }
+    }
+
+    /// A whole response that tells of a task: one that begins, or one as it is now. The members
+    /// of the task are written by `members`.
+    pub(crate) fn task(
+        self,
+        rope: &mut Rope,
+        id: &RequestId,
+        kind: TaskResult,
+        members: impl FnOnce(&mut Rope),
+    ) {
+        write::result_head(rope, id);
+        rope.push(match kind {
+            // For those who know the result of a tool from the schema of the protocol alone, which
+            // knows no tasks: it is one without contents.
+            TaskResult::Begun => b"{\"resultType\":\"task\",\"content\":[],".as_slice(),
+            TaskResult::Now => b"{\"resultType\":\"complete\",",
+        });
+        members(rope);
+        self.tail(rope, &Caching::No, None);
+        write::close(rope);
     }
 
     /// A whole response with an empty result.
@@ -304,13 +336,30 @@ impl Results<'_> {
         if self.revision.completions_capability() && (offers.prompts || offers.resources) {
             rope.push(b",\"completions\":{}");
         }
-        if offers.skills {
-            rope.push(skills::CAPABILITY);
+        if self.lifetime != Lifetime::Message {
+            rope.push(b",\"logging\":{}");
         }
-        rope.push(match self.lifetime {
-            Lifetime::Stream | Lifetime::Requests => b",\"logging\":{}}",
-            Lifetime::Message => b"}".as_slice(),
-        });
+        self.extensions(rope, offers);
+        rope.push_byte(b'}');
+    }
+
+    /// The extensions. Revisions up to 2025-11-25 have no `extensions`, but their set of
+    /// capabilities is open; tasks are for requests that say themselves what their client knows.
+    fn extensions(self, rope: &mut Rope, offers: Offers) {
+        let tasks = self.revision.self_describing_results();
+        if !offers.skills && !tasks {
+            return;
+        }
+        rope.push(b",\"extensions\":{");
+        if offers.skills {
+            rope.push(skills::EXTENSION);
+        }
+        if tasks {
+            rope.push(if offers.skills { b",\"" } else { b"\"" });
+            rope.push(EXTENSION.as_bytes());
+            rope.push(b"\":{}");
+        }
+        rope.push_byte(b'}');
     }
 
     fn instructions(self, rope: &mut Rope, text: Option<&str>) {

@@ -6,7 +6,10 @@ use orchestra_hub::{Attachment, Call, Caller, Cost, Hub, Outcome, ProviderError,
 use orchestra_wire::{MAX_LINE_BYTES, Revision, Rope, write};
 use tokio::{runtime::Handle, select, sync::Semaphore};
 
-use crate::activity::Activity;
+use crate::{
+    activity::Activity,
+    tasks::{TaskLimits, Tasks},
+};
 
 /// Calls that compute and run at once. A runtime needs more blocking threads than these, as large
 /// replies are written by them as well.
@@ -22,6 +25,7 @@ pub(crate) struct ServerInner {
     pub(crate) instructions: Option<String>,
     pub(crate) limits: Limits,
     pub(crate) activity: Activity,
+    pub(crate) tasks: Tasks,
     /// For calls that compute, of all connections.
     heavy: Arc<Semaphore>,
     version: String,
@@ -82,6 +86,7 @@ pub struct ServerBuilder {
     instructions: Option<String>,
     toolset: Toolset,
     limits: Limits,
+    tasks: TaskLimits,
 }
 
 impl Server {
@@ -96,6 +101,7 @@ impl Server {
             instructions: None,
             toolset: Toolset::All,
             limits: Limits::default(),
+            tasks: TaskLimits::default(),
         }
     }
 
@@ -169,6 +175,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets the bounds of tasks.
+    #[must_use]
+    pub fn tasks(mut self, limits: TaskLimits) -> Self {
+        self.tasks = limits;
+        self
+    }
+
     /// Finishes the server.
     #[must_use]
     pub fn build(self) -> Server {
@@ -183,6 +196,7 @@ impl ServerBuilder {
             limits: self.limits,
             activity: Activity::default(),
             version: self.version,
+            tasks: Tasks::new(self.tasks),
             heavy: Arc::new(Semaphore::new(HEAVY_CALLS)),
             info,
             titled_info,

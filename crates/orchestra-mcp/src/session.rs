@@ -7,7 +7,7 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError},
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
@@ -16,13 +16,14 @@ use orchestra_hub::{Attachment, Call, Cost, Notices, Outcome, ProviderError};
 use orchestra_wire::{Frame, RequestId, Revision, Rope};
 use tokio::{
     runtime::Handle,
-    sync::Notify,
+    sync::{Notify, watch},
     task::JoinSet,
     time::{sleep_until, timeout},
 };
 
 use crate::{
     connection::{Connection, Job, Lifetime, Step, Ticket},
+    http::Identity,
     report::Emit,
     server::Server,
 };
@@ -101,6 +102,8 @@ pub(crate) struct Session {
     tasks: Mutex<JoinSet<()>>,
     /// The client was asked something.
     asked: Notify,
+    /// When tasks end, if they end before the server.
+    stop: OnceLock<watch::Receiver<bool>>,
 }
 
 impl Session {
@@ -119,6 +122,7 @@ impl Session {
             dispatch: Mutex::new(()),
             tasks: Mutex::new(JoinSet::new()),
             asked: Notify::new(),
+            stop: OnceLock::new(),
             server: server.clone(),
             attachment,
             outbox,
@@ -167,15 +171,20 @@ impl Session {
             mut ticket,
             request,
         } = job;
-        let mut call = self.attachment.call_at(request, *now);
+        let long = request.cx.long;
+        let attachment = match long {
+            false => &self.attachment,
+            true => self.server.0.tasks.attachment(&self.server),
+        };
+        let mut call = attachment.call_at(request, *now);
         loop {
             if call.cost() == Cost::Heavy {
-                return self.spawn_heavy(call, ticket);
+                return self.go_on(call, ticket, long, *now, out);
             }
             // The waker does nothing: whatever waits is polled again by the task it moves to.
             let poll = Pin::new(&mut call).poll(&mut Context::from_waker(Waker::noop()));
             let Poll::Ready(outcome) = poll else {
-                return self.spawn(call, ticket);
+                return self.go_on(call, ticket, long, *now, out);
             };
             *now = call.ended().unwrap_or(*now);
             let mark = out.mark();
@@ -192,16 +201,28 @@ impl Session {
         }
     }
 
-    fn spawn(self: &Arc<Self>, call: Call, ticket: Ticket) {
+    /// Lets a call that waits go on: as a task, if it may be one, else for its request.
+    fn go_on(
+        self: &Arc<Self>,
+        call: Call,
+        ticket: Ticket,
+        long: bool,
+        now: Instant,
+        out: &mut Rope,
+    ) {
+        if long {
+            let work = self.connection().become_task(&ticket, now, out);
+            if let Some(work) = work {
+                return work.run(&self.server, call, self.stop.get().cloned(), &self.runtime);
+            }
+        }
         let session = Arc::clone(self);
-        self.track(async move {
-            let outcome = call.await;
-            session.finish(&ticket, outcome);
-        });
-    }
-
-    fn spawn_heavy(self: &Arc<Self>, call: Call, ticket: Ticket) {
-        let session = Arc::clone(self);
+        if call.cost() == Cost::Quick {
+            return self.track(async move {
+                let outcome = call.await;
+                session.finish(&ticket, outcome);
+            });
+        }
         let running = self.server.0.run_heavy(call, self.runtime.clone());
         self.track(async move {
             let outcome = running.await;
@@ -229,6 +250,17 @@ impl Session {
         self.asked.notify_one();
     }
 
+    /// Says who the client is, as far as tasks need to know.
+    pub(crate) fn owned_by(&self, owner: Identity) {
+        self.connection().owned_by(owner);
+    }
+
+    /// Cancels tasks that begin from now on when `stop` turns true, or nobody can turn it any
+    /// more.
+    pub(crate) fn until(&self, stop: watch::Receiver<bool>) {
+        let _ = self.stop.set(stop);
+    }
+
     /// What `initialize` has agreed upon, if it was called.
     pub(crate) fn revision(&self) -> Option<Revision> {
         self.connection().revision()
@@ -240,10 +272,10 @@ impl Session {
         tasks.spawn_on(task, &self.runtime);
     }
 
-    /// Does what no line of the client brings about, until it is dropped: notices of the hub and
-    /// the passing of time.
+    /// Does what no line of the client brings about, until it is dropped: notices of the hub and of
+    /// tasks, and the passing of time.
     pub(crate) async fn attend(self: Arc<Self>) {
-        tokio::join!(self.pass_notices(), self.keep_time());
+        tokio::join!(self.pass_notices(), self.pass_tasks(), self.keep_time());
     }
 
     /// Gives up questions that the client does not answer in time.
@@ -279,6 +311,26 @@ impl Session {
             // Sent under the lock, so that notices keep their place behind acknowledgements.
             let mut connection = self.connection();
             connection.on_notice(&notice, &mut out);
+            if !out.is_empty() {
+                self.outbox.enqueue(out);
+            }
+            drop(connection);
+            self.outbox.send(Rope::new());
+        }
+    }
+
+    /// Tells the client of the tasks it wants to hear of, as fast as it reads.
+    async fn pass_tasks(&self) {
+        let Some(watch) = self.connection().task_watch() else {
+            return;
+        };
+        loop {
+            watch.rung().await;
+            self.outbox.ready().await;
+            let mut out = Rope::new();
+            // Sent under the lock, so that notices keep their place behind acknowledgements.
+            let mut connection = self.connection();
+            connection.on_task_changed(Instant::now(), &mut out);
             if !out.is_empty() {
                 self.outbox.enqueue(out);
             }

@@ -149,6 +149,9 @@ async fn serve_over(
         runtime.clone(),
     );
     let attendant = AbortOnDrop(runtime.spawn(session.clone().attend()).abort_handle());
+    // Whoever could ask for a task is gone with the streams.
+    let (serving, tasks_stop) = watch::channel(false);
+    session.until(tasks_stop);
     let stop = Arc::new(AtomicBool::new(false));
     let (ended, mut end_of_input) = mpsc::channel(1);
     let reader = Reader {
@@ -182,6 +185,7 @@ async fn serve_over(
         server.0.limits.grace
     };
     session.wind_up(grace).await;
+    drop(serving);
     drop(attendant);
     outbox.flush(FLUSH_TIME).await;
     Ok(end)

@@ -22,6 +22,7 @@ use tokio::{
 
 use crate::{
     connection::Lifetime,
+    http::Identity,
     report::Emit,
     server::Server,
     session::{Outbox, Session},
@@ -104,9 +105,15 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// Takes the request; `message` is one line.
-    pub(crate) fn begin(server: &Server, face: &'static str, message: Bytes) -> Self {
+    /// Takes the request of `owner`; `message` is one line.
+    pub(crate) fn begin(
+        server: &Server,
+        face: &'static str,
+        owner: Identity,
+        message: Bytes,
+    ) -> Self {
         let (session, outbox, attendant) = begin(server, face);
+        session.owned_by(owner);
         let mut out = Rope::new();
         let mut feeder = session.begin();
         feeder.feed(&Frame::Line(Line::Shared(message)), &mut out);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use orchestra_board::{AgentName, Command};
-use orchestra_hub::{Annotations, BoxFuture, Cost, Outcome, ToolDescriptor};
+use orchestra_hub::{Annotations, BoxFuture, Cost, LongWork, Outcome, ToolDescriptor};
 use orchestra_store::{Action, Receipt};
 use orchestra_wire::RawJson;
 use schemars::JsonSchema;
@@ -117,6 +117,7 @@ impl Tool {
             annotations: effect.annotations(),
             group: "",
             cost: Cost::Quick,
+            long: LongWork::Never,
         };
         let serve: Serve = Box::new(move |services, arguments| {
             Box::pin(async move {

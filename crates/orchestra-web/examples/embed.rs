@@ -14,7 +14,7 @@ use std::{
 
 use axum::{Router, extract::State, routing::get};
 use orchestra_hub::{
-    Annotations, BoxFuture, Catalog, Content, Cost, Hub, HubConfig, Outcome, Provider,
+    Annotations, BoxFuture, Catalog, Content, Cost, Hub, HubConfig, LongWork, Outcome, Provider,
     ProviderError, ProviderId, Request, Target, ToolDescriptor, ToolResult, parse_arguments,
 };
 use orchestra_mcp::{Server, http::HttpOptions};
@@ -62,6 +62,7 @@ impl ShopTools {
             annotations: Annotations::default(),
             group: "shop",
             cost: Cost::Quick,
+            long: LongWork::Never,
         };
         let catalog = Catalog {
             tools: vec![tool],

@@ -109,6 +109,9 @@ methods! {
     SkillsGet = "skills/get", ClientToServer, Both, Request;
     DirectoryRead = "resources/directory/read", ClientToServer, Both, Request;
     SubscriptionsListen = "subscriptions/listen", ClientToServer, Stateless, Request;
+    TasksGet = "tasks/get", ClientToServer, Stateless, Request;
+    TasksUpdate = "tasks/update", ClientToServer, Stateless, Request;
+    TasksCancel = "tasks/cancel", ClientToServer, Stateless, Request;
     Complete = "completion/complete", ClientToServer, Both, Request;
     SetLevel = "logging/setLevel", ClientToServer, Session, Request;
     ElicitationCreate = "elicitation/create", ServerToClient, Session, Request;
@@ -124,6 +127,7 @@ methods! {
     ResourcesListChanged = "notifications/resources/list_changed", ServerToClient, Both, Notification;
     ResourceUpdated = "notifications/resources/updated", ServerToClient, Both, Notification;
     SubscriptionsAcknowledged = "notifications/subscriptions/acknowledged", ServerToClient, Stateless, Notification;
+    TaskChanged = "notifications/tasks", ServerToClient, Stateless, Notification;
     ElicitationComplete = "notifications/elicitation/complete", ServerToClient, Session, Notification;
 }
 

@@ -157,6 +157,8 @@ fields! {
         input_responses = "inputResponses";
         /// State of an input-required result.
         request_state = "requestState";
+        /// The task that is meant.
+        task_id = "taskId";
         /// The revision that `initialize` asks for.
         protocol_version = "protocolVersion";
         /// What the client can do (`initialize`).

@@ -66,7 +66,14 @@ pub fn result_head(rope: &mut Rope, id: &RequestId) {
 pub fn error(rope: &mut Rope, id: Option<&RequestId>, error: &RpcError) {
     rope.push(b"{\"jsonrpc\":\"2.0\",\"id\":");
     rope.push(id.map_or(b"null", RequestId::as_bytes));
-    rope.push(b",\"error\":{\"code\":");
+    rope.push(b",\"error\":");
+    error_object(rope, error);
+    rope.push_byte(b'}');
+}
+
+/// Appends an error object alone.
+pub fn error_object(rope: &mut Rope, error: &RpcError) {
+    rope.push(b"{\"code\":");
     rope.push(error.code.0.to_string().as_bytes());
     rope.push(b",\"message\":");
     string(rope, &error.message);
@@ -74,7 +81,7 @@ pub fn error(rope: &mut Rope, id: Option<&RequestId>, error: &RpcError) {
         rope.push(b",\"data\":");
         raw(rope, data);
     }
-    rope.push(b"}}");
+    rope.push_byte(b'}');
 }
 
 /// Appends the head of a notification with parameters; the parameters and [`close`] follow.

@@ -41,6 +41,23 @@ async fn a_call_ends_at_its_deadline() {
     ));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_call_that_nobody_waits_for_has_a_deadline_of_its_own() {
+    let config = HubConfig {
+        deadline: Duration::from_secs(60),
+        long_deadline: Duration::from_secs(600),
+        ..HubConfig::default()
+    };
+    let hub = hub_with(config, &[&provider("p", tools(&["never"]))]);
+    let attachment = hub.attach(caller(), Toolset::All);
+    let mut request = call_of("never", &json!({}));
+    request.cx.long = true;
+    let began = tokio::time::Instant::now();
+    let ended = attachment.call(request).await;
+    assert!(matches!(ended, Err(ProviderError::DeadlineExceeded)));
+    assert_eq!(began.elapsed().as_secs(), 600);
+}
+
 #[tokio::test]
 async fn a_cancelled_call_ends() {
     let hub = hub(&[&provider("p", tools(&["never", "a"]))]);

@@ -6,9 +6,9 @@ use std::{
 };
 
 use orchestra_hub::{
-    Annotations, BoxFuture, Caller, Catalog, Content, Cost, Cx, Hub, HubConfig, Notice, Outcome,
-    Provider, ProviderError, ProviderId, Request, ResourceDescriptor, Target, TemplateDescriptor,
-    ToolDescriptor, ToolResult, Toolset,
+    Annotations, BoxFuture, Caller, Catalog, Content, Cost, Cx, Hub, HubConfig, LongWork, Notice,
+    Outcome, Provider, ProviderError, ProviderId, Request, ResourceDescriptor, Target,
+    TemplateDescriptor, ToolDescriptor, ToolResult, Toolset,
 };
 use orchestra_wire::RawJson;
 use serde_json::json;
@@ -39,6 +39,7 @@ pub(crate) fn tool(name: &str, group: &'static str) -> ToolDescriptor {
         annotations: Annotations::default(),
         group,
         cost: Cost::Quick,
+        long: LongWork::Never,
     }
 }
 

@@ -1,6 +1,8 @@
 //! What callers with few tools see and reach.
 
-use orchestra_hub::{Catalog, HubConfig, NamePattern, Outcome, Permission, ProviderError, Toolset};
+use orchestra_hub::{
+    Catalog, HubConfig, LongWork, NamePattern, Outcome, Permission, ProviderError, Toolset,
+};
 use serde_json::{Value, json};
 
 use crate::provider::{call_of, caller, hub, hub_with, provider, text, tool, tools};
@@ -118,6 +120,26 @@ async fn wrong_arguments_of_a_search_are_named() {
         assert!(result.is_error);
         assert_eq!(text(Outcome::Tool(result)), expected);
     }
+}
+
+#[tokio::test]
+async fn which_calls_may_take_long_is_known_through_search_as_well() {
+    let mut catalog = tools(&["plan", "a"]);
+    catalog.tools[0].long = LongWork::Must;
+    let hub = hub(&[&provider("p", catalog)]);
+    let of = |toolset: &Toolset, name: &str, arguments: Value| {
+        let attachment = hub.attach(caller(), toolset.clone());
+        attachment.long_work(&call_of(name, &arguments).target)
+    };
+    let (all, search) = (Toolset::All, Toolset::Search);
+    assert_eq!(of(&all, "plan", json!({})), LongWork::Must);
+    assert_eq!(of(&all, "a", json!({})), LongWork::Never);
+    assert_eq!(of(&all, "nope", json!({})), LongWork::Never);
+    let inner = |name: &str| json!({"name": name});
+    assert_eq!(of(&search, "call_tool", inner("plan")), LongWork::Must);
+    assert_eq!(of(&search, "call_tool", inner("a")), LongWork::Never);
+    assert_eq!(of(&search, "call_tool", json!({})), LongWork::Never);
+    assert_eq!(of(&search, "find_tools", inner("plan")), LongWork::Never);
 }
 
 #[tokio::test]

@@ -1,12 +1,12 @@
 //! What the server offers.
 
 use orchestra_hub::{
-    Annotations, Catalog, Cost, PromptArgument, PromptDescriptor, ResourceDescriptor,
+    Annotations, Catalog, Cost, LongWork, PromptArgument, PromptDescriptor, ResourceDescriptor,
     TemplateDescriptor, ToolDescriptor,
 };
 use serde_json::{Value, json};
 
-use crate::{raw, skills};
+use crate::{long, raw, skills};
 
 pub(crate) fn all() -> Catalog {
     Catalog {
@@ -38,6 +38,7 @@ pub(crate) fn tool(name: &str, description: &str, properties: &Value) -> ToolDes
         },
         group: "test",
         cost: Cost::Quick,
+        long: LongWork::Never,
     }
 }
 
@@ -101,6 +102,8 @@ fn tools() -> Vec<ToolDescriptor> {
         .map(|(name, description)| tool(name, description, &none))
         .collect();
     let text = |name: &str| json!({name: {"type": "string"}});
+    all.push(tool("greet", "Greets.", &text("name")));
+    all.extend(long::descriptors());
     all.push(tool(
         "test_sampling",
         "Asks the client's model.",

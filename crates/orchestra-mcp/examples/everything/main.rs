@@ -4,6 +4,7 @@
 mod catalog;
 #[path = "../common/mod.rs"]
 mod common;
+mod long;
 mod prompts;
 mod resources;
 mod skills;

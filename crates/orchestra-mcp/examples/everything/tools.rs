@@ -12,7 +12,7 @@ use orchestra_wire::RawJson;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{AUDIO, Answer, IMAGE, Shared, ask, catalog, form, prompts::answered, raw};
+use crate::{AUDIO, Answer, IMAGE, Shared, ask, catalog, form, long, prompts::answered, raw};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -26,6 +26,9 @@ struct Arguments {
 }
 
 pub(crate) async fn call(shared: &Shared, name: &str, arguments: &RawJson, cx: Cx) -> Answer {
+    if long::TOOLS.contains(&name) {
+        return long::call(name, arguments, &cx).await;
+    }
     let arguments: Arguments = match arguments.parse() {
         Ok(arguments) => arguments,
         Err(error) => return failure(format!("invalid arguments for {name}: {error}")),
@@ -66,6 +69,10 @@ pub(crate) async fn call(shared: &Shared, name: &str, arguments: &RawJson, cx: C
             text("Reconnection test completed")
         }
         "test_heavy" => heavy(arguments.milliseconds, &cx),
+        "greet" => text(&format!(
+            "Hello, {}!",
+            arguments.name.as_deref().unwrap_or("you")
+        )),
         "test_update_resource" => {
             let uri = arguments
                 .uri
@@ -338,7 +345,7 @@ fn resource(uri: &str) -> Value {
     json!({"type": "resource", "resource": resource})
 }
 
-fn text(text: &str) -> Answer {
+pub(crate) fn text(text: &str) -> Answer {
     let content = vec![Content::Text(text.to_owned())];
     Ok(Outcome::Tool(ToolResult {
         content,
@@ -357,7 +364,7 @@ fn content(blocks: Vec<Value>) -> Answer {
     }))
 }
 
-fn failure(text: String) -> Answer {
+pub(crate) fn failure(text: String) -> Answer {
     let content = vec![Content::Text(text)];
     Ok(Outcome::Tool(ToolResult {
         content,

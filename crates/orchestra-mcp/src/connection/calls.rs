@@ -9,10 +9,14 @@ use orchestra_wire::{
     Era, MAX_REPLY_BYTES, Params, PendingError, RequestId, Rope, RpcError, shown, text_of, write,
 };
 
-use super::{Connection, Handled, Job, Lifetime, Open, Stage, Ticket, internal, requests::Parsed};
+use super::{
+    Connection, Handled, Job, Lifetime, Open, Stage, Ticket, internal, requests::Parsed,
+    tasks::Long,
+};
 use crate::{
     report::{CallReports, Logs},
     results::rpc_error,
+    tasks::LongReports,
 };
 
 /// A call that a request asks for.
@@ -38,16 +42,28 @@ impl Connection {
         if self.is_listen(parsed.id) {
             return Err(still_open());
         }
+        let may_last = self.may_last(parsed, &call)?;
         let serial = self.serial();
         let cancel = CancelSource::new();
         let capabilities = parsed.capabilities(self.session.capabilities);
         let may_ask = parsed.revision.era() == Era::Session && capabilities.any();
-        let (reports, progress) = self.reports(parsed);
+        let is_made_again = may_ask || may_last;
+        let (reports, mut progress) = self.reports(parsed);
         let client = match &parsed.meta.stateless {
             Some(meta) => meta.client.clone(),
             None => self.session.client.clone(),
         };
         let face = self.attachment.caller().face;
+        let caller = Caller { face, client };
+        let long = may_last.then(|| {
+            let reports = Arc::new(LongReports::new(progress.clone()));
+            progress = ProgressSink::new(reports.clone());
+            Box::new(Long {
+                caller: caller.clone(),
+                reports,
+                bytes: parsed.bytes,
+            })
+        });
         let open = Open {
             serial,
             stage: if runs { Stage::Running } else { Stage::Queued },
@@ -55,9 +71,11 @@ impl Connection {
             reports,
             batch: parsed.batch,
             is_tool: matches!(call.target, Target::Tool { .. }),
-            // Only a session's calls are made again by us; a stateless client does that itself.
-            trace: may_ask.then(|| parsed.meta.trace.clone()).flatten(),
-            again: may_ask.then(|| Box::new(call.target.clone())),
+            // Only a session's calls and tasks are made again by us; a stateless client does that
+            // itself.
+            trace: is_made_again.then(|| parsed.meta.trace.clone()).flatten(),
+            again: is_made_again.then(|| Box::new(call.target.clone())),
+            long,
             rounds: 0,
             capabilities,
             cancel: cancel.clone(),
@@ -72,10 +90,11 @@ impl Connection {
             deadline: None,
             cancel: cancel.signal(),
             progress,
-            caller: Caller { face, client },
-            features: capabilities.0,
+            caller,
+            features: capabilities.features,
             answers: call.answers,
             trace: parsed.meta.trace.take(),
+            long: may_last,
         };
         let job = Job {
             ticket: Ticket {
@@ -206,7 +225,7 @@ pub(super) fn still_open() -> RpcError {
     RpcError::invalid_request("invalid request: a request with this id is still open")
 }
 
-fn busy() -> RpcError {
+pub(super) fn busy() -> RpcError {
     internal("busy: too many requests are waiting, send again later")
 }
 

@@ -8,12 +8,16 @@ use orchestra_hub::{
     Answers, Caller, Content, Cx, InputRequired, Outcome, ProgressSink, ProviderError, Request,
     Target, ToolResult,
 };
-use orchestra_wire::{Era, ErrorCode, RawJson, Reply, ResponseRef, Rope, RpcError, write};
-use serde::{Deserialize, Deserializer, de};
+use orchestra_wire::{Era, RawJson, Reply, ResponseRef, Rope, RpcError, write};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Connection, Job, Open, Stage, Step, Ticket, internal};
-use crate::{client::Ask, report::cancelled};
+use crate::{
+    client::Ask,
+    report::cancelled,
+    wanted::{NOTHING_ASKED, TOO_OFTEN, UNKNOWN_FORM, Wanted, lacking, understand},
+};
 
 /// A call that waits for answers.
 #[derive(Debug)]
@@ -33,16 +37,6 @@ pub(super) struct Question {
     expires: Instant,
 }
 
-/// What a provider wants to know, in its order.
-struct Wanted<'a>(Vec<(String, WantedRequest<'a>)>);
-
-#[derive(Deserialize)]
-struct WantedRequest<'a> {
-    method: String,
-    #[serde(borrow)]
-    params: Option<&'a RawValue>,
-}
-
 impl Connection {
     pub(super) fn on_input_required(
         &mut self,
@@ -57,11 +51,7 @@ impl Connection {
         let (era, capabilities) = (open.era(), open.capabilities);
         let requests = input.requests.clone();
         let Some((wanted, asks)) = understand(&requests) else {
-            self.fail(
-                ticket,
-                internal("the provider asks for input in a form that is not known"),
-                out,
-            );
+            self.fail(ticket, internal(UNKNOWN_FORM), out);
             return Step::Nothing;
         };
         let missing: Vec<Ask> = asks
@@ -73,7 +63,7 @@ impl Connection {
             return Step::Nothing;
         }
         if wanted.0.is_empty() && input.state.is_none() {
-            self.fail(ticket, internal("the provider asks for nothing"), out);
+            self.fail(ticket, internal(NOTHING_ASKED), out);
             return Step::Nothing;
         }
         match era {
@@ -102,11 +92,7 @@ impl Connection {
         };
         open.rounds += 1;
         if open.rounds > most || open.again.is_none() {
-            self.fail(
-                ticket,
-                internal("the call asks for more input than is allowed"),
-                out,
-            );
+            self.fail(ticket, internal(TOO_OFTEN), out);
             return Step::Nothing;
         }
         if wanted.0.is_empty() {
@@ -206,9 +192,10 @@ impl Connection {
             cancel: open.cancel.signal(),
             progress,
             caller: Caller { face, client },
-            features: open.capabilities.0,
+            features: open.capabilities.features,
             answers: Some(answers),
             trace: open.trace.clone(),
+            long: false,
         };
         let job = Job {
             ticket: ticket.clone(),
@@ -243,22 +230,10 @@ impl Connection {
     }
 
     fn lacks_capability(&mut self, ticket: &Ticket, era: Era, missing: &[Ask], out: &mut Rope) {
-        let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
-        let text = format!(
-            "the client lacks a capability this needs: {}",
-            names.join(", ")
-        );
+        let lacking = lacking(missing);
         let error = match era {
-            Era::Session => internal(text),
-            Era::Stateless => {
-                let required = Ask::required(missing).as_str().to_owned();
-                let data = format!("{{\"requiredCapabilities\":{required}}}");
-                let data = serde_json::from_str::<&RawValue>(&data)
-                    .map(RawJson::from_raw)
-                    .ok();
-                let error = RpcError::new(ErrorCode::MISSING_CLIENT_CAPABILITY, text);
-                RpcError { data, ..error }
-            }
+            Era::Session => internal(lacking.message),
+            Era::Stateless => lacking,
         };
         self.fail(ticket, error, out);
     }
@@ -339,17 +314,6 @@ impl Asking {
     }
 }
 
-/// The questions of a provider and what each needs of the client.
-fn understand(requests: &RawJson) -> Option<(Wanted<'_>, Vec<Ask>)> {
-    let wanted: Wanted<'_> = requests.parse().ok()?;
-    let asks = wanted
-        .0
-        .iter()
-        .map(|(_, request)| Ask::of(&request.method, request.params));
-    let asks = asks.collect::<Option<Vec<Ask>>>()?;
-    Some((wanted, asks))
-}
-
 fn message_of(error: &RawValue) -> String {
     #[derive(Deserialize)]
     struct Message {
@@ -357,26 +321,4 @@ fn message_of(error: &RawValue) -> String {
     }
     let message = serde_json::from_str::<Message>(error.get()).map(|error| error.message);
     message.unwrap_or_else(|_| "no reason given".to_owned())
-}
-
-impl<'de> Deserialize<'de> for Wanted<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> de::Visitor<'de> for Entries {
-            type Value = Wanted<'de>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object of requests")
-            }
-
-            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Wanted(entries))
-            }
-        }
-        deserializer.deserialize_map(Entries)
-    }
 }

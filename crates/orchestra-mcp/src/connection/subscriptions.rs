@@ -17,13 +17,14 @@ use super::{
 use crate::{
     report::{cancelled, log_message},
     results::rpc_error,
+    tasks::TaskId,
 };
 
-/// Resources that one `subscriptions/listen` may name.
-const MAX_URIS: usize = 1_000;
+/// Resources that one `subscriptions/listen` may name, and as many tasks.
+const MAX_NAMES: usize = 1_000;
 
-/// Resources that all open streams of a connection may name together.
-const MAX_ALL_URIS: usize = 10_000;
+/// Resources and tasks that all open streams of a connection may name together.
+const MAX_ALL: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
@@ -37,6 +38,7 @@ struct Listen {
     id: RequestId,
     revision: Revision,
     filter: Filter,
+    tasks: Vec<TaskId>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -47,6 +49,8 @@ struct Filter {
     resources_list_changed: bool,
     #[serde(deserialize_with = "few")]
     resource_subscriptions: Vec<String>,
+    #[serde(deserialize_with = "few")]
+    task_ids: Vec<String>,
 }
 
 impl Connection {
@@ -104,27 +108,31 @@ impl Connection {
             return Err(still_open());
         }
         let listens = &self.subscriptions.listens;
-        let watched = |listen: &Listen| listen.filter.resource_subscriptions.len();
+        let watched =
+            |listen: &Listen| listen.filter.resource_subscriptions.len() + listen.tasks.len();
         let watched = listens.iter().map(watched).sum::<usize>();
         if listens.len() >= self.server.0.limits.listens
-            || watched + filter.resource_subscriptions.len() > MAX_ALL_URIS
+            || watched + filter.resource_subscriptions.len() + filter.task_ids.len() > MAX_ALL
         {
             return Err(internal(
                 "busy: too many streams are open, cancel one first",
             ));
         }
+        let tasks = self.watchable(&std::mem::take(&mut filter.task_ids), parsed)?;
         let offers = self.attachment.offers();
         filter.prompts_list_changed &= offers.prompts;
         filter.resources_list_changed &= offers.resources;
         filter
             .resource_subscriptions
             .retain(|uri| self.attachment.subscribe(uri).is_ok());
-        filter.acknowledge(parsed.id, out);
+        filter.acknowledge(parsed.id, &tasks, out);
+        self.watch_tasks(&tasks);
         let (id, revision) = (parsed.id.clone(), parsed.revision);
         self.subscriptions.listens.push(Listen {
             id,
             revision,
             filter,
+            tasks,
         });
         Ok(Handled::WrittenFirst)
     }
@@ -147,6 +155,7 @@ impl Connection {
             .resource_subscriptions
             .iter()
             .for_each(|uri| self.unwatch(uri));
+        self.unwatch_tasks(&listen.tasks);
         true
     }
 
@@ -166,6 +175,7 @@ impl Connection {
                 .resource_subscriptions
                 .iter()
                 .for_each(|uri| self.unwatch(uri));
+            self.unwatch_tasks(&listen.tasks);
         }
     }
 
@@ -191,6 +201,7 @@ impl Connection {
                     prompts_list_changed: *prompts,
                     resources_list_changed: *resources,
                     resource_subscriptions: Vec::new(),
+                    task_ids: Vec::new(),
                 };
                 if in_session {
                     changed
@@ -237,7 +248,7 @@ impl Connection {
     }
 }
 
-/// Reads at most [`MAX_URIS`] texts.
+/// Reads at most [`MAX_NAMES`] texts.
 fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     struct Few;
     impl<'de> de::Visitor<'de> for Few {
@@ -250,8 +261,8 @@ fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Err
         fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
             let mut texts = Vec::new();
             while let Some(text) = seq.next_element()? {
-                if texts.len() == MAX_URIS {
-                    let text = format!("a stream may watch at most {MAX_URIS} resources");
+                if texts.len() == MAX_NAMES {
+                    let text = format!("a stream may name at most {MAX_NAMES} of a kind");
                     return Err(de::Error::custom(text));
                 }
                 texts.push(text);
@@ -269,7 +280,16 @@ const ALL_LISTS: Filter = Filter {
     prompts_list_changed: true,
     resources_list_changed: true,
     resource_subscriptions: Vec::new(),
+    task_ids: Vec::new(),
 };
+
+impl Subscriptions {
+    /// The streams that are about a task.
+    pub(super) fn watching(&self, task: TaskId) -> impl Iterator<Item = &RequestId> {
+        let about = move |listen: &&Listen| listen.tasks.contains(&task);
+        self.listens.iter().filter(about).map(|listen| &listen.id)
+    }
+}
 
 impl Filter {
     fn watches(&self, uri: &str) -> bool {
@@ -292,7 +312,7 @@ impl Filter {
         .flatten()
     }
 
-    fn acknowledge(&self, id: &RequestId, out: &mut Rope) {
+    fn acknowledge(&self, id: &RequestId, tasks: &[TaskId], out: &mut Rope) {
         write::notification_head(out, "notifications/subscriptions/acknowledged");
         out.push(b"{\"_meta\":{");
         out.push(SUBSCRIPTION_ID);
@@ -317,6 +337,17 @@ impl Filter {
                     out.push_byte(b',');
                 }
                 write::string(out, uri);
+            }
+            out.push_byte(b']');
+            separator = b",";
+        }
+        if !tasks.is_empty() {
+            out.push(separator);
+            out.push(b"\"taskIds\":[");
+            for (at, id) in tasks.iter().enumerate() {
+                out.push(if at == 0 { b"\"" } else { b",\"" });
+                out.push(id.to_string().as_bytes());
+                out.push_byte(b'"');
             }
             out.push_byte(b']');
         }
@@ -352,7 +383,7 @@ fn notification(out: &mut Rope, method: &str, stream: Option<&RequestId>) {
     }
 }
 
-fn stream_meta(out: &mut Rope, id: &RequestId) {
+pub(super) fn stream_meta(out: &mut Rope, id: &RequestId) {
     out.push(b"\"_meta\":{");
     out.push(SUBSCRIPTION_ID);
     out.push(id.as_json().as_bytes());

@@ -117,10 +117,10 @@ pub(super) async fn post(
                 return rpc_error(Some(&id), &error);
             }
             if listens {
-                return listen(&app, &body);
+                return listen(&app, caller, &body);
             }
             drop(parsed);
-            stateless(&app, body, accepts).await
+            stateless(&app, caller, body, accepts).await
         }
         _ if !app.options.eras.contains(Eras::Session) => {
             let version = headers.get(PROTOCOL_VERSION);
@@ -140,7 +140,7 @@ pub(super) async fn post(
             }
             let Some(session) = headers.get(SESSION) else {
                 drop(parsed);
-                return stateless(&app, body, accepts).await;
+                return stateless(&app, caller, body, accepts).await;
             };
             let Some(session) = find(&app, session, caller) else {
                 return no_session();
@@ -302,8 +302,8 @@ fn take(session: &HttpSession, body: &Bytes) -> Response {
 }
 
 /// One message that stands for itself: a stateless request, or one outside of any session.
-async fn stateless(app: &App, body: Bytes, accepts: Accepts) -> Response {
-    let mut answering = Answering::begin(&app.post, &Line::Shared(body));
+async fn stateless(app: &App, caller: Identity, body: Bytes, accepts: Accepts) -> Response {
+    let mut answering = Answering::begin(&app.post, caller, &Line::Shared(body));
     let mut message = answering.next().await;
     while !accepts.stream && message.is_some() && !answering.is_over() {
         message = answering.next().await;
@@ -338,8 +338,8 @@ fn rest(
 }
 
 /// `subscriptions/listen`: a stream of notices, for as long as the client reads it.
-fn listen(app: &App, body: &Bytes) -> Response {
-    let listening = Listening::begin(&app.server, "http", body.clone());
+fn listen(app: &App, caller: Identity, body: &Bytes) -> Response {
+    let listening = Listening::begin(&app.server, "http", caller, body.clone());
     let state = (listening, app.options.stop.clone());
     let body = stream::unfold(state, |(mut listening, mut stop)| async move {
         let event = loop {

@@ -44,6 +44,7 @@ pub(super) fn check(
     let named = match &*request.method {
         "tools/call" | "prompts/get" => fields.name,
         "resources/read" => fields.uri,
+        "tasks/get" | "tasks/update" | "tasks/cancel" => fields.task_id,
         _ => return Ok(()),
     };
     let Some(named) = named.and_then(text_of) else {

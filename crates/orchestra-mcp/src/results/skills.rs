@@ -6,10 +6,8 @@ use orchestra_wire::{Rope, write};
 use super::{Caching, Results};
 use crate::cursor::{self, Paged};
 
-/// The extension as a member of the capabilities. Revisions up to 2025-11-25 have no `extensions`,
-/// but their set of capabilities is open.
-pub(super) const CAPABILITY: &[u8] =
-    b",\"extensions\":{\"io.modelcontextprotocol/skills\":{\"directoryRead\":true}}";
+/// The extension as a member of the extensions.
+pub(super) const EXTENSION: &[u8] = b"\"io.modelcontextprotocol/skills\":{\"directoryRead\":true}";
 
 impl Results<'_> {
     pub(super) fn skills(self, rope: &mut Rope, answer: SkillAnswer) {

@@ -17,6 +17,7 @@ mod listing;
 mod memory;
 mod notices;
 mod skills;
+mod tasks;
 mod transport;
 
 #[test]

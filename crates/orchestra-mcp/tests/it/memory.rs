@@ -12,11 +12,11 @@ use std::{
 };
 
 use orchestra_hub::{
-    Annotations, BoxFuture, Catalog, Content, Cost, Hub, HubConfig, InputRequired, Notice, Outcome,
-    Provider, ProviderError, ProviderId, Request, ResourceDescriptor, SkillDescriptor, SkillFile,
-    Target, ToolDescriptor, ToolResult,
+    Annotations, BoxFuture, Catalog, Content, Cost, Hub, HubConfig, InputRequired, LongWork,
+    Notice, Outcome, Provider, ProviderError, ProviderId, Request, ResourceDescriptor,
+    SkillDescriptor, SkillFile, Target, ToolDescriptor, ToolResult,
 };
-use orchestra_mcp::{Limits, Server, post::Post, stream};
+use orchestra_mcp::{Limits, Server, TaskLimits, post::Post, stream};
 use orchestra_wire::RawJson;
 use serde_json::{Value, json};
 use tokio::{
@@ -25,7 +25,7 @@ use tokio::{
     time::timeout,
 };
 
-pub(crate) const TOOLS: usize = 12;
+pub(crate) const TOOLS: usize = 14;
 
 /// The one resource.
 pub(crate) const WATCHED: &str = "test://watched";
@@ -110,7 +110,15 @@ impl Provider for TestProvider {
                 .unwrap()
                 .push(arguments.as_str().to_owned());
             match name.as_str() {
-                "gate" => shared.gate.notified().await,
+                "gate" | "must" => shared.gate.notified().await,
+                "gate_ask" => {
+                    shared.gate.notified().await;
+                    let answers = request.cx.answers.map(|answers| answers.responses);
+                    let Some(answers) = answers else {
+                        return Ok(question());
+                    };
+                    return Ok(said(answers.as_str()));
+                }
                 "never" | "heavy" => {
                     let _count = CountDrop(shared);
                     pending::<()>().await;
@@ -131,17 +139,20 @@ impl Provider for TestProvider {
                 }
                 _ => {}
             }
-            let content = vec![Content::Text(arguments.as_str().to_owned())];
-            Ok(Outcome::Tool(ToolResult {
-                content,
-                ..ToolResult::default()
-            }))
+            Ok(said(arguments.as_str()))
         })
     }
 
     fn notices(&self) -> Option<mpsc::Receiver<Notice>> {
         self.notices.lock().unwrap().take()
     }
+}
+
+fn said(text: &str) -> Outcome {
+    Outcome::Tool(ToolResult {
+        content: vec![Content::Text(text.to_owned())],
+        ..ToolResult::default()
+    })
 }
 
 /// A form that the client has to fill in.
@@ -155,6 +166,11 @@ fn question() -> Outcome {
 }
 
 pub(crate) fn server_with(limits: Limits) -> (Server, Arc<Shared>) {
+    server_keeping(limits, TaskLimits::default())
+}
+
+/// A server all of whose tools but `echo` may become tasks.
+pub(crate) fn server_keeping(limits: Limits, tasks: TaskLimits) -> (Server, Arc<Shared>) {
     let names = [
         "echo",
         "gate",
@@ -168,8 +184,10 @@ pub(crate) fn server_with(limits: Limits) -> (Server, Arc<Shared>) {
         "ask_once",
         "heavy",
         "report",
+        "must",
+        "gate_ask",
     ];
-    let tools = names.map(|name| ToolDescriptor {
+    let offered = names.map(|name| ToolDescriptor {
         name: name.into(),
         title: None,
         description: None,
@@ -182,6 +200,11 @@ pub(crate) fn server_with(limits: Limits) -> (Server, Arc<Shared>) {
         } else {
             Cost::Quick
         },
+        long: match name {
+            "echo" => LongWork::Never,
+            "must" => LongWork::Must,
+            _ => LongWork::May,
+        },
     });
     let (notices, receiver) = mpsc::channel(1_000);
     let shared = Arc::new(Shared {
@@ -191,7 +214,7 @@ pub(crate) fn server_with(limits: Limits) -> (Server, Arc<Shared>) {
         notices,
     });
     let catalog = Catalog {
-        tools: tools.into(),
+        tools: offered.into(),
         resources: vec![ResourceDescriptor {
             uri: WATCHED.into(),
             name: "watched".into(),
@@ -214,7 +237,8 @@ pub(crate) fn server_with(limits: Limits) -> (Server, Arc<Shared>) {
         ..HubConfig::default()
     });
     hub.register(Arc::new(provider)).unwrap();
-    (Server::builder(hub, "test").limits(limits).build(), shared)
+    let server = Server::builder(hub, "test").limits(limits).tasks(tasks);
+    (server.build(), shared)
 }
 
 pub(crate) fn server(limits: Limits) -> Server {

@@ -9,10 +9,10 @@ use std::{
 };
 
 use orchestra_hub::{
-    Annotations, BoxFuture, Catalog, Content, Cost, InputRequired, Outcome, PromptArgument,
-    PromptDescriptor, PromptResult, Provider, ProviderError, ProviderId, Request, ResourceContents,
-    ResourceDescriptor, ResourceResult, Target, TemplateDescriptor, ToolDescriptor, ToolResult,
-    parse_arguments,
+    Annotations, BoxFuture, Catalog, Content, Cost, InputRequired, LongWork, Outcome,
+    PromptArgument, PromptDescriptor, PromptResult, Provider, ProviderError, ProviderId, Request,
+    ResourceContents, ResourceDescriptor, ResourceResult, Target, TemplateDescriptor,
+    ToolDescriptor, ToolResult, parse_arguments,
 };
 use orchestra_wire::RawJson;
 use serde::Deserialize;
@@ -73,6 +73,7 @@ pub(crate) fn tool(name: &str) -> ToolDescriptor {
         annotations: Annotations::default(),
         group: "toys",
         cost: Cost::Quick,
+        long: LongWork::Never,
     }
 }
 

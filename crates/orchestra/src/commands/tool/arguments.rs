@@ -140,7 +140,7 @@ fn understand(name: &str, text: &str, property: &Value) -> Result<Value, Argumen
 
 #[cfg(test)]
 mod tests {
-    use orchestra_hub::{Annotations, Cost};
+    use orchestra_hub::{Annotations, Cost, LongWork};
     use orchestra_wire::RawJson;
     use serde_json::json;
 
@@ -163,6 +163,7 @@ mod tests {
             annotations: Annotations::default(),
             group: "g",
             cost: Cost::Quick,
+            long: LongWork::Never,
         };
         let pairs: Vec<String> = pairs.iter().map(|pair| (*pair).to_owned()).collect();
         let arguments = of_pairs(&pairs, &tool)?;

@@ -4,6 +4,7 @@
 
 mod cli;
 mod doctor;
+mod faces;
 mod growth;
 mod hook;
 mod import;

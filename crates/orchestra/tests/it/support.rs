@@ -318,6 +318,13 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// A header of it.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(':'));
+        let mut found = lines.filter(|(other, _)| other.eq_ignore_ascii_case(name));
+        found.next().map(|(_, value)| value.trim())
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
     }

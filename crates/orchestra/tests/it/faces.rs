@@ -1,0 +1,433 @@
+//! One tool, called through any face, gives the same answer and the same error.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::support::{Running, Session, Workspace, http, post};
+
+/// What a call came to, through whatever face.
+#[derive(Debug, Clone, PartialEq)]
+enum Outcome {
+    Done(Value),
+    /// The tool refused; what it told the model.
+    Refused(String),
+    /// There is no such tool; what the caller was told.
+    Unknown(String),
+}
+
+/// A way to call tools.
+enum Face {
+    Stdio(Session),
+    /// Streamable HTTP in a session.
+    Http {
+        up: Up,
+        session: String,
+    },
+    /// Streamable HTTP without one.
+    Stateless(Up),
+    Rest(Up),
+    Shell,
+}
+
+/// `orchestra up`, and where it listens.
+struct Up {
+    _process: Running,
+    address: String,
+}
+
+impl Up {
+    fn start(workspace: &Workspace) -> Self {
+        let process = Running::start(workspace.command(["up", "--http", "127.0.0.1:0", "--json"]));
+        let address = process.json()["http"]
+            .as_str()
+            .unwrap()
+            .replace("http://", "");
+        Self {
+            _process: process,
+            address,
+        }
+    }
+}
+
+const FACES: [&str; 5] = ["stdio", "http", "stateless http", "rest", "shell"];
+
+/// A tool that there is not.
+const UNKNOWN: &str = "banana";
+
+const BOTH: (&str, &str) = ("Accept", "application/json, text/event-stream");
+
+impl Face {
+    fn open(name: &str, workspace: &Workspace) -> Self {
+        match name {
+            "stdio" => Self::Stdio(Session::start(workspace.command(["stdio"]))),
+            "http" => {
+                let up = Up::start(workspace);
+                let params = json!({
+                    "protocolVersion": "2025-11-25",
+                    "capabilities": {},
+                    "clientInfo": {"name": "test", "version": "1"},
+                });
+                let hello = post(&up.address, &[BOTH], &request("initialize", &params));
+                let session = hello
+                    .header("mcp-session-id")
+                    .expect("a session")
+                    .to_owned();
+                Self::Http { up, session }
+            }
+            "stateless http" => Self::Stateless(Up::start(workspace)),
+            "rest" => Self::Rest(Up::start(workspace)),
+            _ => Self::Shell,
+        }
+    }
+
+    fn call(&mut self, workspace: &Workspace, tool: &str, arguments: &Value) -> Outcome {
+        let mut params = json!({"name": tool, "arguments": arguments});
+        match self {
+            Self::Stdio(session) => of_response(&session.request("tools/call", &params)),
+            Self::Http { up, session } => {
+                let headers = [BOTH, ("Mcp-Session-Id", session.as_str())];
+                of_response(&post(&up.address, &headers, &request("tools/call", &params)).json())
+            }
+            Self::Stateless(up) => {
+                params["_meta"] = json!({
+                    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+                    "io.modelcontextprotocol/clientCapabilities": {},
+                });
+                let headers = [
+                    BOTH,
+                    ("MCP-Protocol-Version", "2026-07-28"),
+                    ("Mcp-Method", "tools/call"),
+                    ("Mcp-Name", tool),
+                ];
+                of_response(&post(&up.address, &headers, &request("tools/call", &params)).json())
+            }
+            Self::Rest(up) => {
+                let body = params.to_string();
+                let request = format!(
+                    "POST /api/mcp/tools/call HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
+                     Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+                    up.address,
+                    body.len()
+                );
+                let answer = http(&up.address, request.as_bytes());
+                match answer.status {
+                    200 => of_result(&answer.json()),
+                    404 => Outcome::Unknown(answer.json()["error"].as_str().unwrap().to_owned()),
+                    _ => panic!("{tool} {arguments}: {answer:?}"),
+                }
+            }
+            Self::Shell => {
+                let said = workspace.run(["tool", "call", tool, "--args", &arguments.to_string()]);
+                let complaint = said.err.trim().trim_start_matches("error: ").to_owned();
+                match said.code {
+                    Some(0) => Outcome::Done(plain(said.out.trim_end())),
+                    // It says the same for people at a shell.
+                    _ if complaint.starts_with("no tool `") => {
+                        Outcome::Unknown(format!("unknown tool: {tool}"))
+                    }
+                    _ => Outcome::Refused(complaint),
+                }
+            }
+        }
+    }
+}
+
+fn request(method: &str, params: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
+}
+
+fn of_response(response: &Value) -> Outcome {
+    match response["error"]["message"].as_str() {
+        Some(message) => Outcome::Unknown(message.to_owned()),
+        None => of_result(&response["result"]),
+    }
+}
+
+fn of_result(result: &Value) -> Outcome {
+    let text = result["content"][0]["text"].as_str().unwrap_or_default();
+    if result["isError"] == true {
+        return Outcome::Refused(text.to_owned());
+    }
+    let done = plain(text);
+    if let Some(structured) = result.get("structuredContent") {
+        assert_eq!(*structured, done, "the text says what the structure says");
+    }
+    Outcome::Done(done)
+}
+
+/// A text that is JSON as what it says.
+fn plain(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+/// Every tool, in an order in which each can do what it is for. `$memory` is the id of what was
+/// remembered.
+fn script() -> Vec<(&'static str, Value)> {
+    let p = |more: Value| {
+        let mut arguments = json!({"project": "my-app"});
+        for (name, value) in more.as_object().unwrap() {
+            arguments[name] = value.clone();
+        }
+        arguments
+    };
+    let task = |id: &str| p(json!({"task_id": id}));
+    let evidence = "ran it by hand: as expected";
+    let answer = || {
+        let arguments = json!({"answer": "Signing in", "overwrite": true});
+        ("answer_prd_question", p(arguments))
+    };
+    let mut script = vec![
+        ("create_project", json!({"name": "My App"})),
+        ("list_projects", json!({})),
+        ("rename_project", p(json!({"name": "My Other App"}))),
+        ("get_project_status", p(json!({}))),
+        ("write_prd", p(json!({"content": "# What it is for\n"}))),
+        ("read_prd", p(json!({}))),
+        ("create_epic", p(json!({"title": "Users"}))),
+        ("list_epics", p(json!({}))),
+        ("get_epic", p(json!({"epic_id": "MA-1"}))),
+        (
+            "update_epic",
+            p(json!({"epic_id": "MA-1", "priority": "high"})),
+        ),
+        (
+            "create_story",
+            p(json!({"epic_id": "MA-1", "title": "Sign in", "user_story": "As a user I sign in"})),
+        ),
+        ("list_stories", p(json!({}))),
+        ("get_story", p(json!({"story_id": "MA-2"}))),
+        (
+            "update_story",
+            p(json!({"story_id": "MA-2", "labels": ["web"]})),
+        ),
+        (
+            "create_task",
+            p(json!({"story_id": "MA-2", "title": "Form", "type": "task"})),
+        ),
+        (
+            "create_task",
+            p(json!({"story_id": "MA-2", "title": "Check", "type": "task"})),
+        ),
+        ("list_tasks", p(json!({"limit": 1}))),
+        ("get_task", task("MA-3")),
+        (
+            "update_task",
+            p(json!({"task_id": "MA-3", "description": "Two fields"})),
+        ),
+        (
+            "add_dependency",
+            p(json!({"issue_id": "MA-4", "depends_on": "MA-3"})),
+        ),
+        (
+            "remove_dependency",
+            p(json!({"issue_id": "MA-4", "depends_on": "MA-3"})),
+        ),
+        (
+            "add_comment",
+            p(json!({"issue_id": "MA-3", "text": "Ask first", "agent": "ann"})),
+        ),
+        ("claim_task", p(json!({"task_id": "MA-3", "agent": "ann"}))),
+        (
+            "release_task",
+            p(json!({"task_id": "MA-3", "agent": "ann"})),
+        ),
+        ("get_next_task", p(json!({}))),
+        (
+            "update_task",
+            p(json!({"task_id": "MA-3", "status": "todo"})),
+        ),
+        ("set_current_task", task("MA-3")),
+        (
+            "complete_task",
+            p(json!({"task_id": "MA-3", "evidence": evidence})),
+        ),
+        ("advance_task", task("MA-3")),
+        (
+            "advance_task",
+            p(json!({"task_id": "MA-3", "evidence": evidence})),
+        ),
+        ("advance_task", task("MA-3")),
+        (
+            "advance_task",
+            p(json!({"task_id": "MA-3", "evidence": evidence})),
+        ),
+        ("advance_task", task("MA-3")),
+        (
+            "reject_task",
+            p(json!({"task_id": "MA-3", "reason": "The button is missing"})),
+        ),
+        ("get_history", p(json!({"issue_id": "MA-3"}))),
+        ("search", p(json!({"query": "form"}))),
+        ("get_workflow_status", p(json!({}))),
+        ("create_epic", p(json!({"title": "Admin"}))),
+        (
+            "move_issue",
+            p(json!({"issue_id": "MA-2", "parent_id": "MA-6"})),
+        ),
+        (
+            "report_bug",
+            p(json!({"story_id": "MA-2", "title": "Slow", "severity": "low"})),
+        ),
+        (
+            "log_request",
+            p(json!({"type": "feature", "description": "Dark mode"})),
+        ),
+        ("list_requests", p(json!({}))),
+        ("start_prd_session", p(json!({}))),
+    ];
+    script.extend(std::iter::repeat_with(answer).take(4));
+    script.push(("skip_prd_question", p(json!({}))));
+    script.push(("back_prd_question", p(json!({}))));
+    script.extend(std::iter::repeat_with(answer).take(8));
+    script.extend([
+        ("get_prd_session", p(json!({}))),
+        ("preview_prd", p(json!({}))),
+        ("split_prd", p(json!({"phases": ["Sign in", "Sign out"]}))),
+        ("list_prd_phases", p(json!({}))),
+        ("abandon_prd_session", p(json!({}))),
+        (
+            "save_memory",
+            p(json!({"content": "Tokens last an hour", "summary": "Tokens"})),
+        ),
+        ("search_memory", p(json!({"query": "tokens"}))),
+        ("get_context", p(json!({"query": "tokens"}))),
+        ("forget_memory", p(json!({"memory_id": "$memory"}))),
+        (
+            "save_session",
+            p(json!({"session_id": "s-1", "summary": "Signed in"})),
+        ),
+        ("list_sessions", p(json!({}))),
+        ("get_session", p(json!({"session_id": "s-1"}))),
+        (
+            "record_usage",
+            json!({"input_tokens": 10, "output_tokens": 2, "cost": 0.5, "model": "m"}),
+        ),
+        ("get_usage", json!({})),
+        ("reset_session_usage", json!({})),
+        (
+            "save_plan",
+            p(json!({"title": "First steps", "content": "1. Form\n"})),
+        ),
+        ("list_plans", p(json!({}))),
+        ("read_plan", p(json!({"file": "first-steps.md"}))),
+        ("install_skills", json!({})),
+        ("install_agents", json!({})),
+        ("install_docs", json!({})),
+        ("list_skills", json!({})),
+        ("list_agents", json!({})),
+        (
+            "receive_hook_event",
+            json!({"event_type": "Stop", "session_id": "s-1"}),
+        ),
+        ("get_hook_events", json!({})),
+        ("regenerate_readme", p(json!({}))),
+        ("delete_task", task("MA-4")),
+        ("delete_story", p(json!({"story_id": "MA-2"}))),
+        ("delete_epic", p(json!({"epic_id": "MA-6"}))),
+        ("delete_project", p(json!({}))),
+    ]);
+    script
+}
+
+/// What is of the moment or of the place stands as the same word everywhere.
+fn level(outcome: Outcome, workspace: &Workspace, memory: &str) -> Outcome {
+    let level = |text: &str| {
+        let place = workspace.path().display().to_string();
+        let mut text = text.replace(&place, "WORKSPACE");
+        if !memory.is_empty() {
+            text = text.replace(memory, "MEMORY");
+        }
+        without_times(&text)
+    };
+    match outcome {
+        Outcome::Done(value) => Outcome::Done(plain(&level(&value.to_string()))),
+        Outcome::Refused(text) => Outcome::Refused(level(&text)),
+        Outcome::Unknown(text) => Outcome::Unknown(level(&text)),
+    }
+}
+
+fn without_times(text: &str) -> String {
+    const FORM: &[u8] = b"0000-00-00T00:00:00Z";
+    let mut bytes = text.as_bytes().to_vec();
+    for start in 0..bytes.len().saturating_sub(FORM.len() - 1) {
+        let there = &mut bytes[start..start + FORM.len()];
+        let is_time = FORM.iter().zip(&*there).all(|(form, byte)| match form {
+            b'0' => byte.is_ascii_digit(),
+            form => form == byte,
+        });
+        if is_time {
+            there.copy_from_slice(FORM);
+        }
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Plays the script, and after it each tool with arguments that are wrong.
+fn play(name: &str) -> Vec<(String, Outcome)> {
+    let workspace = Workspace::git();
+    let mut face = Face::open(name, &workspace);
+    let mut outcomes = Vec::new();
+    let mut memory = String::new();
+    let script = script();
+    for (tool, arguments) in &script {
+        let told = arguments.to_string();
+        let arguments: Value = serde_json::from_str(&told.replace("$memory", &memory)).unwrap();
+        let outcome = face.call(&workspace, tool, &arguments);
+        if let ("save_memory", Outcome::Done(value)) = (*tool, &outcome) {
+            value["id"].as_str().expect("an id").clone_into(&mut memory);
+        }
+        outcomes.push((
+            format!("{tool} {told}"),
+            level(outcome, &workspace, &memory),
+        ));
+    }
+    let tools: BTreeSet<&str> = script.iter().map(|(tool, _)| *tool).collect();
+    for tool in tools.into_iter().chain([UNKNOWN]) {
+        for wrong in [json!({}), json!({"project": 7, "banana": 1})] {
+            let outcome = face.call(&workspace, tool, &wrong);
+            outcomes.push((
+                format!("{tool} {wrong}"),
+                level(outcome, &workspace, &memory),
+            ));
+        }
+    }
+    outcomes
+}
+
+#[test]
+fn every_tool_answers_alike_through_every_face() {
+    let [first, others @ ..] = FACES;
+    let wanted = play(first);
+    let refused: Vec<_> = wanted[..script().len()]
+        .iter()
+        .filter(|(_, outcome)| !matches!(outcome, Outcome::Done(_)))
+        .collect();
+    assert!(refused.is_empty(), "{refused:#?}");
+    for face in others {
+        let found = play(face);
+        assert_eq!(found.len(), wanted.len());
+        let both = wanted.iter().zip(&found);
+        let differ: Vec<_> = both.filter(|(wanted, found)| wanted != found).collect();
+        assert!(
+            differ.is_empty(),
+            "through {first}, and through {face}: {differ:#?}"
+        );
+    }
+}
+
+/// The script leaves no tool out.
+#[test]
+fn the_script_of_all_faces_calls_every_tool() {
+    let workspace = Workspace::board();
+    let mut session = Session::start(workspace.command(["stdio"]));
+    let listed = session.request("tools/list", &json!({}));
+    let listed = listed["result"]["tools"].as_array().unwrap().clone();
+    let listed: BTreeSet<&str> = listed
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    let called: BTreeSet<&str> = script().iter().map(|(tool, _)| *tool).collect();
+    assert_eq!(listed, called);
+}

@@ -13,6 +13,7 @@
 //! for a page of somebody else in a browser here must not reach the server.
 
 mod access;
+mod budget;
 mod exchange;
 mod headers;
 mod intake;
@@ -41,8 +42,9 @@ pub use access::{
     Access, AccessRules, HostName, Identity, NameError, Rate, Token, TokenError, UnguardedAddress,
     WebOrigin,
 };
+use budget::Budget;
 pub use intake::{BodyError, Intake};
-pub use serve::{Limits, serve};
+pub use serve::{Limits, Tls, TlsError, serve, serve_tls};
 use sessions::Sessions;
 
 /// The path of MCP.
@@ -91,6 +93,9 @@ pub struct HttpOptions {
     pub eras: Eras,
     /// The largest body that is read.
     pub body_bytes: usize,
+    /// Replies that wait for clients to read them, in bytes, those of all clients together; an
+    /// answer beyond becomes an error. One is always taken, however large.
+    pub reply_bytes: usize,
     /// Sessions that are open at once.
     pub sessions: usize,
     /// After which time without use a session ends.
@@ -113,6 +118,7 @@ impl Default for HttpOptions {
         Self {
             eras: Eras::Both,
             body_bytes: orchestra_wire::MAX_LINE_BYTES,
+            reply_bytes: 256 * 1024 * 1024,
             sessions: 16_384,
             idle: Duration::from_secs(30 * 60),
             poll_after: None,
@@ -142,6 +148,7 @@ struct App {
     server: Server,
     post: Arc<Post>,
     sessions: Arc<Sessions>,
+    budget: Budget,
     options: Arc<HttpOptions>,
     intake: Intake,
 }
@@ -150,10 +157,12 @@ impl HttpFace {
     /// The face of `server`.
     #[must_use]
     pub fn new(server: &Server, options: HttpOptions) -> Self {
+        let budget = Budget::new(options.reply_bytes);
         let app = App {
             server: server.clone(),
             post: Arc::new(Post::new(server, "http").until(options.stop.clone())),
-            sessions: Sessions::new(server.clone(), &options),
+            sessions: Sessions::new(server.clone(), &options, budget.clone()),
+            budget,
             intake: Intake::new(&options),
             options: Arc::new(options),
         };
@@ -224,6 +233,7 @@ async fn rpc(
     };
     match app.post.handle_for(identity(caller), &body).await {
         Some(reply) => {
+            let reply = app.budget.hold(Bytes::from(reply));
             let json = HeaderValue::from_static("application/json");
             ([(header::CONTENT_TYPE, json)], reply).into_response()
         }

@@ -191,6 +191,29 @@ impl ServerLifecycle {
         }))
     }
 
+    /// As [`http`](Self::http), over TLS.
+    ///
+    /// # Errors
+    /// When the listener has no address.
+    pub fn https(
+        server: &Server,
+        listener: TcpListener,
+        tls: http::Tls,
+        app: impl FnOnce(&watch::Receiver<bool>) -> Router,
+        limits: http::Limits,
+        times: LifecycleTimes,
+    ) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        let endpoint = format!("https://{address}{MCP_PATH}");
+        Ok(Self::new(server, endpoint, Some(address), times, |stop| {
+            let app = app(&stop);
+            Box::pin(async move {
+                http::serve_tls(listener, tls, app, stop, limits).await;
+                Ok(())
+            })
+        }))
+    }
+
     fn new(
         server: &Server,
         endpoint: String,

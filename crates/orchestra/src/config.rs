@@ -1,6 +1,7 @@
 //! The configuration: flags, the environment, `orchestra.toml` of the workspace and of the user,
 //! and the defaults settle once into one [`Config`] that knows where each value came from.
 
+mod access;
 mod file;
 
 use std::{
@@ -14,8 +15,10 @@ use anyhow::Context as _;
 use orchestra_hub::{Toolset, ToolsetError};
 use orchestra_wire::MAX_LINE_BYTES;
 
-use crate::{cli::Common, env::Variable, exit::Failure, http, logging, output, workspace};
+use crate::{cli::Common, env::Variable, exit::Failure, logging, output, workspace};
 use file::ConfigFile;
+
+pub(crate) use access::{AccessConfig, AccessFlags, TlsFiles, TokenSource};
 
 /// The configuration file's name.
 pub(crate) const FILE: &str = "orchestra.toml";
@@ -82,6 +85,8 @@ pub(crate) struct Overrides {
     pub(crate) format: Option<TextFormat>,
     /// `--http`.
     pub(crate) http: Option<SocketAddr>,
+    /// Who is let in.
+    pub(crate) access: AccessFlags,
 }
 
 /// The settled configuration.
@@ -95,6 +100,8 @@ pub(crate) struct Config {
     pub(crate) format: Setting<TextFormat>,
     /// Where `up` listens.
     pub(crate) http: Setting<SocketAddr>,
+    /// Who is let in there.
+    pub(crate) access: AccessConfig,
     /// What is logged.
     pub(crate) log: Setting<String>,
     /// How long one call may take.
@@ -145,7 +152,15 @@ impl Config {
             .filter(|value| is_for_us(value))
             .map(|value| (value, Origin::Environment(Variable::Log)));
         let log = flag(common.log.clone()).or(log_variable);
+        let http = settle(
+            flag(overrides.http),
+            &files,
+            |file| file.http,
+            || DEFAULT_HTTP,
+        );
         let config = Self {
+            access: AccessConfig::settle(overrides.access, &files, http.value),
+            http,
             tools: settle(
                 flag(overrides.tools),
                 &files,
@@ -157,12 +172,6 @@ impl Config {
                 &files,
                 |file| file.format,
                 TextFormat::default,
-            ),
-            http: settle(
-                flag(overrides.http),
-                &files,
-                |file| file.http,
-                || DEFAULT_HTTP,
             ),
             log: settle(log, &files, |file| file.log.clone(), || "warn".into()),
             call_timeout: settle(
@@ -187,8 +196,7 @@ impl Config {
     /// Refuses what no command could work with.
     fn check(&self) -> Result<(), Failure> {
         self.tools.check("tools", |tools| check_tools(tools))?;
-        self.http
-            .check("http", |address| http::check_address(*address))?;
+        self.access.check(&self.http)?;
         self.log.check("log", |filter| logging::check(filter))
     }
 
@@ -196,7 +204,7 @@ impl Config {
     pub(crate) fn entries(&self) -> Vec<Entry> {
         let quoted = |text: &str| toml::Value::from(text).to_string();
         let seconds = self.call_timeout.value.as_secs();
-        vec![
+        let mut entries = vec![
             Entry {
                 key: "tools",
                 value: quoted(&self.tools.value),
@@ -239,7 +247,9 @@ impl Config {
                 meaning: "how long one message may be, 4096 to 268435456 bytes",
                 origin: self.line_bytes.origin.clone(),
             },
-        ]
+        ];
+        entries.extend(self.access.entries());
+        entries
     }
 }
 
@@ -325,8 +335,17 @@ fn read_files(workspace: &Path) -> Result<Vec<(PathBuf, ConfigFile)>, Failure> {
         })
         .map(|directory| directory.join("orchestra").join(FILE));
     let mut files = Vec::new();
-    for path in [Some(workspace.join(FILE)), user].into_iter().flatten() {
+    let near = workspace.join(FILE);
+    for path in [Some(near.clone()), user].into_iter().flatten() {
         if let Some(file) = file::read(&path).map_err(Failure::usage)? {
+            if path == near && file.access.lets_in() {
+                return Err(Failure::usage_text(format!(
+                    "{}: who is let in is not for a workspace to say, which others may share; \
+                     set [access] in orchestra/{FILE} of your own configuration directory, or use \
+                     flags",
+                    path.display()
+                )));
+            }
             files.push((path, file));
         }
     }

@@ -7,6 +7,8 @@ use std::{ffi::OsString, fmt};
 pub(crate) enum Variable {
     /// What to log, in the syntax of `--log`.
     Log,
+    /// The token that callers over HTTP must show.
+    Token,
     /// The workspace of a hook event, set by the client that runs the hook.
     ClaudeProjectDir,
     /// Where the user's `orchestra/orchestra.toml` is.
@@ -19,8 +21,9 @@ pub(crate) enum Variable {
 
 impl Variable {
     /// All of them.
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Log,
+        Self::Token,
         Self::ClaudeProjectDir,
         Self::ConfigHome,
         Self::Home,
@@ -31,6 +34,7 @@ impl Variable {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Log => "RUST_LOG",
+            Self::Token => "ORCHESTRA_TOKEN",
             Self::ClaudeProjectDir => "CLAUDE_PROJECT_DIR",
             Self::ConfigHome => "XDG_CONFIG_HOME",
             Self::Home => "HOME",
@@ -42,6 +46,7 @@ impl Variable {
     pub(crate) const fn meaning(self) -> &'static str {
         match self {
             Self::Log => "what to log, as --log",
+            Self::Token => "the token that callers of `orchestra up` must show; see --token-file",
             Self::ClaudeProjectDir => "the workspace of `orchestra hook`",
             Self::ConfigHome => "directory of the user's orchestra/orchestra.toml",
             Self::Home => "where .config is, without XDG_CONFIG_HOME",

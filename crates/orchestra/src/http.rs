@@ -3,7 +3,10 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use axum::Router;
-use orchestra_mcp::{Server, http::HttpOptions};
+use orchestra_mcp::{
+    Server,
+    http::{Access, HttpOptions},
+};
 use tokio::sync::watch;
 
 pub(crate) use orchestra_mcp::http::{Limits, MCP_PATH};
@@ -37,41 +40,18 @@ pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, AddressError> {
     Ok((Ipv4Addr::LOCALHOST, port).into())
 }
 
-/// Refuses an address that other machines can reach.
-///
-/// # Errors
-/// When it is one.
-pub(crate) fn check_address(address: SocketAddr) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        address.ip().is_loopback(),
-        "{address} can be reached from other machines, and nothing asks them who they are; \
-         use a loopback address such as 127.0.0.1:{}",
-        address.port()
-    );
-    Ok(())
-}
-
 /// The routes, over one server, until `stop` turns true.
-pub(crate) fn app(server: &Server, body_bytes: usize, stop: &watch::Receiver<bool>) -> Router {
+pub(crate) fn app(
+    server: &Server,
+    access: &Access,
+    body_bytes: usize,
+    stop: &watch::Receiver<bool>,
+) -> Router {
     let options = HttpOptions {
         body_bytes,
+        access: access.clone(),
         stop: Some(stop.clone()),
         ..HttpOptions::default()
     };
     orchestra_web::app(server, options)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::check_address;
-
-    #[test]
-    fn only_loopback_is_served() {
-        for address in ["127.0.0.1:0", "[::1]:7420", "127.9.9.9:1"] {
-            assert!(check_address(address.parse().unwrap()).is_ok());
-        }
-        for address in ["0.0.0.0:7420", "[::]:7420", "192.168.0.1:80"] {
-            assert!(check_address(address.parse().unwrap()).is_err());
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! The program `orchestra`: reads the command line, settles the configuration, runs one command
 //! and turns its outcome into an exit code. What a command does stands in `commands/`.
 
+mod access;
 mod bundle;
 mod cli;
 mod commands;

@@ -1,6 +1,6 @@
 //! `/mcp` of Streamable HTTP: which kind of message came, and how it is answered.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Extension,
@@ -18,10 +18,11 @@ use tokio::{select, time::timeout};
 
 use super::{
     App, Eras, Identity,
+    budget::Budget,
     headers::{self, LAST_EVENT, PROTOCOL_VERSION, SESSION},
     refuse,
     sessions::HttpSession,
-    sse::{self, ALIVE, KEEP_ALIVE, Telling},
+    sse::{self, ALIVE, KEEP_ALIVE, Pieces, Telling},
     streams::{OWN, StreamReader, Unreadable},
 };
 use crate::{
@@ -91,6 +92,7 @@ pub(super) async fn post(
     body: Body,
 ) -> Response {
     let caller = super::identity(caller);
+    app.sessions.relieve();
     let accepts = Accepts::of(&headers);
     if !accepts.json && !accepts.stream {
         let text = "the Accept header must list application/json and text/event-stream";
@@ -310,30 +312,33 @@ async fn stateless(app: &App, caller: Identity, body: Bytes, accepts: Accepts) -
     }
     match message {
         Some(message) if !answering.is_over() => {
-            let first = sse::event(&message);
-            sse::response(Body::from_stream(rest(first, answering)))
+            sse::stream_of(rest(sse::event(message), answering, app.budget.clone()))
         }
-        Some(message) if accepts.json => stateless_json(message),
-        Some(message) => sse::response(Body::from(sse::event(&message))),
+        Some(message) if accepts.json => stateless_json(app.budget.hold(message)),
+        Some(message) => {
+            let event = sse::event(app.budget.hold(message));
+            sse::stream_of(stream::iter([event]))
+        }
         None => StatusCode::ACCEPTED.into_response(),
     }
 }
 
 /// The rest of an answer as events. Dropping it cancels the call (MCP 2026-07-28, cancellation).
 fn rest(
-    first: Bytes,
+    first: Pieces,
     answering: Answering,
-) -> impl futures_util::Stream<Item = Result<Bytes, Infallible>> {
-    let state = (Some(first), answering);
-    stream::unfold(state, |(mut first, mut answering)| async move {
-        if let Some(first) = first.take() {
-            return Some((Ok(first), (None, answering)));
-        }
-        match timeout(KEEP_ALIVE, answering.next()).await {
-            Ok(None) => None,
-            Ok(Some(message)) => Some((Ok(sse::event(&message)), (None, answering))),
-            Err(_) => Some((Ok(Bytes::from_static(ALIVE)), (None, answering))),
-        }
+    budget: Budget,
+) -> impl futures_util::Stream<Item = Pieces> {
+    let state = (Some(first), answering, budget);
+    stream::unfold(state, |(mut first, mut answering, budget)| async move {
+        let event = match first.take() {
+            Some(first) => first,
+            None => match timeout(KEEP_ALIVE, answering.next()).await {
+                Ok(message) => sse::event(budget.hold(message?)),
+                Err(_) => vec![Bytes::from_static(ALIVE)],
+            },
+        };
+        Some((event, (None, answering, budget)))
     })
 }
 
@@ -341,12 +346,12 @@ fn rest(
 fn listen(app: &App, caller: Identity, body: &Bytes) -> Response {
     let listening = Listening::begin(&app.server, "http", caller, body.clone());
     let state = (listening, app.options.stop.clone());
-    let body = stream::unfold(state, |(mut listening, mut stop)| async move {
+    let events = stream::unfold(state, |(mut listening, mut stop)| async move {
         let event = loop {
             select! {
                 next = timeout(KEEP_ALIVE, listening.next()) => break match next {
-                    Ok(message) => sse::event(&message?),
-                    Err(_) => Bytes::from_static(ALIVE),
+                    Ok(message) => sse::event(message?),
+                    Err(_) => vec![Bytes::from_static(ALIVE)],
                 },
                 () = super::stopped(&mut stop) => {
                     listening.end().await;
@@ -354,9 +359,9 @@ fn listen(app: &App, caller: Identity, body: &Bytes) -> Response {
                 }
             }
         };
-        Some((Ok::<_, Infallible>(event), (listening, stop)))
+        Some((event, (listening, stop)))
     });
-    sse::response(Body::from_stream(body))
+    sse::stream_of(events)
 }
 
 /// `GET /mcp`: the session's own stream, or what is left of one that broke.

@@ -13,11 +13,12 @@ use tokio::{
 
 use super::HttpOptions;
 
-/// Bodies that are read at once; what is more than that is a fault of the caller.
-const READS: usize = 512;
+/// Bodies up to this length are taken whatever else is held: they are bounded by how many
+/// connections there are, and whoever lets large ones dribble in must not keep them out.
+const SHORT: usize = 16 * 1024;
 
-/// Bodies that are held at once, in bytes, however many messages they are; one message of the
-/// largest size is always taken.
+/// Longer bodies that are held at once, in bytes, however many messages they are; one message of
+/// the largest size is always taken.
 const HELD_BYTES: usize = 64 * 1024 * 1024;
 
 /// What the bytes of bodies are counted in.
@@ -28,7 +29,6 @@ const HELD_UNIT: usize = 1024;
 pub struct Intake {
     most: usize,
     time: Duration,
-    reads: Arc<Semaphore>,
     /// Room for bodies, in [`HELD_UNIT`]s.
     room: Arc<Semaphore>,
 }
@@ -70,7 +70,6 @@ impl Intake {
         Self {
             most,
             time: options.body_time,
-            reads: Arc::new(Semaphore::new(READS)),
             room: Arc::new(Semaphore::new(units(HELD_BYTES.max(most)))),
         }
     }
@@ -96,11 +95,9 @@ impl Intake {
         if length > most {
             return Err(BodyError::TooLarge(most));
         }
-        let room = u32::try_from(units(length)).unwrap_or(u32::MAX);
-        let (Ok(_read), Ok(room)) = (
-            self.reads.try_acquire(),
-            Arc::clone(&self.room).try_acquire_many_owned(room),
-        ) else {
+        let room = if length <= SHORT { 0 } else { units(length) };
+        let room = u32::try_from(room).unwrap_or(u32::MAX);
+        let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(room) else {
             return Err(BodyError::Busy);
         };
         match timeout(self.time, to_bytes(body, most)).await {

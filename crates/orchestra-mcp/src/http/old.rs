@@ -74,8 +74,8 @@ pub(super) async fn open(
         let _lives = &ends;
         event
     });
-    let first = stream::iter([Ok(Bytes::from(first))]);
-    sse::response(Body::from_stream(first.chain(rest)))
+    let first = stream::iter([vec![Bytes::from(first)]]);
+    sse::stream_of(first.chain(rest))
 }
 
 /// `POST /messages?sessionId=…`.

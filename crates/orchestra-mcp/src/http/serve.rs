@@ -3,6 +3,7 @@
 
 mod paced;
 mod places;
+mod tls;
 
 use std::{convert::Infallible, io, net::SocketAddr, time::Duration};
 
@@ -23,10 +24,14 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
     task::JoinSet,
+    time::timeout,
 };
+
+use tokio_rustls::server::TlsStream;
 
 use paced::Paced;
 use places::{Place, Places};
+pub use tls::{Tls, TlsError};
 
 /// The longest head of a request, in bytes; a token, a session and the name of a tool fit many
 /// times. One that is longer is answered with 431, as is one of more than 100 headers.
@@ -69,6 +74,28 @@ impl Default for Limits {
 pub async fn serve(
     listener: TcpListener,
     app: Router,
+    stop: watch::Receiver<bool>,
+    limits: Limits,
+) {
+    serve_over(listener, None, app, stop, limits).await;
+}
+
+/// As [`serve`], over TLS. A client whose greeting takes longer than the head of a request may is
+/// given up.
+pub async fn serve_tls(
+    listener: TcpListener,
+    tls: Tls,
+    app: Router,
+    stop: watch::Receiver<bool>,
+    limits: Limits,
+) {
+    serve_over(listener, Some(tls), app, stop, limits).await;
+}
+
+async fn serve_over(
+    listener: TcpListener,
+    tls: Option<Tls>,
+    app: Router,
     mut stop: watch::Receiver<bool>,
     limits: Limits,
 ) {
@@ -86,9 +113,16 @@ pub async fn serve(
         match accepted {
             Ok((stream, peer, Some(place))) => {
                 let stream = Paced::new(stream, limits.write_time);
-                let (app, watcher) = (app.clone(), graceful.watcher());
+                let (tls, app, watcher) = (tls.clone(), app.clone(), graceful.watcher());
                 connections.spawn(async move {
-                    answer(stream, peer, app, watcher, limits).await;
+                    match tls {
+                        None => answer(stream, peer, app, watcher, limits).await,
+                        Some(tls) => {
+                            if let Some(stream) = greet(&tls, stream, peer, limits).await {
+                                answer(stream, peer, app, watcher, limits).await;
+                            }
+                        }
+                    }
                     drop(place);
                 });
             }
@@ -106,6 +140,26 @@ pub async fn serve(
         () = graceful.shutdown() => {}
         () = tokio::time::sleep(limits.grace) => {
             tracing::warn!("requests were still running {} s after the signal", limits.grace.as_secs());
+        }
+    }
+}
+
+/// Begins TLS with a client.
+async fn greet(
+    tls: &Tls,
+    stream: Paced<TcpStream>,
+    peer: SocketAddr,
+    limits: Limits,
+) -> Option<TlsStream<Paced<TcpStream>>> {
+    match timeout(limits.head_time, tls.accept(stream)).await {
+        Ok(Ok(stream)) => Some(stream),
+        Ok(Err(error)) => {
+            tracing::debug!(%peer, %error, "a client was not greeted");
+            None
+        }
+        Err(_) => {
+            tracing::debug!(%peer, "a client took too long to greet");
+            None
         }
     }
 }

@@ -14,7 +14,7 @@ use std::{
 use orchestra_wire::{Frame, Line, Revision, Rope};
 use tokio::{runtime::Handle, select, sync::watch};
 
-use super::{HttpOptions, Identity, streams::Streams};
+use super::{HttpOptions, Identity, budget::Budget, streams::Streams};
 use crate::{
     connection::Lifetime, report::Emit, server::Server, session::Session, stdio::AbortOnDrop,
 };
@@ -35,6 +35,7 @@ pub(super) struct HttpSession {
 /// All sessions.
 pub(super) struct Sessions {
     server: Server,
+    budget: Budget,
     most: usize,
     idle: Duration,
     stop: Option<watch::Receiver<bool>>,
@@ -53,9 +54,10 @@ struct Open {
 const ID_BYTES: usize = 16;
 
 impl Sessions {
-    pub(super) fn new(server: Server, options: &HttpOptions) -> Arc<Self> {
+    pub(super) fn new(server: Server, options: &HttpOptions, budget: Budget) -> Arc<Self> {
         Arc::new(Self {
             server,
+            budget,
             most: options.sessions,
             idle: options.idle,
             stop: options.stop.clone(),
@@ -76,7 +78,7 @@ impl Sessions {
             let _ = write!(id, "{byte:02x}");
             id
         });
-        let streams = Arc::new(Streams::default());
+        let streams = Arc::new(Streams::new(self.budget.clone()));
         let (outbox, emit) = (streams.clone(), streams.clone() as Arc<dyn Emit>);
         let runtime = Handle::current();
         let driver = Session::new(
@@ -141,6 +143,16 @@ impl Sessions {
             std::mem::take(&mut open.by_id)
         };
         ended.values().for_each(|session| session.end());
+    }
+
+    /// Where replies that wait to be read leave no room for others, forgets those that clients
+    /// would have to come back for.
+    pub(super) fn relieve(&self) {
+        if self.budget.is_spent() {
+            let open = self.lock();
+            let sessions = open.by_id.values();
+            sessions.for_each(|session| session.streams.forget_finished());
+        }
     }
 
     fn forget_idle(&self) {

@@ -7,10 +7,10 @@ use axum::{
     http::{HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
-use futures_util::{Stream, stream};
+use futures_util::{Stream, StreamExt as _, stream};
 use tokio::time::{Instant, timeout};
 
-use super::streams::StreamReader;
+use super::{budget::SHORT, streams::StreamReader};
 
 /// How often a stream that has nothing to say shows that it is alive.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -31,18 +31,26 @@ pub(super) struct Telling {
 }
 
 /// One event without an id.
-pub(super) fn event(message: &[u8]) -> Bytes {
-    let mut text = Vec::with_capacity(message.len() + 32);
-    text.extend_from_slice(b"event: message\ndata: ");
-    text.extend_from_slice(message);
-    text.extend_from_slice(b"\n\n");
-    Bytes::from(text)
+pub(super) fn event(message: Bytes) -> Pieces {
+    pieces("event: message\ndata: ", message)
 }
 
-fn numbered(key: u64, number: u64, message: &[u8]) -> Bytes {
-    let mut text = format!("id: {key}-{number}\n").into_bytes();
-    text.extend_from_slice(&event(message));
-    Bytes::from(text)
+/// An event, or some of what comes before and after events.
+pub(super) type Pieces = Vec<Bytes>;
+
+/// One event; a message that is long is not copied.
+fn pieces(head: &str, message: Bytes) -> Pieces {
+    if message.len() >= SHORT {
+        let head = Bytes::copy_from_slice(head.as_bytes());
+        return vec![head, message, Bytes::from_static(b"\n\n")];
+    }
+    vec![Bytes::from([head.as_bytes(), &message, b"\n\n"].concat())]
+}
+
+/// A reply whose body is events.
+pub(super) fn stream_of(events: impl Stream<Item = Pieces> + Send + 'static) -> Response {
+    let pieces = events.flat_map(|pieces| stream::iter(pieces).map(Ok::<_, Infallible>));
+    response(Body::from_stream(pieces))
 }
 
 /// The stream and the number in an event's id.
@@ -52,7 +60,7 @@ pub(super) fn place(id: &str) -> Option<(u64, u64)> {
 }
 
 /// A reply whose body is an event stream.
-pub(super) fn response(body: Body) -> Response {
+fn response(body: Body) -> Response {
     let headers = [
         (
             header::CONTENT_TYPE,
@@ -72,14 +80,11 @@ pub(super) fn response(body: Body) -> Response {
 
 /// What is left of a stream, as an event stream.
 pub(super) fn tell(reader: StreamReader, telling: Telling) -> Response {
-    response(Body::from_stream(events(reader, telling)))
+    stream_of(events(reader, telling))
 }
 
 /// What is left of a stream, as text.
-pub(super) fn events(
-    reader: StreamReader,
-    telling: Telling,
-) -> impl Stream<Item = Result<Bytes, Infallible>> {
+pub(super) fn events(reader: StreamReader, telling: Telling) -> impl Stream<Item = Pieces> {
     struct State {
         reader: StreamReader,
         first: Option<Bytes>,
@@ -98,7 +103,7 @@ pub(super) fn events(
     };
     stream::unfold(state, |mut state| async move {
         if let Some(first) = state.first.take() {
-            return Some((Ok::<_, Infallible>(first), state));
+            return Some((vec![first], state));
         }
         if state.is_over {
             return None;
@@ -108,16 +113,19 @@ pub(super) fn events(
         if left.is_some_and(|left| left.is_zero()) {
             state.is_over = true;
             let retry = format!("retry: {}\n\n", state.retry.as_millis());
-            return Some((Ok(Bytes::from(retry)), state));
+            return Some((vec![Bytes::from(retry)], state));
         }
         let pause = left.map_or(KEEP_ALIVE, |left| left.min(KEEP_ALIVE));
         match timeout(pause, state.reader.wait()).await {
             Ok(Some((number, message))) => {
-                let event = numbered(state.reader.key(), number, &message);
-                Some((Ok(event), state))
+                let head = format!(
+                    "id: {}-{number}\nevent: message\ndata: ",
+                    state.reader.key()
+                );
+                Some((pieces(&head, message), state))
             }
             Ok(None) => None,
-            Err(_) => Some((Ok(Bytes::from_static(ALIVE)), state)),
+            Err(_) => Some((vec![Bytes::from_static(ALIVE)], state)),
         }
     })
 }

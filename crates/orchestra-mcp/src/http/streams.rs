@@ -12,6 +12,7 @@ use bytes::Bytes;
 use orchestra_wire::{RequestId, Rope, write};
 use tokio::sync::Notify;
 
+use super::budget::Budget;
 use crate::{report::Emit, session::Outbox};
 
 /// The stream of the session's own, which a GET reads.
@@ -23,12 +24,17 @@ const EMIT_BYTES: usize = 256 * 1024;
 /// Events that a stream keeps for clients that come back.
 const KEPT_EVENTS: usize = 256;
 
-/// Streams that are kept after their request was answered.
+/// Streams that are kept after their request was answered, and the bytes of their events; the last
+/// is kept however large it is.
 const KEPT_STREAMS: usize = 16;
+const KEPT_BYTES: usize = 4 * 1024 * 1024;
 
 /// The streams of one session.
-#[derive(Debug, Default)]
-pub(super) struct Streams(Mutex<State>);
+#[derive(Debug)]
+pub(super) struct Streams {
+    state: Mutex<State>,
+    budget: Budget,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -89,8 +95,15 @@ pub(super) enum Unreadable {
 }
 
 impl Streams {
+    pub(super) fn new(budget: Budget) -> Self {
+        Self {
+            state: Mutex::default(),
+            budget,
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens the stream of a request and reads it; `None` when one with its id is open.
@@ -161,6 +174,14 @@ impl Streams {
         }
     }
 
+    /// Forgets the streams whose requests were answered and that nobody reads.
+    pub(super) fn forget_finished(&self) {
+        let mut state = self.lock();
+        for key in state.finished() {
+            state.streams.remove(&key);
+        }
+    }
+
     /// Sorts messages into their streams; what belongs to no request, or to one that is answered,
     /// goes to `about`'s stream or to the own.
     fn sort(&self, about: Option<&RequestId>, messages: Rope) {
@@ -174,8 +195,8 @@ impl Streams {
             let message = messages.slice(start..start + length);
             start += length + 1;
             match write::answered(&message) {
-                Some((request, _)) => state.answer(&request, message),
-                None => state.say(about, message),
+                Some((request, _)) => state.answer(&request, self.budget.hold(message)),
+                None => state.say(about, self.budget.hold(message)),
             }
         }
     }
@@ -216,14 +237,21 @@ impl State {
 
     /// Forgets the oldest streams whose requests were answered and that nobody reads.
     fn forget_old(&mut self) {
-        let over = |(key, stream): (&u64, &Stream)| {
+        let mut bytes = 0;
+        for (place, key) in self.finished().into_iter().rev().enumerate() {
+            bytes += self.streams.get(&key).map_or(0, |stream| stream.bytes);
+            if place >= KEPT_STREAMS || (place > 0 && bytes > KEPT_BYTES) {
+                self.streams.remove(&key);
+            }
+        }
+    }
+
+    /// The streams whose requests were answered and that nobody reads, oldest first.
+    fn finished(&self) -> Vec<u64> {
+        let finished = |(key, stream): (&u64, &Stream)| {
             (*key != OWN && stream.is_over && !stream.is_read).then_some(*key)
         };
-        let over: Vec<u64> = self.streams.iter().filter_map(over).collect();
-        let too_many = over.len().saturating_sub(KEPT_STREAMS);
-        for key in &over[..too_many] {
-            self.streams.remove(key);
-        }
+        self.streams.iter().filter_map(finished).collect()
     }
 }
 

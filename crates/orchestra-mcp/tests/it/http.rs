@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use orchestra_hub::Notice;
 use orchestra_mcp::{
-    Limits,
+    Limits, Server,
     http::{self, HttpOptions},
 };
 use serde_json::{Value, json};
@@ -49,12 +49,17 @@ impl Site {
         Self::on(listener, options, http::Limits::default())
     }
 
-    pub(crate) fn on(
+    pub(crate) fn on(listener: TcpListener, options: HttpOptions, limits: http::Limits) -> Self {
+        Self::over(server_with(Limits::default()), listener, options, limits)
+    }
+
+    /// A site of another server.
+    pub(crate) fn over(
+        (server, shared): (Server, Arc<Shared>),
         listener: TcpListener,
         mut options: HttpOptions,
         limits: http::Limits,
     ) -> Self {
-        let (server, shared) = server_with(Limits::default());
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
         options.stop = Some(stopped.clone());

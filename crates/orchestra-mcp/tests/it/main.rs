@@ -10,6 +10,7 @@ mod calls;
 mod child;
 mod ending;
 mod eras;
+mod hostile;
 mod http;
 mod input;
 mod lifecycle;
@@ -18,6 +19,7 @@ mod memory;
 mod notices;
 mod skills;
 mod tasks;
+mod tls;
 mod transport;
 
 #[test]

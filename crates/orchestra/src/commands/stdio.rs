@@ -36,7 +36,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         Overrides {
             tools,
             format,
-            http: None,
+            ..Overrides::default()
         },
     )?;
     logging::start(&config.log.value)?;

@@ -6,14 +6,18 @@ mod listen;
 use std::{net::SocketAddr, path::Path};
 
 use clap::Args;
-use orchestra_mcp::{LifecycleTimes, ServerLifecycle};
+use orchestra_mcp::{
+    LifecycleTimes, ServerLifecycle,
+    http::{Access, Tls},
+};
 use orchestra_store::Options;
 use serde::Serialize;
 use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
+    access,
     cli::{self, Common},
-    config::{Config, Origin, Overrides, TextFormat},
+    config::{AccessFlags, Config, Origin, Overrides, TextFormat},
     exit::{Exit, Failure},
     http, logging,
     output::{self, Format},
@@ -31,6 +35,8 @@ pub(crate) struct Arguments {
     /// this one is in use, any with port 0 [default: 127.0.0.1:7420]
     #[arg(long, value_name = "ADDR", value_parser = http::parse_address)]
     http: Option<SocketAddr>,
+    #[command(flatten)]
+    access: AccessFlags,
     #[arg(long, value_name = "TOOLS", help = cli::tools_help())]
     tools: Option<String>,
     /// How results are written as text
@@ -59,6 +65,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let format = Format::of_flag(arguments.json);
     let Arguments {
         http,
+        access,
         tools,
         format: text_format,
         ..
@@ -69,6 +76,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
             tools,
             format: text_format,
             http,
+            access,
         },
     )?;
     logging::start(&config.log.value)?;
@@ -81,6 +89,10 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
 }
 
 async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exit, Failure> {
+    // Before anything is opened, for whatever is wrong here is wrong in the configuration.
+    let tls = config.access.tls.value.as_ref().map(access::tls);
+    let tls = tls.transpose().map_err(Failure::usage)?;
+    let guard = access::guard(&config.access, config.http.value).map_err(Failure::usage)?;
     let serving = Serving::open(config, Options::default())?;
     while !place.take()? {
         if let Some(running) = place.running()? {
@@ -97,10 +109,18 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
             config.http.value
         ));
     }
-    let endpoint = Endpoint::new(address);
+    if !address.ip().is_loopback() && tls.is_none() {
+        output::complain(
+            "whoever is on the way can read tokens and answers; serve over TLS with --tls-cert \
+             and --tls-key, or through a proxy that does",
+        );
+    }
+    let endpoint = Endpoint::new(&base(config, address));
     place.publish(&endpoint)?;
     let served = match announce(&config.workspace, &endpoint, false, format) {
-        Ok(()) | Err(Failure::BrokenPipe) => serve_until(&serving, config, listener, stop).await,
+        Ok(()) | Err(Failure::BrokenPipe) => {
+            serve_until(&serving, config, listener, (guard, tls), stop).await
+        }
         Err(failure) => Err(failure),
     };
     place.withdraw();
@@ -113,18 +133,38 @@ async fn serve_until(
     serving: &Serving,
     config: &Config,
     listener: TcpListener,
+    (guard, tls): (Access, Option<Tls>),
     mut stop: watch::Receiver<bool>,
 ) -> Result<(), Failure> {
     let server = serving.server()?;
-    let app = |stop: &watch::Receiver<bool>| http::app(&server, config.line_bytes.value, stop);
-    let (limits, times) = (http::Limits::default(), LifecycleTimes::default());
-    let life = ServerLifecycle::http(&server, listener, app, limits, times)?;
+    let app =
+        |stop: &watch::Receiver<bool>| http::app(&server, &guard, config.line_bytes.value, stop);
+    let (limits, times) = (listen::limits(), LifecycleTimes::default());
+    let life = match tls {
+        None => ServerLifecycle::http(&server, listener, app, limits, times)?,
+        Some(tls) => ServerLifecycle::https(&server, listener, tls, app, limits, times)?,
+    };
     let _told = life.on_status_change(serving::tell);
     life.start().map_err(anyhow::Error::from)?;
     // An error means that nobody can tell any more, which ends it as well.
     let _ = stop.wait_for(|stopped| *stopped).await;
     let ended = life.stop().await;
     ended.map_err(|reason| Failure::from(anyhow::Error::msg(reason)))
+}
+
+/// The base of the addresses under which `address` is reached, by the first of the names that the
+/// configuration tells if there is one.
+fn base(config: &Config, address: SocketAddr) -> String {
+    let scheme = match config.access.tls.value {
+        Some(_) => "https",
+        None => "http",
+    };
+    match config.access.hosts.value.first() {
+        Some(host) if !address.ip().is_loopback() => {
+            format!("{scheme}://{host}:{}", address.port())
+        }
+        _ => format!("{scheme}://{address}"),
+    }
 }
 
 /// Says where another process serves the workspace, and that an address which was asked for on the

@@ -5,12 +5,14 @@ use std::{
     net::SocketAddr,
     ops::RangeInclusive,
     path::{Path, PathBuf},
+    str::FromStr,
     time::Duration,
 };
 
+use orchestra_mcp::http::NameError;
 use serde::Deserialize;
 
-use super::TextFormat;
+use super::{TextFormat, TlsFiles, access::AccessFile};
 use crate::http;
 
 /// How long a call may be given, in seconds: up to a day.
@@ -22,6 +24,9 @@ const CONCURRENT_CALLS: RangeInclusive<u64> = 1..=1_024;
 /// How long a message may be: from a little more than a handshake to what memory easily holds.
 const LINE_BYTES: RangeInclusive<u64> = 4_096..=268_435_456;
 
+/// How many requests a second a caller may be allowed; 0 for any number.
+const REQUESTS_PER_SECOND: RangeInclusive<u64> = 0..=1_000_000;
+
 /// What a configuration file sets.
 #[derive(Debug, Default)]
 pub(super) struct ConfigFile {
@@ -32,6 +37,7 @@ pub(super) struct ConfigFile {
     pub(super) call_timeout: Option<Duration>,
     pub(super) concurrent_calls: Option<usize>,
     pub(super) line_bytes: Option<usize>,
+    pub(super) access: AccessFile,
 }
 
 /// Why a configuration file was not read.
@@ -82,6 +88,19 @@ struct OnDisk {
     log: Option<String>,
     #[serde(default)]
     limits: LimitsOnDisk,
+    #[serde(default)]
+    access: AccessOnDisk,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AccessOnDisk {
+    token_file: Option<PathBuf>,
+    hosts: Option<Vec<String>>,
+    origins: Option<Vec<String>>,
+    requests_per_second: Option<u64>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -104,10 +123,13 @@ pub(super) fn read(path: &Path) -> Result<Option<ConfigFile>, ConfigFileError> {
             });
         }
     };
-    let file = parse(&text).map_err(|source| ConfigFileError::Parse {
+    let mut file = parse(&text).map_err(|source| ConfigFileError::Parse {
         path: path.to_owned(),
         source,
     })?;
+    if let Some(directory) = path.parent() {
+        file.access.resolve(directory);
+    }
     Ok(Some(file))
 }
 
@@ -147,7 +169,46 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
         call_timeout: seconds.map(Duration::from_secs),
         concurrent_calls: calls.map(size),
         line_bytes: bytes.map(size),
+        access: access(on_disk.access)?,
     })
+}
+
+fn access(on_disk: AccessOnDisk) -> Result<AccessFile, ParseError> {
+    // Nothing is what `config show` writes where nothing is set.
+    let path = |path: Option<PathBuf>| path.filter(|path| !path.as_os_str().is_empty());
+    let rate = on_disk.requests_per_second;
+    let rate = within("access.requests_per_second", rate, &REQUESTS_PER_SECOND)?;
+    let tls = match (path(on_disk.tls_cert), path(on_disk.tls_key)) {
+        (Some(cert), Some(key)) => Some(TlsFiles { cert, key }),
+        (None, None) => None,
+        _ => {
+            let expected = "both access.tls_cert and access.tls_key, or neither";
+            return Err(wrong("access", expected, "one of them".to_owned()));
+        }
+    };
+    Ok(AccessFile {
+        token_file: path(on_disk.token_file),
+        hosts: names("access.hosts", on_disk.hosts)?,
+        origins: names("access.origins", on_disk.origins)?,
+        requests_per_second: rate.map(|rate| u32::try_from(rate).expect("the range fits")),
+        tls,
+    })
+}
+
+/// Names of hosts or origins.
+fn names<T: FromStr<Err = NameError>>(
+    key: &'static str,
+    found: Option<Vec<String>>,
+) -> Result<Option<Vec<T>>, ParseError> {
+    let parse = |text: String| {
+        let expected = |error: NameError| error.expected();
+        text.parse()
+            .map_err(|error| wrong(key, expected(error), text))
+    };
+    let found = found.filter(|found| !found.is_empty());
+    found
+        .map(|found| found.into_iter().map(parse).collect())
+        .transpose()
 }
 
 /// A number that must lie in a range.

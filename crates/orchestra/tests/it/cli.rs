@@ -53,6 +53,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
 
     Environment:
       RUST_LOG            what to log, as --log
+      ORCHESTRA_TOKEN     the token that callers of `orchestra up` must show; see --token-file
       CLAUDE_PROJECT_DIR  the workspace of `orchestra hook`
       XDG_CONFIG_HOME     directory of the user's orchestra/orchestra.toml
       HOME                where .config is, without XDG_CONFIG_HOME
@@ -147,6 +148,31 @@ fn the_configuration_is_shown_with_its_origin() {
     # how long one message may be, 4096 to 268435456 bytes
     # from: default
     line_bytes = 10485760
+
+    [access]
+    # file with the tokens that callers over HTTP must show, one a line
+    # from: default
+    token_file = ""
+
+    # names under which other machines reach this one
+    # from: default
+    hosts = []
+
+    # origins whose pages may call over HTTP
+    # from: default
+    origins = []
+
+    # how many requests a second each caller may make, 0 for any number; 200 beyond this machine unless it is set
+    # from: default
+    requests_per_second = 0
+
+    # certificates in PEM, the server's own first; with them HTTP is over TLS
+    # from: default
+    tls_cert = ""
+
+    # the certificate's private key in PEM
+    # from: default
+    tls_key = ""
     "#);
 
     // What is shown is a configuration file that says the same.

@@ -5,6 +5,7 @@ use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
     os::unix::fs::PermissionsExt as _,
+    path::Path,
     process::Command,
 };
 
@@ -396,4 +397,32 @@ fn bodies_have_a_bound_together() {
     while begin("Expect: 100-continue\r\n").1 != "HTTP/1.1 100" {
         assert!(start.elapsed() < PATIENCE);
     }
+}
+
+/// Clients that stay connected keep no others out, although few files may be open at first.
+#[test]
+fn more_clients_than_the_usual_number_of_files_are_served() {
+    let workspace = Workspace::git();
+    let up = workspace.command(["up", "--http", "127.0.0.1:0", "--json"]);
+    let mut limited = workspace.command_as(Path::new("/bin/sh"), ["-c"]);
+    limited.arg("ulimit -S -n 300 && exec \"$0\" \"$@\"");
+    limited.arg(up.get_program()).args(up.get_args());
+    let process = Running::start(limited);
+    let ready = process.json();
+    let address = ready["http"].as_str().unwrap().strip_prefix("http://");
+    let address = address.unwrap();
+    let _held: Vec<TcpStream> = (0..400)
+        .map(|_| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+            stream
+        })
+        .collect();
+    let start = std::time::Instant::now();
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    assert_eq!(post(address, &[], &ping).status, 200);
+    // Unfinished heads are given up after 30 s: nobody had to wait for that.
+    assert!(start.elapsed().as_secs() < 20);
+    process.signal(Signal::TERM);
+    assert!(process.end().success());
 }

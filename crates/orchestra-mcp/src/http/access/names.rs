@@ -30,11 +30,22 @@ pub struct WebOrigin {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// No host.
-    #[error("no host; write box.example or 192.168.1.20, without a port")]
+    #[error("expected {}", self.expected())]
     Host,
     /// No origin.
-    #[error("no origin; write https://app.example or http://localhost:3000, one for each")]
+    #[error("expected {}", self.expected())]
     Origin,
+}
+
+impl NameError {
+    /// What is expected instead.
+    #[must_use]
+    pub const fn expected(self) -> &'static str {
+        match self {
+            Self::Host => "a host such as box.example or 192.168.1.20, without a port",
+            Self::Origin => "an origin such as https://app.example or http://localhost:3000",
+        }
+    }
 }
 
 /// The longest domain (RFC 1035, section 2.3.4).

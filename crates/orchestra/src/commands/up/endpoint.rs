@@ -4,7 +4,6 @@
 use std::{
     fs::{File, OpenOptions, TryLockError},
     io,
-    net::SocketAddr,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -34,14 +33,13 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// This process, listening on `address`.
-    pub(super) fn new(address: SocketAddr) -> Self {
-        let http = format!("http://{address}");
+    /// This process, which is reached at `base`.
+    pub(super) fn new(base: &str) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
-            mcp: format!("{http}{MCP_PATH}"),
-            http,
+            mcp: format!("{base}{MCP_PATH}"),
+            http: base.to_owned(),
         }
     }
 }
@@ -168,9 +166,7 @@ mod tests {
         let (mut first, mut second) = (Place::new(workspace.path()), Place::new(workspace.path()));
         assert!(second.running().unwrap().is_none());
         assert!(first.take().unwrap());
-        first
-            .publish(&Endpoint::new("127.0.0.1:1".parse().unwrap()))
-            .unwrap();
+        first.publish(&Endpoint::new("http://127.0.0.1:1")).unwrap();
         assert!(!second.take().unwrap());
         let found = second.running().unwrap().unwrap();
         assert_eq!(
@@ -187,8 +183,7 @@ mod tests {
         let workspace = tempfile::tempdir().unwrap();
         let mut dead = Place::new(workspace.path());
         assert!(dead.take().unwrap());
-        dead.publish(&Endpoint::new("127.0.0.1:1".parse().unwrap()))
-            .unwrap();
+        dead.publish(&Endpoint::new("http://127.0.0.1:1")).unwrap();
         drop(dead);
         assert!(Place::new(workspace.path()).running().unwrap().is_none());
     }

@@ -4,8 +4,17 @@ use std::{io, net::SocketAddr};
 
 use tokio::{net::TcpListener, sync::watch};
 
+use crate::http::Limits;
+
 /// How many ports after one that is taken are tried.
 const PORTS_TRIED: u16 = 100;
+
+/// Files that are left for others than connections: the database on each thread, files of the
+/// board, what tools read.
+const OTHER_FILES: usize = 256;
+
+/// Connections that are served however few files may be open.
+const FEWEST_CONNECTIONS: usize = 16;
 
 /// Listens on `address`, or on the next port that is free.
 pub(super) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
@@ -26,6 +35,46 @@ pub(super) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
         }
     }
     anyhow::bail!("{address} and the ports after it are taken; name another with --http")
+}
+
+/// The bounds of connections, such that there are enough open files for them.
+pub(super) fn limits() -> Limits {
+    let usual = Limits::default();
+    let wanted = usual.connections + OTHER_FILES;
+    let files = open_files(wanted).saturating_sub(OTHER_FILES);
+    Limits {
+        connections: usual.connections.min(files.max(FEWEST_CONNECTIONS)),
+        ..usual
+    }
+}
+
+/// How many files this process may open, after its limit was raised to `wanted` if that is allowed.
+#[cfg(unix)]
+fn open_files(wanted: usize) -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let limit = getrlimit(Resource::Nofile);
+    let (current, maximum) = (
+        limit.current.map_or(usize::MAX, size),
+        limit.maximum.map_or(usize::MAX, size),
+    );
+    let raised = wanted.min(maximum);
+    if raised <= current {
+        return current;
+    }
+    let new = Rlimit {
+        current: u64::try_from(raised).ok(),
+        maximum: limit.maximum,
+    };
+    match setrlimit(Resource::Nofile, new) {
+        Ok(()) => raised,
+        Err(_) => current,
+    }
+}
+
+#[cfg(not(unix))]
+fn open_files(wanted: usize) -> usize {
+    wanted
 }
 
 /// Turns true at SIGINT, SIGTERM or ctrl-c.

@@ -1,0 +1,202 @@
+//! Who is let in over HTTP: secrets and certificates are read where the configuration says, and
+//! become the guard and the TLS that `up` serves with.
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    net::SocketAddr,
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context as _;
+use orchestra_mcp::http::{Access, AccessRules, Rate, Tls, Token};
+
+use crate::{
+    config::{AccessConfig, TlsFiles, TokenSource},
+    env::Variable,
+};
+
+/// Secrets and certificates are short; what is longer is another file.
+const FILE_BYTES: u64 = 1024 * 1024;
+
+/// A file that cannot be used as it is.
+#[derive(Debug, thiserror::Error)]
+enum FileError {
+    #[error("cannot read {}", path.display())]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{} is no file", path.display())]
+    Kind { path: PathBuf },
+    #[error("{} is longer than {FILE_BYTES} bytes", path.display())]
+    Long { path: PathBuf },
+    #[error("{} can be read by others; run `chmod o= {}`", path.display(), path.display())]
+    Open { path: PathBuf },
+    #[error("{} is no text", path.display())]
+    Text { path: PathBuf },
+}
+
+/// Who may see a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Secrets,
+    Nothing,
+}
+
+/// The guard that the configuration asks for, when `address` is listened on.
+///
+/// # Errors
+/// When a token cannot be read, or others can read it too.
+pub(crate) fn guard(config: &AccessConfig, address: SocketAddr) -> anyhow::Result<Access> {
+    let tokens = match &config.token.value {
+        TokenSource::None => Vec::new(),
+        TokenSource::Environment => vec![token_of_environment()?],
+        TokenSource::File(path) => tokens_of_file(path)?,
+    };
+    let mut hosts = config.hosts.value.clone();
+    if !address.ip().is_unspecified() {
+        hosts.push(address.ip().into());
+    }
+    let rate = NonZeroU32::new(config.requests_per_second.value);
+    Ok(Access::new(AccessRules {
+        tokens,
+        hosts,
+        origins: config.origins.value.clone(),
+        rate: rate.map(|per_second| Rate {
+            per_second,
+            // What two seconds allow may come at once after a pause.
+            burst: per_second.saturating_add(per_second.get()),
+        }),
+    }))
+}
+
+/// The certificate and its key.
+///
+/// # Errors
+/// When one of them cannot be read, others can read the key too, or they do not fit together.
+pub(crate) fn tls(files: &TlsFiles) -> anyhow::Result<Tls> {
+    let chain = read(&files.cert, Holds::Nothing)?;
+    let key = read(&files.key, Holds::Secrets)?;
+    Tls::from_pem(&chain, &key).with_context(|| {
+        let (cert, key) = (files.cert.display(), files.key.display());
+        format!("certificate {cert} and key {key}")
+    })
+}
+
+fn token_of_environment() -> anyhow::Result<Token> {
+    let name = Variable::Token.name();
+    let text = Variable::Token.read().unwrap_or_default();
+    let text = text
+        .to_str()
+        .with_context(|| format!("{name} is no text"))?;
+    text.trim()
+        .parse()
+        .with_context(|| format!("{name} holds no token"))
+}
+
+/// One token a line; blank lines and those that begin with `#` are left out.
+fn tokens_of_file(path: &Path) -> anyhow::Result<Vec<Token>> {
+    let text = String::from_utf8(read(path, Holds::Secrets)?);
+    let text = text.map_err(|_| FileError::Text {
+        path: path.to_owned(),
+    })?;
+    let mut tokens = Vec::new();
+    for (place, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if !line.is_empty() && !line.starts_with('#') {
+            let token = line.parse().with_context(|| {
+                // The line itself is a secret.
+                format!("{}, line {}", path.display(), place + 1)
+            })?;
+            tokens.push(token);
+        }
+    }
+    anyhow::ensure!(!tokens.is_empty(), "{} holds no token", path.display());
+    Ok(tokens)
+}
+
+fn read(path: &Path, holds: Holds) -> Result<Vec<u8>, FileError> {
+    let failed = |source| FileError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(failed)?;
+    // Of the file that is open, so that it cannot be another by now.
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(FileError::Kind {
+            path: path.to_owned(),
+        });
+    }
+    if holds == Holds::Secrets && is_open_to_others(&metadata) {
+        return Err(FileError::Open {
+            path: path.to_owned(),
+        });
+    }
+    let mut bytes = Vec::new();
+    let read = file.take(FILE_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(failed)?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > FILE_BYTES {
+        return Err(FileError::Long {
+            path: path.to_owned(),
+        });
+    }
+    Ok(bytes)
+}
+
+#[cfg(unix)]
+fn is_open_to_others(metadata: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    // A group may: that is how a key is shared with the programs that need it.
+    metadata.permissions().mode() & 0o007 != 0
+}
+
+#[cfg(not(unix))]
+fn is_open_to_others(_metadata: &std::fs::Metadata) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    use super::*;
+
+    fn tokens(text: &str, mode: u32) -> Result<usize, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("token");
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let tokens = tokens_of_file(&path);
+        tokens
+            .map(|tokens| tokens.len())
+            .map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn a_file_holds_one_token_a_line() {
+        let text = "# laptop\n0123456789abcdef\n\n  fedcba9876543210  \n";
+        assert_eq!(tokens(text, 0o600), Ok(2));
+        assert_eq!(tokens(text, 0o640), Ok(2));
+    }
+
+    #[test]
+    fn what_is_wrong_with_it_is_told_and_the_secret_is_not() {
+        for (text, mode, expected) in [
+            ("0123456789abcdef", 0o644, "can be read by others"),
+            ("# none\n", 0o600, "holds no token"),
+            ("0123456789abcdef\nsecret\n", 0o600, "line 2"),
+            ("secret secret secret", 0o600, "only letters"),
+        ] {
+            let error = tokens(text, mode).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let error = tokens_of_file(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("is no file"), "{error}");
+    }
+}

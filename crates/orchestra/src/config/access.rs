@@ -1,0 +1,237 @@
+//! Who is let in over HTTP, as flags, the environment and the user's configuration file say. The
+//! workspace's file has no say in it: it may come from anybody who shares the repository.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use orchestra_mcp::http::{HostName, WebOrigin};
+
+use super::{Entry, Origin, Setting, file::ConfigFile, flag, settle};
+use crate::{env::Variable, exit::Failure};
+
+/// How many requests a second a caller from another machine may make, unless it is said otherwise:
+/// more than an agent ever makes, and little for this program.
+const DEFAULT_RATE: u32 = 200;
+
+/// Who is let in over HTTP
+#[derive(Debug, Default, Args)]
+pub(crate) struct AccessFlags {
+    /// File with the tokens that callers must show, one a line [default: ORCHESTRA_TOKEN, if it is
+    /// set]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Name under which other machines reach this one, as box.example; may be given again
+    #[arg(long = "allow-host", value_name = "HOST")]
+    hosts: Vec<HostName>,
+    /// Origin whose pages may call, as https://app.example; may be given again
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    origins: Vec<WebOrigin>,
+    /// Certificates in PEM, the server's own first; HTTP is served over TLS then
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+}
+
+/// Where the tokens are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TokenSource {
+    /// Nowhere: none is asked for.
+    None,
+    /// In [`Variable::Token`].
+    Environment,
+    /// In a file.
+    File(PathBuf),
+}
+
+/// A certificate and its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TlsFiles {
+    /// The chain of certificates.
+    pub(crate) cert: PathBuf,
+    /// The key of the first.
+    pub(crate) key: PathBuf,
+}
+
+/// Who is let in over HTTP.
+#[derive(Debug, Clone)]
+pub(crate) struct AccessConfig {
+    /// Where the tokens are that callers must show.
+    pub(crate) token: Setting<TokenSource>,
+    /// Names of this machine.
+    pub(crate) hosts: Setting<Vec<HostName>>,
+    /// Origins whose pages may call.
+    pub(crate) origins: Setting<Vec<WebOrigin>>,
+    /// How many requests a second each caller may make; 0 for any number.
+    pub(crate) requests_per_second: Setting<u32>,
+    /// What TLS is served with.
+    pub(crate) tls: Setting<Option<TlsFiles>>,
+}
+
+/// What a configuration file sets.
+#[derive(Debug, Default)]
+pub(super) struct AccessFile {
+    pub(super) token_file: Option<PathBuf>,
+    pub(super) hosts: Option<Vec<HostName>>,
+    pub(super) origins: Option<Vec<WebOrigin>>,
+    pub(super) requests_per_second: Option<u32>,
+    pub(super) tls: Option<TlsFiles>,
+}
+
+impl AccessFile {
+    /// Whether it says who is let in.
+    pub(super) const fn lets_in(&self) -> bool {
+        self.token_file.is_some()
+            || self.hosts.is_some()
+            || self.origins.is_some()
+            || self.tls.is_some()
+    }
+
+    /// Takes paths as relative to the directory of the file.
+    pub(super) fn resolve(&mut self, directory: &Path) {
+        let tls = self.tls.as_mut();
+        let tls = tls.map(|files| [&mut files.cert, &mut files.key]);
+        let paths = self.token_file.iter_mut().chain(tls.into_iter().flatten());
+        for path in paths {
+            *path = directory.join(&*path);
+        }
+    }
+}
+
+impl AccessConfig {
+    pub(super) fn settle(
+        flags: AccessFlags,
+        files: &[(PathBuf, ConfigFile)],
+        address: SocketAddr,
+    ) -> Self {
+        let of_environment = Variable::Token.read().map(|_| {
+            let origin = Origin::Environment(Variable::Token);
+            (TokenSource::Environment, origin)
+        });
+        let token = flag(flags.token_file.map(TokenSource::File)).or(of_environment);
+        let tls = flags.tls_cert.zip(flags.tls_key);
+        let tls = tls.map(|(cert, key)| Some(TlsFiles { cert, key }));
+        let rate = if address.ip().is_loopback() {
+            0
+        } else {
+            DEFAULT_RATE
+        };
+        Self {
+            token: settle(
+                token,
+                files,
+                |file| file.access.token_file.clone().map(TokenSource::File),
+                || TokenSource::None,
+            ),
+            hosts: settle(
+                flag(some(flags.hosts)),
+                files,
+                |file| file.access.hosts.clone(),
+                Vec::new,
+            ),
+            origins: settle(
+                flag(some(flags.origins)),
+                files,
+                |file| file.access.origins.clone(),
+                Vec::new,
+            ),
+            requests_per_second: settle(
+                None,
+                files,
+                |file| file.access.requests_per_second,
+                || rate,
+            ),
+            tls: settle(
+                flag(tls),
+                files,
+                |file| file.access.tls.clone().map(Some),
+                || None,
+            ),
+        }
+    }
+
+    /// Refuses an address that others can reach although nothing asks them who they are, or that
+    /// they reach under a name that nobody told.
+    pub(super) fn check(&self, http: &Setting<SocketAddr>) -> Result<(), Failure> {
+        http.check("http", |address| {
+            let (is_local, port) = (address.ip().is_loopback(), address.port());
+            anyhow::ensure!(
+                is_local || self.token.value != TokenSource::None,
+                "{address} can be reached from other machines, and nothing asks them who they \
+                 are; name a file of tokens with --token-file, or use a loopback address such as \
+                 127.0.0.1:{port}"
+            );
+            anyhow::ensure!(
+                !address.ip().is_unspecified() || !self.hosts.value.is_empty(),
+                "{address} is reached under names that nobody told; name them with --allow-host"
+            );
+            Ok(())
+        })
+    }
+
+    /// Every key.
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        let path = |path: Option<&PathBuf>| {
+            let text = path.map(|path| path.display().to_string());
+            toml::Value::from(text.unwrap_or_default()).to_string()
+        };
+        let token = match &self.token.value {
+            TokenSource::File(path) => Some(path),
+            TokenSource::Environment | TokenSource::None => None,
+        };
+        let tls = self.tls.value.as_ref();
+        vec![
+            Entry {
+                key: "access.token_file",
+                value: path(token),
+                meaning: "file with the tokens that callers over HTTP must show, one a line",
+                origin: self.token.origin.clone(),
+            },
+            Entry {
+                key: "access.hosts",
+                value: list(&self.hosts.value),
+                meaning: "names under which other machines reach this one",
+                origin: self.hosts.origin.clone(),
+            },
+            Entry {
+                key: "access.origins",
+                value: list(&self.origins.value),
+                meaning: "origins whose pages may call over HTTP",
+                origin: self.origins.origin.clone(),
+            },
+            Entry {
+                key: "access.requests_per_second",
+                value: self.requests_per_second.value.to_string(),
+                meaning: "how many requests a second each caller may make, 0 for any number; 200 \
+                          beyond this machine unless it is set",
+                origin: self.requests_per_second.origin.clone(),
+            },
+            Entry {
+                key: "access.tls_cert",
+                value: path(tls.map(|files| &files.cert)),
+                meaning: "certificates in PEM, the server's own first; with them HTTP is over TLS",
+                origin: self.tls.origin.clone(),
+            },
+            Entry {
+                key: "access.tls_key",
+                value: path(tls.map(|files| &files.key)),
+                meaning: "the certificate's private key in PEM",
+                origin: self.tls.origin.clone(),
+            },
+        ]
+    }
+}
+
+/// A flag that was given at least once.
+fn some<T>(values: Vec<T>) -> Option<Vec<T>> {
+    (!values.is_empty()).then_some(values)
+}
+
+fn list<T: ToString>(values: &[T]) -> String {
+    let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+    toml::Value::from(values).to_string()
+}

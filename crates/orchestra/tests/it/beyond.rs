@@ -1,0 +1,246 @@
+//! `orchestra up` beyond this machine: tokens, names, origins and TLS.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    os::unix::fs::PermissionsExt as _,
+    sync::Arc,
+};
+
+use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tokio_rustls::rustls::{
+    ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto::ring, pki_types::ServerName,
+};
+
+use crate::support::{PATIENCE, Running, Workspace, http, post, said};
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+fn ping() -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string()
+}
+
+/// Writes a file for its owner, or for everybody.
+fn file(workspace: &Workspace, name: &str, text: &str, mode: u32) {
+    workspace.write(name, text);
+    let permissions = fs::Permissions::from_mode(mode);
+    fs::set_permissions(workspace.join(name), permissions).unwrap();
+}
+
+/// The port of where a running `up` says that it is.
+fn port(ready: &Value) -> u16 {
+    let http = ready["http"].as_str().unwrap();
+    http.rsplit(':').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn other_machines_are_let_in_by_a_token_and_a_name_alone() {
+    let workspace = Workspace::git();
+    file(&workspace, "token", &format!("# laptop\n{TOKEN}\n"), 0o600);
+    file(&workspace, "open", TOKEN, 0o644);
+    for (arguments, expected) in [
+        (&["--allow-host", "box.example"][..], "--token-file"),
+        (&["--token-file", "token"], "--allow-host"),
+        (
+            &["--token-file", "open", "--allow-host", "box.example"],
+            "chmod o=",
+        ),
+        (
+            &["--token-file", "none", "--allow-host", "box.example"],
+            "cannot read none",
+        ),
+        (
+            &["--token-file", "token", "--allow-host", "box.example:1"],
+            "without a port",
+        ),
+        (
+            &["--token-file", "token", "--allow-origin", "*"],
+            "https://app.example",
+        ),
+    ] {
+        let mut all = vec!["up", "--http", "0.0.0.0:0"];
+        all.extend(arguments);
+        let said = workspace.run(all);
+        assert_eq!(said.code, Some(2), "{said:?}");
+        assert!(said.err.contains(expected), "{said:?}");
+        assert!(!said.err.contains(TOKEN), "{said:?}");
+        assert!(!workspace.join(".projects").exists());
+    }
+    let mut command = workspace.command(["up", "--http", "0.0.0.0:0", "--json"]);
+    command.args(["--token-file", "token", "--allow-host", "box.example"]);
+    let process = Running::start(command);
+    let ready = process.json();
+    let (port, http) = (port(&ready), ready["http"].as_str().unwrap());
+    assert_eq!(http, format!("http://box.example:{port}"));
+    assert!(!ready.to_string().contains(TOKEN));
+    let address = format!("127.0.0.1:{port}");
+    let held = format!("Bearer {TOKEN}");
+    for (headers, status) in [
+        (&[("Host", "box.example")][..], 401),
+        (
+            &[("Host", "box.example"), ("Authorization", "Bearer wrong")],
+            401,
+        ),
+        (&[("Host", "evil.example"), ("Authorization", &held)], 403),
+        (&[("Host", "box.example"), ("Authorization", &held)], 200),
+        (&[("Authorization", &held)], 200),
+    ] {
+        let answer = post(&address, headers, &ping());
+        assert_eq!(answer.status, status, "{headers:?}: {answer:?}");
+    }
+    process.signal(Signal::TERM);
+    assert!(process.end().success());
+}
+
+#[test]
+fn a_token_of_the_environment_is_asked_for_on_this_machine_as_well() {
+    let workspace = Workspace::git();
+    let mut command = workspace.command(["up", "--http", "127.0.0.1:0", "--json"]);
+    command.env("ORCHESTRA_TOKEN", TOKEN);
+    command.args(["--allow-origin", "https://app.example"]);
+    let process = Running::start(command);
+    let address = format!("127.0.0.1:{}", port(&process.json()));
+    assert_eq!(post(&address, &[], &ping()).status, 401);
+    let held = format!("Bearer {TOKEN}");
+    let headers = [
+        ("Authorization", held.as_str()),
+        ("Origin", "https://app.example"),
+    ];
+    let answer = post(&address, &headers, &ping());
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let head = answer.head.to_ascii_lowercase();
+    assert!(
+        head.contains("access-control-allow-origin: https://app.example"),
+        "{head}"
+    );
+    let asks = format!(
+        "OPTIONS /mcp HTTP/1.1\r\nHost: {address}\r\nOrigin: https://app.example\r\n\
+         Access-Control-Request-Method: POST\r\nConnection: close\r\n\r\n"
+    );
+    assert_eq!(http(&address, asks.as_bytes()).status, 204);
+    let mut short = workspace.command(["up", "--http", "127.0.0.1:0"]);
+    short.env("ORCHESTRA_TOKEN", "secret");
+    // Another that runs is told of before the token is looked at.
+    process.signal(Signal::TERM);
+    assert!(process.end().success());
+    let said = said(short, "");
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(
+        said.err.contains("ORCHESTRA_TOKEN") && !said.err.contains("secret"),
+        "{said:?}"
+    );
+}
+
+/// Whoever shares a repository does not say who is let in.
+#[test]
+fn the_file_of_a_workspace_lets_nobody_in() {
+    let workspace = Workspace::git();
+    for text in [
+        "token_file = \"token\"",
+        "origins = [\"https://evil.example\"]",
+        "hosts = [\"evil.example\"]",
+        "tls_cert = \"a\"\ntls_key = \"b\"",
+    ] {
+        workspace.write("orchestra.toml", &format!("[access]\n{text}\n"));
+        let said = workspace.run(["config", "show"]);
+        assert_eq!(said.code, Some(2), "{text}: {said:?}");
+        assert!(said.err.contains("your own configuration"), "{said:?}");
+    }
+    fs::remove_file(workspace.join("orchestra.toml")).unwrap();
+    let users = workspace.home().join(".config/orchestra");
+    fs::create_dir_all(&users).unwrap();
+    let text = "http = \"192.168.1.20:7420\"\n[access]\ntoken_file = \"token\"\n\
+                hosts = [\"Box.example\"]\norigins = [\"https://app.example:443\"]\n";
+    fs::write(users.join("orchestra.toml"), text).unwrap();
+    let shown = workspace.run(["config", "show"]).out;
+    let token = users.join("token");
+    for expected in [
+        &format!("token_file = \"{}\"", token.display())[..],
+        "hosts = [\"box.example\"]",
+        "origins = [\"https://app.example\"]",
+        "requests_per_second = 200",
+    ] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    for (text, expected) in [
+        ("origins = [\"*\"]", "https://app.example"),
+        ("hosts = [\"a:1\"]", "without a port"),
+        ("tls_cert = \"a\"", "or neither"),
+        ("token = \"x\"", "unknown field"),
+    ] {
+        fs::write(users.join("orchestra.toml"), format!("[access]\n{text}\n")).unwrap();
+        let said = workspace.run(["config", "show"]);
+        assert_eq!(said.code, Some(2), "{text}: {said:?}");
+        assert!(said.err.contains(expected), "{text}: {said:?}");
+    }
+}
+
+#[test]
+fn with_a_certificate_it_is_served_over_tls() {
+    let workspace = Workspace::git();
+    let CertifiedKey { cert, signing_key } = certificate();
+    file(&workspace, "cert.pem", &cert.pem(), 0o644);
+    file(&workspace, "key.pem", &signing_key.serialize_pem(), 0o600);
+    file(&workspace, "open.pem", &signing_key.serialize_pem(), 0o644);
+    let other = certificate().signing_key.serialize_pem();
+    file(&workspace, "other.pem", &other, 0o600);
+    let with_key = |key: &'static str| {
+        let tls = ["--tls-cert", "cert.pem", "--tls-key", key];
+        ["up", "--http", "127.0.0.1:0", "--json"]
+            .into_iter()
+            .chain(tls)
+    };
+    for (key, expected) in [
+        ("open.pem", "can be read by others"),
+        ("other.pem", "cannot be used together"),
+        ("cert.pem", "can be read by others"),
+        ("none.pem", "cannot read none.pem"),
+    ] {
+        let said = workspace.run(with_key(key));
+        assert_eq!(said.code, Some(2), "{key}: {said:?}");
+        assert!(said.err.contains(expected), "{key}: {said:?}");
+    }
+    assert_eq!(
+        workspace.run(["up", "--tls-cert", "cert.pem"]).code,
+        Some(2)
+    );
+
+    let process = Running::start(workspace.command(with_key("key.pem")));
+    let ready = process.json();
+    let port = port(&ready);
+    assert_eq!(ready["mcp"], format!("https://127.0.0.1:{port}/mcp"));
+    let mut roots = RootCertStore::empty();
+    roots.add(cert.der().clone()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    let client = ClientConnection::new(Arc::new(config), name).unwrap();
+    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut stream = StreamOwned::new(client, stream);
+    let body = ping();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap();
+    assert!(
+        said.starts_with("HTTP/1.1 200") && said.contains("\"id\":1"),
+        "{said}"
+    );
+    process.signal(Signal::TERM);
+    assert!(process.end().success());
+}
+
+fn certificate() -> CertifiedKey<KeyPair> {
+    generate_simple_self_signed(["localhost".to_owned()]).unwrap()
+}

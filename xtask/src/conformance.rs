@@ -20,6 +20,9 @@ const REQUIREMENTS: [[&str; 4]; 3] = [
     ["--suite", "all", "--requirements", "2026-07-28"],
 ];
 
+/// The suite's program, below its project.
+const SUITE: &str = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
+
 /// Far more than one run needs.
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -62,7 +65,7 @@ pub(crate) fn all() -> Result<Tally> {
 }
 
 fn play(home: &Path, node: &Path) -> Result<Tally> {
-    let suite = home.join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
+    let suite = home.join(SUITE);
     let mut fixture = Command::new(run::target().join("debug/examples/everything"));
     fixture.args(["--http", "127.0.0.1:0"]);
     let fixture = Served::start(&mut fixture, Told::Stderr)?;
@@ -101,5 +104,48 @@ fn play(home: &Path, node: &Path) -> Result<Tally> {
             bail!("the suite ran nothing for {revision}: {}", ended.complaint);
         }
     }
+    play_extensions(home, node, fixture.url(), &mut tally)?;
     Ok(tally)
+}
+
+/// Plays what belongs to extensions, all of which no revision requires.
+fn play_extensions(home: &Path, node: &Path, url: &str, tally: &mut Tally) -> Result<()> {
+    let suite = || {
+        let mut command = Command::new(node);
+        command.current_dir(home).arg(home.join(SUITE));
+        command
+    };
+    let listed = run::output(suite().args(["list", "--server"]))?;
+    let names = listed.lines().filter_map(|line| {
+        let name = line.trim().strip_prefix("- ")?;
+        name.strip_suffix(" [extension]")
+    });
+    let before = tally.passed;
+    for name in names {
+        let mut command = suite();
+        command.args(["server", "--url", url, "--scenario", name]);
+        let ended = run::run_within(&mut command, LIMIT)?;
+        let counted = ended.out.lines().find(|line| line.starts_with("Passed: "));
+        match counted {
+            // It says so itself of what it does not know how to play yet.
+            Some(counted) if ended.success && counted.starts_with("Passed: 0/0") => {
+                run::say(&format!(
+                    "conformance extension {name} ... the suite skips it"
+                ));
+            }
+            Some(counted) if ended.success => {
+                tally.passed += 1;
+                run::say(&format!("conformance extension {name}: {counted}"));
+            }
+            _ => {
+                tally.failed += 1;
+                let (out, complaint) = (ended.out, ended.complaint);
+                run::say(&format!(
+                    "conformance extension {name} ... FAILED\n{out}{complaint}"
+                ));
+            }
+        }
+    }
+    anyhow::ensure!(tally.passed > before, "the suite knows no extensions");
+    Ok(())
 }

@@ -3,7 +3,8 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { commandLine, play } from "./script.mjs";
+import { play } from "./play.mjs";
+import { commandLine } from "./script.mjs";
 
 const { revision, steps, server, url } = await commandLine();
 const era = revision >= "2026-07-28" ? "modern" : "legacy";
@@ -33,10 +34,11 @@ const lists = {
   templates: async () => (await inspect("resources/templates/list")).resourceTemplates,
 };
 
-await play(steps, {
+const count = await play(steps, {
   list: (what) => lists[what](),
   call: (name, args) => inspect("tools/call", "--tool-name", name, "--tool-args-json", JSON.stringify(args)),
   prompt: (name, args) =>
     inspect("prompts/get", "--prompt-name", name, ...(pairs(args).length ? ["--prompt-args", ...pairs(args)] : [])),
   read: (uri) => inspect("resources/read", "--uri", uri),
 });
+console.log(`${count} steps`);

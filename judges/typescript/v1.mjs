@@ -1,7 +1,8 @@
 // The client of the TypeScript SDK's first generation: for each revision the release that has it
 // as its newest, for a client of this generation always asks for its newest.
 
-import { commandLine, operations, play } from "./script.mjs";
+import { operations, play } from "./play.mjs";
+import { commandLine } from "./script.mjs";
 
 const { revision, steps, server, url } = await commandLine();
 const { Client } = await import(`sdk-${revision}/client/index.js`);
@@ -32,5 +33,5 @@ const client = new Client({ name: "judge", version: "1.0.0" });
 await client.connect(transport);
 if (negotiated !== revision) throw new Error(`negotiated ${negotiated}, expected ${revision}`);
 await client.ping();
-await play(steps, operations(client));
+console.log(`${await play(steps, operations(client))} steps`);
 await client.close();

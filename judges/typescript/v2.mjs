@@ -2,7 +2,8 @@
 
 import { Client, SSEClientTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { commandLine, operations, play } from "./script.mjs";
+import { operations, play } from "./play.mjs";
+import { commandLine } from "./script.mjs";
 
 const { revision, steps, server, url } = await commandLine();
 const stateless = revision >= "2026-07-28";
@@ -16,5 +17,5 @@ await client.connect(url ? new HttpTransport(url) : new StdioClientTransport(ser
 const negotiated = client.getNegotiatedProtocolVersion();
 if (negotiated !== revision) throw new Error(`negotiated ${negotiated}, expected ${revision}`);
 if (!stateless) await client.ping();
-await play(steps, operations(client));
+console.log(`${await play(steps, operations(client))} steps`);
 await client.close();

@@ -6,6 +6,7 @@
 
 use std::{
     fs,
+    net::TcpListener,
     path::{Path, PathBuf},
     process::Command,
     time::{Duration, Instant},
@@ -66,6 +67,8 @@ enum Judge {
     TypeScript(&'static str),
     PythonFirst,
     PythonSecond,
+    /// A page in a browser.
+    Browser,
 }
 
 /// Every judge: its name, what it is, and its revisions.
@@ -80,7 +83,11 @@ const JUDGES: &[(&str, Judge, &[&str])] = &[
         Judge::TypeScript("inspector.mjs"),
         &NEWEST_OF_EACH_ERA,
     ),
+    ("browser", Judge::Browser, &NEWEST_OF_EACH_ERA),
 ];
+
+/// The browser without a window.
+const BROWSER: &str = "chromium-headless-shell";
 
 /// A server of ours under judgement.
 struct Server {
@@ -124,10 +131,15 @@ enum Face {
 }
 
 impl Face {
-    /// Whether a judge has a client for it.
-    fn is_spoken(self, judge: Judge, revision: &str) -> bool {
-        // It has no client for the transport of that revision.
-        self == Self::Stdio || !matches!((judge, revision), (Judge::Rmcp, "2024-11-05"))
+    /// Whether a judge has a client for it, and may reach the server with it.
+    fn is_spoken(self, judge: Judge, revision: &str, server: &Server) -> bool {
+        match judge {
+            // It has no client for the transport of that revision.
+            Judge::Rmcp => self == Self::Stdio || revision != "2024-11-05",
+            // Pages are let in by the program's configuration.
+            Judge::Browser => self == Self::Http && server.workspace == Workspace::Fresh,
+            _ => true,
+        }
     }
 }
 
@@ -160,10 +172,10 @@ pub(crate) fn all(word: Option<&str>) -> Result<Tally> {
     for face in [Face::Stdio, Face::Http] {
         for (judge_name, judge, revisions) in JUDGES {
             for revision in *revisions {
-                if !face.is_spoken(*judge, revision) {
-                    continue;
-                }
                 for server in SERVERS {
+                    if !face.is_spoken(*judge, revision, server) {
+                        continue;
+                    }
                     let over = match face {
                         Face::Stdio => "",
                         Face::Http => " over http",
@@ -217,6 +229,7 @@ fn try_openapi_with(tester: &Path) -> Result<Ended> {
         &mut Command::new(debug(server.program)?),
         server,
         &workspace,
+        &free_origin()?,
     )?;
     let site = served.url().strip_suffix("/mcp");
     let document = format!(
@@ -288,9 +301,12 @@ fn hear(mut client: Command, revision: &str, server: &Server, face: Face) -> Res
             None
         }
         Face::Http => {
-            let served = serve(&mut Command::new(program), server, &workspace)?;
+            let origin = free_origin()?;
+            let served = serve(&mut Command::new(program), server, &workspace, &origin)?;
             let site = served.url().strip_suffix("/mcp");
             client.arg(site.context("MCP is at another path")?);
+            // Who is no page has no use for it.
+            client.env("JUDGE_ORIGIN", origin);
             Some(served)
         }
     };
@@ -307,13 +323,21 @@ fn hear(mut client: Command, revision: &str, server: &Server, face: Face) -> Res
     Ok(ended)
 }
 
-/// Starts a server over HTTP, on any port.
-fn serve(program: &mut Command, server: &Server, workspace: &Path) -> Result<Served> {
+/// Where a page can be served: on a port that nobody listens on now.
+fn free_origin() -> Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
+    Ok(format!("http://{}", listener.local_addr()?))
+}
+
+/// Starts a server over HTTP, on any port, that lets in the pages of an origin.
+fn serve(program: &mut Command, server: &Server, workspace: &Path, origin: &str) -> Result<Served> {
     let any = ["--http", "127.0.0.1:0"];
     match server.workspace {
         Workspace::None => Served::start(program.args(any), Told::Stderr),
         Workspace::Fresh => {
-            program.args(["up", "--json"]).args(any);
+            program
+                .args(["up", "--json", "--allow-origin", origin])
+                .args(any);
             Served::start(program.arg("--workspace").arg(workspace), Told::Stdout)
         }
     }
@@ -337,6 +361,14 @@ fn client(judge: Judge, revision: &str) -> Result<Command> {
             let home = tools::npm_project("judges/typescript")?;
             let mut command = Command::new(tools::node()?);
             command.arg(home.join(file));
+            Ok(command)
+        }
+        Judge::Browser => {
+            tools::program(BROWSER)?;
+            let home = tools::npm_project("judges/typescript")?;
+            let mut command = Command::new(tools::node()?);
+            command.arg(home.join("browser.mjs"));
+            command.env("JUDGE_BROWSER", BROWSER);
             Ok(command)
         }
         Judge::PythonFirst => {

@@ -20,6 +20,7 @@ const DEBIAN: &[(&str, &[&str])] = &[
     ("npm", &["nodejs", "npm"]),
     ("python3", &["python3", "python3-venv"]),
     ("wrk", &["wrk"]),
+    ("chromium-headless-shell", &["chromium-headless-shell"]),
 ];
 
 /// Where the tools lie.

@@ -137,7 +137,8 @@ struct Open {
     batch: Option<u64>,
     is_tool: bool,
     capabilities: ClientCapabilities,
-    /// The call, to make it again when the client has answered.
+    /// What was asked for, where the call may need answers of the client: to make it again, or to
+    /// tell that the client does so.
     again: Option<Box<Target>>,
     /// Set when the call may become a task.
     long: Option<Box<tasks::Long>>,

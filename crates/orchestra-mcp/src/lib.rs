@@ -18,6 +18,7 @@ mod lifecycle;
 pub mod post;
 mod report;
 mod results;
+mod seal;
 mod server;
 mod session;
 pub mod stdio;

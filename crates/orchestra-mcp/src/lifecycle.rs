@@ -7,6 +7,7 @@ use std::{
     future::Future,
     io,
     net::SocketAddr,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
@@ -273,8 +274,10 @@ impl ServerLifecycle {
         let life = Arc::clone(&self.0);
         life.turn(ServerStatus::Available);
         tokio::spawn(async move {
+            // In a task of its own: whoever waits for the end learns of it when this breaks as well.
+            let mut serving = tokio::spawn(serve);
             let ended = select! {
-                ended = serve => ended,
+                ended = &mut serving => ended.unwrap_or_else(|_| Err("serving broke".to_owned())),
                 never = life.watch() => match never {},
             };
             let status = match &ended {
@@ -349,7 +352,11 @@ impl Life {
         }
         let callbacks: Vec<Callback> = lock(&self.callbacks).all.values().cloned().collect();
         for callback in callbacks {
-            callback(&status);
+            // One that breaks must not keep others from hearing, nor the server from serving.
+            let called = catch_unwind(AssertUnwindSafe(|| callback(&status)));
+            if called.is_err() {
+                tracing::error!("a callback of the server's status broke");
+            }
         }
     }
 

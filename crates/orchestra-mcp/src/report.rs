@@ -18,6 +18,12 @@ use crate::client::level_name;
 pub trait Emit: Send + Sync {
     /// Sends one message, line end included, that belongs to `request` of the client or to none.
     fn emit(&self, request: Option<&RequestId>, message: Rope);
+
+    /// Tells that `request` was cancelled by its client: nothing that belongs to it follows, not
+    /// even an answer.
+    fn closed(&self, request: &RequestId) {
+        let _ = request;
+    }
 }
 
 /// Progress notifications that a call may send in a burst, and how often one more comes free.

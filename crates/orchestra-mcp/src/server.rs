@@ -1,6 +1,11 @@
 //! What a server is called, what it offers and which bounds its connections have.
 
-use std::{future::Future, num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    num::NonZeroUsize,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use orchestra_hub::{Attachment, Call, Caller, Cost, Hub, Outcome, ProviderError, Toolset};
 use orchestra_wire::{MAX_LINE_BYTES, Revision, Rope, write};
@@ -8,6 +13,7 @@ use tokio::{runtime::Handle, select, sync::Semaphore};
 
 use crate::{
     activity::Activity,
+    seal::Sealer,
     tasks::{TaskLimits, Tasks},
 };
 
@@ -26,6 +32,8 @@ pub(crate) struct ServerInner {
     pub(crate) limits: Limits,
     pub(crate) activity: Activity,
     pub(crate) tasks: Tasks,
+    /// Made when something is sealed.
+    pub(crate) sealer: LazyLock<Sealer>,
     /// For calls that compute, of all connections.
     heavy: Arc<Semaphore>,
     version: String,
@@ -194,6 +202,7 @@ impl ServerBuilder {
             toolset: self.toolset,
             instructions: self.instructions,
             limits: self.limits,
+            sealer: LazyLock::new(Sealer::new),
             activity: Activity::default(),
             version: self.version,
             tasks: Tasks::new(self.tasks),

@@ -6,7 +6,7 @@ use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::files::ledger;
+use crate::files::ledger::{self, Next};
 use crate::files::{Engine, Owner};
 use crate::reader::Reader;
 use crate::rows::Read;
@@ -212,7 +212,9 @@ fn missing(shared: &Shared, engine: &mut Engine) -> Result<Vec<String>, DoctorEr
         last.clone_from(&end.path);
         engine.distrust();
         for entry in known.into_iter().filter(|entry| entry.seen.is_some()) {
-            if engine.stat(&entry.path).is_ok_and(|stat| stat.is_none()) {
+            // Such a file was moved to where it cannot be taken in yet: it is not to be there.
+            let is_to_go = entry.next == Some(Next::Removed);
+            if !is_to_go && engine.stat(&entry.path).is_ok_and(|stat| stat.is_none()) {
                 missing.push(entry.path);
             }
         }

@@ -337,14 +337,18 @@ fn read_files(workspace: &Path) -> Result<Vec<(PathBuf, ConfigFile)>, Failure> {
     let mut files = Vec::new();
     let near = workspace.join(FILE);
     for path in [Some(near.clone()), user].into_iter().flatten() {
-        if let Some(file) = file::read(&path).map_err(Failure::usage)? {
-            if path == near && file.access.lets_in() {
+        if let Some(mut file) = file::read(&path).map_err(Failure::usage)? {
+            let is_open = file.http.is_some_and(|address| !address.ip().is_loopback());
+            if path == near && (file.access.lets_in() || is_open) {
                 return Err(Failure::usage_text(format!(
-                    "{}: who is let in is not for a workspace to say, which others may share; \
-                     set [access] in orchestra/{FILE} of your own configuration directory, or use \
-                     flags",
+                    "{}: who is let in, and whether other machines may reach it, is not for a \
+                     workspace to say, which others may share; set [access] and http in \
+                     orchestra/{FILE} of your own configuration directory, or use flags",
                     path.display()
                 )));
+            }
+            if path == near {
+                file.access.leave_out_rates();
             }
             files.push((path, file));
         }

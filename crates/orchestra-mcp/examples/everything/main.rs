@@ -10,10 +10,7 @@ mod resources;
 mod skills;
 mod tools;
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use orchestra_hub::{
     BoxFuture, Catalog, Completion, CompletionRef, Hub, HubConfig, InputRequired, Notice, Outcome,
@@ -41,8 +38,6 @@ struct Everything {
 struct Shared {
     catalog: watch::Sender<Arc<Catalog>>,
     notices: mpsc::Sender<Notice>,
-    /// Keys the check sum of states that travel through the client.
-    seal: RandomState,
 }
 
 impl Provider for Everything {
@@ -92,22 +87,6 @@ impl Provider for Everything {
 }
 
 impl Shared {
-    /// A state that cannot be changed unseen on its way through the client.
-    fn seal(&self, state: &str) -> String {
-        format!("{state}.{:016x}", self.seal.hash_one(state))
-    }
-
-    /// The state inside a sealed one.
-    fn open<'s>(&self, sealed: &'s str) -> Result<&'s str, ProviderError> {
-        let (state, _) = sealed.rsplit_once('.').unwrap_or_default();
-        if self.seal(state) == sealed {
-            return Ok(state);
-        }
-        Err(ProviderError::InvalidParams(
-            "requestState was changed: start again".to_owned(),
-        ))
-    }
-
     fn change_catalog(&self, change: impl FnOnce(&mut Catalog)) {
         self.catalog
             .send_modify(|catalog| change(Arc::make_mut(catalog)));
@@ -163,7 +142,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let shared = Shared {
             catalog: watch::Sender::new(Arc::new(catalog::all())),
             notices,
-            seal: RandomState::new(),
         };
         let provider = Everything {
             id: ProviderId::parse("everything").ok_or("not a provider id")?,

@@ -34,7 +34,7 @@ pub(crate) async fn call(shared: &Shared, name: &str, arguments: &RawJson, cx: C
         Err(error) => return failure(format!("invalid arguments for {name}: {error}")),
     };
     if let Some(kind) = name.strip_prefix("test_input_required_result_") {
-        return input_required(shared, kind, &cx);
+        return input_required(kind, &cx);
     }
     match name {
         "test_tool_with_progress" => {
@@ -223,12 +223,11 @@ fn elicit(cx: &Cx, said: &str, question: Value) -> Answer {
     }
 }
 
-fn input_required(shared: &Shared, kind: &str, cx: &Cx) -> Answer {
+fn input_required(kind: &str, cx: &Cx) -> Answer {
     let state = cx
         .answers
         .as_ref()
         .and_then(|answers| answers.state.as_deref());
-    let state = state.map(|sealed| shared.open(sealed)).transpose()?;
     let name = || {
         form(
             "What is your name?",
@@ -263,7 +262,7 @@ fn input_required(shared: &Shared, kind: &str, cx: &Cx) -> Answer {
             None => {
                 let properties = json!({"ok": {"type": "boolean"}});
                 let question = form("Please confirm", &properties, &["ok"]);
-                ask(&json!({"confirm": question}), Some(shared.seal("confirm")))
+                ask(&json!({"confirm": question}), Some("confirm".to_owned()))
             }
             Some(_) => text("state-ok"),
         },
@@ -274,14 +273,14 @@ fn input_required(shared: &Shared, kind: &str, cx: &Cx) -> Answer {
             }
             let greeting = sampling(Some("Generate a greeting"));
             let all = json!({"user_name": name(), "greeting": greeting, "client_roots": roots()});
-            ask(&all, Some(shared.seal("gather")))
+            ask(&all, Some("gather".to_owned()))
         }
         "multi_round" => match state {
-            None => ask(&json!({"step1": name()}), Some(shared.seal("1"))),
+            None => ask(&json!({"step1": name()}), Some("1".to_owned())),
             Some("1") => {
                 let properties = json!({"color": {"type": "string"}});
                 let question = form("Which colour do you like?", &properties, &["color"]);
-                ask(&json!({"step2": question}), Some(shared.seal("2")))
+                ask(&json!({"step2": question}), Some("2".to_owned()))
             }
             Some(_) => text("Multi-round flow complete"),
         },

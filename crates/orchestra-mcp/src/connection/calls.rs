@@ -16,6 +16,7 @@ use super::{
 use crate::{
     report::{CallReports, Logs},
     results::rpc_error,
+    seal::Purpose,
     tasks::LongReports,
 };
 
@@ -30,7 +31,7 @@ impl Connection {
     pub(super) fn enter(
         &mut self,
         parsed: &mut Parsed<'_, '_>,
-        call: NewCall,
+        mut call: NewCall,
     ) -> Result<Handled, RpcError> {
         let limits = &self.server.0.limits;
         let runs = self.running < limits.running && self.queue.is_empty();
@@ -42,12 +43,12 @@ impl Connection {
         if self.is_listen(parsed.id) {
             return Err(still_open());
         }
+        self.open_state(parsed, &mut call)?;
         let may_last = self.may_last(parsed, &call)?;
         let serial = self.serial();
         let cancel = CancelSource::new();
         let capabilities = parsed.capabilities(self.session.capabilities);
-        let may_ask = parsed.revision.era() == Era::Session && capabilities.any();
-        let is_made_again = may_ask || may_last;
+        let is_kept = capabilities.any() || may_last;
         let (reports, mut progress) = self.reports(parsed);
         let client = match &parsed.meta.stateless {
             Some(meta) => meta.client.clone(),
@@ -71,10 +72,8 @@ impl Connection {
             reports,
             batch: parsed.batch,
             is_tool: matches!(call.target, Target::Tool { .. }),
-            // Only a session's calls and tasks are made again by us; a stateless client does that
-            // itself.
-            trace: is_made_again.then(|| parsed.meta.trace.clone()).flatten(),
-            again: is_made_again.then(|| Box::new(call.target.clone())),
+            trace: is_kept.then(|| parsed.meta.trace.clone()).flatten(),
+            again: is_kept.then(|| Box::new(call.target.clone())),
             long,
             rounds: 0,
             capabilities,
@@ -113,6 +112,24 @@ impl Connection {
         self.queued_bytes += parsed.bytes;
         self.queue.push_back((job, parsed.bytes));
         Ok(Handled::Nothing)
+    }
+
+    /// Opens the state that comes with a call that is made again. Only stateless clients do that;
+    /// whoever has a session carries no state.
+    fn open_state(&self, parsed: &Parsed<'_, '_>, call: &mut NewCall) -> Result<(), RpcError> {
+        if parsed.revision.era() == Era::Session {
+            call.answers = None;
+        }
+        let Some(state) = call.answers.as_mut().and_then(|all| all.state.as_mut()) else {
+            return Ok(());
+        };
+        let sealer = &self.server.0.sealer;
+        let open = |purpose| sealer.open(state, &purpose, parsed.now);
+        let opened = open(Purpose::of(self.owner, &call.target));
+        *state = opened
+            .or_else(|_| open(Purpose::any(self.owner)))
+            .map_err(|error| RpcError::invalid_params(format!("requestState {error}")))?;
+        Ok(())
     }
 
     /// Where a call reports to: to listeners of its own when it has a token or a level, else to
@@ -197,6 +214,7 @@ impl Connection {
         let Some(open) = self.open.close(&id) else {
             return;
         };
+        self.emit.closed(&id);
         open.stop();
         match &open.stage {
             Stage::Queued => {

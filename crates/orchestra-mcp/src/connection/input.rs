@@ -16,6 +16,7 @@ use super::{Connection, Job, Open, Stage, Step, Ticket, internal};
 use crate::{
     client::Ask,
     report::cancelled,
+    seal::Purpose,
     wanted::{NOTHING_ASKED, TOO_OFTEN, UNKNOWN_FORM, Wanted, lacking, understand},
 };
 
@@ -41,7 +42,7 @@ impl Connection {
     pub(super) fn on_input_required(
         &mut self,
         ticket: &Ticket,
-        input: InputRequired,
+        mut input: InputRequired,
         now: Instant,
         out: &mut Rope,
     ) -> Step {
@@ -68,11 +69,30 @@ impl Connection {
         }
         match era {
             Era::Stateless => {
+                input.state = input.state.map(|state| self.seal(ticket, &state, now));
                 self.settle(ticket, Ok(Outcome::InputRequired(input)), out);
                 Step::Nothing
             }
             Era::Session => self.ask(ticket, &wanted, input.state, now, out),
         }
+    }
+
+    /// Seals a state for its way through the client, who may bring it back as long as it may take
+    /// to answer. A call that could not have asked for anything is not kept: its state fits whatever
+    /// its caller asks for.
+    fn seal(&self, ticket: &Ticket, state: &str, now: Instant) -> String {
+        let target = self
+            .open
+            .get(&ticket.id)
+            .and_then(|open| open.again.as_ref());
+        let purpose = match target {
+            Some(target) => Purpose::of(self.owner, target),
+            None => Purpose::any(self.owner),
+        };
+        let server = &self.server.0;
+        server
+            .sealer
+            .seal(state, &purpose, now, server.limits.answer)
     }
 
     /// Sends the questions of a session's call.

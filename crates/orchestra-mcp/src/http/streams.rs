@@ -138,7 +138,8 @@ impl Streams {
         if key == OWN && stream.is_read {
             return Err(Unreadable::Taken);
         }
-        if after + 1 < stream.first {
+        let next = after.saturating_add(1);
+        if next < stream.first {
             return Err(Unreadable::Gone);
         }
         stream.reader += 1;
@@ -147,7 +148,7 @@ impl Streams {
         stream.filled.notify_waiters();
         Ok(StreamReader {
             number: stream.reader,
-            next: after + 1,
+            next,
             key,
             streams: Arc::clone(self),
         })
@@ -396,6 +397,18 @@ impl Emit for Streams {
         if self.bytes_of(request) <= EMIT_BYTES {
             self.sort(request, message);
         }
+    }
+
+    fn closed(&self, request: &RequestId) {
+        let mut state = self.lock();
+        let Some(key) = state.open.remove(request) else {
+            return;
+        };
+        if let Some(stream) = state.streams.get_mut(&key) {
+            stream.is_over = true;
+            stream.filled.notify_waiters();
+        }
+        state.forget_old();
     }
 }
 

@@ -314,6 +314,22 @@ async fn a_listener_is_told_what_it_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_of_a_session_that_is_cancelled_ends_its_stream_and_frees_its_id() {
+    let site = Site::new(HttpOptions::default()).await;
+    let session = site.session("2025-06-18").await;
+    let mut reply = site.in_session(&session, &tool(5, "report")).await;
+    assert!(reply.is_stream());
+    assert_eq!(reply.message().await["params"]["progress"], 1);
+    let params = json!({"requestId": 5});
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+    assert_eq!(site.in_session(&session, &cancel).await.status, 202);
+    let rest = reply.event().await;
+    assert!(rest.is_none(), "{rest:?}");
+    let again = site.in_session(&session, &tool(5, "echo")).await;
+    assert_eq!(again.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_session_lasts_until_it_is_deleted() {
     let site = Site::new(HttpOptions::default()).await;
     let session = site.session("2025-06-18").await;

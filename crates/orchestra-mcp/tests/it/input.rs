@@ -138,12 +138,37 @@ fn a_stateless_client_gets_questions_and_calls_again() {
     );
     assert!(result.get("ttlMs").is_none());
     more["inputResponses"] = json!({"confirm": {"action": "accept", "content": {"ok": true}}});
-    more["requestState"] = result["requestState"].clone();
+    let state = result["requestState"].as_str().unwrap().to_owned();
+    assert!(!state.contains("confirm"), "{state}");
+    more["requestState"] = json!(state);
     let reply = server.call(&call(2, "test_input_required_result_request_state", &more));
     assert_eq!(reply["result"]["resultType"], "complete");
-    more["requestState"] = json!("confirm.0");
-    let reply = server.call(&call(3, "test_input_required_result_tampered_state", &more));
+    for forged in ["confirm", "", &format!("{state}A"), &state[1..]] {
+        more["requestState"] = json!(forged);
+        let reply = server.call(&call(3, "test_input_required_result_request_state", &more));
+        assert_eq!(reply["error"]["code"], -32602, "{forged}");
+    }
+    // Given out for another request.
+    more["requestState"] = json!(state);
+    let reply = server.call(&call(4, "test_input_required_result_multi_round", &more));
     assert_eq!(reply["error"]["code"], -32602);
+    more["arguments"] = json!({"other": true});
+    let reply = server.call(&call(5, "test_input_required_result_request_state", &more));
+    assert_eq!(reply["error"]["code"], -32602);
+}
+
+/// Whoever has a session is asked by requests, and has no state that it could bring.
+#[test]
+fn a_session_brings_no_state() {
+    let mut server = Server::session("everything", "2025-11-25", ALL);
+    let forged =
+        json!({"requestState": "confirm", "inputResponses": {"confirm": {"action": "accept"}}});
+    let asked = server.call(&call(
+        1,
+        "test_input_required_result_request_state",
+        &forged,
+    ));
+    assert_eq!(asked["method"], "elicitation/create");
 }
 
 #[test]

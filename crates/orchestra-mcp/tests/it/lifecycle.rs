@@ -158,3 +158,14 @@ async fn a_server_that_does_not_answer_is_in_trouble_until_it_does() {
     hangs.store(false, Ordering::SeqCst);
     assert_eq!(next(&mut told).await, ServerStatus::Available);
 }
+
+#[tokio::test]
+async fn a_callback_that_breaks_harms_nobody() {
+    let life = over_http(SHORT, |app, _| app).await;
+    let _breaks = life.on_status_change(|_| panic!("a callback breaks"));
+    let (_subscription, mut told) = listen(&life);
+    life.start().unwrap();
+    assert_eq!(next(&mut told).await, ServerStatus::Available);
+    timeout(PATIENCE, life.stop()).await.unwrap().unwrap();
+    assert_eq!(next(&mut told).await, ServerStatus::Stopped);
+}

@@ -125,6 +125,13 @@ fn a_file_that_was_moved_while_it_could_not_be_read_is_no_stranger() {
         parent == Some(id("MA-5")) && board.problems().contains(task)
     });
     board.settle();
+    // What was moved is not missing, and mending forgets nothing of it.
+    let problems = board.problems();
+    assert!(
+        !problems.contains("my-app/epics/MA-1/stories"),
+        "{problems}"
+    );
+    board.mend();
     let text = text.replacen("title: First", "title: Moved and renamed", 1);
     fs::write(board.path(task), text).expect("writes");
     board.wait("the title", |board| {

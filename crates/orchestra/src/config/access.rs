@@ -26,7 +26,7 @@ pub(crate) struct AccessFlags {
     /// Name under which other machines reach this one, as box.example; may be given again
     #[arg(long = "allow-host", value_name = "HOST")]
     hosts: Vec<HostName>,
-    /// Origin whose pages may call, as https://app.example; may be given again
+    /// Origin whose pages may call, as `https://app.example`; may be given again
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<WebOrigin>,
     /// Certificates in PEM, the server's own first; HTTP is served over TLS then
@@ -89,6 +89,11 @@ impl AccessFile {
             || self.hosts.is_some()
             || self.origins.is_some()
             || self.tls.is_some()
+    }
+
+    /// Forgets what is not for a workspace to say, and harms nobody where it is not heard.
+    pub(super) fn leave_out_rates(&mut self) {
+        self.requests_per_second = None;
     }
 
     /// Takes paths as relative to the directory of the file.

@@ -139,16 +139,22 @@ fn a_token_of_the_environment_is_asked_for_on_this_machine_as_well() {
 fn the_file_of_a_workspace_lets_nobody_in() {
     let workspace = Workspace::git();
     for text in [
-        "token_file = \"token\"",
-        "origins = [\"https://evil.example\"]",
-        "hosts = [\"evil.example\"]",
-        "tls_cert = \"a\"\ntls_key = \"b\"",
+        "[access]\ntoken_file = \"token\"",
+        "[access]\norigins = [\"https://evil.example\"]",
+        "[access]\nhosts = [\"evil.example\"]",
+        "[access]\ntls_cert = \"a\"\ntls_key = \"b\"",
+        "http = \"192.168.1.20:7420\"",
     ] {
-        workspace.write("orchestra.toml", &format!("[access]\n{text}\n"));
+        workspace.write("orchestra.toml", text);
         let said = workspace.run(["config", "show"]);
         assert_eq!(said.code, Some(2), "{text}: {said:?}");
         assert!(said.err.contains("your own configuration"), "{said:?}");
     }
+    // How much callers may ask is not heard.
+    let text = "[access]\nrequests_per_second = 3\n";
+    workspace.write("orchestra.toml", text);
+    let said = workspace.run(["config", "show"]);
+    assert!(said.out.contains("requests_per_second = 0"), "{said:?}");
     fs::remove_file(workspace.join("orchestra.toml")).unwrap();
     let users = workspace.home().join(".config/orchestra");
     fs::create_dir_all(&users).unwrap();

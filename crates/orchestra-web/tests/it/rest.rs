@@ -369,7 +369,7 @@ async fn calls_are_recorded_as_those_of_rest() {
             if text.lines().count() == 2 {
                 return text;
             }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::task::yield_now().await;
         }
     };
     let text = timeout(PATIENCE, recorded()).await.expect("two records");

@@ -1,6 +1,8 @@
-//! `/mcp` of Streamable HTTP: which kind of message came, and how it is answered.
+//! `/mcp` of Streamable HTTP: which kind of message came, and how it is answered where it belongs
+//! to no session.
 
-use std::{sync::Arc, time::Duration};
+mod listen;
+mod session;
 
 use axum::{
     Extension,
@@ -14,24 +16,19 @@ use orchestra_wire::{
     ErrorCode, Inbound, Line, Malformed, Message, MetaFields, Method, RequestId, RequestRef,
     Revision, Rope, RpcError, parse, text_of, write,
 };
-use tokio::{select, time::timeout};
+use tokio::time::timeout;
 
 use super::{
     App, Eras, Identity,
     budget::Budget,
-    headers::{self, LAST_EVENT, PROTOCOL_VERSION, SESSION},
+    headers::{self, PROTOCOL_VERSION, SESSION},
     refuse,
-    sessions::HttpSession,
-    sse::{self, ALIVE, KEEP_ALIVE, Pieces, Telling},
-    streams::{OWN, StreamReader, Unreadable},
+    sse::{self, ALIVE, KEEP_ALIVE, Pieces},
 };
-use crate::{
-    post::{Answering, line},
-    stream::Listening,
-};
-
-/// How long an answer may take before the client is told that there will be one, on a stream.
-const PATIENCE: Duration = Duration::from_secs(1);
+use crate::post::Answering;
+use listen::listen;
+use session::{check_version, find, initialize, no_session, request, take};
+pub(super) use session::{delete, get};
 
 /// What kinds of answers a client takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,101 +205,6 @@ fn is_stateless(headers: &HeaderMap) -> bool {
         .is_some_and(|revision| revision.era() == orchestra_wire::Era::Stateless)
 }
 
-/// Refuses a session-era request that names a revision we do not know.
-fn check_version(headers: &HeaderMap) -> Option<Response> {
-    let named = headers.get(PROTOCOL_VERSION)?;
-    let known = named.to_str().ok().and_then(Revision::parse);
-    if known.is_some() {
-        return None;
-    }
-    let all = Revision::ALL.map(Revision::as_str).join(", ");
-    let text = format!("the MCP-Protocol-Version header must name one of {all}");
-    Some(refuse(StatusCode::BAD_REQUEST, &text))
-}
-
-/// A new session.
-fn initialize(app: &App, caller: Identity, body: &Bytes) -> Response {
-    let Some(session) = app.sessions.begin(caller) else {
-        return refuse(StatusCode::SERVICE_UNAVAILABLE, "no session can be begun");
-    };
-    let reply = line(session.take(body));
-    if session.revision().is_none() {
-        return json(reply);
-    }
-    let secret = HeaderValue::from_str(&session.id).expect("hexadecimal digits");
-    if !app.sessions.keep(session) {
-        let text = "busy: too many sessions are open; end one or come back later";
-        return refuse(StatusCode::SERVICE_UNAVAILABLE, text);
-    }
-    let mut response = json(reply);
-    response.headers_mut().insert(SESSION, secret);
-    response
-}
-
-/// A request of a session.
-async fn request(
-    app: &App,
-    session: Arc<HttpSession>,
-    id: &RequestId,
-    body: Bytes,
-    accepts: Accepts,
-) -> Response {
-    let Some(mut reader) = session.streams.open(id) else {
-        let text = "invalid request: a request with this id is still open";
-        return rpc_error(Some(id), &RpcError::invalid_request(text));
-    };
-    let out = session.take(&body);
-    if !out.is_empty() {
-        crate::session::Outbox::send(&*session.streams, out);
-    }
-    drop(body);
-    let telling = Telling {
-        primed: session
-            .revision()
-            .is_some_and(|revision| revision >= Revision::V2025_11_25),
-        ends_after: app.options.poll_after,
-        retry: app.options.retry,
-    };
-    if !accepts.stream {
-        return last_of(reader).await;
-    }
-    match timeout(PATIENCE, reader.wait()).await {
-        Ok(Some((_, message))) if accepts.json && reader.is_at_end() => {
-            reader.forget();
-            json(message)
-        }
-        Ok(Some(_)) => {
-            reader.step_back();
-            sse::tell(reader, telling)
-        }
-        Ok(None) => StatusCode::ACCEPTED.into_response(),
-        Err(_) => sse::tell(reader, telling),
-    }
-}
-
-/// The answer alone, for a client that takes no stream; what comes before it is left out.
-async fn last_of(mut reader: StreamReader) -> Response {
-    while let Some((_, message)) = reader.wait().await {
-        if reader.is_at_end() {
-            reader.forget();
-            return json(message);
-        }
-    }
-    StatusCode::ACCEPTED.into_response()
-}
-
-/// A message of a session that is no request.
-fn take(session: &HttpSession, body: &Bytes) -> Response {
-    let out = session.take(body);
-    // Answers to others than this message go their own ways, a refused batch is answered here.
-    let head = out.pieces().next().unwrap_or_default();
-    if head.starts_with(b"[") || head.starts_with(b"{\"jsonrpc\":\"2.0\",\"id\":null") {
-        return json(line(out));
-    }
-    crate::session::Outbox::send(&*session.streams, out);
-    StatusCode::ACCEPTED.into_response()
-}
-
 /// One message that stands for itself: a stateless request, or one outside of any session.
 async fn stateless(app: &App, caller: Identity, body: Bytes, accepts: Accepts) -> Response {
     let mut answering = Answering::begin(&app.post, caller, &Line::Shared(body));
@@ -340,108 +242,6 @@ fn rest(
         };
         Some((event, (None, answering, budget)))
     })
-}
-
-/// `subscriptions/listen`: a stream of notices, for as long as the client reads it.
-fn listen(app: &App, caller: Identity, body: &Bytes) -> Response {
-    let listening = Listening::begin(&app.server, "http", caller, body.clone());
-    let state = (listening, app.options.stop.clone());
-    let events = stream::unfold(state, |(mut listening, mut stop)| async move {
-        let event = loop {
-            select! {
-                next = timeout(KEEP_ALIVE, listening.next()) => break match next {
-                    Ok(message) => sse::event(message?),
-                    Err(_) => vec![Bytes::from_static(ALIVE)],
-                },
-                () = super::stopped(&mut stop) => {
-                    listening.end().await;
-                    stop = None;
-                }
-            }
-        };
-        Some((event, (listening, stop)))
-    });
-    sse::stream_of(events)
-}
-
-/// `GET /mcp`: the session's own stream, or what is left of one that broke.
-pub(super) async fn get(
-    State(app): State<App>,
-    caller: Option<Extension<Identity>>,
-    headers: HeaderMap,
-) -> Response {
-    let Some(session) = headers.get(SESSION) else {
-        return super::not_allowed();
-    };
-    if !app.options.eras.contains(Eras::Session) {
-        return super::not_allowed();
-    }
-    if !Accepts::of(&headers).stream {
-        let text = "the Accept header must list text/event-stream";
-        return refuse(StatusCode::NOT_ACCEPTABLE, text);
-    }
-    if let Some(refused) = check_version(&headers) {
-        return refused;
-    }
-    let Some(session) = find(&app, session, super::identity(caller)) else {
-        return no_session();
-    };
-    let place = match headers.get(LAST_EVENT) {
-        None => Some((OWN, session.streams.own_place())),
-        Some(last) => last.to_str().ok().and_then(sse::place),
-    };
-    let Some((key, after)) = place else {
-        let text = "Last-Event-ID is none of ours; call again";
-        return refuse(StatusCode::BAD_REQUEST, text);
-    };
-    let telling = Telling {
-        primed: false,
-        ends_after: app.options.poll_after.filter(|_| key != OWN),
-        retry: app.options.retry,
-    };
-    match session.streams.read(key, after) {
-        Ok(reader) => sse::tell(reader, telling),
-        Err(Unreadable::Taken) => {
-            refuse(StatusCode::CONFLICT, "the session's stream is read already")
-        }
-        Err(Unreadable::Gone) => refuse(StatusCode::NOT_FOUND, "the stream is gone; call again"),
-    }
-}
-
-/// `DELETE /mcp`: ends a session.
-pub(super) async fn delete(
-    State(app): State<App>,
-    caller: Option<Extension<Identity>>,
-    headers: HeaderMap,
-) -> Response {
-    if !app.options.eras.contains(Eras::Session) {
-        return super::not_allowed();
-    }
-    let Some(session) = headers.get(SESSION) else {
-        return refuse(
-            StatusCode::BAD_REQUEST,
-            "the Mcp-Session-Id header is missing",
-        );
-    };
-    let Some(session) = find(&app, session, super::identity(caller)) else {
-        return no_session();
-    };
-    app.sessions.end(&session.id);
-    StatusCode::NO_CONTENT.into_response()
-}
-
-/// The caller's session.
-fn find(app: &App, id: &HeaderValue, caller: Identity) -> Option<Arc<HttpSession>> {
-    id.to_str()
-        .ok()
-        .and_then(|id| app.sessions.find(id, caller))
-}
-
-fn no_session() -> Response {
-    refuse(
-        StatusCode::NOT_FOUND,
-        "there is no such session; begin another with initialize",
-    )
 }
 
 /// A reply in JSON.

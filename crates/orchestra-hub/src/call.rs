@@ -344,6 +344,7 @@ fn end_of_error(error: &ProviderError) -> CallEnd {
     match error {
         ProviderError::Unknown { .. } => CallEnd::Unknown,
         ProviderError::InvalidParams(_) => CallEnd::InvalidParams,
+        ProviderError::Denied(_) => CallEnd::Denied,
         ProviderError::Unreachable(_) => CallEnd::Unreachable,
         ProviderError::Rpc { .. } => CallEnd::Refused,
         ProviderError::Cancelled => CallEnd::Cancelled,

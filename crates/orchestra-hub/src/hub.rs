@@ -1,7 +1,7 @@
 //! The hub: who is registered, what they offer together, and how callers reach them.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
@@ -223,7 +223,8 @@ impl Hub {
         self.0.metrics.report()
     }
 
-    /// The counters of each tool that was offered, by name.
+    /// The counters of each tool that is offered, by name. They begin anew when a tool comes back
+    /// that nobody offered for a while.
     #[must_use]
     pub fn tool_metrics(&self) -> Vec<ToolReport> {
         let registry = self.0.registry();
@@ -325,6 +326,10 @@ impl Inner {
         // Their files are resources.
         registry.offers.resources |= resources || merged.serves_skills();
         registry.views.clear();
+        let tools = merged.tools.iter().map(|at| &*merged.tool(*at).name);
+        let offered: HashSet<&str> = tools.collect();
+        let counted = &mut registry.tool_metrics;
+        counted.retain(|name, _| offered.contains(&**name));
         // Only ever changed under the registry's lock.
         merged.generation = self.generation.load(Ordering::Relaxed) + 1;
         let (generation, merged) = (merged.generation, Arc::new(merged));

@@ -109,6 +109,9 @@ pub enum ProviderError {
     /// The parameters of the call are malformed.
     #[error("{0}")]
     InvalidParams(String),
+    /// The rules of the hub do not permit the tool.
+    #[error("tool {0} is not permitted here")]
+    Denied(String),
     /// The provider cannot be reached or broke while it answered.
     #[error("{0}")]
     Unreachable(String),

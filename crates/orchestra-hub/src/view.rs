@@ -191,8 +191,8 @@ impl View {
         let there = self.merged.tools.iter().map(|at| self.merged.tool(*at));
         match there.into_iter().find(|tool| tool.name == name) {
             Some(tool) if self.toolset == Toolset::Search || self.toolset.shows(tool) => {
-                let text = format!("tool {name} is not permitted here");
-                Route::Refuse(ProviderError::InvalidParams(text), CallEnd::Denied)
+                let denied = ProviderError::Denied(shown(name).into_owned());
+                Route::Refuse(denied, CallEnd::Denied)
             }
             _ => unknown("tool", name),
         }

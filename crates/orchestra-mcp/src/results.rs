@@ -388,9 +388,9 @@ pub(crate) fn rpc_error(error: ProviderError, revision: Revision) -> RpcError {
                 ..RpcError::new(revision.resource_not_found_code(), text)
             }
         }
-        error @ (ProviderError::Unknown { .. } | ProviderError::InvalidParams(_)) => {
-            RpcError::invalid_params(error.to_string())
-        }
+        error @ (ProviderError::Unknown { .. }
+        | ProviderError::InvalidParams(_)
+        | ProviderError::Denied(_)) => RpcError::invalid_params(error.to_string()),
         ProviderError::Rpc {
             code,
             message,

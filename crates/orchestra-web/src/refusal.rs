@@ -28,6 +28,8 @@ pub(crate) enum Reason {
     Stranger,
     /// Not from here: the `Host` or `Origin` header says so.
     Foreign,
+    /// The rules do not permit the tool.
+    Denied,
     /// There is no such thing.
     Unknown,
     /// The body came too slowly.
@@ -38,7 +40,7 @@ pub(crate) enum Reason {
     NotJson,
     /// The caller asks for too much.
     Greedy,
-    /// The provider broke.
+    /// The provider broke, or is not there.
     Broke,
     /// There is too much to do.
     Busy,
@@ -58,6 +60,7 @@ impl Reason {
         Self::Malformed,
         Self::Stranger,
         Self::Foreign,
+        Self::Denied,
         Self::Unknown,
         Self::Slow,
         Self::Large,
@@ -94,13 +97,13 @@ impl Reason {
         match self {
             Self::Malformed => StatusCode::BAD_REQUEST,
             Self::Stranger => StatusCode::UNAUTHORIZED,
-            Self::Foreign => StatusCode::FORBIDDEN,
+            Self::Foreign | Self::Denied => StatusCode::FORBIDDEN,
             Self::Unknown => StatusCode::NOT_FOUND,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
             Self::Large => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Greedy => StatusCode::TOO_MANY_REQUESTS,
-            Self::Broke => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Broke => StatusCode::BAD_GATEWAY,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Late => StatusCode::GATEWAY_TIMEOUT,
         }
@@ -111,12 +114,15 @@ impl Reason {
             Self::Malformed => "The request cannot be understood; the text says why.",
             Self::Stranger => "A token is asked for here, and none or a wrong one was shown.",
             Self::Foreign => "The Host or the Origin header names somebody else.",
+            Self::Denied => "The rules do not permit the tool.",
             Self::Unknown => "There is nothing of this name.",
             Self::Slow => "The body took too long to arrive.",
             Self::Large => "The body is too large.",
             Self::NotJson => "The body is not application/json.",
             Self::Greedy => "The caller has asked too often; Retry-After says when to go on.",
-            Self::Broke => "Whoever offers it broke, or its answer is too large.",
+            Self::Broke => {
+                "Whoever offers it broke, cannot be reached, or answers more than may be sent."
+            }
             Self::Busy => "There is too much to do; try again in a moment.",
             Self::Late => "It took longer than calls may take.",
         }
@@ -164,6 +170,7 @@ const fn of_provider(error: &ProviderError) -> Reason {
     match error {
         ProviderError::Unknown { .. } => Reason::Unknown,
         ProviderError::InvalidParams(_) => Reason::Malformed,
+        ProviderError::Denied(_) => Reason::Denied,
         ProviderError::Rpc { code, .. } => match ErrorCode(*code) {
             ErrorCode::INVALID_PARAMS | ErrorCode::INVALID_REQUEST => Reason::Malformed,
             ErrorCode::METHOD_NOT_FOUND => Reason::Unknown,
@@ -258,13 +265,18 @@ impl IntoResponses for MessageRefusals {
 }
 
 fn described(reasons: &[Reason]) -> Descriptions {
-    let described = reasons.iter().map(|reason| {
+    let mut meanings: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for reason in reasons {
+        let status = reason.status().as_str().to_owned();
+        meanings.entry(status).or_default().push(reason.meaning());
+    }
+    let described = meanings.into_iter().map(|(status, meanings)| {
         let content = ContentBuilder::new().schema(Some(Error::schema())).build();
         let response = ResponseBuilder::new()
-            .description(reason.meaning())
+            .description(meanings.join(" Or: "))
             .content("application/json", content)
             .build();
-        (reason.status().as_str().to_owned(), response.into())
+        (status, response.into())
     });
     described.collect()
 }

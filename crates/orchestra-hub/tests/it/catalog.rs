@@ -116,6 +116,27 @@ async fn nobody_keeps_a_removed_provider() {
     drop(idle);
 }
 
+/// Whoever comes and goes leaves no counters behind.
+#[tokio::test]
+async fn tools_that_nobody_offers_are_not_counted_any_more() {
+    let (stays, leaves) = (
+        provider("stays", tools(&["a"])),
+        provider("leaves", tools(&["b"])),
+    );
+    let hub = hub(&[&stays, &leaves]);
+    let counted = || {
+        let reports = hub.tool_metrics().into_iter();
+        let counted = reports.map(|report| (report.name, report.calls));
+        counted.collect::<Vec<_>>()
+    };
+    for name in ["a", "b"] {
+        call(&hub, name).await.unwrap();
+    }
+    assert_eq!(counted(), [("a".to_owned(), 1), ("b".to_owned(), 1)]);
+    assert!(hub.remove(leaves.id()));
+    assert_eq!(counted(), [("a".to_owned(), 1)]);
+}
+
 #[tokio::test]
 async fn providers_are_told_with_whether_they_know_what_they_offer() {
     let hub = hub(&[&provider("p", tools(&["a"])), &provider("q", tools(&[]))]);

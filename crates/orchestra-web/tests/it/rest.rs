@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, sync::atomic::Ordering, time::Duration};
 
-use orchestra_hub::{Audit, AuditConfig, HubConfig};
+use orchestra_hub::{Audit, AuditConfig, HubConfig, NamePattern, Permission};
 use orchestra_mcp::http::{Access, AccessRules, HttpOptions, Rate};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -125,12 +125,12 @@ async fn each_fault_has_its_status() {
             400,
             "invalid params: params must be an object",
         ),
-        (CALL, json!({"name": "break"}), 500, "it broke"),
-        (CALL, json!({"name": "gone"}), 500, "it went away"),
+        (CALL, json!({"name": "break"}), 502, "it broke"),
+        (CALL, json!({"name": "gone"}), 502, "it went away"),
         (
             CALL,
             json!({"name": "panic"}),
-            500,
+            502,
             "the call broke: its provider panicked",
         ),
     ] {
@@ -142,7 +142,7 @@ async fn each_fault_has_its_status() {
         );
     }
     let (status, answer) = site.rest(CALL, &json!({"name": "large"})).await;
-    assert_eq!(status, 500);
+    assert_eq!(status, 502);
     assert!(
         answer["error"]
             .as_str()
@@ -172,6 +172,35 @@ async fn each_fault_has_its_status() {
     assert_eq!(answer.status, 415);
     let large = "x".repeat(10 * 1024 * 1024 + 1);
     assert_eq!(site.described(CALL, &JSON, &large).await.status, 413);
+}
+
+/// What the rules do not permit is forbidden, and no fault of the request.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_the_rules_forbid_is_403() {
+    let config = HubConfig {
+        permission: Permission::new([], [NamePattern::new("fail")]),
+        ..HubConfig::default()
+    };
+    let site = Site::with(config, HttpOptions::default(), |app| app).await;
+    let body = json!({"name": "fail", "arguments": {}});
+    let (status, answer) = site.rest(CALL, &body).await;
+    assert_eq!(
+        (status, &answer["error"]),
+        (403, &json!("tool fail is not permitted here"))
+    );
+    // MCP says it by its code for malformed calls, as that of an unknown tool.
+    let by_mcp = site.mcp("tools/call", body).await;
+    assert_eq!(
+        (&by_mcp["error"]["code"], &by_mcp["error"]["message"]),
+        (&json!(-32602), &answer["error"])
+    );
+    let document = site.document().await;
+    let responses = &document["paths"]["/api/mcp/tools/call"]["post"]["responses"];
+    let told = responses["403"]["description"].as_str().unwrap();
+    assert!(
+        told.contains("Origin") && told.contains("the tool"),
+        "{told}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

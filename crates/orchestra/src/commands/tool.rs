@@ -2,17 +2,18 @@
 
 mod arguments;
 mod describe;
+mod told;
 
 use std::io::{self, Read as _};
 
 use clap::{Args, Subcommand};
 use orchestra_hub::{
-    Content, Cx, Outcome, ProviderError, Request, Target, ToolDescriptor, ToolResult, Toolset,
+    Cx, Outcome, ProviderError, Request, Target, ToolDescriptor, ToolResult, Toolset,
 };
 use orchestra_store::Options;
 use orchestra_wire::RawJson;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::{
     cli::{self, Common},
@@ -171,7 +172,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         Command::Call(call) => {
             let format = Format::of_flag(call.json);
             let answer = runtime.block_on(self::call(&config, call.into_asked()?))?;
-            print(&answer, format)
+            told::print(&answer, format)
         }
     }
 }
@@ -236,7 +237,7 @@ fn list(serving: &Serving, format: Format) -> Result<Exit, Failure> {
 }
 
 fn show(serving: &Serving, name: &str, format: Format) -> Result<Exit, Failure> {
-    let (tool, _) = find(serving, name)?;
+    let (tool, _) = find(serving, name).ok_or_else(|| no_tool(name))?;
     format.print(&Row::of(tool)?, |row| {
         let description = row.description.as_deref().unwrap_or_default();
         let text = describe::text(&row.name, description, &row.input_schema);
@@ -247,7 +248,7 @@ fn show(serving: &Serving, name: &str, format: Format) -> Result<Exit, Failure> 
 
 /// The tool of a name, and the toolset that it is called in: those that find and call others are
 /// in one of their own.
-fn find(serving: &Serving, name: &str) -> Result<(ToolDescriptor, Toolset), Failure> {
+fn find(serving: &Serving, name: &str) -> Option<(ToolDescriptor, Toolset)> {
     [Toolset::All, Toolset::Search]
         .into_iter()
         .find_map(|toolset| {
@@ -255,7 +256,6 @@ fn find(serving: &Serving, name: &str) -> Result<(ToolDescriptor, Toolset), Fail
             let tool = tools.into_iter().find(|tool| tool.name == name)?;
             Some((tool, toolset))
         })
-        .ok_or_else(|| no_tool(name))
 }
 
 /// Calls a tool of the board. A call that fails makes no board.
@@ -283,7 +283,7 @@ async fn call(config: &Config, asked: Asked) -> Result<Answer, Failure> {
 
 /// Tries on a scratch board what would make the workspace's. Any other call is refused.
 async fn rehearse(config: &Config, scratch: &Serving, asked: &Asked) -> Result<Answer, Failure> {
-    find(scratch, &asked.name)?;
+    find(scratch, &asked.name).ok_or_else(|| no_tool(&asked.name))?;
     if asked.name != MAKES_A_BOARD {
         workspace::check_board(&config.workspace)?;
     }
@@ -291,24 +291,16 @@ async fn rehearse(config: &Config, scratch: &Serving, asked: &Asked) -> Result<A
 }
 
 async fn ask(serving: &Serving, asked: &Asked) -> Result<Answer, Failure> {
-    let (tool, toolset) = find(serving, &asked.name)?;
+    let Some((tool, toolset)) = find(serving, &asked.name) else {
+        return ask_for_none(serving, asked).await;
+    };
     let arguments = asked.given.read(&tool)?;
     // The tool says what is wrong, as through every other face; here is only told how to exit.
     let refusal = match arguments::check(&arguments, &tool) {
         Ok(()) => Exit::Refused,
         Err(_) => Exit::Usage,
     };
-    let arguments = RawJson::of(&Value::Object(arguments))?;
-    let target = Target::Tool {
-        name: asked.name.clone(),
-        arguments,
-    };
-    let attachment = serving.attach(toolset);
-    let cx = Cx {
-        caller: attachment.caller().clone(),
-        ..Cx::default()
-    };
-    match attachment.call(Request { target, cx }).await {
+    match put(serving, toolset, &asked.name, arguments).await? {
         Ok(Outcome::Tool(result)) => Ok(Answer { result, refusal }),
         Ok(Outcome::InputRequired(_)) => Err(Failure::refused(
             "the tool asks for input, which the command line cannot give",
@@ -317,8 +309,39 @@ async fn ask(serving: &Serving, asked: &Asked) -> Result<Answer, Failure> {
         Err(error @ (ProviderError::InvalidParams(_) | ProviderError::Unknown { .. })) => {
             Err(Failure::usage(error))
         }
+        Err(error @ ProviderError::Denied(_)) => Err(Failure::refused(error.to_string())),
         Err(error) => Err(error.into()),
     }
+}
+
+/// A call of a tool that is not there: the hub records it, as it does those of every face.
+async fn ask_for_none(serving: &Serving, asked: &Asked) -> Result<Answer, Failure> {
+    let arguments = match &asked.given {
+        Given::Json(text) => object(text)?,
+        Given::Pairs(_) => Map::new(),
+    };
+    // What it says is told in the words of the shell.
+    let _ = put(serving, Toolset::All, &asked.name, arguments).await?;
+    Err(no_tool(&asked.name))
+}
+
+/// Puts a call to the hub.
+async fn put(
+    serving: &Serving,
+    toolset: Toolset,
+    name: &str,
+    arguments: Map<String, Value>,
+) -> Result<Result<Outcome, ProviderError>, Failure> {
+    let target = Target::Tool {
+        name: name.to_owned(),
+        arguments: RawJson::of(&Value::Object(arguments))?,
+    };
+    let attachment = serving.attach(toolset);
+    let cx = Cx {
+        caller: attachment.caller().clone(),
+        ..Cx::default()
+    };
+    Ok(attachment.call(Request { target, cx }).await)
 }
 
 impl Given {
@@ -328,52 +351,17 @@ impl Given {
             Self::Pairs(pairs) => return arguments::of_pairs(pairs, tool).map_err(Failure::usage),
             Self::Json(text) => text,
         };
-        let value = serde_json::from_str(text)
-            .map_err(|error| Failure::usage_text(format!("--args is not valid JSON: {error}")))?;
-        match value {
-            Value::Object(arguments) => Ok(arguments),
-            _ => Err(Failure::usage_text("--args must be a JSON object")),
-        }
+        object(text)
     }
 }
 
-/// Prints a result: its text, or all of it as JSON. An error goes to stderr, unless all is JSON.
-fn print(answer: &Answer, format: Format) -> Result<Exit, Failure> {
-    let Answer { result, refusal } = answer;
-    let content: Vec<Value> = result.content.iter().map(block).collect::<Result<_, _>>()?;
-    if format == Format::Json {
-        let mut whole = json!({"content": content, "isError": result.is_error});
-        if let Some(structured) = &result.structured {
-            whole["structuredContent"] = structured.parse()?;
-        }
-        output::json(&whole)?;
-        return Ok(if result.is_error { *refusal } else { Exit::Ok });
-    }
-    let texts: Vec<String> = content
-        .iter()
-        .map(|block| {
-            block["text"]
-                .as_str()
-                .map_or_else(|| block.to_string(), str::to_owned)
-        })
-        .collect();
-    let text = texts.join("\n");
-    if result.is_error {
-        let text = output::printable(&text);
-        return Err(match refusal {
-            Exit::Usage => Failure::usage_text(text),
-            _ => Failure::refused(text),
-        });
-    }
-    output::lines(&output::printable(&text))?;
-    Ok(Exit::Ok)
-}
-
-/// A content block as JSON.
-fn block(content: &Content) -> Result<Value, Failure> {
-    match content {
-        Content::Text(text) => Ok(json!({"type": "text", "text": text})),
-        Content::Raw(raw) => Ok(raw.parse()?),
+/// What `--args` says.
+fn object(text: &str) -> Result<Map<String, Value>, Failure> {
+    let value = serde_json::from_str(text)
+        .map_err(|error| Failure::usage_text(format!("--args is not valid JSON: {error}")))?;
+    match value {
+        Value::Object(arguments) => Ok(arguments),
+        _ => Err(Failure::usage_text("--args must be a JSON object")),
     }
 }
 

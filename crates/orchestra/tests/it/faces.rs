@@ -1,7 +1,8 @@
-//! One tool, called through any face, gives the same answer and the same error.
+//! One tool, called through any face, gives the same answer, the same error and the same record.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{Running, Session, Workspace, http, post};
@@ -32,7 +33,7 @@ enum Face {
 
 /// `orchestra up`, and where it listens.
 struct Up {
-    _process: Running,
+    process: Running,
     address: String,
 }
 
@@ -43,10 +44,7 @@ impl Up {
             .as_str()
             .unwrap()
             .replace("http://", "");
-        Self {
-            _process: process,
-            address,
-        }
+        Self { process, address }
     }
 }
 
@@ -79,6 +77,19 @@ impl Face {
             "rest" => Self::Rest(Up::start(workspace)),
             _ => Self::Shell,
         }
+    }
+
+    /// Ends the process behind it, which writes the records that wait.
+    fn leave(self) {
+        let process = match self {
+            Self::Stdio(session) => session.process,
+            Self::Http { up, .. } | Self::Stateless(up) | Self::Rest(up) => {
+                up.process.signal(Signal::TERM);
+                up.process
+            }
+            Self::Shell => return,
+        };
+        assert!(process.end().success());
     }
 
     fn call(&mut self, workspace: &Workspace, tool: &str, arguments: &Value) -> Outcome {
@@ -364,8 +375,25 @@ fn without_times(text: &str) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Plays the script, and after it each tool with arguments that are wrong.
-fn play(name: &str) -> Vec<(String, Outcome)> {
+/// What the audit file says of each call, but for the moment, the face and who came through it.
+fn records(workspace: &Workspace) -> Vec<Value> {
+    let text = fs::read_to_string(workspace.join(".projects/.run/audit.jsonl")).unwrap();
+    let lines = text.lines().map(|line| {
+        let mut record: Value = serde_json::from_str(line).unwrap();
+        let members = record.as_object_mut().unwrap();
+        let of_the_moment = ["unix_ms", "micros", "face"];
+        for member in of_the_moment {
+            assert!(members.remove(member).is_some(), "{line}");
+        }
+        members.remove("client");
+        record
+    });
+    lines.collect()
+}
+
+/// Plays the script, and after it each tool with arguments that are wrong. What came of each call,
+/// and what was recorded of it.
+fn play(name: &str) -> Vec<(String, Outcome, Value)> {
     let workspace = Workspace::git();
     let mut face = Face::open(name, &workspace);
     let mut outcomes = Vec::new();
@@ -393,18 +421,40 @@ fn play(name: &str) -> Vec<(String, Outcome)> {
             ));
         }
     }
-    outcomes
+    face.leave();
+    let records = records(&workspace);
+    assert_eq!(
+        records.len(),
+        outcomes.len(),
+        "each call through {name} is recorded once"
+    );
+    let both = outcomes.into_iter().zip(records);
+    both.map(|((call, outcome), record)| (call, outcome, record))
+        .collect()
 }
 
 #[test]
-fn every_tool_answers_alike_through_every_face() {
+fn every_tool_answers_alike_and_is_recorded_alike_through_every_face() {
     let [first, others @ ..] = FACES;
     let wanted = play(first);
     let refused: Vec<_> = wanted[..script().len()]
         .iter()
-        .filter(|(_, outcome)| !matches!(outcome, Outcome::Done(_)))
+        .filter(|(_, outcome, _)| !matches!(outcome, Outcome::Done(_)))
         .collect();
     assert!(refused.is_empty(), "{refused:#?}");
+    for (call, outcome, record) in &wanted {
+        let end = match outcome {
+            Outcome::Done(_) => "answered",
+            Outcome::Refused(_) => "tool_error",
+            Outcome::Unknown(_) => "unknown",
+        };
+        let name = call.split(' ').next().unwrap();
+        assert_eq!(
+            (&record["kind"], &record["name"], &record["outcome"]),
+            (&json!("tool"), &json!(name), &json!(end)),
+            "{call}: {record}"
+        );
+    }
     for face in others {
         let found = play(face);
         assert_eq!(found.len(), wanted.len());

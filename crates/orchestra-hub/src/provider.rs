@@ -37,6 +37,12 @@ pub trait Provider: Send + Sync + 'static {
         None
     }
 
+    /// What is wrong with the skill whose `SKILL.md` has this URI, so that it is not in the catalog.
+    /// `None` when nothing is known of one. Must not block.
+    fn skill_problem(&self, _uri: &str) -> Option<String> {
+        None
+    }
+
     /// Hands out the provider's notices; called once, at registration. A provider announces a
     /// change after it is durable, changes by other processes included.
     fn notices(&self) -> Option<mpsc::Receiver<Notice>> {

@@ -1,21 +1,22 @@
 //! The built-in provider: tools, prompts and resources over one store.
 
+mod follow_skills;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use orchestra_hub::{
-    BoxFuture, Catalog, LogLevel, Notice, Outcome, Provider, ProviderError, ProviderId, Request,
+    BoxFuture, Catalog, Notice, Outcome, Provider, ProviderError, ProviderId, Request,
     ResourceResult, Target,
 };
 use orchestra_store::{ChangeNotice, CloseWatch, Store, What};
-use orchestra_wire::RawJson;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{AbortHandle, spawn_blocking};
 
 use crate::bundle::{Bundle, EmptyBundle};
 use crate::services::Services;
-use crate::skills::{self, Changes, Skills};
+use crate::skills::{self, Skills};
 use crate::text::TextFormat;
 use crate::tool::Tool;
 use crate::watch::Watched;
@@ -37,6 +38,9 @@ pub struct Options {
     pub text: TextFormat,
     /// What the install tools install.
     pub bundle: Arc<dyn Bundle>,
+    /// Whether changes of the workspace's skills are told by themselves. Without, they are seen
+    /// when somebody asks for skills.
+    pub watch: bool,
 }
 
 impl Default for Options {
@@ -44,6 +48,7 @@ impl Default for Options {
         Self {
             text: TextFormat::Json,
             bundle: Arc::new(EmptyBundle),
+            watch: true,
         }
     }
 }
@@ -52,7 +57,8 @@ impl Default for Options {
 pub struct Builtin {
     id: ProviderId,
     inner: Arc<Inner>,
-    follower: Mutex<Option<AbortHandle>>,
+    watch: bool,
+    followers: Mutex<Vec<AbortHandle>>,
 }
 
 struct Inner {
@@ -106,7 +112,8 @@ impl Builtin {
         Self {
             id,
             inner: Arc::new(inner),
-            follower: Mutex::default(),
+            watch: options.watch,
+            followers: Mutex::default(),
         }
     }
 }
@@ -130,11 +137,18 @@ impl Provider for Builtin {
         Some(Box::pin(async move { inner.look_at_skills().await }))
     }
 
+    fn skill_problem(&self, uri: &str) -> Option<String> {
+        self.inner.skills.problem(uri)
+    }
+
     /// Follows the store from here on; needs a tokio runtime, without which nothing is announced.
     fn notices(&self) -> Option<mpsc::Receiver<Notice>> {
         let runtime = tokio::runtime::Handle::try_current().ok()?;
-        let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
-        if follower.is_some() {
+        let mut followers = self
+            .followers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !followers.is_empty() {
             return None;
         }
         let (sender, receiver) = mpsc::channel(NOTICE_QUEUE);
@@ -144,7 +158,11 @@ impl Provider for Builtin {
         // A change between the making of the catalog and now would be missed.
         self.inner.refresh_catalog();
         let task = runtime.spawn(follow(Arc::clone(&self.inner), changes, sender));
-        *follower = Some(task.abort_handle());
+        followers.push(task.abort_handle());
+        if self.watch {
+            let task = runtime.spawn(follow_skills::run(Arc::clone(&self.inner)));
+            followers.push(task.abort_handle());
+        }
         Some(receiver)
     }
 
@@ -176,13 +194,11 @@ impl Provider for Builtin {
 
 impl Drop for Builtin {
     fn drop(&mut self) {
-        let follower = self
-            .follower
+        let followers = self
+            .followers
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(task) = follower.take() {
-            task.abort();
-        }
+        followers.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -225,62 +241,6 @@ impl Inner {
             let text = "reading the skill broke".to_owned();
             Err(ProviderError::Unreachable(text))
         })
-    }
-
-    /// Looks at the skills anew, and tells what has changed.
-    async fn look_at_skills(&self) {
-        // It is never closed.
-        let Ok(_turn) = self.look.acquire().await else {
-            return;
-        };
-        let skills = Arc::clone(&self.skills);
-        let Ok(changes) = spawn_blocking(move || skills.look()).await else {
-            tracing::error!("looking at the skills broke");
-            return;
-        };
-        if changes.any {
-            self.publish_skills();
-        }
-        self.tell(changes).await;
-    }
-
-    fn publish_skills(&self) {
-        let found = self.skills.descriptors();
-        self.catalog.send_modify(|catalog| {
-            let mut resources = catalog.resources.clone();
-            resources.retain(|resource| !Skills::has_form_of(&resource.uri));
-            resources.extend(skills::resources(&found));
-            *catalog = Arc::new(Catalog {
-                resources,
-                skills: Some(found),
-                ..Catalog::clone(catalog)
-            });
-        });
-    }
-
-    async fn tell(&self, changes: Changes) {
-        let Some(notices) = self.notices.get() else {
-            return;
-        };
-        let watched: Vec<String> = {
-            let watched = self.watched_skills();
-            let mut files = changes.files;
-            files.retain(|uri| watched.contains(uri));
-            files
-        };
-        let updates = watched.into_iter().map(Notice::ResourceUpdated);
-        let logs = changes.problems.iter().filter_map(|problem| {
-            Some(Notice::Log {
-                level: LogLevel::Warning,
-                logger: Some("skills".to_owned()),
-                data: RawJson::of(&format!("a skill is not served as it is: {problem}")).ok()?,
-            })
-        });
-        for notice in updates.chain(logs) {
-            if notices.send(notice).await.is_err() {
-                return;
-            }
-        }
     }
 
     fn watched_skills(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {

@@ -6,10 +6,12 @@ mod contents;
 mod front;
 mod scan;
 mod tree;
+mod watch;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use orchestra_hub::{
     ProviderError, ResourceContents, ResourceDescriptor, ResourceResult, SkillDescriptor, SkillFile,
@@ -19,6 +21,9 @@ use crate::bundle::BundledSkill;
 use scan::{Known, Scan};
 use tree::Tree;
 
+pub(crate) use scan::Directories;
+pub(crate) use watch::Watching;
+
 /// How the URI of every file of a skill begins.
 const SCHEME: &str = "skill://";
 
@@ -27,6 +32,10 @@ const ENTRY: &str = "SKILL.md";
 
 /// Where the workspace keeps its skills.
 const HOME: [&str; 2] = [".claude", "skills"];
+
+/// How long the first look may take: nobody is answered before it. It is enough for the skills that
+/// people have; what is not reached is found by the next look.
+const FIRST_LOOK: Duration = Duration::from_millis(20);
 
 /// Media type of `SKILL.md`.
 const MARKDOWN: &str = "text/markdown";
@@ -51,6 +60,8 @@ struct Looking {
 struct Seen {
     skills: Vec<SkillDescriptor>,
     places: HashMap<String, Place>,
+    broken: HashMap<String, String>,
+    directories: Directories,
 }
 
 /// Where the contents of a resource are.
@@ -73,7 +84,7 @@ pub(crate) struct Changes {
 }
 
 impl Skills {
-    /// The skills of `workspace`, looked at once.
+    /// The skills of `workspace`, looked at once, for a short while.
     pub(crate) fn new(workspace: &Path, bundled: &[BundledSkill]) -> Self {
         let skills = Self {
             workspace: workspace.to_owned(),
@@ -81,16 +92,24 @@ impl Skills {
             seen: RwLock::default(),
             looking: Mutex::default(),
         };
-        skills.look();
+        skills.look_until(Some(Instant::now() + FIRST_LOOK));
         skills
     }
 
     /// Looks at the files anew. Reads what has changed, so it is no work for a thread that must
     /// not wait.
     pub(crate) fn look(&self) -> Changes {
+        self.look_until(None)
+    }
+
+    fn look_until(&self, deadline: Option<Instant>) -> Changes {
         let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         let looking = &mut *looking;
-        let scan = Scan::of(&self.workspace, std::mem::take(&mut looking.known));
+        let scan = Scan::of(
+            &self.workspace,
+            std::mem::take(&mut looking.known),
+            deadline,
+        );
         let new_problems = scan.problems.difference(&looking.problems).cloned();
         let problems: Vec<String> = new_problems.collect();
         for problem in &problems {
@@ -102,6 +121,8 @@ impl Skills {
         let mut seen = Seen {
             skills: scan.skills,
             places: scan.places,
+            broken: scan.broken,
+            directories: scan.directories,
         };
         for (skill, text) in &self.bundled {
             let own = |other: &SkillDescriptor| other.root() == skill.root();
@@ -125,6 +146,16 @@ impl Skills {
     /// What was there at the last look.
     pub(crate) fn descriptors(&self) -> Vec<SkillDescriptor> {
         self.seen().skills.clone()
+    }
+
+    /// Where a change may matter, as it was at the last look.
+    pub(crate) fn directories(&self) -> Directories {
+        self.seen().directories.clone()
+    }
+
+    /// What was wrong at the last look with the skill whose `SKILL.md` has this URI.
+    pub(crate) fn problem(&self, uri: &str) -> Option<String> {
+        self.seen().broken.get(uri).cloned()
     }
 
     /// Whether a URI names a file of a skill, or could.

@@ -69,6 +69,7 @@ impl Serving {
     /// # Errors
     /// When the board cannot be opened.
     pub(crate) fn open(config: &Config, options: store::Options) -> Result<Self, Failure> {
+        let watch = options.watch;
         let store = Store::open(&config.workspace, options)?;
         let hub = Hub::new(HubConfig {
             deadline: config.call_timeout.value,
@@ -80,7 +81,12 @@ impl Serving {
             TextFormat::Toon => tools::TextFormat::Toon,
         };
         let bundle = Arc::new(BundledResources::default());
-        let builtin = Builtin::new(store.clone(), tools::Options { text, bundle });
+        let options = tools::Options {
+            text,
+            bundle,
+            watch,
+        };
+        let builtin = Builtin::new(store.clone(), options);
         hub.register(Arc::new(builtin))?;
         Ok(Self {
             store,

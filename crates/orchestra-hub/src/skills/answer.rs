@@ -127,7 +127,7 @@ pub(crate) fn answer(merged: &Merged, query: &SkillQuery) -> Result<SkillAnswer,
         }
         SkillQuery::Get { uri } => {
             let skill = merged.skills().find(|skill| skill.uri() == uri);
-            let skill = skill.ok_or_else(|| none("no skill is served at", uri))?;
+            let skill = skill.ok_or_else(|| not_served(merged, uri))?;
             let mut rope = Rope::new();
             entry(&mut rope, skill);
             Ok(SkillAnswer::Entry(rope.into_vec().into()))
@@ -145,6 +145,19 @@ pub(crate) fn answer(merged: &Merged, query: &SkillQuery) -> Result<SkillAnswer,
             }
             let (items, next) = directory(merged, uri, &children).page(*start, *limit);
             Ok(SkillAnswer::Directory(items, next))
+        }
+    }
+}
+
+/// Says what is wrong with a skill, if one of the providers knows.
+fn not_served(merged: &Merged, uri: &str) -> ProviderError {
+    let mut slots = merged.slots();
+    let problem = slots.find_map(|slot| slot.guarded(|provider| provider.skill_problem(uri))?);
+    match problem {
+        None => none("no skill is served at", uri),
+        Some(problem) => {
+            let text = format!("no skill is served at {}: {problem}", shown(uri));
+            ProviderError::InvalidParams(text)
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use orchestra_hub::{
     MAX_SKILL_BYTES, MAX_SKILL_FILES, Sha256Digest, SkillDescriptor, SkillError, SkillFile,
@@ -35,6 +35,9 @@ const GRAIN: i64 = 3;
 /// What was read before.
 pub(super) type Known = HashMap<Stamp, (Sha256Digest, &'static str)>;
 
+/// Directories, by the names that lead to them.
+pub(crate) type Directories = BTreeSet<Vec<String>>;
+
 /// What a look has found.
 #[derive(Default)]
 pub(super) struct Scan {
@@ -42,8 +45,13 @@ pub(super) struct Scan {
     pub(super) places: HashMap<String, Place>,
     /// What is not served, and why.
     pub(super) problems: BTreeSet<String>,
+    /// The same of skills alone, by the URI that their `SKILL.md` would have.
+    pub(super) broken: HashMap<String, String>,
+    /// The directories where a change may matter: names, below the one of all skills.
+    pub(super) directories: Directories,
     pub(super) known: Known,
     before: Known,
+    deadline: Option<Instant>,
     visited: usize,
     bytes: u64,
 }
@@ -65,6 +73,8 @@ enum Broken {
     Skill(#[from] SkillError),
     #[error("the name of a file is no text: {0}")]
     Name(String),
+    #[error("there are {MAX_SKILLS} already")]
+    Many,
     #[error("its directories lie more than {MAX_DEPTH} deep")]
     Deep,
     #[error("{0} has more than {MAX_FILE_BYTES} bytes")]
@@ -75,13 +85,17 @@ enum Broken {
     Full,
     #[error("cannot read {0}: {kind}", kind = .1.kind())]
     Read(String, io::Error),
+    #[error("there was no time for it yet")]
+    Late,
 }
 
 impl Scan {
-    /// Looks at all skills of a workspace. What `known` says is not read again.
-    pub(super) fn of(workspace: &Path, known: Known) -> Self {
+    /// Looks at all skills of a workspace, or, past a deadline, at those for which there was time.
+    /// What `known` says is not read again.
+    pub(super) fn of(workspace: &Path, known: Known, deadline: Option<Instant>) -> Self {
         let mut scan = Self {
             before: known,
+            deadline,
             ..Self::default()
         };
         if let Err(error) = scan.run(workspace) {
@@ -102,38 +116,57 @@ impl Scan {
                 .insert(format!(".claude/skills has more than {MAX_NAMES} entries"));
             return Ok(());
         };
+        self.directories.insert(Vec::new());
         let mut count = 0;
         for (name, kind, _) in names {
             if name.starts_with('.') || kind == Kind::File {
                 continue;
             }
+            let path = [name];
             if kind == Kind::Other {
-                self.problem(&name, &"it is a link, which is not followed");
+                self.problem(&path, &"it is a link, which is not followed");
                 continue;
             }
-            let Some(directory) = directory_in(tree.home(), &name)? else {
-                continue;
-            };
-            // A directory without a SKILL.md is no skill, and nothing is wrong with it.
-            if !matches!(file_in(&directory, ENTRY), Ok(Some(_))) {
-                continue;
-            }
-            if count == MAX_SKILLS {
-                self.problem(&name, &format_args!("there are {MAX_SKILLS} already"));
-                continue;
-            }
-            count += 1;
-            match self.skill(&name, &directory) {
+            match self.top(&tree, &path, &mut count) {
                 Ok(()) => {}
-                Err(broken) => self.problem(&name, &broken),
+                Err(Broken::Late) => break,
+                Err(broken) => self.problem(&path, &broken),
             }
         }
         Ok(())
     }
 
-    fn problem(&mut self, name: &str, problem: &dyn std::fmt::Display) {
+    /// A directory right below that of all skills.
+    fn top(&mut self, tree: &Tree, path: &[String; 1], count: &mut usize) -> Result<(), Broken> {
+        let [name] = path;
+        let read = |error| Broken::Read(name.clone(), error);
+        let Some(directory) = directory_in(tree.home(), name).map_err(read)? else {
+            return Ok(());
+        };
+        self.directories.insert(path.to_vec());
+        // A directory without a SKILL.md is no skill, and nothing is wrong with it.
+        let entry = file_in(&directory, ENTRY);
+        if entry.map_err(read)?.is_none() {
+            return Ok(());
+        }
+        if *count == MAX_SKILLS {
+            return Err(Broken::Many);
+        }
+        *count += 1;
+        self.skill(name, &directory)
+    }
+
+    fn problem(&mut self, path: &[String], problem: &dyn std::fmt::Display) {
+        let name = path.join("/");
         let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
         self.problems.insert(format!("{shown}: {problem}"));
+        let entry = format!("{}/{ENTRY}", uri(path));
+        self.broken.insert(entry, problem.to_string());
+    }
+
+    fn is_late(&self) -> bool {
+        self.deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// One skill with those inside of it.
@@ -152,7 +185,7 @@ impl Scan {
             {
                 Ok(skill) => skills.push(skill),
                 // It is still a file of the skill around it.
-                Err(broken) if is_inner => self.problem(&path.join("/"), &broken),
+                Err(broken) if is_inner => self.problem(&path, &broken),
                 Err(broken) => return Err(broken),
             }
         }
@@ -173,6 +206,7 @@ impl Scan {
         if path.len() > MAX_DEPTH {
             return Err(Broken::Deep);
         }
+        self.directories.insert(path.to_vec());
         let read = |error| Broken::Read(path.join("/"), error);
         let left = MAX_PLACES.saturating_sub(self.visited);
         let names = names_in(directory, left)
@@ -212,6 +246,7 @@ impl Scan {
         let before = self.before.get(&stamp).filter(|_| name != ENTRY).copied();
         let (digest, mime_type, size) = match before {
             Some((digest, mime_type)) => (digest, mime_type, stamp.size),
+            None if self.is_late() => return Err(Broken::Late),
             None => {
                 let now = SystemTime::now();
                 let bytes = opened.read();

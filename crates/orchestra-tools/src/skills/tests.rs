@@ -1,9 +1,12 @@
 //! Skills of a workspace on a real file system.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use tempfile::TempDir;
+
+#[cfg(target_os = "linux")]
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use super::*;
 
@@ -158,6 +161,73 @@ fn a_broken_skill_is_left_out_and_told_once() {
     let changes = place.skills.look();
     assert!(changes.any && changes.problems.is_empty());
     assert_eq!(place.uris().len(), 3);
+}
+
+/// Does something as somebody whom permissions hold for, whoever runs the tests.
+fn unprivileged<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let work = || {
+        #[cfg(target_os = "linux")]
+        {
+            let mut sets = capabilities(None).unwrap();
+            sets.effective = CapabilitySet::empty();
+            // Of this thread alone.
+            set_capabilities(None, sets).unwrap();
+        }
+        work()
+    };
+    std::thread::scope(|scope| scope.spawn(work).join().unwrap())
+}
+
+#[test]
+fn what_cannot_be_read_hides_no_other_and_is_told() {
+    let place = Place::new(&[
+        ("a/SKILL.md", &skill("a")),
+        ("locked/SKILL.md", &skill("locked")),
+        ("shut/SKILL.md", &skill("shut")),
+        ("z/SKILL.md", &skill("z")),
+    ]);
+    let home = place.directory.path().join(".claude/skills");
+    let lock = |path: &str| {
+        let none = fs::Permissions::from_mode(0o000);
+        fs::set_permissions(home.join(path), none).unwrap();
+    };
+    lock("locked");
+    lock("shut/SKILL.md");
+    let changes = unprivileged(|| place.skills.look());
+    assert_eq!(
+        place.uris(),
+        ["skill://a/SKILL.md", BUNDLED_URI, "skill://z/SKILL.md"]
+    );
+    assert_eq!(
+        changes.problems,
+        [
+            "locked: cannot read locked: permission denied",
+            "shut: cannot read shut: permission denied"
+        ]
+    );
+    let why = place.skills.problem("skill://locked/SKILL.md");
+    assert_eq!(
+        why.as_deref(),
+        Some("cannot read locked: permission denied")
+    );
+    assert_eq!(place.skills.problem("skill://a/SKILL.md"), None);
+    fs::set_permissions(home.join("locked"), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_look_without_time_finds_what_it_can_and_blames_nobody() {
+    let place = Place::new(&[]);
+    place.write("a/SKILL.md", &skill("a"));
+    place.skills.look_until(Some(Instant::now()));
+    assert_eq!(place.uris(), [BUNDLED_URI]);
+    assert_eq!(place.skills.problem("skill://a/SKILL.md"), None);
+    let changes = place.skills.look();
+    assert!(
+        changes.any && changes.problems.is_empty(),
+        "{:?}",
+        changes.problems
+    );
+    assert_eq!(place.uris(), ["skill://a/SKILL.md", BUNDLED_URI]);
 }
 
 #[test]

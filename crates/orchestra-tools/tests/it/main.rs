@@ -20,6 +20,7 @@ mod prompts;
 mod resources;
 mod rules;
 mod scenarios;
+mod skills;
 mod tokens;
 mod tour;
 mod workspace;

@@ -293,6 +293,7 @@ async fn every_tool_answers_by_its_schema_in_both_text_forms() {
         let bench = Bench::with(Options {
             text,
             bundle: Arc::new(TwoSkills),
+            ..Options::default()
         });
         tour(&bench).await;
         let worked = bench.worked.lock().unwrap().clone();

@@ -104,6 +104,14 @@ fn skills_of_the_workspace_are_served_as_they_are_now() {
     assert_eq!(skill["resources"].as_array().unwrap().len(), 2);
     verify(&mut session, &skill);
     assert!(!names(&skills(&mut session)).contains(&"broken"));
+    let broken = json!({"uri": "skill://broken/SKILL.md"});
+    let refused = session.request("skills/get", &broken);
+    let why = refused["error"]["message"].as_str().unwrap();
+    assert!(
+        why.starts_with("no skill is served at skill://broken/SKILL.md: "),
+        "{why}"
+    );
+    assert!(why.contains("front matter"), "{why}");
 
     // Of the same length, in the same moment.
     workspace.write(".claude/skills/release/scripts/tag.sh", "git log");
@@ -123,4 +131,31 @@ fn skills_of_the_workspace_are_served_as_they_are_now() {
     let gone = session.request("skills/get", &uri);
     assert_eq!(gone["error"]["code"], -32602, "{gone}");
     assert_eq!(names(&skills(&mut session)), BUNDLED);
+}
+
+/// The client does not ask anything meanwhile.
+#[test]
+fn a_new_skill_is_told_by_itself() {
+    let workspace = Workspace::git();
+    let mut session = Session::start(workspace.command(["stdio"]));
+    let front = "---\nname: release\ndescription: Make a release.\n---\n";
+    workspace.write(".claude/skills/release/SKILL.md", front);
+    while session.process.json()["method"] != "notifications/resources/list_changed" {}
+    let listed = session.request("resources/list", &json!({}));
+    let listed = listed["result"]["resources"].as_array().unwrap();
+    let uri = "skill://release/SKILL.md";
+    assert!(listed.iter().any(|resource| resource["uri"] == uri));
+
+    session.request("resources/subscribe", &json!({"uri": uri}));
+    workspace.write(
+        ".claude/skills/release/SKILL.md",
+        &format!("{front}More.\n"),
+    );
+    let updated = loop {
+        let message = session.process.json();
+        if message["method"] == "notifications/resources/updated" {
+            break message;
+        }
+    };
+    assert_eq!(updated["params"]["uri"], uri);
 }

@@ -6,7 +6,7 @@ use std::{
     fmt,
     future::Future,
     io,
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -181,7 +181,7 @@ impl ServerLifecycle {
         limits: http::Limits,
         times: LifecycleTimes,
     ) -> io::Result<Self> {
-        let address = listener.local_addr()?;
+        let address = reached(listener.local_addr()?);
         let endpoint = format!("http://{address}{MCP_PATH}");
         Ok(Self::new(server, endpoint, Some(address), times, |stop| {
             let app = app(&stop);
@@ -204,7 +204,7 @@ impl ServerLifecycle {
         limits: http::Limits,
         times: LifecycleTimes,
     ) -> io::Result<Self> {
-        let address = listener.local_addr()?;
+        let address = reached(listener.local_addr()?);
         let endpoint = format!("https://{address}{MCP_PATH}");
         Ok(Self::new(server, endpoint, Some(address), times, |stop| {
             let app = app(&stop);
@@ -247,7 +247,7 @@ impl ServerLifecycle {
         self.0.transport
     }
 
-    /// Where it is served: a URL, or `stdio`.
+    /// Where this machine reaches it: a URL, or `stdio`.
     #[must_use]
     pub fn endpoint(&self) -> &str {
         &self.0.endpoint
@@ -429,4 +429,15 @@ fn told(error: &(dyn std::error::Error + 'static)) -> String {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where this machine reaches what listens on `address`: one that stands for all of the machine's
+/// addresses is none that can be connected to everywhere.
+fn reached(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    address
 }

@@ -19,6 +19,7 @@ use std::{
 
 use axum::{
     Router,
+    body::HttpBody as _,
     extract::{ConnectInfo, Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware::{self, Next},
@@ -196,20 +197,21 @@ async fn admit(
     if access.has_admitted(&request, asks) {
         return next.run(request).await;
     }
+    let has_body = !request.body().is_end_stream();
     let rules = &access.0.rules;
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map(|ConnectInfo(address)| address.ip().to_canonical());
     let is_foreign = peer.is_some_and(|peer| !peer.is_loopback());
     if is_foreign && rules.tokens.is_empty() && asks == Asks::Token {
         let text = "callers from other machines must show a token, and none is set here";
-        return refuse(StatusCode::FORBIDDEN, text);
+        return last_if(has_body, refuse(StatusCode::FORBIDDEN, text));
     }
     if let Err(reason) = names::check_host(request.headers(), request.uri(), &rules.hosts) {
-        return refuse(StatusCode::FORBIDDEN, reason);
+        return last_if(has_body, refuse(StatusCode::FORBIDDEN, reason));
     }
     let page = match names::check_origin(request.headers(), request.uri(), rules) {
         Ok(page) => page,
-        Err(reason) => return refuse(StatusCode::FORBIDDEN, reason),
+        Err(reason) => return last_if(has_body, refuse(StatusCode::FORBIDDEN, reason)),
     };
     if let Some(page) = &page
         && cors::is_preflight(request.method(), request.headers())
@@ -218,7 +220,7 @@ async fn admit(
     }
     let identity = access.identify(request.headers(), peer, asks);
     let mut response = match identity {
-        Err(refused) => *refused,
+        Err(refused) => last_if(has_body, *refused),
         Ok(identity) => {
             let extensions = request.extensions_mut();
             extensions.insert(identity);
@@ -231,6 +233,16 @@ async fn admit(
     };
     if let Some(page) = page {
         cors::allow(response.headers_mut(), page);
+    }
+    response
+}
+
+/// A refusal after which the connection ends when the body that came with the request is left
+/// unread: what is sent next would have to wait behind it (RFC 9112, section 9.6).
+fn last_if(has_body: bool, mut response: Response) -> Response {
+    if has_body {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
     }
     response
 }
@@ -365,6 +377,28 @@ mod tests {
             200,
             "the holder is another"
         );
+    }
+
+    #[tokio::test]
+    async fn a_refusal_that_leaves_a_body_unread_says_that_the_connection_ends() {
+        let door = Door::new(access(&[TOKEN], 1).guard(routes(&["/"])));
+        let mut ended = Vec::new();
+        for (host, body) in [
+            ("localhost", "{}"),
+            ("localhost", "{}"),
+            ("evil.example", "{}"),
+            ("localhost", ""),
+        ] {
+            let request = Request::builder().uri("/").header(header::HOST, host);
+            let request = request.body(Body::from(body)).unwrap();
+            let response = door.0.call(request).await.unwrap();
+            let ends = response.headers().get(header::CONNECTION);
+            ended.push((
+                response.status().as_u16(),
+                ends.is_some_and(|ends| ends == "close"),
+            ));
+        }
+        assert_eq!(ended, [(401, true), (429, true), (403, true), (429, false)]);
     }
 
     #[test]

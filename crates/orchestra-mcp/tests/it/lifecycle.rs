@@ -80,6 +80,21 @@ async fn ping(life: &ServerLifecycle) -> String {
     said
 }
 
+/// What listens on every address is told under one that can be connected to.
+#[tokio::test]
+async fn the_endpoint_can_be_connected_to_wherever_it_listens() {
+    let (server, _) = server_with(Limits::default());
+    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let routes = |_: &watch::Receiver<bool>| http::router(&server, HttpOptions::default());
+    let limits = http::Limits::default();
+    let life = ServerLifecycle::http(&server, listener, routes, limits, SHORT).unwrap();
+    assert_eq!(life.endpoint(), format!("http://127.0.0.1:{port}/mcp"));
+    life.start().unwrap();
+    let said = ping(&life).await;
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+}
+
 #[tokio::test]
 async fn clients_come_and_go_and_each_change_is_told_once() {
     let life = over_http(SHORT, |app, _| app).await;

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     cli::Common,
-    config::{Config, Entry, Overrides},
+    config::{Config, Entry, Origin, Overrides},
     exit::{Exit, Failure},
     output::Format,
 };
@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Print every key with its value, as orchestra.toml would say it
+    /// Print every key with its value, as orchestra.toml would say it; defaults are comments
     Show {
         /// Say where each value comes from
         #[arg(long)]
@@ -62,7 +62,8 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     Ok(Exit::Ok)
 }
 
-/// The entries as a configuration file with comments.
+/// The entries as a configuration file with comments. What nobody has set stands as a comment: some
+/// defaults follow from other keys, and shall go on to do so where this is taken as a file.
 fn toml(entries: &[Entry], origin: bool) -> String {
     let mut text = String::new();
     let mut section = "";
@@ -79,7 +80,11 @@ fn toml(entries: &[Entry], origin: bool) -> String {
         if origin {
             text.push_str(&format!("# from: {}\n", entry.origin));
         }
-        text.push_str(&format!("{key} = {}\n", entry.value));
+        let mark = match entry.origin {
+            Origin::Default => "# ",
+            _ => "",
+        };
+        text.push_str(&format!("{mark}{key} = {}\n", entry.value));
     }
     text
 }

@@ -60,7 +60,12 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let workspace = workspace::find(chosen).map_err(Failure::usage)?;
     let config = Config::settle_in(workspace, common, Overrides::default())?;
     logging::start(logging::of_a_report(&config.log))?;
-    workspace::check_board(&config.workspace)?;
+    let format = Format::of_flag(arguments.json);
+    if !workspace::has_board(&config.workspace) {
+        // Looking for old files makes no board.
+        format.print(&Report::of(&Imported::default()), text)?;
+        return Ok(Exit::Ok);
+    }
     let options = Options {
         watch: false,
         sweep: false,
@@ -69,7 +74,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let store = Store::open(&config.workspace, options)?;
     let imported = store.import()?;
     store.close(CLOSING);
-    Format::of_flag(arguments.json).print(&Report::of(&imported), text)?;
+    format.print(&Report::of(&imported), text)?;
     Ok(if imported.left.is_empty() {
         Exit::Ok
     } else {

@@ -17,11 +17,12 @@ use tokio::{net::TcpListener, sync::watch};
 use crate::{
     access,
     cli::{self, Common},
-    config::{AccessFlags, Config, Origin, Overrides, TextFormat},
+    config::{AccessFlags, Config, Origin, Overrides, TextFormat, TokenSource},
     exit::{Exit, Failure},
     http, logging,
     output::{self, Format},
     serving::{self, Serving},
+    workspace::PROJECTS,
 };
 use endpoint::{Endpoint, Place};
 
@@ -115,11 +116,18 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
              and --tls-key, or through a proxy that does",
         );
     }
-    let endpoint = Endpoint::new(&base(config, address));
+    let asks_token = config.access.token.value != TokenSource::None;
+    let endpoint = Endpoint::new(address, &base(config, address), asks_token);
     place.publish(&endpoint)?;
     let served = match announce(&config.workspace, &endpoint, false, format) {
         Ok(()) | Err(Failure::BrokenPipe) => {
-            serve_until(&serving, config, listener, (guard, tls), stop).await
+            let ends = async {
+                tokio::select! {
+                    () = told_to(stop) => Ok(()),
+                    () = place.lost() => Err(lost(&config.workspace)),
+                }
+            };
+            serve_until(&serving, config, listener, (guard, tls), ends).await
         }
         Err(failure) => Err(failure),
     };
@@ -128,13 +136,28 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     served.map(|()| Exit::Ok)
 }
 
-/// Serves until a signal, and ends cleanly.
+/// Waits for a signal. An error means that nobody can tell of one any more, which ends it as well.
+async fn told_to(mut stop: watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stopped| *stopped).await;
+}
+
+/// The board is not the one that is served any more.
+fn lost(workspace: &Path) -> Failure {
+    let there = workspace.join(PROJECTS);
+    let text = format!(
+        "{} was removed or replaced while it was served; start again to serve what is there now",
+        there.display()
+    );
+    anyhow::Error::msg(text).into()
+}
+
+/// Serves until `ends` says that it is over, and ends cleanly.
 async fn serve_until(
     serving: &Serving,
     config: &Config,
     listener: TcpListener,
     (guard, tls): (Access, Option<Tls>),
-    mut stop: watch::Receiver<bool>,
+    ends: impl Future<Output = Result<(), Failure>>,
 ) -> Result<(), Failure> {
     let server = serving.server()?;
     let app =
@@ -146,10 +169,9 @@ async fn serve_until(
     };
     let _told = life.on_status_change(serving::tell);
     life.start().map_err(anyhow::Error::from)?;
-    // An error means that nobody can tell any more, which ends it as well.
-    let _ = stop.wait_for(|stopped| *stopped).await;
-    let ended = life.stop().await;
-    ended.map_err(|reason| Failure::from(anyhow::Error::msg(reason)))
+    let over = ends.await;
+    let stopped = life.stop().await;
+    over.and(stopped.map_err(|reason| Failure::from(anyhow::Error::msg(reason))))
 }
 
 /// The base of the addresses under which `address` is reached, by the first of the names that the
@@ -171,7 +193,7 @@ fn base(config: &Config, address: SocketAddr) -> String {
 /// command line is another.
 fn announce_running(config: &Config, running: &Endpoint, format: Format) -> Result<Exit, Failure> {
     let asked = config.http.value;
-    let elsewhere = asked.port() != 0 && running.http != format!("http://{asked}");
+    let elsewhere = asked.port() != 0 && running.address != asked;
     announce(&config.workspace, running, true, format)?;
     if config.http.origin == Origin::Flag && elsewhere {
         output::complain(&format!(
@@ -198,6 +220,25 @@ fn announce(
     format.print(&ready, text)
 }
 
+/// Where the clients' files take a token, which itself is never told.
+struct TokenPlaces {
+    claude: &'static str,
+    files: &'static str,
+    meaning: &'static str,
+}
+
+const NO_TOKEN: TokenPlaces = TokenPlaces {
+    claude: "",
+    files: "",
+    meaning: "",
+};
+
+const WITH_TOKEN: TokenPlaces = TokenPlaces {
+    claude: " --header \"Authorization: Bearer $ORCHESTRA_TOKEN\"",
+    files: ", \"headers\": {\"Authorization\": \"Bearer ${env:ORCHESTRA_TOKEN}\"}",
+    meaning: "Set ORCHESTRA_TOKEN to a token that is let in, where the client starts.\n",
+};
+
 fn text(ready: &Ready<'_>) -> String {
     let state = if ready.already_running {
         "already runs"
@@ -210,6 +251,15 @@ fn text(ready: &Ready<'_>) -> String {
     } else {
         "Stop with ctrl-c.".to_owned()
     };
+    let TokenPlaces {
+        claude,
+        files,
+        meaning,
+    } = if ready.endpoint.asks_token {
+        WITH_TOKEN
+    } else {
+        NO_TOKEN
+    };
     format!(
         "orchestra {} {state} for {workspace}\n\
          \n\
@@ -217,10 +267,11 @@ fn text(ready: &Ready<'_>) -> String {
          \x20 MCP over stdio   orchestra stdio\n\
          \n\
          Connect a client:\n\
-         \x20 Claude Code      claude mcp add --transport http orchestra {mcp}\n\
-         \x20 VS Code          .vscode/mcp.json   {{\"servers\": {{\"orchestra\": {{\"type\": \"http\", \"url\": \"{mcp}\"}}}}}}\n\
-         \x20 Cursor           .cursor/mcp.json   {{\"mcpServers\": {{\"orchestra\": {{\"url\": \"{mcp}\"}}}}}}\n\
+         \x20 Claude Code      claude mcp add --transport http orchestra {mcp}{claude}\n\
+         \x20 VS Code          .vscode/mcp.json   {{\"servers\": {{\"orchestra\": {{\"type\": \"http\", \"url\": \"{mcp}\"{files}}}}}}}\n\
+         \x20 Cursor           .cursor/mcp.json   {{\"mcpServers\": {{\"orchestra\": {{\"url\": \"{mcp}\"{files}}}}}}}\n\
          \x20 all of them      orchestra init, to have each start `orchestra stdio` by itself\n\
+         {meaning}\
          \n\
          {stop}\n",
         ready.endpoint.version

@@ -211,8 +211,9 @@ impl AccessConfig {
             Entry {
                 key: "access.requests_per_second",
                 value: self.requests_per_second.value.to_string(),
-                meaning: "how many requests a second each caller may make, 0 for any number; 200 \
-                          beyond this machine unless it is set",
+                meaning: "how many requests a second each caller may make, and twice as many at \
+                          once after a pause; 0 for any number; 200 beyond this machine unless it \
+                          is set",
                 origin: self.requests_per_second.origin.clone(),
             },
             Entry {

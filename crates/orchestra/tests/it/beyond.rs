@@ -91,6 +91,16 @@ fn other_machines_are_let_in_by_a_token_and_a_name_alone() {
         let answer = post(&address, headers, &ping());
         assert_eq!(answer.status, status, "{headers:?}: {answer:?}");
     }
+    // The address is the same, whatever name it is told under.
+    let same = format!("0.0.0.0:{port}");
+    for (asked, complains) in [(same.as_str(), false), ("0.0.0.0:9", true)] {
+        let mut again = vec!["up", "--http", asked];
+        again.extend(["--token-file", "token", "--allow-host", "box.example"]);
+        let said = workspace.run(again);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert_eq!(said.err.contains("was not used"), complains, "{said:?}");
+        assert!(said.out.contains("$ORCHESTRA_TOKEN"), "{said:?}");
+    }
     process.signal(Signal::TERM);
     assert!(process.end().success());
 }
@@ -134,6 +144,34 @@ fn a_token_of_the_environment_is_asked_for_on_this_machine_as_well() {
     );
 }
 
+/// What people paste says where their token goes, and not what it is.
+#[test]
+fn connecting_lines_show_where_a_token_goes() {
+    let workspace = Workspace::git();
+    let mut command = workspace.command(["up", "--http", "127.0.0.1:0"]);
+    command.env("ORCHESTRA_TOKEN", TOKEN);
+    let process = Running::start(command);
+    let mut text = String::new();
+    while !text.contains("ctrl-c") {
+        text.push_str(&process.line().expect("more to read"));
+        text.push('\n');
+    }
+    for expected in [
+        "/mcp --header \"Authorization: Bearer $ORCHESTRA_TOKEN\"\n",
+        "\"headers\": {\"Authorization\": \"Bearer ${env:ORCHESTRA_TOKEN}\"}}}}\n",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+    assert!(!text.contains(TOKEN), "{text}");
+    let files = text.lines().filter_map(|line| {
+        let start = line.find('{')?;
+        Some(serde_json::from_str::<Value>(&line[start..]).unwrap())
+    });
+    assert_eq!(files.count(), 2);
+    process.signal(Signal::TERM);
+    assert!(process.end().success());
+}
+
 /// Whoever shares a repository does not say who is let in.
 #[test]
 fn the_file_of_a_workspace_lets_nobody_in() {
@@ -171,6 +209,18 @@ fn the_file_of_a_workspace_lets_nobody_in() {
     ] {
         assert!(shown.contains(expected), "{expected}: {shown}");
     }
+    // What was shown for this machine alone, taken as a file, has no say in it for others.
+    fs::remove_file(users.join("orchestra.toml")).unwrap();
+    let near = workspace.run(["config", "show"]).out;
+    let far = near.replace(
+        "# http = \"127.0.0.1:7420\"",
+        "http = \"192.168.1.20:7420\"",
+    );
+    let far = far.replace("# token_file = \"\"", "token_file = \"token\"");
+    fs::write(users.join("orchestra.toml"), far).unwrap();
+    let shown = workspace.run(["config", "show"]).out;
+    assert!(shown.contains("# requests_per_second = 200"), "{shown}");
+
     for (text, expected) in [
         ("origins = [\"*\"]", "https://app.example"),
         ("hosts = [\"a:1\"]", "without a port"),

@@ -130,7 +130,7 @@ fn the_configuration_is_shown_with_its_origin() {
 
     # where `orchestra up` listens; the next free port when it is taken
     # from: default
-    http = "127.0.0.1:7420"
+    # http = "127.0.0.1:7420"
 
     # what is logged to stderr: a level, or PART=LEVEL, separated by commas
     # from: command line
@@ -143,36 +143,36 @@ fn the_configuration_is_shown_with_its_origin() {
 
     # how many calls of one connection run at once, 1 to 1024; more wait
     # from: default
-    concurrent_calls = 64
+    # concurrent_calls = 64
 
     # how long one message may be, 4096 to 268435456 bytes
     # from: default
-    line_bytes = 10485760
+    # line_bytes = 10485760
 
     [access]
     # file with the tokens that callers over HTTP must show, one a line
     # from: default
-    token_file = ""
+    # token_file = ""
 
     # names under which other machines reach this one
     # from: default
-    hosts = []
+    # hosts = []
 
     # origins whose pages may call over HTTP
     # from: default
-    origins = []
+    # origins = []
 
-    # how many requests a second each caller may make, 0 for any number; 200 beyond this machine unless it is set
+    # how many requests a second each caller may make, and twice as many at once after a pause; 0 for any number; 200 beyond this machine unless it is set
     # from: default
-    requests_per_second = 0
+    # requests_per_second = 0
 
     # certificates in PEM, the server's own first; with them HTTP is over TLS
     # from: default
-    tls_cert = ""
+    # tls_cert = ""
 
     # the certificate's private key in PEM
     # from: default
-    tls_key = ""
+    # tls_key = ""
     "#);
 
     // What is shown is a configuration file that says the same.

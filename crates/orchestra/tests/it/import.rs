@@ -20,6 +20,22 @@ fn left_behind() -> Workspace {
     workspace
 }
 
+/// Where there is no board, there is nothing to take over, and none is made.
+#[test]
+fn without_a_board_nothing_happens() {
+    let workspace = Workspace::git();
+    let said = workspace.run(["import"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(said.out, "there are no files of orchestra-mcp here\n");
+    let said = workspace.run(["import", "--json"]);
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(
+        (&report["issues"], &report["backup"]),
+        (&json!(0), &json!(null))
+    );
+    assert!(!workspace.join(".projects").exists());
+}
+
 #[test]
 fn old_files_are_taken_over_once_with_a_copy() {
     let workspace = left_behind();

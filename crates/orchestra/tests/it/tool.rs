@@ -182,7 +182,6 @@ fn commands_that_only_look_make_no_board() {
         &["tool", "call", "list_projects"][..],
         &["doctor"],
         &["doctor", "--fix"],
-        &["import"],
     ] {
         let said = workspace.run(arguments);
         assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{said:?}");

@@ -12,7 +12,7 @@ use std::{
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Running, Workspace, get, http, post, post_to};
+use crate::support::{PATIENCE, Running, Workspace, get, http, post, post_to, said};
 
 /// A running `up` and where it listens.
 fn up(workspace: &Workspace) -> (Running, Value, String) {
@@ -271,6 +271,34 @@ fn after_a_kill_the_next_one_starts() {
     assert!(workspace.join(".projects/.run/endpoint.json").exists());
     let (_next, ready, _) = up(&workspace);
     assert_eq!(ready["already_running"], false);
+}
+
+/// What is served when the board is taken away under it is nobody's any more.
+#[test]
+fn one_whose_board_is_removed_ends_and_says_so() {
+    let workspace = Workspace::git();
+    let serving = workspace.command(["up", "--http", "127.0.0.1:0", "--json"]);
+    let ended = std::thread::spawn(move || said(serving, ""));
+    let endpoint = workspace.join(".projects/.run/endpoint.json");
+    let start = std::time::Instant::now();
+    while !endpoint.exists() {
+        assert!(start.elapsed() < PATIENCE, "it does not start");
+        std::thread::yield_now();
+    }
+    fs::remove_dir_all(workspace.join(".projects")).unwrap();
+    let (next, ready, _) = up(&workspace);
+    assert_eq!(ready["already_running"], false);
+    let said = ended.join().unwrap();
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(
+        said.err.contains(".projects was removed or replaced"),
+        "{said:?}"
+    );
+    // What the next one says of itself is still there.
+    let told: Value = serde_json::from_str(&fs::read_to_string(&endpoint).unwrap()).unwrap();
+    assert_eq!(told["mcp"], ready["mcp"]);
+    next.signal(Signal::TERM);
+    assert!(next.end().success());
 }
 
 #[test]

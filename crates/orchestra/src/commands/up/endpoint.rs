@@ -2,8 +2,9 @@
 //! a second `up` finds the first.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{self, File, OpenOptions, TryLockError},
     io,
+    net::SocketAddr,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -19,6 +20,9 @@ use crate::{
 /// How long a first `up` that has its lock may take to say where it listens.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How often a process that serves looks whether the place is still its own.
+const LOOKS: Duration = Duration::from_secs(1);
+
 /// Where a workspace is served.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Endpoint {
@@ -26,6 +30,10 @@ pub(super) struct Endpoint {
     pub(super) version: String,
     /// Its process.
     pub(super) pid: u32,
+    /// What it listens on.
+    pub(super) address: SocketAddr,
+    /// Whether callers must show a token.
+    pub(super) asks_token: bool,
     /// The base of its HTTP addresses.
     pub(super) http: String,
     /// Where it serves MCP.
@@ -33,9 +41,11 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// This process, which is reached at `base`.
-    pub(super) fn new(base: &str) -> Self {
+    /// This process, which listens on `address`, is reached at `base`, and may ask for tokens.
+    pub(super) fn new(address: SocketAddr, base: &str, asks_token: bool) -> Self {
         Self {
+            address,
+            asks_token,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             mcp: format!("{base}{MCP_PATH}"),
@@ -127,13 +137,51 @@ impl Place {
         Ok(self.root.write(&endpoint_path(), &text, Mode::Private)?)
     }
 
+    /// Waits until the place is not this process's any more, because somebody removed or replaced
+    /// the files of the board. May be cancelled.
+    pub(super) async fn lost(&self) {
+        let mut looks = tokio::time::interval(LOOKS);
+        loop {
+            looks.tick().await;
+            if !self.is_ours() {
+                return;
+            }
+        }
+    }
+
+    /// Whether the file that is locked is the one that others would lock.
+    fn is_ours(&self) -> bool {
+        let there = fs::metadata(self.root.path().join(lock_path()));
+        match (&self.lock, there) {
+            (Some(lock), Ok(there)) => lock.metadata().is_ok_and(|ours| is_same(&ours, &there)),
+            // What cannot be looked at may still be there.
+            (Some(_), Err(error)) => error.kind() != io::ErrorKind::NotFound,
+            (None, _) => false,
+        }
+    }
+
     /// Takes the endpoint back and leaves the place to others.
     pub(super) fn withdraw(&mut self) {
-        if let Err(error) = self.root.remove_file(&endpoint_path()) {
+        // What lies at a place that was lost is another's.
+        if self.is_ours()
+            && let Err(error) = self.root.remove_file(&endpoint_path())
+        {
             tracing::warn!(%error, "the endpoint file stays behind");
         }
         self.lock = None;
     }
+}
+
+#[cfg(unix)]
+fn is_same(ours: &fs::Metadata, there: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    (ours.dev(), ours.ino()) == (there.dev(), there.ino())
+}
+
+#[cfg(not(unix))]
+fn is_same(_ours: &fs::Metadata, _there: &fs::Metadata) -> bool {
+    // A file that is open is neither removed nor replaced there.
+    true
 }
 
 fn run_directory() -> PathBuf {
@@ -160,13 +208,18 @@ fn failed(action: &'static str, path: PathBuf, source: io::Error) -> FileError {
 mod tests {
     use super::*;
 
+    fn endpoint() -> Endpoint {
+        let address = "127.0.0.1:1".parse().unwrap();
+        Endpoint::new(address, "http://127.0.0.1:1", false)
+    }
+
     #[test]
     fn the_second_finds_the_first_until_it_is_gone() {
         let workspace = tempfile::tempdir().unwrap();
         let (mut first, mut second) = (Place::new(workspace.path()), Place::new(workspace.path()));
         assert!(second.running().unwrap().is_none());
         assert!(first.take().unwrap());
-        first.publish(&Endpoint::new("http://127.0.0.1:1")).unwrap();
+        first.publish(&endpoint()).unwrap();
         assert!(!second.take().unwrap());
         let found = second.running().unwrap().unwrap();
         assert_eq!(
@@ -179,11 +232,24 @@ mod tests {
     }
 
     #[test]
+    fn a_place_that_was_lost_is_left_to_its_new_owner() {
+        let workspace = tempfile::tempdir().unwrap();
+        let (mut first, mut second) = (Place::new(workspace.path()), Place::new(workspace.path()));
+        assert!(first.take().unwrap() && first.is_ours());
+        fs::remove_dir_all(workspace.path().join(PROJECTS)).unwrap();
+        assert!(!first.is_ours());
+        assert!(second.take().unwrap() && second.is_ours() && !first.is_ours());
+        second.publish(&endpoint()).unwrap();
+        first.withdraw();
+        assert!(first.running().unwrap().is_some());
+    }
+
+    #[test]
     fn what_a_killed_process_left_behind_is_not_believed() {
         let workspace = tempfile::tempdir().unwrap();
         let mut dead = Place::new(workspace.path());
         assert!(dead.take().unwrap());
-        dead.publish(&Endpoint::new("http://127.0.0.1:1")).unwrap();
+        dead.publish(&endpoint()).unwrap();
         drop(dead);
         assert!(Place::new(workspace.path()).running().unwrap().is_none());
     }

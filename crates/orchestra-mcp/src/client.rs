@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use orchestra_hub::{ClientFeatures, LogLevel};
 use orchestra_wire::{
-    FieldsError, MetaFields, RawJson, RequestId, RequestRef, Revision, RpcError, shown, text_of,
+    FieldsError, MetaFields, RawJson, RequestId, Revision, RpcError, shown, text_of,
 };
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{json, value::RawValue};
@@ -46,8 +46,11 @@ pub(crate) struct StatelessMeta {
 
 /// The last `_meta` that said nothing about its own request alone. A client sends the same one
 /// with nearly every request, so that it is parsed once.
-#[derive(Debug, Default)]
-pub(crate) struct MetaCache {
+#[derive(Debug, Default, Clone)]
+pub(crate) struct MetaCache(Option<Arc<KnownMeta>>);
+
+#[derive(Debug)]
+struct KnownMeta {
     text: Box<str>,
     stateless: Option<StatelessMeta>,
 }
@@ -177,17 +180,6 @@ impl fmt::Display for Ask {
     }
 }
 
-/// Checks what a stateless request says about itself.
-///
-/// # Errors
-/// As its call would be refused.
-pub(crate) fn check_meta(request: &RequestRef<'_>) -> Result<(), RpcError> {
-    let fields = request.params.fields().map_err(invalid_fields)?;
-    fields
-        .meta
-        .map_or(Ok(()), |meta| RequestMeta::parse(meta).map(drop))
-}
-
 impl MetaCache {
     /// Parses `_meta`. A request is stateless exactly when it names its revision there.
     pub(crate) fn parse<'a>(
@@ -197,8 +189,10 @@ impl MetaCache {
         let Some(value) = value else {
             return Ok(RequestMeta::default());
         };
-        if *self.text == *value.get() {
-            let stateless = self.stateless.clone();
+        if let Some(known) = &self.0
+            && *known.text == *value.get()
+        {
+            let stateless = known.stateless.clone();
             return Ok(RequestMeta {
                 stateless,
                 ..RequestMeta::default()
@@ -207,10 +201,10 @@ impl MetaCache {
         let meta = RequestMeta::parse(value)?;
         let of_this_request_alone = meta.progress_token.is_some() || meta.trace.is_some();
         if !of_this_request_alone && value.get().len() <= MAX_CACHED_BYTES {
-            *self = Self {
+            self.0 = Some(Arc::new(KnownMeta {
                 text: value.get().into(),
                 stateless: meta.stateless.clone(),
-            };
+            }));
         }
         Ok(meta)
     }

@@ -20,6 +20,7 @@ use std::{
     time::Instant,
 };
 
+use bytes::Bytes;
 use orchestra_hub::{Attachment, CancelSource, HubNotice, Outcome, ProviderError, Request, Target};
 use orchestra_wire::{
     Era, ErrorCode, Frame, Inbound, Line, Malformed, Message, Method, NotificationRef, Pending,
@@ -117,6 +118,30 @@ pub struct Connection {
     task_watch: Option<Arc<TaskWatch>>,
 }
 
+/// A line and what it holds.
+pub(crate) struct Received<'a> {
+    pub(crate) line: Line<'a>,
+    pub(crate) inbound: Result<Inbound<'a>, Malformed>,
+}
+
+impl<'a> Received<'a> {
+    /// A message that came by itself.
+    pub(crate) fn of(body: &'a Bytes) -> Self {
+        Self {
+            line: Line::Shared(body.clone()),
+            inbound: parse(body),
+        }
+    }
+
+    /// As [`of`](Self::of), for one that somebody else keeps.
+    pub(crate) fn borrowed(body: &'a [u8]) -> Self {
+        Self {
+            line: Line::Borrowed(body),
+            inbound: parse(body),
+        }
+    }
+}
+
 /// What `initialize` has agreed upon.
 struct Session {
     revision: Option<Revision>,
@@ -165,6 +190,12 @@ enum Handled {
 }
 
 impl Connection {
+    /// Knows what others have said about themselves.
+    pub(crate) fn knowing(mut self, metas: MetaCache) -> Self {
+        self.metas = metas;
+        self
+    }
+
     /// A connection. What its calls report while they run goes to `emit`.
     #[must_use]
     pub fn new(
@@ -218,9 +249,29 @@ impl Connection {
 
     /// Takes one line. Replies are appended to `out`, each with a line end.
     pub fn on_line(&mut self, line: &Line<'_>, now: Instant, out: &mut Rope) -> Step {
+        self.on_inbound(&parse(line.as_bytes()), line, now, out)
+    }
+
+    /// As [`on_line`](Self::on_line), for one that was parsed already.
+    pub(crate) fn on_received(
+        &mut self,
+        received: &Received<'_>,
+        now: Instant,
+        out: &mut Rope,
+    ) -> Step {
+        self.on_inbound(&received.inbound, &received.line, now, out)
+    }
+
+    fn on_inbound(
+        &mut self,
+        inbound: &Result<Inbound<'_>, Malformed>,
+        line: &Line<'_>,
+        now: Instant,
+        out: &mut Rope,
+    ) -> Step {
         self.expire(now, out);
-        match parse(line.as_bytes()) {
-            Ok(Inbound::One(message)) => match self.on_message(&message, line, None, now, out) {
+        match inbound {
+            Ok(Inbound::One(message)) => match self.on_message(message, line, None, now, out) {
                 Handled::Nothing => Step::Nothing,
                 Handled::Written => {
                     out.push_byte(b'\n');
@@ -232,10 +283,10 @@ impl Connection {
                 }
                 Handled::Run(job) => Step::Run(job),
             },
-            Ok(Inbound::Batch(items)) => self.on_batch(&items, now, out),
+            Ok(Inbound::Batch(items)) => self.on_batch(items, now, out),
             Ok(Inbound::BatchTooLong) => self.on_long_batch(out),
             Err(malformed) => {
-                write_malformed(out, &malformed);
+                write_malformed(out, malformed);
                 out.push_byte(b'\n');
                 Step::Nothing
             }

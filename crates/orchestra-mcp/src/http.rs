@@ -28,8 +28,8 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     Extension, Router,
     body::{Body, Bytes},
-    extract::State,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
@@ -139,17 +139,16 @@ pub struct Refused(pub Arc<str>);
 /// same face.
 #[derive(Clone)]
 pub struct HttpFace {
-    app: App,
+    app: Arc<App>,
 }
 
 /// What the routes need.
-#[derive(Clone)]
 struct App {
     server: Server,
     post: Arc<Post>,
     sessions: Arc<Sessions>,
     budget: Budget,
-    options: Arc<HttpOptions>,
+    options: HttpOptions,
     intake: Intake,
 }
 
@@ -158,14 +157,14 @@ impl HttpFace {
     #[must_use]
     pub fn new(server: &Server, options: HttpOptions) -> Self {
         let budget = Budget::new(options.reply_bytes);
-        let app = App {
+        let app = Arc::new(App {
             server: server.clone(),
             post: Arc::new(Post::new(server, "http").until(options.stop.clone())),
             sessions: Sessions::new(server.clone(), &options, budget.clone()),
             budget,
             intake: Intake::new(&options),
-            options: Arc::new(options),
-        };
+            options,
+        });
         Self { app }
     }
 
@@ -178,7 +177,7 @@ impl HttpFace {
         Router::new()
             .route(MCP_PATH, mcp)
             .route(RPC_PATH, post(rpc).fallback(async || only("POST")))
-            .with_state(self.app.clone())
+            .with_state(Arc::clone(&self.app))
             .merge(self.pair_below(""))
     }
 
@@ -189,18 +188,18 @@ impl HttpFace {
         Router::new()
             .route(&format!("{path}{SSE_PATH}"), sse)
             .route(&format!("{path}{MESSAGES_PATH}"), messages)
-            .with_state(self.app.clone())
+            .with_state(Arc::clone(&self.app))
     }
 
     /// Takes bodies in, within the bounds of the face.
     #[must_use]
-    pub const fn intake(&self) -> &Intake {
+    pub fn intake(&self) -> &Intake {
         &self.app.intake
     }
 
     /// The server.
     #[must_use]
-    pub const fn server(&self) -> &Server {
+    pub fn server(&self) -> &Server {
         &self.app.server
     }
 
@@ -221,17 +220,13 @@ pub fn router(server: &Server, options: HttpOptions) -> Router {
 }
 
 /// `POST /rpc`.
-async fn rpc(
-    State(app): State<App>,
-    caller: Option<Extension<Identity>>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let (body, _room) = match app.read(&headers, body).await {
+async fn rpc(State(app): State<Arc<App>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let (body, _room) = match app.read(&head.headers, body).await {
         Ok(body) => body,
         Err(refused) => return refused,
     };
-    match app.post.handle_for(identity(caller), &body).await {
+    match app.post.handle_for(caller(&head), &body).await {
         Some(reply) => {
             let reply = app.budget.hold(Bytes::from(reply));
             let json = HeaderValue::from_static("application/json");
@@ -247,7 +242,7 @@ impl App {
         &self,
         headers: &HeaderMap,
         body: Body,
-    ) -> Result<(Bytes, OwnedSemaphorePermit), Response> {
+    ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Response> {
         let read = self.intake.read(headers, body).await;
         read.map_err(|error| refuse(error.status(), &error.to_string()))
     }
@@ -256,6 +251,11 @@ impl App {
 /// Who makes a request; the guard has told.
 fn identity(caller: Option<Extension<Identity>>) -> Identity {
     caller.map_or(Identity::Anyone, |Extension(caller)| caller)
+}
+
+/// Who makes a request that is taken whole.
+fn caller(head: &Parts) -> Identity {
+    identity(head.extensions.get().copied().map(Extension))
 }
 
 /// Completes when the server is to stop.

@@ -5,14 +5,15 @@ use std::{
     collections::VecDeque,
     future::poll_fn,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
     time::Instant,
 };
 
 use bytes::Bytes;
-use orchestra_hub::{Attachment, Call, Cost, Outcome, ProviderError, Request};
-use orchestra_wire::{Frame, Line, RequestId, Rope};
+use orchestra_hub::{Attachment, Call, Cost, Outcome, ProviderError};
+use orchestra_wire::{Frame, RequestId, Rope, RpcError};
+use serde_json::value::RawValue;
 use tokio::{
     runtime::Handle,
     select,
@@ -20,7 +21,8 @@ use tokio::{
 };
 
 use crate::{
-    connection::{Connection, Job, Lifetime, Step, Ticket},
+    client::{MetaCache, RequestMeta},
+    connection::{Connection, Job, Lifetime, Received, Step, Ticket},
     http::Identity,
     report::Emit,
     server::Server,
@@ -29,10 +31,12 @@ use crate::{
 /// Reports of a call that may wait for a slow reader; past that they are dropped.
 const MAX_REPORTS: usize = 1_024;
 
-/// Answers single messages for one server. Nothing is kept between messages.
+/// Answers single messages for one server. Nothing is kept between messages, save what the last
+/// client said about itself.
 pub struct Post {
     server: Server,
     attachment: Arc<Attachment>,
+    metas: Mutex<MetaCache>,
     stop: Option<watch::Receiver<bool>>,
 }
 
@@ -58,6 +62,11 @@ struct Reports {
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 impl Reports {
+    fn is_empty(&self) -> bool {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.is_empty()
+    }
+
     fn pop(&self) -> Option<Bytes> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.pop_front()
@@ -81,6 +90,7 @@ impl Post {
     pub fn new(server: &Server, face: &'static str) -> Self {
         Self {
             attachment: Arc::new(server.attach(face)),
+            metas: Mutex::default(),
             server: server.clone(),
             stop: None,
         }
@@ -101,7 +111,7 @@ impl Post {
 
     /// As [`handle`](Self::handle), for a caller whose tasks nobody else finds.
     pub async fn handle_for(&self, caller: Identity, message: &[u8]) -> Option<Vec<u8>> {
-        let mut answering = Answering::begin(self, caller, &Line::Borrowed(message));
+        let mut answering = Answering::begin(self, caller, &Received::borrowed(message));
         while let Some(message) = answering.next().await {
             if answering.is_over() {
                 return Some(message.into());
@@ -113,11 +123,20 @@ impl Post {
     pub(crate) fn attachment(&self) -> &Attachment {
         &self.attachment
     }
+
+    /// Understands what a request says about itself in its `_meta`.
+    pub(crate) fn meta<'a>(&self, meta: &'a RawValue) -> Result<RequestMeta<'a>, RpcError> {
+        self.metas().parse(Some(meta))
+    }
+
+    fn metas(&self) -> MutexGuard<'_, MetaCache> {
+        self.metas.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Answering {
     /// Takes a message of `owner` and starts its call.
-    pub(crate) fn begin(post: &Post, owner: Identity, message: &Line<'_>) -> Self {
+    pub(crate) fn begin(post: &Post, owner: Identity, message: &Received<'_>) -> Self {
         let (server, attachment) = (post.server.clone(), Arc::clone(&post.attachment));
         let reports = Arc::<Reports>::default();
         let mut connection = Connection::new(
@@ -125,14 +144,15 @@ impl Answering {
             Arc::clone(&attachment),
             reports.clone(),
             Lifetime::Message,
-        );
+        )
+        .knowing(post.metas().clone());
         connection.owned_by(owner);
         let (mut out, now) = (Rope::new(), Instant::now());
         server.0.activity.note(now);
-        let step = if message.as_bytes().len() > server.0.limits.line_bytes {
+        let step = if message.line.as_bytes().len() > server.0.limits.line_bytes {
             connection.on_frame(&Frame::TooLong, now, &mut out)
         } else {
-            connection.on_line(message, now, &mut out)
+            connection.on_received(message, now, &mut out)
         };
         let mut answering = Self {
             server,
@@ -170,6 +190,17 @@ impl Answering {
         }
     }
 
+    /// The answer, if it is there and nothing was said before it. `None` within when there is none
+    /// to be given.
+    pub(crate) fn at_once(&mut self) -> Option<Option<Bytes>> {
+        if !self.running.is_empty() || !self.reports.is_empty() {
+            return None;
+        }
+        self.is_over = true;
+        let answer = line(std::mem::take(&mut self.out));
+        Some((!answer.is_empty()).then_some(answer))
+    }
+
     /// Whether the last message was the answer.
     pub(crate) const fn is_over(&self) -> bool {
         self.is_over
@@ -196,16 +227,12 @@ impl Answering {
 
     fn run(&mut self, job: Job) {
         let Job { ticket, request } = job;
-        if request.cx.long {
-            return self.run_long(ticket, request);
-        }
-        let call = self.attachment.call(request);
-        self.wait_for(call, ticket);
-    }
-
-    /// Runs a call that becomes a task unless it answers at once.
-    fn run_long(&mut self, ticket: Ticket, request: Box<Request>) {
-        let mut call = self.server.0.tasks.attachment(&self.server).call(request);
+        let is_long = request.cx.long;
+        let attachment = match is_long {
+            false => &self.attachment,
+            true => self.server.0.tasks.attachment(&self.server),
+        };
+        let mut call = attachment.call(request);
         if call.cost() == Cost::Quick {
             // The waker does nothing: whatever waits is polled again by whoever goes on with it.
             let poll = Pin::new(&mut call).poll(&mut Context::from_waker(Waker::noop()));
@@ -214,7 +241,8 @@ impl Answering {
             }
         }
         let now = Instant::now();
-        match self.connection.become_task(&ticket, now, &mut self.out) {
+        let work = is_long.then(|| self.connection.become_task(&ticket, now, &mut self.out));
+        match work.flatten() {
             Some(work) => work.run(&self.server, call, self.stop.clone(), &Handle::current()),
             None => self.wait_for(call, ticket),
         }

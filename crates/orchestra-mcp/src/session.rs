@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use crate::{
-    connection::{Connection, Job, Lifetime, Step, Ticket},
+    connection::{Connection, Job, Lifetime, Received, Step, Ticket},
     http::Identity,
     report::Emit,
     server::Server,
@@ -60,9 +60,26 @@ impl Feeder<'_> {
     /// Takes one frame. Replies that are there at once are appended to `out`, for the caller to
     /// send.
     pub(crate) fn feed(&mut self, frame: &Frame<'_>, out: &mut Rope) {
+        self.step(out, |connection, now, out| {
+            connection.on_frame(frame, now, out)
+        });
+    }
+
+    /// As [`feed`](Self::feed), for a message that was parsed already.
+    pub(crate) fn take(&mut self, message: &Received<'_>, out: &mut Rope) {
+        self.step(out, |connection, now, out| {
+            connection.on_received(message, now, out)
+        });
+    }
+
+    fn step(
+        &mut self,
+        out: &mut Rope,
+        take: impl FnOnce(&mut Connection, Instant, &mut Rope) -> Step,
+    ) {
         let session = self.session;
         let mut connection = session.connection();
-        let step = connection.on_frame(frame, self.now, out);
+        let step = take(&mut connection, self.now, out);
         self.has_queue = connection.has_queue();
         if matches!(step, Step::Flush) {
             // Under the lock, so that no notice gets ahead of its acknowledgement.

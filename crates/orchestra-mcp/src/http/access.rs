@@ -12,19 +12,23 @@ mod token;
 
 use std::{
     fmt,
+    future::ready,
     net::{IpAddr, SocketAddr},
     sync::Arc,
+    task::{Context, Poll},
     time::Duration,
 };
 
 use axum::{
     Router,
     body::HttpBody as _,
-    extract::{ConnectInfo, Request, State},
+    extract::{ConnectInfo, Request},
     http::{HeaderMap, HeaderValue, StatusCode, header},
-    middleware::{self, Next},
     response::Response,
 };
+use futures_util::future::{BoxFuture, Either};
+use tower_layer::Layer;
+use tower_service::Service;
 
 use super::refuse;
 pub use names::{HostName, NameError, WebOrigin};
@@ -82,6 +86,27 @@ enum Asks {
     Nothing,
 }
 
+/// What stands before a route.
+#[derive(Clone)]
+struct Gate {
+    access: Access,
+    asks: Asks,
+}
+
+/// A route behind its gate.
+#[derive(Clone)]
+struct Gated<S> {
+    gate: Gate,
+    route: S,
+}
+
+/// What becomes of a request at a gate.
+enum Admission {
+    /// It goes on; a page of this origin, if there is one, may read the answer.
+    LetIn(Option<HeaderValue>),
+    Answered(Box<Response>),
+}
+
 /// Which access has let a request in.
 #[derive(Clone)]
 struct Admitted {
@@ -134,8 +159,8 @@ impl Access {
     where
         S: Clone + Send + Sync + 'static,
     {
-        let gate = (self.clone(), asks);
-        routes.layer(middleware::from_fn_with_state(gate, admit))
+        let access = self.clone();
+        routes.layer(Gate { access, asks })
     }
 
     fn has_admitted(&self, request: &Request, asks: Asks) -> bool {
@@ -144,6 +169,45 @@ impl Access {
             Arc::ptr_eq(&admitted.by.0, &self.0)
                 && (admitted.asked == asks || asks == Asks::Nothing)
         })
+    }
+
+    /// Lets a request in, for the page that may read the answer, if one is named, or answers it.
+    fn admit(&self, request: &mut Request, asks: Asks) -> Admission {
+        let rules = &self.0.rules;
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        let peer = peer.map(|ConnectInfo(address)| address.ip().to_canonical());
+        let is_foreign = peer.is_some_and(|peer| !peer.is_loopback());
+        if is_foreign && rules.tokens.is_empty() && asks == Asks::Token {
+            let text = "callers from other machines must show a token, and none is set here";
+            return Admission::refused(text);
+        }
+        if let Err(reason) = names::check_host(request.headers(), request.uri(), &rules.hosts) {
+            return Admission::refused(reason);
+        }
+        let page = match names::check_origin(request.headers(), request.uri(), rules) {
+            Ok(page) => page,
+            Err(reason) => return Admission::refused(reason),
+        };
+        if let Some(page) = &page
+            && cors::is_preflight(request.method(), request.headers())
+        {
+            return Admission::Answered(Box::new(cors::preflight(page, request.headers())));
+        }
+        match self.identify(request.headers(), peer, asks) {
+            Err(mut refused) => {
+                if let Some(page) = page {
+                    cors::allow(refused.headers_mut(), page);
+                }
+                Admission::Answered(refused)
+            }
+            Ok(identity) => {
+                let by = self.clone();
+                let extensions = request.extensions_mut();
+                extensions.insert(identity);
+                extensions.insert(Admitted { by, asked: asks });
+                Admission::LetIn(page)
+            }
+        }
     }
 
     /// Who makes the request, or the answer that refuses it.
@@ -176,6 +240,60 @@ impl Access {
     }
 }
 
+impl Admission {
+    fn refused(reason: &str) -> Self {
+        Self::Answered(Box::new(refuse(StatusCode::FORBIDDEN, reason)))
+    }
+}
+
+impl<S> Layer<S> for Gate {
+    type Service = Gated<S>;
+
+    fn layer(&self, route: S) -> Gated<S> {
+        let gate = self.clone();
+        Gated { gate, route }
+    }
+}
+
+impl<S> Service<Request> for Gated<S>
+where
+    S: Service<Request, Response = Response>,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+{
+    type Response = Response;
+    type Error = S::Error;
+    /// Nearly every request is let in and read by no page: only the others cost an allocation.
+    type Future = Either<S::Future, BoxFuture<'static, Result<Response, S::Error>>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.route.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let Gate { access, asks } = &self.gate;
+        if access.has_admitted(&request, *asks) {
+            return Either::Left(self.route.call(request));
+        }
+        let has_body = !request.body().is_end_stream();
+        match access.admit(&mut request, *asks) {
+            Admission::LetIn(None) => Either::Left(self.route.call(request)),
+            Admission::LetIn(Some(page)) => {
+                let running = self.route.call(request);
+                Either::Right(Box::pin(async move {
+                    let mut response = running.await?;
+                    cors::allow(response.headers_mut(), page);
+                    Ok(response)
+                }))
+            }
+            Admission::Answered(response) => {
+                let response = last_if(has_body, *response);
+                Either::Right(Box::pin(ready(Ok(response))))
+            }
+        }
+    }
+}
+
 impl Default for Access {
     fn default() -> Self {
         Self::new(AccessRules::default())
@@ -186,55 +304,6 @@ impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Access").field(&self.0.rules).finish()
     }
-}
-
-/// Lets a request through to its route, or answers it.
-async fn admit(
-    State((access, asks)): State<(Access, Asks)>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    if access.has_admitted(&request, asks) {
-        return next.run(request).await;
-    }
-    let has_body = !request.body().is_end_stream();
-    let rules = &access.0.rules;
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    let peer = peer.map(|ConnectInfo(address)| address.ip().to_canonical());
-    let is_foreign = peer.is_some_and(|peer| !peer.is_loopback());
-    if is_foreign && rules.tokens.is_empty() && asks == Asks::Token {
-        let text = "callers from other machines must show a token, and none is set here";
-        return last_if(has_body, refuse(StatusCode::FORBIDDEN, text));
-    }
-    if let Err(reason) = names::check_host(request.headers(), request.uri(), &rules.hosts) {
-        return last_if(has_body, refuse(StatusCode::FORBIDDEN, reason));
-    }
-    let page = match names::check_origin(request.headers(), request.uri(), rules) {
-        Ok(page) => page,
-        Err(reason) => return last_if(has_body, refuse(StatusCode::FORBIDDEN, reason)),
-    };
-    if let Some(page) = &page
-        && cors::is_preflight(request.method(), request.headers())
-    {
-        return cors::preflight(page, request.headers());
-    }
-    let identity = access.identify(request.headers(), peer, asks);
-    let mut response = match identity {
-        Err(refused) => last_if(has_body, *refused),
-        Ok(identity) => {
-            let extensions = request.extensions_mut();
-            extensions.insert(identity);
-            extensions.insert(Admitted {
-                by: access.clone(),
-                asked: asks,
-            });
-            next.run(request).await
-        }
-    };
-    if let Some(page) = page {
-        cors::allow(response.headers_mut(), page);
-    }
-    response
 }
 
 /// A refusal after which the connection ends when the body that came with the request is left

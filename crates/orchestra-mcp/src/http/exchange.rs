@@ -4,30 +4,34 @@
 mod listen;
 mod session;
 
+use std::{borrow::Cow, sync::Arc};
+
 use axum::{
-    Extension,
-    body::{Body, Bytes},
-    extract::State,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    body::Bytes,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse as _, Response},
 };
 use futures_util::stream;
 use orchestra_wire::{
-    ErrorCode, Inbound, Line, Malformed, Message, MetaFields, Method, RequestId, RequestRef,
-    Revision, Rope, RpcError, parse, text_of, write,
+    ErrorCode, Inbound, Malformed, Message, MetaFields, Method, RequestId, RequestRef, Revision,
+    Rope, RpcError, text_of, write,
 };
 use tokio::time::timeout;
 
 use super::{
     App, Eras, Identity,
     budget::Budget,
+    caller,
     headers::{self, PROTOCOL_VERSION, SESSION},
     refuse,
+    sessions::HttpSession,
     sse::{self, ALIVE, KEEP_ALIVE, Pieces},
+    streams::StreamReader,
 };
-use crate::post::Answering;
+use crate::{connection::Received, post::Answering};
 use listen::listen;
-use session::{check_version, find, initialize, no_session, request, take};
+use session::{answer, check_version, find, initialize, no_session, open, take};
 pub(super) use session::{delete, get};
 
 /// What kinds of answers a client takes.
@@ -66,43 +70,65 @@ impl Accepts {
 enum Kind<'m> {
     /// A request that names its revision.
     Stateless {
-        id: RequestId,
-        version: String,
+        id: &'m RequestId,
+        version: Cow<'m, str>,
         checked: Result<(), RpcError>,
         listens: bool,
     },
     /// `initialize`.
-    Initialize(RequestId),
+    Initialize(&'m RequestId),
     /// Another request.
-    Request(RequestId),
+    Request(&'m RequestId),
     /// Nothing that is answered.
     Other,
     Batch,
     Malformed(&'m Malformed),
 }
 
+/// How far the answer is once a message was taken.
+enum Taken {
+    Answered(Response),
+    /// A call that stands for itself goes on.
+    Alone(Box<Answering>),
+    /// A call of a session.
+    OfSession(Arc<HttpSession>, StreamReader),
+}
+
+impl From<Response> for Taken {
+    fn from(response: Response) -> Self {
+        Self::Answered(response)
+    }
+}
+
 /// `POST /mcp`.
-pub(super) async fn post(
-    State(app): State<App>,
-    caller: Option<Extension<Identity>>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let caller = super::identity(caller);
+pub(super) async fn post(State(app): State<Arc<App>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
     app.sessions.relieve();
-    let accepts = Accepts::of(&headers);
+    let accepts = Accepts::of(&head.headers);
     if !accepts.json && !accepts.stream {
         let text = "the Accept header must list application/json and text/event-stream";
         return refuse(StatusCode::NOT_ACCEPTABLE, text);
     }
-    let (body, _room) = match app.read(&headers, body).await {
+    let (body, _room) = match app.read(&head.headers, body).await {
         Ok(body) => body,
         Err(refused) => return refused,
     };
-    let parsed = parse(&body);
-    let kind = kind(&app, &headers, &parsed);
+    let taken = receive(&app, &head, &body, accepts);
+    drop((head, body));
+    match taken {
+        Taken::Answered(response) => response,
+        Taken::Alone(answering) => go_on(&app, *answering, accepts).await,
+        Taken::OfSession(session, reader) => answer(&app, &session, reader, accepts).await,
+    }
+}
+
+/// Takes a message, up to the point where its answer has to be waited for.
+fn receive(app: &App, head: &Parts, body: &Bytes, accepts: Accepts) -> Taken {
+    let (caller, headers) = (caller(head), &head.headers);
+    let received = Received::of(body);
+    let kind = kind(app, headers, &received.inbound);
     match kind {
-        Kind::Malformed(malformed) => rpc_error(malformed.id.as_ref(), &malformed.error),
+        Kind::Malformed(malformed) => rpc_error(malformed.id.as_ref(), &malformed.error).into(),
         Kind::Stateless {
             id,
             version,
@@ -110,46 +136,44 @@ pub(super) async fn post(
             listens,
         } => {
             if !app.options.eras.contains(Eras::Stateless) && Revision::parse(&version).is_some() {
-                return rpc_error(Some(&id), &super::unsupported(&version, app.options.eras));
+                return rpc_error(Some(id), &super::unsupported(&version, app.options.eras)).into();
             }
             if let Err(error) = checked {
-                return rpc_error(Some(&id), &error);
+                return rpc_error(Some(id), &error).into();
             }
             if listens {
-                return listen(&app, caller, &body);
+                return listen(app, caller, body).into();
             }
-            drop(parsed);
-            stateless(&app, caller, body, accepts).await
+            alone(app, caller, &received, accepts)
         }
         _ if !app.options.eras.contains(Eras::Session) => {
             let version = headers.get(PROTOCOL_VERSION);
             let version = version
                 .and_then(|value| value.to_str().ok())
                 .unwrap_or_default();
-            let id = match &kind {
+            let id = match kind {
                 Kind::Initialize(id) | Kind::Request(id) => Some(id),
                 _ => None,
             };
-            rpc_error(id, &super::unsupported(version, app.options.eras))
+            rpc_error(id, &super::unsupported(version, app.options.eras)).into()
         }
-        Kind::Initialize(_) => initialize(&app, caller, &body),
+        Kind::Initialize(_) => initialize(app, caller, &received).into(),
         kind => {
-            if let Some(refused) = check_version(&headers) {
-                return refused;
+            if let Some(refused) = check_version(headers) {
+                return refused.into();
             }
             let Some(session) = headers.get(SESSION) else {
-                drop(parsed);
-                return stateless(&app, caller, body, accepts).await;
+                return alone(app, caller, &received, accepts);
             };
-            let Some(session) = find(&app, session, caller) else {
-                return no_session();
+            let Some(session) = find(app, session, caller) else {
+                return no_session().into();
             };
-            match kind {
-                Kind::Request(id) => {
-                    drop(parsed);
-                    request(&app, session, &id, body, accepts).await
-                }
-                _ => take(&session, &body),
+            let Kind::Request(id) = kind else {
+                return take(&session, &received).into();
+            };
+            match open(&session, id, &received) {
+                Ok(reader) => Taken::OfSession(session, reader),
+                Err(error) => rpc_error(Some(id), &error).into(),
             }
         }
     }
@@ -158,9 +182,9 @@ pub(super) async fn post(
 fn kind<'m>(
     app: &App,
     headers: &HeaderMap,
-    parsed: &'m Result<Inbound<'_>, Malformed>,
+    inbound: &'m Result<Inbound<'_>, Malformed>,
 ) -> Kind<'m> {
-    let message = match parsed {
+    let message = match inbound {
         Ok(Inbound::One(message)) => message,
         Ok(Inbound::Batch(_) | Inbound::BatchTooLong) => return Kind::Batch,
         Err(malformed) => return Kind::Malformed(malformed),
@@ -168,10 +192,10 @@ fn kind<'m>(
     let Message::Request(request) = message else {
         return Kind::Other;
     };
-    let id = request.id.clone();
-    match version(request) {
-        Some(version) => Kind::Stateless {
-            checked: headers::check(headers, request, &version, app.post.attachment()),
+    let id = &request.id;
+    match version(app, request) {
+        Some((version, meta)) => Kind::Stateless {
+            checked: headers::check(headers, request, &version, meta, app.post.attachment()),
             listens: request.method == Method::SubscriptionsListen.name(),
             version,
             id,
@@ -180,7 +204,7 @@ fn kind<'m>(
             checked: Err(RpcError::invalid_params(
                 "_meta lacks io.modelcontextprotocol/protocolVersion, which the headers name",
             )),
-            version: String::new(),
+            version: Cow::default(),
             listens: false,
             id,
         },
@@ -189,12 +213,23 @@ fn kind<'m>(
     }
 }
 
-/// The revision that a request's `_meta` names.
-fn version(request: &RequestRef<'_>) -> Option<String> {
+/// The revision that a request's `_meta` names, and whether all of it is understood.
+fn version<'m>(
+    app: &App,
+    request: &RequestRef<'m>,
+) -> Option<(Cow<'m, str>, Result<(), RpcError>)> {
     let meta = request.params.fields().ok()?.meta?;
-    let meta = MetaFields::find(Some(meta), "_meta").ok()?;
-    meta.protocol_version
-        .map(|version| text_of(version).map(Into::into).unwrap_or_default())
+    match app.post.meta(meta) {
+        Ok(understood) => {
+            let revision = understood.stateless?.revision;
+            Some((Cow::Borrowed(revision.as_str()), Ok(())))
+        }
+        Err(error) => {
+            let meta = MetaFields::find(Some(meta), "_meta").ok()?;
+            let version = meta.protocol_version?;
+            Some((text_of(version).unwrap_or_default(), Err(error)))
+        }
+    }
 }
 
 fn is_stateless(headers: &HeaderMap) -> bool {
@@ -205,9 +240,17 @@ fn is_stateless(headers: &HeaderMap) -> bool {
         .is_some_and(|revision| revision.era() == orchestra_wire::Era::Stateless)
 }
 
-/// One message that stands for itself: a stateless request, or one outside of any session.
-async fn stateless(app: &App, caller: Identity, body: Bytes, accepts: Accepts) -> Response {
-    let mut answering = Answering::begin(&app.post, caller, &Line::Shared(body));
+/// Takes a message that stands for itself: a stateless request, or one outside of any session.
+fn alone(app: &App, caller: Identity, received: &Received<'_>, accepts: Accepts) -> Taken {
+    let mut answering = Answering::begin(&app.post, caller, received);
+    match answering.at_once() {
+        Some(answer) => last(app, answer, accepts).into(),
+        None => Taken::Alone(Box::new(answering)),
+    }
+}
+
+/// Answers a message that stands for itself, once there is something to say.
+async fn go_on(app: &App, mut answering: Answering, accepts: Accepts) -> Response {
     let mut message = answering.next().await;
     while !accepts.stream && message.is_some() && !answering.is_over() {
         message = answering.next().await;
@@ -216,9 +259,16 @@ async fn stateless(app: &App, caller: Identity, body: Bytes, accepts: Accepts) -
         Some(message) if !answering.is_over() => {
             sse::stream_of(rest(sse::event(message), answering, app.budget.clone()))
         }
-        Some(message) if accepts.json => stateless_json(app.budget.hold(message)),
-        Some(message) => {
-            let event = sse::event(app.budget.hold(message));
+        answer => last(app, answer, accepts),
+    }
+}
+
+/// An answer before which nothing was said.
+fn last(app: &App, answer: Option<Bytes>, accepts: Accepts) -> Response {
+    match answer {
+        Some(answer) if accepts.json => stateless_json(app.budget.hold(answer)),
+        Some(answer) => {
+            let event = sse::event(app.budget.hold(answer));
             sse::stream_of(stream::iter([event]))
         }
         None => StatusCode::ACCEPTED.into_response(),

@@ -8,8 +8,6 @@ use orchestra_wire::{ErrorCode, Fields, RequestRef, RpcError, shown, text_of};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::client;
-
 /// The revision.
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The session of a session-era client.
@@ -24,7 +22,8 @@ const PARAMETER: &str = "mcp-param-";
 /// The member of a parameter's schema that names its header.
 const ANNOTATION: &str = "x-mcp-header";
 
-/// Checks what a stateless request says about itself, and the headers that repeat it.
+/// Checks the headers that repeat what a stateless request says about itself; `meta` is what is
+/// wrong with that, if anything.
 ///
 /// # Errors
 /// [`ErrorCode::HEADER_MISMATCH`], saying which header is wrong; or as the call would be refused.
@@ -32,10 +31,11 @@ pub(super) fn check(
     headers: &HeaderMap,
     request: &RequestRef<'_>,
     version: &str,
+    meta: Result<(), RpcError>,
     attachment: &Attachment,
 ) -> Result<(), RpcError> {
     matches(headers, &PROTOCOL_VERSION, version)?;
-    client::check_meta(request)?;
+    meta?;
     matches(headers, &METHOD, &request.method)?;
     let Ok(fields) = request.params.fields() else {
         // Whatever is wrong with them is said later.

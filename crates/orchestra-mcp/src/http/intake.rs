@@ -74,7 +74,8 @@ impl Intake {
         }
     }
 
-    /// Reads a body of JSON, and has room for it until the permit is dropped.
+    /// Reads a body of JSON, and has room for it until the permit is dropped;
+    /// a short one needs none.
     ///
     /// # Errors
     /// When it is not JSON by its headers, too large or too slow, or there is no room for it.
@@ -82,7 +83,7 @@ impl Intake {
         &self,
         headers: &HeaderMap,
         body: Body,
-    ) -> Result<(Bytes, OwnedSemaphorePermit), BodyError> {
+    ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), BodyError> {
         if !is_json(headers.get(header::CONTENT_TYPE)) {
             return Err(BodyError::NotJson);
         }
@@ -95,10 +96,12 @@ impl Intake {
         if length > most {
             return Err(BodyError::TooLarge(most));
         }
-        let room = if length <= SHORT { 0 } else { units(length) };
-        let room = u32::try_from(room).unwrap_or(u32::MAX);
-        let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(room) else {
-            return Err(BodyError::Busy);
+        let room = if length <= SHORT {
+            None
+        } else {
+            let units = u32::try_from(units(length)).unwrap_or(u32::MAX);
+            let room = Arc::clone(&self.room).try_acquire_many_owned(units);
+            Some(room.map_err(|_| BodyError::Busy)?)
         };
         match timeout(self.time, to_bytes(body, most)).await {
             Ok(Ok(body)) => Ok((body, room)),

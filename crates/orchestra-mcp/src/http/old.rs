@@ -19,6 +19,7 @@ use super::{
     sse::{self, Telling},
     streams::OWN,
 };
+use crate::connection::Received;
 
 /// Ends the session with its stream, for it has no other.
 struct EndWithStream {
@@ -34,7 +35,7 @@ impl Drop for EndWithStream {
 
 /// `GET /sse`.
 pub(super) async fn open(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     OriginalUri(uri): OriginalUri,
     caller: Option<Extension<Identity>>,
 ) -> Response {
@@ -80,7 +81,7 @@ pub(super) async fn open(
 
 /// `POST /messages?sessionId=…`.
 pub(super) async fn message(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     caller: Option<Extension<Identity>>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
@@ -107,7 +108,7 @@ pub(super) async fn message(
     if let Err(error) = parse_value(&body) {
         return refuse(StatusCode::BAD_REQUEST, &error.message);
     }
-    let out = session.take(&body);
+    let out = session.take(&Received::of(&body));
     crate::session::Outbox::send(&*session.streams, out);
     StatusCode::ACCEPTED.into_response()
 }

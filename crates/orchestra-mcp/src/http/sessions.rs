@@ -11,12 +11,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use orchestra_wire::{Frame, Line, Revision, Rope};
+use orchestra_wire::{Revision, Rope};
 use tokio::{runtime::Handle, select, sync::watch};
 
 use super::{HttpOptions, Identity, budget::Budget, streams::Streams};
 use crate::{
-    connection::Lifetime, report::Emit, server::Server, session::Session, stdio::AbortOnDrop,
+    connection::{Lifetime, Received},
+    report::Emit,
+    server::Server,
+    session::Session,
+    stdio::AbortOnDrop,
 };
 
 /// One session.
@@ -224,10 +228,10 @@ impl HttpSession {
     }
 
     /// Takes one message; what is answered at once is in the result.
-    pub(super) fn take(&self, message: &bytes::Bytes) -> Rope {
+    pub(super) fn take(&self, message: &Received<'_>) -> Rope {
         let mut out = Rope::new();
         let mut feeder = self.driver.begin();
-        feeder.feed(&Frame::Line(Line::Shared(message.clone())), &mut out);
+        feeder.take(message, &mut out);
         feeder.end(&mut out);
         out
     }

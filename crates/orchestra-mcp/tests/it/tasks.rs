@@ -267,6 +267,8 @@ async fn a_cancelled_task_ends_its_call_wherever_it_runs() {
     let face = Face::new();
     for (ended, tool) in (1..).zip(["never", "heavy"]) {
         let id = face.begin(tool).await;
+        // One that has not begun would have nothing to end.
+        until(|| face.shared.order.lock().unwrap().len() == ended).await;
         face.result(&about("tasks/cancel", &id)).await;
         let task = face.until(&id, "cancelled").await;
         assert_eq!(task.get("result"), None);

@@ -4,7 +4,6 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Extension,
-    body::Bytes,
     extract::State,
     http::{HeaderMap, HeaderValue, StatusCode},
     response::{IntoResponse as _, Response},
@@ -12,8 +11,9 @@ use axum::{
 use orchestra_wire::{RequestId, Revision, RpcError};
 use tokio::time::timeout;
 
-use super::{Accepts, json, rpc_error};
+use super::{Accepts, json};
 use crate::{
+    connection::Received,
     http::{
         App, Eras, Identity,
         headers::{LAST_EVENT, PROTOCOL_VERSION, SESSION},
@@ -29,11 +29,11 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A new session.
-pub(super) fn initialize(app: &App, caller: Identity, body: &Bytes) -> Response {
+pub(super) fn initialize(app: &App, caller: Identity, received: &Received<'_>) -> Response {
     let Some(session) = app.sessions.begin(caller) else {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "no session can be begun");
     };
-    let reply = line(session.take(body));
+    let reply = line(session.take(received));
     if session.revision().is_none() {
         return json(reply);
     }
@@ -47,23 +47,30 @@ pub(super) fn initialize(app: &App, caller: Identity, body: &Bytes) -> Response 
     response
 }
 
-/// A request of a session.
-pub(super) async fn request(
-    app: &App,
-    session: Arc<HttpSession>,
+/// Takes a request of a session, and opens the stream of what is said in answer to it.
+pub(super) fn open(
+    session: &HttpSession,
     id: &RequestId,
-    body: Bytes,
-    accepts: Accepts,
-) -> Response {
-    let Some(mut reader) = session.streams.open(id) else {
+    received: &Received<'_>,
+) -> Result<StreamReader, RpcError> {
+    let Some(reader) = session.streams.open(id) else {
         let text = "invalid request: a request with this id is still open";
-        return rpc_error(Some(id), &RpcError::invalid_request(text));
+        return Err(RpcError::invalid_request(text));
     };
-    let out = session.take(&body);
+    let out = session.take(received);
     if !out.is_empty() {
         crate::session::Outbox::send(&*session.streams, out);
     }
-    drop(body);
+    Ok(reader)
+}
+
+/// Answers a request of a session.
+pub(super) async fn answer(
+    app: &App,
+    session: &HttpSession,
+    mut reader: StreamReader,
+    accepts: Accepts,
+) -> Response {
     let telling = Telling {
         primed: session
             .revision()
@@ -100,8 +107,8 @@ async fn last_of(mut reader: StreamReader) -> Response {
 }
 
 /// A message of a session that is no request.
-pub(super) fn take(session: &HttpSession, body: &Bytes) -> Response {
-    let out = session.take(body);
+pub(super) fn take(session: &HttpSession, received: &Received<'_>) -> Response {
+    let out = session.take(received);
     // Answers to others than this message go their own ways, a refused batch is answered here.
     let head = out.pieces().next().unwrap_or_default();
     if head.starts_with(b"[") || head.starts_with(b"{\"jsonrpc\":\"2.0\",\"id\":null") {
@@ -113,7 +120,7 @@ pub(super) fn take(session: &HttpSession, body: &Bytes) -> Response {
 
 /// `GET /mcp`: the session's own stream, or what is left of one that broke.
 pub(in crate::http) async fn get(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     caller: Option<Extension<Identity>>,
     headers: HeaderMap,
 ) -> Response {
@@ -157,7 +164,7 @@ pub(in crate::http) async fn get(
 
 /// `DELETE /mcp`: ends a session.
 pub(in crate::http) async fn delete(
-    State(app): State<App>,
+    State(app): State<Arc<App>>,
     caller: Option<Extension<Identity>>,
     headers: HeaderMap,
 ) -> Response {

@@ -12,6 +12,9 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
+/// What is shorter costs less as one piece than as several.
+const JOINED_BYTES: usize = 1024;
+
 /// Fails what is written when nothing of it was taken for some time. Reading is not timed here.
 pub(super) struct Paced<S> {
     stream: S,
@@ -47,6 +50,17 @@ impl<S> Paced<S> {
     }
 }
 
+/// Joins the pieces if they are short.
+fn join(pieces: &[IoSlice<'_>], joined: &mut [u8]) -> Option<usize> {
+    let mut length = 0;
+    for piece in pieces {
+        let end = length + piece.len();
+        joined.get_mut(length..end)?.copy_from_slice(piece);
+        length = end;
+    }
+    Some(length)
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -72,6 +86,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        let mut joined = [0; JOINED_BYTES];
+        if let Some(length) = join(pieces, &mut joined) {
+            return self.poll_write(cx, &joined[..length]);
+        }
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
         self.timed(cx, written)
     }
@@ -96,6 +114,16 @@ mod tests {
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn only_short_pieces_are_joined() {
+        let mut joined = [0; 4];
+        let pieces = |texts: [&'static str; 3]| texts.map(|text| IoSlice::new(text.as_bytes()));
+        assert_eq!(join(&pieces(["ab", "", "cd"]), &mut joined), Some(4));
+        assert_eq!(&joined, b"abcd");
+        assert_eq!(join(&pieces(["ab", "cd", "e"]), &mut joined), None);
+        assert_eq!(join(&[], &mut joined), Some(0));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_takes_nothing_is_given_up_and_one_that_is_slow_is_not() {

@@ -7,6 +7,7 @@
 //! | `DELETE /mcp` | ends the session |
 //! | `GET /sse`, `POST /messages` | the same for clients of 2024-11-05 |
 //! | `POST /rpc` | one message, answered in JSON; 202 when nothing is to be answered |
+//! | `GET /.well-known/oauth-protected-resource`, and with the path of the resource behind it | where OAuth is asked for: who gives out tokens |
 //!
 //! An [`Access`] stands before all of them and says who is let in: unless it is told otherwise,
 //! requests that name this machine as their host and, if they come from a page, as their origin,
@@ -39,8 +40,9 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::{post::Post, server::Server};
 pub use access::{
-    Access, AccessRules, HostName, Identity, NameError, Rate, Token, TokenError, UnguardedAddress,
-    WebOrigin,
+    Access, AccessRules, ClientError, HostName, Identity, KeyTimes, KeysUrl, NameError, OAuth,
+    OAuthError, OAuthNameError, OAuthRules, Rate, Scope, ServiceUrl, Subject, Token, TokenError,
+    TrustedIssuer, UnguardedAddress, WebOrigin,
 };
 use budget::Budget;
 pub use intake::{BodyError, Intake};
@@ -216,7 +218,7 @@ pub fn router(server: &Server, options: HttpOptions) -> Router {
     let face = HttpFace::new(server, options);
     let routes = face.routes().route("/", get(nothing)).fallback(nothing);
     let access = &face.options().access;
-    access.guard(routes)
+    access.guard(routes).merge(access.metadata_routes())
 }
 
 /// `POST /rpc`.

@@ -58,6 +58,7 @@ impl Purpose {
         match owner {
             Identity::Anyone => part(b"anyone"),
             Identity::Token(place) => part(&place.to_be_bytes()),
+            Identity::Subject(subject) => part(&subject.to_bytes()),
         }
         match target {
             None => part(b"any"),

@@ -62,7 +62,8 @@ pub fn app(server: &Server, options: HttpOptions) -> Router {
         .guard_public(health)
         .layer(middleware::map_response(refusal::told));
     let mcp = access.guard(face.routes().fallback(nothing));
-    mcp.merge(api).merge(health)
+    let metadata = access.metadata_routes();
+    mcp.merge(api).merge(health).merge(metadata)
 }
 
 async fn nothing() -> Response {

@@ -9,7 +9,11 @@
 //! | `GET /api/mcp/prompts`, `POST /api/mcp/prompts/get` | the same of prompts |
 //! | `GET /api/mcp/sse`, `POST /api/mcp/messages` | MCP of 2024-11-05 |
 //! | `GET /api/openapi.json` | describes all of these |
+//! | `GET /.well-known/oauth-protected-resource` | where OAuth is asked for: who gives out tokens |
 //! | `GET /health`, `GET /ready` | whether the program lives, and whether it can be asked |
+//!
+//! Nested below a path, all of them move there. What is well known stays at the root:
+//! [`Access::metadata_routes`](orchestra_mcp::http::Access::metadata_routes) has it for that.
 //!
 //! Calls go through the hub as those of every other face do; this crate only translates. It does
 //! not listen: that is left to whoever serves the router.

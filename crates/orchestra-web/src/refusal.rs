@@ -26,7 +26,8 @@ pub(crate) enum Reason {
     Malformed,
     /// Nobody has shown a token, or a wrong one.
     Stranger,
-    /// Not from here: the `Host` or `Origin` header says so.
+    /// Not from here: the `Host` or `Origin` header says so. Or with a token that is not good for
+    /// this.
     Foreign,
     /// The rules do not permit the tool.
     Denied,
@@ -42,7 +43,7 @@ pub(crate) enum Reason {
     Greedy,
     /// The provider broke, or is not there.
     Broke,
-    /// There is too much to do.
+    /// There is too much to do, or the keys of whoever gave out the token cannot be had.
     Busy,
     /// The answer took too long.
     Late,
@@ -53,7 +54,7 @@ impl Reason {
     const OF_ALL: &[Self] = &[Self::Foreign, Self::Greedy];
 
     /// Those for which one may be that must not be made by everybody.
-    const OF_GUARDED: &[Self] = &[Self::Stranger, Self::Foreign, Self::Greedy];
+    const OF_GUARDED: &[Self] = &[Self::Stranger, Self::Foreign, Self::Greedy, Self::Busy];
 
     /// Those for which a call may be refused.
     const OF_CALLS: &[Self] = &[
@@ -113,7 +114,9 @@ impl Reason {
         match self {
             Self::Malformed => "The request cannot be understood; the text says why.",
             Self::Stranger => "A token is asked for here, and none or a wrong one was shown.",
-            Self::Foreign => "The Host or the Origin header names somebody else.",
+            Self::Foreign => {
+                "The Host or the Origin header names somebody else, or the token lacks a scope."
+            }
             Self::Denied => "The rules do not permit the tool.",
             Self::Unknown => "There is nothing of this name.",
             Self::Slow => "The body took too long to arrive.",
@@ -123,7 +126,9 @@ impl Reason {
             Self::Broke => {
                 "Whoever offers it broke, cannot be reached, or answers more than may be sent."
             }
-            Self::Busy => "There is too much to do; try again in a moment.",
+            Self::Busy => {
+                "There is too much to do, or tokens cannot be looked at; try again in a moment."
+            }
             Self::Late => "It took longer than calls may take.",
         }
     }

@@ -63,6 +63,7 @@ pub(crate) fn guard(config: &AccessConfig, address: SocketAddr) -> anyhow::Resul
     let rate = NonZeroU32::new(config.requests_per_second.value);
     Ok(Access::new(AccessRules {
         tokens,
+        oauth: None,
         hosts,
         origins: config.origins.value.clone(),
         rate: rate.map(|per_second| Rate {

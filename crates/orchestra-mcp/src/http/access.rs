@@ -3,16 +3,20 @@
 //! One [`Access`] can stand in front of several routes: [`Access::guard`] wraps a router, and a
 //! request that one guard of an `Access` let in passes its other guards without being counted
 //! again. The order of the checks is: the peer's address, the `Host` header, the `Origin` header
-//! (a preflight is answered here), the token, the rate.
+//! (a preflight is answered here), the token, the rate. A token is one of those that were told to
+//! us, or one that an issuer of OAuth gave out.
 
 mod cors;
+mod metadata;
 mod names;
+mod oauth;
 mod rate;
 mod token;
 
 use std::{
     fmt,
     future::ready,
+    mem,
     net::{IpAddr, SocketAddr},
     sync::Arc,
     task::{Context, Poll},
@@ -32,6 +36,10 @@ use tower_service::Service;
 
 use super::refuse;
 pub use names::{HostName, NameError, WebOrigin};
+pub use oauth::{
+    ClientError, KeyTimes, KeysUrl, OAuth, OAuthError, OAuthNameError, OAuthRules, Scope,
+    ServiceUrl, Subject, TrustedIssuer,
+};
 use rate::Buckets;
 pub use rate::Rate;
 pub use token::{Token, TokenError};
@@ -40,15 +48,18 @@ pub use token::{Token, TokenError};
 /// names, from programs and from pages of its own origins.
 #[derive(Debug, Clone, Default)]
 pub struct AccessRules {
-    /// Who may call: whoever shows one of these (RFC 6750). Without any, whoever is on this
-    /// machine.
+    /// Who may call: whoever shows one of these (RFC 6750), or what [`Self::oauth`] lets in.
+    /// Without either, whoever is on this machine.
     pub tokens: Vec<Token>,
+    /// Who may call as well: whoever shows a token of an issuer.
+    pub oauth: Option<OAuth>,
     /// Names under which requests reach us, besides `localhost` and the loopback addresses.
     pub hosts: Vec<HostName>,
     /// Origins whose pages may call, and read the answers (CORS).
     pub origins: Vec<WebOrigin>,
-    /// How much each caller may ask: who shows a token, as its holder; anyone else, and whoever
-    /// shows a wrong one, as the address that the request comes from.
+    /// How much each caller may ask: who shows a token, as its holder or as the subject that its
+    /// issuer names; anyone else, whoever shows a wrong one, and whoever shows one of an issuer
+    /// for the first time, as the address that the request comes from.
     pub rate: Option<Rate>,
 }
 
@@ -69,13 +80,15 @@ pub enum Identity {
     Anyone,
     /// The holder of the token that stands at this place of [`AccessRules::tokens`].
     Token(usize),
+    /// Whom an issuer named.
+    Subject(Subject),
 }
 
 /// An address that others can reach although nothing asks them who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0} can be reached from other machines, and nothing asks them who they are; set a token, or \
-     use a loopback address such as 127.0.0.1"
+    "{0} can be reached from other machines, and nothing asks them who they are; set a token or \
+     an issuer of tokens, or use a loopback address such as 127.0.0.1"
 )]
 pub struct UnguardedAddress(pub SocketAddr);
 
@@ -104,7 +117,27 @@ struct Gated<S> {
 enum Admission {
     /// It goes on; a page of this origin, if there is one, may read the answer.
     LetIn(Option<HeaderValue>),
+    /// It goes on if its token is good, which is still to be seen.
+    Waits(Unseen, Option<HeaderValue>),
     Answered(Box<Response>),
+}
+
+/// A token of an issuer that was not looked at yet.
+struct Unseen {
+    token: Vec<u8>,
+    oauth: OAuth,
+}
+
+/// Why it is not known who makes a request.
+enum Unproven {
+    Unseen(Unseen),
+    Refused(Box<Response>),
+}
+
+impl From<Box<Response>> for Unproven {
+    fn from(refused: Box<Response>) -> Self {
+        Self::Refused(refused)
+    }
 }
 
 /// Which access has let a request in.
@@ -144,15 +177,26 @@ impl Access {
         self.layered(routes, Asks::Nothing)
     }
 
+    /// Where OAuth is asked for, the routes that say who gives out tokens (RFC 9728). No guard may
+    /// cover them. [`router`](super::router) has them; whoever nests that below a path puts these
+    /// at the root beside it.
+    pub fn metadata_routes(&self) -> Router {
+        metadata::routes(self)
+    }
+
     /// Refuses an address that other machines can reach, unless callers must show a token.
     ///
     /// # Errors
     /// When it is one.
     pub fn check_address(&self, address: SocketAddr) -> Result<(), UnguardedAddress> {
-        if address.ip().is_loopback() || !self.0.rules.tokens.is_empty() {
+        if address.ip().is_loopback() || self.asks_who_calls() {
             return Ok(());
         }
         Err(UnguardedAddress(address))
+    }
+
+    fn asks_who_calls(&self) -> bool {
+        !self.0.rules.tokens.is_empty() || self.0.rules.oauth.is_some()
     }
 
     fn layered<S>(&self, routes: Router<S>, asks: Asks) -> Router<S>
@@ -177,7 +221,7 @@ impl Access {
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
         let peer = peer.map(|ConnectInfo(address)| address.ip().to_canonical());
         let is_foreign = peer.is_some_and(|peer| !peer.is_loopback());
-        if is_foreign && rules.tokens.is_empty() && asks == Asks::Token {
+        if is_foreign && !self.asks_who_calls() && asks == Asks::Token {
             let text = "callers from other machines must show a token, and none is set here";
             return Admission::refused(text);
         }
@@ -194,42 +238,69 @@ impl Access {
             return Admission::Answered(Box::new(cors::preflight(page, request.headers())));
         }
         match self.identify(request.headers(), peer, asks) {
-            Err(mut refused) => {
+            Err(Unproven::Refused(mut refused)) => {
                 if let Some(page) = page {
                     cors::allow(refused.headers_mut(), page);
                 }
                 Admission::Answered(refused)
             }
+            Err(Unproven::Unseen(unseen)) => Admission::Waits(unseen, page),
             Ok(identity) => {
-                let by = self.clone();
-                let extensions = request.extensions_mut();
-                extensions.insert(identity);
-                extensions.insert(Admitted { by, asked: asks });
+                self.let_in(request, asks, identity);
                 Admission::LetIn(page)
             }
         }
     }
 
-    /// Who makes the request, or the answer that refuses it.
+    fn let_in(&self, request: &mut Request, asked: Asks, identity: Identity) {
+        let by = self.clone();
+        let extensions = request.extensions_mut();
+        extensions.insert(identity);
+        extensions.insert(Admitted { by, asked });
+    }
+
+    /// Who makes the request, or why that is not known.
     fn identify(
         &self,
         headers: &HeaderMap,
         peer: Option<IpAddr>,
         asks: Asks,
-    ) -> Result<Identity, Box<Response>> {
+    ) -> Result<Identity, Unproven> {
         let rules = &self.0.rules;
-        if asks == Asks::Nothing || rules.tokens.is_empty() {
+        if asks == Asks::Nothing || !self.asks_who_calls() {
             self.charge(rate::Key::of_peer(peer))?;
             return Ok(Identity::Anyone);
         }
         let shown = token::shown(headers);
         let holder = shown.and_then(|shown| token::holder(&rules.tokens, shown));
-        let Some(holder) = holder else {
+        if let Some(holder) = holder {
+            self.charge(rate::Key::Holder(holder))?;
+            return Ok(Identity::Token(holder));
+        }
+        let (Some(oauth), Some(shown)) = (&rules.oauth, shown) else {
             self.charge(rate::Key::of_peer(peer))?;
-            return Err(Box::new(unauthorized(shown.is_some())));
+            let refused = unauthorized(rules.oauth.as_ref(), shown.is_some());
+            return Err(Box::new(refused).into());
         };
-        self.charge(rate::Key::Holder(holder))?;
-        Ok(Identity::Token(holder))
+        if let Some(subject) = oauth.known(shown) {
+            return Ok(self.count(subject)?);
+        }
+        // Looking at a token costs something, whoever made it.
+        self.charge(rate::Key::of_peer(peer))?;
+        Err(Unproven::Unseen(Unseen {
+            token: shown.to_vec(),
+            oauth: oauth.clone(),
+        }))
+    }
+
+    /// Who shows a token that was not seen before, or the answer that refuses it.
+    async fn look_at(&self, unseen: Unseen) -> Result<Identity, Box<Response>> {
+        self.count(unseen.oauth.verify(&unseen.token).await?)
+    }
+
+    fn count(&self, subject: Subject) -> Result<Identity, Box<Response>> {
+        self.charge(rate::Key::User(subject.user()))?;
+        Ok(Identity::Subject(subject))
     }
 
     fn charge(&self, key: rate::Key) -> Result<(), Box<Response>> {
@@ -257,7 +328,7 @@ impl<S> Layer<S> for Gate {
 
 impl<S> Service<Request> for Gated<S>
 where
-    S: Service<Request, Response = Response>,
+    S: Service<Request, Response = Response> + Clone + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Send + 'static,
 {
@@ -283,6 +354,25 @@ where
                 Either::Right(Box::pin(async move {
                     let mut response = running.await?;
                     cors::allow(response.headers_mut(), page);
+                    Ok(response)
+                }))
+            }
+            Admission::Waits(unseen, page) => {
+                let Gate { access, asks } = self.gate.clone();
+                // The one that is ready.
+                let other = self.route.clone();
+                let mut route = mem::replace(&mut self.route, other);
+                Either::Right(Box::pin(async move {
+                    let mut response = match access.look_at(unseen).await {
+                        Ok(identity) => {
+                            access.let_in(&mut request, asks, identity);
+                            route.call(request).await?
+                        }
+                        Err(refused) => last_if(has_body, *refused),
+                    };
+                    if let Some(page) = page {
+                        cors::allow(response.headers_mut(), page);
+                    }
                     Ok(response)
                 }))
             }
@@ -317,7 +407,11 @@ fn last_if(has_body: bool, mut response: Response) -> Response {
 }
 
 /// RFC 6750, section 3: an error is named only to those who have shown something.
-fn unauthorized(has_shown: bool) -> Response {
+fn unauthorized(oauth: Option<&OAuth>, has_shown: bool) -> Response {
+    if let Some(oauth) = oauth {
+        return oauth
+            .ask("a token is needed: get one from the issuer that resource_metadata names");
+    }
     let (text, challenge) = if has_shown {
         let challenge = "Bearer realm=\"orchestra\", error=\"invalid_token\"";
         ("this token is not valid here", challenge)

@@ -17,6 +17,7 @@ mod lifecycle;
 mod listing;
 mod memory;
 mod notices;
+mod oauth;
 mod skills;
 mod tasks;
 mod tls;

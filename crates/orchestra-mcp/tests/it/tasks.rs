@@ -8,7 +8,7 @@ use std::{
 
 use orchestra_mcp::{
     Limits, Server, TaskLimits,
-    http::{self, Access, AccessRules, HttpOptions},
+    http::{self, Access, AccessRules, HttpOptions, OAuth},
     post::Post,
 };
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ use tokio::{
 use crate::{
     child,
     memory::{self, Client, Shared, server_keeping, server_with},
+    oauth::{self, Issuer, Key},
 };
 
 /// Longer than anything here takes on a busy machine.
@@ -482,6 +483,35 @@ async fn over_http_a_task_is_nobodys_but_whose_who_began_it() {
         assert_eq!((status, &reply["error"]["code"]), (200, &json!(-32602)));
     }
     let (_, task) = site.post(id, &about("tasks/get", id)).await;
+    assert_eq!(task["result"]["status"], "working");
+    site.stop.send_replace(true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_http_a_task_of_a_subject_is_nobodys_else() {
+    let key = Key::p256("a");
+    let issuer = Issuer::new(std::slice::from_ref(&key)).await;
+    let site = Site::new(Access::new(AccessRules {
+        tokens: TOKENS.map(|token| token.parse().unwrap()).into(),
+        oauth: Some(OAuth::new(oauth::rules(&issuer)).unwrap()),
+        ..AccessRules::default()
+    }))
+    .await;
+    let ada = issuer.token(&key, json!({"client_id": "editor"}));
+    let (_, begun) = site.post_as(&ada, "never", &call("never")).await;
+    let id = begun["result"]["taskId"].as_str().unwrap();
+    for other in [
+        issuer.token(&key, json!({"sub": "bob", "client_id": "editor"})),
+        issuer.token(&key, json!({"client_id": "another"})),
+        TOKENS[0].to_owned(),
+    ] {
+        for method in ["tasks/get", "tasks/cancel"] {
+            let (status, reply) = site.post_as(&other, id, &about(method, id)).await;
+            assert_eq!((status, &reply["error"]["code"]), (200, &json!(-32602)));
+        }
+    }
+    let later = issuer.token(&key, json!({"client_id": "editor", "jti": 2}));
+    let (_, task) = site.post_as(&later, id, &about("tasks/get", id)).await;
     assert_eq!(task["result"]["status"], "working");
     site.stop.send_replace(true);
 }

@@ -19,7 +19,7 @@ async fn the_document_has_every_route_and_its_statuses() {
     let of_calls = [
         "200", "400", "401", "403", "404", "408", "413", "415", "429", "502", "503", "504",
     ];
-    let list = ["200", "401", "403", "429"];
+    let list = ["200", "401", "403", "429", "503"];
     let expected: [(&str, &str, &[&str]); 11] = [
         ("/api/mcp/tools", "get", &list),
         ("/api/mcp/tools/call", "post", &of_calls),

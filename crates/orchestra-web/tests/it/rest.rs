@@ -2,8 +2,9 @@
 
 use std::{num::NonZeroU32, sync::atomic::Ordering, time::Duration};
 
+use axum::Router;
 use orchestra_hub::{Audit, AuditConfig, HubConfig, NamePattern, Permission};
-use orchestra_mcp::http::{Access, AccessRules, HttpOptions, Rate};
+use orchestra_mcp::http::{Access, AccessRules, HttpOptions, OAuth, OAuthRules, Rate};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -285,6 +286,41 @@ async fn tokens_and_rates_hold_for_rest() {
         (429, Some("1"))
     );
     assert!(answer.json()["error"].is_string());
+}
+
+/// Ada's, for `https://box.example/mcp`, of an issuer where nobody listens.
+const OF_NOBODY: &str = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJodHRwOi8vMTI3LjAuMC4xOjEiLCJzdWIiOiJhZGEiLCJhdWQiOiJodHRwczovL2JveC5leGFtcGxlL21jcCIsImV4cCI6OTk5OTk5OTk5OX0.AA";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_of_an_issuer_are_asked_for_in_the_form_of_rest() {
+    let resource = "https://box.example/mcp".parse().unwrap();
+    let oauth = OAuthRules::new(resource, "http://127.0.0.1:1".parse().unwrap());
+    let access = Access::new(AccessRules {
+        oauth: Some(OAuth::new(oauth).unwrap()),
+        ..AccessRules::default()
+    });
+    let metadata = access.metadata_routes();
+    let options = HttpOptions {
+        access,
+        ..HttpOptions::default()
+    };
+    let nested = |app| Router::new().nest("/tools", app).merge(metadata);
+    let site = Site::with(HubConfig::default(), options, nested).await;
+    let answer = site.send("GET /tools/api/mcp/tools", &[], "").await;
+    assert_eq!(answer.status, 401);
+    let well_known = "/.well-known/oauth-protected-resource/mcp";
+    let challenge = answer.header("www-authenticate").unwrap();
+    assert!(challenge.contains(well_known), "{challenge}");
+    assert!(answer.json()["error"].as_str().unwrap().contains("issuer"));
+    let shown = format!("Bearer {OF_NOBODY}");
+    let headers = [("Authorization", shown.as_str())];
+    let answer = site.send("GET /tools/api/mcp/tools", &headers, "").await;
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert!(answer.header("retry-after").is_some());
+    assert!(answer.json()["error"].as_str().unwrap().contains("keys"));
+    for path in [well_known, "/tools/health"] {
+        assert_eq!(site.send(&format!("GET {path}"), &[], "").await.status, 200);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,6 +30,8 @@ pub struct Rate {
 pub(super) enum Key {
     /// The holder of a token.
     Holder(usize),
+    /// A user of an issuer, by whichever program.
+    User([u8; 16]),
     /// Whoever calls from an address; of IPv6, from a network of the size that one place is given.
     Peer(IpAddr),
     /// Whoever calls from an address that is not known.

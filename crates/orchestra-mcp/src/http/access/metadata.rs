@@ -1,0 +1,68 @@
+//! Where a resource server says who gives out tokens for it. Whoever reaches us may read that, and
+//! so may every page, for it is what one reads before one has a token.
+
+use std::net::SocketAddr;
+
+use axum::{
+    Router,
+    extract::{ConnectInfo, Request},
+    http::{HeaderValue, Method, StatusCode, header},
+    response::{IntoResponse as _, Response},
+    routing::any,
+};
+
+use super::{Access, names, oauth::OAuth, rate};
+use crate::http::refuse;
+
+/// The document changes with the configuration alone.
+const CACHED: HeaderValue = HeaderValue::from_static("max-age=3600");
+
+const ANY: HeaderValue = HeaderValue::from_static("*");
+
+/// The routes of the document; none without OAuth.
+pub(super) fn routes(access: &Access) -> Router {
+    let Some(oauth) = &access.0.rules.oauth else {
+        return Router::new();
+    };
+    let paths = oauth.metadata_paths();
+    paths.into_iter().fold(Router::new(), |routes, path| {
+        let (access, oauth) = (access.clone(), oauth.clone());
+        let answer = async move |request: Request| answer(&access, &oauth, &request);
+        routes.route(&path, any(answer))
+    })
+}
+
+fn answer(access: &Access, oauth: &OAuth, request: &Request) -> Response {
+    let hosts = &access.0.rules.hosts;
+    if let Err(reason) = names::check_host(request.headers(), request.uri(), hosts) {
+        return refuse(StatusCode::FORBIDDEN, reason);
+    }
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let peer = peer.map(|ConnectInfo(address)| address.ip().to_canonical());
+    if let Err(refused) = access.charge(rate::Key::of_peer(peer)) {
+        return *refused;
+    }
+    let mut response = match *request.method() {
+        Method::GET | Method::HEAD => {
+            let json = HeaderValue::from_static("application/json");
+            let head = [
+                (header::CONTENT_TYPE, json),
+                (header::CACHE_CONTROL, CACHED),
+            ];
+            (head, oauth.metadata()).into_response()
+        }
+        // A page asks first, for it sends the revision along.
+        Method::OPTIONS => {
+            let methods = HeaderValue::from_static("GET");
+            let head = [
+                (header::ACCESS_CONTROL_ALLOW_METHODS, methods),
+                (header::ACCESS_CONTROL_ALLOW_HEADERS, ANY),
+            ];
+            (StatusCode::NO_CONTENT, head).into_response()
+        }
+        _ => super::super::only("GET"),
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANY);
+    response
+}

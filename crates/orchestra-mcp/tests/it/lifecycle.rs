@@ -95,6 +95,21 @@ async fn the_endpoint_can_be_connected_to_wherever_it_listens() {
     assert!(said.starts_with("HTTP/1.1 200"), "{said}");
 }
 
+/// A server over stdio is one as any other, without an address.
+#[tokio::test]
+async fn over_stdio_the_endpoint_is_stdio() {
+    let (server, _) = server_with(Limits::default());
+    let life = ServerLifecycle::stdio(&server, SHORT);
+    assert_eq!(
+        (life.transport(), life.endpoint()),
+        (TransportKind::Stdio, "stdio")
+    );
+    assert_eq!(
+        (life.status(), life.is_running()),
+        (ServerStatus::Stopped, false)
+    );
+}
+
 #[tokio::test]
 async fn clients_come_and_go_and_each_change_is_told_once() {
     let life = over_http(SHORT, |app, _| app).await;

@@ -236,7 +236,7 @@ const NO_TOKEN: TokenPlaces = TokenPlaces {
 const WITH_TOKEN: TokenPlaces = TokenPlaces {
     claude: " --header \"Authorization: Bearer $ORCHESTRA_TOKEN\"",
     files: ", \"headers\": {\"Authorization\": \"Bearer ${env:ORCHESTRA_TOKEN}\"}",
-    meaning: "Set ORCHESTRA_TOKEN to a token that is let in, where the client starts.\n",
+    meaning: "\nSet ORCHESTRA_TOKEN to a token that is let in, where the client starts.\n",
 };
 
 fn text(ready: &Ready<'_>) -> String {

@@ -193,3 +193,18 @@ fn no_stray_output_precedes_the_protocol() {
     drop(stdin);
     assert!(process.end().success());
 }
+
+/// How the server is, is told as it changes, by what clients do and not by looking.
+#[test]
+fn its_life_is_told_in_the_log() {
+    let workspace = Workspace::git();
+    let ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+    let said = workspace.run_with_input(["stdio", "--log", "orchestra=debug"], ping);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let told = said.err.lines().filter_map(|line| {
+        let (_, status) = line.split_once("the server is status=\"")?;
+        status.strip_suffix('"')
+    });
+    let told: Vec<&str> = told.collect();
+    assert_eq!(told, ["available", "connected", "stopped"], "{}", said.err);
+}

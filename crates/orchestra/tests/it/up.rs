@@ -175,6 +175,38 @@ fn rest_and_health_are_served_beside_mcp() {
 }
 
 /// W12: neither another host's name nor a page of another origin gets through.
+/// An entry of an old `mcp.json`, `{"url": "http://localhost:39219/mcp"}`, goes on working: its
+/// client sends plain JSON, in its own revision, and looks at `/health`.
+#[test]
+fn an_old_entry_with_a_fixed_port_is_served() {
+    const PORT: u16 = 39_219;
+    let workspace = Workspace::git();
+    let up = workspace.command(["up", "--http", "127.0.0.1:39219", "--json"]);
+    let process = Running::start(up);
+    let ready = process.json();
+    let http = ready["http"].as_str().unwrap();
+    let port: u16 = http.rsplit(':').next().unwrap().parse().unwrap();
+    // The next free one is taken where another program has this one.
+    assert!((PORT..PORT + 100).contains(&port), "{http}");
+    let address = format!("localhost:{port}");
+    let hello = json!({
+        "jsonrpc": "2.0", "id": 0, "method": "initialize",
+        "params": {
+            "protocolVersion": "2024-11-05", "capabilities": {},
+            "clientInfo": {"name": "vscode", "version": "1.85.0"},
+        },
+    });
+    let answer = post(&address, &[], &hello.to_string());
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.json()["result"]["protocolVersion"], "2024-11-05");
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    let listed = post(&address, &[], &list).json();
+    assert!(listed["result"]["tools"].is_array(), "{listed}");
+    assert_eq!(get(&address, "/health").status, 200);
+    process.signal(Signal::TERM);
+    assert!(process.end().success());
+}
+
 #[test]
 fn only_this_machine_is_answered() {
     let workspace = Workspace::git();

@@ -3,26 +3,27 @@
 //!
 //! It is one future that is polled in place: no task and no channel of its own.
 
+mod bill;
+
 use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::{Duration, Instant, SystemTime},
+    time::Instant,
 };
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
-    BoxFuture, CallEnd, CancelSignal, Content, Cost, Outcome, ProviderError, Request, Target,
-    ToolMetrics,
-    audit::Record,
+    BoxFuture, CallEnd, CancelSignal, Cost, Outcome, ProviderError, Request, Target,
     hub::Inner,
     merged::Slot,
     skills,
     view::{Route, View},
 };
+use bill::{Bill, record_of, result_bytes};
 
 /// A call as a future. Dropping it cancels it. It must be polled inside a tokio runtime with a
 /// timer.
@@ -65,15 +66,6 @@ struct Turn {
     slot: Arc<Slot>,
 }
 
-/// What is needed to count and record the call at its end.
-struct Bill {
-    hub: Arc<Inner>,
-    tool: Option<Arc<ToolMetrics>>,
-    began: Instant,
-    waits: bool,
-    record: Option<Record>,
-}
-
 impl Call {
     pub(crate) fn new(
         hub: &Arc<Inner>,
@@ -87,18 +79,22 @@ impl Call {
             true => hub.config.long_deadline,
         };
         let latest = now + most;
-        let deadline = request
-            .cx
-            .deadline
-            .map_or(latest, |deadline| deadline.min(latest));
+        let asked = request.cx.deadline.unwrap_or(latest);
+        let deadline = asked.min(latest);
         request.cx.deadline = Some(deadline);
         let cancel = request.cx.cancel.clone();
         let route = match &request.target {
             Target::Skills(query) => skills::route(hub, view, query),
             _ => view.route(&mut request),
         };
-        let mut record = hub.config.audit.is_some().then(|| record_of(&request));
-        let (mut cost, mut tool, mut permits) = (Cost::Quick, None, None);
+        let mut bill = Bill {
+            hub: Arc::clone(hub),
+            tool: None,
+            began: now,
+            waits: false,
+            record: hub.config.audit.is_some().then(|| record_of(&request)),
+        };
+        let (mut cost, mut permits) = (Cost::Quick, None);
         let state = match route {
             Route::Answer(outcome) => {
                 let end = end_of(&outcome);
@@ -111,32 +107,23 @@ impl Call {
                 cost: tool_cost,
                 metrics,
             } => {
-                (cost, tool) = (tool_cost, metrics);
-                if let Some(record) = &mut record {
+                (cost, bill.tool) = (tool_cost, metrics);
+                if let Some(record) = &mut bill.record {
                     record.provider = Some(slot.id.as_str().to_owned());
                 }
-                let turn = Turn {
-                    caller: Arc::clone(caller_permits),
-                    slot,
-                };
-                let start = |turn| Start { turn, request };
-                if turn.is_free() && cost == Cost::Quick {
-                    State::Ready(start(turn))
+                let caller = Arc::clone(caller_permits);
+                let turn = Turn { caller, slot };
+                let is_taken = if turn.is_free() && cost == Cost::Quick {
+                    false
                 } else {
                     permits = turn.try_acquire();
-                    match permits {
-                        Some(_) => State::Ready(start(turn)),
-                        None => State::Queued(turn.acquire(), start(turn)),
-                    }
+                    permits.is_none()
+                };
+                match is_taken {
+                    false => State::Ready(Start { turn, request }),
+                    true => State::Queued(turn.acquire(), Start { turn, request }),
                 }
             }
-        };
-        let bill = Bill {
-            hub: Arc::clone(hub),
-            tool,
-            began: now,
-            waits: false,
-            record,
         };
         Self {
             state,
@@ -277,28 +264,6 @@ impl Drop for Call {
     }
 }
 
-impl Bill {
-    fn settle(self, end: CallEnd, result_bytes: impl FnOnce() -> usize) -> Instant {
-        let now = Instant::now();
-        let elapsed = now - self.began;
-        self.hub.metrics.end(end, elapsed);
-        if self.waits {
-            self.hub.metrics.end_waiting();
-        }
-        if let Some(tool) = &self.tool {
-            tool.end(end, elapsed);
-        }
-        if let (Some(mut record), Some(audit)) = (self.record, &self.hub.config.audit) {
-            record.ended = SystemTime::now();
-            record.result_bytes = result_bytes();
-            record.end = end;
-            record.elapsed = elapsed;
-            audit.record(record);
-        }
-        now
-    }
-}
-
 impl Turn {
     fn is_free(&self) -> bool {
         self.caller.available_permits() > 0 && self.slot.permits.available_permits() > 0
@@ -349,67 +314,5 @@ fn end_of_error(error: &ProviderError) -> CallEnd {
         ProviderError::Rpc { .. } => CallEnd::Refused,
         ProviderError::Cancelled => CallEnd::Cancelled,
         ProviderError::DeadlineExceeded => CallEnd::DeadlineExceeded,
-    }
-}
-
-fn record_of(request: &Request) -> Record {
-    let (kind, name, argument_bytes) = match &request.target {
-        Target::Tool { name, arguments } => ("tool", name.clone(), arguments.as_bytes().len()),
-        Target::Prompt { name, arguments } => (
-            "prompt",
-            name.clone(),
-            arguments
-                .iter()
-                .map(|(key, value)| key.len() + value.len())
-                .sum(),
-        ),
-        Target::Resource { uri } => ("resource", uri.clone(), 0),
-        Target::Complete {
-            argument, value, ..
-        } => ("completion", argument.clone(), value.len()),
-        Target::Skills(query) => ("skill", query.uri().to_owned(), 0),
-        Target::Raw { method, params } => (
-            "method",
-            method.clone(),
-            params.as_ref().map_or(0, |params| params.as_bytes().len()),
-        ),
-    };
-    Record {
-        ended: SystemTime::UNIX_EPOCH,
-        face: request.cx.caller.face,
-        client: request.cx.caller.client.clone(),
-        provider: None,
-        kind,
-        name,
-        argument_bytes,
-        result_bytes: 0,
-        end: CallEnd::Cancelled,
-        elapsed: Duration::ZERO,
-    }
-}
-
-fn result_bytes(outcome: &Outcome) -> usize {
-    match outcome {
-        Outcome::Tool(result) => {
-            let content = result.content.iter().map(|content| match content {
-                Content::Text(text) => text.len(),
-                Content::Raw(raw) => raw.as_bytes().len(),
-            });
-            content.sum::<usize>()
-                + result
-                    .structured
-                    .as_ref()
-                    .map_or(0, |structured| structured.as_bytes().len())
-        }
-        Outcome::Prompt(result) => result.messages.as_bytes().len(),
-        Outcome::Resource(result) => result
-            .contents
-            .iter()
-            .map(|content| content.data.len())
-            .sum(),
-        Outcome::Completion(completion) => completion.values.iter().map(String::len).sum(),
-        Outcome::Skills(answer) => answer.text().len(),
-        Outcome::Raw(raw) => raw.as_bytes().len(),
-        Outcome::InputRequired(input) => input.requests.as_bytes().len(),
     }
 }

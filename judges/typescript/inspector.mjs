@@ -41,4 +41,19 @@ const count = await play(steps, {
     inspect("prompts/get", "--prompt-name", name, ...(pairs(args).length ? ["--prompt-args", ...pairs(args)] : [])),
   read: (uri) => inspect("resources/read", "--uri", uri),
 });
-console.log(`${count} steps`);
+
+// Whoever serves skills has each of them read, and its files held against their digests (SEP-2640).
+const { resources } = await inspect("resources/list");
+let verified = 0;
+if (resources.some((resource) => resource.uri.startsWith("skill://"))) {
+  const flags = ["--cli", "--protocol-era", era, "--format", "json", "--quiet"];
+  const check = ["--method", "skills/list", "--verify", "--require-digests"];
+  const target = ["--", ...(url ? [url.href] : [server.command, ...server.args])];
+  // A violation makes it exit with a code of its own, which ends this, too.
+  const { stdout } = await promisify(execFile)(process.execPath, [inspector, ...flags, ...check, ...target]);
+  const reports = stdout.trim().split("\n").map((line) => JSON.parse(line));
+  const wrong = reports.filter((report) => report.outcome !== "verified");
+  if (wrong.length > 0) throw new Error(JSON.stringify(wrong));
+  verified = reports.length;
+}
+console.log(`${count} steps, ${verified} skills verified`);

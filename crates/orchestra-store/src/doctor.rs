@@ -2,6 +2,7 @@
 
 mod twins;
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -136,15 +137,7 @@ fn look(
         mend(shared, &mut engine, missing, report)?;
     }
     let questionable = shared.read(|reader| ledger::problems(reader.connection()))?;
-    report
-        .findings
-        .extend(questionable.into_iter().map(|(path, _, message)| {
-            if message.starts_with(&path) {
-                message
-            } else {
-                format!("{path}: {message}")
-            }
-        }));
+    report.findings.extend(told_once(questionable));
     drop(lock);
     Ok(())
 }
@@ -219,6 +212,47 @@ fn missing(shared: &Shared, engine: &mut Engine) -> Result<Vec<String>, DoctorEr
             }
         }
     }
+}
+
+/// What is wrong with files. Those that only wait for another one of the same issue are named with
+/// it: nothing is wrong with them.
+fn told_once(questionable: Vec<(String, String, String)>) -> Vec<String> {
+    let paths: HashSet<String> = questionable.iter().map(|(path, ..)| path.clone()).collect();
+    let is_of_another = |path: &str, message: &str| {
+        let of = message.split(':').next().unwrap_or_default();
+        of != path && paths.contains(of)
+    };
+    let (waiting, own): (Vec<_>, Vec<_>) = questionable
+        .into_iter()
+        .partition(|(path, _, message)| is_of_another(path, message));
+    let mut others: HashMap<String, Vec<String>> = HashMap::new();
+    for (path, _, message) in waiting {
+        others.entry(message).or_default().push(path);
+    }
+    let findings = own.into_iter().map(|(path, _, message)| {
+        let others = others.remove(&message).unwrap_or_default();
+        let finding = if message.starts_with(&path) {
+            message
+        } else {
+            format!("{path}: {message}")
+        };
+        match others.is_empty() {
+            true => finding,
+            false => format!(
+                "{finding}; until then {} is not taken in either",
+                others.join(", ")
+            ),
+        }
+    });
+    let mut findings: Vec<String> = findings.collect();
+    // A file whose other one is told with different words.
+    let rest = others.into_iter().flat_map(|(message, paths)| {
+        paths
+            .into_iter()
+            .map(move |path| format!("{path}: {message}"))
+    });
+    findings.extend(rest);
+    findings
 }
 
 fn mend(

@@ -195,14 +195,26 @@ impl<'a> Document<'a> {
         parse(&text).ok_or_else(|| self.unknown_name(key, &text))
     }
 
-    /// One of a few names that may be there.
-    pub(crate) fn optional_named<T>(
+    /// One of all there are, by its name, that must be there.
+    pub(crate) fn choice<T: Copy>(
         &mut self,
         key: &str,
-        parse: impl FnOnce(&str) -> Option<T>,
+        all: &[T],
+        name: impl Fn(T) -> &'static str,
+    ) -> Result<T> {
+        let text = self.text(key)?;
+        chosen(&text, all, name).map_err(|wrong| self.error(key, wrong))
+    }
+
+    /// One of all there are, by its name, that may be there.
+    pub(crate) fn optional_choice<T: Copy>(
+        &mut self,
+        key: &str,
+        all: &[T],
+        name: impl Fn(T) -> &'static str,
     ) -> Result<Option<T>> {
         let text = self.optional_text(key)?;
-        text.map(|text| parse(&text).ok_or_else(|| self.unknown_name(key, &text)))
+        text.map(|text| chosen(&text, all, name).map_err(|wrong| self.error(key, wrong)))
             .transpose()
     }
 
@@ -413,4 +425,18 @@ fn find_row(text: &str, list: &str, row: usize, key: &str) -> usize {
         is_key(line.strip_prefix("- ").unwrap_or(line), key)
     });
     of_field.map_or(below[first].0, |(index, _)| *index) + 1
+}
+
+/// The one that has this name; else what is wrong, with the names there are.
+pub(super) fn chosen<T: Copy>(
+    text: &str,
+    all: &[T],
+    name: impl Fn(T) -> &'static str,
+) -> std::result::Result<T, String> {
+    let found = all.iter().copied().find(|one| name(*one) == text);
+    found.ok_or_else(|| {
+        let shown: String = text.chars().take(40).flat_map(char::escape_debug).collect();
+        let names: Vec<&str> = all.iter().map(|one| name(*one)).collect();
+        format!("cannot be `{shown}`; it is one of {}", names.join(", "))
+    })
 }

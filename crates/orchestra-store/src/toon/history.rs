@@ -8,7 +8,7 @@ use orchestra_board::{
 };
 use serde_json::{Map, Value, json};
 
-use super::document::{check_merge_marks, line_number};
+use super::document::{check_merge_marks, chosen, line_number};
 use super::{FileError, FileFault};
 
 /// The most characters of a description that a line repeats.
@@ -187,6 +187,15 @@ impl Line {
         })
     }
 
+    fn choice<T: Copy>(
+        &mut self,
+        key: &'static str,
+        all: &[T],
+        name: impl Fn(T) -> &'static str,
+    ) -> Result<T, Wrong> {
+        self.parsed(key, |text| chosen(text, all, name))
+    }
+
     fn body(&mut self, key: &'static str) -> Result<Option<Body>, Wrong> {
         let text = self.optional(key)?;
         text.map(|text| Body::parse(&text).map_err(|error| (key, error.to_string())))
@@ -238,8 +247,8 @@ impl Line {
                 to: self.parsed("to", IssueId::parse)?,
             },
             "status" => Change::StateChanged {
-                from: self.named("from", State::parse)?,
-                to: self.named("to", State::parse)?,
+                from: self.choice("from", &State::ALL, State::as_str)?,
+                to: self.choice("to", &State::ALL, State::as_str)?,
                 cause: self.cause()?,
                 evidence: self.body("evidence")?,
                 reason: self.body("reason")?,
@@ -320,14 +329,14 @@ impl Line {
 
     /// The issue as it was made, as far as the line says.
     fn created(&mut self, project: &Slug, id: &IssueId, at: Timestamp) -> Result<Issue, Wrong> {
-        let state = self.named("status", State::parse)?;
+        let state = self.choice("status", &State::ALL, State::as_str)?;
         let fixes = self.optional("fixes")?;
         let fixes =
             fixes.map(|id| IssueId::parse(&id).map_err(|error| ("fixes", error.to_string())));
         Ok(Issue {
             project: project.clone(),
             id: id.clone(),
-            kind: self.named("type", Kind::parse)?,
+            kind: self.choice("type", &Kind::ALL, Kind::as_str)?,
             parent: None,
             title: self.parsed("title", Title::parse)?,
             description: Body::default(),

@@ -103,7 +103,7 @@ pub(crate) fn read(
             format!("is {id}, but the file's place says {}", place.id),
         ));
     }
-    let kind = fields.named("type", Kind::parse)?;
+    let kind = fields.choice("type", &Kind::ALL, Kind::as_str)?;
     if kind != place.kind() && !(kind.is_leaf() && place.kind() == Kind::Task) {
         return Err(fields.error(
             "type",
@@ -113,11 +113,11 @@ pub(crate) fn read(
             ),
         ));
     }
-    let state = fields.named("status", State::parse)?;
+    let state = fields.choice("status", &State::ALL, State::as_str)?;
     let own = if kind.is_leaf() {
         OwnState::default()
     } else {
-        match fields.optional_named("own", State::parse)? {
+        match fields.optional_choice("own", &State::ALL, State::as_str)? {
             None => own_of(state),
             Some(own) => OwnState::of_state(own)
                 .ok_or_else(|| fields.error("own", "must be backlog, todo or cancelled"))?,
@@ -130,7 +130,7 @@ pub(crate) fn read(
         parent: place.parent().cloned(),
         title: fields.parsed("title", Title::parse)?,
         description: description(&mut fields, beside)?,
-        priority: fields.optional_named("priority", Priority::parse)?,
+        priority: fields.optional_choice("priority", &Priority::ALL, Priority::as_str)?,
         state,
         own,
         cancelled_with: fields.optional_parsed("cancelled_with", IssueId::parse)?,

@@ -143,7 +143,7 @@ pub(crate) fn read_requests(
         };
         let request = Request {
             number: row.named("id", number)?,
-            kind: row.named("type", RequestKind::parse)?,
+            kind: row.choice("type", &RequestKind::ALL, RequestKind::as_str)?,
             at: row.parsed("date", Timestamp::parse)?,
             description: row.parsed("description", Body::parse)?,
             status: row.named("status", RequestStatus::parse)?,

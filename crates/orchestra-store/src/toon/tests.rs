@@ -356,7 +356,14 @@ fn errors_name_file_line_and_field() {
     check(
         "status: backlog",
         "status: bcklog",
-        ":5: status: cannot be `bcklog`",
+        ":5: status: cannot be `bcklog`; it is one of backlog, todo, in-progress, blocked, \
+         ready-for-testing, in-testing, ready-for-docs, in-docs, documented, in-review, done, \
+         rejected, cancelled",
+    );
+    check(
+        "type: epic",
+        "type: chore",
+        ":3: type: cannot be `chore`; it is one of epic, story, task, bug, hotfix",
     );
     check("status", "staus", ":7: status: is missing");
     for comment in ["# note", "  # note"] {

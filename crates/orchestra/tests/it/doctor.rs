@@ -41,6 +41,36 @@ fn a_broken_file_is_named_and_stays_as_it_is() {
     assert_eq!(workspace.read(path), broken);
 }
 
+/// The history beside it is set aside with it, and nothing is wrong with that.
+#[test]
+fn a_wrong_name_is_told_once_with_those_there_are() {
+    let workspace = board();
+    workspace.call(
+        "update_epic",
+        &json!({"project": "my-app", "epic_id": "MA-1", "priority": "low"}),
+    );
+    let path = ".projects/my-app/epics/MA-1/epic.toon";
+    let wrong = workspace
+        .read(path)
+        .replace("priority: low", "priority: hgih");
+    workspace.write(path, &wrong);
+    let history = ".projects/my-app/epics/MA-1/MA-1.history.jsonl";
+    assert!(workspace.join(history).exists());
+    let said = workspace.run(["doctor"]);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    let findings: Vec<&str> = said.out.lines().collect();
+    let line = wrong
+        .lines()
+        .position(|line| line.starts_with("priority"))
+        .unwrap();
+    let expected = format!(
+        "- my-app/epics/MA-1/epic.toon:{}: priority: cannot be `hgih`; it is one of low, medium, \
+         high, critical; until then my-app/epics/MA-1/MA-1.history.jsonl is not taken in either",
+        line + 1
+    );
+    assert_eq!(findings, [expected.as_str()]);
+}
+
 #[test]
 fn the_database_comes_back_from_the_files() {
     let workspace = board();

@@ -1,6 +1,7 @@
 //! When clients were last heard.
 
 use std::{
+    pin::pin,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,
 };
@@ -36,7 +37,7 @@ impl Activity {
         let since = u64::try_from(since.as_millis()).unwrap_or(u64::MAX - 1);
         self.last.store(since + 1, Ordering::SeqCst);
         if self.is_awaited.load(Ordering::SeqCst) && self.is_awaited.swap(false, Ordering::SeqCst) {
-            self.heard.notify_one();
+            self.heard.notify_waiters();
         }
     }
 
@@ -46,13 +47,50 @@ impl Activity {
         Some(self.begin + Duration::from_millis(since))
     }
 
-    /// Completes when a client says something after this was called. For one that waits.
+    /// Completes when a client says something after this was called. Any number may wait.
     pub(crate) async fn heard(&self) {
         let before = self.last.load(Ordering::SeqCst);
+        let mut heard = pin!(self.heard.notified());
+        // Enlisted before it is said that somebody waits, so that whoever sees it wakes this one.
+        heard.as_mut().enable();
         self.is_awaited.store(true, Ordering::SeqCst);
-        // What was said between the two may have been noted without telling.
+        // What was said before that was noted without telling.
         if self.last.load(Ordering::SeqCst) == before {
-            self.heard.notified().await;
+            heard.await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        pin::Pin,
+        task::{Context, Poll, Waker},
+    };
+
+    use futures_util::future::join;
+
+    use super::*;
+
+    fn poll<T>(future: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn all_who_wait_hear_and_whoever_comes_later_waits() {
+        let activity = Activity::default();
+        let now = std::time::Instant::now();
+        for turn in 1..3 {
+            let mut both = pin!(join(activity.heard(), activity.heard()));
+            assert_eq!(poll(both.as_mut()), Poll::Pending);
+            activity.note(now + Duration::from_secs(turn));
+            assert_eq!(poll(both.as_mut()), Poll::Ready(((), ())));
+        }
+        // One that gave up keeps nobody from hearing.
+        assert_eq!(poll(pin!(activity.heard()).as_mut()), Poll::Pending);
+        let mut last = pin!(activity.heard());
+        assert_eq!(poll(last.as_mut()), Poll::Pending);
+        activity.note(now + Duration::from_secs(9));
+        assert_eq!(poll(last.as_mut()), Poll::Ready(()));
     }
 }

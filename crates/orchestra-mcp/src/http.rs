@@ -2,8 +2,8 @@
 //!
 //! | route | does |
 //! |---|---|
-//! | `POST /mcp` | one message: a stateless request (2026-07-28), or one of a session that `initialize` begins (2025-03-26 to 2025-11-25); answered in JSON, or as events when there is more to say than the answer |
-//! | `GET /mcp` | the session's own stream of events, or the rest of one that broke off (`Last-Event-ID`) |
+//! | `POST /mcp` | one message: a stateless request (2026-07-28), or one of a session that `initialize` begins (2025-03-26 to 2025-11-25), or a batch of a session (2025-03-26); answered in JSON, or as events when there is more to say than the answer |
+//! | `GET /mcp` | the session's own stream of events, or the rest of one that broke off (`Last-Event-ID`), which whoever reads it reads no longer |
 //! | `DELETE /mcp` | ends the session |
 //! | `GET /sse`, `POST /messages` | the same for clients of 2024-11-05 |
 //! | `POST /rpc` | one message, answered in JSON; 202 when nothing is to be answered |
@@ -14,7 +14,8 @@
 //! for a page of somebody else in a browser here must not reach the server.
 
 mod access;
-mod budget;
+mod batch;
+pub(crate) mod budget;
 mod exchange;
 mod headers;
 mod intake;
@@ -38,7 +39,7 @@ use orchestra_wire::{Era, ErrorCode, RawJson, Revision, RpcError, shown};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use crate::{post::Post, server::Server};
+use crate::{connection::Received, post::Post, server::Server};
 pub use access::{
     Access, AccessRules, ClientError, HostName, Identity, KeyTimes, KeysUrl, NameError, OAuth,
     OAuthError, OAuthNameError, OAuthRules, Rate, Scope, ServiceUrl, Subject, Token, TokenError,
@@ -137,6 +138,11 @@ impl Default for HttpOptions {
 #[derive(Debug, Clone)]
 pub struct Refused(pub Arc<str>);
 
+/// Too many replies wait for clients that do not read them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("busy: too many replies wait to be read by their clients; try again later")]
+pub struct RepliesWait;
+
 /// MCP over HTTP of one server: its routes, and what other routes beside them need. Clones are the
 /// same face.
 #[derive(Clone)]
@@ -159,9 +165,10 @@ impl HttpFace {
     #[must_use]
     pub fn new(server: &Server, options: HttpOptions) -> Self {
         let budget = Budget::new(options.reply_bytes);
+        let post = Post::new(server, "http");
         let app = Arc::new(App {
             server: server.clone(),
-            post: Arc::new(Post::new(server, "http").until(options.stop.clone())),
+            post: Arc::new(post.until(options.stop.clone()).within(budget.clone())),
             sessions: Sessions::new(server.clone(), &options, budget.clone()),
             budget,
             intake: Intake::new(&options),
@@ -172,10 +179,11 @@ impl HttpFace {
 
     /// The routes of MCP, which an [`Access`] must guard.
     pub fn routes(&self) -> Router {
+        let eras = self.app.options.eras;
         let mcp = post(exchange::post)
             .get(exchange::get)
             .delete(exchange::delete)
-            .fallback(async || not_allowed());
+            .fallback(async move || not_allowed(eras));
         Router::new()
             .route(MCP_PATH, mcp)
             .route(RPC_PATH, post(rpc).fallback(async || only("POST")))
@@ -197,6 +205,16 @@ impl HttpFace {
     #[must_use]
     pub fn intake(&self) -> &Intake {
         &self.app.intake
+    }
+
+    /// Counts a reply of another route among those that wait for clients to read them, for as long
+    /// as anybody holds it.
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub fn hold(&self, reply: Bytes) -> Result<Bytes, RepliesWait> {
+        self.app.sessions.relieve();
+        self.app.budget.try_hold(reply).map_err(|_| RepliesWait)
     }
 
     /// The server.
@@ -228,9 +246,12 @@ async fn rpc(State(app): State<Arc<App>>, request: Request) -> Response {
         Ok(body) => body,
         Err(refused) => return refused,
     };
-    match app.post.handle_for(caller(&head), &body).await {
+    let received = Received::of(&body);
+    if let Some(refused) = exchange::refused_era(&app, &received.inbound) {
+        return refused;
+    }
+    match app.post.answer(caller(&head), &received).await {
         Some(reply) => {
-            let reply = app.budget.hold(Bytes::from(reply));
             let json = HeaderValue::from_static("application/json");
             ([(header::CONTENT_TYPE, json)], reply).into_response()
         }
@@ -276,8 +297,11 @@ async fn nothing() -> Response {
     )
 }
 
-fn not_allowed() -> Response {
-    only("GET, POST, DELETE")
+fn not_allowed(eras: Eras) -> Response {
+    match eras.contains(Eras::Session) {
+        true => only("GET, POST, DELETE"),
+        false => only("POST"),
+    }
 }
 
 fn only(methods: &'static str) -> Response {
@@ -290,10 +314,15 @@ fn only(methods: &'static str) -> Response {
     response
 }
 
+const HOW_TO_NAME_IT: &str = "name one in _meta as io.modelcontextprotocol/protocolVersion";
+
 /// The error for a revision that is not served.
 fn unsupported(requested: &str, eras: Eras) -> RpcError {
     let supported: Vec<&str> = eras.revisions().collect();
-    let text = format!("revision {} is not served", shown(requested));
+    let text = match requested {
+        "" => format!("a request that names no revision is not served; {HOW_TO_NAME_IT}"),
+        _ => format!("revision {} is not served", shown(requested)),
+    };
     let data = json!({"supported": supported, "requested": shown(requested)});
     let data = RawJson::of(&data).expect("a JSON object has a JSON form");
     RpcError::new(ErrorCode::UNSUPPORTED_REVISION, text).with_data(data)

@@ -19,6 +19,7 @@ pub mod post;
 mod report;
 mod results;
 mod seal;
+mod secret;
 mod server;
 mod session;
 pub mod stdio;

@@ -23,13 +23,14 @@ use tokio::{
 use crate::{
     client::{MetaCache, RequestMeta},
     connection::{Connection, Job, Lifetime, Received, Step, Ticket},
-    http::Identity,
+    http::{Identity, budget::Budget},
     report::Emit,
     server::Server,
 };
 
-/// Reports of a call that may wait for a slow reader; past that they are dropped.
+/// Reports of a call that may wait for a slow reader, and their bytes; past that they are dropped.
 const MAX_REPORTS: usize = 1_024;
+const MAX_REPORT_BYTES: usize = 256 * 1024;
 
 /// Answers single messages for one server. Nothing is kept between messages, save what the last
 /// client said about itself.
@@ -38,6 +39,7 @@ pub struct Post {
     attachment: Arc<Attachment>,
     metas: Mutex<MetaCache>,
     stop: Option<watch::Receiver<bool>>,
+    budget: Option<Budget>,
 }
 
 /// One message that is being answered. Dropping it cancels its call.
@@ -55,8 +57,16 @@ pub(crate) struct Answering {
 /// What a call has reported.
 #[derive(Default)]
 struct Reports {
-    waiting: Mutex<VecDeque<Bytes>>,
+    waiting: Mutex<Waiting>,
     filled: Notify,
+    /// Where what waits counts, if it does.
+    budget: Option<Budget>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    queue: VecDeque<Bytes>,
+    bytes: usize,
 }
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -64,23 +74,35 @@ type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 impl Reports {
     fn is_empty(&self) -> bool {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.is_empty()
+        waiting.queue.is_empty()
     }
 
     fn pop(&self) -> Option<Bytes> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.pop_front()
+        let report = waiting.queue.pop_front()?;
+        waiting.bytes -= report.len();
+        Some(report)
     }
 }
 
 impl Emit for Reports {
     fn emit(&self, _request: Option<&RequestId>, message: Rope) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() < MAX_REPORTS {
-            waiting.push_back(line(message));
-            drop(waiting);
-            self.filled.notify_one();
+        if self.budget.as_ref().is_some_and(Budget::is_spent) {
+            return;
         }
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.queue.len() >= MAX_REPORTS || waiting.bytes > MAX_REPORT_BYTES {
+            return;
+        }
+        let report = line(message);
+        let report = match &self.budget {
+            Some(budget) => budget.count(report),
+            None => report,
+        };
+        waiting.bytes += report.len();
+        waiting.queue.push_back(report);
+        drop(waiting);
+        self.filled.notify_one();
     }
 }
 
@@ -93,7 +115,14 @@ impl Post {
             metas: Mutex::default(),
             server: server.clone(),
             stop: None,
+            budget: None,
         }
+    }
+
+    /// Counts what waits to be read in a budget.
+    pub(crate) fn within(mut self, budget: Budget) -> Self {
+        self.budget = Some(budget);
+        self
     }
 
     /// Cancels tasks of its calls when `stop` turns true.
@@ -111,10 +140,16 @@ impl Post {
 
     /// As [`handle`](Self::handle), for a caller whose tasks nobody else finds.
     pub async fn handle_for(&self, caller: Identity, message: &[u8]) -> Option<Vec<u8>> {
-        let mut answering = Answering::begin(self, caller, &Received::borrowed(message));
+        let received = Received::borrowed(message);
+        self.answer(caller, &received).await.map(Into::into)
+    }
+
+    /// The answer to one message, counted where this counts.
+    pub(crate) async fn answer(&self, caller: Identity, received: &Received<'_>) -> Option<Bytes> {
+        let mut answering = Answering::begin(self, caller, received);
         while let Some(message) = answering.next().await {
             if answering.is_over() {
-                return Some(message.into());
+                return Some(message);
             }
         }
         None
@@ -138,7 +173,10 @@ impl Answering {
     /// Takes a message of `owner` and starts its call.
     pub(crate) fn begin(post: &Post, owner: Identity, message: &Received<'_>) -> Self {
         let (server, attachment) = (post.server.clone(), Arc::clone(&post.attachment));
-        let reports = Arc::<Reports>::default();
+        let reports = Arc::new(Reports {
+            budget: post.budget.clone(),
+            ..Reports::default()
+        });
         let mut connection = Connection::new(
             server.clone(),
             Arc::clone(&attachment),
@@ -175,9 +213,8 @@ impl Answering {
                 return Some(report);
             }
             if self.running.is_empty() {
-                let answer = line(std::mem::take(&mut self.out));
                 let is_first = !std::mem::replace(&mut self.is_over, true);
-                return (is_first && !answer.is_empty()).then_some(answer);
+                return self.take_answer().filter(|_| is_first);
             }
             select! {
                 biased;
@@ -197,8 +234,16 @@ impl Answering {
             return None;
         }
         self.is_over = true;
+        Some(self.take_answer())
+    }
+
+    fn take_answer(&mut self) -> Option<Bytes> {
         let answer = line(std::mem::take(&mut self.out));
-        Some((!answer.is_empty()).then_some(answer))
+        let answer = match &self.reports.budget {
+            Some(budget) => budget.hold(answer),
+            None => answer,
+        };
+        (!answer.is_empty()).then_some(answer)
     }
 
     /// Whether the last message was the answer.
@@ -277,4 +322,43 @@ async fn next_done<T>(running: &mut [BoxFuture<T>]) -> (usize, T) {
         Poll::Pending
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(length: usize) -> Rope {
+        let mut rope = Rope::new();
+        rope.push(&vec![b'x'; length]);
+        rope.push_byte(b'\n');
+        rope
+    }
+
+    fn waiting(reports: &Reports) -> usize {
+        std::iter::from_fn(|| reports.pop()).count()
+    }
+
+    #[test]
+    fn reports_that_wait_are_bounded_in_number_and_bytes_and_count() {
+        let budget = Budget::new(2 * MAX_REPORT_BYTES);
+        let reports = Reports {
+            budget: Some(budget.clone()),
+            ..Reports::default()
+        };
+        let emit = |length| reports.emit(None, report(length));
+        for _ in 0..2 {
+            (0..10).for_each(|_| emit(MAX_REPORT_BYTES / 4));
+            assert_eq!(waiting(&reports), 5);
+            (0..2 * MAX_REPORTS).for_each(|_| emit(1));
+            assert_eq!(waiting(&reports), MAX_REPORTS);
+        }
+        let others = budget.reserve(2 * MAX_REPORT_BYTES);
+        emit(1);
+        assert!(budget.is_spent());
+        emit(1);
+        assert_eq!(waiting(&reports), 1, "what others hold leaves no room");
+        drop(others);
+        assert!(!budget.is_spent());
+    }
 }

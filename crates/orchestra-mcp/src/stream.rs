@@ -22,7 +22,10 @@ use tokio::{
 
 use crate::{
     connection::Lifetime,
-    http::Identity,
+    http::{
+        Identity,
+        budget::{Budget, Held},
+    },
     report::Emit,
     server::Server,
     session::{Outbox, Session},
@@ -55,7 +58,7 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let (session, outbox, attendant) = begin(server, face);
+    let (session, outbox, attendant) = begin(server, face, QueueOutbox::default());
     // Without it, calls would keep the session that they keep alive.
     let _abandoned = Abandoned(&session);
     let reading = async {
@@ -69,8 +72,12 @@ where
 }
 
 /// A session, where its messages wait, and what attends it until it is dropped.
-fn begin(server: &Server, face: &'static str) -> (Arc<Session>, Arc<QueueOutbox>, AbortOnDrop) {
-    let outbox = Arc::new(QueueOutbox::default());
+fn begin(
+    server: &Server,
+    face: &'static str,
+    outbox: QueueOutbox,
+) -> (Arc<Session>, Arc<QueueOutbox>, AbortOnDrop) {
+    let outbox = Arc::new(outbox);
     let emit: Arc<dyn Emit> = outbox.clone();
     let runtime = Handle::current();
     let session = Session::new(
@@ -105,14 +112,19 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// Takes the request of `owner`; `message` is one line.
+    /// Takes the request of `owner`; `message` is one line. What waits counts in the budget.
     pub(crate) fn begin(
         server: &Server,
         face: &'static str,
         owner: Identity,
         message: Bytes,
+        budget: &Budget,
     ) -> Self {
-        let (session, outbox, attendant) = begin(server, face);
+        let outbox = QueueOutbox {
+            budget: Some(budget.clone()),
+            ..QueueOutbox::default()
+        };
+        let (session, outbox, attendant) = begin(server, face, outbox);
         session.owned_by(owner);
         let mut out = Rope::new();
         let mut feeder = session.begin();
@@ -145,8 +157,11 @@ impl Listening {
                 return Some(line);
             }
             self.outbox.filled().await;
-            while let Some(messages) = self.outbox.pop() {
-                let messages = Bytes::from(messages.into_vec());
+            while let Some((messages, _held)) = self.outbox.pop() {
+                let mut messages = Bytes::from(messages.into_vec());
+                if let Some(budget) = &self.outbox.budget {
+                    messages = budget.count(messages);
+                }
                 let mut start = 0;
                 while let Some(length) = memchr::memchr(b'\n', &messages[start..]) {
                     self.lines.push_back(messages.slice(start..start + length));
@@ -230,7 +245,7 @@ async fn write_while<W: AsyncWrite + Unpin>(
                 () = outbox.filled() => false,
                 () = done.notified() => true,
             };
-            while let Some(message) = outbox.pop() {
+            while let Some((message, _)) = outbox.pop() {
                 for piece in message.pieces() {
                     output.write_all(piece).await?;
                 }
@@ -254,13 +269,15 @@ async fn write_while<W: AsyncWrite + Unpin>(
 #[derive(Default)]
 struct QueueOutbox {
     state: Mutex<State>,
+    /// Where what waits counts, if it does.
+    budget: Option<Budget>,
     filled: Notify,
     taken: Notify,
 }
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<Rope>,
+    queue: VecDeque<(Rope, Option<Held>)>,
     bytes: usize,
 }
 
@@ -269,10 +286,10 @@ impl QueueOutbox {
         use_state(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn pop(&self) -> Option<Rope> {
+    fn pop(&self) -> Option<(Rope, Option<Held>)> {
         let message = self.with(|state| {
             let message = state.queue.pop_front()?;
-            state.bytes -= message.len();
+            state.bytes -= message.0.len();
             Some(message)
         });
         self.taken.notify_waiters();
@@ -314,14 +331,21 @@ impl Outbox for QueueOutbox {
 
     fn enqueue(&self, message: Rope) {
         if !message.is_empty() {
+            let budget = self.budget.as_ref();
+            let held = budget.map(|budget| budget.reserve(message.len()));
             self.with(|state| {
                 state.bytes += message.len();
-                state.queue.push_back(message);
+                state.queue.push_back((message, held));
             });
         }
     }
 
     fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(self.below(EMIT_BYTES))
+        Box::pin(async {
+            self.below(EMIT_BYTES).await;
+            if let Some(budget) = &self.budget {
+                budget.room().await;
+            }
+        })
     }
 }

@@ -10,7 +10,7 @@ use axum::{
 use orchestra_hub::ProviderError;
 use orchestra_mcp::{
     DirectError,
-    http::{BodyError, Refused},
+    http::{BodyError, Refused, RepliesWait},
 };
 use orchestra_wire::ErrorCode;
 use serde::Serialize;
@@ -151,6 +151,15 @@ impl From<BodyError> for Refusal {
         };
         Self {
             reason,
+            text: error.to_string(),
+        }
+    }
+}
+
+impl From<RepliesWait> for Refusal {
+    fn from(error: RepliesWait) -> Self {
+        Self {
+            reason: Reason::Busy,
             text: error.to_string(),
         }
     }

@@ -58,7 +58,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Site>> {
     get, path = "/api/mcp/tools", tag = "tools",
     responses((status = 200, description = "The tools, in their order.", body = ToolList), Guarded)
 )]
-async fn list_tools(State(site): State<Arc<Site>>) -> Response {
+async fn list_tools(State(site): State<Arc<Site>>) -> Answer {
     site.list("tools", ListKind::Tools)
 }
 
@@ -83,7 +83,7 @@ async fn call_tool(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body
         Guarded
     )
 )]
-async fn list_resources(State(site): State<Arc<Site>>) -> Response {
+async fn list_resources(State(site): State<Arc<Site>>) -> Answer {
     let templates = site.items(ListKind::Templates).0;
     let more = [b",\"resourceTemplates\":[", &templates[..], b"]"].concat();
     site.list_and("resources", ListKind::Resources, &more)
@@ -104,7 +104,7 @@ async fn read_resource(State(site): State<Arc<Site>>, headers: HeaderMap, body: 
     get, path = "/api/mcp/prompts", tag = "prompts",
     responses((status = 200, description = "The prompts, in their order.", body = PromptList), Guarded)
 )]
-async fn list_prompts(State(site): State<Arc<Site>>) -> Response {
+async fn list_prompts(State(site): State<Arc<Site>>) -> Answer {
     site.list("prompts", ListKind::Prompts)
 }
 
@@ -123,7 +123,7 @@ async fn get_prompt(State(site): State<Arc<Site>>, headers: HeaderMap, body: Bod
     get, path = "/api/openapi.json", tag = "service",
     responses((status = 200, description = "An OpenAPI 3.1 document.", body = Value), Guarded)
 )]
-async fn document(State(site): State<Arc<Site>>, OriginalUri(uri): OriginalUri) -> Response {
+async fn document(State(site): State<Arc<Site>>, OriginalUri(uri): OriginalUri) -> Answer {
     let mut document = site.document.get().cloned().unwrap_or_default();
     // Wherever the routes are nested, the paths of the document begin there.
     let above = uri.path().strip_suffix(DOCUMENT_PATH).unwrap_or_default();
@@ -138,7 +138,7 @@ async fn document(State(site): State<Arc<Site>>, OriginalUri(uri): OriginalUri) 
         let member_of = &mut document["components"]["schemas"][schema]["properties"][member];
         member_of["examples"] = site.members(kind, member);
     }
-    axum::Json(document).into_response()
+    site.answer(document.to_string())
 }
 
 #[derive(OpenApi)]
@@ -185,16 +185,16 @@ impl Site {
             .collect()
     }
 
-    fn list(&self, name: &str, kind: ListKind) -> Response {
+    fn list(&self, name: &str, kind: ListKind) -> Answer {
         self.list_and(name, kind, b"")
     }
 
     /// A list, with further members of the answer as JSON.
-    fn list_and(&self, name: &str, kind: ListKind, more: &[u8]) -> Response {
+    fn list_and(&self, name: &str, kind: ListKind, more: &[u8]) -> Answer {
         let (items, count) = self.items(kind);
         let head = format!("{{\"{name}\":[");
         let tail = format!(",\"count\":{count}}}");
-        json([head.as_bytes(), &items[..], b"]", more, tail.as_bytes()].concat())
+        self.answer([head.as_bytes(), &items[..], b"]", more, tail.as_bytes()].concat())
     }
 
     /// Makes the call that the body asks for.
@@ -204,7 +204,14 @@ impl Site {
             client: said(headers, &header::USER_AGENT).map(Into::into),
             trace: said(headers, &TRACEPARENT).map(Into::into),
         };
-        Ok(json(self.direct.call(method, &body, caller).await?))
+        self.answer(self.direct.call(method, &body, caller).await?)
+    }
+
+    /// An answer, which counts until its client has read it.
+    fn answer(&self, body: impl Into<Bytes>) -> Answer {
+        let body = self.face.hold(body.into())?;
+        let json = HeaderValue::from_static("application/json");
+        Ok(([(header::CONTENT_TYPE, json)], body).into_response())
     }
 }
 
@@ -212,9 +219,4 @@ impl Site {
 fn said<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let text = headers.get(name)?.to_str().ok()?;
     (text.len() <= MAX_SAID_BYTES).then_some(text)
-}
-
-fn json(body: impl Into<Body>) -> Response {
-    let json = HeaderValue::from_static("application/json");
-    ([(header::CONTENT_TYPE, json)], body.into()).into_response()
 }

@@ -8,7 +8,7 @@ use orchestra_wire::{
 };
 use serde_json::value::RawValue;
 
-use super::{Connection, Handled, Step, write_malformed};
+use super::{Connection, Handled, Step, calls::too_large, write_malformed};
 
 /// A batch whose answers are being collected.
 #[derive(Debug, Default)]
@@ -31,14 +31,9 @@ impl Batch {
         if self.answers.is_empty() {
             return;
         }
-        if self.answers.len() > MAX_REPLY_BYTES {
-            let text = "result_too_large: the answers of the batch are too large together";
-            write::error(out, None, &super::internal(text));
-        } else {
-            out.push_byte(b'[');
-            out.append(self.answers);
-            out.push_byte(b']');
-        }
+        out.push_byte(b'[');
+        out.append(self.answers);
+        out.push_byte(b']');
         out.push_byte(b'\n');
     }
 }
@@ -63,7 +58,16 @@ impl Connection {
             let mark = batch.answers.mark();
             let handled = match parse_item(item) {
                 Ok(message @ Message::Request(_)) => {
-                    self.on_message(&message, line, Some(number), now, batch.begin_item())
+                    let answer = batch.begin_item();
+                    let start = answer.mark();
+                    let handled = self.on_message(&message, line, Some(number), now, answer);
+                    if let Message::Request(request) = &message
+                        && answer.len() > MAX_REPLY_BYTES
+                    {
+                        answer.cut_back(start);
+                        write::error(answer, Some(&request.id), &too_large());
+                    }
+                    handled
                 }
                 // What these have to say are lines of their own, beside the batch.
                 Ok(message) => self.on_message(&message, line, None, now, out),

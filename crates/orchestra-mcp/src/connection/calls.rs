@@ -186,7 +186,12 @@ impl Connection {
                 write::error(target, Some(&ticket.id), &rpc_error(error, open.revision));
             }
         }
-        if target.len_since(mark) > MAX_REPLY_BYTES {
+        // The answers of a batch leave together, so that they are bounded together.
+        let length = match open.batch {
+            Some(_) => target.len(),
+            None => target.len_since(mark),
+        };
+        if length > MAX_REPLY_BYTES {
             target.cut_back(mark);
             write::error(target, Some(&ticket.id), &too_large());
         }

@@ -6,8 +6,10 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use orchestra_wire::{ErrorCode, RequestId, Rope, RpcError, write};
+use orchestra_wire::{ErrorCode, Rope, RpcError, write};
+use tokio::sync::Notify;
 
+use super::{RepliesWait, batch};
 use crate::post::line;
 
 /// What is shorter is bounded by how many there can be: connections, sessions and their streams.
@@ -15,49 +17,107 @@ pub(super) const SHORT: usize = 4 * 1024;
 
 /// Counts the bytes of replies for as long as anybody holds them. Clones count together.
 #[derive(Debug, Clone)]
-pub(super) struct Budget(Arc<Counter>);
+pub(crate) struct Budget(Arc<Counter>);
 
 #[derive(Debug)]
 struct Counter {
     held: AtomicUsize,
     most: usize,
+    /// Rings when there is room again.
+    room: Notify,
+}
+
+/// So many bytes that count until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    length: usize,
+    counter: Arc<Counter>,
 }
 
 /// A reply that is counted.
 struct Counted {
     message: Bytes,
-    counter: Arc<Counter>,
+    _held: Held,
 }
 
 impl Budget {
-    pub(super) fn new(most: usize) -> Self {
-        let held = AtomicUsize::new(0);
-        Self(Arc::new(Counter { held, most }))
+    pub(crate) fn new(most: usize) -> Self {
+        Self(Arc::new(Counter {
+            held: AtomicUsize::new(0),
+            most,
+            room: Notify::new(),
+        }))
     }
 
-    /// Counts a message. An answer that there is no room for becomes an error that says so; one is
-    /// always taken when nothing else is held.
-    pub(super) fn hold(&self, message: Bytes) -> Bytes {
-        let length = message.len();
-        if length < SHORT {
-            return message;
+    /// Counts an answer. One that there is no room for becomes an error that says so; one is always
+    /// taken when nothing else is held.
+    pub(crate) fn hold(&self, answer: Bytes) -> Bytes {
+        match self.try_hold(answer) {
+            Ok(answer) => answer,
+            Err(answer) => busy(&answer),
         }
+    }
+
+    /// As [`hold`](Self::hold), or gives the answer back.
+    pub(super) fn try_hold(&self, answer: Bytes) -> Result<Bytes, Bytes> {
+        if answer.len() < SHORT {
+            return Ok(answer);
+        }
+        let (held, before) = self.add(answer.len());
+        if before > 0 && before + answer.len() > self.0.most {
+            return Err(answer);
+        }
+        Ok(counted(answer, held))
+    }
+
+    /// Counts a message that nobody waits for, however short it is: there may be many.
+    pub(crate) fn count(&self, message: Bytes) -> Bytes {
+        let held = self.reserve(message.len());
+        counted(message, held)
+    }
+
+    /// Counts so many bytes.
+    pub(crate) fn reserve(&self, length: usize) -> Held {
+        self.add(length).0
+    }
+
+    /// Also answers what was held before.
+    fn add(&self, length: usize) -> (Held, usize) {
         let before = self.0.held.fetch_add(length, Ordering::Relaxed);
-        let counted = Counted {
-            counter: Arc::clone(&self.0),
-            message,
-        };
-        let is_room = before == 0 || before + length <= self.0.most;
-        match write::answered(&counted.message) {
-            Some((request, _)) if !is_room => busy(&request),
-            _ => Bytes::from_owner(counted),
-        }
+        let counter = Arc::clone(&self.0);
+        (Held { length, counter }, before)
     }
 
     /// Whether there is no room for one more.
-    pub(super) fn is_spent(&self) -> bool {
-        self.0.held.load(Ordering::Relaxed) > self.0.most
+    pub(crate) fn is_spent(&self) -> bool {
+        self.0.is_spent()
     }
+
+    /// Completes when there is room.
+    pub(crate) async fn room(&self) {
+        loop {
+            let mut room = std::pin::pin!(self.0.room.notified());
+            // Enlisted before it is looked, so that nothing falls between the two.
+            room.as_mut().enable();
+            if !self.is_spent() {
+                return;
+            }
+            room.await;
+        }
+    }
+}
+
+impl Counter {
+    fn is_spent(&self) -> bool {
+        self.held.load(Ordering::SeqCst) > self.most
+    }
+}
+
+fn counted(message: Bytes, held: Held) -> Bytes {
+    Bytes::from_owner(Counted {
+        message,
+        _held: held,
+    })
 }
 
 impl AsRef<[u8]> for Counted {
@@ -66,18 +126,32 @@ impl AsRef<[u8]> for Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for Held {
     fn drop(&mut self) {
-        let length = self.message.len();
-        self.counter.held.fetch_sub(length, Ordering::Relaxed);
+        let before = self.counter.held.fetch_sub(self.length, Ordering::SeqCst);
+        if before > self.counter.most && !self.counter.is_spent() {
+            self.counter.room.notify_waiters();
+        }
     }
 }
 
-fn busy(request: &RequestId) -> Bytes {
-    let text = "busy: too many replies wait to be read by their clients; try again later";
-    let error = RpcError::new(ErrorCode::INTERNAL_ERROR, text);
+/// The error for each request that an answer answers.
+fn busy(answer: &[u8]) -> Bytes {
+    let error = RpcError::new(ErrorCode::INTERNAL_ERROR, RepliesWait.to_string());
     let mut out = Rope::new();
-    write::error(&mut out, Some(request), &error);
+    if let Some((request, _)) = write::answered(answer) {
+        write::error(&mut out, Some(&request), &error);
+        return line(out);
+    }
+    let requests = batch::answered(answer);
+    for (at, request) in requests.iter().enumerate() {
+        out.push_byte(if at == 0 { b'[' } else { b',' });
+        write::error(&mut out, Some(request), &error);
+    }
+    match requests.is_empty() {
+        true => write::error(&mut out, None, &error),
+        false => out.push_byte(b']'),
+    }
     line(out)
 }
 
@@ -114,5 +188,34 @@ mod tests {
         assert!(!is_busy(&huge) && budget.is_spent());
         drop(huge);
         assert_eq!(budget.0.held.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_batch_that_there_is_no_room_for_is_refused_one_by_one() {
+        let budget = Budget::new(1);
+        let batch = Bytes::from([b"[", &answer(SHORT)[..], b",", &answer(1), b"]"].concat());
+        let held = budget.hold(batch.clone());
+        assert_eq!(held, batch);
+        let refused = budget.hold(batch.clone());
+        assert_eq!(batch::answered(&refused).len(), 2);
+        assert!(refused.len() < SHORT && refused.starts_with(b"[") && refused.ends_with(b"]"));
+        assert_eq!(budget.try_hold(batch.clone()), Err(batch));
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_room_goes_on_when_there_is_some() {
+        let budget = Budget::new(10);
+        let [first, second] = [budget.reserve(9), budget.reserve(9)];
+        let waiting = tokio::spawn({
+            let budget = budget.clone();
+            async move { budget.room().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(first);
+        waiting.await.unwrap();
+        drop(second);
+        let short = budget.count(Bytes::from_static(b"short"));
+        assert_eq!(budget.0.held.load(Ordering::Relaxed), short.len());
     }
 }

@@ -20,9 +20,7 @@ use orchestra_wire::{
 use tokio::time::timeout;
 
 use super::{
-    App, Eras, Identity,
-    budget::Budget,
-    caller,
+    App, Eras, Identity, batch, caller,
     headers::{self, PROTOCOL_VERSION, SESSION},
     refuse,
     sessions::HttpSession,
@@ -31,7 +29,7 @@ use super::{
 };
 use crate::{connection::Received, post::Answering};
 use listen::listen;
-use session::{answer, check_version, find, initialize, no_session, open, take};
+use session::{answer, check_version, find, initialize, no_session, open, take, take_batch};
 pub(super) use session::{delete, get};
 
 /// What kinds of answers a client takes.
@@ -117,7 +115,7 @@ pub(super) async fn post(State(app): State<Arc<App>>, request: Request) -> Respo
     drop((head, body));
     match taken {
         Taken::Answered(response) => response,
-        Taken::Alone(answering) => go_on(&app, *answering, accepts).await,
+        Taken::Alone(answering) => go_on(*answering, accepts).await,
         Taken::OfSession(session, reader) => answer(&app, &session, reader, accepts).await,
     }
 }
@@ -146,6 +144,9 @@ fn receive(app: &App, head: &Parts, body: &Bytes, accepts: Accepts) -> Taken {
             }
             alone(app, caller, &received, accepts)
         }
+        Kind::Other if is_stateless(headers) && app.options.eras.contains(Eras::Stateless) => {
+            alone(app, caller, &received, accepts)
+        }
         _ if !app.options.eras.contains(Eras::Session) => {
             let version = headers.get(PROTOCOL_VERSION);
             let version = version
@@ -163,19 +164,34 @@ fn receive(app: &App, head: &Parts, body: &Bytes, accepts: Accepts) -> Taken {
                 return refused.into();
             }
             let Some(session) = headers.get(SESSION) else {
+                if matches!(kind, Kind::Batch) {
+                    return rpc_error(None, &RpcError::invalid_request(LONE_BATCH)).into();
+                }
                 return alone(app, caller, &received, accepts);
             };
             let Some(session) = find(app, session, caller) else {
                 return no_session().into();
             };
-            let Kind::Request(id) = kind else {
-                return take(&session, &received).into();
-            };
-            match open(&session, id, &received) {
-                Ok(reader) => Taken::OfSession(session, reader),
-                Err(error) => rpc_error(Some(id), &error).into(),
+            match kind {
+                Kind::Request(id) => open(session, std::slice::from_ref(id), &received),
+                Kind::Batch => match asked_by(&session, &received.inbound) {
+                    ids if ids.is_empty() => take_batch(&session, &received).into(),
+                    ids => open(session, &ids, &received),
+                },
+                _ => take(&session, &received).into(),
             }
         }
+    }
+}
+
+const LONE_BATCH: &str = "invalid request: a batch needs a session of revision 2025-03-26, which \
+                          initialize begins; send each message for itself";
+
+/// The requests in a batch of a session whose revision has batches.
+fn asked_by(session: &HttpSession, inbound: &Result<Inbound<'_>, Malformed>) -> Vec<RequestId> {
+    match (session.revision(), inbound) {
+        (Some(revision), Ok(Inbound::Batch(items))) if revision.batches() => batch::requests(items),
+        _ => Vec::new(),
     }
 }
 
@@ -232,6 +248,31 @@ fn version<'m>(
     }
 }
 
+/// Refuses a plain request of an era that is not served.
+pub(super) fn refused_era(app: &App, inbound: &Result<Inbound<'_>, Malformed>) -> Option<Response> {
+    let eras = app.options.eras;
+    let Ok(Inbound::One(Message::Request(request))) = inbound else {
+        return None;
+    };
+    if eras == Eras::Both {
+        return None;
+    }
+    let version = version(app, request);
+    let (of, version) = match &version {
+        None => (Eras::Session, ""),
+        Some((version, _)) => (Eras::Stateless, &**version),
+    };
+    // What no revision is called is refused by the call itself.
+    let is_known = version.is_empty() || Revision::parse(version).is_some();
+    if eras.contains(of) || !is_known {
+        return None;
+    }
+    let mut out = Rope::new();
+    let error = super::unsupported(version, eras);
+    write::error(&mut out, Some(&request.id), &error);
+    Some(json(Bytes::from(out.into_vec())))
+}
+
 fn is_stateless(headers: &HeaderMap) -> bool {
     let version = headers.get(PROTOCOL_VERSION);
     let version = version.and_then(|value| value.to_str().ok());
@@ -244,53 +285,46 @@ fn is_stateless(headers: &HeaderMap) -> bool {
 fn alone(app: &App, caller: Identity, received: &Received<'_>, accepts: Accepts) -> Taken {
     let mut answering = Answering::begin(&app.post, caller, received);
     match answering.at_once() {
-        Some(answer) => last(app, answer, accepts).into(),
+        Some(answer) => last(answer, accepts).into(),
         None => Taken::Alone(Box::new(answering)),
     }
 }
 
 /// Answers a message that stands for itself, once there is something to say.
-async fn go_on(app: &App, mut answering: Answering, accepts: Accepts) -> Response {
+async fn go_on(mut answering: Answering, accepts: Accepts) -> Response {
     let mut message = answering.next().await;
     while !accepts.stream && message.is_some() && !answering.is_over() {
         message = answering.next().await;
     }
     match message {
         Some(message) if !answering.is_over() => {
-            sse::stream_of(rest(sse::event(message), answering, app.budget.clone()))
+            sse::stream_of(rest(sse::event(message), answering))
         }
-        answer => last(app, answer, accepts),
+        answer => last(answer, accepts),
     }
 }
 
 /// An answer before which nothing was said.
-fn last(app: &App, answer: Option<Bytes>, accepts: Accepts) -> Response {
+fn last(answer: Option<Bytes>, accepts: Accepts) -> Response {
     match answer {
-        Some(answer) if accepts.json => stateless_json(app.budget.hold(answer)),
-        Some(answer) => {
-            let event = sse::event(app.budget.hold(answer));
-            sse::stream_of(stream::iter([event]))
-        }
+        Some(answer) if accepts.json => stateless_json(answer),
+        Some(answer) => sse::stream_of(stream::iter([sse::event(answer)])),
         None => StatusCode::ACCEPTED.into_response(),
     }
 }
 
 /// The rest of an answer as events. Dropping it cancels the call (MCP 2026-07-28, cancellation).
-fn rest(
-    first: Pieces,
-    answering: Answering,
-    budget: Budget,
-) -> impl futures_util::Stream<Item = Pieces> {
-    let state = (Some(first), answering, budget);
-    stream::unfold(state, |(mut first, mut answering, budget)| async move {
+fn rest(first: Pieces, answering: Answering) -> impl futures_util::Stream<Item = Pieces> {
+    let state = (Some(first), answering);
+    stream::unfold(state, |(mut first, mut answering)| async move {
         let event = match first.take() {
             Some(first) => first,
             None => match timeout(KEEP_ALIVE, answering.next()).await {
-                Ok(message) => sse::event(budget.hold(message?)),
+                Ok(message) => sse::event(message?),
                 Err(_) => vec![Bytes::from_static(ALIVE)],
             },
         };
-        Some((event, (None, answering, budget)))
+        Some((event, (None, answering)))
     })
 }
 

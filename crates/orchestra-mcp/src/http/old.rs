@@ -15,21 +15,20 @@ use orchestra_wire::parse_value;
 
 use super::{
     App, Eras, Identity, MESSAGES_PATH, SSE_PATH, refuse,
-    sessions::Sessions,
+    sessions::{SessionId, Sessions},
     sse::{self, Telling},
-    streams::OWN,
 };
 use crate::connection::Received;
 
 /// Ends the session with its stream, for it has no other.
 struct EndWithStream {
     sessions: Arc<Sessions>,
-    id: String,
+    id: SessionId,
 }
 
 impl Drop for EndWithStream {
     fn drop(&mut self) {
-        self.sessions.end(&self.id);
+        self.sessions.end(self.id);
     }
 }
 
@@ -46,8 +45,8 @@ pub(super) async fn open(
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "no session can be begun");
     };
     session.streams.join();
-    let id = session.id.clone();
-    let reader = session.streams.read(OWN, 0);
+    let id = session.id;
+    let reader = session.streams.listen();
     if !app.sessions.keep(session) {
         let text = "busy: too many sessions are open; end one or come back later";
         return refuse(StatusCode::SERVICE_UNAVAILABLE, text);
@@ -95,12 +94,18 @@ pub(super) async fn message(
         let text = "the query must name the session: ?sessionId=…";
         return refuse(StatusCode::BAD_REQUEST, text);
     };
-    let Some(session) = app.sessions.find(id, super::identity(caller)) else {
+    let id = SessionId::parse(id);
+    let session = id.and_then(|id| app.sessions.find(id, super::identity(caller)));
+    let Some(session) = session else {
         return refuse(
             StatusCode::NOT_FOUND,
             "there is no such session; open /sse again",
         );
     };
+    if session.streams.is_full() {
+        let text = "busy: too many answers wait on the stream; read them first";
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, text);
+    }
     let (body, _room) = match app.read(&headers, body).await {
         Ok(body) => body,
         Err(refused) => return refused,

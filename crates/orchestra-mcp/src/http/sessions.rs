@@ -3,29 +3,34 @@
 
 use std::{
     collections::HashMap,
-    fmt::Write as _,
+    fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use orchestra_wire::{Revision, Rope};
-use tokio::{runtime::Handle, select, sync::watch};
+use tokio::{runtime::Handle, select, sync::watch, time::Instant};
 
 use super::{HttpOptions, Identity, budget::Budget, streams::Streams};
 use crate::{
     connection::{Lifetime, Received},
     report::Emit,
+    secret::SecretId,
     server::Server,
     session::Session,
     stdio::AbortOnDrop,
 };
 
+/// The id of a session, which nobody guesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct SessionId(SecretId);
+
 /// One session.
 pub(super) struct HttpSession {
-    pub(super) id: String,
+    pub(super) id: SessionId,
     pub(super) streams: Arc<Streams>,
     driver: Arc<Session>,
     /// Who began it; nobody else has it.
@@ -49,13 +54,23 @@ pub(super) struct Sessions {
 
 #[derive(Default)]
 struct Open {
-    by_id: HashMap<String, Arc<HttpSession>>,
+    by_id: HashMap<SessionId, Arc<HttpSession>>,
     is_swept: bool,
     is_closed: bool,
 }
 
-/// Bytes of a session's id; nobody guesses it.
-const ID_BYTES: usize = 16;
+impl SessionId {
+    /// Parses an id; `None` when it cannot be one.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        SecretId::parse(text).map(Self)
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 impl Sessions {
     pub(super) fn new(server: Server, options: &HttpOptions, budget: Budget) -> Arc<Self> {
@@ -76,12 +91,7 @@ impl Sessions {
 
     /// A session that nobody knows of yet; `None` when the system has no secret to give.
     pub(super) fn begin(&self, owner: Identity) -> Option<HttpSession> {
-        let mut secret = [0; ID_BYTES];
-        getrandom::fill(&mut secret).ok()?;
-        let id = secret.iter().fold(String::new(), |mut id, byte| {
-            let _ = write!(id, "{byte:02x}");
-            id
-        });
+        let id = SessionId(SecretId::draw()?);
         let streams = Arc::new(Streams::new(self.budget.clone()));
         let (outbox, emit) = (streams.clone(), streams.clone() as Arc<dyn Emit>);
         let runtime = Handle::current();
@@ -116,7 +126,7 @@ impl Sessions {
         if open.by_id.len() >= self.most && !open.forget_longest_idle() {
             return false;
         }
-        open.by_id.insert(session.id.clone(), Arc::new(session));
+        open.by_id.insert(session.id, Arc::new(session));
         if !std::mem::replace(&mut open.is_swept, true) {
             tokio::spawn(sweep(Arc::downgrade(self), self.idle, self.stop.clone()));
         }
@@ -124,16 +134,16 @@ impl Sessions {
     }
 
     /// The session with an id, for its owner; to anybody else there is none.
-    pub(super) fn find(&self, id: &str, caller: Identity) -> Option<Arc<HttpSession>> {
-        let found = self.lock().by_id.get(id).cloned();
+    pub(super) fn find(&self, id: SessionId, caller: Identity) -> Option<Arc<HttpSession>> {
+        let found = self.lock().by_id.get(&id).cloned();
         found
             .filter(|session| session.owner == caller)
             .inspect(|session| session.touch())
     }
 
     /// Ends a session.
-    pub(super) fn end(&self, id: &str) {
-        let ended = self.lock().by_id.remove(id);
+    pub(super) fn end(&self, id: SessionId) {
+        let ended = self.lock().by_id.remove(&id);
         if let Some(session) = ended {
             session.end();
         }
@@ -149,13 +159,13 @@ impl Sessions {
         ended.values().for_each(|session| session.end());
     }
 
-    /// Where replies that wait to be read leave no room for others, forgets those that clients
-    /// would have to come back for.
+    /// Where replies that wait to be read leave no room for others, forgets those that nobody
+    /// reads: clients would have to come back for them.
     pub(super) fn relieve(&self) {
         if self.budget.is_spent() {
             let open = self.lock();
             let sessions = open.by_id.values();
-            sessions.for_each(|session| session.streams.forget_finished());
+            sessions.for_each(|session| session.streams.forget_unread());
         }
     }
 
@@ -166,7 +176,7 @@ impl Sessions {
         let idle: Vec<_> = {
             let mut open = self.lock();
             let ids = open.by_id.values().filter(|session| is_idle(session));
-            let ids: Vec<String> = ids.map(|session| session.id.clone()).collect();
+            let ids: Vec<SessionId> = ids.map(|session| session.id).collect();
             ids.iter().filter_map(|id| open.by_id.remove(id)).collect()
         };
         idle.iter().for_each(|session| session.end());
@@ -183,7 +193,7 @@ impl Open {
             .filter(|session| !session.streams.is_in_use());
         let Some(longest) = unused
             .max_by_key(|session| session.idle())
-            .map(|session| session.id.clone())
+            .map(|session| session.id)
         else {
             return false;
         };

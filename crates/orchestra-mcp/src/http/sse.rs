@@ -93,7 +93,7 @@ pub(super) fn events(reader: StreamReader, telling: Telling) -> impl Stream<Item
         is_over: bool,
     }
     let retry = format!("retry: {}\n", telling.retry.as_millis());
-    let prime = format!("id: {}-0\n{retry}data: \n\n", reader.key());
+    let prime = format!("id: {}-{}\n{retry}data: \n\n", reader.key(), reader.place());
     let state = State {
         first: telling.primed.then(|| Bytes::from(prime)),
         ends: telling.ends_after.map(|after| Instant::now() + after),

@@ -1,31 +1,38 @@
-//! What the server says in one session, sorted into streams: one for each request of the client,
-//! and one of the session's own. Events are kept for a while, so that a client whose connection
-//! broke can go on where it was (MCP 2025-11-25, transports, resumability).
+//! What the server says in one session, sorted into streams: one for each POST of requests, and one
+//! of the session's own. Events are kept for a while, so that a client whose connection broke can
+//! go on where it was (MCP 2025-11-25, transports, resumability).
+
+mod reader;
+mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, HashMap},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use bytes::Bytes;
 use orchestra_wire::{RequestId, Rope, write};
-use tokio::sync::Notify;
 
-use super::budget::Budget;
+use super::{batch, budget::Budget};
 use crate::{report::Emit, session::Outbox};
+pub(super) use reader::{Beginning, StreamReader};
+use stream::{Loss, MAX_WAITING, Stream};
 
 /// The stream of the session's own, which a GET reads.
 pub(super) const OWN: u64 = 0;
 
-/// Messages that nobody waits for are dropped, or wait with the hub, when a stream holds more.
+/// Messages that nobody waits for are dropped, or wait with the hub, when a stream holds more that
+/// was not read.
 const EMIT_BYTES: usize = 256 * 1024;
 
-/// Events that a stream keeps for clients that come back.
-const KEPT_EVENTS: usize = 256;
+/// Answers on a joined stream that are not read, in bytes; past that, messages are refused.
+const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
 
-/// Streams that are kept after their request was answered, and the bytes of their events; the last
-/// is kept however large it is.
+/// Streams that are kept after their requests were answered, and the bytes of their events; the
+/// last is kept however large it is.
 const KEPT_STREAMS: usize = 16;
 const KEPT_BYTES: usize = 4 * 1024 * 1024;
 
@@ -42,54 +49,27 @@ struct State {
     /// Requests that are not answered yet.
     open: HashMap<RequestId, u64>,
     last: u64,
-    closed: bool,
+    is_closed: bool,
     /// Whether all is one stream, answers included.
-    joined: bool,
+    is_joined: bool,
 }
 
-#[derive(Debug)]
-struct Stream {
-    events: VecDeque<Bytes>,
-    bytes: usize,
-    /// The number of the first event that is kept; the first of all has number 1.
-    first: u64,
-    /// The number of the last event that was read.
-    read: u64,
-    /// Whether no event follows the last one.
-    is_over: bool,
-    /// The number of the last reader, and whether it still reads.
-    reader: u64,
-    is_read: bool,
-    filled: Arc<Notify>,
-    room: Arc<Notify>,
-}
-
-/// What a reader finds.
-#[derive(Debug)]
-pub(super) enum Next {
-    /// An event and its number.
-    Event(u64, Bytes),
-    /// Nothing yet; there may be when this rings.
-    Wait(Arc<Notify>),
-    /// The stream is over, or somebody else reads it.
-    End,
-}
-
-/// Reads a stream; there is one reader at a time. Dropping it leaves what it did not read.
-#[derive(Debug)]
-pub(super) struct StreamReader {
-    streams: Arc<Streams>,
-    key: u64,
-    number: u64,
-    /// The next event to read.
-    next: u64,
+/// Why a request has no stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unopened {
+    /// The session is over.
+    Closed,
+    /// A request with its id is open.
+    Taken,
 }
 
 /// Why a stream cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unreadable {
-    /// There is none, or its events are no longer kept.
-    Gone,
+    /// The session is over.
+    Closed,
+    /// There is none, or it has no such place.
+    Unknown,
     /// Somebody reads it.
     Taken,
 }
@@ -106,57 +86,89 @@ impl Streams {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens the stream of a request and reads it; `None` when one with its id is open.
-    pub(super) fn open(self: &Arc<Self>, request: &RequestId) -> Option<StreamReader> {
+    /// Opens the stream of the requests of one message, and reads it.
+    ///
+    /// # Errors
+    /// When the session is over, or one of the ids is in use.
+    pub(super) fn open(self: &Arc<Self>, requests: &[RequestId]) -> Result<StreamReader, Unopened> {
         let mut state = self.lock();
-        if state.closed || state.open.contains_key(request) {
-            return None;
+        if state.is_closed {
+            return Err(Unopened::Closed);
+        }
+        if requests.iter().any(|id| state.open.contains_key(id)) {
+            return Err(Unopened::Taken);
         }
         state.last += 1;
         let key = state.last;
-        state.open.insert(request.clone(), key);
-        state.streams.insert(key, Stream::new());
-        drop(state);
-        self.read(key, 0).ok()
+        for (count, id) in requests.iter().enumerate() {
+            if state.open.insert(id.clone(), key).is_some() {
+                let begun = &requests[..count];
+                begun.iter().for_each(|id| {
+                    state.open.remove(id);
+                });
+                return Err(Unopened::Taken);
+            }
+        }
+        let mut stream = Stream::new(Loss::Never);
+        stream.requests = requests.len();
+        let number = stream.begin_reading();
+        state.streams.insert(key, stream);
+        Ok(self.reader(key, number, 1))
     }
 
     /// Has all said on the own stream, answers included.
     pub(super) fn join(&self) {
-        self.lock().joined = true;
+        let mut state = self.lock();
+        state.is_joined = true;
+        state.own().loss = Loss::Never;
     }
 
-    /// Reads a stream behind event `after`. The own stream can be read by one at a time.
-    pub(super) fn read(self: &Arc<Self>, key: u64, after: u64) -> Result<StreamReader, Unreadable> {
+    /// Reads the own stream from where it was read last.
+    ///
+    /// # Errors
+    /// When the session is over, or somebody reads it.
+    pub(super) fn listen(self: &Arc<Self>) -> Result<StreamReader, Unreadable> {
         let mut state = self.lock();
-        if state.closed {
-            return Err(Unreadable::Gone);
+        if state.is_closed {
+            return Err(Unreadable::Closed);
         }
-        if key == OWN {
-            state.streams.entry(OWN).or_insert_with(Stream::new);
-        }
-        let stream = state.streams.get_mut(&key).ok_or(Unreadable::Gone)?;
-        if key == OWN && stream.is_read {
+        let own = state.own();
+        if own.is_read {
             return Err(Unreadable::Taken);
         }
-        let next = after.saturating_add(1);
-        if next < stream.first {
-            return Err(Unreadable::Gone);
-        }
-        stream.reader += 1;
-        stream.is_read = true;
-        // Whoever read it before learns that it does so no longer.
-        stream.filled.notify_waiters();
-        Ok(StreamReader {
-            number: stream.reader,
-            next,
-            key,
-            streams: Arc::clone(self),
-        })
+        let (number, next) = (own.begin_reading(), own.last_read() + 1);
+        Ok(self.reader(OWN, number, next))
     }
 
-    /// The number of the last event of the own stream that was read.
-    pub(super) fn own_place(&self) -> u64 {
-        self.lock().streams.get(&OWN).map_or(0, |own| own.read)
+    /// Goes on with a stream behind event `after`, or at the first that is still kept. Whoever
+    /// reads it reads it no longer: a client knows better than we do which of its connections
+    /// broke.
+    ///
+    /// # Errors
+    /// When the session is over, or never had such a place.
+    pub(super) fn resume(
+        self: &Arc<Self>,
+        key: u64,
+        after: u64,
+    ) -> Result<StreamReader, Unreadable> {
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err(Unreadable::Closed);
+        }
+        let stream = state.streams.get_mut(&key);
+        let stream = stream.filter(|stream| after <= stream.last());
+        let stream = stream.ok_or(Unreadable::Unknown)?;
+        let (number, next) = (stream.begin_reading(), stream.first().max(after + 1));
+        Ok(self.reader(key, number, next))
+    }
+
+    fn reader(self: &Arc<Self>, key: u64, number: u64, next: u64) -> StreamReader {
+        StreamReader {
+            streams: Arc::clone(self),
+            key,
+            number,
+            next,
+        }
     }
 
     /// Whether anybody reads or waits for an answer.
@@ -165,21 +177,32 @@ impl Streams {
         !state.open.is_empty() || state.streams.values().any(|stream| stream.is_read)
     }
 
+    /// Whether so much waits on the own stream that its client is to read first.
+    pub(super) fn is_full(&self) -> bool {
+        let state = self.lock();
+        let own = state.streams.get(&OWN);
+        own.is_some_and(|own| {
+            own.waiting() > MAX_WAITING || own.waiting_bytes() > MAX_WAITING_BYTES
+        })
+    }
+
     /// Ends all streams.
     pub(super) fn close(&self) {
         let mut state = self.lock();
-        state.closed = true;
-        for stream in state.streams.values_mut() {
-            stream.is_over = true;
-            stream.filled.notify_waiters();
-        }
+        state.is_closed = true;
+        state.streams.values_mut().for_each(Stream::end);
     }
 
-    /// Forgets the streams whose requests were answered and that nobody reads.
-    pub(super) fn forget_finished(&self) {
+    /// Forgets what waits and nobody reads: streams whose requests were answered, and notices.
+    pub(super) fn forget_unread(&self) {
         let mut state = self.lock();
         for key in state.finished() {
             state.streams.remove(&key);
+        }
+        if let Some(own) = state.streams.get_mut(&OWN)
+            && !own.is_read
+        {
+            own.clear();
         }
     }
 
@@ -191,48 +214,78 @@ impl Streams {
         }
         let messages = Bytes::from(messages.into_vec());
         let mut state = self.lock();
-        let mut start = 0;
-        while let Some(length) = memchr::memchr(b'\n', &messages[start..]) {
-            let message = messages.slice(start..start + length);
-            start += length + 1;
-            match write::answered(&message) {
-                Some((request, _)) => state.answer(&request, self.budget.hold(message)),
-                None => state.say(about, self.budget.hold(message)),
+        for message in batch::lines(&messages) {
+            if message.starts_with(b"[") {
+                let requests = batch::answered(&message);
+                state.answer_all(&requests, self.budget.hold(message));
+            } else if let Some((request, _)) = write::answered(&message) {
+                state.answer(&request, self.budget.hold(message));
+            } else {
+                state.say(about, self.budget.count(message));
             }
         }
     }
 
-    fn bytes_of(&self, request: Option<&RequestId>) -> usize {
+    /// Whether a stream has room for what nobody waits for.
+    fn has_room(&self, request: Option<&RequestId>) -> bool {
         let state = self.lock();
         let key = request.and_then(|request| state.open.get(request));
         let stream = state.streams.get(key.unwrap_or(&OWN));
-        stream.map_or(0, Stream::unread)
+        stream.is_none_or(|stream| {
+            stream.waiting() < MAX_WAITING && stream.waiting_bytes() <= EMIT_BYTES
+        })
     }
 }
 
 impl State {
+    /// The session's own stream.
+    fn own(&mut self) -> &mut Stream {
+        let own = || Stream::new(Loss::Oldest);
+        self.streams.entry(OWN).or_insert_with(own)
+    }
+
     fn answer(&mut self, request: &RequestId, message: Bytes) {
         let Some(key) = self.open.remove(request) else {
-            if self.joined {
-                self.say(None, message);
-            }
-            return;
+            return self.say_joined(message);
         };
         if let Some(stream) = self.streams.get_mut(&key) {
+            stream.requests -= 1;
+            stream.is_over = stream.requests == 0;
+            stream.push(message);
+        }
+        self.forget_old();
+    }
+
+    /// The answers of a batch, which come together.
+    fn answer_all(&mut self, requests: &[RequestId], message: Bytes) {
+        let Some(key) = requests.iter().find_map(|id| self.open.get(id)).copied() else {
+            return self.say_joined(message);
+        };
+        self.open.retain(|_, of| *of != key);
+        if let Some(stream) = self.streams.get_mut(&key) {
+            stream.requests = 0;
             stream.is_over = true;
             stream.push(message);
         }
         self.forget_old();
     }
 
+    /// An answer that nobody waits for on a stream of its own.
+    fn say_joined(&mut self, answer: Bytes) {
+        if self.is_joined {
+            self.own().push(answer);
+        }
+    }
+
     fn say(&mut self, about: Option<&RequestId>, message: Bytes) {
-        let key = about.and_then(|request| self.open.get(request));
-        let stream = match key {
-            Some(key) => self.streams.get_mut(key),
-            None => Some(self.streams.entry(OWN).or_insert_with(Stream::new)),
-        };
-        if let Some(stream) = stream {
-            stream.push(message);
+        let key = about.and_then(|request| self.open.get(request)).copied();
+        match key {
+            None => self.own().push(message),
+            Some(key) => {
+                if let Some(stream) = self.streams.get_mut(&key) {
+                    stream.push(message);
+                }
+            }
         }
     }
 
@@ -240,7 +293,7 @@ impl State {
     fn forget_old(&mut self) {
         let mut bytes = 0;
         for (place, key) in self.finished().into_iter().rev().enumerate() {
-            bytes += self.streams.get(&key).map_or(0, |stream| stream.bytes);
+            bytes += self.streams.get(&key).map_or(0, Stream::bytes);
             if place >= KEPT_STREAMS || (place > 0 && bytes > KEPT_BYTES) {
                 self.streams.remove(&key);
             }
@@ -256,145 +309,9 @@ impl State {
     }
 }
 
-impl Stream {
-    fn new() -> Self {
-        Self {
-            events: VecDeque::new(),
-            bytes: 0,
-            first: 1,
-            read: 0,
-            is_over: false,
-            reader: 0,
-            is_read: false,
-            filled: Arc::default(),
-            room: Arc::default(),
-        }
-    }
-
-    fn push(&mut self, message: Bytes) {
-        self.bytes += message.len();
-        self.events.push_back(message);
-        self.trim();
-        self.filled.notify_waiters();
-    }
-
-    /// Forgets the oldest events: those that were read first, others only where far too many wait.
-    fn trim(&mut self) {
-        while self.events.len() > 1 {
-            let was_read = self.first <= self.read;
-            let most = if was_read {
-                KEPT_EVENTS
-            } else {
-                4 * KEPT_EVENTS
-            };
-            let too_many = self.events.len() > most || (was_read && self.bytes > EMIT_BYTES);
-            if !too_many {
-                return;
-            }
-            if let Some(event) = self.events.pop_front() {
-                self.bytes -= event.len();
-                self.first += 1;
-            }
-        }
-    }
-
-    /// The bytes of the events that were not read.
-    fn unread(&self) -> usize {
-        let read = usize::try_from((self.read + 1).saturating_sub(self.first));
-        let unread = self.events.iter().skip(read.unwrap_or(usize::MAX));
-        unread.map(Bytes::len).sum()
-    }
-}
-
-impl StreamReader {
-    /// The next event.
-    pub(super) fn next(&mut self) -> Next {
-        let mut state = self.streams.lock();
-        let Some(stream) = state.streams.get_mut(&self.key) else {
-            return Next::End;
-        };
-        if stream.reader != self.number {
-            return Next::End;
-        }
-        // What was forgotten meanwhile is lost.
-        self.next = self.next.max(stream.first);
-        let at = usize::try_from(self.next - stream.first).unwrap_or(usize::MAX);
-        let Some(event) = stream.events.get(at).cloned() else {
-            return if stream.is_over {
-                Next::End
-            } else {
-                Next::Wait(Arc::clone(&stream.filled))
-            };
-        };
-        stream.read = stream.read.max(self.next);
-        stream.trim();
-        stream.room.notify_waiters();
-        let number = self.next;
-        self.next += 1;
-        Next::Event(number, event)
-    }
-
-    /// Waits for the next event; `None` at the end.
-    pub(super) async fn wait(&mut self) -> Option<(u64, Bytes)> {
-        loop {
-            match self.next() {
-                Next::Event(number, event) => return Some((number, event)),
-                Next::End => return None,
-                Next::Wait(filled) => {
-                    let mut filled = std::pin::pin!(filled.notified());
-                    // Enlisted before it is looked again, so that nothing falls between the two.
-                    filled.as_mut().enable();
-                    match self.next() {
-                        Next::Event(number, event) => return Some((number, event)),
-                        Next::End => return None,
-                        Next::Wait(_) => filled.await,
-                    }
-                }
-            }
-        }
-    }
-
-    /// Whether `event`, which was read last, ends the stream.
-    pub(super) fn is_at_end(&self) -> bool {
-        let state = self.streams.lock();
-        let stream = state.streams.get(&self.key);
-        stream.is_none_or(|stream| {
-            let end = stream.first + u64::try_from(stream.events.len()).unwrap_or(u64::MAX);
-            stream.is_over && self.next >= end
-        })
-    }
-
-    /// Gives back the event that was read last.
-    pub(super) fn step_back(&mut self) {
-        self.next -= 1;
-    }
-
-    /// The stream's key.
-    pub(super) const fn key(&self) -> u64 {
-        self.key
-    }
-
-    /// Forgets the stream, for what was read is all of it and can be sent in one piece.
-    pub(super) fn forget(self) {
-        self.streams.lock().streams.remove(&self.key);
-    }
-}
-
-impl Drop for StreamReader {
-    fn drop(&mut self) {
-        let mut state = self.streams.lock();
-        if let Some(stream) = state.streams.get_mut(&self.key)
-            && stream.reader == self.number
-        {
-            stream.is_read = false;
-        }
-        state.forget_old();
-    }
-}
-
 impl Emit for Streams {
     fn emit(&self, request: Option<&RequestId>, message: Rope) {
-        if self.bytes_of(request) <= EMIT_BYTES {
+        if !self.budget.is_spent() && self.has_room(request) {
             self.sort(request, message);
         }
     }
@@ -405,8 +322,10 @@ impl Emit for Streams {
             return;
         };
         if let Some(stream) = state.streams.get_mut(&key) {
-            stream.is_over = true;
-            stream.filled.notify_waiters();
+            stream.requests -= 1;
+            if stream.requests == 0 {
+                stream.end();
+            }
         }
         state.forget_old();
     }
@@ -428,18 +347,15 @@ impl Outbox for Streams {
     fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
             loop {
-                let room = {
-                    let mut state = self.lock();
-                    let own = state.streams.entry(OWN).or_insert_with(Stream::new);
-                    Arc::clone(&own.room)
-                };
+                let room = self.lock().own().room();
                 let mut room = std::pin::pin!(room.notified());
                 room.as_mut().enable();
-                if self.bytes_of(None) <= EMIT_BYTES {
-                    return;
+                if self.has_room(None) {
+                    break;
                 }
                 room.await;
             }
+            self.budget.room().await;
         })
     }
 }

@@ -43,3 +43,20 @@ fn later_revisions_have_no_batches() {
     assert_eq!(reply["error"]["code"], -32600);
     assert_eq!(reply["id"], Value::Null);
 }
+
+#[test]
+fn answers_that_are_too_large_together_are_refused_one_by_one() {
+    let mut server = Server::session("everything", "2025-03-26", "{}");
+    let call = |id: usize| {
+        let params = json!({"name": "test_large", "arguments": {"bytes": 7_000_000}});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+    };
+    let batch: Vec<Value> = (1..5).map(call).collect();
+    let reply = server.call(&json!(batch).to_string());
+    let mut answers = reply.as_array().unwrap().clone();
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    let ids: Vec<_> = answers.iter().map(|answer| &answer["id"]).collect();
+    assert_eq!(ids, [1, 2, 3, 4]);
+    let refused = |answer: &&Value| answer["error"].to_string().contains("result_too_large");
+    assert_eq!(answers.iter().filter(refused).count(), 2);
+}

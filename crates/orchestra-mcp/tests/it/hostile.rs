@@ -11,8 +11,8 @@ use std::{
 };
 
 use orchestra_hub::{
-    Annotations, BoxFuture, Catalog, Content, Cost, Hub, HubConfig, LongWork, Outcome, Provider,
-    ProviderError, ProviderId, Request, ToolDescriptor, ToolResult,
+    Annotations, BoxFuture, Catalog, Content, Cost, Hub, HubConfig, LongWork, Notice, Outcome,
+    Provider, ProviderError, ProviderId, Request, ToolDescriptor, ToolResult,
 };
 use orchestra_mcp::{
     Limits, Server,
@@ -30,7 +30,7 @@ use tokio::{
 
 use crate::{
     http::{PATIENCE, Reply, Site, stateless, tool},
-    memory::server_with,
+    memory::{WATCHED, server_with},
 };
 
 /// So short that a test can wait for its end.
@@ -358,12 +358,18 @@ fn large_call() -> Value {
 
 /// Asks for a reply that is too large for what is on the way, and reads none of it.
 async fn asks_and_never_reads(address: SocketAddr, body: &str) -> TcpStream {
+    asks(address, "tools/call", body).await
+}
+
+/// Asks, and takes little of what is answered.
+async fn asks(address: SocketAddr, method: &str, body: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(2_048).unwrap();
     let mut stream = socket.connect(address).await.unwrap();
     let request = format!(
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-         Accept: application/json\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+         Mcp-Method: {method}\r\n\
          Mcp-Name: echo\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
@@ -439,6 +445,34 @@ async fn a_client_that_never_reads_is_given_up_though_it_stays() {
         .await
         .expect("an end");
     assert!(read.len() < 64 * 1024, "it was cut off: {}", read.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_that_never_reads_counts_and_keeps_nothing_when_it_is_gone() {
+    let options = HttpOptions {
+        reply_bytes: 1,
+        ..HttpOptions::default()
+    };
+    let limits = http::Limits {
+        write_time: LONG,
+        ..http::Limits::default()
+    };
+    let site = narrow(options, limits).await;
+    let params = json!({"notifications": {"resourceSubscriptions": [WATCHED]}});
+    let body = stateless("subscriptions/listen", params).to_string();
+    let listener = asks(site.address, "subscriptions/listen", &body).await;
+    listener.readable().await.unwrap();
+    until("what it does not read is held", async || {
+        for _ in 0..100 {
+            let update = Notice::ResourceUpdated(WATCHED.to_owned());
+            site.shared.notices.send(update).await.unwrap();
+        }
+        !is_room(&site).await
+    })
+    .await;
+    assert!(is_served(&site).await, "others are served");
+    drop(listener);
+    until("all is free again", async || is_room(&site).await).await;
 }
 
 /// A provider of one tool, which says which provider it is.

@@ -398,6 +398,7 @@ async fn a_session_has_one_stream_of_its_own() {
     ];
     let mut own = site.send("GET", &headers, "").await;
     assert_eq!(own.status, 200);
+    own.event().await.expect("the priming event");
     assert_eq!(site.send("GET", &headers, "").await.status, 409);
     let subscribe = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": WATCHED}});
     let subscribed = site.in_session(&session, &subscribe).await;
@@ -416,6 +417,7 @@ async fn a_session_has_one_stream_of_its_own() {
         }
     };
     let mut own = timeout(PATIENCE, again).await.expect("it is free again");
+    own.event().await.expect("the priming event");
     site.shared.notices.send(update()).await.unwrap();
     let told = own.message().await;
     assert_eq!(told["method"], "notifications/resources/updated");
@@ -509,6 +511,7 @@ async fn streams_end_when_the_server_stops() {
         ("Accept", "text/event-stream"),
     ];
     let mut own = site.send("GET", &headers, "").await;
+    own.event().await.expect("the priming event");
     site.stop.send_replace(true);
     assert!(own.event().await.is_none());
     let last = listening.message().await;

@@ -18,6 +18,7 @@ mod listing;
 mod memory;
 mod notices;
 mod oauth;
+mod sessions;
 mod skills;
 mod tasks;
 mod tls;

@@ -408,6 +408,40 @@ async fn too_much_at_once_is_refused_for_a_moment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn answers_that_nobody_reads_are_bounded_with_those_of_mcp() {
+    let options = HttpOptions {
+        reply_bytes: 1,
+        ..HttpOptions::default()
+    };
+    let site = Site::with(HubConfig::default(), options, |app| app).await;
+    let echo = |length: usize| {
+        json!({"name": "echo", "arguments": {"text": "x".repeat(length)}}).to_string()
+    };
+    let long = echo(8 * 1024);
+    assert_eq!(site.send(CALL, &JSON, &long).await.status, 200);
+    // More than what is on the way.
+    let mut silent = site.client().await;
+    silent.write(CALL, &JSON, &echo(9 * 1024 * 1024)).await;
+    assert_eq!(silent.head().await.0, 200);
+    let answer = site.send(CALL, &JSON, &long).await;
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    assert!(answer.json()["error"].as_str().unwrap().starts_with("busy"));
+    for list in ["GET /api/mcp/tools", "GET /api/openapi.json"] {
+        let answer = site.send(list, &[], "").await;
+        let is_long = answer.body.len() > 4 * 1024;
+        assert!(answer.status == 503 || !is_long, "{list}");
+    }
+    assert_eq!(site.send(CALL, &JSON, &echo(1)).await.status, 200);
+    drop(silent);
+    let free = async { while site.send(CALL, &JSON, &long).await.status != 200 {} };
+    timeout(PATIENCE, free).await.expect("all is free again");
+    let document = site.document().await;
+    let answers = &document["paths"]["/api/mcp/tools"]["get"]["responses"];
+    assert!(answers["503"].is_object(), "it is described");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn calls_are_recorded_as_those_of_rest() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.jsonl");

@@ -249,7 +249,7 @@ impl Client {
         Answer { status, head, body }
     }
 
-    async fn head(&mut self) -> (u16, String) {
+    pub(crate) async fn head(&mut self) -> (u16, String) {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             let read = timeout(PATIENCE, self.stream.read_line(&mut head)).await;

@@ -234,6 +234,8 @@ fn only_this_machine_is_answered() {
     );
     let get = format!("GET /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     let answer = http(&address, get.as_bytes());
+    assert_eq!(answer.status, 400, "it names no session: {answer:?}");
+    let answer = http(&address, get.replace("GET", "PUT").as_bytes());
     assert_eq!(answer.status, 405);
     assert!(
         answer

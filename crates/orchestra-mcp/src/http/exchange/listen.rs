@@ -15,7 +15,7 @@ use crate::{
 
 /// `subscriptions/listen`: a stream of notices, for as long as the client reads it.
 pub(super) fn listen(app: &App, caller: Identity, body: &Bytes) -> Response {
-    let listening = Listening::begin(&app.server, "http", caller, body.clone());
+    let listening = Listening::begin(&app.server, "http", caller, body.clone(), &app.budget);
     let state = (listening, app.options.stop.clone());
     let events = stream::unfold(state, |(mut listening, mut stop)| async move {
         let event = loop {

@@ -4,25 +4,27 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Extension,
+    body::Bytes,
     extract::State,
     http::{HeaderMap, HeaderValue, StatusCode},
     response::{IntoResponse as _, Response},
 };
-use orchestra_wire::{RequestId, Revision, RpcError};
+use orchestra_wire::{RequestId, Revision, Rope, RpcError};
 use tokio::time::timeout;
 
-use super::{Accepts, json};
+use super::{Accepts, Taken, json, rpc_error};
 use crate::{
     connection::Received,
     http::{
-        App, Eras, Identity,
+        App, Eras, Identity, batch,
         headers::{LAST_EVENT, PROTOCOL_VERSION, SESSION},
         identity, not_allowed, refuse,
-        sessions::HttpSession,
+        sessions::{HttpSession, SessionId},
         sse::{self, Telling},
-        streams::{OWN, StreamReader, Unreadable},
+        streams::{Beginning, OWN, StreamReader, Unopened, Unreadable},
     },
     post::line,
+    session::Outbox as _,
 };
 
 /// How long an answer may take before the client is told that there will be one, on a stream.
@@ -33,11 +35,11 @@ pub(super) fn initialize(app: &App, caller: Identity, received: &Received<'_>) -
     let Some(session) = app.sessions.begin(caller) else {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "no session can be begun");
     };
-    let reply = line(session.take(received));
+    let reply = app.budget.hold(line(session.take(received)));
     if session.revision().is_none() {
         return json(reply);
     }
-    let secret = HeaderValue::from_str(&session.id).expect("hexadecimal digits");
+    let secret = HeaderValue::from_str(&session.id.to_string()).expect("hexadecimal digits");
     if !app.sessions.keep(session) {
         let text = "busy: too many sessions are open; end one or come back later";
         return refuse(StatusCode::SERVICE_UNAVAILABLE, text);
@@ -47,51 +49,52 @@ pub(super) fn initialize(app: &App, caller: Identity, received: &Received<'_>) -
     response
 }
 
-/// Takes a request of a session, and opens the stream of what is said in answer to it.
-pub(super) fn open(
-    session: &HttpSession,
-    id: &RequestId,
-    received: &Received<'_>,
-) -> Result<StreamReader, RpcError> {
-    let Some(reader) = session.streams.open(id) else {
-        let text = "invalid request: a request with this id is still open";
-        return Err(RpcError::invalid_request(text));
-    };
-    let out = session.take(received);
-    if !out.is_empty() {
-        crate::session::Outbox::send(&*session.streams, out);
+/// Takes the requests of one message of a session, and opens the stream of what is said in answer to it.
+pub(super) fn open(session: Arc<HttpSession>, ids: &[RequestId], received: &Received<'_>) -> Taken {
+    match session.streams.open(ids) {
+        Ok(reader) => {
+            let out = session.take(received);
+            session.streams.send(out);
+            Taken::OfSession(session, reader)
+        }
+        Err(Unopened::Closed) => no_session().into(),
+        Err(Unopened::Taken) => {
+            let text = "invalid request: a request with this id is still open";
+            let id = ids.first().filter(|_| ids.len() == 1);
+            rpc_error(id, &RpcError::invalid_request(text)).into()
+        }
     }
-    Ok(reader)
 }
 
-/// Answers a request of a session.
+/// Answers with what comes on a stream: in JSON where that is the answer alone and comes soon.
 pub(super) async fn answer(
     app: &App,
     session: &HttpSession,
     mut reader: StreamReader,
     accepts: Accepts,
 ) -> Response {
-    let telling = Telling {
-        primed: session
-            .revision()
-            .is_some_and(|revision| revision >= Revision::V2025_11_25),
-        ends_after: app.options.poll_after,
-        retry: app.options.retry,
-    };
     if !accepts.stream {
         return last_of(reader).await;
     }
-    match timeout(PATIENCE, reader.wait()).await {
-        Ok(Some((_, message))) if accepts.json && reader.is_at_end() => {
+    match timeout(PATIENCE, reader.begins()).await {
+        Ok(Beginning::Whole(message)) if accepts.json => {
             reader.forget();
             json(message)
         }
-        Ok(Some(_)) => {
-            reader.step_back();
-            sse::tell(reader, telling)
+        Ok(Beginning::Nothing) => unanswered(&reader),
+        Ok(Beginning::Whole(_) | Beginning::Part) | Err(_) => {
+            sse::tell(reader, telling(app, session))
         }
-        Ok(None) => StatusCode::ACCEPTED.into_response(),
-        Err(_) => sse::tell(reader, telling),
+    }
+}
+
+/// How a stream of a call is told.
+fn telling(app: &App, session: &HttpSession) -> Telling {
+    let revision = session.revision();
+    Telling {
+        primed: revision.is_some_and(|revision| revision >= Revision::V2025_11_25),
+        ends_after: app.options.poll_after,
+        retry: app.options.retry,
     }
 }
 
@@ -103,19 +106,47 @@ async fn last_of(mut reader: StreamReader) -> Response {
             return json(message);
         }
     }
+    unanswered(&reader)
+}
+
+/// The end of a stream without an answer: its request was cancelled, or its session is over.
+fn unanswered(reader: &StreamReader) -> Response {
+    match reader.is_closed() {
+        true => no_session(),
+        false => StatusCode::ACCEPTED.into_response(),
+    }
+}
+
+/// A message of a session that asks for nothing.
+pub(super) fn take(session: &HttpSession, received: &Received<'_>) -> Response {
+    session.streams.send(session.take(received));
     StatusCode::ACCEPTED.into_response()
 }
 
-/// A message of a session that is no request.
-pub(super) fn take(session: &HttpSession, received: &Received<'_>) -> Response {
-    let out = session.take(received);
-    // Answers to others than this message go their own ways, a refused batch is answered here.
-    let head = out.pieces().next().unwrap_or_default();
-    if head.starts_with(b"[") || head.starts_with(b"{\"jsonrpc\":\"2.0\",\"id\":null") {
-        return json(line(out));
+/// A batch of a session that asks for nothing, or is refused.
+pub(super) fn take_batch(session: &HttpSession, received: &Received<'_>) -> Response {
+    let out = Bytes::from(session.take(received).into_vec());
+    let (mut refused, mut others) = (None, Rope::new());
+    for message in batch::lines(&out) {
+        // Answers to others than this batch go their own ways, a refusal is answered here.
+        let is_ours = match message.starts_with(b"[") {
+            true => batch::answered(&message).is_empty(),
+            false => message.starts_with(b"{\"jsonrpc\":\"2.0\",\"id\":null"),
+        };
+        if is_ours {
+            refused = Some(message);
+        } else {
+            others.push(&message);
+            others.push_byte(b'\n');
+        }
     }
-    crate::session::Outbox::send(&*session.streams, out);
-    StatusCode::ACCEPTED.into_response()
+    session.streams.send(others);
+    let Some(refused) = refused else {
+        return StatusCode::ACCEPTED.into_response();
+    };
+    let mut response = json(refused);
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response
 }
 
 /// `GET /mcp`: the session's own stream, or what is left of one that broke.
@@ -124,12 +155,10 @@ pub(in crate::http) async fn get(
     caller: Option<Extension<Identity>>,
     headers: HeaderMap,
 ) -> Response {
-    let Some(session) = headers.get(SESSION) else {
-        return not_allowed();
+    let session = match of_session(&app, identity(caller), &headers) {
+        Ok(session) => session,
+        Err(refused) => return *refused,
     };
-    if !app.options.eras.contains(Eras::Session) {
-        return not_allowed();
-    }
     if !Accepts::of(&headers).stream {
         let text = "the Accept header must list text/event-stream";
         return refuse(StatusCode::NOT_ACCEPTABLE, text);
@@ -137,29 +166,35 @@ pub(in crate::http) async fn get(
     if let Some(refused) = check_version(&headers) {
         return refused;
     }
-    let Some(session) = find(&app, session, identity(caller)) else {
-        return no_session();
+    let (reader, is_back) = match headers.get(LAST_EVENT) {
+        None => (session.streams.listen(), false),
+        Some(last) => match last.to_str().ok().and_then(sse::place) {
+            Some((key, after)) => (session.streams.resume(key, after), true),
+            None => (Err(Unreadable::Unknown), true),
+        },
     };
-    let place = match headers.get(LAST_EVENT) {
-        None => Some((OWN, session.streams.own_place())),
-        Some(last) => last.to_str().ok().and_then(sse::place),
-    };
-    let Some((key, after)) = place else {
-        let text = "Last-Event-ID is none of ours; call again";
-        return refuse(StatusCode::BAD_REQUEST, text);
-    };
-    let telling = Telling {
-        primed: false,
-        ends_after: app.options.poll_after.filter(|_| key != OWN),
-        retry: app.options.retry,
-    };
-    match session.streams.read(key, after) {
-        Ok(reader) => sse::tell(reader, telling),
+    let reader = match reader {
+        Ok(reader) => reader,
+        Err(Unreadable::Closed) => return no_session(),
         Err(Unreadable::Taken) => {
-            refuse(StatusCode::CONFLICT, "the session's stream is read already")
+            let text = "the session's stream is read already; who comes with a Last-Event-ID takes \
+                        it over";
+            return refuse(StatusCode::CONFLICT, text);
         }
-        Err(Unreadable::Gone) => refuse(StatusCode::NOT_FOUND, "the stream is gone; call again"),
-    }
+        // Not 404, which would say that the session is gone.
+        Err(Unreadable::Unknown) => {
+            let text = "there is no such event any more; call again, or leave Last-Event-ID out \
+                        for the session's own stream";
+            return refuse(StatusCode::BAD_REQUEST, text);
+        }
+    };
+    let telling = telling(&app, &session);
+    let telling = Telling {
+        primed: telling.primed && !is_back,
+        ends_after: telling.ends_after.filter(|_| reader.key() != OWN),
+        ..telling
+    };
+    sse::tell(reader, telling)
 }
 
 /// `DELETE /mcp`: ends a session.
@@ -168,27 +203,36 @@ pub(in crate::http) async fn delete(
     caller: Option<Extension<Identity>>,
     headers: HeaderMap,
 ) -> Response {
-    if !app.options.eras.contains(Eras::Session) {
-        return not_allowed();
+    match of_session(&app, identity(caller), &headers) {
+        Ok(session) => {
+            app.sessions.end(session.id);
+            StatusCode::NO_CONTENT.into_response()
+        }
+        Err(refused) => *refused,
+    }
+}
+
+/// The session that a GET or DELETE names.
+fn of_session(
+    app: &App,
+    caller: Identity,
+    headers: &HeaderMap,
+) -> Result<Arc<HttpSession>, Box<Response>> {
+    let eras = app.options.eras;
+    if !eras.contains(Eras::Session) || super::is_stateless(headers) {
+        return Err(not_allowed(Eras::Stateless).into());
     }
     let Some(session) = headers.get(SESSION) else {
-        return refuse(
-            StatusCode::BAD_REQUEST,
-            "the Mcp-Session-Id header is missing",
-        );
+        let text = "the Mcp-Session-Id header is missing; begin a session with initialize";
+        return Err(refuse(StatusCode::BAD_REQUEST, text).into());
     };
-    let Some(session) = find(&app, session, identity(caller)) else {
-        return no_session();
-    };
-    app.sessions.end(&session.id);
-    StatusCode::NO_CONTENT.into_response()
+    find(app, session, caller).ok_or_else(|| no_session().into())
 }
 
 /// The caller's session.
 pub(super) fn find(app: &App, id: &HeaderValue, caller: Identity) -> Option<Arc<HttpSession>> {
-    id.to_str()
-        .ok()
-        .and_then(|id| app.sessions.find(id, caller))
+    let id = id.to_str().ok().and_then(SessionId::parse)?;
+    app.sessions.find(id, caller)
 }
 
 pub(super) fn no_session() -> Response {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use orchestra_mcp::http::{Access, AccessRules, Rate, Tls, Token};
+use orchestra_mcp::http::{Access, AccessRules, OAuth, Rate, Tls, Token};
 
 use crate::{
     config::{AccessConfig, TlsFiles, TokenSource},
@@ -49,7 +49,8 @@ enum Holds {
 /// The guard that the configuration asks for, when `address` is listened on.
 ///
 /// # Errors
-/// When a token cannot be read, or others can read it too.
+/// When a token cannot be read, others can read it too, or this machine knows no certificates by
+/// which it could know the issuers of tokens.
 pub(crate) fn guard(config: &AccessConfig, address: SocketAddr) -> anyhow::Result<Access> {
     let tokens = match &config.token.value {
         TokenSource::None => Vec::new(),
@@ -60,10 +61,12 @@ pub(crate) fn guard(config: &AccessConfig, address: SocketAddr) -> anyhow::Resul
     if !address.ip().is_unspecified() {
         hosts.push(address.ip().into());
     }
+    hosts.extend(config.oauth.host());
+    let oauth = config.oauth.rules().map(OAuth::new).transpose()?;
     let rate = NonZeroU32::new(config.requests_per_second.value);
     Ok(Access::new(AccessRules {
         tokens,
-        oauth: None,
+        oauth,
         hosts,
         origins: config.origins.value.clone(),
         rate: rate.map(|per_second| Rate {

@@ -43,7 +43,7 @@ pub(crate) struct Common {
 /// What to do. The help of each stands at its arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Up(commands::up::Arguments),
+    Up(Box<commands::up::Arguments>),
     Stdio(commands::stdio::Arguments),
     Init(commands::init::Arguments),
     Tool(commands::tool::Arguments),

@@ -23,7 +23,7 @@ use crate::{
 pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
     let Invocation { common, command } = invocation;
     match command {
-        Command::Up(arguments) => up::run(&common, arguments),
+        Command::Up(arguments) => up::run(&common, *arguments),
         Command::Stdio(arguments) => stdio::run(&common, arguments),
         Command::Init(arguments) => init::run(&common, arguments),
         Command::Tool(arguments) => tool::run(&common, arguments),

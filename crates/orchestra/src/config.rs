@@ -3,6 +3,7 @@
 
 mod access;
 mod file;
+mod oauth;
 
 use std::{
     fmt,

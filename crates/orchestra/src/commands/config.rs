@@ -68,7 +68,7 @@ fn toml(entries: &[Entry], origin: bool) -> String {
     let mut text = String::new();
     let mut section = "";
     for entry in entries {
-        let (table, key) = entry.key.split_once('.').unwrap_or(("", entry.key));
+        let (table, key) = entry.key.rsplit_once('.').unwrap_or(("", entry.key));
         if !text.is_empty() {
             text.push('\n');
         }

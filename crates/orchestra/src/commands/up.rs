@@ -17,7 +17,7 @@ use tokio::{net::TcpListener, sync::watch};
 use crate::{
     access,
     cli::{self, Common},
-    config::{AccessFlags, Config, Origin, Overrides, TextFormat, TokenSource},
+    config::{AccessFlags, Config, Origin, Overrides, TextFormat},
     exit::{Exit, Failure},
     http, logging,
     output::{self, Format},
@@ -116,8 +116,7 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
              and --tls-key, or through a proxy that does",
         );
     }
-    let asks_token = config.access.token.value != TokenSource::None;
-    let endpoint = Endpoint::new(address, &base(config, address), asks_token);
+    let endpoint = endpoint(config, address);
     place.publish(&endpoint)?;
     let served = match announce(&config.workspace, &endpoint, false, format) {
         Ok(()) | Err(Failure::BrokenPipe) => {
@@ -174,6 +173,20 @@ async fn serve_until(
     over.and(stopped.map_err(|reason| Failure::from(anyhow::Error::msg(reason))))
 }
 
+/// How this process, which listens on `address`, is reached.
+fn endpoint(config: &Config, address: SocketAddr) -> Endpoint {
+    let asks_token = config.access.asks_who_calls();
+    let endpoint = Endpoint::new(address, &base(config, address), asks_token);
+    let oauth = &config.access.oauth;
+    match oauth.resource() {
+        Some(resource) => {
+            let issuers = oauth.issuers().iter().map(ToString::to_string);
+            endpoint.with_issuers(resource.to_string(), issuers.collect())
+        }
+        None => endpoint,
+    }
+}
+
 /// The base of the addresses under which `address` is reached, by the first of the names that the
 /// configuration tells if there is one.
 fn base(config: &Config, address: SocketAddr) -> String {
@@ -181,7 +194,8 @@ fn base(config: &Config, address: SocketAddr) -> String {
         Some(_) => "https",
         None => "http",
     };
-    match config.access.hosts.value.first() {
+    let told = config.access.hosts.value.first().cloned();
+    match told.or_else(|| config.access.oauth.host()) {
         Some(host) if !address.ip().is_loopback() => {
             format!("{scheme}://{host}:{}", address.port())
         }
@@ -239,6 +253,12 @@ const WITH_TOKEN: TokenPlaces = TokenPlaces {
     meaning: "\nSet ORCHESTRA_TOKEN to a token that is let in, where the client starts.\n",
 };
 
+/// Clients find out by themselves who gives out tokens.
+const WITH_ISSUER: TokenPlaces = TokenPlaces {
+    meaning: "Each has its user sign in where tokens are given out.\n",
+    ..NO_TOKEN
+};
+
 fn text(ready: &Ready<'_>) -> String {
     let state = if ready.already_running {
         "already runs"
@@ -255,10 +275,12 @@ fn text(ready: &Ready<'_>) -> String {
         claude,
         files,
         meaning,
-    } = if ready.endpoint.asks_token {
-        WITH_TOKEN
-    } else {
-        NO_TOKEN
+    } = match ready.endpoint {
+        Endpoint { issuers, .. } if !issuers.is_empty() => WITH_ISSUER,
+        Endpoint {
+            asks_token: true, ..
+        } => WITH_TOKEN,
+        _ => NO_TOKEN,
     };
     format!(
         "orchestra {} {state} for {workspace}\n\

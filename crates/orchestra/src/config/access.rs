@@ -9,7 +9,13 @@ use std::{
 use clap::Args;
 use orchestra_mcp::http::{HostName, WebOrigin};
 
-use super::{Entry, Origin, Setting, file::ConfigFile, flag, settle};
+use super::{
+    Entry, Origin, Setting,
+    file::ConfigFile,
+    flag,
+    oauth::{OAuthConfig, OAuthFile, OAuthFlags},
+    settle,
+};
 use crate::{env::Variable, exit::Failure};
 
 /// How many requests a second a caller from another machine may make, unless it is said otherwise:
@@ -35,6 +41,8 @@ pub(crate) struct AccessFlags {
     /// The certificate's private key in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    oauth: OAuthFlags,
 }
 
 /// Where the tokens are.
@@ -70,6 +78,8 @@ pub(crate) struct AccessConfig {
     pub(crate) requests_per_second: Setting<u32>,
     /// What TLS is served with.
     pub(crate) tls: Setting<Option<TlsFiles>>,
+    /// Whose tokens are trusted besides.
+    pub(crate) oauth: OAuthConfig,
 }
 
 /// What a configuration file sets.
@@ -80,6 +90,7 @@ pub(super) struct AccessFile {
     pub(super) origins: Option<Vec<WebOrigin>>,
     pub(super) requests_per_second: Option<u32>,
     pub(super) tls: Option<TlsFiles>,
+    pub(super) oauth: OAuthFile,
 }
 
 impl AccessFile {
@@ -89,6 +100,7 @@ impl AccessFile {
             || self.hosts.is_some()
             || self.origins.is_some()
             || self.tls.is_some()
+            || self.oauth.lets_in()
     }
 
     /// Forgets what is not for a workspace to say, and harms nobody where it is not heard.
@@ -126,6 +138,7 @@ impl AccessConfig {
             DEFAULT_RATE
         };
         Self {
+            oauth: OAuthConfig::settle(flags.oauth, files),
             token: settle(
                 token,
                 files,
@@ -162,20 +175,31 @@ impl AccessConfig {
     /// Refuses an address that others can reach although nothing asks them who they are, or that
     /// they reach under a name that nobody told.
     pub(super) fn check(&self, http: &Setting<SocketAddr>) -> Result<(), Failure> {
+        self.oauth.check()?;
         http.check("http", |address| {
             let (is_local, port) = (address.ip().is_loopback(), address.port());
             anyhow::ensure!(
-                is_local || self.token.value != TokenSource::None,
+                is_local || self.asks_who_calls(),
                 "{address} can be reached from other machines, and nothing asks them who they \
-                 are; name a file of tokens with --token-file, or use a loopback address such as \
-                 127.0.0.1:{port}"
+                 are; name a file of tokens with --token-file or an issuer with --oauth-issuer, or \
+                 use a loopback address such as 127.0.0.1:{port}"
             );
             anyhow::ensure!(
-                !address.ip().is_unspecified() || !self.hosts.value.is_empty(),
+                !address.ip().is_unspecified() || self.is_named(),
                 "{address} is reached under names that nobody told; name them with --allow-host"
             );
             Ok(())
         })
+    }
+
+    /// Whether callers must show a token, of whatever kind.
+    pub(crate) fn asks_who_calls(&self) -> bool {
+        self.token.value != TokenSource::None || self.oauth.is_set()
+    }
+
+    /// Whether a name is told under which this machine is reached.
+    fn is_named(&self) -> bool {
+        !self.hosts.value.is_empty() || self.oauth.host().is_some()
     }
 
     /// Every key.
@@ -189,7 +213,7 @@ impl AccessConfig {
             TokenSource::Environment | TokenSource::None => None,
         };
         let tls = self.tls.value.as_ref();
-        vec![
+        let mut entries = vec![
             Entry {
                 key: "access.token_file",
                 value: path(token),
@@ -228,16 +252,18 @@ impl AccessConfig {
                 meaning: "the certificate's private key in PEM",
                 origin: self.tls.origin.clone(),
             },
-        ]
+        ];
+        entries.extend(self.oauth.entries());
+        entries
     }
 }
 
-/// A flag that was given at least once.
-fn some<T>(values: Vec<T>) -> Option<Vec<T>> {
+/// Values of which there is at least one.
+pub(super) fn some<T>(values: Vec<T>) -> Option<Vec<T>> {
     (!values.is_empty()).then_some(values)
 }
 
-fn list<T: ToString>(values: &[T]) -> String {
+pub(super) fn list<T: ToString>(values: &[T]) -> String {
     let values: Vec<String> = values.iter().map(ToString::to_string).collect();
     toml::Value::from(values).to_string()
 }

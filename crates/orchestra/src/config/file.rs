@@ -12,7 +12,7 @@ use std::{
 use orchestra_mcp::http::NameError;
 use serde::Deserialize;
 
-use super::{TextFormat, TlsFiles, access::AccessFile};
+use super::{TextFormat, TlsFiles, access::AccessFile, oauth::OAuthOnDisk};
 use crate::http;
 
 /// How long a call may be given, in seconds: up to a day.
@@ -101,6 +101,8 @@ struct AccessOnDisk {
     requests_per_second: Option<u64>,
     tls_cert: Option<PathBuf>,
     tls_key: Option<PathBuf>,
+    #[serde(default)]
+    oauth: OAuthOnDisk,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -188,20 +190,21 @@ fn access(on_disk: AccessOnDisk) -> Result<AccessFile, ParseError> {
     };
     Ok(AccessFile {
         token_file: path(on_disk.token_file),
-        hosts: names("access.hosts", on_disk.hosts)?,
-        origins: names("access.origins", on_disk.origins)?,
+        hosts: names("access.hosts", on_disk.hosts, NameError::expected)?,
+        origins: names("access.origins", on_disk.origins, NameError::expected)?,
         requests_per_second: rate.map(|rate| u32::try_from(rate).expect("the range fits")),
         tls,
+        oauth: on_disk.oauth.checked()?,
     })
 }
 
-/// Names of hosts or origins.
-fn names<T: FromStr<Err = NameError>>(
+/// Names, of which nobody counts as none.
+pub(super) fn names<T: FromStr>(
     key: &'static str,
     found: Option<Vec<String>>,
+    expected: fn(T::Err) -> &'static str,
 ) -> Result<Option<Vec<T>>, ParseError> {
     let parse = |text: String| {
-        let expected = |error: NameError| error.expected();
         text.parse()
             .map_err(|error| wrong(key, expected(error), text))
     };
@@ -211,8 +214,19 @@ fn names<T: FromStr<Err = NameError>>(
         .transpose()
 }
 
+/// One name; nothing is what `config show` writes where nothing is set.
+pub(super) fn parsed<T: FromStr>(
+    key: &'static str,
+    found: Option<String>,
+    expected: fn(T::Err) -> &'static str,
+) -> Result<Option<T>, ParseError> {
+    let found = found.filter(|found| !found.is_empty());
+    let all = names(key, found.map(|found| vec![found]), expected)?;
+    Ok(all.and_then(|mut all| all.pop()))
+}
+
 /// A number that must lie in a range.
-fn within(
+pub(super) fn within(
     key: &'static str,
     found: Option<u64>,
     range: &RangeInclusive<u64>,

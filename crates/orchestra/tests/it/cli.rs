@@ -173,6 +173,31 @@ fn the_configuration_is_shown_with_its_origin() {
     # the certificate's private key in PEM
     # from: default
     # tls_key = ""
+
+    [access.oauth]
+    # OAuth issuers whose access tokens let callers over HTTP in
+    # from: default
+    # issuers = []
+
+    # URL under which clients reach MCP here, the audience of such tokens
+    # from: default
+    # resource = ""
+
+    # what else such tokens may name as their audience
+    # from: default
+    # audiences = []
+
+    # scopes that such tokens must have, all of them
+    # from: default
+    # scopes = []
+
+    # where the keys of the one issuer are; it says so itself unless it is set
+    # from: default
+    # jwks_url = ""
+
+    # how far the clocks of issuers may differ, 0 to 600 seconds
+    # from: default
+    # leeway_seconds = 60
     "#);
 
     // What is shown is a configuration file that says the same.

@@ -34,6 +34,9 @@ pub(super) struct Endpoint {
     pub(super) address: SocketAddr,
     /// Whether callers must show a token.
     pub(super) asks_token: bool,
+    /// Who gives out such tokens, if others do.
+    #[serde(default)]
+    pub(super) issuers: Vec<String>,
     /// The base of its HTTP addresses.
     pub(super) http: String,
     /// Where it serves MCP.
@@ -46,10 +49,21 @@ impl Endpoint {
         Self {
             address,
             asks_token,
+            issuers: Vec::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             mcp: format!("{base}{MCP_PATH}"),
             http: base.to_owned(),
+        }
+    }
+
+    /// The same, for clients that get their tokens from issuers: they reach it as `resource`, for
+    /// that is what their tokens are for.
+    pub(super) fn with_issuers(self, resource: String, issuers: Vec<String>) -> Self {
+        Self {
+            mcp: resource,
+            issuers,
+            ..self
         }
     }
 }

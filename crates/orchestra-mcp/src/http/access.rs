@@ -7,6 +7,7 @@
 //! us, or one that an issuer of OAuth gave out.
 
 mod cors;
+mod gate;
 mod metadata;
 mod names;
 mod oauth;
@@ -15,26 +16,20 @@ mod token;
 
 use std::{
     fmt,
-    future::ready,
-    mem,
     net::{IpAddr, SocketAddr},
     sync::Arc,
-    task::{Context, Poll},
     time::Duration,
 };
 
 use axum::{
     Router,
-    body::HttpBody as _,
     extract::{ConnectInfo, Request},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::Response,
 };
-use futures_util::future::{BoxFuture, Either};
-use tower_layer::Layer;
-use tower_service::Service;
 
 use super::refuse;
+use gate::Gate;
 pub use names::{HostName, NameError, WebOrigin};
 pub use oauth::{
     ClientError, KeyTimes, KeysUrl, OAuth, OAuthError, OAuthNameError, OAuthRules, Scope,
@@ -99,20 +94,6 @@ enum Asks {
     Nothing,
 }
 
-/// What stands before a route.
-#[derive(Clone)]
-struct Gate {
-    access: Access,
-    asks: Asks,
-}
-
-/// A route behind its gate.
-#[derive(Clone)]
-struct Gated<S> {
-    gate: Gate,
-    route: S,
-}
-
 /// What becomes of a request at a gate.
 enum Admission {
     /// It goes on; a page of this origin, if there is one, may read the answer.
@@ -155,9 +136,10 @@ impl Access {
         Self(Arc::new(Inner { rules, buckets }))
     }
 
-    /// Puts a guard before all routes. It answers what it refuses with 403 (host, origin, or a
-    /// caller from elsewhere although no token is set), 401 (token) or 429 (rate), in the form of
-    /// a JSON-RPC error without id.
+    /// Puts a guard before all routes. It answers what it refuses with 403 (host, origin, a scope
+    /// that is missing, or a caller from elsewhere although no token is set), 401 (token), 429
+    /// (rate) or 503 (the keys of a token's issuer cannot be had), in the form of a JSON-RPC error
+    /// without id.
     ///
     /// The address of the peer is taken from [`ConnectInfo`], which [`serve`](super::serve) sets;
     /// where it is missing, all callers without a token count as one.
@@ -317,73 +299,6 @@ impl Admission {
     }
 }
 
-impl<S> Layer<S> for Gate {
-    type Service = Gated<S>;
-
-    fn layer(&self, route: S) -> Gated<S> {
-        let gate = self.clone();
-        Gated { gate, route }
-    }
-}
-
-impl<S> Service<Request> for Gated<S>
-where
-    S: Service<Request, Response = Response> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Send + 'static,
-{
-    type Response = Response;
-    type Error = S::Error;
-    /// Nearly every request is let in and read by no page: only the others cost an allocation.
-    type Future = Either<S::Future, BoxFuture<'static, Result<Response, S::Error>>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.route.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request) -> Self::Future {
-        let Gate { access, asks } = &self.gate;
-        if access.has_admitted(&request, *asks) {
-            return Either::Left(self.route.call(request));
-        }
-        let has_body = !request.body().is_end_stream();
-        match access.admit(&mut request, *asks) {
-            Admission::LetIn(None) => Either::Left(self.route.call(request)),
-            Admission::LetIn(Some(page)) => {
-                let running = self.route.call(request);
-                Either::Right(Box::pin(async move {
-                    let mut response = running.await?;
-                    cors::allow(response.headers_mut(), page);
-                    Ok(response)
-                }))
-            }
-            Admission::Waits(unseen, page) => {
-                let Gate { access, asks } = self.gate.clone();
-                // The one that is ready.
-                let other = self.route.clone();
-                let mut route = mem::replace(&mut self.route, other);
-                Either::Right(Box::pin(async move {
-                    let mut response = match access.look_at(unseen).await {
-                        Ok(identity) => {
-                            access.let_in(&mut request, asks, identity);
-                            route.call(request).await?
-                        }
-                        Err(refused) => last_if(has_body, *refused),
-                    };
-                    if let Some(page) = page {
-                        cors::allow(response.headers_mut(), page);
-                    }
-                    Ok(response)
-                }))
-            }
-            Admission::Answered(response) => {
-                let response = last_if(has_body, *response);
-                Either::Right(Box::pin(ready(Ok(response))))
-            }
-        }
-    }
-}
-
 impl Default for Access {
     fn default() -> Self {
         Self::new(AccessRules::default())
@@ -394,16 +309,6 @@ impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Access").field(&self.0.rules).finish()
     }
-}
-
-/// A refusal after which the connection ends when the body that came with the request is left
-/// unread: what is sent next would have to wait behind it (RFC 9112, section 9.6).
-fn last_if(has_body: bool, mut response: Response) -> Response {
-    if has_body {
-        let close = HeaderValue::from_static("close");
-        response.headers_mut().insert(header::CONNECTION, close);
-    }
-    response
 }
 
 /// RFC 6750, section 3: an error is named only to those who have shown something.

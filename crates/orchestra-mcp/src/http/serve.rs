@@ -27,6 +27,7 @@ use tokio::{
     time::timeout,
 };
 
+use rustix::net::sockopt;
 use tokio_rustls::server::TlsStream;
 
 use paced::Paced;
@@ -40,6 +41,12 @@ const HEAD_BYTES: usize = 64 * 1024;
 /// How long nothing is accepted after the system refused to give a connection; it does so when
 /// there are no file descriptors left.
 const AFTER_REFUSAL: Duration = Duration::from_millis(500);
+
+/// How often a connection on which nothing is sent is probed, and how many probes may be lost.
+#[cfg(target_os = "linux")]
+const PROBES_EVERY: Duration = Duration::from_secs(10);
+#[cfg(target_os = "linux")]
+const PROBES: u32 = 3;
 
 /// What bounds the connections.
 #[derive(Debug, Clone, Copy)]
@@ -107,7 +114,7 @@ async fn serve_over(
         let accepted = tokio::select! {
             // An error means that the sender is gone, which ends the program as well.
             _ = stop.wait_for(|stopped| *stopped) => break,
-            accepted = accept(&listener, &places) => accepted,
+            accepted = accept(&listener, &places, limits.write_time) => accepted,
         };
         while connections.try_join_next().is_some() {}
         match accepted {
@@ -187,6 +194,7 @@ where
 async fn accept(
     listener: &TcpListener,
     places: &Places,
+    silence: Duration,
 ) -> io::Result<(TcpStream, SocketAddr, Option<Place>)> {
     let room = places.room().await;
     let (stream, peer) = listener.accept().await?;
@@ -194,7 +202,28 @@ async fn accept(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY was not set");
     }
+    if let Err(error) = give_up_after(&stream, silence) {
+        tracing::debug!(%error, "a peer that is dead will be noticed late");
+    }
     Ok((stream, peer, places.take(peer.ip(), room)))
+}
+
+/// Has the system give a peer up that is dead: nothing says so where its machine or the way to it is
+/// gone, and a stream that waits for events would wait for ever.
+fn give_up_after(stream: &TcpStream, silence: Duration) -> io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    // What is sent and not acknowledged counts from when it was sent, else the probes count.
+    #[cfg(target_os = "linux")]
+    {
+        let silence_ms = u32::try_from(silence.as_millis()).unwrap_or(u32::MAX);
+        sockopt::set_tcp_user_timeout(stream, silence_ms)?;
+        sockopt::set_tcp_keepidle(stream, silence.max(Duration::from_secs(1)))?;
+        sockopt::set_tcp_keepintvl(stream, PROBES_EVERY)?;
+        sockopt::set_tcp_keepcnt(stream, PROBES)?;
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = silence;
+    Ok(())
 }
 
 /// The routes, as one peer calls them.
@@ -290,6 +319,21 @@ mod tests {
         })
         .await
         .unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn the_system_is_told_to_give_up_peers_that_are_dead() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let places = Places::new(1, 1);
+        let _peer = connect(listener.local_addr().unwrap(), b"");
+        let (stream, _, _) = accept(&listener, &places, Duration::from_secs(7))
+            .await
+            .unwrap();
+        assert!(sockopt::socket_keepalive(&stream).unwrap());
+        let idle = sockopt::tcp_keepidle(&stream).unwrap();
+        assert_eq!(idle, Duration::from_secs(7));
+        assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), 7_000);
     }
 
     #[tokio::test(flavor = "multi_thread")]

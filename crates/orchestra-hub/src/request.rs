@@ -109,6 +109,8 @@ pub struct ClientFeatures {
     pub elicitation_url: bool,
     /// A message of its model.
     pub sampling: bool,
+    /// A message of its model, which may call tools that the request brings.
+    pub sampling_tools: bool,
     /// The directories it works in.
     pub roots: bool,
 }

@@ -23,6 +23,8 @@ pub(crate) enum Ask {
     ElicitForm,
     ElicitUrl,
     Sampling,
+    /// Sampling by a model that may call tools.
+    SamplingTools,
     Roots,
 }
 
@@ -61,7 +63,7 @@ const MAX_CACHED_BYTES: usize = 4 * 1024;
 #[derive(Deserialize)]
 struct RawCapabilities {
     elicitation: Option<RawElicitation>,
-    sampling: Option<IgnoredAny>,
+    sampling: Option<RawSampling>,
     roots: Option<IgnoredAny>,
     extensions: Option<RawExtensions>,
 }
@@ -70,6 +72,11 @@ struct RawCapabilities {
 struct RawExtensions {
     #[serde(rename = "io.modelcontextprotocol/tasks")]
     tasks: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct RawSampling {
+    tools: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -96,6 +103,7 @@ impl ClientCapabilities {
             elicitation: elicitation.is_some_and(|modes| modes.form.is_some() || !url),
             elicitation_url: url,
             sampling: raw.sampling.is_some(),
+            sampling_tools: raw.sampling.is_some_and(|modes| modes.tools.is_some()),
             roots: raw.roots.is_some(),
         };
         let extensions = raw.extensions.as_ref();
@@ -109,6 +117,7 @@ impl ClientCapabilities {
     pub(crate) fn known_to(mut self, revision: Revision) -> Self {
         self.features.elicitation &= revision.elicitation();
         self.features.elicitation_url &= revision.elicitation_url();
+        self.features.sampling_tools &= revision.sampling_tools();
         self.tasks &= revision.self_describing_results();
         self
     }
@@ -118,6 +127,7 @@ impl ClientCapabilities {
             elicitation,
             elicitation_url,
             sampling,
+            sampling_tools: _,
             roots,
         } = self.features;
         elicitation || elicitation_url || sampling || roots
@@ -128,6 +138,7 @@ impl ClientCapabilities {
             Ask::ElicitForm => self.features.elicitation,
             Ask::ElicitUrl => self.features.elicitation_url,
             Ask::Sampling => self.features.sampling,
+            Ask::SamplingTools => self.features.sampling_tools,
             Ask::Roots => self.features.roots,
         }
     }
@@ -140,10 +151,21 @@ impl Ask {
         struct Mode {
             mode: Option<String>,
         }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Tools {
+            tools: Option<IgnoredAny>,
+            tool_choice: Option<IgnoredAny>,
+        }
         let mode = || serde_json::from_str::<Mode>(params?.get()).ok()?.mode;
+        let names_tools = || {
+            let tools = params.and_then(|params| serde_json::from_str::<Tools>(params.get()).ok());
+            tools.is_some_and(|named| named.tools.is_some() || named.tool_choice.is_some())
+        };
         match method {
             "elicitation/create" if mode().as_deref() == Some("url") => Some(Self::ElicitUrl),
             "elicitation/create" => Some(Self::ElicitForm),
+            "sampling/createMessage" if names_tools() => Some(Self::SamplingTools),
             "sampling/createMessage" => Some(Self::Sampling),
             "roots/list" => Some(Self::Roots),
             _ => None,
@@ -158,6 +180,7 @@ impl Ask {
                 Self::ElicitForm => ("elicitation", Some("form")),
                 Self::ElicitUrl => ("elicitation", Some("url")),
                 Self::Sampling => ("sampling", None),
+                Self::SamplingTools => ("sampling", Some("tools")),
                 Self::Roots => ("roots", None),
             };
             let entry = all.entry(key).or_insert_with(|| json!({}));
@@ -175,6 +198,7 @@ impl fmt::Display for Ask {
             Self::ElicitForm => "elicitation",
             Self::ElicitUrl => "elicitation by url",
             Self::Sampling => "sampling",
+            Self::SamplingTools => "sampling with tools",
             Self::Roots => "roots",
         })
     }
@@ -334,6 +358,30 @@ mod tests {
         assert!(caps(r#"{"elicitation":{"url":{},"form":{}}}"#).can(Ask::ElicitForm));
         assert!(!caps("{}").any());
         assert!(ClientCapabilities::parse(raw("[]")).is_none());
+    }
+
+    #[test]
+    fn tools_of_a_sampling_request_are_asked_of_those_who_know_them() {
+        let caps = |text| ClientCapabilities::parse(raw(text)).unwrap();
+        let plain = caps(r#"{"sampling":{}}"#);
+        let with_tools = caps(r#"{"sampling":{"tools":{}}}"#);
+        let ask = |params| Ask::of("sampling/createMessage", Some(raw(params))).unwrap();
+        for params in [r#"{"tools":[]}"#, r#"{"toolChoice":{"mode":"none"}}"#] {
+            assert!(
+                !plain.can(ask(params)) && with_tools.can(ask(params)),
+                "{params}"
+            );
+        }
+        assert!(plain.can(ask(r#"{"messages":[]}"#)));
+        assert!(
+            !with_tools
+                .known_to(Revision::V2025_06_18)
+                .can(Ask::SamplingTools)
+        );
+        assert_eq!(
+            Ask::required(&[Ask::SamplingTools]).as_str(),
+            r#"{"sampling":{"tools":{}}}"#
+        );
     }
 
     #[test]

@@ -28,7 +28,7 @@ use orchestra_wire::{
 };
 
 use crate::{
-    client::{ClientCapabilities, MetaCache},
+    client::{ClientCapabilities, MetaCache, RequestMeta},
     http::Identity,
     report::{CallReports, Emit, SessionReports},
     results::Results,
@@ -90,6 +90,9 @@ pub enum Lifetime {
     Stream,
     /// As long, but each request has a stream of its own, and what a call says belongs there.
     Requests,
+    /// For one message and its answer, where other messages may open streams that tell of changes
+    /// (MCP 2026-07-28, Streamable HTTP).
+    Posted,
     /// For one message and its answer; nothing can be subscribed to.
     Message,
 }
@@ -122,6 +125,12 @@ pub struct Connection {
 pub(crate) struct Received<'a> {
     pub(crate) line: Line<'a>,
     pub(crate) inbound: Result<Inbound<'a>, Malformed>,
+}
+
+impl Lifetime {
+    const fn is_of_one_message(self) -> bool {
+        matches!(self, Self::Posted | Self::Message)
+    }
 }
 
 impl<'a> Received<'a> {
@@ -160,7 +169,7 @@ struct Open {
     cancel: CancelSource,
     reports: Option<Arc<CallReports>>,
     batch: Option<u64>,
-    is_tool: bool,
+    kind: Kind,
     capabilities: ClientCapabilities,
     /// What was asked for, where the call may need answers of the client: to make it again, or to
     /// tell that the client does so.
@@ -170,6 +179,15 @@ struct Open {
     /// The trace of a call that may be made again.
     trace: Option<String>,
     rounds: u32,
+}
+
+/// What a call is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Tool,
+    /// A prompt or a resource.
+    Content,
+    Other,
 }
 
 enum Stage {
@@ -431,9 +449,11 @@ impl Connection {
         self.session.revision
     }
 
-    /// The revision of a request without `_meta` of its own.
-    fn session_revision(&self) -> Revision {
-        self.session.revision.unwrap_or(Revision::NEWEST_SESSION)
+    /// The revision of a request: what it says itself, or else what its session agreed upon.
+    fn revision_of(&self, meta: &RequestMeta<'_>) -> Revision {
+        let own = meta.stateless.as_ref().map(|meta| meta.revision);
+        own.or(self.session.revision)
+            .unwrap_or(Revision::NEWEST_SESSION)
     }
 
     fn serial(&mut self) -> u64 {

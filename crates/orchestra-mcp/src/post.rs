@@ -146,7 +146,7 @@ impl Post {
 
     /// The answer to one message, counted where this counts.
     pub(crate) async fn answer(&self, caller: Identity, received: &Received<'_>) -> Option<Bytes> {
-        let mut answering = Answering::begin(self, caller, received);
+        let mut answering = Answering::begin(self, caller, received, Lifetime::Message);
         while let Some(message) = answering.next().await {
             if answering.is_over() {
                 return Some(message);
@@ -171,7 +171,12 @@ impl Post {
 
 impl Answering {
     /// Takes a message of `owner` and starts its call.
-    pub(crate) fn begin(post: &Post, owner: Identity, message: &Received<'_>) -> Self {
+    pub(crate) fn begin(
+        post: &Post,
+        owner: Identity,
+        message: &Received<'_>,
+        lifetime: Lifetime,
+    ) -> Self {
         let (server, attachment) = (post.server.clone(), Arc::clone(&post.attachment));
         let reports = Arc::new(Reports {
             budget: post.budget.clone(),
@@ -181,7 +186,7 @@ impl Answering {
             server.clone(),
             Arc::clone(&attachment),
             reports.clone(),
-            Lifetime::Message,
+            lifetime,
         )
         .knowing(post.metas().clone());
         connection.owned_by(owner);

@@ -30,10 +30,16 @@ pub trait Emit: Send + Sync {
 const PROGRESS_BURST: u32 = 100;
 const PROGRESS_EVERY: Duration = Duration::from_millis(10);
 
+/// The same of log messages, for each call and for all calls that have no listeners of their own
+/// (MCP, logging: servers should limit their rate).
+const LOG_BURST: u32 = 500;
+const LOG_EVERY: Duration = Duration::from_millis(5);
+
 /// Passes on the log messages of a session's calls.
 pub(crate) struct SessionReports {
     emit: Arc<dyn Emit>,
     least: AtomicU8,
+    logs: Mutex<Bucket>,
 }
 
 /// Passes on what one call reports, until the call is over.
@@ -45,6 +51,7 @@ pub(crate) struct CallReports {
     logs: Logs,
     over: AtomicBool,
     progress: Mutex<Progress>,
+    logged: Mutex<Bucket>,
 }
 
 /// Which log messages of a call are wanted.
@@ -57,8 +64,16 @@ pub(crate) enum Logs {
 
 struct Progress {
     last: f64,
+    bucket: Bucket,
+}
+
+/// How many more messages may be sent.
+struct Bucket {
+    most: u32,
+    every: Duration,
     tokens: u32,
-    refilled: Instant,
+    /// Unknown until the first message.
+    refilled: Option<Instant>,
 }
 
 impl SessionReports {
@@ -66,6 +81,7 @@ impl SessionReports {
         Self {
             emit,
             least: AtomicU8::new(LogLevel::Info as u8),
+            logs: Mutex::new(Bucket::of_logs()),
         }
     }
 
@@ -82,7 +98,7 @@ impl ProgressListener for SessionReports {
     fn progress(&self, _progress: f64, _total: Option<f64>, _message: Option<&str>) {}
 
     fn log(&self, level: LogLevel, logger: Option<&str>, data: &RawJson) {
-        if self.wants(level) {
+        if self.wants(level) && take(&self.logs) {
             self.emit.emit(None, log_message(level, logger, data));
         }
     }
@@ -95,12 +111,10 @@ impl CallReports {
         revision: Revision,
         token: Option<Box<str>>,
         logs: Logs,
-        now: Instant,
     ) -> Self {
         let progress = Progress {
             last: f64::NEG_INFINITY,
-            tokens: PROGRESS_BURST,
-            refilled: now,
+            bucket: Bucket::new(PROGRESS_BURST, PROGRESS_EVERY),
         };
         let over = AtomicBool::new(false);
         Self {
@@ -111,6 +125,7 @@ impl CallReports {
             logs,
             over,
             progress: Mutex::new(progress),
+            logged: Mutex::new(Bucket::of_logs()),
         }
     }
 
@@ -129,7 +144,8 @@ impl ProgressListener for CallReports {
         let Some(token) = &self.token else { return };
         // Held while the message is emitted, so that progress leaves in ascending order.
         let mut state = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.is_over() || !progress.is_finite() || progress <= state.last || !state.take() {
+        if self.is_over() || !progress.is_finite() || progress <= state.last || !state.bucket.take()
+        {
             return;
         }
         state.last = progress;
@@ -156,20 +172,38 @@ impl ProgressListener for CallReports {
             Logs::Session(session) => session.wants(level),
             Logs::From(least) => least.is_some_and(|least| level >= least),
         };
-        if wanted && !self.is_over() {
+        if wanted && !self.is_over() && take(&self.logged) {
             self.emit
                 .emit(Some(&self.request), log_message(level, logger, data));
         }
     }
 }
 
-impl Progress {
+fn take(bucket: &Mutex<Bucket>) -> bool {
+    bucket.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+impl Bucket {
+    const fn new(most: u32, every: Duration) -> Self {
+        Self {
+            most,
+            every,
+            tokens: most,
+            refilled: None,
+        }
+    }
+
+    const fn of_logs() -> Self {
+        Self::new(LOG_BURST, LOG_EVERY)
+    }
+
     fn take(&mut self) -> bool {
-        let earned = self.refilled.elapsed().as_millis() / PROGRESS_EVERY.as_millis();
+        let refilled = *self.refilled.get_or_insert_with(Instant::now);
+        let earned = refilled.elapsed().as_millis() / self.every.as_millis();
         if earned > 0 {
-            let earned = u32::try_from(earned).unwrap_or(PROGRESS_BURST);
-            self.tokens = self.tokens.saturating_add(earned).min(PROGRESS_BURST);
-            self.refilled = Instant::now();
+            let earned = u32::try_from(earned).unwrap_or(self.most);
+            self.tokens = self.tokens.saturating_add(earned).min(self.most);
+            self.refilled = Some(Instant::now());
         }
         let free = self.tokens > 0;
         self.tokens = self.tokens.saturating_sub(1);
@@ -194,7 +228,7 @@ pub(crate) fn log_message(level: LogLevel, logger: Option<&str>, data: &RawJson)
     rope
 }
 
-/// `notifications/cancelled` for a request of ours, or for a stream that we end.
+/// `notifications/cancelled` for a request of ours.
 pub(crate) fn cancelled(rope: &mut Rope, id: &RequestId, reason: &str) {
     write::notification_head(rope, "notifications/cancelled");
     rope.push(b"{\"requestId\":");
@@ -229,7 +263,6 @@ mod tests {
             Revision::V2025_11_25,
             Some("\"t\"".into()),
             Logs::From(None),
-            Instant::now(),
         );
         reports.progress(1.0, Some(2.0), Some("half"));
         reports.progress(1.0, None, None);
@@ -248,6 +281,30 @@ mod tests {
     }
 
     #[test]
+    fn a_flood_of_log_messages_is_thinned_out() {
+        let kept = Arc::new(Kept::default());
+        let count = || kept.0.lock().unwrap().len();
+        let data = RawJson::empty_object();
+        let flood = |listener: &dyn ProgressListener| {
+            let (before, began) = (count(), Instant::now());
+            (0..100_000).for_each(|_| listener.log(LogLevel::Error, None, &data));
+            let most = LOG_BURST as usize + began.elapsed().as_millis() as usize;
+            assert!((LOG_BURST as usize..=most).contains(&(count() - before)));
+        };
+        let session = Arc::new(SessionReports::new(kept.clone()));
+        flood(&*session);
+        let id = RequestId::from_number(1);
+        let logs = Logs::From(Some(LogLevel::Debug));
+        flood(&CallReports::new(
+            kept.clone(),
+            id,
+            Revision::NEWEST,
+            None,
+            logs,
+        ));
+    }
+
+    #[test]
     fn a_flood_of_progress_is_thinned_out() {
         let kept = Arc::new(Kept::default());
         let now = Instant::now();
@@ -258,7 +315,6 @@ mod tests {
             Revision::NEWEST,
             token,
             Logs::From(None),
-            now,
         );
         (0..100_000).for_each(|step| reports.progress(f64::from(step), None, None));
         let most = 2 * PROGRESS_BURST as usize + (now.elapsed().as_millis() / 10) as usize;

@@ -317,7 +317,7 @@ impl Results<'_> {
 
     fn capabilities(self, rope: &mut Rope, offers: Offers) {
         let (lists, resources): (&[u8], &[u8]) = match self.lifetime {
-            Lifetime::Stream | Lifetime::Requests => (
+            Lifetime::Stream | Lifetime::Requests | Lifetime::Posted => (
                 b"{\"listChanged\":true}",
                 b"{\"subscribe\":true,\"listChanged\":true}",
             ),

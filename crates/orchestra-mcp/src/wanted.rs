@@ -12,6 +12,10 @@ pub(crate) const UNKNOWN_FORM: &str = "the provider asks for input in a form tha
 /// What is said of a call whose provider asks, and not for anything.
 pub(crate) const NOTHING_ASKED: &str = "the provider asks for nothing";
 
+/// What is said of a call of a kind whose result cannot ask for anything.
+pub(crate) const NOTHING_CAN_BE_ASKED: &str =
+    "the provider asks for input, which only tools, prompts and resources may do";
+
 /// What is said of a call whose provider never has enough.
 pub(crate) const TOO_OFTEN: &str = "the call asks for more input than is allowed";
 

@@ -149,6 +149,12 @@ impl Revision {
         self >= Self::V2025_11_25
     }
 
+    /// Whether a client may offer that its model calls tools of a `sampling` request.
+    #[must_use]
+    pub fn sampling_tools(self) -> bool {
+        self >= Self::V2025_11_25
+    }
+
     /// Whether results carry `resultType`, caching hints and the server's name in `_meta`.
     #[must_use]
     pub fn self_describing_results(self) -> bool {

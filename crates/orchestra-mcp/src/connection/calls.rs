@@ -10,7 +10,7 @@ use orchestra_wire::{
 };
 
 use super::{
-    Connection, Handled, Job, Lifetime, Open, Stage, Ticket, internal, requests::Parsed,
+    Connection, Handled, Job, Kind, Lifetime, Open, Stage, Ticket, internal, requests::Parsed,
     tasks::Long,
 };
 use crate::{
@@ -71,7 +71,11 @@ impl Connection {
             revision: parsed.revision,
             reports,
             batch: parsed.batch,
-            is_tool: matches!(call.target, Target::Tool { .. }),
+            kind: match call.target {
+                Target::Tool { .. } => Kind::Tool,
+                Target::Prompt { .. } | Target::Resource { .. } => Kind::Content,
+                _ => Kind::Other,
+            },
             trace: is_kept.then(|| parsed.meta.trace.clone()).flatten(),
             again: is_kept.then(|| Box::new(call.target.clone())),
             long,
@@ -154,7 +158,6 @@ impl Connection {
             parsed.revision,
             token,
             logs,
-            parsed.now,
         ));
         (Some(Arc::clone(&reports)), ProgressSink::new(reports))
     }

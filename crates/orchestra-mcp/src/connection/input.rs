@@ -12,12 +12,14 @@ use orchestra_wire::{Era, RawJson, Reply, ResponseRef, Rope, RpcError, write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Connection, Job, Open, Stage, Step, Ticket, internal};
+use super::{Connection, Job, Kind, Open, Stage, Step, Ticket, internal};
 use crate::{
     client::Ask,
     report::cancelled,
     seal::Purpose,
-    wanted::{NOTHING_ASKED, TOO_OFTEN, UNKNOWN_FORM, Wanted, lacking, understand},
+    wanted::{
+        NOTHING_ASKED, NOTHING_CAN_BE_ASKED, TOO_OFTEN, UNKNOWN_FORM, Wanted, lacking, understand,
+    },
 };
 
 /// A call that waits for answers.
@@ -49,7 +51,12 @@ impl Connection {
         let Some(open) = self.open.get(&ticket.id) else {
             return Step::Nothing;
         };
-        let (era, capabilities) = (open.era(), open.capabilities);
+        let (era, kind, capabilities) = (open.era(), open.kind, open.capabilities);
+        // MCP 2026-07-28, multi round-trip requests: no other results ask for input.
+        if era == Era::Stateless && kind == Kind::Other {
+            self.fail(ticket, internal(NOTHING_CAN_BE_ASKED), out);
+            return Step::Nothing;
+        }
         let requests = input.requests.clone();
         let Some((wanted, asks)) = understand(&requests) else {
             self.fail(ticket, internal(UNKNOWN_FORM), out);
@@ -95,7 +102,8 @@ impl Connection {
             .seal(state, &purpose, now, server.limits.answer)
     }
 
-    /// Sends the questions of a session's call.
+    /// Sends the questions of a session's call, also where the client has not said yet that it is
+    /// initialized: a call that it made needs them, and it cannot mean to wait for its own notice.
     fn ask(
         &mut self,
         ticket: &Ticket,
@@ -260,7 +268,7 @@ impl Connection {
 
     /// Ends a call with an error; for a session's tool that is a result the model can read.
     fn fail(&mut self, ticket: &Ticket, error: RpcError, out: &mut Rope) {
-        let reads = |open: &Open| open.is_tool && open.era() == Era::Session;
+        let reads = |open: &Open| open.kind == Kind::Tool && open.era() == Era::Session;
         let outcome = if self.open.get(&ticket.id).is_some_and(reads) {
             Ok(Outcome::Tool(ToolResult {
                 content: vec![Content::Text(error.message.into_owned())],

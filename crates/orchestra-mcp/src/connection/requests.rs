@@ -10,7 +10,7 @@ use orchestra_wire::{
 };
 
 use super::{
-    Connection, Handled, Lifetime,
+    Connection, Handled,
     calls::NewCall,
     targets::{completion, missing, prompt, resource, tool},
 };
@@ -46,7 +46,7 @@ impl Connection {
         let Some(method) = method else {
             return self.on_unknown(request, line, batch, now);
         };
-        if self.lifetime == Lifetime::Message && needs_stream(method) {
+        if self.lifetime.is_of_one_message() && needs_stream(method) {
             return Err(RpcError::method_not_found(method.name()));
         }
         let fields = request.params.fields().map_err(invalid_fields)?;
@@ -69,10 +69,7 @@ impl Connection {
             );
             return Err(RpcError::invalid_request(text));
         }
-        let revision = meta
-            .stateless
-            .as_ref()
-            .map_or_else(|| self.session_revision(), |meta| meta.revision);
+        let revision = self.revision_of(&meta);
         let mut parsed = Parsed {
             id: &request.id,
             fields,
@@ -141,6 +138,12 @@ impl Connection {
         batch: Option<u64>,
         now: Instant,
     ) -> Result<Handled, RpcError> {
+        // What is wrong with what a request says about itself comes before what it asks for; but a
+        // method that nobody knows may have parameters of any form.
+        let meta = match request.params.fields() {
+            Ok(fields) => self.metas.parse(fields.meta)?,
+            Err(_) => RequestMeta::default(),
+        };
         if !self.attachment.offers().raw {
             return Err(RpcError::method_not_found(&request.method));
         }
@@ -150,11 +153,10 @@ impl Connection {
             method: request.method.clone().into_owned(),
             params: params.map(|params| RawJson::from_frame(params, frame)),
         };
-        let (fields, meta) = (const { &Fields::NONE }, RequestMeta::default());
-        let revision = self.session_revision();
+        let revision = self.revision_of(&meta);
         let mut parsed = Parsed {
             id: &request.id,
-            fields,
+            fields: const { &Fields::NONE },
             meta,
             revision,
             batch,

@@ -14,11 +14,7 @@ use super::{
     requests::Parsed,
     targets::{invalid, text},
 };
-use crate::{
-    report::{cancelled, log_message},
-    results::rpc_error,
-    tasks::TaskId,
-};
+use crate::{report::log_message, results::rpc_error, tasks::TaskId};
 
 /// Resources that one `subscriptions/listen` may name, and as many tasks.
 const MAX_NAMES: usize = 1_000;
@@ -159,9 +155,11 @@ impl Connection {
         true
     }
 
-    /// Ends all streams from our side: each is answered, and its end is announced.
+    /// Ends all streams from our side: the end of each is announced (MCP 2026-07-28,
+    /// cancellation), and then it is answered (subscriptions, graceful closure).
     pub(super) fn end_listens(&mut self, out: &mut Rope) {
         for listen in std::mem::take(&mut self.subscriptions.listens) {
+            cancelled_stream(out, &listen.id);
             write::result_head(out, &listen.id);
             out.push(b"{\"resultType\":\"complete\",");
             out.push(&self.results(listen.revision).server.meta_head);
@@ -169,7 +167,6 @@ impl Connection {
             out.push(SUBSCRIPTION_ID);
             out.push(listen.id.as_json().as_bytes());
             out.push(b"}}}\n");
-            cancelled(out, &listen.id, "the server ends the stream");
             listen
                 .filter
                 .resource_subscriptions
@@ -381,6 +378,16 @@ fn notification(out: &mut Rope, method: &str, stream: Option<&RequestId>) {
             out.push(b"}}\n");
         }
     }
+}
+
+/// `notifications/cancelled` for a stream that we end.
+fn cancelled_stream(out: &mut Rope, id: &RequestId) {
+    write::notification_head(out, "notifications/cancelled");
+    out.push_byte(b'{');
+    stream_meta(out, id);
+    out.push(b",\"requestId\":");
+    out.push(id.as_json().as_bytes());
+    out.push(b",\"reason\":\"the server ends the stream\"}}\n");
 }
 
 pub(super) fn stream_meta(out: &mut Rope, id: &RequestId) {

@@ -27,7 +27,10 @@ use super::{
     sse::{self, ALIVE, KEEP_ALIVE, Pieces},
     streams::StreamReader,
 };
-use crate::{connection::Received, post::Answering};
+use crate::{
+    connection::{Lifetime, Received},
+    post::Answering,
+};
 use listen::listen;
 use session::{answer, check_version, find, initialize, no_session, open, take, take_batch};
 pub(super) use session::{delete, get};
@@ -282,8 +285,9 @@ fn is_stateless(headers: &HeaderMap) -> bool {
 }
 
 /// Takes a message that stands for itself: a stateless request, or one outside of any session.
+/// Whoever goes away cancels it, whatever the revision: its answer could not be had any more.
 fn alone(app: &App, caller: Identity, received: &Received<'_>, accepts: Accepts) -> Taken {
-    let mut answering = Answering::begin(&app.post, caller, received);
+    let mut answering = Answering::begin(&app.post, caller, received, Lifetime::Posted);
     match answering.at_once() {
         Some(answer) => last(answer, accepts).into(),
         None => Taken::Alone(Box::new(answering)),

@@ -139,3 +139,26 @@ fn a_method_behind_a_capability_that_is_not_offered_does_not_exist() {
         );
     }
 }
+
+#[test]
+fn what_a_request_says_of_itself_is_checked_before_its_method() {
+    let mut server = Server::start("everything");
+    let mut code = |meta: &str| {
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"things/new","params":{{"_meta":{{{meta}}}}}}}"#
+        );
+        server.call(&line)["error"]["code"].clone()
+    };
+    let version = r#""io.modelcontextprotocol/protocolVersion""#;
+    let capable = r#""io.modelcontextprotocol/clientCapabilities":{}"#;
+    assert_eq!(
+        code(&format!(r#"{version}:"2027-01-01",{capable}"#)),
+        -32022
+    );
+    assert_eq!(code(&format!(r#"{version}:"2026-07-28""#)), -32602);
+    assert_eq!(
+        code(&format!(r#"{version}:"2026-07-28",{capable}"#)),
+        -32601
+    );
+    assert_eq!(code(""), -32601);
+}

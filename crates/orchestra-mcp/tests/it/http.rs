@@ -15,7 +15,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::memory::{Shared, WATCHED, server_with};
+use crate::memory::{self, Shared, WATCHED, server_with};
 
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -514,7 +514,30 @@ async fn streams_end_when_the_server_stops() {
     own.event().await.expect("the priming event");
     site.stop.send_replace(true);
     assert!(own.event().await.is_none());
+    let cancelled = listening.message().await;
+    assert_eq!(cancelled["method"], "notifications/cancelled");
     let last = listening.message().await;
     assert_eq!(last["result"]["resultType"], "complete");
+    assert_eq!(cancelled["params"]["requestId"], last["id"]);
     assert!(listening.event().await.is_none(), "the answer is the last");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn discovery_tells_the_same_as_on_a_stream() {
+    let site = Site::new(HttpOptions::default()).await;
+    let reply = site.stateless("server/discover", json!({})).await;
+    let posted = reply.json().await;
+    let mut stream = memory::Client::connect(&server_with(Limits::default()).0);
+    let params = json!({"_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}
+    }});
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": params});
+    stream.send(&request.to_string()).await;
+    let streamed = stream.next().await.unwrap();
+    let capabilities = &posted["result"]["capabilities"];
+    assert_eq!(*capabilities, streamed["result"]["capabilities"]);
+    assert_eq!(capabilities["tools"]["listChanged"], true);
+    assert_eq!(capabilities["resources"]["subscribe"], true);
+    assert_eq!(capabilities["logging"], json!({}));
 }

@@ -1,8 +1,12 @@
 //! Calls that need something of the client, in both eras.
 
+use orchestra_mcp::{Limits, post::Post};
 use serde_json::{Value, json};
 
-use crate::child::Server;
+use crate::{
+    child::Server,
+    memory::{self, WATCHED, server_with},
+};
 
 const ALL: &str = r#"{"elicitation":{},"sampling":{},"roots":{}}"#;
 
@@ -192,4 +196,20 @@ fn a_stateless_client_is_asked_only_for_what_it_can() {
         .keys()
         .collect();
     assert_eq!(keys, ["user_name"]);
+}
+
+#[tokio::test]
+async fn a_completion_asks_for_nothing() {
+    let (server, _shared) = server_with(Limits::default());
+    let mut params = stateless(&json!({"elicitation": {}}));
+    params["ref"] = json!({"type": "ref/resource", "uri": WATCHED});
+    params["argument"] = json!({"name": "x", "value": ""});
+    let request =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "completion/complete", "params": params});
+    let reply = memory::post(&Post::new(&server, "test"), &request)
+        .await
+        .unwrap();
+    assert_eq!(reply["error"]["code"], -32603, "{reply}");
+    let text = reply["error"]["message"].as_str().unwrap();
+    assert!(text.contains("only tools, prompts"), "{text}");
 }

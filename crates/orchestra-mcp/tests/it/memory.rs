@@ -97,8 +97,10 @@ impl Provider for TestProvider {
 
     fn serve(&self, request: Request) -> BoxFuture<Result<Outcome, ProviderError>> {
         let shared = Arc::clone(&self.shared);
-        let Target::Tool { name, arguments } = request.target else {
-            return Box::pin(async { Err(ProviderError::InvalidParams("only tools".into())) });
+        let (name, arguments) = match request.target {
+            Target::Tool { name, arguments } => (name, arguments),
+            Target::Complete { .. } => return Box::pin(async { Ok(question()) }),
+            _ => return Box::pin(async { Err(ProviderError::InvalidParams("only tools".into())) }),
         };
         if name == "panic_at_once" {
             panic!("at once");

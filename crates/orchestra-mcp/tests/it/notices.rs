@@ -149,13 +149,14 @@ fn a_stream_is_acknowledged_tagged_and_ended_in_good_order() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     assert_eq!(rest.len(), 2, "{rest:?}");
-    assert_eq!(rest[0]["id"], "L");
-    assert_eq!(rest[0]["result"]["resultType"], "complete");
-    assert_eq!(
-        rest[0]["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
-        "L"
-    );
-    assert_eq!(rest[1]["method"], "notifications/cancelled");
+    // Its end is announced while it is still open.
+    assert_eq!(rest[0]["method"], "notifications/cancelled");
+    assert_eq!(rest[0]["params"]["requestId"], "L");
+    assert_eq!(rest[1]["id"], "L");
+    assert_eq!(rest[1]["result"]["resultType"], "complete");
+    for meta in [&rest[0]["params"]["_meta"], &rest[1]["result"]["_meta"]] {
+        assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], "L");
+    }
 }
 
 #[test]

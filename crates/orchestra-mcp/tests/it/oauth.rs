@@ -254,10 +254,9 @@ async fn whoever_shows_nothing_is_told_where_tokens_are() {
             reply.header("access-control-allow-headers").as_deref(),
             Some("*")
         );
-        assert_eq!(
-            site.send(&format!("POST {path}"), &[], "").await.status,
-            405
-        );
+        let refused = site.send(&format!("POST {path}"), &[], "{}").await;
+        assert_eq!(refused.status, 405);
+        assert_eq!(refused.header("connection").as_deref(), Some("close"));
     }
     let elsewhere = format!("GET {root}/elsewhere");
     assert_eq!(site.send(&elsewhere, &[], "").await.status, 401);

@@ -100,9 +100,9 @@ where
     }
 }
 
-/// A refusal after which the connection ends when the body that came with the request is left
+/// An answer after which the connection ends when the body that came with the request is left
 /// unread: what is sent next would have to wait behind it (RFC 9112, section 9.6).
-fn last_if(has_body: bool, mut response: Response) -> Response {
+pub(super) fn last_if(has_body: bool, mut response: Response) -> Response {
     if has_body {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(header::CONNECTION, close);

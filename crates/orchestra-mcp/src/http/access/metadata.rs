@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 
 use axum::{
     Router,
+    body::HttpBody as _,
     extract::{ConnectInfo, Request},
     http::{HeaderValue, Method, StatusCode, header},
     response::{IntoResponse as _, Response},
     routing::any,
 };
 
-use super::{Access, names, oauth::OAuth, rate};
+use super::{Access, gate, names, oauth::OAuth, rate};
 use crate::http::refuse;
 
 /// The document changes with the configuration alone.
@@ -27,7 +28,10 @@ pub(super) fn routes(access: &Access) -> Router {
     let paths = oauth.metadata_paths();
     paths.into_iter().fold(Router::new(), |routes, path| {
         let (access, oauth) = (access.clone(), oauth.clone());
-        let answer = async move |request: Request| answer(&access, &oauth, &request);
+        let answer = async move |request: Request| {
+            let has_body = !request.body().is_end_stream();
+            gate::last_if(has_body, answer(&access, &oauth, &request))
+        };
         routes.route(&path, any(answer))
     })
 }

@@ -138,6 +138,8 @@ fn skills_of_the_workspace_are_served_as_they_are_now() {
 fn a_new_skill_is_told_by_itself() {
     let workspace = Workspace::git();
     let mut session = Session::start(workspace.command(["stdio"]));
+    // Who has not said yet that it is there is told nothing, and has seen no list.
+    session.request("ping", &json!({}));
     let front = "---\nname: release\ndescription: Make a release.\n---\n";
     workspace.write(".claude/skills/release/SKILL.md", front);
     while session.process.json()["method"] != "notifications/resources/list_changed" {}

@@ -319,7 +319,8 @@ fn one_whose_board_is_removed_ends_and_says_so() {
         assert!(start.elapsed() < PATIENCE, "it does not start");
         std::thread::yield_now();
     }
-    fs::remove_dir_all(workspace.join(".projects")).unwrap();
+    // The board may write a file meanwhile; renamed, all of it is gone at once.
+    fs::rename(workspace.join(".projects"), workspace.join("removed")).unwrap();
     let (next, ready, _) = up(&workspace);
     assert_eq!(ready["already_running"], false);
     let said = ended.join().unwrap();

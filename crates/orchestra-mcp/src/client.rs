@@ -3,11 +3,11 @@
 use std::{fmt, sync::Arc};
 
 use orchestra_hub::{ClientFeatures, LogLevel};
-use orchestra_wire::{
-    FieldsError, MetaFields, RawJson, RequestId, Revision, RpcError, shown, text_of,
-};
+use orchestra_wire::{FieldsError, MetaFields, RawJson, RequestId, Revision, RpcError, text_of};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{json, value::RawValue};
+
+use crate::http::{self, Eras};
 
 /// What the client can be asked for, as it says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -260,7 +260,7 @@ fn stateless(fields: &MetaFields<'_>, version: &RawValue) -> Result<StatelessMet
     })?;
     let revision = Revision::parse(&version)
         .filter(|revision| revision.self_describing_results())
-        .ok_or_else(|| unsupported(&version))?;
+        .ok_or_else(|| http::unsupported(&version, Eras::Both))?;
     let capabilities = fields.client_capabilities.ok_or_else(|| {
         RpcError::invalid_params("_meta lacks io.modelcontextprotocol/clientCapabilities")
     })?;
@@ -275,26 +275,6 @@ fn stateless(fields: &MetaFields<'_>, version: &RawValue) -> Result<StatelessMet
         client,
         log_level,
     })
-}
-
-/// The revisions we speak, newest first, those that begin with `initialize` included: a server of
-/// both eras lists all it supports (MCP 2026-07-28, basic/versioning, whose example of the error
-/// names 2025-11-25), and a client that picks one of these opens it as that revision says.
-pub(crate) fn supported_revisions() -> impl Iterator<Item = &'static str> {
-    Revision::ALL.into_iter().rev().map(Revision::as_str)
-}
-
-fn unsupported(requested: &str) -> RpcError {
-    // One that begins with `initialize` is not had by naming it in `_meta`: whoever tried that is
-    // not told to try it again.
-    let supported = supported_revisions().filter(|revision| *revision != requested);
-    let supported: Vec<&str> = supported.collect();
-    let data = json!({"supported": supported, "requested": shown(requested)});
-    RpcError::new(
-        orchestra_wire::ErrorCode::UNSUPPORTED_REVISION,
-        "unsupported protocol version",
-    )
-    .with_data(RawJson::of(&data).expect("a JSON value has a JSON form"))
 }
 
 pub(crate) fn client_name(value: &RawValue) -> Option<Arc<str>> {

@@ -29,7 +29,7 @@ use orchestra_wire::{
 
 use crate::{
     client::{ClientCapabilities, MetaCache, RequestMeta},
-    http::Identity,
+    http::{Eras, Identity},
     report::{CallReports, Emit, SessionReports},
     results::Results,
     server::Server,
@@ -115,6 +115,7 @@ pub struct Connection {
     subscriptions: Subscriptions,
     next_expiry: Option<Instant>,
     metas: MetaCache,
+    eras: Eras,
     /// Who the client is, as far as tasks need to know.
     owner: Identity,
     /// Where it is told which tasks have changed; for connections that can tell their client.
@@ -208,9 +209,9 @@ enum Handled {
 }
 
 impl Connection {
-    /// Knows what others have said about themselves.
-    pub(crate) fn knowing(mut self, metas: MetaCache) -> Self {
-        self.metas = metas;
+    /// Knows what others have said about themselves, and which eras are served where it came from.
+    pub(crate) fn knowing(mut self, metas: MetaCache, eras: Eras) -> Self {
+        (self.metas, self.eras) = (metas, eras);
         self
     }
 
@@ -241,6 +242,7 @@ impl Connection {
             subscriptions: Subscriptions::default(),
             next_expiry: None,
             metas: MetaCache::default(),
+            eras: Eras::Both,
             owner: Identity::Anyone,
             task_watch: (lifetime == Lifetime::Stream).then(Arc::default),
             session,
@@ -404,6 +406,7 @@ impl Connection {
             server: &self.server.0,
             revision,
             lifetime: self.lifetime,
+            eras: self.eras,
         }
     }
 

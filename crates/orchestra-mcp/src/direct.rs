@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     connection::{Lifetime, named, too_large},
+    http::Eras,
     results::Results,
     server::Server,
 };
@@ -124,6 +125,7 @@ impl Direct {
             server: &self.server.0,
             revision: FORM,
             lifetime: Lifetime::Message,
+            eras: Eras::Both,
         };
         results.result(&mut rope, outcome);
         if rope.len() > MAX_REPLY_BYTES {

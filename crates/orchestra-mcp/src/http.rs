@@ -80,12 +80,19 @@ impl Eras {
     }
 
     /// The revisions that are served, oldest first.
-    pub fn revisions(self) -> impl Iterator<Item = &'static str> {
+    pub fn revisions(self) -> impl DoubleEndedIterator<Item = &'static str> {
         let fits = move |revision: &Revision| match revision.era() {
             Era::Session => self.contains(Self::Session),
             Era::Stateless => self.contains(Self::Stateless),
         };
         Revision::ALL.into_iter().filter(fits).map(Revision::as_str)
+    }
+
+    /// As clients are told: a server of both eras lists all it supports (MCP 2026-07-28,
+    /// basic/versioning, whose example of the error names 2025-11-25), and a client that picks one
+    /// of these opens it as that revision says.
+    pub(crate) fn newest_first(self) -> impl Iterator<Item = &'static str> {
+        self.revisions().rev()
     }
 }
 
@@ -168,7 +175,11 @@ impl HttpFace {
         let post = Post::new(server, "http");
         let app = Arc::new(App {
             server: server.clone(),
-            post: Arc::new(post.until(options.stop.clone()).within(budget.clone())),
+            post: Arc::new(
+                post.until(options.stop.clone())
+                    .serving(options.eras)
+                    .within(budget.clone()),
+            ),
             sessions: Sessions::new(server.clone(), &options, budget.clone()),
             budget,
             intake: Intake::new(&options),
@@ -317,8 +328,11 @@ fn only(methods: &'static str) -> Response {
 const HOW_TO_NAME_IT: &str = "name one in _meta as io.modelcontextprotocol/protocolVersion";
 
 /// The error for a revision that is not served.
-fn unsupported(requested: &str, eras: Eras) -> RpcError {
-    let supported: Vec<&str> = eras.revisions().collect();
+pub(crate) fn unsupported(requested: &str, eras: Eras) -> RpcError {
+    // One that begins with `initialize` is not had by naming it in `_meta`: whoever tried that is
+    // not told to try it again.
+    let supported = eras.newest_first().filter(|served| *served != requested);
+    let supported: Vec<&str> = supported.collect();
     let text = match requested {
         "" => format!("a request that names no revision is not served; {HOW_TO_NAME_IT}"),
         _ => format!("revision {} is not served", shown(requested)),
@@ -332,7 +346,6 @@ fn unsupported(requested: &str, eras: Eras) -> RpcError {
 fn refuse(status: StatusCode, message: &str) -> Response {
     let error = json!({
         "jsonrpc": "2.0",
-        "id": null,
         "error": {"code": -32600, "message": message},
     });
     let json = HeaderValue::from_static("application/json");

@@ -23,7 +23,7 @@ use tokio::{
 use crate::{
     client::{MetaCache, RequestMeta},
     connection::{Connection, Job, Lifetime, Received, Step, Ticket},
-    http::{Identity, budget::Budget},
+    http::{Eras, Identity, budget::Budget},
     report::Emit,
     server::Server,
 };
@@ -38,6 +38,7 @@ pub struct Post {
     server: Server,
     attachment: Arc<Attachment>,
     metas: Mutex<MetaCache>,
+    eras: Eras,
     stop: Option<watch::Receiver<bool>>,
     budget: Option<Budget>,
 }
@@ -113,6 +114,7 @@ impl Post {
         Self {
             attachment: Arc::new(server.attach(face)),
             metas: Mutex::default(),
+            eras: Eras::Both,
             server: server.clone(),
             stop: None,
             budget: None,
@@ -122,6 +124,12 @@ impl Post {
     /// Counts what waits to be read in a budget.
     pub(crate) fn within(mut self, budget: Budget) -> Self {
         self.budget = Some(budget);
+        self
+    }
+
+    /// Names only the revisions of these eras.
+    pub(crate) const fn serving(mut self, eras: Eras) -> Self {
+        self.eras = eras;
         self
     }
 
@@ -188,7 +196,7 @@ impl Answering {
             reports.clone(),
             lifetime,
         )
-        .knowing(post.metas().clone());
+        .knowing(post.metas().clone(), post.eras);
         connection.owned_by(owner);
         let (mut out, now) = (Rope::new(), Instant::now());
         server.0.activity.note(now);

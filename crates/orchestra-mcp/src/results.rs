@@ -9,9 +9,7 @@ use orchestra_hub::{
 use orchestra_wire::{ErrorCode, RawJson, RequestId, Revision, Rope, RpcError, write};
 use serde_json::json;
 
-use crate::{
-    client::supported_revisions, connection::Lifetime, server::ServerInner, tasks::EXTENSION,
-};
+use crate::{connection::Lifetime, http::Eras, server::ServerInner, tasks::EXTENSION};
 
 /// How long a client may keep lists and the answer to `server/discover`, in milliseconds. Changes
 /// are announced, so this only serves clients that do not listen.
@@ -26,6 +24,7 @@ pub(crate) struct Results<'s> {
     pub(crate) server: &'s ServerInner,
     pub(crate) revision: Revision,
     pub(crate) lifetime: Lifetime,
+    pub(crate) eras: Eras,
 }
 
 /// Why a result tells of a task.
@@ -145,7 +144,7 @@ impl Results<'_> {
         write::result_head(rope, id);
         self.head(rope);
         rope.push(b"\"supportedVersions\":[");
-        for (at, revision) in supported_revisions().enumerate() {
+        for (at, revision) in self.eras.newest_first().enumerate() {
             rope.push(if at == 0 { b"\"" } else { b",\"" });
             rope.push(revision.as_bytes());
             rope.push_byte(b'"');

@@ -140,6 +140,11 @@ impl Listening {
         }
     }
 
+    /// Whether the last message was the answer.
+    pub(crate) const fn is_over(&self) -> bool {
+        self.is_over
+    }
+
     /// Ends the subscription in good order.
     pub(crate) async fn end(&self) {
         self.session.wind_up(Duration::ZERO).await;

@@ -30,8 +30,9 @@ use super::{
 use crate::{
     connection::{Lifetime, Received},
     post::Answering,
+    stream::Listening,
 };
-use listen::listen;
+use listen::{listen, tell};
 use session::{answer, check_version, find, initialize, no_session, open, take, take_batch};
 pub(super) use session::{delete, get};
 
@@ -93,6 +94,8 @@ enum Taken {
     Alone(Box<Answering>),
     /// A call of a session.
     OfSession(Arc<HttpSession>, StreamReader),
+    /// A stream of notices begins, or is refused.
+    Listens(Listening),
 }
 
 impl From<Response> for Taken {
@@ -120,6 +123,7 @@ pub(super) async fn post(State(app): State<Arc<App>>, request: Request) -> Respo
         Taken::Answered(response) => response,
         Taken::Alone(answering) => go_on(*answering, accepts).await,
         Taken::OfSession(session, reader) => answer(&app, &session, reader, accepts).await,
+        Taken::Listens(listening) => tell(&app, listening).await,
     }
 }
 
@@ -136,14 +140,21 @@ fn receive(app: &App, head: &Parts, body: &Bytes, accepts: Accepts) -> Taken {
             checked,
             listens,
         } => {
-            if !app.options.eras.contains(Eras::Stateless) && Revision::parse(&version).is_some() {
-                return rpc_error(Some(id), &super::unsupported(&version, app.options.eras)).into();
-            }
-            if let Err(error) = checked {
-                return rpc_error(Some(id), &error).into();
+            let eras = app.options.eras;
+            let is_unserved =
+                !eras.contains(Eras::Stateless) && Revision::parse(&version).is_some();
+            match checked {
+                Err(error) if is_unserved || error.code == ErrorCode::UNSUPPORTED_REVISION => {
+                    return rpc_error(Some(id), &super::unsupported(&version, eras)).into();
+                }
+                Ok(()) if is_unserved => {
+                    return rpc_error(Some(id), &super::unsupported(&version, eras)).into();
+                }
+                Err(error) => return rpc_error(Some(id), &error).into(),
+                Ok(()) => {}
             }
             if listens {
-                return listen(app, caller, body).into();
+                return Taken::Listens(listen(app, caller, body));
             }
             alone(app, caller, &received, accepts)
         }
@@ -163,7 +174,7 @@ fn receive(app: &App, head: &Parts, body: &Bytes, accepts: Accepts) -> Taken {
         }
         Kind::Initialize(_) => initialize(app, caller, &received).into(),
         kind => {
-            if let Some(refused) = check_version(headers) {
+            if let Some(refused) = check_version(headers, app.options.eras) {
                 return refused.into();
             }
             let Some(session) = headers.get(SESSION) else {
@@ -265,9 +276,9 @@ pub(super) fn refused_era(app: &App, inbound: &Result<Inbound<'_>, Malformed>) -
         None => (Eras::Session, ""),
         Some((version, _)) => (Eras::Stateless, &**version),
     };
-    // What no revision is called is refused by the call itself.
+    // What is no text is refused by the call itself.
     let is_known = version.is_empty() || Revision::parse(version).is_some();
-    if eras.contains(of) || !is_known {
+    if eras.contains(of) && is_known {
         return None;
     }
     let mut out = Rope::new();
@@ -311,7 +322,10 @@ async fn go_on(mut answering: Answering, accepts: Accepts) -> Response {
 /// An answer before which nothing was said.
 fn last(answer: Option<Bytes>, accepts: Accepts) -> Response {
     match answer {
-        Some(answer) if accepts.json => stateless_json(answer),
+        // An error whose kind has a status of its own is told by that, whatever is preferred.
+        Some(answer) if accepts.json || status_of(&answer) != StatusCode::OK => {
+            stateless_json(answer)
+        }
         Some(answer) => sse::stream_of(stream::iter([sse::event(answer)])),
         None => StatusCode::ACCEPTED.into_response(),
     }
@@ -338,10 +352,17 @@ fn json(message: Bytes) -> Response {
     ([(header::CONTENT_TYPE, json)], message).into_response()
 }
 
-/// A stateless reply in JSON. The status of an error of the protocol is that of its kind.
+/// A stateless reply in JSON.
 fn stateless_json(message: Bytes) -> Response {
-    let code = write::answered(&message).and_then(|(_, code)| code);
-    let status = match code {
+    let status = status_of(&message);
+    let mut response = json(message);
+    *response.status_mut() = status;
+    response
+}
+
+/// The status of a stateless reply: that of its error, if that is one of the protocol.
+fn status_of(message: &[u8]) -> StatusCode {
+    match write::answered(message).and_then(|(_, code)| code) {
         Some(ErrorCode::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
         Some(
             ErrorCode::HEADER_MISMATCH
@@ -351,10 +372,7 @@ fn stateless_json(message: Bytes) -> Response {
             | ErrorCode::PARSE_ERROR,
         ) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
-    };
-    let mut response = json(message);
-    *response.status_mut() = status;
-    response
+    }
 }
 
 fn rpc_error(id: Option<&RequestId>, error: &RpcError) -> Response {

@@ -24,6 +24,7 @@ use super::{Event, TaskId, ledger, state::Waiting};
 use crate::{
     client::ClientCapabilities,
     connection::Lifetime,
+    http::Eras,
     results::{Results, rpc_error},
     server::{Server, ServerInner},
     wanted::{NOTHING_ASKED, TOO_OFTEN, UNKNOWN_FORM, Wanted, lacking, understand},
@@ -212,6 +213,7 @@ fn completed(server: &ServerInner, revision: orchestra_wire::Revision, outcome: 
         server,
         revision,
         lifetime: Lifetime::Message,
+        eras: Eras::Both,
     };
     let mut rope = Rope::new();
     results.result(&mut rope, outcome);

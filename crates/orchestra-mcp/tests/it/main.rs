@@ -20,6 +20,7 @@ mod notices;
 mod oauth;
 mod sessions;
 mod skills;
+mod statuses;
 mod tasks;
 mod tls;
 mod transport;

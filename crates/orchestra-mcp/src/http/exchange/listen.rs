@@ -4,6 +4,7 @@ use axum::{body::Bytes, response::Response};
 use futures_util::stream;
 use tokio::{select, time::timeout};
 
+use super::stateless_json;
 use crate::{
     http::{
         App, Identity,
@@ -13,11 +14,23 @@ use crate::{
     stream::Listening,
 };
 
-/// `subscriptions/listen`: a stream of notices, for as long as the client reads it.
-pub(super) fn listen(app: &App, caller: Identity, body: &Bytes) -> Response {
-    let listening = Listening::begin(&app.server, "http", caller, body.clone(), &app.budget);
-    let state = (listening, app.options.stop.clone());
-    let events = stream::unfold(state, |(mut listening, mut stop)| async move {
+/// Takes a `subscriptions/listen`.
+pub(super) fn listen(app: &App, caller: Identity, body: &Bytes) -> Listening {
+    Listening::begin(&app.server, "http", caller, body.clone(), &app.budget)
+}
+
+/// Answers it: with a stream of notices, for as long as the client reads it, or with what is wrong
+/// with it.
+pub(super) async fn tell(app: &App, mut listening: Listening) -> Response {
+    let first = listening.next().await;
+    if let Some(refusal) = first.as_ref().filter(|_| listening.is_over()) {
+        return stateless_json(refusal.clone());
+    }
+    let state = (first, listening, app.options.stop.clone());
+    let events = stream::unfold(state, |(mut first, mut listening, mut stop)| async move {
+        if let Some(first) = first.take() {
+            return Some((sse::event(first), (None, listening, stop)));
+        }
         let event = loop {
             select! {
                 next = timeout(KEEP_ALIVE, listening.next()) => break match next {
@@ -30,7 +43,7 @@ pub(super) fn listen(app: &App, caller: Identity, body: &Bytes) -> Response {
                 }
             }
         };
-        Some((event, (listening, stop)))
+        Some((event, (None, listening, stop)))
     });
     sse::stream_of(events)
 }

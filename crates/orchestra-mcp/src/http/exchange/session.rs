@@ -91,9 +91,11 @@ pub(super) async fn answer(
 /// How a stream of a call is told.
 fn telling(app: &App, session: &HttpSession) -> Telling {
     let revision = session.revision();
+    let primed = revision.is_some_and(|revision| revision >= Revision::V2025_11_25);
     Telling {
-        primed: revision.is_some_and(|revision| revision >= Revision::V2025_11_25),
-        ends_after: app.options.poll_after,
+        primed,
+        // Only who has an event to come back with is sent away.
+        ends_after: app.options.poll_after.filter(|_| primed),
         retry: app.options.retry,
     }
 }
@@ -163,9 +165,6 @@ pub(in crate::http) async fn get(
         let text = "the Accept header must list text/event-stream";
         return refuse(StatusCode::NOT_ACCEPTABLE, text);
     }
-    if let Some(refused) = check_version(&headers) {
-        return refused;
-    }
     let (reader, is_back) = match headers.get(LAST_EVENT) {
         None => (session.streams.listen(), false),
         Some(last) => match last.to_str().ok().and_then(sse::place) {
@@ -226,6 +225,9 @@ fn of_session(
         let text = "the Mcp-Session-Id header is missing; begin a session with initialize";
         return Err(refuse(StatusCode::BAD_REQUEST, text).into());
     };
+    if let Some(refused) = check_version(headers, eras) {
+        return Err(refused.into());
+    }
     find(app, session, caller).ok_or_else(|| no_session().into())
 }
 
@@ -242,14 +244,14 @@ pub(super) fn no_session() -> Response {
     )
 }
 
-/// Refuses a session-era request that names a revision we do not know.
-pub(super) fn check_version(headers: &HeaderMap) -> Option<Response> {
-    let named = headers.get(PROTOCOL_VERSION)?;
-    let known = named.to_str().ok().and_then(Revision::parse);
-    if known.is_some() {
+/// Refuses a session-era request that names a revision that is not served.
+pub(super) fn check_version(headers: &HeaderMap, eras: Eras) -> Option<Response> {
+    let named = headers.get(PROTOCOL_VERSION)?.to_str().unwrap_or_default();
+    if eras.revisions().any(|served| served == named) {
         return None;
     }
-    let all = Revision::ALL.map(Revision::as_str).join(", ");
+    let all: Vec<&str> = eras.revisions().collect();
+    let all = all.join(", ");
     let text = format!("the MCP-Protocol-Version header must name one of {all}");
     Some(refuse(StatusCode::BAD_REQUEST, &text))
 }

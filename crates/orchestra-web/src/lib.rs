@@ -17,6 +17,11 @@
 //!
 //! Calls go through the hub as those of every other face do; this crate only translates. It does
 //! not listen: that is left to whoever serves the router.
+//!
+//! The keys of OAuth issuers are fetched by `reqwest`, built with its feature `rustls-no-provider`
+//! and given TLS of our own. A program that makes clients of the same `reqwest` without TLS features
+//! of its own must therefore install a provider for them
+//! (`rustls::crypto::CryptoProvider::install_default`).
 
 mod app;
 mod health;

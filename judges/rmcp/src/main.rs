@@ -32,6 +32,8 @@ async fn main() -> Result<()> {
     let script = arguments.next().context("which script?")?;
     let program = arguments.next().context("which server?")?;
     let mut script = Script::read(&script)?;
+    // The SDK's HTTP client is the one that `orchestra-mcp` builds without a choice of its own.
+    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
 
     let session = if program.starts_with("http://") {
         let transport = StreamableHttpClientTransport::from_uri(format!("{program}/mcp"));

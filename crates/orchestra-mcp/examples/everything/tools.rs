@@ -95,7 +95,7 @@ pub(crate) async fn call(shared: &Shared, name: &str, arguments: &RawJson, cx: C
                 catalog.prompts.push(PromptDescriptor {
                     name: format!("test_added_{}", catalog.prompts.len()),
                     title: None,
-                    description: None,
+                    description: Some("Was added.".to_owned()),
                     arguments: Vec::new(),
                 });
             });

@@ -45,8 +45,15 @@ await new Promise((resolve) => site.listen(Number(port), hostname, resolve));
 
 const home = await mkdtemp(join(tmpdir(), "judge-"));
 const flags = ["--headless", "--no-sandbox", "--disable-gpu", `--user-data-dir=${home}`, "--remote-debugging-port=0"];
-const browser = spawn(process.env.JUDGE_BROWSER, [...flags, origin], { stdio: "ignore" });
-const ended = new Promise((resolve) => browser.on("exit", resolve));
+// What is started may be a script that starts the browser, and that has processes of its own: all
+// are one group, and share a pipe that closes when the last of them has ended. Until then they write.
+const browser = spawn(process.env.JUDGE_BROWSER, [...flags, origin], {
+  detached: true,
+  stdio: ["ignore", "ignore", "pipe"],
+});
+browser.stderr.resume();
+const ended = new Promise((resolve) => browser.on("close", resolve));
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => told.reject(new Error(signal)));
 browser.on("error", told.reject);
 ended.then((code) => told.reject(new Error(`the browser ended with ${code}`)));
 try {
@@ -54,7 +61,11 @@ try {
   if (text !== `${steps.length} steps`) throw new Error(text);
   console.log(text);
 } finally {
-  browser.kill("SIGKILL");
+  try {
+    process.kill(-browser.pid, "SIGKILL");
+  } catch {
+    // It did not start, or has ended.
+  }
   await ended;
   site.close();
   await rm(home, { recursive: true, force: true, maxRetries: 5 });

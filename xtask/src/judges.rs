@@ -4,9 +4,10 @@
 //! What a judge and a script are stands in `judges/README.md`. A judge whose tools cannot be had
 //! is left out loudly, and is a failure on a CI machine.
 
+mod server;
+
 use std::{
     fs,
-    net::TcpListener,
     path::{Path, PathBuf},
     process::Command,
     time::{Duration, Instant},
@@ -17,10 +18,10 @@ use anyhow::{Context as _, Result, bail};
 use crate::{
     papers,
     run::{self, Ended},
-    served::{Served, Told},
     test::{self, Tally},
     tools,
 };
+use server::{LetIn, SERVERS, Server, Workspace, free_origin, serve};
 
 /// Far more than any judge needs, so that one that hangs is seen as such.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -69,6 +70,8 @@ enum Judge {
     PythonSecond,
     /// A page in a browser.
     Browser,
+    /// A client that must sign in with an issuer, which the judge serves.
+    OAuth,
 }
 
 /// Every judge: its name, what it is, and its revisions.
@@ -84,44 +87,11 @@ const JUDGES: &[(&str, Judge, &[&str])] = &[
         &NEWEST_OF_EACH_ERA,
     ),
     ("browser", Judge::Browser, &NEWEST_OF_EACH_ERA),
+    ("oauth", Judge::OAuth, &NEWEST_OF_EACH_ERA),
 ];
 
 /// The browser without a window.
 const BROWSER: &str = "chromium-headless-shell";
-
-/// A server of ours under judgement.
-struct Server {
-    /// Its name, which is also its script's.
-    name: &'static str,
-    /// Its program, below the directory of debug builds.
-    program: &'static str,
-    /// Whether it is given a workspace of its own.
-    workspace: Workspace,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Workspace {
-    None,
-    Fresh,
-}
-
-const SERVERS: &[Server] = &[
-    Server {
-        name: "echo",
-        program: "examples/echo",
-        workspace: Workspace::None,
-    },
-    Server {
-        name: "everything",
-        program: "examples/everything",
-        workspace: Workspace::None,
-    },
-    Server {
-        name: "orchestra",
-        program: "orchestra",
-        workspace: Workspace::Fresh,
-    },
-];
 
 /// Over what a judge and a server talk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,8 +106,10 @@ impl Face {
         match judge {
             // It has no client for the transport of that revision.
             Judge::Rmcp => self == Self::Stdio || revision != "2024-11-05",
-            // Pages are let in by the program's configuration.
-            Judge::Browser => self == Self::Http && server.workspace == Workspace::Fresh,
+            // Pages and issuers are let in by the program's configuration.
+            Judge::Browser | Judge::OAuth => {
+                self == Self::Http && server.workspace == Workspace::Fresh
+            }
             _ => true,
         }
     }
@@ -229,7 +201,7 @@ fn try_openapi_with(tester: &Path) -> Result<Ended> {
         &mut Command::new(debug(server.program)?),
         server,
         &workspace,
-        &free_origin()?,
+        LetIn::Pages(&free_origin()?),
     )?;
     let site = served.url().strip_suffix("/mcp");
     let document = format!(
@@ -281,10 +253,16 @@ fn report(name: &str, outcome: Result<Result<Ended>, Absent>, tally: &mut Tally)
 
 fn sit(judge: Judge, revision: &str, server: &Server, face: Face) -> Result<Result<Ended>, Absent> {
     let client = client(judge, revision).map_err(Absent)?;
-    Ok(hear(client, revision, server, face))
+    Ok(hear(client, judge, revision, server, face))
 }
 
-fn hear(mut client: Command, revision: &str, server: &Server, face: Face) -> Result<Ended> {
+fn hear(
+    mut client: Command,
+    judge: Judge,
+    revision: &str,
+    server: &Server,
+    face: Face,
+) -> Result<Ended> {
     let script = run::root().join(format!("judges/scripts/{}.json", server.name));
     client.arg(revision).arg(script);
     let workspace = run::target().join(format!("judges/{}", std::process::id()));
@@ -302,10 +280,14 @@ fn hear(mut client: Command, revision: &str, server: &Server, face: Face) -> Res
         }
         Face::Http => {
             let origin = free_origin()?;
-            let served = serve(&mut Command::new(program), server, &workspace, &origin)?;
+            let let_in = match judge {
+                Judge::OAuth => LetIn::SignedIn(&origin),
+                _ => LetIn::Pages(&origin),
+            };
+            let served = serve(&mut Command::new(program), server, &workspace, let_in)?;
             let site = served.url().strip_suffix("/mcp");
             client.arg(site.context("MCP is at another path")?);
-            // Who is no page has no use for it.
+            // Who serves neither pages nor tokens has no use for it.
             client.env("JUDGE_ORIGIN", origin);
             Some(served)
         }
@@ -323,26 +305,6 @@ fn hear(mut client: Command, revision: &str, server: &Server, face: Face) -> Res
     Ok(ended)
 }
 
-/// Where a page can be served: on a port that nobody listens on now.
-fn free_origin() -> Result<String> {
-    let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
-    Ok(format!("http://{}", listener.local_addr()?))
-}
-
-/// Starts a server over HTTP, on any port, that lets in the pages of an origin.
-fn serve(program: &mut Command, server: &Server, workspace: &Path, origin: &str) -> Result<Served> {
-    let any = ["--http", "127.0.0.1:0"];
-    match server.workspace {
-        Workspace::None => Served::start(program.args(any), Told::Stderr),
-        Workspace::Fresh => {
-            program
-                .args(["up", "--json", "--allow-origin", origin])
-                .args(any);
-            Served::start(program.arg("--workspace").arg(workspace), Told::Stdout)
-        }
-    }
-}
-
 fn renew(directory: &Path) -> Result<()> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -357,17 +319,11 @@ fn renew(directory: &Path) -> Result<()> {
 fn client(judge: Judge, revision: &str) -> Result<Command> {
     match judge {
         Judge::Rmcp => Ok(Command::new(debug("judge-rmcp")?)),
-        Judge::TypeScript(file) => {
-            let home = tools::npm_project("judges/typescript")?;
-            let mut command = Command::new(tools::node()?);
-            command.arg(home.join(file));
-            Ok(command)
-        }
+        Judge::TypeScript(file) => typescript(file),
+        Judge::OAuth => typescript("oauth.mjs"),
         Judge::Browser => {
             tools::program(BROWSER)?;
-            let home = tools::npm_project("judges/typescript")?;
-            let mut command = Command::new(tools::node()?);
-            command.arg(home.join("browser.mjs"));
+            let mut command = typescript("browser.mjs")?;
             command.env("JUDGE_BROWSER", BROWSER);
             Ok(command)
         }
@@ -389,6 +345,13 @@ fn client(judge: Judge, revision: &str) -> Result<Command> {
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         command
     })
+}
+
+fn typescript(file: &str) -> Result<Command> {
+    let home = tools::npm_project("judges/typescript")?;
+    let mut command = Command::new(tools::node()?);
+    command.arg(home.join(file));
+    Ok(command)
 }
 
 fn debug(program: &str) -> Result<PathBuf> {

@@ -3,6 +3,7 @@
 
 mod access;
 mod file;
+mod keys;
 mod oauth;
 
 use std::{
@@ -197,8 +198,16 @@ impl Config {
     /// Refuses what no command could work with.
     fn check(&self) -> Result<(), Failure> {
         self.tools.check("tools", |tools| check_tools(tools))?;
-        self.access.check(&self.http)?;
         self.log.check("log", |filter| logging::check(filter))
+    }
+
+    /// Refuses what HTTP cannot be served with. Other commands do not look at it: the rest of it may
+    /// be given to `up` alone.
+    ///
+    /// # Errors
+    /// When what says who is let in does not go together.
+    pub(crate) fn check_access(&self) -> Result<(), Failure> {
+        self.access.check(&self.http)
     }
 
     /// Every key with its value as TOML, what it means and where it comes from.
@@ -258,11 +267,11 @@ impl<T> Setting<T> {
     /// Has the value checked; what is wrong with it is told with where it comes from.
     fn check(
         &self,
-        key: &str,
+        key: &'static str,
         check: impl FnOnce(&T) -> anyhow::Result<()>,
     ) -> Result<(), Failure> {
         check(&self.value)
-            .with_context(|| format!("{key} ({})", self.origin))
+            .with_context(|| format!("{} ({})", self.origin.name_of(key), self.origin))
             .map_err(Failure::usage)
     }
 }

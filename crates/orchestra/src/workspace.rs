@@ -17,6 +17,9 @@ pub(crate) enum WorkspaceError {
     /// There is none.
     #[error("workspace {}: no such directory; create it, or name another with --workspace", .0.display())]
     Missing(PathBuf),
+    /// It is something else.
+    #[error("workspace {}: it is a file, not a directory; name a directory with --workspace", .0.display())]
+    File(PathBuf),
     /// It has no board, and none is made by looking.
     #[error(
         "no board in {}; `orchestra init` makes one there, --workspace names another place", .0.display()
@@ -77,7 +80,7 @@ pub(crate) fn directory(path: &Path) -> Result<PathBuf, WorkspaceError> {
     };
     match path.canonicalize() {
         Ok(absolute) if absolute.is_dir() => Ok(absolute),
-        Ok(_) => Err(WorkspaceError::Missing(path.to_owned())),
+        Ok(_) => Err(WorkspaceError::File(path.to_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(WorkspaceError::Missing(path.to_owned()))
         }

@@ -17,9 +17,10 @@ use tokio::{net::TcpListener, sync::watch};
 use crate::{
     access,
     cli::{self, Common},
-    config::{AccessFlags, Config, Origin, Overrides, TextFormat},
+    config::{AccessFlags, Config, Entry, Origin, Overrides, TextFormat},
     exit::{Exit, Failure},
-    http, logging,
+    http::{self, MCP_PATH},
+    logging,
     output::{self, Format},
     serving::{self, Serving},
     workspace::PROJECTS,
@@ -28,8 +29,8 @@ use endpoint::{Endpoint, Place};
 
 /// Serve the workspace over HTTP and say how to connect
 ///
-/// Opens or creates the board, and serves MCP over HTTP to this machine until SIGINT or
-/// SIGTERM. Where another `up` serves the workspace already, it says where.
+/// Opens or creates the board, and serves MCP over HTTP to this machine until SIGINT,
+/// SIGTERM or SIGHUP. Where another `up` serves the workspace already, it says where.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Where to listen, as 127.0.0.1:7420, localhost:7420 or 7420; the next free port is taken when
@@ -80,6 +81,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
             access,
         },
     )?;
+    config.check_access()?;
     logging::start(&config.log.value)?;
     let mut place = Place::new(&config.workspace);
     if let Some(running) = place.running()? {
@@ -102,20 +104,12 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     }
     // Taken before anything is announced, so that a signal right after the line is not lost.
     let stop = listen::stop_signal()?;
-    let listener = listen::bind(config.http.value).await?;
+    let listener = match config.access.oauth.resource() {
+        None => listen::bind(config.http.value).await?,
+        Some(resource) => listen::bind_for(resource, config.http.value).await?,
+    };
     let address = listener.local_addr()?;
-    if address.port() != config.http.value.port() && config.http.value.port() != 0 {
-        output::complain(&format!(
-            "{} is taken; listening on {address}",
-            config.http.value
-        ));
-    }
-    if !address.ip().is_loopback() && tls.is_none() {
-        output::complain(
-            "whoever is on the way can read tokens and answers; serve over TLS with --tls-cert \
-             and --tls-key, or through a proxy that does",
-        );
-    }
+    warn(config, address);
     let endpoint = endpoint(config, address);
     place.publish(&endpoint)?;
     let served = match announce(&config.workspace, &endpoint, false, format) {
@@ -133,6 +127,28 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     place.withdraw();
     serving.close();
     served.map(|()| Exit::Ok)
+}
+
+/// Says what of where it is served may be other than it was meant.
+fn warn(config: &Config, address: SocketAddr) {
+    let asked = config.http.value;
+    if address.port() != asked.port() && asked.port() != 0 {
+        output::complain(&format!("{asked} is taken; listening on {address}"));
+    }
+    if !address.ip().is_loopback() && config.access.tls.value.is_none() {
+        output::complain(
+            "whoever is on the way can read tokens and answers; serve over TLS with --tls-cert \
+             and --tls-key, or through a proxy that does",
+        );
+    }
+    if let Some(resource) = config.access.oauth.resource()
+        && !listen::leads_to_mcp(resource)
+    {
+        output::complain(&format!(
+            "clients are sent to {resource}, but MCP is served at {MCP_PATH}; another path works \
+             only behind a proxy that maps it to {MCP_PATH}"
+        ));
+    }
 }
 
 /// Waits for a signal. An error means that nobody can tell of one any more, which ends it as well.
@@ -203,19 +219,41 @@ fn base(config: &Config, address: SocketAddr) -> String {
     }
 }
 
-/// Says where another process serves the workspace, and that an address which was asked for on the
-/// command line is another.
+/// Says where another process serves the workspace, and what of what was given here is not used
+/// there.
 fn announce_running(config: &Config, running: &Endpoint, format: Format) -> Result<Exit, Failure> {
-    let asked = config.http.value;
-    let elsewhere = asked.port() != 0 && running.address != asked;
     announce(&config.workspace, running, true, format)?;
-    if config.http.origin == Origin::Flag && elsewhere {
+    for name in unused(config, running) {
         output::complain(&format!(
-            "process {} serves this workspace at {} already, so --http {asked} was not used; stop it first to move it",
+            "process {} serves this workspace at {} already, so {name} was not used; stop the \
+             running one first",
             running.pid, running.http
         ));
     }
     Ok(Exit::Ok)
+}
+
+/// What was given here and is of no use where another process serves the workspace: every flag, but
+/// for an address that it listens on anyway, and what would ask for tokens that it does not ask for.
+fn unused(config: &Config, running: &Endpoint) -> Vec<String> {
+    let asked = config.http.value;
+    let elsewhere = asked.port() != 0 && running.address != asked;
+    let access = &config.access;
+    let entries = config.entries().into_iter();
+    let flags = entries.filter_map(|Entry { key, origin, .. }| match (key, &origin) {
+        ("http", Origin::Flag) => elsewhere.then(|| format!("--http {asked}")),
+        (_, Origin::Flag) => Some(origin.name_of(key).to_owned()),
+        _ => None,
+    });
+    let mut unused: Vec<String> = flags.collect();
+    if !running.asks_token {
+        match &access.token.origin {
+            Origin::Environment(variable) => unused.push(variable.to_string()),
+            Origin::File(path) => unused.push(format!("access.token_file ({})", path.display())),
+            Origin::Flag | Origin::Default => {}
+        }
+    }
+    unused
 }
 
 /// Says where the workspace is served and how to connect.

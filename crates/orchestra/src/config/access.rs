@@ -25,7 +25,8 @@ const DEFAULT_RATE: u32 = 200;
 /// Who is let in over HTTP
 #[derive(Debug, Default, Args)]
 pub(crate) struct AccessFlags {
-    /// File with the tokens that callers must show, one a line [default: ORCHESTRA_TOKEN, if it is
+    /// File with the tokens that callers must show, one a line; it is read at the start, so that one
+    /// that is taken out is let in until `up` is started again [default: ORCHESTRA_TOKEN, if it is
     /// set]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -178,15 +179,21 @@ impl AccessConfig {
         self.oauth.check()?;
         http.check("http", |address| {
             let (is_local, port) = (address.ip().is_loopback(), address.port());
+            let name_of = |key| http.origin.name_of(key);
+            let (token, issuer) = ("access.token_file", "access.oauth.issuers");
             anyhow::ensure!(
                 is_local || self.asks_who_calls(),
                 "{address} can be reached from other machines, and nothing asks them who they \
-                 are; name a file of tokens with --token-file or an issuer with --oauth-issuer, or \
-                 use a loopback address such as 127.0.0.1:{port}"
+                 are; name a file of tokens with {} or an issuer with {}, set {}, or use a \
+                 loopback address such as 127.0.0.1:{port}",
+                name_of(token),
+                name_of(issuer),
+                Variable::Token
             );
             anyhow::ensure!(
                 !address.ip().is_unspecified() || self.is_named(),
-                "{address} is reached under names that nobody told; name them with --allow-host"
+                "{address} is reached under names that nobody told; name them with {}",
+                name_of("access.hosts")
             );
             Ok(())
         })

@@ -9,7 +9,7 @@ use orchestra_mcp::http::{
 use serde::Deserialize;
 
 use super::{
-    Entry, Setting,
+    Entry, Origin, Setting,
     access::{list, some},
     file::{ConfigFile, ParseError, names, parsed, within},
     flag, settle,
@@ -23,6 +23,19 @@ const LEEWAY_SECONDS: RangeInclusive<u64> = 0..=600;
 /// More than clocks differ, and little for tokens that last minutes.
 const DEFAULT_LEEWAY: Duration = Duration::from_secs(60);
 
+/// What names this server.
+const RESOURCE: &str = "a URL such as https://box.example:7420/mcp, or http:// on this machine, \
+    without a query or fragment";
+
+/// Text that names no resource.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("expected {RESOURCE}")]
+struct ResourceError;
+
+fn parse_resource(text: &str) -> Result<ServiceUrl, ResourceError> {
+    text.parse().map_err(|_: OAuthNameError| ResourceError)
+}
+
 /// Whose tokens are trusted
 #[derive(Debug, Default, Args)]
 pub(crate) struct OAuthFlags {
@@ -31,8 +44,8 @@ pub(crate) struct OAuthFlags {
     #[arg(long = "oauth-issuer", value_name = "URL")]
     issuers: Vec<ServiceUrl>,
     /// URL under which clients reach MCP here, which such tokens must name as their audience, as
-    /// `https://box.example/mcp`
-    #[arg(long = "oauth-resource", value_name = "URL")]
+    /// `https://box.example:7420/mcp`
+    #[arg(long = "oauth-resource", value_name = "URL", value_parser = parse_resource)]
     resource: Option<ServiceUrl>,
     /// What else such tokens may name as their audience; may be given again
     #[arg(long = "oauth-audience", value_name = "NAME")]
@@ -91,7 +104,7 @@ impl OAuthOnDisk {
         let leeway = within("access.oauth.leeway_seconds", leeway, &LEEWAY_SECONDS)?;
         Ok(OAuthFile {
             issuers: names("access.oauth.issuers", self.issuers, expected)?,
-            resource: parsed("access.oauth.resource", self.resource, expected)?,
+            resource: parsed("access.oauth.resource", self.resource, |_| RESOURCE)?,
             audiences: self.audiences.and_then(some),
             scopes: names("access.oauth.scopes", self.scopes, expected)?,
             jwks_url: parsed("access.oauth.jwks_url", self.jwks_url, expected)?,
@@ -166,7 +179,8 @@ impl OAuthConfig {
             anyhow::ensure!(
                 issuers.is_empty() || resource.value.is_some(),
                 "tokens must say whom they are for: name the URL under which clients reach MCP \
-                 here with --oauth-resource, as https://box.example/mcp"
+                 here with {}, as https://box.example:7420/mcp",
+                self.issuers.origin.name_of("access.oauth.resource")
             );
             let is_one = |issuer: &ServiceUrl| issuers.iter().filter(|one| *one == issuer).count();
             anyhow::ensure!(
@@ -175,13 +189,19 @@ impl OAuthConfig {
             );
             Ok(())
         })?;
-        let needs_issuer = "no issuer is named whose tokens are trusted; name it with \
-                            --oauth-issuer";
+        let needs_issuer = |origin: &Origin| {
+            format!(
+                "no issuer is named whose tokens are trusted; name it with {}",
+                origin.name_of("access.oauth.issuers")
+            )
+        };
         resource.check("access.oauth.resource", |resource| {
+            let needs_issuer = needs_issuer(&self.resource.origin);
             anyhow::ensure!(resource.is_none() || self.is_set(), needs_issuer);
             Ok(())
         })?;
         self.scopes.check("access.oauth.scopes", |scopes| {
+            let needs_issuer = needs_issuer(&self.scopes.origin);
             anyhow::ensure!(scopes.is_empty() || self.is_set(), needs_issuer);
             Ok(())
         })?;

@@ -98,7 +98,12 @@ fn other_machines_are_let_in_by_a_token_and_a_name_alone() {
         again.extend(["--token-file", "token", "--allow-host", "box.example"]);
         let said = workspace.run(again);
         assert_eq!(said.code, Some(0), "{said:?}");
-        assert_eq!(said.err.contains("was not used"), complains, "{said:?}");
+        let moved = format!("--http {asked} was not used");
+        assert_eq!(said.err.contains(&moved), complains, "{said:?}");
+        for flag in ["--token-file", "--allow-host"] {
+            let expected = format!("{flag} was not used; stop the running one first");
+            assert!(said.err.contains(&expected), "{said:?}");
+        }
         assert!(said.out.contains("$ORCHESTRA_TOKEN"), "{said:?}");
     }
     process.signal(Signal::TERM);
@@ -170,6 +175,48 @@ fn connecting_lines_show_where_a_token_goes() {
     assert_eq!(files.count(), 2);
     process.signal(Signal::TERM);
     assert!(process.end().success());
+}
+
+/// The rest of what says who is let in may be given to `up` alone, in its environment or as flags.
+#[test]
+fn only_up_asks_whether_what_lets_in_goes_together() {
+    let workspace = Workspace::git();
+    let users = workspace.home().join(".config/orchestra");
+    fs::create_dir_all(&users).unwrap();
+    let text = "http = \"0.0.0.0:0\"\n[access]\nhosts = [\"box.example\"]\n";
+    fs::write(users.join("orchestra.toml"), text).unwrap();
+    for command in [
+        &["init"][..],
+        &["config", "show"],
+        &["tool", "list"],
+        &["doctor"],
+        &["stdio"],
+    ] {
+        let said = workspace.run(command.iter().copied());
+        assert_eq!(said.code, Some(0), "{command:?}: {said:?}");
+    }
+    let said = workspace.run(["config", "show"]);
+    assert!(said.out.contains("http = \"0.0.0.0:0\""), "{said:?}");
+    let said = workspace.run(["up"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    for expected in [
+        "orchestra.toml",
+        "access.token_file",
+        "access.oauth.issuers",
+    ] {
+        assert!(said.err.contains(expected), "{said:?}");
+    }
+    assert!(!said.err.contains("--token-file"), "{said:?}");
+    let said = workspace.run(["up", "--http", "0.0.0.0:0"]);
+    assert!(said.err.contains("--http (command line)"), "{said:?}");
+    assert!(said.err.contains("--token-file"), "{said:?}");
+    let mut command = workspace.command(["up", "--json"]);
+    command.env("ORCHESTRA_TOKEN", TOKEN);
+    let process = Running::start(command);
+    assert_eq!(process.json()["asks_token"], true);
+    process.signal(Signal::HUP);
+    assert!(process.end().success());
+    assert!(!workspace.join(".projects/.run/endpoint.json").exists());
 }
 
 /// Whoever shares a repository does not say who is let in.

@@ -124,6 +124,13 @@ fn what_is_no_event_is_said_and_never_fails_the_client() {
     let said = workspace.run_with_input(["hook", "--workspace", "/no/such/place"], "{}");
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.err.contains("no such directory"), "{said:?}");
+    workspace.write("file", "");
+    let said = workspace.run(["config", "show", "--workspace", "file"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(
+        said.err.contains("it is a file, not a directory"),
+        "{said:?}"
+    );
     assert_eq!(workspace.run(["hook", "--nope"]).code, Some(2));
 }
 

@@ -13,7 +13,7 @@ use rcgen::{KeyPair, PKCS_ED25519, PublicKeyData as _, SigningKey as _};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{Running, Workspace, get, http, post};
+use crate::support::{Running, Workspace, get, http, post, until_ready};
 
 const RESOURCE: &str = "https://box.example/mcp";
 
@@ -131,9 +131,40 @@ fn up_lets_in_whoever_shows_a_token_of_the_issuer() {
     again.extend(flags);
     let said = workspace.run(again);
     assert!(said.out.contains("sign in"), "{said:?}");
+    for flag in ["issuer", "resource", "scope"] {
+        let expected = format!("--oauth-{flag} was not used");
+        assert!(said.err.contains(&expected), "{said:?}");
+    }
     assert!(!said.out.contains("ORCHESTRA_TOKEN"), "{said:?}");
     process.signal(Signal::TERM);
     assert!(process.end().success());
+}
+
+/// Tokens are for one resource, so it is not served where that does not lead.
+#[test]
+fn a_resource_is_served_at_its_port_or_not_at_all() {
+    let workspace = Workspace::git();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let issuer = ["--oauth-issuer", "https://login.example"];
+    let of = |resource: &'static str| ["--oauth-resource", resource];
+    let mut command = vec!["up", "--http", &address];
+    command.extend(issuer.iter().chain(&of(RESOURCE)));
+    let said = workspace.run(command);
+    assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{said:?}");
+    for expected in [&address, RESOURCE, "is taken"] {
+        assert!(said.err.contains(expected), "{said:?}");
+    }
+    assert!(!workspace.join(".projects/.run/endpoint.json").exists());
+
+    for (resource, warns) in [("https://box.example/board", true), (RESOURCE, false)] {
+        let mut command = workspace.command(["up", "--http", "127.0.0.1:0", "--json"]);
+        command.args(issuer).args(of(resource));
+        let (ready, said) = until_ready(command);
+        assert_eq!(ready["mcp"], resource);
+        let warned = said.contains("works only behind a proxy that maps it to /mcp");
+        assert_eq!(warned, warns, "{said}");
+    }
 }
 
 #[test]
@@ -162,7 +193,7 @@ fn what_an_issuer_needs_is_asked_for() {
         ),
         (
             &[&["--oauth-resource", "https://box.example/mcp?a"]],
-            "without a",
+            "https://box.example:7420/mcp, or http:// on this machine, without a",
         ),
         (&[&["--oauth-scope", "a b"]], "one scope"),
     ] {
@@ -210,11 +241,26 @@ fn an_issuer_stands_in_the_users_file_alone() {
         ("scopes = [\"a b\"]", "access.oauth.scopes: one scope"),
         ("leeway_seconds = 601", "0 to 600"),
         ("issuer = \"https://login.example\"", "unknown field"),
-        ("issuers = [\"https://login.example\"]", "--oauth-resource"),
     ] {
         fs::write(&file, format!("[access.oauth]\n{wrong}\n")).unwrap();
         let said = workspace.run(["config", "show"]);
         assert_eq!(said.code, Some(2), "{wrong}: {said:?}");
         assert!(said.err.contains(expected), "{wrong}: {said:?}");
+    }
+    // Only `up` needs the rest of it, and is told of keys.
+    for (half, expected) in [
+        (
+            "issuers = [\"https://login.example\"]",
+            "here with access.oauth.resource, as",
+        ),
+        ("scopes = [\"use\"]", "with access.oauth.issuers"),
+    ] {
+        fs::write(&file, format!("[access.oauth]\n{half}\n")).unwrap();
+        let said = workspace.run(["config", "show"]);
+        assert!(said.out.contains(half), "{said:?}");
+        let said = workspace.run(["up", "--http", "0"]);
+        assert_eq!(said.code, Some(2), "{half}: {said:?}");
+        assert!(said.err.contains(expected), "{half}: {said:?}");
+        assert!(!said.err.contains("--oauth"), "{half}: {said:?}");
     }
 }

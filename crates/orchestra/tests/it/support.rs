@@ -157,6 +157,24 @@ pub(crate) fn said(mut command: Command, input: &str) -> Said {
     }
 }
 
+/// Runs a command until it says that it is ready, and ends it; the line it says so in, and all that
+/// it said on stderr.
+pub(crate) fn until_ready(mut command: Command) -> (Value, String) {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    (serde_json::from_str(&line).expect(&said), said)
+}
+
 /// A process that runs on, and is killed at the end of the test.
 pub(crate) struct Running {
     child: Child,

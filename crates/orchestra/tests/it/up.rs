@@ -282,6 +282,16 @@ fn a_second_one_tells_of_the_first() {
         elsewhere.err.contains("--http 127.0.0.1:9 was not used"),
         "{elsewhere:?}"
     );
+    let flags = ["--tools", "lean", "--format", "toon", "--allow-origin"];
+    let flags = ["up"].into_iter().chain(flags).chain(["http://a.example"]);
+    let mut command = workspace.command(flags);
+    command.env("ORCHESTRA_TOKEN", "0123456789abcdef0123456789abcdef");
+    let told = said(command, "");
+    for name in ["--tools", "--format", "--allow-origin", "ORCHESTRA_TOKEN"] {
+        let expected = format!("so {name} was not used; stop the running one first");
+        assert!(told.err.contains(&expected), "{told:?}");
+    }
+    assert_eq!(told.err.lines().count(), 4, "{told:?}");
     let people = workspace.run(["up"]);
     assert_eq!(people.err, "");
     assert!(

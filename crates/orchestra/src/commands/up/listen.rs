@@ -2,9 +2,11 @@
 
 use std::{io, net::SocketAddr};
 
+use axum::http::Uri;
+use orchestra_mcp::http::ServiceUrl;
 use tokio::{net::TcpListener, sync::watch};
 
-use crate::http::Limits;
+use crate::http::{Limits, MCP_PATH};
 
 /// How many ports after one that is taken are tried.
 const PORTS_TRIED: u16 = 100;
@@ -35,6 +37,33 @@ pub(super) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
         }
     }
     anyhow::bail!("{address} and the ports after it are taken; name another with --http")
+}
+
+/// Listens on `address` alone: `resource`, for which tokens are made out, leads there and nowhere
+/// else.
+pub(super) async fn bind_for(
+    resource: &ServiceUrl,
+    address: SocketAddr,
+) -> anyhow::Result<TcpListener> {
+    let taken = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
+    TcpListener::bind(address).await.map_err(|error| {
+        let text = if taken(&error) {
+            format!(
+                "{address} is taken, and tokens are for {resource}, which leads there; stop what \
+                 listens there, or name another address with --http and where that is reached \
+                 with --oauth-resource"
+            )
+        } else {
+            format!("cannot listen on {address}")
+        };
+        anyhow::Error::new(error).context(text)
+    })
+}
+
+/// Whether the path of `resource` ends in the one at which MCP is served.
+pub(super) fn leads_to_mcp(resource: &ServiceUrl) -> bool {
+    let url: Result<Uri, _> = resource.to_string().parse();
+    url.is_ok_and(|url| url.path().ends_with(MCP_PATH))
 }
 
 /// The bounds of connections, such that there are enough open files for them.
@@ -77,7 +106,7 @@ fn open_files(wanted: usize) -> usize {
     wanted
 }
 
-/// Turns true at SIGINT, SIGTERM or ctrl-c.
+/// Turns true at SIGINT, SIGTERM, SIGHUP or ctrl-c.
 pub(super) fn stop_signal() -> io::Result<watch::Receiver<bool>> {
     let (sender, receiver) = watch::channel(false);
     #[cfg(unix)]
@@ -85,10 +114,13 @@ pub(super) fn stop_signal() -> io::Result<watch::Receiver<bool>> {
         use tokio::signal::unix::{SignalKind, signal};
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
+        // The terminal is gone: nobody could stop it any more.
+        let mut hang_up = signal(SignalKind::hangup())?;
         tokio::spawn(async move {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
+                _ = hang_up.recv() => {}
             }
             // Nobody listens any more only when the program ends already.
             let _ = sender.send(true);
@@ -113,5 +145,19 @@ mod tests {
         let taken = first.local_addr().unwrap();
         let second = bind(taken).await.unwrap();
         assert_ne!(second.local_addr().unwrap().port(), taken.port());
+    }
+
+    #[test]
+    fn the_path_of_a_resource_is_that_of_mcp_or_ends_in_it() {
+        for (resource, expected) in [
+            ("https://box.example/mcp", true),
+            ("https://box.example:7420/team/mcp", true),
+            ("https://box.example", false),
+            ("https://mcp", false),
+            ("https://box.example/mcp2", false),
+        ] {
+            let url = resource.parse().unwrap();
+            assert_eq!(leads_to_mcp(&url), expected, "{resource}");
+        }
     }
 }

@@ -205,6 +205,14 @@ impl fmt::Display for Ask {
 }
 
 impl MetaCache {
+    /// Whether both know the same.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs),
+            (ours, theirs) => ours.is_none() && theirs.is_none(),
+        }
+    }
+
     /// Parses `_meta`. A request is stateless exactly when it names its revision there.
     pub(crate) fn parse<'a>(
         &mut self,

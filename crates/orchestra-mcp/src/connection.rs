@@ -209,10 +209,14 @@ enum Handled {
 }
 
 impl Connection {
-    /// Knows what others have said about themselves, and which eras are served where it came from.
-    pub(crate) fn knowing(mut self, metas: MetaCache, eras: Eras) -> Self {
-        (self.metas, self.eras) = (metas, eras);
-        self
+    /// Knows what others have said about themselves.
+    pub(crate) fn knowing(&mut self, metas: MetaCache) {
+        self.metas = metas;
+    }
+
+    /// Names only the revisions of these eras, which are served where it came from.
+    pub(crate) fn serving(&mut self, eras: Eras) {
+        self.eras = eras;
     }
 
     /// A connection. What its calls report while they run goes to `emit`.

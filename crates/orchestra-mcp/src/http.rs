@@ -193,6 +193,8 @@ impl HttpFace {
         let eras = self.app.options.eras;
         let mcp = post(exchange::post)
             .get(exchange::get)
+            // It would take the stream from whoever reads it.
+            .head(async move || not_allowed(eras))
             .delete(exchange::delete)
             .fallback(async move || not_allowed(eras));
         Router::new()
@@ -204,7 +206,9 @@ impl HttpFace {
 
     /// The two routes of 2024-11-05 below a path. An [`Access`] must guard them.
     pub fn pair_below(&self, path: &str) -> Router {
-        let sse = get(old::open).fallback(async || only("GET"));
+        let sse = get(old::open)
+            .head(async || only("GET"))
+            .fallback(async || only("GET"));
         let messages = post(old::message).fallback(async || only("POST"));
         Router::new()
             .route(&format!("{path}{SSE_PATH}"), sse)
@@ -257,6 +261,7 @@ async fn rpc(State(app): State<Arc<App>>, request: Request) -> Response {
         Ok(body) => body,
         Err(refused) => return refused,
     };
+    app.sessions.relieve();
     let received = Received::of(&body);
     if let Some(refused) = exchange::refused_era(&app, &received.inbound) {
         return refused;

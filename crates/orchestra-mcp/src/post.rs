@@ -169,7 +169,14 @@ impl Post {
 
     /// Understands what a request says about itself in its `_meta`.
     pub(crate) fn meta<'a>(&self, meta: &'a RawValue) -> Result<RequestMeta<'a>, RpcError> {
-        self.metas().parse(Some(meta))
+        // Understood outside of the lock: others wait for it, and this may be long.
+        let mut known = self.metas().clone();
+        let understood = known.parse(Some(meta))?;
+        let mut metas = self.metas();
+        if !metas.is(&known) {
+            *metas = known;
+        }
+        Ok(understood)
     }
 
     fn metas(&self) -> MutexGuard<'_, MetaCache> {
@@ -195,8 +202,9 @@ impl Answering {
             Arc::clone(&attachment),
             reports.clone(),
             lifetime,
-        )
-        .knowing(post.metas().clone(), post.eras);
+        );
+        connection.knowing(post.metas().clone());
+        connection.serving(post.eras);
         connection.owned_by(owner);
         let (mut out, now) = (Rope::new(), Instant::now());
         server.0.activity.note(now);

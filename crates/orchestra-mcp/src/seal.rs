@@ -3,8 +3,8 @@
 //! A stateless client carries the state between its two requests (MCP 2026-07-28, multi round-trip
 //! requests), so it may have been looked at, changed, kept, or put into another request. What is
 //! sealed can be none of these: it is encrypted and authenticated, lapses, and opens only in a
-//! request for the same thing, or, where the client can be asked for nothing, so that the request
-//! was not kept, in one of the same caller.
+//! request of the same caller for the same thing; where that client can be asked for nothing, so
+//! that the request was not kept, in any request of the same caller.
 
 use std::time::{Duration, Instant};
 

@@ -23,7 +23,7 @@ use tokio::{
 
 use crate::{
     connection::{Connection, Job, Lifetime, Received, Step, Ticket},
-    http::Identity,
+    http::{Eras, Identity},
     report::Emit,
     server::Server,
 };
@@ -270,6 +270,11 @@ impl Session {
     /// Says who the client is, as far as tasks need to know.
     pub(crate) fn owned_by(&self, owner: Identity) {
         self.connection().owned_by(owner);
+    }
+
+    /// Names only the revisions of these eras.
+    pub(crate) fn serving(&self, eras: Eras) {
+        self.connection().serving(eras);
     }
 
     /// Cancels tasks that begin from now on when `stop` turns true, or nobody can turn it any

@@ -6,14 +6,14 @@ use std::{
 };
 
 use axum::{
-    Router,
+    Extension, Router,
     http::StatusCode,
     middleware,
     response::{IntoResponse as _, Response},
 };
 use orchestra_mcp::{
     Direct, Server,
-    http::{HttpFace, HttpOptions},
+    http::{HttpFace, HttpOptions, Refused},
 };
 use serde_json::Value;
 
@@ -68,7 +68,11 @@ pub fn app(server: &Server, options: HttpOptions) -> Router {
 
 async fn nothing() -> Response {
     let text = "there is nothing here; MCP is at /mcp, REST is described at /api/openapi.json";
-    refusal::error(StatusCode::NOT_FOUND, text)
+    (
+        Extension(Refused(text.into())),
+        refusal::error(StatusCode::NOT_FOUND, text),
+    )
+        .into_response()
 }
 
 async fn not_allowed() -> Response {

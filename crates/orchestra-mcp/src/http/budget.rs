@@ -93,6 +93,11 @@ impl Budget {
         self.0.is_spent()
     }
 
+    /// Whether more than half is held, so that a large reply may find no room.
+    pub(super) fn is_half_spent(&self) -> bool {
+        self.0.held.load(Ordering::Relaxed) > self.0.most / 2
+    }
+
     /// Completes when there is room.
     pub(crate) async fn room(&self) {
         loop {

@@ -161,6 +161,9 @@ fn receive(app: &App, head: &Parts, body: &Bytes, accepts: Accepts) -> Taken {
         Kind::Other if is_stateless(headers) && app.options.eras.contains(Eras::Stateless) => {
             alone(app, caller, &received, accepts)
         }
+        Kind::Batch if is_stateless(headers) => {
+            rpc_error(None, &RpcError::invalid_request(LONE_BATCH)).into()
+        }
         _ if !app.options.eras.contains(Eras::Session) => {
             let version = headers.get(PROTOCOL_VERSION);
             let version = version
@@ -259,6 +262,14 @@ fn version<'m>(
             let version = meta.protocol_version?;
             Some((text_of(version).unwrap_or_default(), Err(error)))
         }
+    }
+}
+
+/// Whether a message is a request that names its revision.
+pub(super) fn names_revision(app: &App, inbound: &Result<Inbound<'_>, Malformed>) -> bool {
+    match inbound {
+        Ok(Inbound::One(Message::Request(request))) => version(app, request).is_some(),
+        _ => false,
     }
 }
 

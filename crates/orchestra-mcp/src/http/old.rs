@@ -14,7 +14,7 @@ use futures_util::{StreamExt as _, stream};
 use orchestra_wire::parse_value;
 
 use super::{
-    App, Eras, Identity, MESSAGES_PATH, SSE_PATH, refuse,
+    App, Eras, Identity, MESSAGES_PATH, SSE_PATH, exchange, refuse,
     sessions::{SessionId, Sessions},
     sse::{self, Telling},
 };
@@ -96,12 +96,15 @@ pub(super) async fn message(
     };
     let id = SessionId::parse(id);
     let session = id.and_then(|id| app.sessions.find(id, super::identity(caller)));
+    // Answers to one that /mcp has begun would find no stream.
+    let session = session.filter(|session| session.streams.is_joined());
     let Some(session) = session else {
         return refuse(
             StatusCode::NOT_FOUND,
             "there is no such session; open /sse again",
         );
     };
+    app.sessions.relieve();
     if session.streams.is_full() {
         let text = "busy: too many answers wait on the stream; read them first";
         return refuse(StatusCode::SERVICE_UNAVAILABLE, text);
@@ -113,7 +116,12 @@ pub(super) async fn message(
     if let Err(error) = parse_value(&body) {
         return refuse(StatusCode::BAD_REQUEST, &error.message);
     }
-    let out = session.take(&Received::of(&body));
+    let received = Received::of(&body);
+    if exchange::names_revision(&app, &received.inbound) {
+        let text = "a request that names its revision in _meta is posted to /mcp";
+        return refuse(StatusCode::BAD_REQUEST, text);
+    }
+    let out = session.take(&received);
     crate::session::Outbox::send(&*session.streams, out);
     StatusCode::ACCEPTED.into_response()
 }

@@ -14,7 +14,7 @@ use std::{
 use orchestra_wire::{Revision, Rope};
 use tokio::{runtime::Handle, select, sync::watch, time::Instant};
 
-use super::{HttpOptions, Identity, budget::Budget, streams::Streams};
+use super::{Eras, HttpOptions, Identity, budget::Budget, streams::Streams};
 use crate::{
     connection::{Lifetime, Received},
     report::Emit,
@@ -27,6 +27,9 @@ use crate::{
 /// The id of a session, which nobody guesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct SessionId(SecretId);
+
+/// How often room is looked for where there still is some, in milliseconds.
+const LOOK_EVERY_MS: u64 = 50;
 
 /// One session.
 pub(super) struct HttpSession {
@@ -48,7 +51,10 @@ pub(super) struct Sessions {
     most: usize,
     idle: Duration,
     stop: Option<watch::Receiver<bool>>,
+    eras: Eras,
     began: Instant,
+    /// When room was looked for last although there was some, in milliseconds since `began`.
+    relieved: AtomicU64,
     open: Mutex<Open>,
 }
 
@@ -80,7 +86,9 @@ impl Sessions {
             most: options.sessions,
             idle: options.idle,
             stop: options.stop.clone(),
+            eras: options.eras,
             began: Instant::now(),
+            relieved: AtomicU64::new(0),
             open: Mutex::default(),
         })
     }
@@ -103,6 +111,11 @@ impl Sessions {
             Lifetime::Requests,
             runtime.clone(),
         );
+        driver.owned_by(owner);
+        driver.serving(self.eras);
+        if let Some(stop) = &self.stop {
+            driver.until(stop.clone());
+        }
         let attendant = AbortOnDrop(runtime.spawn(driver.clone().attend()).abort_handle());
         let session = HttpSession {
             id,
@@ -159,14 +172,26 @@ impl Sessions {
         ended.values().for_each(|session| session.end());
     }
 
-    /// Where replies that wait to be read leave no room for others, forgets those that nobody
+    /// Where replies that wait to be read leave little room for others, forgets those that nobody
     /// reads: clients would have to come back for them.
     pub(super) fn relieve(&self) {
-        if self.budget.is_spent() {
+        if self.budget.is_spent() || self.budget.is_half_spent() && self.may_look() {
             let open = self.lock();
             let sessions = open.by_id.values();
             sessions.for_each(|session| session.streams.forget_unread());
         }
+    }
+
+    /// Whether to look for room where there still is some: not with every message, for it may be
+    /// that all of it is being read.
+    fn may_look(&self) -> bool {
+        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let last = self.relieved.load(Ordering::Relaxed);
+        let due = last == 0 || now >= last + LOOK_EVERY_MS;
+        due && self
+            .relieved
+            .compare_exchange(last, now.max(1), Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
     }
 
     fn forget_idle(&self) {

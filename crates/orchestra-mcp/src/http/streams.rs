@@ -177,6 +177,11 @@ impl Streams {
         !state.open.is_empty() || state.streams.values().any(|stream| stream.is_read)
     }
 
+    /// Whether all is one stream, answers included.
+    pub(super) fn is_joined(&self) -> bool {
+        self.lock().is_joined
+    }
+
     /// Whether so much waits on the own stream that its client is to read first.
     pub(super) fn is_full(&self) -> bool {
         let state = self.lock();

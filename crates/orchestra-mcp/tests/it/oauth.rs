@@ -590,3 +590,20 @@ async fn an_address_that_others_can_reach_is_guarded_by_an_issuer() {
     };
     assert!(OAuth::new(nobody).is_err());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resource_whose_path_no_route_can_have_is_refused() {
+    for (path, is_served) in [("/:a", false), ("/a/*b", false), ("/{a}/b:c", true)] {
+        let resource = format!("https://box.example{path}");
+        let issuer = "https://login.example".parse().unwrap();
+        let oauth = OAuth::new(OAuthRules::new(resource.parse().unwrap(), issuer));
+        assert_eq!(oauth.is_ok(), is_served, "{path}");
+        if let Ok(oauth) = oauth {
+            let rules = AccessRules {
+                oauth: Some(oauth),
+                ..AccessRules::default()
+            };
+            drop(guarded(rules).await);
+        }
+    }
+}

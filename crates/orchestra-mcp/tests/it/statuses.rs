@@ -100,3 +100,111 @@ async fn who_could_not_come_back_is_not_sent_away() {
     site.shared.gate.notify_one();
     assert_eq!(reply.message().await["id"], 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_route_that_leaves_a_body_unread_says_that_the_connection_ends() {
+    let site = Site::new(HttpOptions {
+        body_bytes: 1024,
+        ..HttpOptions::default()
+    })
+    .await;
+    let json = ("Content-Type", "application/json");
+    let large = "x".repeat(2048);
+    for (target, headers, body, status) in [
+        ("POST /mcp", vec![("Content-Type", "text/plain")], "{}", 415),
+        ("POST /mcp", vec![json, ("Accept", "text/html")], "{}", 406),
+        ("POST /mcp", vec![json], &large, 413),
+        ("POST /rpc", vec![json], &large, 413),
+        ("PUT /mcp", vec![json], "{}", 405),
+        ("POST /nowhere", vec![json], "{}", 404),
+    ] {
+        let reply = site.send(target, &headers, body).await;
+        assert_eq!(reply.status, status, "{target}");
+        let ends = reply.header("connection");
+        assert_eq!(ends.as_deref(), Some("close"), "{target} {status}");
+    }
+    let answered = site.stateless("things/new", json!({})).await;
+    assert_eq!(
+        (answered.status, answered.header("connection")),
+        (404, None)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_at_the_head_alone_takes_no_stream() {
+    let site = Site::new(HttpOptions::default()).await;
+    let session = site.session("2025-11-25").await;
+    let headers = [
+        ("Mcp-Session-Id", session.as_str()),
+        ("Accept", "text/event-stream"),
+        ("Last-Event-ID", "0-0"),
+    ];
+    for target in ["HEAD /mcp", "HEAD /sse"] {
+        assert_eq!(
+            site.send(target, &headers, "").await.status,
+            405,
+            "{target}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_old_pair_is_for_its_own_sessions_and_era() {
+    let site = Site::new(HttpOptions::default()).await;
+    let json = [("Content-Type", "application/json")];
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    let session = site.session("2025-11-25").await;
+    let target = format!("POST /messages?sessionId={session}");
+    assert_eq!(site.send(&target, &json, &hello).await.status, 404);
+    let mut stream = site.send("GET /sse", &[], "").await;
+    let target = format!("POST {}", stream.event().await.unwrap().data);
+    assert_eq!(site.send(&target, &json, &hello).await.status, 202);
+    assert_eq!(stream.message().await["id"], 1);
+    let named = stateless("tools/list", json!({})).to_string();
+    assert_eq!(site.send(&target, &json, &named).await.status, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_were_read_leave_room_for_others() {
+    let site = Site::new(HttpOptions {
+        reply_bytes: 64 * 1024,
+        ..HttpOptions::default()
+    })
+    .await;
+    let arguments = json!({"text": "x".repeat(40 * 1024)});
+    let params = json!({"name": "echo", "arguments": arguments});
+    let session = site.session("2025-11-25").await;
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Accept", "text/event-stream"),
+        ("Mcp-Session-Id", &session),
+    ];
+    let mut kept = site.send("POST", &headers, &call.to_string()).await;
+    while let Some(event) = kept.event().await {
+        assert!(event.data.is_empty() || event.data.contains("result"));
+    }
+    // Its reader is gone a moment after it has said all.
+    let has_room = async {
+        loop {
+            let reply = site.stateless("tools/call", params.clone()).await;
+            if reply.json().await["result"].is_object() {
+                return;
+            }
+        }
+    };
+    let waited = timeout(Duration::from_secs(30), has_room).await;
+    assert!(waited.is_ok(), "what was read is kept instead");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_of_a_revision_without_any_is_told_so() {
+    let site = only(Eras::Stateless).await;
+    let headers = [("MCP-Protocol-Version", "2026-07-28")];
+    let batch = json!([{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}]);
+    let reply = site.post(&headers, &batch).await;
+    assert_eq!(reply.status, 400);
+    let error = reply.json().await["error"].clone();
+    assert_eq!(error["code"], -32600);
+    assert!(error["message"].as_str().unwrap().contains("each message"));
+}

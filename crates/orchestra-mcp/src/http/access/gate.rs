@@ -10,14 +10,23 @@ use std::{
 use axum::{
     body::HttpBody as _,
     extract::Request,
-    http::{HeaderValue, header},
+    http::{HeaderValue, StatusCode, header},
     response::Response,
 };
-use futures_util::future::{BoxFuture, Either};
+use futures_util::{
+    FutureExt as _,
+    future::{BoxFuture, Either, Map},
+};
 use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{Access, Admission, Asks, cors};
+use crate::http::Refused;
+
+type Answered<E> = Result<Response, E>;
+
+/// What is done with an answer last.
+type Finish<E> = fn(Answered<E>) -> Answered<E>;
 
 /// What stands before a route.
 #[derive(Clone)]
@@ -51,7 +60,7 @@ where
     type Response = Response;
     type Error = S::Error;
     /// Nearly every request is let in and read by no page: only the others cost an allocation.
-    type Future = Either<S::Future, BoxFuture<'static, Result<Response, S::Error>>>;
+    type Future = Either<Map<S::Future, Finish<S::Error>>, BoxFuture<'static, Answered<S::Error>>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.route.poll_ready(cx)
@@ -59,16 +68,20 @@ where
 
     fn call(&mut self, mut request: Request) -> Self::Future {
         let Gate { access, asks } = &self.gate;
-        if access.has_admitted(&request, *asks) {
-            return Either::Left(self.route.call(request));
-        }
         let has_body = !request.body().is_end_stream();
+        let finish: Finish<S::Error> = match has_body {
+            true => |answered| answered.map(close_if_unread),
+            false => |answered| answered,
+        };
+        if access.has_admitted(&request, *asks) {
+            return Either::Left(self.route.call(request).map(finish));
+        }
         match access.admit(&mut request, *asks) {
-            Admission::LetIn(None) => Either::Left(self.route.call(request)),
+            Admission::LetIn(None) => Either::Left(self.route.call(request).map(finish)),
             Admission::LetIn(Some(page)) => {
                 let running = self.route.call(request);
                 Either::Right(Box::pin(async move {
-                    let mut response = running.await?;
+                    let mut response = finish(running.await)?;
                     cors::allow(response.headers_mut(), page);
                     Ok(response)
                 }))
@@ -82,7 +95,7 @@ where
                     let mut response = match access.look_at(unseen).await {
                         Ok(identity) => {
                             access.let_in(&mut request, asks, identity);
-                            route.call(request).await?
+                            finish(route.call(request).await)?
                         }
                         Err(refused) => last_if(has_body, *refused),
                     };
@@ -98,6 +111,22 @@ where
             }
         }
     }
+}
+
+/// The answer of a route to a request with a body. Those that routes give before they read it say
+/// so, or have one of these statuses.
+fn close_if_unread(response: Response) -> Response {
+    let unread = response.extensions().get::<Refused>().is_some()
+        || matches!(
+            response.status(),
+            StatusCode::METHOD_NOT_ALLOWED
+                | StatusCode::NOT_ACCEPTABLE
+                | StatusCode::REQUEST_TIMEOUT
+                | StatusCode::PAYLOAD_TOO_LARGE
+                | StatusCode::UNSUPPORTED_MEDIA_TYPE
+                | StatusCode::SERVICE_UNAVAILABLE
+        );
+    last_if(unread, response)
 }
 
 /// An answer after which the connection ends when the body that came with the request is left

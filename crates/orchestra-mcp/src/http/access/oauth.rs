@@ -70,6 +70,9 @@ pub struct TrustedIssuer {
 /// Why there is no [`OAuth`] of some rules.
 #[derive(Debug, thiserror::Error)]
 pub enum OAuthError {
+    /// The path of the resource has segments that routes cannot have.
+    #[error("no part of the path of {0} may begin with : or *")]
+    Path(Box<ServiceUrl>),
     /// Nobody is trusted.
     #[error("no issuer is named whose tokens are trusted")]
     NoIssuer,
@@ -170,7 +173,7 @@ impl OAuth {
     /// token of theirs.
     ///
     /// # Errors
-    /// When nobody is trusted, somebody is twice, or this machine knows no certificates by which an
+    /// When nobody is trusted, somebody is twice, the resource has a path that cannot be served, or this machine knows no certificates by which an
     /// issuer could be known.
     pub fn new(rules: OAuthRules) -> Result<Self, OAuthError> {
         let mut issuers = Vec::new();
@@ -187,6 +190,9 @@ impl OAuth {
         }
         if issuers.is_empty() {
             return Err(OAuthError::NoIssuer);
+        }
+        if !rules.resource.can_be_routed() {
+            return Err(OAuthError::Path(rules.resource.clone().into()));
         }
         Ok(Self(Arc::new(Inner {
             metadata: metadata(&rules).into(),

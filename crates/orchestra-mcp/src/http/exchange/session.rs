@@ -119,13 +119,13 @@ fn unanswered(reader: &StreamReader) -> Response {
     }
 }
 
-/// A message of a session that asks for nothing.
+/// A message of a session that asks for nothing: a notice, or an answer to a question of ours.
 pub(super) fn take(session: &HttpSession, received: &Received<'_>) -> Response {
     session.streams.send(session.take(received));
     StatusCode::ACCEPTED.into_response()
 }
 
-/// A batch of a session that asks for nothing, or is refused.
+/// A batch of a session that asks for nothing (notices and answers to us), or is refused.
 pub(super) fn take_batch(session: &HttpSession, received: &Received<'_>) -> Response {
     let out = Bytes::from(session.take(received).into_vec());
     let (mut refused, mut others) = (None, Rope::new());

@@ -53,6 +53,15 @@ impl OAuthNameError {
     }
 }
 
+impl ServiceUrl {
+    /// Whether a route can have its path: parts that begin so were patterns in earlier versions of
+    /// axum, which refuses them.
+    pub(super) fn can_be_routed(&self) -> bool {
+        let mut parts = self.url.path().split('/');
+        parts.all(|part| !part.starts_with([':', '*']))
+    }
+}
+
 impl FromStr for ServiceUrl {
     type Err = OAuthNameError;
 

@@ -9,6 +9,7 @@
 //! out, whatever routes them.
 
 mod activity;
+mod causes;
 mod client;
 mod connection;
 mod cursor;

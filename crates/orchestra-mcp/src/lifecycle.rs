@@ -23,6 +23,7 @@ use tokio::{
 };
 
 use crate::{
+    causes::with_causes,
     http::{self, MCP_PATH},
     server::Server,
     stdio,
@@ -164,7 +165,7 @@ impl ServerLifecycle {
         Self::new(server, "stdio".to_owned(), None, times, move |stop| {
             Box::pin(async move {
                 let end = stdio::serve_until(&served, stop).await;
-                end.map(drop).map_err(|error| told(&error))
+                end.map(drop).map_err(|error| with_causes(&error))
             })
         })
     }
@@ -367,6 +368,8 @@ impl Life {
         // A server is looked at for the first time when it has had a moment to begin.
         let mut probe = Instant::now() + self.times.probe_time.min(self.times.probe_every);
         loop {
+            // Before anything else is looked at or told: what is said meanwhile is news.
+            let seen = activity.so_far();
             let lease = activity.last().map(|last| last + self.times.lease);
             let lease = lease.filter(|end| *end > Instant::now());
             self.turn(match (&fault, lease) {
@@ -377,7 +380,7 @@ impl Life {
             let lapsed = async {
                 match lease {
                     Some(end) => sleep_until(end).await,
-                    None => activity.heard().await,
+                    None => activity.heard_since(seen).await,
                 }
             };
             let probed = async {
@@ -418,13 +421,6 @@ impl Life {
             )),
         }
     }
-}
-
-/// An error with what caused it.
-fn told(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    let causes: Vec<String> = causes.map(ToString::to_string).collect();
-    causes.join(": ")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -2,7 +2,7 @@
 
 mod twins;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -225,7 +225,7 @@ fn told_once(questionable: Vec<(String, String, String)>) -> Vec<String> {
     let (waiting, own): (Vec<_>, Vec<_>) = questionable
         .into_iter()
         .partition(|(path, _, message)| is_of_another(path, message));
-    let mut others: HashMap<String, Vec<String>> = HashMap::new();
+    let mut others: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (path, _, message) in waiting {
         others.entry(message).or_default().push(path);
     }
@@ -300,4 +300,27 @@ fn owners(reader: &Reader<'_>) -> Read<Vec<Owner>> {
         }
     }
     Ok(owners)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files that wait for another one of theirs, which has another trouble by now.
+    #[test]
+    fn findings_come_in_the_same_order_each_time() {
+        let problem = |path: String, message: String| (path, "status".to_owned(), message);
+        let mut problems = Vec::new();
+        for number in 10..30 {
+            let file = format!("a/{number}.toon");
+            problems.push(problem(file.clone(), format!("{file}:1: is empty")));
+            let waits = format!("{file}:2: no such status");
+            problems.push(problem(format!("b/{number}.jsonl"), waits));
+        }
+        let own = (10..30).map(|number| format!("a/{number}.toon:1: is empty"));
+        let rest =
+            (10..30).map(|number| format!("b/{number}.jsonl: a/{number}.toon:2: no such status"));
+        let expected: Vec<String> = own.chain(rest).collect();
+        assert_eq!(told_once(problems), expected);
+    }
 }

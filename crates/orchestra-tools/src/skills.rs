@@ -75,8 +75,6 @@ enum Place {
 /// What a look has found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// Whether anything is other than before.
-    pub(crate) any: bool,
     /// What is wrong since then, for people.
     pub(crate) problems: Vec<String>,
     /// URIs of files that are other than before, or gone.
@@ -135,7 +133,6 @@ impl Skills {
         seen.skills.sort_by(|a, b| a.uri().cmp(b.uri()));
         let before = self.seen();
         let changes = Changes {
-            any: seen.skills != before.skills,
             files: changed_files(&before, &seen),
             problems,
         };

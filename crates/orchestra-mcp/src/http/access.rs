@@ -333,13 +333,23 @@ fn unauthorized(oauth: Option<&OAuth>, has_shown: bool) -> Response {
 }
 
 fn too_many(wait: Duration) -> Response {
-    // Whole seconds, and never too few.
-    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    let seconds = whole_seconds(wait);
     let text = format!("too many requests; try again in {seconds} s");
     let mut response = refuse(StatusCode::TOO_MANY_REQUESTS, &text);
-    let seconds = HeaderValue::from(seconds);
-    response.headers_mut().insert(header::RETRY_AFTER, seconds);
+    retry_after(&mut response, wait);
     response
+}
+
+/// Says when to try again.
+fn retry_after(response: &mut Response, wait: Duration) {
+    let seconds = HeaderValue::from(whole_seconds(wait));
+    response.headers_mut().insert(header::RETRY_AFTER, seconds);
+}
+
+/// A wait in seconds, never too few.
+fn whole_seconds(wait: Duration) -> u64 {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    seconds.max(1)
 }
 
 #[cfg(test)]

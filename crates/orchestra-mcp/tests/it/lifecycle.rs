@@ -17,7 +17,9 @@ use orchestra_mcp::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    runtime::Handle,
     sync::{mpsc, watch},
+    task::block_in_place,
     time::timeout,
 };
 
@@ -108,6 +110,31 @@ async fn over_stdio_the_endpoint_is_stdio() {
         (life.status(), life.is_running()),
         (ServerStatus::Stopped, false)
     );
+}
+
+/// A client that comes while others are being told that the one before has gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_said_while_a_change_is_told_is_not_missed() {
+    // Not over before the life looks again.
+    let times = LifecycleTimes {
+        lease: Duration::from_secs(1),
+        ..SHORT
+    };
+    let life = over_http(times, |app, _| app).await;
+    let (_subscription, mut told) = listen(&life);
+    life.start().unwrap();
+    assert_eq!(next(&mut told).await, ServerStatus::Available);
+    ping(&life).await;
+    assert_eq!(next(&mut told).await, ServerStatus::Connected);
+    let (talker, runtime) = (life.clone(), Handle::current());
+    let has_talked = AtomicBool::new(false);
+    let _talk = life.on_status_change(move |status| {
+        if *status == ServerStatus::Available && !has_talked.swap(true, Ordering::SeqCst) {
+            block_in_place(|| runtime.block_on(ping(&talker)));
+        }
+    });
+    assert_eq!(next(&mut told).await, ServerStatus::Available);
+    assert_eq!(next(&mut told).await, ServerStatus::Connected);
 }
 
 #[tokio::test]

@@ -200,6 +200,18 @@ impl OAuthConfig {
             anyhow::ensure!(resource.is_none() || self.is_set(), needs_issuer);
             Ok(())
         })?;
+        self.audiences
+            .check("access.oauth.audiences", |audiences| {
+                let needs_issuer = needs_issuer(&self.audiences.origin);
+                anyhow::ensure!(audiences.is_empty() || self.is_set(), needs_issuer);
+                Ok(())
+            })?;
+        self.leeway.check("access.oauth.leeway_seconds", |_| {
+            let needs_issuer = needs_issuer(&self.leeway.origin);
+            let is_named = self.leeway.origin != Origin::Default;
+            anyhow::ensure!(!is_named || self.is_set(), needs_issuer);
+            Ok(())
+        })?;
         self.scopes.check("access.oauth.scopes", |scopes| {
             let needs_issuer = needs_issuer(&self.scopes.origin);
             anyhow::ensure!(scopes.is_empty() || self.is_set(), needs_issuer);

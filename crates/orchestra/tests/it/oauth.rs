@@ -176,6 +176,7 @@ fn what_an_issuer_needs_is_asked_for() {
         (&[&issuer[..]][..], "--oauth-resource"),
         (&[&resource], "--oauth-issuer"),
         (&[&["--oauth-scope", "use"]], "--oauth-issuer"),
+        (&[&["--oauth-audience", "api://box"]], "--oauth-issuer"),
         (&[&issuer, &issuer, &resource], "named twice"),
         (
             &[
@@ -254,6 +255,8 @@ fn an_issuer_stands_in_the_users_file_alone() {
             "here with access.oauth.resource, as",
         ),
         ("scopes = [\"use\"]", "with access.oauth.issuers"),
+        ("audiences = [\"api://box\"]", "with access.oauth.issuers"),
+        ("leeway_seconds = 60", "with access.oauth.issuers"),
     ] {
         fs::write(&file, format!("[access.oauth]\n{half}\n")).unwrap();
         let said = workspace.run(["config", "show"]);

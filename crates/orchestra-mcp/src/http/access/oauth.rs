@@ -27,6 +27,7 @@ use bytes::Bytes;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
+use super::retry_after;
 use crate::http::refuse;
 pub use fetch::ClientError;
 use issuer::Issuer;
@@ -265,10 +266,7 @@ impl OAuth {
         match denied {
             Denied::Unreachable(wait) => {
                 let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, &text);
-                // Whole seconds, and never too few.
-                let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-                let seconds = HeaderValue::from(seconds.max(1));
-                response.headers_mut().insert(header::RETRY_AFTER, seconds);
+                retry_after(&mut response, wait);
                 response
             }
             Denied::Scope => {

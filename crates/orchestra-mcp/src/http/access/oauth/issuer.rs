@@ -5,7 +5,6 @@
 //! waits for the one request that is on its way.
 
 use std::{
-    error::Error as _,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -19,6 +18,7 @@ use super::{
     jwt::Jwt,
     keys::Keys,
 };
+use crate::causes::with_causes;
 
 /// How long asking an issuer may take in all, whatever it answers from where.
 const FETCH_TIME: Duration = Duration::from_secs(10);
@@ -184,7 +184,7 @@ impl Shared {
         match &answer {
             Ok(_) => tracing::debug!(%issuer, "the keys of the issuer were fetched"),
             Err(error) => {
-                let error = chain(error);
+                let error = with_causes(error);
                 tracing::warn!(%issuer, error, "the keys of the issuer could not be fetched");
             }
         }
@@ -255,18 +255,6 @@ impl State {
             }
         });
     }
-}
-
-/// An error with what caused it.
-fn chain(error: &FetchError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

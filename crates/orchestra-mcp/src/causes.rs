@@ -1,9 +1,9 @@
 //! Errors as they are told in a log.
 
-use std::{error::Error, iter::successors};
+use std::{error, iter::successors};
 
 /// An error with what caused it.
-pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn with_causes(error: &(dyn error::Error + 'static)) -> String {
     let causes = successors(Some(error), |error| error.source());
     let causes: Vec<String> = causes.map(ToString::to_string).collect();
     causes.join(": ")

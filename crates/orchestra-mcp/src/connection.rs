@@ -8,8 +8,11 @@
 mod batch;
 mod calls;
 mod input;
+mod open;
+mod received;
 mod requests;
 mod skills;
+mod step;
 mod subscriptions;
 mod targets;
 mod tasks;
@@ -20,17 +23,16 @@ use std::{
     time::Instant,
 };
 
-use bytes::Bytes;
-use orchestra_hub::{Attachment, CancelSource, HubNotice, Outcome, ProviderError, Request, Target};
+use orchestra_hub::{Attachment, HubNotice, Outcome, ProviderError};
 use orchestra_wire::{
-    Era, ErrorCode, Frame, Inbound, Line, Malformed, Message, Method, NotificationRef, Pending,
-    RequestId, Revision, Rope, RpcError, parse, shown, write,
+    ErrorCode, Frame, Inbound, Line, Malformed, Message, Method, NotificationRef, Pending,
+    Revision, Rope, RpcError, parse, shown, write,
 };
 
 use crate::{
     client::{ClientCapabilities, MetaCache, RequestMeta},
     http::{Eras, Identity},
-    report::{CallReports, Emit, SessionReports},
+    report::{Emit, SessionReports},
     results::Results,
     server::Server,
     tasks::TaskWatch,
@@ -38,6 +40,9 @@ use crate::{
 use batch::Batch;
 pub(crate) use calls::too_large;
 use input::Question;
+use open::{Kind, Open, Stage};
+pub(crate) use received::Received;
+pub use step::{Job, Step, Ticket};
 use subscriptions::Subscriptions;
 pub(crate) use targets::named;
 
@@ -46,42 +51,6 @@ const MAX_QUESTIONS: usize = 256;
 
 /// Calls that may wait for answers of the client, beside those that run and queue.
 const MAX_ASKING: usize = 256;
-
-/// What a line or an outcome asks of the driver. Replies have been appended to the output.
-#[derive(Debug)]
-#[must_use]
-pub enum Step {
-    /// Nothing, or only to send the output.
-    Nothing,
-    /// Only to send the output; and from now on there is a
-    /// [`next_deadline`](Connection::next_deadline).
-    Watch,
-    /// Sends the output before the connection hears of the next notice, so that an acknowledgement
-    /// precedes what it announces.
-    Flush,
-    /// Runs this job.
-    Run(Job),
-    /// Runs these jobs, in order.
-    RunAll(Vec<Job>),
-}
-
-/// A call for the hub.
-#[derive(Debug)]
-pub struct Job {
-    /// Brings the outcome home.
-    pub ticket: Ticket,
-    /// What to call. When its context says that it is long, and the call waits, the driver makes
-    /// it a task with [`become_task`](Connection::become_task).
-    pub request: Box<Request>,
-}
-
-/// Ties an outcome to its call. A call that was cancelled meanwhile is recognised by the serial,
-/// even when its id is in use again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ticket {
-    id: RequestId,
-    serial: u64,
-}
 
 /// How long a connection lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,33 +91,9 @@ pub struct Connection {
     task_watch: Option<Arc<TaskWatch>>,
 }
 
-/// A line and what it holds.
-pub(crate) struct Received<'a> {
-    pub(crate) line: Line<'a>,
-    pub(crate) inbound: Result<Inbound<'a>, Malformed>,
-}
-
 impl Lifetime {
     const fn is_of_one_message(self) -> bool {
         matches!(self, Self::Posted | Self::Message)
-    }
-}
-
-impl<'a> Received<'a> {
-    /// A message that came by itself.
-    pub(crate) fn of(body: &'a Bytes) -> Self {
-        Self {
-            line: Line::Shared(body.clone()),
-            inbound: parse(body),
-        }
-    }
-
-    /// As [`of`](Self::of), for one that somebody else keeps.
-    pub(crate) fn borrowed(body: &'a [u8]) -> Self {
-        Self {
-            line: Line::Borrowed(body),
-            inbound: parse(body),
-        }
     }
 }
 
@@ -159,43 +104,6 @@ struct Session {
     client: Option<Arc<str>>,
     capabilities: ClientCapabilities,
     reports: Arc<SessionReports>,
-}
-
-/// A request that is not answered yet.
-struct Open {
-    serial: u64,
-    stage: Stage,
-    revision: Revision,
-    /// Whether it was cancelled does not matter to others: it is closed then.
-    cancel: CancelSource,
-    reports: Option<Arc<CallReports>>,
-    batch: Option<u64>,
-    kind: Kind,
-    capabilities: ClientCapabilities,
-    /// What was asked for, where the call may need answers of the client: to make it again, or to
-    /// tell that the client does so.
-    again: Option<Box<Target>>,
-    /// Set when the call may become a task.
-    long: Option<Box<tasks::Long>>,
-    /// The trace of a call that may be made again.
-    trace: Option<String>,
-    rounds: u32,
-}
-
-/// What a call is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Tool,
-    /// A prompt or a resource.
-    Content,
-    Other,
-}
-
-enum Stage {
-    Queued,
-    Running,
-    /// Waits for the client.
-    Asking(Box<input::Asking>),
 }
 
 /// What became of one message.
@@ -469,31 +377,10 @@ impl Connection {
     }
 }
 
-impl Ticket {
-    /// The request it belongs to.
-    pub(crate) const fn id(&self) -> &RequestId {
-        &self.id
-    }
-}
-
 impl Drop for Connection {
     /// A call that runs on a thread of its own hears of the end in no other way.
     fn drop(&mut self) {
         self.cancel_all();
-    }
-}
-
-impl Open {
-    /// Stops the call and everything it might still say.
-    fn stop(&self) {
-        if let Some(reports) = &self.reports {
-            reports.end();
-        }
-        self.cancel.cancel();
-    }
-
-    fn era(&self) -> Era {
-        self.revision.era()
     }
 }
 

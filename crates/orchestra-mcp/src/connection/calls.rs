@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use orchestra_hub::{
-    Answers, Caller, CancelSource, Cx, Outcome, ProgressSink, ProviderError, Request, Target,
-};
+use orchestra_hub::{Answers, Caller, Cx, Outcome, ProgressSink, ProviderError, Request, Target};
 use orchestra_wire::{
     Era, MAX_REPLY_BYTES, Params, PendingError, RequestId, Rope, RpcError, shown, text_of, write,
 };
 
 use super::{
-    Connection, Handled, Job, Kind, Lifetime, Open, Stage, Ticket, internal, requests::Parsed,
+    Connection, Handled, Job, Lifetime, Open, Stage, Ticket, internal, requests::Parsed,
     tasks::Long,
 };
 use crate::{
@@ -33,22 +31,14 @@ impl Connection {
         parsed: &mut Parsed<'_, '_>,
         mut call: NewCall,
     ) -> Result<Handled, RpcError> {
-        let limits = &self.server.0.limits;
-        let runs = self.running < limits.running && self.queue.is_empty();
-        let queues = self.queue.len() < limits.queued
-            && self.queued_bytes + parsed.bytes <= limits.queued_bytes;
-        if !runs && !queues {
-            return Err(busy());
-        }
+        let runs = self.runs_now(parsed)?;
         if self.is_listen(parsed.id) {
             return Err(still_open());
         }
         self.open_state(parsed, &mut call)?;
         let may_last = self.may_last(parsed, &call)?;
         let serial = self.serial();
-        let cancel = CancelSource::new();
         let capabilities = parsed.capabilities(self.session.capabilities);
-        let is_kept = capabilities.any() || may_last;
         let (reports, mut progress) = self.reports(parsed);
         let client = match &parsed.meta.stateless {
             Some(meta) => meta.client.clone(),
@@ -65,24 +55,10 @@ impl Connection {
                 bytes: parsed.bytes,
             })
         });
-        let open = Open {
-            serial,
-            stage: if runs { Stage::Running } else { Stage::Queued },
-            revision: parsed.revision,
-            reports,
-            batch: parsed.batch,
-            kind: match call.target {
-                Target::Tool { .. } => Kind::Tool,
-                Target::Prompt { .. } | Target::Resource { .. } => Kind::Content,
-                _ => Kind::Other,
-            },
-            trace: is_kept.then(|| parsed.meta.trace.clone()).flatten(),
-            again: is_kept.then(|| Box::new(call.target.clone())),
-            long,
-            rounds: 0,
-            capabilities,
-            cancel: cancel.clone(),
-        };
+        let stage = if runs { Stage::Running } else { Stage::Queued };
+        let target = &call.target;
+        let open = Open::new(parsed, target, serial, stage, capabilities, reports, long);
+        let cancel = open.cancel.signal();
         self.open
             .accept(parsed.id.clone(), open)
             .map_err(|error| match error {
@@ -91,7 +67,7 @@ impl Connection {
             })?;
         let cx = Cx {
             deadline: None,
-            cancel: cancel.signal(),
+            cancel,
             progress,
             caller,
             features: capabilities.features,
@@ -116,6 +92,19 @@ impl Connection {
         self.queued_bytes += parsed.bytes;
         self.queue.push_back((job, parsed.bytes));
         Ok(Handled::Nothing)
+    }
+
+    /// Whether a call runs at once; otherwise it has to queue.
+    fn runs_now(&self, parsed: &Parsed<'_, '_>) -> Result<bool, RpcError> {
+        let limits = &self.server.0.limits;
+        let runs = self.running < limits.running && self.queue.is_empty();
+        let queues = self.queue.len() < limits.queued
+            && self.queued_bytes + parsed.bytes <= limits.queued_bytes;
+        if runs || queues {
+            Ok(runs)
+        } else {
+            Err(busy())
+        }
     }
 
     /// Opens the state that comes with a call that is made again. Only stateless clients do that;

@@ -79,53 +79,59 @@ impl Connection {
             bytes: line.as_bytes().len(),
             now,
         };
+        self.answer(method, &mut parsed, line, out)
+    }
+
+    /// Does what a request asks for that may be asked for here and now.
+    fn answer(
+        &mut self,
+        method: Method,
+        parsed: &mut Parsed<'_, '_>,
+        line: &Line<'_>,
+        out: &mut Rope,
+    ) -> Result<Handled, RpcError> {
         match method {
-            Method::ToolsCall => self.call(&mut parsed, line, tool),
-            Method::PromptsGet => self
-                .offered_prompts(method)?
-                .call(&mut parsed, line, prompt),
-            Method::ResourcesRead => {
-                self.offered_resources(method)?
-                    .call(&mut parsed, line, resource)
-            }
-            Method::Complete => self.call(&mut parsed, line, completion),
-            Method::ToolsList => self.list(&parsed, ListKind::Tools, out),
+            Method::ToolsCall => self.call(parsed, line, tool),
+            Method::PromptsGet => self.offered_prompts(method)?.call(parsed, line, prompt),
+            Method::ResourcesRead => self.offered_resources(method)?.call(parsed, line, resource),
+            Method::Complete => self.call(parsed, line, completion),
+            Method::ToolsList => self.list(parsed, ListKind::Tools, out),
             Method::PromptsList => {
                 self.offered_prompts(method)?
-                    .list(&parsed, ListKind::Prompts, out)
+                    .list(parsed, ListKind::Prompts, out)
             }
             Method::ResourcesList => {
                 self.offered_resources(method)?
-                    .list(&parsed, ListKind::Resources, out)
+                    .list(parsed, ListKind::Resources, out)
             }
             Method::TemplatesList => {
                 self.offered_resources(method)?
-                    .list(&parsed, ListKind::Templates, out)
+                    .list(parsed, ListKind::Templates, out)
             }
             Method::SkillsList | Method::SkillsGet | Method::DirectoryRead => {
-                self.skills(method, &mut parsed)
+                self.skills(method, parsed)
             }
-            Method::Initialize => self.initialize(&parsed, out),
+            Method::Initialize => self.initialize(parsed, out),
             Method::Discover => {
                 let text = self.instructions();
                 let offers = self.attachment.offers();
-                self.results(revision)
+                self.results(parsed.revision)
                     .discover(out, parsed.id, offers, text.as_deref());
                 Ok(Handled::Written)
             }
-            Method::Ping => Ok(self.empty(&parsed, out)),
+            Method::Ping => Ok(self.empty(parsed, out)),
             Method::SetLevel => {
                 let level = parsed.fields.level.ok_or_else(|| missing("level"))?;
                 self.session.reports.set_level(client::level(level)?);
-                Ok(self.empty(&parsed, out))
+                Ok(self.empty(parsed, out))
             }
-            Method::ResourcesSubscribe => self.offered_resources(method)?.subscribe(&parsed, out),
+            Method::ResourcesSubscribe => self.offered_resources(method)?.subscribe(parsed, out),
             Method::ResourcesUnsubscribe => {
-                self.offered_resources(method)?.unsubscribe(&parsed, out)
+                self.offered_resources(method)?.unsubscribe(parsed, out)
             }
-            Method::SubscriptionsListen => self.listen(&parsed, out),
+            Method::SubscriptionsListen => self.listen(parsed, out),
             Method::TasksGet | Method::TasksUpdate | Method::TasksCancel => {
-                self.on_task(method, &parsed, out)
+                self.on_task(method, parsed, out)
             }
             _ => Err(RpcError::method_not_found(method.name())),
         }

@@ -1,0 +1,28 @@
+//! Messages that came by themselves, parsed once for whoever looks at them.
+
+use bytes::Bytes;
+use orchestra_wire::{Inbound, Line, Malformed, parse};
+
+/// A line and what it holds.
+pub(crate) struct Received<'a> {
+    pub(crate) line: Line<'a>,
+    pub(crate) inbound: Result<Inbound<'a>, Malformed>,
+}
+
+impl<'a> Received<'a> {
+    /// A message that came by itself.
+    pub(crate) fn of(body: &'a Bytes) -> Self {
+        Self {
+            line: Line::Shared(body.clone()),
+            inbound: parse(body),
+        }
+    }
+
+    /// As [`of`](Self::of), for one that somebody else keeps.
+    pub(crate) fn borrowed(body: &'a [u8]) -> Self {
+        Self {
+            line: Line::Borrowed(body),
+            inbound: parse(body),
+        }
+    }
+}

@@ -279,7 +279,7 @@ impl ServerLifecycle {
             let mut serving = tokio::spawn(serve);
             let ended = select! {
                 ended = &mut serving => ended.unwrap_or_else(|_| Err("serving broke".to_owned())),
-                never = life.watch() => match never {},
+                never = life.watch_until_stopping() => match never {},
             };
             let status = match &ended {
                 Ok(()) => ServerStatus::Stopped,
@@ -359,6 +359,18 @@ impl Life {
                 tracing::error!("a callback of the server's status broke");
             }
         }
+    }
+
+    /// Watches until the server is told to stop: from then on it need not answer.
+    async fn watch_until_stopping(&self) -> Infallible {
+        let mut stop = self.stop.subscribe();
+        let stops = async { stop.wait_for(|stops| *stops).await.map(drop) };
+        select! {
+            biased;
+            _ = stops => {}
+            never = self.watch() => match never {},
+        }
+        std::future::pending().await
     }
 
     /// Follows what clients say and how healthy the server is, for ever.

@@ -7,6 +7,7 @@ use std::{
 
 use axum::{
     Extension, Router,
+    extract::{OriginalUri, State},
     http::StatusCode,
     middleware,
     response::{IntoResponse as _, Response},
@@ -17,7 +18,11 @@ use orchestra_mcp::{
 };
 use serde_json::Value;
 
-use crate::{health, openapi, refusal, rest};
+use crate::{
+    health,
+    openapi::{self, Tokens},
+    refusal, rest,
+};
 
 /// The name of the face in the audit.
 const FACE: &str = "rest";
@@ -43,8 +48,13 @@ pub fn app(server: &Server, options: HttpOptions) -> Router {
         face: face.clone(),
     });
     let (rest, document) = openapi::described(rest::routes());
-    let (health, document) = openapi::with(document, health::routes());
-    let document = openapi::finished(document, server.version());
+    let (health, document) = openapi::with_public(document, health::routes());
+    let tokens = if face.options().access.asks_who_calls() {
+        Tokens::Needed
+    } else {
+        Tokens::Unset
+    };
+    let document = openapi::finished(document, server.version(), tokens);
     // Set once, here.
     let _ = site.document.set(document);
     let api = rest
@@ -75,7 +85,20 @@ async fn nothing() -> Response {
         .into_response()
 }
 
-async fn not_allowed() -> Response {
-    let text = "this method has no use here";
-    refusal::error(StatusCode::METHOD_NOT_ALLOWED, text).into_response()
+/// Tells the methods that the document has for the path, wherever the routes are nested.
+async fn not_allowed(State(site): State<Arc<Site>>, OriginalUri(uri): OriginalUri) -> Response {
+    let paths = site
+        .document
+        .get()
+        .and_then(|document| document["paths"].as_object());
+    let mut paths = paths.into_iter().flatten();
+    let methods = paths.find(|(path, _)| uri.path().ends_with(path.as_str()));
+    let methods = methods.and_then(|(_, methods)| methods.as_object());
+    let methods: Vec<String> = methods
+        .into_iter()
+        .flatten()
+        .map(|(method, _)| method.to_ascii_uppercase())
+        .collect();
+    let text = format!("this method has no use here; use {}", methods.join(" or "));
+    refusal::error(StatusCode::METHOD_NOT_ALLOWED, &text)
 }

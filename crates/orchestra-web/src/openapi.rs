@@ -19,18 +19,34 @@ where
     routes.split_for_parts()
 }
 
-/// As [`described`], with the descriptions added to others.
-pub(crate) fn with<S>(mut document: OpenApi, routes: OpenApiRouter<S>) -> (Router<S>, OpenApi)
+/// As [`described`], with the descriptions added to others, of what everybody may call.
+pub(crate) fn with_public<S>(
+    mut document: OpenApi,
+    routes: OpenApiRouter<S>,
+) -> (Router<S>, OpenApi)
 where
     S: Clone + Send + Sync + 'static,
 {
-    let (routes, more) = routes.split_for_parts();
+    let (routes, mut more) = routes.split_for_parts();
+    let operations = more.paths.paths.values_mut();
+    for operation in operations.filter_map(|path| path.get.as_mut()) {
+        operation.security = Some(Vec::new());
+    }
     document.merge(more);
     (routes, document)
 }
 
+/// Whether callers must show a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tokens {
+    /// Everybody must.
+    Needed,
+    /// None is set; one that is shown does no harm.
+    Unset,
+}
+
 /// The document for readers.
-pub(crate) fn finished(mut document: OpenApi, version: &str) -> Value {
+pub(crate) fn finished(mut document: OpenApi, version: &str, tokens: Tokens) -> Value {
     "Orchestra".clone_into(&mut document.info.title);
     version.clone_into(&mut document.info.version);
     let text = "Tools, resources and prompts over plain HTTP. The Model Context Protocol itself \
@@ -41,11 +57,10 @@ pub(crate) fn finished(mut document: OpenApi, version: &str) -> Value {
     let components = document.components.get_or_insert_default();
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     components.add_security_scheme(BEARER, bearer);
-    // A token is only asked for where one is set.
-    let optional = [
-        SecurityRequirement::default(),
-        SecurityRequirement::new(BEARER, [] as [&str; 0]),
-    ];
-    document.security = Some(optional.into());
+    let bearer = SecurityRequirement::new(BEARER, [] as [&str; 0]);
+    document.security = Some(match tokens {
+        Tokens::Needed => vec![bearer],
+        Tokens::Unset => vec![SecurityRequirement::default(), bearer],
+    });
     serde_json::to_value(&document).expect("the document's types have a JSON form")
 }

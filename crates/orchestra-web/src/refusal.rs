@@ -141,6 +141,12 @@ pub(crate) struct Refusal {
     text: String,
 }
 
+impl Refusal {
+    pub(crate) const fn new(reason: Reason, text: String) -> Self {
+        Self { reason, text }
+    }
+}
+
 impl From<BodyError> for Refusal {
     fn from(error: BodyError) -> Self {
         let reason = match error {

@@ -1,5 +1,6 @@
 //! REST over tools, resources and prompts: what MCP has, as plain requests and answers.
 
+mod members;
 mod shapes;
 
 use std::sync::Arc;
@@ -200,6 +201,11 @@ impl Site {
     /// Makes the call that the body asks for.
     async fn call(&self, method: Method, headers: &HeaderMap, body: Body) -> Answer {
         let (body, _room) = self.face.intake().read(headers, body).await?;
+        let known: &[&str] = match method {
+            Method::ResourcesRead => &["uri"],
+            _ => &["name", "arguments"],
+        };
+        members::check(&body, known)?;
         let caller = DirectCaller {
             client: said(headers, &header::USER_AGENT).map(Into::into),
             trace: said(headers, &TRACEPARENT).map(Into::into),

@@ -47,7 +47,7 @@ impl Connection {
             return self.on_unknown(request, line, batch, now);
         };
         if self.lifetime.is_of_one_message() && needs_stream(method) {
-            return Err(RpcError::method_not_found(method.name()));
+            return Err(without_session(method));
         }
         let fields = request.params.fields().map_err(invalid_fields)?;
         let meta = self.metas.parse(fields.meta)?;
@@ -301,6 +301,19 @@ fn wrong_era(method: Method, era: Era) -> RpcError {
         ));
     }
     RpcError::method_not_found(method.name())
+}
+
+/// What is told later is told within a session, where the method has one.
+fn without_session(method: Method) -> RpcError {
+    let error = RpcError::method_not_found(method.name());
+    if !method.era().contains(Era::Session) {
+        return error;
+    }
+    let text = format!(
+        "{}: it needs a session; begin one with initialize",
+        error.message
+    );
+    RpcError::new(error.code, text)
 }
 
 fn not_offered(method: Method) -> RpcError {

@@ -177,7 +177,9 @@ impl Access {
         Err(UnguardedAddress(address))
     }
 
-    fn asks_who_calls(&self) -> bool {
+    /// Whether callers must show a token, of whatever kind.
+    #[must_use]
+    pub fn asks_who_calls(&self) -> bool {
         !self.0.rules.tokens.is_empty() || self.0.rules.oauth.is_some()
     }
 
@@ -208,11 +210,20 @@ impl Access {
             return Admission::refused(text);
         }
         if let Err(reason) = names::check_host(request.headers(), request.uri(), &rules.hosts) {
+            let host = request.headers().get(header::HOST);
+            tracing::debug!(?host, target = %request.uri(), "a request for another host is refused");
             return Admission::refused(reason);
         }
         let page = match names::check_origin(request.headers(), request.uri(), rules) {
             Ok(page) => page,
-            Err(reason) => return Admission::refused(reason),
+            Err(reason) => {
+                let origin = request.headers().get(header::ORIGIN);
+                tracing::debug!(
+                    ?origin,
+                    "a request from a page of another origin is refused"
+                );
+                return Admission::refused(reason);
+            }
         };
         if let Some(page) = &page
             && cors::is_preflight(request.method(), request.headers())

@@ -21,7 +21,7 @@ use orchestra_wire::Method;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    sync::{mpsc, watch},
+    sync::{Notify, mpsc, watch},
     time::timeout,
 };
 
@@ -225,6 +225,45 @@ async fn a_server_that_does_not_answer_is_in_trouble_until_it_does() {
     assert!(life.is_running());
     hangs.store(false, Ordering::SeqCst);
     assert_eq!(next(&mut told).await, ServerStatus::Available);
+}
+
+/// What is being answered at the end is waited for, and nobody is let in meanwhile: no trouble.
+#[tokio::test]
+async fn a_server_that_stops_is_in_no_trouble() {
+    let times = LifecycleTimes {
+        lease: PATIENCE,
+        probe_every: Duration::from_millis(1),
+        probe_time: Duration::from_secs(5),
+    };
+    let (begun, end) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (began, ends) = (Arc::clone(&begun), Arc::clone(&end));
+    let slow = axum::routing::get(move || async move {
+        began.notify_one();
+        ends.notified().await;
+        StatusCode::OK
+    });
+    let life = over_http(times, |_, _| Router::new().route("/slow", slow)).await;
+    let (_subscription, mut told) = listen(&life);
+    life.start().unwrap();
+    assert_eq!(next(&mut told).await, ServerStatus::Available);
+    let address = life.endpoint().strip_prefix("http://").unwrap();
+    let address = address.strip_suffix("/mcp").unwrap().to_owned();
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    let request = b"GET /slow HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    begun.notified().await;
+    let stopping = tokio::spawn({
+        let life = life.clone();
+        async move { life.stop().await }
+    });
+    let closed = async { while TcpStream::connect(&address).await.is_ok() {} };
+    timeout(PATIENCE, closed).await.unwrap();
+    // A hundred looks would find nobody.
+    let heard = timeout(Duration::from_millis(100), told.recv()).await;
+    assert!(heard.is_err(), "{heard:?}");
+    end.notify_one();
+    timeout(PATIENCE, stopping).await.unwrap().unwrap().unwrap();
+    assert_eq!(next(&mut told).await, ServerStatus::Stopped);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
@@ -36,7 +37,8 @@ struct Tool {
 }
 
 /// A call of a tool.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ToolCall {
     /// Which tool.
     name: String,
@@ -105,7 +107,8 @@ struct Template {
 }
 
 /// Which resource to read.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ResourceRead {
     uri: String,
 }
@@ -160,7 +163,8 @@ struct PromptArgument {
 }
 
 /// A prompt that is to be filled in.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Prompt {
     /// Which prompt.
     name: String,

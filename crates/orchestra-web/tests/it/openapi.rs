@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use axum::Router;
 use orchestra_hub::HubConfig;
-use orchestra_mcp::http::HttpOptions;
+use orchestra_mcp::http::{Access, AccessRules, HttpOptions, Token};
 use serde_json::{Value, json};
 
 use crate::{site::Site, toys::visitor};
@@ -59,7 +59,12 @@ async fn the_document_has_every_route_and_its_statuses() {
         assert!(operation["summary"].is_string(), "{path}");
         // What is described is there.
         let target = format!("OPTIONS {path}");
-        assert_eq!(site.send(&target, &[], "").await.status, 405, "{path}");
+        let answer = site.send(&target, &[], "").await;
+        assert_eq!(answer.status, 405, "{path}");
+        if !path.ends_with("/sse") && !path.ends_with("/messages") {
+            let text = format!("this method has no use here; use {}", method.to_uppercase());
+            assert_eq!(answer.json(), json!({"error": text}), "{path}");
+        }
     }
     assert_eq!(refers_to_nothing(&document, &document), None);
 }
@@ -80,6 +85,37 @@ fn refers_to_nothing(part: &Value, document: &Value) -> Option<String> {
             .iter()
             .find_map(|part| refers_to_nothing(part, document)),
         _ => None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_says_where_a_token_is_needed() {
+    let token: Token = "0123456789abcdef0123456789abcdef".parse().unwrap();
+    let bearer = json!({"token": []});
+    for (tokens, expected) in [
+        (vec![], json!([{}, bearer])),
+        (vec![token], json!([bearer])),
+    ] {
+        let options = HttpOptions {
+            access: Access::new(AccessRules {
+                tokens,
+                ..AccessRules::default()
+            }),
+            ..HttpOptions::default()
+        };
+        let site = Site::with(HubConfig::default(), options, |app| app).await;
+        let held = ("Authorization", "Bearer 0123456789abcdef0123456789abcdef");
+        let answer = site.send("GET /api/openapi.json", &[held], "").await;
+        let document = answer.json();
+        assert_eq!(document["security"], expected);
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            let is_public = matches!(path.as_str(), "/health" | "/ready");
+            for operation in methods.as_object().unwrap().values() {
+                let of_all = operation.get("security");
+                let none = json!([]);
+                assert_eq!(of_all, is_public.then_some(&none), "{path}");
+            }
+        }
     }
 }
 

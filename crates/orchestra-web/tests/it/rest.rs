@@ -66,6 +66,41 @@ async fn a_call_answers_the_result_alone_and_a_tool_that_fails_is_200() {
     assert_eq!(answer["messages"][0]["content"]["text"], "Hello, Ada!");
 }
 
+/// A member that is misspelt is not left out: the call would be made without it.
+#[tokio::test(flavor = "multi_thread")]
+async fn members_that_nobody_knows_are_refused() {
+    let site = Site::new().await;
+    for (target, body, expected) in [
+        (
+            CALL,
+            json!({"name": "echo", "args": {"text": "a"}}),
+            "unknown member args, expected name or arguments",
+        ),
+        (
+            READ,
+            json!({"uri": "toy://one", "url": 1}),
+            "unknown member url, expected uri",
+        ),
+        (
+            GET,
+            json!({"\n": 1, "name": "greet"}),
+            "unknown member \\n, expected name or arguments",
+        ),
+    ] {
+        let (status, answer) = site.rest(target, &body).await;
+        assert_eq!(
+            (status, &answer["error"]),
+            (400, &json!(expected)),
+            "{body}"
+        );
+    }
+    let schemas = &site.document().await["components"]["schemas"];
+    for schema in ["ToolCall", "ResourceRead", "Prompt"] {
+        let more = &schemas[schema]["additionalProperties"];
+        assert_eq!(more, &json!(false), "{schema}");
+    }
+}
+
 /// W13: what MCP checks is checked here, in the same words.
 #[tokio::test(flavor = "multi_thread")]
 async fn w13_arguments_are_checked_as_over_mcp() {

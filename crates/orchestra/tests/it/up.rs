@@ -110,6 +110,13 @@ fn it_says_where_it_is_and_serves_mcp() {
     );
     let answer = post(&address, &[], "{ no json");
     assert_eq!(answer.json()["error"]["code"], -32700);
+    let needs = json!({"jsonrpc": "2.0", "id": 3, "method": "logging/setLevel", "params": {"level": "info"}});
+    let error = &post(&address, &[], &needs.to_string()).json()["error"];
+    let text = "method not found: logging/setLevel: it needs a session; begin one with initialize";
+    assert_eq!(
+        (&error["code"], &error["message"]),
+        (&json!(-32601), &json!(text))
+    );
 
     process.signal(Signal::TERM);
     assert!(process.end().success());
@@ -220,6 +227,8 @@ fn only_this_machine_is_answered() {
     ] {
         let answer = post(&address, headers, &ping);
         assert_eq!(answer.status, 403, "{headers:?}: {answer:?}");
+        let flag = format!("--allow-{}", headers[0].0.to_ascii_lowercase());
+        assert!(answer.body.contains(&flag), "{answer:?}");
         assert_eq!(answer.json()["error"]["code"], -32600);
     }
     for headers in [

@@ -52,9 +52,10 @@ impl NameError {
 const DOMAIN_BYTES: usize = 253;
 
 const WRONG_HOST: &str = "the Host header must name this machine: localhost, 127.0.0.1, [::1], or \
-    a host that is allowed here";
+    a host that is allowed here (`orchestra up --allow-host`)";
 
-const WRONG_ORIGIN: &str = "requests from pages of this origin are refused";
+const WRONG_ORIGIN: &str = "requests from pages of this origin are refused, unless it is allowed \
+    here (`orchestra up --allow-origin`)";
 
 impl FromStr for HostName {
     type Err = NameError;

@@ -139,25 +139,11 @@ fn receive(app: &App, head: &Parts, body: &Bytes, accepts: Accepts) -> Taken {
             version,
             checked,
             listens,
-        } => {
-            let eras = app.options.eras;
-            let is_unserved =
-                !eras.contains(Eras::Stateless) && Revision::parse(&version).is_some();
-            match checked {
-                Err(error) if is_unserved || error.code == ErrorCode::UNSUPPORTED_REVISION => {
-                    return rpc_error(Some(id), &super::unsupported(&version, eras)).into();
-                }
-                Ok(()) if is_unserved => {
-                    return rpc_error(Some(id), &super::unsupported(&version, eras)).into();
-                }
-                Err(error) => return rpc_error(Some(id), &error).into(),
-                Ok(()) => {}
-            }
-            if listens {
-                return Taken::Listens(listen(app, caller, body));
-            }
-            alone(app, caller, &received, accepts)
-        }
+        } => match checked_for(app.options.eras, &version, checked) {
+            Err(error) => rpc_error(Some(id), &error).into(),
+            Ok(()) if listens => Taken::Listens(listen(app, caller, body)),
+            Ok(()) => alone(app, caller, &received, accepts),
+        },
         Kind::Other if is_stateless(headers) && app.options.eras.contains(Eras::Stateless) => {
             alone(app, caller, &received, accepts)
         }
@@ -198,6 +184,16 @@ fn receive(app: &App, head: &Parts, body: &Bytes, accepts: Accepts) -> Taken {
                 _ => take(&session, &received).into(),
             }
         }
+    }
+}
+
+/// What is wrong with a request that names its revision, first of all that this is not served.
+fn checked_for(eras: Eras, version: &str, checked: Result<(), RpcError>) -> Result<(), RpcError> {
+    let is_unserved = !eras.contains(Eras::Stateless) && Revision::parse(version).is_some();
+    match checked {
+        Err(error) if error.code != ErrorCode::UNSUPPORTED_REVISION && !is_unserved => Err(error),
+        Ok(()) if !is_unserved => Ok(()),
+        _ => Err(super::unsupported(version, eras)),
     }
 }
 

@@ -30,12 +30,12 @@ use orchestra_wire::{
 };
 
 use crate::{
-    client::{ClientCapabilities, MetaCache, RequestMeta},
     http::{Eras, Identity},
     report::{Emit, SessionReports},
     results::Results,
     server::Server,
     tasks::TaskWatch,
+    told::{ClientCapabilities, MetaCache, RequestMeta},
 };
 use batch::Batch;
 pub(crate) use calls::too_large;

@@ -10,7 +10,7 @@
 
 mod activity;
 mod causes;
-mod client;
+pub mod client;
 mod connection;
 mod cursor;
 mod direct;
@@ -26,6 +26,7 @@ mod session;
 pub mod stdio;
 pub mod stream;
 mod tasks;
+mod told;
 mod transport;
 mod wanted;
 

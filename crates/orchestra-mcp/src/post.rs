@@ -21,11 +21,11 @@ use tokio::{
 };
 
 use crate::{
-    client::{MetaCache, RequestMeta},
     connection::{Connection, Job, Lifetime, Received, Step, Ticket},
     http::{Eras, Identity, budget::Budget},
     report::Emit,
     server::Server,
+    told::{MetaCache, RequestMeta},
 };
 
 /// Reports of a call that may wait for a slow reader, and their bytes; past that they are dropped.

@@ -11,7 +11,7 @@ use std::{
 use orchestra_hub::{LogLevel, ProgressListener};
 use orchestra_wire::{RawJson, RequestId, Revision, Rope, write};
 
-use crate::client::level_name;
+use crate::told::level_name;
 
 /// Takes messages that nobody waits for. An implementation must not block, and may drop messages
 /// when their receiver is slow.

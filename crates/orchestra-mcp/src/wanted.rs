@@ -4,7 +4,7 @@ use orchestra_wire::{ErrorCode, RawJson, RpcError};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 
-use crate::client::Ask;
+use crate::told::Ask;
 
 /// What is said of a call whose provider asks in a way nobody understands.
 pub(crate) const UNKNOWN_FORM: &str = "the provider asks for input in a form that is not known";

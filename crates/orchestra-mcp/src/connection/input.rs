@@ -14,9 +14,9 @@ use serde_json::value::RawValue;
 
 use super::{Connection, Job, Kind, Open, Stage, Step, Ticket, internal};
 use crate::{
-    client::Ask,
     report::cancelled,
     seal::Purpose,
+    told::Ask,
     wanted::{
         NOTHING_ASKED, NOTHING_CAN_BE_ASKED, TOO_OFTEN, UNKNOWN_FORM, Wanted, lacking, understand,
     },

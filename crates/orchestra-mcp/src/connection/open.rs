@@ -6,7 +6,7 @@ use orchestra_hub::{CancelSource, Target};
 use orchestra_wire::{Era, Revision};
 
 use super::{input::Asking, requests::Parsed, tasks::Long};
-use crate::{client::ClientCapabilities, report::CallReports};
+use crate::{report::CallReports, told::ClientCapabilities};
 
 /// A request that is not answered yet.
 pub(super) struct Open {

@@ -15,8 +15,8 @@ use super::{
     targets::{completion, missing, prompt, resource, tool},
 };
 use crate::{
-    client::{self, ClientCapabilities, RequestMeta, invalid_fields},
     cursor::{self, Paged},
+    told::{self, ClientCapabilities, RequestMeta, invalid_fields},
 };
 
 /// A request whose metadata is understood.
@@ -122,7 +122,7 @@ impl Connection {
             Method::Ping => Ok(self.empty(parsed, out)),
             Method::SetLevel => {
                 let level = parsed.fields.level.ok_or_else(|| missing("level"))?;
-                self.session.reports.set_level(client::level(level)?);
+                self.session.reports.set_level(told::level(level)?);
                 Ok(self.empty(parsed, out))
             }
             Method::ResourcesSubscribe => self.offered_resources(method)?.subscribe(parsed, out),
@@ -215,7 +215,7 @@ impl Connection {
         self.session.revision = Some(revision);
         self.session.initialized = false;
         self.session.capabilities = capabilities.known_to(revision);
-        self.session.client = parsed.fields.client_info.and_then(client::client_name);
+        self.session.client = parsed.fields.client_info.and_then(told::client_name);
         let text = self.instructions();
         let offers = self.attachment.offers();
         self.results(revision)

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::calls::NewCall;
-use crate::client::invalid_fields;
+use crate::told::invalid_fields;
 
 /// `ref` of a completion.
 #[derive(Deserialize)]

@@ -22,11 +22,11 @@ use tokio::{
 
 use super::{Event, TaskId, ledger, state::Waiting};
 use crate::{
-    client::ClientCapabilities,
     connection::Lifetime,
     http::Eras,
     results::{Results, rpc_error},
     server::{Server, ServerInner},
+    told::ClientCapabilities,
     wanted::{NOTHING_ASKED, TOO_OFTEN, UNKNOWN_FORM, Wanted, lacking, understand},
 };
 

@@ -1,0 +1,270 @@
+//! What can go wrong between a client and its server.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use orchestra_wire::RpcError;
+
+/// Why a call of a server did not bring a result.
+///
+/// The texts of the first five are those of the transport contract (seed 002, Error Handling);
+/// [`explain`](Self::explain) says what happened in this case.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ClientError {
+    /// Used after `close`, or the peer closed the connection.
+    #[error("transport: connection closed")]
+    Closed,
+    /// The deadline passed.
+    #[error("transport: invocation timeout")]
+    Timeout {
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The server's process ended.
+    #[error("transport: stdio process crashed")]
+    Crashed(Arc<Crash>),
+    /// What the server answered is no JSON-RPC message, or is larger than permitted.
+    #[error("transport: invalid JSON-RPC response")]
+    InvalidMessage {
+        /// What is wrong, with a short excerpt of the message.
+        what: String,
+    },
+    /// HTTP refused or broke.
+    #[error("transport: HTTP request failed")]
+    Http(Arc<HttpFailure>),
+    /// The server could not be started or reached; nothing was sent.
+    #[error("cannot reach the server: {what}")]
+    Unreachable {
+        /// What was attempted and why it failed.
+        what: String,
+    },
+    /// The server does not speak MCP in a form that is known here.
+    #[error("the handshake failed: {what}")]
+    Handshake {
+        /// What it said instead.
+        what: String,
+    },
+    /// It failed so often that it is left alone for a while; nothing was sent.
+    #[error("the server failed too often; the next try is in {} s", .retry_in.as_secs_f64().ceil())]
+    CircuitOpen {
+        /// Time until the next try.
+        retry_in: Duration,
+        /// Why it failed the last time.
+        last: Option<Arc<ClientError>>,
+    },
+    /// The server lets nobody in without a sign-in; nothing ran.
+    #[error("the server wants a sign-in: {what}")]
+    NeedsAuth {
+        /// What to do.
+        what: String,
+    },
+    /// The configuration of the server cannot be used; nothing was sent.
+    #[error("invalid configuration: {what}")]
+    InvalidConfig {
+        /// Which setting, and what to do. Never a secret.
+        what: String,
+    },
+    /// Too much waits for the server already; nothing was sent.
+    #[error("busy: {what}")]
+    Busy {
+        /// Which bound was reached.
+        what: String,
+    },
+    /// The caller cancelled.
+    #[error("cancelled")]
+    Cancelled,
+    /// The server answered with a JSON-RPC error: an answer, and no fault of the connection.
+    #[error("{}", .0.message)]
+    Rpc(RpcError),
+}
+
+/// How a server's process ended.
+#[derive(Debug, Clone, Default)]
+pub struct Crash {
+    /// Exit code.
+    pub exit: Option<i32>,
+    /// Signal that ended it.
+    pub signal: Option<i32>,
+    /// The limit that it ran into, when that is known.
+    pub limit: Option<String>,
+    /// The end of what it wrote to standard error.
+    pub stderr_tail: String,
+}
+
+/// How an HTTP exchange failed.
+#[derive(Debug, Clone, Default)]
+pub struct HttpFailure {
+    /// Status; 0 when no response came or its body broke.
+    pub status: u16,
+    /// `Retry-After`, as a duration from now.
+    pub retry_after: Option<Duration>,
+    /// The beginning of the body or what broke, at most 512 bytes. Never a secret.
+    pub excerpt: String,
+    /// Whether the server may have got the request.
+    pub sent: bool,
+}
+
+/// Whether a call that failed may have run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// It did not run: calling again is harmless.
+    No,
+    /// Nobody knows: it may have run.
+    Maybe,
+}
+
+impl ClientError {
+    /// A stable name for programs.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Closed => "transport_closed",
+            Self::Timeout { .. } => "timeout",
+            Self::Crashed(_) => "process_crashed",
+            Self::InvalidMessage { .. } => "invalid_message",
+            Self::Http(_) => "http",
+            Self::Unreachable { .. } => "unreachable",
+            Self::Handshake { .. } => "handshake_failed",
+            Self::CircuitOpen { .. } => "circuit_open",
+            Self::NeedsAuth { .. } => "needs_auth",
+            Self::InvalidConfig { .. } => "invalid_config",
+            Self::Busy { .. } => "busy",
+            Self::Cancelled => "cancelled",
+            Self::Rpc(_) => "rpc",
+        }
+    }
+
+    /// Whether the call may have run at the server.
+    #[must_use]
+    pub fn sent(&self) -> Sent {
+        match self {
+            Self::Unreachable { .. }
+            | Self::Handshake { .. }
+            | Self::CircuitOpen { .. }
+            | Self::NeedsAuth { .. }
+            | Self::InvalidConfig { .. }
+            | Self::Busy { .. } => Sent::No,
+            Self::Http(failure) if !failure.sent || matches!(failure.status, 401 | 403) => Sent::No,
+            _ => Sent::Maybe,
+        }
+    }
+
+    /// Whether a call that is safe to repeat may be tried again.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Closed | Self::Timeout { .. } | Self::Crashed(_) | Self::Unreachable { .. } => {
+                true
+            }
+            Self::Http(failure) => matches!(failure.status, 0 | 429 | 500 | 502 | 503 | 504),
+            _ => false,
+        }
+    }
+
+    /// Whether the server is at fault, rather than the caller, the configuration or a rule.
+    #[must_use]
+    pub fn is_server_fault(&self) -> bool {
+        match self {
+            Self::Closed
+            | Self::Timeout { .. }
+            | Self::Crashed(_)
+            | Self::InvalidMessage { .. }
+            | Self::Unreachable { .. }
+            | Self::Handshake { .. } => true,
+            Self::Http(failure) => !matches!(failure.status, 400..=428 | 430..=499),
+            Self::Rpc(error) => error.code.0 == -32603,
+            _ => false,
+        }
+    }
+
+    /// Whether it counts towards leaving the server alone for a while (spec: transport failures,
+    /// timeouts and -32603; never an answer of a tool or a local refusal).
+    #[must_use]
+    pub fn counts_for_circuit(&self) -> bool {
+        self.is_server_fault()
+    }
+
+    /// What happened in this case, in words for people and models, on one or a few lines.
+    #[must_use]
+    pub fn explain(&self) -> String {
+        match self {
+            Self::Timeout { after } => format!("no answer within {:.1} s", after.as_secs_f64()),
+            Self::Crashed(crash) => crash.to_string(),
+            Self::InvalidMessage { what } => what.clone(),
+            Self::Http(failure) => failure.to_string(),
+            Self::CircuitOpen {
+                last: Some(last), ..
+            } => format!("{self}; the last failure: {}", last.explain()),
+            _ => self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Crash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.exit, self.signal) {
+            (_, Some(signal)) => write!(f, "the process was ended by signal {signal}")?,
+            (Some(code), None) => write!(f, "the process ended with exit code {code}")?,
+            (None, None) => f.write_str("the process ended")?,
+        }
+        if let Some(limit) = &self.limit {
+            write!(f, "; it ran into its limit: {limit}")?;
+        }
+        let tail = self.stderr_tail.trim();
+        if !tail.is_empty() {
+            write!(f, "; the end of its stderr:\n{tail}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for HttpFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.status {
+            0 => f.write_str("the HTTP exchange broke")?,
+            status => write!(f, "HTTP status {status}")?,
+        }
+        if let Some(after) = self.retry_after {
+            write!(f, "; try again in {} s", after.as_secs_f64().ceil())?;
+        }
+        if !self.excerpt.is_empty() {
+            write!(f, ": {}", self.excerpt)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seed 002, Error Handling.
+    #[test]
+    fn the_five_errors_of_the_contract_have_its_texts() {
+        let errors = [
+            (ClientError::Closed, "transport: connection closed"),
+            (
+                ClientError::Timeout {
+                    after: Duration::from_secs(1),
+                },
+                "transport: invocation timeout",
+            ),
+            (
+                ClientError::Crashed(Arc::default()),
+                "transport: stdio process crashed",
+            ),
+            (
+                ClientError::InvalidMessage {
+                    what: String::new(),
+                },
+                "transport: invalid JSON-RPC response",
+            ),
+            (
+                ClientError::Http(Arc::default()),
+                "transport: HTTP request failed",
+            ),
+        ];
+        for (error, text) in errors {
+            assert_eq!(error.to_string(), text);
+        }
+    }
+}

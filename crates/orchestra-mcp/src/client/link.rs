@@ -1,0 +1,141 @@
+//! One live connection to a server, whatever carries its messages.
+
+use std::sync::Arc;
+
+use orchestra_hub::BoxFuture;
+use orchestra_wire::{RawJson, RequestId, Revision, RpcError};
+use tokio::sync::mpsc;
+
+use super::ClientError;
+
+/// Messages of a server that wait for whoever listens. A link never waits for its listener: past
+/// this, notifications are dropped and counted, and requests are answered with an error.
+pub const LINK_QUEUE: usize = 1_024;
+
+/// Knows how to reach one server.
+pub trait Connector: Send + Sync + 'static {
+    /// What carries the messages.
+    fn transport(&self) -> TransportType;
+
+    /// Starts or reaches the server. No message is exchanged yet. Dropping the future undoes what
+    /// was begun.
+    fn connect(&self) -> BoxFuture<Result<Connected, ClientError>>;
+}
+
+/// What carries the messages (seed 002, `TransportMetadata.Type`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransportType {
+    /// A child process.
+    Stdio,
+    /// HTTP, whatever its flavour.
+    Http,
+}
+
+/// A connection that was opened.
+pub struct Connected {
+    /// Sends.
+    pub link: Arc<dyn Link>,
+    /// What the server says without being asked, in order. It ends with the link.
+    pub incoming: mpsc::Receiver<Incoming>,
+}
+
+/// One live connection: messages of JSON-RPC out and in, nothing of MCP but what HTTP puts into
+/// headers.
+pub trait Link: Send + Sync + 'static {
+    /// Sends a request and waits for its response. Any number may run at once; responses are told
+    /// apart by their ids, whatever their order. The request is on its way, as far as bounds
+    /// permit, when the future was polled once.
+    ///
+    /// Dropping the future gives the request up: the id is forgotten and a late response is
+    /// dropped. HTTP closes the stream of the response; on other links telling the server is up to
+    /// whoever dropped it.
+    ///
+    /// # Errors
+    /// When the link ends before the response, the response is no message, or a bound is reached.
+    /// A JSON-RPC error is an [`Answer`].
+    fn request(&self, request: Outgoing) -> BoxFuture<Result<Answer, ClientError>>;
+
+    /// Sends a notification; resolves when it was handed to the system.
+    ///
+    /// # Errors
+    /// When the link has ended.
+    fn notify(&self, method: &str, params: Option<RawJson>) -> BoxFuture<Result<(), ClientError>>;
+
+    /// Answers a request of the server.
+    ///
+    /// # Errors
+    /// When the link has ended.
+    fn respond(&self, id: RequestId, answer: Answer) -> BoxFuture<Result<(), ClientError>>;
+
+    /// The handshake is over. HTTP puts the revision into its headers from now on and, for a
+    /// session, opens the stream for what the server says by itself.
+    fn agreed(&self, agreed: Agreed);
+
+    /// Resolves when the link has ended, with the reason. Any number may wait.
+    fn ended(&self) -> BoxFuture<ClientError>;
+
+    /// Ends the link in good order, within the times of its configuration: open requests fail with
+    /// [`ClientError::Closed`] first. Resolves when nothing of it is left. Idempotent.
+    fn close(&self) -> BoxFuture<()>;
+
+    /// The process at the other end, if it is one of ours.
+    fn process_id(&self) -> Option<u32> {
+        None
+    }
+}
+
+/// A request on its way out.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    /// Its id: numbers counting up, unique on this link.
+    pub id: RequestId,
+    /// Its method.
+    pub method: String,
+    /// Its parameters, whole.
+    pub params: Option<RawJson>,
+    /// The tool, prompt or resource that is meant (header `Mcp-Name` of 2026-07-28).
+    pub name: Option<String>,
+    /// More headers of this request, for HTTP (`Mcp-Param-…` of 2026-07-28), values as they are
+    /// sent.
+    pub headers: Vec<(String, String)>,
+}
+
+/// What a response brought: `result`, or a JSON-RPC error.
+pub type Answer = Result<RawJson, RpcError>;
+
+/// Something a server says by itself.
+#[derive(Debug, Clone)]
+pub struct Incoming {
+    /// What it says.
+    pub message: ServerMessage,
+    /// The request of ours it came with, where the connection tells them apart (HTTP).
+    pub related: Option<RequestId>,
+}
+
+/// A request or notification of a server.
+#[derive(Debug, Clone)]
+pub enum ServerMessage {
+    /// It wants an answer, by [`Link::respond`].
+    Request {
+        /// Its id.
+        id: RequestId,
+        /// Its method.
+        method: String,
+        /// Its parameters, verbatim.
+        params: Option<RawJson>,
+    },
+    /// It wants none.
+    Notification {
+        /// Its method.
+        method: String,
+        /// Its parameters, verbatim.
+        params: Option<RawJson>,
+    },
+}
+
+/// What a handshake has agreed upon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Agreed {
+    /// The revision both speak.
+    pub revision: Revision,
+}

@@ -1,0 +1,435 @@
+//! What a client says about itself, for a session or for one request.
+
+use std::{fmt, sync::Arc};
+
+use orchestra_hub::{ClientFeatures, LogLevel};
+use orchestra_wire::{FieldsError, MetaFields, RawJson, RequestId, Revision, RpcError, text_of};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{json, value::RawValue};
+
+use crate::http::{self, Eras};
+
+/// What the client can be asked for, as it says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ClientCapabilities {
+    pub(crate) features: ClientFeatures,
+    /// It knows tasks: a call may go on after its request was answered.
+    pub(crate) tasks: bool,
+}
+
+/// Something a server may ask of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ask {
+    ElicitForm,
+    ElicitUrl,
+    Sampling,
+    /// Sampling by a model that may call tools.
+    SamplingTools,
+    Roots,
+}
+
+/// The members of `_meta` that belong to any request.
+#[derive(Debug, Default)]
+pub(crate) struct RequestMeta<'a> {
+    pub(crate) progress_token: Option<&'a RawValue>,
+    pub(crate) trace: Option<String>,
+    /// Set for a stateless request.
+    pub(crate) stateless: Option<StatelessMeta>,
+}
+
+/// The members of `_meta` that make a request stateless.
+#[derive(Debug, Clone)]
+pub(crate) struct StatelessMeta {
+    pub(crate) revision: Revision,
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) client: Option<Arc<str>>,
+    pub(crate) log_level: Option<LogLevel>,
+}
+
+/// The last `_meta` that said nothing about its own request alone. A client sends the same one
+/// with nearly every request, so that it is parsed once.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct MetaCache(Option<Arc<KnownMeta>>);
+
+#[derive(Debug)]
+struct KnownMeta {
+    text: Box<str>,
+    stateless: Option<StatelessMeta>,
+}
+
+/// A longer `_meta` is not kept.
+const MAX_CACHED_BYTES: usize = 4 * 1024;
+
+#[derive(Deserialize)]
+struct RawCapabilities {
+    elicitation: Option<RawElicitation>,
+    sampling: Option<RawSampling>,
+    roots: Option<IgnoredAny>,
+    extensions: Option<RawExtensions>,
+}
+
+#[derive(Deserialize)]
+struct RawExtensions {
+    #[serde(rename = "io.modelcontextprotocol/tasks")]
+    tasks: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct RawSampling {
+    tools: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct RawElicitation {
+    form: Option<IgnoredAny>,
+    url: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct RawClientInfo {
+    name: Option<String>,
+}
+
+impl ClientCapabilities {
+    pub(crate) fn parse(value: &RawValue) -> Option<Self> {
+        if !value.get().starts_with('{') {
+            return None;
+        }
+        let raw: RawCapabilities = serde_json::from_str(value.get()).ok()?;
+        let elicitation = raw.elicitation.as_ref();
+        let url = elicitation.is_some_and(|modes| modes.url.is_some());
+        let features = ClientFeatures {
+            // Without any mode named, forms are meant.
+            elicitation: elicitation.is_some_and(|modes| modes.form.is_some() || !url),
+            elicitation_url: url,
+            sampling: raw.sampling.is_some(),
+            sampling_tools: raw.sampling.is_some_and(|modes| modes.tools.is_some()),
+            roots: raw.roots.is_some(),
+        };
+        let extensions = raw.extensions.as_ref();
+        Some(Self {
+            features,
+            tasks: extensions.is_some_and(|extensions| extensions.tasks.is_some()),
+        })
+    }
+
+    /// Those that a revision has; a client may list others, but not be asked for them.
+    pub(crate) fn known_to(mut self, revision: Revision) -> Self {
+        self.features.elicitation &= revision.elicitation();
+        self.features.elicitation_url &= revision.elicitation_url();
+        self.features.sampling_tools &= revision.sampling_tools();
+        self.tasks &= revision.self_describing_results();
+        self
+    }
+
+    pub(crate) const fn any(self) -> bool {
+        let ClientFeatures {
+            elicitation,
+            elicitation_url,
+            sampling,
+            sampling_tools: _,
+            roots,
+        } = self.features;
+        elicitation || elicitation_url || sampling || roots
+    }
+
+    pub(crate) const fn can(self, ask: Ask) -> bool {
+        match ask {
+            Ask::ElicitForm => self.features.elicitation,
+            Ask::ElicitUrl => self.features.elicitation_url,
+            Ask::Sampling => self.features.sampling,
+            Ask::SamplingTools => self.features.sampling_tools,
+            Ask::Roots => self.features.roots,
+        }
+    }
+}
+
+impl Ask {
+    /// What a request to the client needs; `None` for a method that is not for clients.
+    pub(crate) fn of(method: &str, params: Option<&RawValue>) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Mode {
+            mode: Option<String>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Tools {
+            tools: Option<IgnoredAny>,
+            tool_choice: Option<IgnoredAny>,
+        }
+        let mode = || serde_json::from_str::<Mode>(params?.get()).ok()?.mode;
+        let names_tools = || {
+            let tools = params.and_then(|params| serde_json::from_str::<Tools>(params.get()).ok());
+            tools.is_some_and(|named| named.tools.is_some() || named.tool_choice.is_some())
+        };
+        match method {
+            "elicitation/create" if mode().as_deref() == Some("url") => Some(Self::ElicitUrl),
+            "elicitation/create" => Some(Self::ElicitForm),
+            "sampling/createMessage" if names_tools() => Some(Self::SamplingTools),
+            "sampling/createMessage" => Some(Self::Sampling),
+            "roots/list" => Some(Self::Roots),
+            _ => None,
+        }
+    }
+
+    /// The client capabilities object that says it can.
+    pub(crate) fn required(asks: &[Self]) -> RawJson {
+        let mut all = serde_json::Map::new();
+        for ask in asks {
+            let (key, inner) = match ask {
+                Self::ElicitForm => ("elicitation", Some("form")),
+                Self::ElicitUrl => ("elicitation", Some("url")),
+                Self::Sampling => ("sampling", None),
+                Self::SamplingTools => ("sampling", Some("tools")),
+                Self::Roots => ("roots", None),
+            };
+            let entry = all.entry(key).or_insert_with(|| json!({}));
+            if let (Some(inner), Some(entry)) = (inner, entry.as_object_mut()) {
+                entry.insert(inner.to_owned(), json!({}));
+            }
+        }
+        RawJson::of(&all).expect("a JSON object has a JSON form")
+    }
+}
+
+impl fmt::Display for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ElicitForm => "elicitation",
+            Self::ElicitUrl => "elicitation by url",
+            Self::Sampling => "sampling",
+            Self::SamplingTools => "sampling with tools",
+            Self::Roots => "roots",
+        })
+    }
+}
+
+impl MetaCache {
+    /// Whether both know the same.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs),
+            (ours, theirs) => ours.is_none() && theirs.is_none(),
+        }
+    }
+
+    /// Parses `_meta`. A request is stateless exactly when it names its revision there.
+    pub(crate) fn parse<'a>(
+        &mut self,
+        value: Option<&'a RawValue>,
+    ) -> Result<RequestMeta<'a>, RpcError> {
+        let Some(value) = value else {
+            return Ok(RequestMeta::default());
+        };
+        if let Some(known) = &self.0
+            && *known.text == *value.get()
+        {
+            let stateless = known.stateless.clone();
+            return Ok(RequestMeta {
+                stateless,
+                ..RequestMeta::default()
+            });
+        }
+        let meta = RequestMeta::parse(value)?;
+        let of_this_request_alone = meta.progress_token.is_some() || meta.trace.is_some();
+        if !of_this_request_alone && value.get().len() <= MAX_CACHED_BYTES {
+            self.0 = Some(Arc::new(KnownMeta {
+                text: value.get().into(),
+                stateless: meta.stateless.clone(),
+            }));
+        }
+        Ok(meta)
+    }
+}
+
+impl<'a> RequestMeta<'a> {
+    fn parse(value: &'a RawValue) -> Result<Self, RpcError> {
+        let fields = MetaFields::find(Some(value), "_meta").map_err(invalid_fields)?;
+        if let Some(token) = fields.progress_token {
+            RequestId::from_raw(token).map_err(|_| {
+                RpcError::invalid_params("progressToken must be a string or an integer")
+            })?;
+        }
+        let stateless = fields
+            .protocol_version
+            .map(|version| stateless(&fields, version))
+            .transpose()?;
+        Ok(Self {
+            progress_token: fields.progress_token,
+            trace: fields.traceparent.and_then(text_of).map(Into::into),
+            stateless,
+        })
+    }
+}
+
+fn stateless(fields: &MetaFields<'_>, version: &RawValue) -> Result<StatelessMeta, RpcError> {
+    let version = text_of(version).ok_or_else(|| {
+        RpcError::invalid_params("io.modelcontextprotocol/protocolVersion must be a string")
+    })?;
+    let revision = Revision::parse(&version)
+        .filter(|revision| revision.self_describing_results())
+        .ok_or_else(|| http::unsupported(&version, Eras::Both))?;
+    let capabilities = fields.client_capabilities.ok_or_else(|| {
+        RpcError::invalid_params("_meta lacks io.modelcontextprotocol/clientCapabilities")
+    })?;
+    let capabilities = ClientCapabilities::parse(capabilities).ok_or_else(|| {
+        RpcError::invalid_params("io.modelcontextprotocol/clientCapabilities must be an object")
+    })?;
+    let log_level = fields.log_level.map(level).transpose()?;
+    let client = fields.client_info.and_then(client_name);
+    Ok(StatelessMeta {
+        revision,
+        capabilities,
+        client,
+        log_level,
+    })
+}
+
+pub(crate) fn client_name(value: &RawValue) -> Option<Arc<str>> {
+    serde_json::from_str::<RawClientInfo>(value.get())
+        .ok()?
+        .name
+        .map(Into::into)
+}
+
+pub(crate) fn invalid_fields(error: FieldsError) -> RpcError {
+    RpcError::invalid_params(format!("invalid params: {error}"))
+}
+
+/// Parses a log level.
+pub(crate) fn level(value: &RawValue) -> Result<LogLevel, RpcError> {
+    let name = text_of(value);
+    let known = LEVELS
+        .iter()
+        .find(|(text, _)| name.as_deref() == Some(text));
+    known.map(|(_, level)| *level).ok_or_else(|| {
+        let names: Vec<&str> = LEVELS.iter().map(|(text, _)| *text).collect();
+        RpcError::invalid_params(format!(
+            "invalid log level: use one of {}",
+            names.join(", ")
+        ))
+    })
+}
+
+pub(crate) fn level_name(level: LogLevel) -> &'static str {
+    LEVELS
+        .iter()
+        .find(|(_, other)| *other == level)
+        .map_or("info", |(text, _)| text)
+}
+
+const LEVELS: [(&str, LogLevel); 8] = [
+    ("debug", LogLevel::Debug),
+    ("info", LogLevel::Info),
+    ("notice", LogLevel::Notice),
+    ("warning", LogLevel::Warning),
+    ("error", LogLevel::Error),
+    ("critical", LogLevel::Critical),
+    ("alert", LogLevel::Alert),
+    ("emergency", LogLevel::Emergency),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> &RawValue {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn elicitation_without_a_mode_means_forms() {
+        let caps = |text| ClientCapabilities::parse(raw(text)).unwrap();
+        assert!(caps(r#"{"elicitation":{}}"#).can(Ask::ElicitForm));
+        assert!(!caps(r#"{"elicitation":{}}"#).can(Ask::ElicitUrl));
+        assert!(!caps(r#"{"elicitation":{"url":{}}}"#).can(Ask::ElicitForm));
+        assert!(caps(r#"{"elicitation":{"url":{},"form":{}}}"#).can(Ask::ElicitForm));
+        assert!(!caps("{}").any());
+        assert!(ClientCapabilities::parse(raw("[]")).is_none());
+    }
+
+    #[test]
+    fn tools_of_a_sampling_request_are_asked_of_those_who_know_them() {
+        let caps = |text| ClientCapabilities::parse(raw(text)).unwrap();
+        let plain = caps(r#"{"sampling":{}}"#);
+        let with_tools = caps(r#"{"sampling":{"tools":{}}}"#);
+        let ask = |params| Ask::of("sampling/createMessage", Some(raw(params))).unwrap();
+        for params in [r#"{"tools":[]}"#, r#"{"toolChoice":{"mode":"none"}}"#] {
+            assert!(
+                !plain.can(ask(params)) && with_tools.can(ask(params)),
+                "{params}"
+            );
+        }
+        assert!(plain.can(ask(r#"{"messages":[]}"#)));
+        assert!(
+            !with_tools
+                .known_to(Revision::V2025_06_18)
+                .can(Ask::SamplingTools)
+        );
+        assert_eq!(
+            Ask::required(&[Ask::SamplingTools]).as_str(),
+            r#"{"sampling":{"tools":{}}}"#
+        );
+    }
+
+    #[test]
+    fn tasks_are_known_to_those_who_say_so() {
+        let caps = |text| ClientCapabilities::parse(raw(text)).unwrap().tasks;
+        assert!(caps(
+            r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#
+        ));
+        assert!(!caps(r#"{"extensions":{"other":{}}}"#));
+        assert!(!caps(r#"{"tasks":{}}"#));
+        let said = ClientCapabilities {
+            tasks: true,
+            ..ClientCapabilities::default()
+        };
+        assert!(!said.known_to(Revision::V2025_11_25).tasks);
+    }
+
+    #[test]
+    fn required_capabilities_are_one_object() {
+        let asks = [Ask::ElicitForm, Ask::Sampling, Ask::ElicitUrl];
+        assert_eq!(
+            Ask::required(&asks).as_str(),
+            r#"{"elicitation":{"form":{},"url":{}},"sampling":{}}"#
+        );
+    }
+
+    #[test]
+    fn a_stateless_request_names_a_known_revision_and_its_capabilities() {
+        let parse = |text| RequestMeta::parse(raw(text));
+        assert!(parse(r#"{"progressToken":1}"#).unwrap().stateless.is_none());
+        let code = |text| parse(text).unwrap_err().code.0;
+        assert_eq!(
+            code(r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#),
+            -32602
+        );
+        assert_eq!(
+            code(r#"{"io.modelcontextprotocol/protocolVersion":1}"#),
+            -32602
+        );
+        assert_eq!(
+            code(r#"{"io.modelcontextprotocol/protocolVersion":"2025-11-25"}"#),
+            -32022
+        );
+        let error = parse(r#"{"io.modelcontextprotocol/protocolVersion":"x"}"#).unwrap_err();
+        let data: serde_json::Value = error.data.unwrap().parse().unwrap();
+        let supported = [
+            "2026-07-28",
+            "2025-11-25",
+            "2025-06-18",
+            "2025-03-26",
+            "2024-11-05",
+        ];
+        assert_eq!(
+            data,
+            serde_json::json!({"requested": "x", "supported": supported})
+        );
+        let error = parse(r#"{"io.modelcontextprotocol/protocolVersion":"2025-11-25"}"#);
+        let data: serde_json::Value = error.unwrap_err().data.unwrap().parse().unwrap();
+        let without = ["2026-07-28", "2025-06-18", "2025-03-26", "2024-11-05"];
+        assert_eq!(data["supported"], serde_json::json!(without));
+        assert_eq!(code("[]"), -32602);
+    }
+}

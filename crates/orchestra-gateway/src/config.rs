@@ -1,0 +1,136 @@
+//! What a server of somebody else is, in one form, whatever file it was written in.
+//!
+//! Texts that may hold `${…}` stay as they were written ([`Template`]): they are expanded when a
+//! process is started or a request is sent, so that no secret is kept here.
+
+mod limits;
+mod name;
+mod origin;
+mod template;
+mod transport;
+mod tuning;
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+pub use limits::{Budget, Limits, ProcessLimits, Sandbox};
+pub use name::{NameError, ServerName};
+pub use origin::{Diagnostic, Origin, Place, Severity, Source, Trust};
+pub use template::{Input, Template};
+pub use transport::{Auth, Flavour, HttpConfig, InheritEnv, StdioConfig, Transport};
+pub use tuning::{
+    Backoff, Effect, Features, Grace, Health, Pins, Pool, Protocol, Retry, Rule, ToolFilter,
+};
+
+/// Everything that is set of one server, with defaults for what is not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerConfig {
+    /// Its name.
+    pub name: ServerName,
+    /// Its name as it was written; differs from `name` where that permits fewer characters.
+    pub shown_name: String,
+    /// What it is, for people.
+    pub description: Option<String>,
+    /// Where it was written.
+    pub origin: Origin,
+    /// How it is reached.
+    pub transport: Transport,
+    /// How long a call may take.
+    pub timeout: Duration,
+    /// How long may pass from the start to the end of the handshake.
+    pub start_timeout: Duration,
+    /// Left out by its file.
+    pub disabled: bool,
+    /// Started by the first call instead of at once.
+    pub lazy: bool,
+    /// Whether its tools are called `server__tool`; otherwise their names pass unchanged.
+    pub prefix: bool,
+    /// Which revision of MCP it is spoken to.
+    pub protocol: Protocol,
+    /// How what failed is tried again.
+    pub retry: Retry,
+    /// How many processes and calls it may have.
+    pub pool: Pool,
+    /// How long it may take to stop.
+    pub grace: Grace,
+    /// How it is looked after.
+    pub health: Health,
+    /// What it may use up.
+    pub limits: Limits,
+    /// Whether its process is confined.
+    pub sandbox: Sandbox,
+    /// How long answers of its read-only tools are kept; `None` for not at all.
+    pub cache_ttl: Option<Duration>,
+    /// Which of its tools are offered.
+    pub tools: ToolFilter,
+    /// Which of its calls are allowed; the first that matches decides.
+    pub rules: Vec<Rule>,
+    /// Words to choose servers by.
+    pub tags: Vec<String>,
+    /// Whether what it says of its own tools (`readOnlyHint` …) is believed.
+    pub trust: bool,
+    /// Whether a tool that is told anew must be approved anew.
+    pub pins: Pins,
+    /// How long a message of it may be, in bytes.
+    pub max_message_bytes: usize,
+    /// What it may ask of its client.
+    pub features: Features,
+    /// Directories it is told as roots; the workspace when there are none.
+    pub roots: Vec<Template>,
+    /// It is stopped when it was not used for so long; `None` for never.
+    pub idle_stop: Option<Duration>,
+    /// What `${input:ID}` may mean in its texts.
+    pub inputs: Arc<BTreeMap<String, Input>>,
+}
+
+/// How long a call may take when nothing is said (as desktop clients have it).
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a start may take when nothing is said: package runners download before they start.
+pub const DEFAULT_START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a message may be when nothing is said; the same as for those of our own clients.
+pub const DEFAULT_MESSAGE_BYTES: usize = orchestra_wire::MAX_LINE_BYTES;
+
+impl ServerConfig {
+    /// A server of which nothing is set but how it is reached.
+    #[must_use]
+    pub fn new(name: ServerName, origin: Origin, transport: Transport) -> Self {
+        Self {
+            shown_name: name.to_string(),
+            name,
+            description: None,
+            origin,
+            transport,
+            timeout: DEFAULT_TIMEOUT,
+            start_timeout: DEFAULT_START_TIMEOUT,
+            disabled: false,
+            lazy: false,
+            prefix: true,
+            protocol: Protocol::Auto,
+            retry: Retry::default(),
+            pool: Pool::default(),
+            grace: Grace::default(),
+            health: Health::default(),
+            limits: Limits::default(),
+            sandbox: Sandbox::None,
+            cache_ttl: None,
+            tools: ToolFilter::default(),
+            rules: Vec::new(),
+            tags: Vec::new(),
+            trust: false,
+            pins: Pins::default(),
+            max_message_bytes: DEFAULT_MESSAGE_BYTES,
+            features: Features::default(),
+            roots: Vec::new(),
+            idle_stop: None,
+            inputs: Arc::default(),
+        }
+    }
+
+    /// The directory that relative paths of its file start from, and where it runs when no other
+    /// is set.
+    #[must_use]
+    pub fn directory(&self) -> &PathBuf {
+        &self.origin.directory
+    }
+}

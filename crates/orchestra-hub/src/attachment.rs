@@ -153,7 +153,8 @@ impl Attachment {
     /// As [`call`](Self::call), for a face that knows what time it is.
     #[must_use]
     pub fn call_at(&self, request: impl Into<Box<Request>>, now: Instant) -> Call {
-        let request = request.into();
+        let mut request = request.into();
+        request.cx.connection = self.number;
         self.with_view(|view| Call::new(&self.hub, view, &self.permits, request, now))
     }
 

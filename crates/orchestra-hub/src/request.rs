@@ -80,6 +80,11 @@ pub struct Cx {
     pub progress: ProgressSink,
     /// Who calls.
     pub caller: Caller,
+    /// The caller's place at the hub, as a number: two calls of one connection have the same. The
+    /// hub sets it; 0 where there is no hub.
+    pub connection: u64,
+    /// The least severe log messages of this call that its client wants; `None` when none.
+    pub log_level: Option<LogLevel>,
     /// What the client can be asked for with `InputRequired`.
     pub features: ClientFeatures,
     /// The client's answers, when the call is repeated after `InputRequired`.
@@ -141,6 +146,12 @@ impl ProgressSink {
     #[must_use]
     pub fn new(listener: Arc<dyn ProgressListener>) -> Self {
         Self(Some(listener))
+    }
+
+    /// Whether anybody asked.
+    #[must_use]
+    pub const fn is_wanted(&self) -> bool {
+        self.0.is_some()
     }
 
     /// Reports progress; nothing happens when nobody asked.

@@ -74,6 +74,7 @@ impl Connection {
             answers: call.answers,
             trace: parsed.meta.trace.take(),
             long: may_last,
+            ..Cx::default()
         };
         let job = Job {
             ticket: Ticket {

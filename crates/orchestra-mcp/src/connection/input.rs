@@ -224,6 +224,7 @@ impl Connection {
             answers: Some(answers),
             trace: open.trace.clone(),
             long: false,
+            ..Cx::default()
         };
         let job = Job {
             ticket: ticket.clone(),

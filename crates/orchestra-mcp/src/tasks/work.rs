@@ -280,6 +280,7 @@ impl Terms {
                 answers: Some(answers),
                 trace: self.trace.clone(),
                 long: true,
+                ..Cx::default()
             },
         }
     }

@@ -49,7 +49,7 @@ pub enum ClientError {
         /// Time until the next try.
         retry_in: Duration,
         /// Why it failed the last time.
-        last: Option<Arc<ClientError>>,
+        last: Option<Arc<Self>>,
     },
     /// The server lets nobody in without a sign-in; nothing ran.
     #[error("the server wants a sign-in: {what}")]

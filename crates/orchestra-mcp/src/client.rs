@@ -4,10 +4,32 @@
 //! which messages go out and come in. What a server is, how it is greeted, watched and asked
 //! again, is the same whatever carries the messages.
 
+mod api;
+mod breaker;
+mod calls;
+mod config;
 mod error;
+mod events;
+mod greeting;
+mod incoming;
+mod latency;
 mod link;
+mod lists;
+mod member;
+mod params;
+mod parking;
+mod results;
+mod session;
+mod tasks;
+mod watching;
 
+pub use api::{
+    ClientEvent, ClientStatus, Lists, Reply, ServerCall, ServerCan, ServerFacts, TransportMetadata,
+};
+pub use calls::Client;
+pub use config::{Backoff, Circuit, ClientConfig, ClientInfo, Growth, ProtocolChoice, Retry, Root};
 pub use error::{ClientError, Crash, HttpFailure, Sent};
+pub use latency::ClientStats;
 pub use link::{
     Agreed, Answer, Connected, Connector, Incoming, LINK_QUEUE, Link, Outgoing, ServerMessage,
     TransportType,

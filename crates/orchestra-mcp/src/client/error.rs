@@ -176,11 +176,16 @@ impl ClientError {
         }
     }
 
-    /// Whether it counts towards leaving the server alone for a while (spec: transport failures,
-    /// timeouts and -32603; never an answer of a tool or a local refusal).
+    /// Whether it counts towards leaving the server alone for a while: exchanges that broke and calls
+    /// that were not answered. The end of a process does not, for its restarts are spaced by
+    /// themselves; nor does an error that the server answered.
     #[must_use]
     pub fn counts_for_circuit(&self) -> bool {
-        self.is_server_fault()
+        match self {
+            Self::Timeout { .. } | Self::InvalidMessage { .. } => true,
+            Self::Http(_) => self.is_server_fault(),
+            _ => false,
+        }
     }
 
     /// What happened in this case, in words for people and models, on one or a few lines.

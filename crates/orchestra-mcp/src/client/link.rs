@@ -78,6 +78,12 @@ pub trait Link: Send + Sync + 'static {
     /// [`ClientError::Closed`] first. Resolves when nothing of it is left. Idempotent.
     fn close(&self) -> BoxFuture<()>;
 
+    /// What is wrong with the connection although it goes on, for instance that the server prints
+    /// what is no message.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
     /// The process at the other end, if it is one of ours.
     fn process_id(&self) -> Option<u32> {
         None

@@ -1,0 +1,510 @@
+//! A client: one server, called through whatever connections it has now.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use orchestra_hub::{Cx, ListKind, LogLevel};
+use orchestra_wire::{Era, RawJson};
+use tokio::{
+    sync::{mpsc, watch},
+    task::AbortHandle,
+    time::{Instant, sleep, timeout_at},
+};
+
+use super::{
+    ClientConfig, ClientError, ClientEvent, ClientStats, ClientStatus, Connector, Reply, Sent,
+    ServerCall, ServerFacts, TransportMetadata, TransportType,
+    breaker::Breaker,
+    events::Events,
+    latency::{Ended, Meter},
+    lists,
+    member::{Member, Shared},
+    parking::State,
+    session::Session,
+    watching::Watching,
+};
+
+/// How long a call may take whose caller sets no deadline.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Above this part of failures a server is said to be degraded.
+const DEGRADED: f64 = 0.1;
+
+/// One server of others. Clones are the same client; when the last one is dropped, what it has
+/// started is ended.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    shared: Arc<Shared>,
+    members: Vec<Arc<Member>>,
+    /// How many of them have been needed so far.
+    used: AtomicUsize,
+    tasks: Vec<AbortHandle>,
+    breaker: Breaker,
+    receiver: Mutex<Option<mpsc::Receiver<ClientEvent>>>,
+    status: watch::Sender<ClientStatus>,
+    /// When an exchange succeeded last.
+    succeeded: Mutex<Option<Instant>>,
+}
+
+impl Client {
+    /// A client of one server. Nothing is started before [`start`](Self::start) or the first call.
+    /// Must be called inside a tokio runtime.
+    #[must_use]
+    pub fn new(connector: Arc<dyn Connector>, config: ClientConfig) -> Self {
+        let (events, receiver) = Events::new();
+        let pool = config.pool.max(1);
+        let members: Vec<_> = (0..pool)
+            .map(|_| Arc::new(Member::new(config.outstanding)))
+            .collect();
+        let shared = Arc::new(Shared {
+            connector,
+            config: Arc::new(config),
+            events,
+            parking: Arc::default(),
+            meter: Meter::default(),
+            watching: Watching::new(),
+        });
+        let mut tasks: Vec<_> = members
+            .iter()
+            .map(|member| tokio::spawn(Arc::clone(member).keep(Arc::clone(&shared))))
+            .map(|task| task.abort_handle())
+            .collect();
+        let status = watch::Sender::new(ClientStatus::Idle);
+        let telling = tell_status(Arc::clone(&members[0]), Arc::clone(&shared), status.clone());
+        tasks.push(tokio::spawn(telling).abort_handle());
+        let circuit = shared.config.circuit;
+        Self(Arc::new(Inner {
+            shared,
+            members,
+            used: AtomicUsize::new(1),
+            tasks,
+            breaker: Breaker::new(circuit),
+            receiver: Mutex::new(Some(receiver)),
+            status,
+            succeeded: Mutex::default(),
+        }))
+    }
+
+    /// Begins to start or reach the server, if that has not begun.
+    pub fn start(&self) {
+        self.0.members[0].want();
+    }
+
+    /// Makes a call. It waits for a server that is being started, and is tried again where that is
+    /// harmless, within its deadline.
+    ///
+    /// # Errors
+    /// What went wrong the last time; [`ClientError::sent`] says whether it may have run.
+    pub async fn call(&self, call: ServerCall) -> Result<Reply, ClientError> {
+        let deadline = call.cx.deadline.map(Instant::from_std);
+        let deadline = deadline.unwrap_or_else(|| Instant::now() + LONGEST);
+        let retry = &self.0.shared.config.retry;
+        let mut attempt = 0;
+        loop {
+            let error = match self.attempt(&call, deadline).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => error,
+            };
+            attempt += 1;
+            let pause = again(&error, call.safe, retry.unsafe_calls)
+                .filter(|_| attempt < retry.attempts.max(1));
+            let Some(least) = pause else {
+                return Err(error);
+            };
+            let pause = match &error {
+                // The start itself is spaced already.
+                ClientError::Closed | ClientError::Crashed(_) => least,
+                _ => retry.backoff.next(attempt - 1).max(least),
+            };
+            if Instant::now() + pause >= deadline {
+                return Err(error);
+            }
+            sleep(pause).await;
+        }
+    }
+
+    /// Calls a method and waits for its result (seed 002, `Invoke`).
+    ///
+    /// # Errors
+    /// As [`call`](Self::call); questions of the server cannot be answered and are an error.
+    pub async fn invoke(
+        &self,
+        method: &str,
+        params: Option<RawJson>,
+        deadline: Instant,
+    ) -> Result<RawJson, ClientError> {
+        let cx = Cx {
+            deadline: Some(deadline.into_std()),
+            ..Cx::default()
+        };
+        match self
+            .call(ServerCall::new(method.to_owned(), params, cx))
+            .await?
+        {
+            Reply::Result(result) => Ok(result),
+            Reply::InputRequired(_) => Err(ClientError::InvalidMessage {
+                what: "the server asks something, and nobody is there to answer".to_owned(),
+            }),
+        }
+    }
+
+    /// Sends a notification.
+    ///
+    /// # Errors
+    /// When the server cannot be reached.
+    pub async fn notify(&self, method: &str, params: Option<RawJson>) -> Result<(), ClientError> {
+        let until = Instant::now() + self.0.shared.config.call_timeout;
+        let session = self.0.members[0].session(until).await?;
+        session.link.notify(method, params).await
+    }
+
+    async fn attempt(&self, call: &ServerCall, deadline: Instant) -> Result<Reply, ClientError> {
+        let inner = &self.0;
+        let state = call.cx.answers.as_ref().and_then(|a| a.state.as_deref());
+        if let (Some(State::Parked(name)), Some(answers)) =
+            (state.map(State::parse), &call.cx.answers)
+        {
+            let Some(mut parked) = inner.shared.parking.take(name) else {
+                return Err(ClientError::Rpc(orchestra_wire::RpcError::invalid_params(
+                    "the call that asked is gone: its server was restarted, or the answer came too \
+                     late; call again without inputResponses and requestState",
+                )));
+            };
+            parked.answer(answers);
+            let (session, waiting) = (parked.session, parked.waiting);
+            return self
+                .metered(call, Instant::now(), session.go_on(call, waiting))
+                .await;
+        }
+        inner.breaker.admit(Instant::now())?;
+        let mut admitted = Admitted(Some(&inner.breaker));
+        let began = Instant::now();
+        let member = self.pick();
+        let session = member.session(deadline).await?;
+        let place = match member.outstanding.try_acquire() {
+            Ok(place) => place,
+            Err(_) => match timeout_at(deadline, member.outstanding.acquire()).await {
+                Ok(Ok(place)) => place,
+                _ => {
+                    return Err(ClientError::Busy {
+                        what: "the server has as many calls as it takes at once".to_owned(),
+                    });
+                }
+            },
+        };
+        admitted.0 = None;
+        let reply = self.metered(call, began, session.call(call)).await;
+        drop(place);
+        reply
+    }
+
+    /// Counts a call, whatever becomes of it.
+    async fn metered(
+        &self,
+        call: &ServerCall,
+        began: Instant,
+        calling: impl Future<Output = Result<Reply, ClientError>>,
+    ) -> Result<Reply, ClientError> {
+        let (meter, breaker) = (&self.0.shared.meter, &self.0.breaker);
+        let bytes_out = call
+            .params
+            .as_ref()
+            .map_or(0, |params| params.as_bytes().len());
+        let mut counted = Counted {
+            inner: &self.0,
+            sent: Instant::now(),
+            queued: began.elapsed(),
+            how: Ended::Aside,
+            bytes_in: 0,
+        };
+        meter.begin(bytes_out);
+        let reply = calling.await;
+        match &reply {
+            Ok(reply) => {
+                breaker.success();
+                counted.how = Ended::Answered;
+                if let Reply::Result(result) = reply {
+                    counted.bytes_in = result.as_bytes().len();
+                }
+                if self.0.shared.connector.transport() == TransportType::Http {
+                    *self
+                        .0
+                        .succeeded
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                }
+            }
+            Err(ClientError::Rpc(_)) => {
+                breaker.success();
+                counted.how = Ended::Refused;
+            }
+            Err(error) if error.is_server_fault() => {
+                counted.how = Ended::Failed;
+                meter.failed(error.explain());
+                if error.counts_for_circuit() {
+                    breaker.failure(error, Instant::now());
+                } else {
+                    breaker.aside();
+                }
+            }
+            Err(_) => breaker.aside(),
+        }
+        reply
+    }
+
+    /// The connection to use: the first that has room, and another one only when none has.
+    fn pick(&self) -> &Arc<Member> {
+        let inner = &self.0;
+        let used = inner.used.load(Ordering::Relaxed);
+        let free = |member: &&Arc<Member>| member.outstanding.available_permits() > 0;
+        if let Some(member) = inner.members[..used].iter().find(free) {
+            return member;
+        }
+        if used < inner.members.len() {
+            inner.used.fetch_max(used + 1, Ordering::Relaxed);
+            return &inner.members[used];
+        }
+        let room = |member: &&Arc<Member>| member.outstanding.available_permits();
+        inner
+            .members
+            .iter()
+            .max_by_key(room)
+            .unwrap_or(&inner.members[0])
+    }
+
+    /// A list of the server, whole and verbatim.
+    ///
+    /// # Errors
+    /// When it cannot be had. A server that does not offer it has an empty one.
+    pub async fn list(&self, kind: ListKind) -> Result<Vec<RawJson>, ClientError> {
+        let until = Instant::now() + self.0.shared.config.start_timeout;
+        let session = self.0.members[0].session(until).await?;
+        lists::fetch(&session, kind).await
+    }
+
+    /// Its events; `Some` once.
+    pub fn take_events(&self) -> Option<mpsc::Receiver<ClientEvent>> {
+        self.0
+            .receiver
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// How the server is, now and after each change.
+    #[must_use]
+    pub fn status(&self) -> watch::Receiver<ClientStatus> {
+        self.0.status.subscribe()
+    }
+
+    /// What the server has said of itself, once it was greeted.
+    #[must_use]
+    pub fn server(&self) -> Option<Arc<ServerFacts>> {
+        let session = self.0.members[0].ready()?;
+        session.facts().cloned()
+    }
+
+    /// The process of the server, if it is one of ours and runs.
+    #[must_use]
+    pub fn process_ids(&self) -> Vec<u32> {
+        let ready = self.0.members.iter().filter_map(|member| member.ready());
+        ready
+            .filter_map(|session| session.link.process_id())
+            .collect()
+    }
+
+    /// Has changes of a resource told, until [`unwatch`](Self::unwatch).
+    pub fn watch(&self, uri: &str) {
+        self.0.shared.watching.watch(uri);
+    }
+
+    /// Ends [`watch`](Self::watch).
+    pub fn unwatch(&self, uri: &str) {
+        self.0.shared.watching.unwatch(uri);
+    }
+
+    /// What of its log the server sends by itself, in the session era.
+    pub fn set_log_level(&self, level: Option<LogLevel>) {
+        self.0.shared.watching.set_level(level);
+    }
+
+    /// Asks whether the server is well (seed 002, `HealthCheck`). Starts nothing that does not run,
+    /// and changes nothing at the server.
+    ///
+    /// # Errors
+    /// When it is not, or does not run.
+    pub async fn health_check(&self) -> Result<(), ClientError> {
+        let session = self.ready()?;
+        session.check_health().await
+    }
+
+    fn ready(&self) -> Result<Arc<Session>, ClientError> {
+        self.0.members[0].ready().ok_or(ClientError::Unreachable {
+            what: "the server does not run now".to_owned(),
+        })
+    }
+
+    /// Starts the server anew, whatever it is now; forgets earlier failures.
+    pub fn restart(&self) {
+        self.0.breaker.reset();
+        let used = self.0.used.load(Ordering::Relaxed);
+        self.0.members[..used]
+            .iter()
+            .for_each(|member| member.restart());
+    }
+
+    /// Ends what was started, in good order (seed 002, `Close`). Calls that run fail with
+    /// [`ClientError::Closed`], and so do later ones. Idempotent.
+    pub async fn close(&self) {
+        for member in &self.0.members {
+            member.close().await;
+        }
+        self.0.tasks.iter().for_each(AbortHandle::abort);
+        self.0.status.send_replace(ClientStatus::Closed);
+    }
+
+    /// Diagnostics (seed 002, `Metadata`). Never waits.
+    #[must_use]
+    pub fn metadata(&self) -> TransportMetadata {
+        let transport = self.0.shared.connector.transport();
+        let facts = self.server();
+        let lately = || {
+            let succeeded = *self
+                .0
+                .succeeded
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let interval = self.0.shared.config.health_interval;
+            succeeded.is_some_and(|at| at.elapsed() <= interval)
+        };
+        TransportMetadata {
+            transport,
+            protocol_version: facts.as_ref().map_or("", |facts| facts.revision.as_str()),
+            latency: self.0.shared.meter.mean(),
+            is_connected: match transport {
+                TransportType::Stdio => facts.is_some(),
+                TransportType::Http => facts.is_some() && lately(),
+            },
+        }
+    }
+
+    /// Counters and latencies.
+    #[must_use]
+    pub fn stats(&self) -> ClientStats {
+        self.0.shared.meter.stats()
+    }
+
+    /// Until when the server is left alone because calls failed one after the other, and why.
+    #[must_use]
+    pub fn circuit(&self) -> Option<(Instant, Arc<ClientError>)> {
+        self.0.breaker.open(Instant::now())
+    }
+
+    /// The era that is spoken, once that is known: worth remembering for the next start.
+    #[must_use]
+    pub fn era(&self) -> Option<Era> {
+        self.server().map(|facts| facts.revision.era())
+    }
+
+    /// Events that were dropped because nobody took them.
+    #[must_use]
+    pub fn dropped_events(&self) -> u64 {
+        self.0.shared.events.dropped()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+/// Gives back the turn of a call that was never sent.
+struct Admitted<'b>(Option<&'b Breaker>);
+
+impl Drop for Admitted<'_> {
+    fn drop(&mut self) {
+        if let Some(breaker) = self.0 {
+            breaker.aside();
+        }
+    }
+}
+
+/// Counts a call at its end, and when its caller does not wait for that.
+struct Counted<'c> {
+    inner: &'c Inner,
+    sent: Instant,
+    queued: Duration,
+    how: Ended,
+    bytes_in: usize,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        let took = self.sent.elapsed();
+        let meter = &self.inner.shared.meter;
+        meter.end(self.how, took, self.queued, self.bytes_in);
+        if self.how == Ended::Aside {
+            self.inner.breaker.aside();
+        }
+    }
+}
+
+/// Whether a call may be made again, and after which pause at least.
+fn again(error: &ClientError, safe: bool, unsafe_calls: bool) -> Option<Duration> {
+    if !error.is_retryable() {
+        return None;
+    }
+    match error {
+        ClientError::Http(failure) => {
+            let least = failure.retry_after.unwrap_or_default();
+            let said_so = matches!(failure.status, 429 | 503) && failure.retry_after.is_some();
+            let may = safe || error.sent() == Sent::No || (said_so && unsafe_calls);
+            may.then_some(least)
+        }
+        // The time of the call is over, or will be as soon.
+        ClientError::Timeout { .. } => None,
+        _ => (safe || error.sent() == Sent::No).then_some(Duration::ZERO),
+    }
+}
+
+/// Tells how the server is whenever that changes.
+async fn tell_status(
+    member: Arc<Member>,
+    shared: Arc<Shared>,
+    status: watch::Sender<ClientStatus>,
+) {
+    /// How often the rate of errors is looked at.
+    const LOOK: Duration = Duration::from_secs(1);
+    let mut phase = member.phase();
+    let mut last_trouble = None;
+    loop {
+        let is_ready = member.ready().is_some();
+        let look = async {
+            match is_ready {
+                true => sleep(LOOK).await,
+                false => std::future::pending().await,
+            }
+        };
+        let changed = tokio::select! {
+            changed = phase.changed() => changed.is_ok(),
+            () = look => false,
+        };
+        let rate = shared.meter.error_rate();
+        let links = member.ready().and_then(|session| session.link.trouble());
+        let rate =
+            (rate > DEGRADED).then(|| format!("{:.0} % of the last calls failed", rate * 100.0));
+        let trouble = links.or(rate);
+        if changed || trouble != last_trouble {
+            status.send_replace(phase.borrow_and_update().status(trouble.clone()));
+            last_trouble = trouble;
+        }
+    }
+}

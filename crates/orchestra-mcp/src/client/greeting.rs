@@ -1,0 +1,253 @@
+//! Which era a server speaks, and the greeting that its era asks for.
+
+use std::{sync::Arc, time::Duration};
+
+use orchestra_hub::BoxFuture;
+use orchestra_wire::{Era, ErrorCode, RawJson, Revision, Rope, text_of};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::{
+    Agreed, Answer, ClientError, HttpFailure, ProtocolChoice, ServerCan, ServerFacts, params,
+    session::Session,
+};
+
+type Response = BoxFuture<Result<Answer, ClientError>>;
+
+/// What the first question of the newest era brought.
+enum Probed {
+    /// It speaks it.
+    Stateless(ServerFacts),
+    /// It speaks sessions, as it says or as its error shows.
+    Session,
+    /// It has not answered yet.
+    Silent(Response),
+}
+
+/// Greets a server in the era that it speaks.
+///
+/// # Errors
+/// When it speaks none that is permitted, or the connection breaks.
+pub(super) async fn greet(
+    session: &Arc<Session>,
+    last_era: Option<Era>,
+) -> Result<ServerFacts, ClientError> {
+    let choice = session.config.protocol;
+    let facts = match (choice.permits(Era::Stateless), choice.permits(Era::Session)) {
+        (true, false) => discover(session).await?,
+        (false, true) => initialize(session).await?,
+        _ if last_era == Some(Era::Session) => match initialize(session).await {
+            // It may have been replaced by another since.
+            Err(ClientError::Rpc(_) | ClientError::Handshake { .. }) => discover(session).await?,
+            greeted => greeted?,
+        },
+        _ => match probe(session).await? {
+            Probed::Stateless(facts) => facts,
+            Probed::Session => initialize(session).await?,
+            Probed::Silent(late) => initialize_beside(session, late).await?,
+        },
+    };
+    session.link.agreed(Agreed {
+        revision: facts.revision,
+    });
+    if facts.revision.era() == Era::Session {
+        session
+            .link
+            .notify("notifications/initialized", None)
+            .await?;
+    }
+    Ok(facts)
+}
+
+/// Asks whether the server speaks the newest era. A server that is only starting is not waited for
+/// longer than its silence may mean that it does not know the question.
+async fn probe(session: &Arc<Session>) -> Result<Probed, ClientError> {
+    let mut response = ask_discover(session, Revision::NEWEST);
+    let within: Duration = session.config.probe_timeout;
+    match timeout(within, &mut response).await {
+        Err(_) => Ok(Probed::Silent(response)),
+        Ok(Ok(Ok(result))) => {
+            Ok(understood(session, &result).map_or(Probed::Session, Probed::Stateless))
+        }
+        Ok(Ok(Err(error))) => match supported(&error) {
+            Some(revision) if session.config.protocol.permits_revision(revision) => {
+                let answer = ask_discover(session, revision).await?;
+                let result = answer.map_err(ClientError::Rpc)?;
+                understood(session, &result)
+                    .map(Probed::Stateless)
+                    .ok_or_else(nothing_known)
+            }
+            _ => Ok(Probed::Session),
+        },
+        // Servers of the session era refuse what comes before `initialize`.
+        Ok(Err(ClientError::Http(failure))) if refuses(&failure) => Ok(Probed::Session),
+        Ok(Err(ClientError::InvalidMessage { .. })) => Ok(Probed::Session),
+        Ok(Err(error)) => Err(error),
+    }
+}
+
+/// A status that says nothing but that the request was not understood.
+fn refuses(failure: &HttpFailure) -> bool {
+    matches!(failure.status, 400..=499) && !matches!(failure.status, 401 | 403 | 407 | 429)
+}
+
+/// Greets in the session era while the answer to the earlier question may still come: whichever
+/// comes first decides.
+async fn initialize_beside(
+    session: &Arc<Session>,
+    late: Response,
+) -> Result<ServerFacts, ClientError> {
+    let greeted = initialize(session);
+    tokio::pin!(greeted);
+    tokio::select! {
+        biased;
+        Ok(Ok(result)) = late => match understood(session, &result) {
+            Some(facts) => Ok(facts),
+            None => greeted.await,
+        },
+        facts = &mut greeted => facts,
+    }
+}
+
+async fn discover(session: &Arc<Session>) -> Result<ServerFacts, ClientError> {
+    let revision = match session.config.protocol {
+        ProtocolChoice::Only(revision) => revision,
+        _ => Revision::NEWEST,
+    };
+    let answer = ask_discover(session, revision).await?;
+    let result = answer.map_err(|error| ClientError::Handshake {
+        what: format!("server/discover: {}", error.message),
+    })?;
+    understood(session, &result).ok_or_else(nothing_known)
+}
+
+fn nothing_known() -> ClientError {
+    ClientError::Handshake {
+        what: "the server supports no revision of MCP that is known here".to_owned(),
+    }
+}
+
+fn ask_discover(session: &Arc<Session>, revision: Revision) -> Response {
+    let mut rope = Rope::new();
+    rope.push(b"{\"_meta\":{");
+    let config = &session.config;
+    params::stateless(&mut rope, revision, &config.client_info, config.features);
+    rope.push(b"}}");
+    session.ask("server/discover", params::raw(rope))
+}
+
+/// The answer to `server/discover`; `None` when it names no revision that both know.
+fn understood(session: &Arc<Session>, result: &RawJson) -> Option<ServerFacts> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Discovered<'a> {
+        supported_versions: Vec<String>,
+        #[serde(borrow)]
+        capabilities: &'a RawValue,
+        instructions: Option<String>,
+        #[serde(borrow, default, rename = "_meta")]
+        meta: Option<Meta<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Meta<'a> {
+        #[serde(borrow, rename = "io.modelcontextprotocol/serverInfo")]
+        info: Option<&'a RawValue>,
+    }
+    let told: Discovered<'_> = result.parse().ok()?;
+    let revision = newest(&told.supported_versions, session.config.protocol)?;
+    let capabilities = RawJson::from_raw(told.capabilities);
+    Some(ServerFacts {
+        revision,
+        can: ServerCan::of(&capabilities),
+        capabilities,
+        info: told.meta.and_then(|meta| meta.info).map(RawJson::from_raw),
+        instructions: told.instructions,
+    })
+}
+
+/// The newest stateless revision that both know.
+fn newest(supported: &[String], choice: ProtocolChoice) -> Option<Revision> {
+    supported
+        .iter()
+        .filter_map(|text| Revision::parse(text))
+        .filter(|revision| revision.era() == Era::Stateless && choice.permits_revision(*revision))
+        .max()
+}
+
+/// The revision that an error of the newest era offers instead.
+fn supported(error: &orchestra_wire::RpcError) -> Option<Revision> {
+    #[derive(Deserialize)]
+    struct Data {
+        supported: Vec<String>,
+    }
+    if error.code != ErrorCode::UNSUPPORTED_REVISION {
+        return None;
+    }
+    let data: Data = error.data.as_ref()?.parse().ok()?;
+    newest(&data.supported, ProtocolChoice::Auto)
+}
+
+async fn initialize(session: &Arc<Session>) -> Result<ServerFacts, ClientError> {
+    let config = &session.config;
+    let offered = match config.protocol {
+        ProtocolChoice::Only(revision) => revision,
+        _ => Revision::NEWEST_SESSION,
+    };
+    let mut rope = Rope::new();
+    rope.push(b"{\"protocolVersion\":\"");
+    rope.push(offered.as_str().as_bytes());
+    rope.push(b"\",\"capabilities\":");
+    rope.push(params::capabilities(config.features, offered).as_bytes());
+    rope.push(b",\"clientInfo\":");
+    params::client_info(&mut rope, &config.client_info);
+    rope.push_byte(b'}');
+    let until = Instant::now() + config.start_timeout;
+    let response = session.ask("initialize", params::raw(rope));
+    let answer = timeout_at(until, response)
+        .await
+        .map_err(|_| ClientError::Timeout {
+            after: config.start_timeout,
+        })??;
+    let result = answer.map_err(|error| ClientError::Handshake {
+        what: format!("initialize: {}", error.message),
+    })?;
+    initialized(&result, config.protocol)
+}
+
+/// The answer to `initialize`.
+fn initialized(result: &RawJson, choice: ProtocolChoice) -> Result<ServerFacts, ClientError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Initialized<'a> {
+        #[serde(borrow)]
+        protocol_version: &'a RawValue,
+        #[serde(borrow)]
+        capabilities: Option<&'a RawValue>,
+        #[serde(borrow)]
+        server_info: Option<&'a RawValue>,
+        instructions: Option<String>,
+    }
+    let told: Initialized<'_> = result.parse().map_err(|error| ClientError::Handshake {
+        what: format!("the answer to initialize has no known form: {error}"),
+    })?;
+    let version = text_of(told.protocol_version).unwrap_or_default();
+    let revision = Revision::parse(&version)
+        .filter(|revision| revision.era() == Era::Session && choice.permits_revision(*revision));
+    let revision = revision.ok_or_else(|| ClientError::Handshake {
+        what: format!(
+            "the server answers with revision {}, which is not spoken here",
+            orchestra_wire::shown(&version)
+        ),
+    })?;
+    let capabilities = told
+        .capabilities
+        .map_or_else(RawJson::empty_object, RawJson::from_raw);
+    Ok(ServerFacts {
+        revision,
+        can: ServerCan::of(&capabilities),
+        capabilities,
+        info: told.server_info.map(RawJson::from_raw),
+        instructions: told.instructions,
+    })
+}

@@ -1,0 +1,285 @@
+//! What a server says by itself: progress and questions of a call, changes, logs.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use orchestra_hub::{ClientFeatures, Cx, ListKind, ProgressSink};
+use orchestra_wire::{RawJson, RequestId, RpcError, text_of};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::{
+    sync::{Semaphore, mpsc},
+    time::Instant,
+};
+
+use super::{
+    Answer, Incoming, Root, ServerMessage,
+    session::{Session, spawn},
+};
+use crate::told::{Ask, level};
+
+/// Answers to requests of the server that wait to be written.
+const ANSWERING: usize = 64;
+
+/// A call that the server has not answered.
+pub(super) struct OpenCall {
+    pub(super) began: Instant,
+    caller: Mutex<Caller>,
+    questions: mpsc::Sender<Asked>,
+}
+
+/// Who waits for it, and since when nothing was heard.
+struct Caller {
+    progress: ProgressSink,
+    features: ClientFeatures,
+    connection: u64,
+    heard: Instant,
+}
+
+/// A question of the server.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    pub(super) id: RequestId,
+    pub(super) method: String,
+    pub(super) params: Option<RawJson>,
+}
+
+impl OpenCall {
+    pub(super) fn new(cx: &Cx, questions: mpsc::Sender<Asked>) -> Self {
+        let now = Instant::now();
+        Self {
+            began: now,
+            caller: Mutex::new(Caller {
+                progress: cx.progress.clone(),
+                features: cx.features,
+                connection: cx.connection,
+                heard: now,
+            }),
+            questions,
+        }
+    }
+
+    /// It goes on for whoever made it again.
+    pub(super) fn renew(&self, cx: &Cx) {
+        let mut caller = self.caller();
+        caller.progress = cx.progress.clone();
+        caller.features = cx.features;
+        caller.connection = cx.connection;
+        caller.heard = Instant::now();
+    }
+
+    /// When something was heard of it.
+    pub(super) fn heard(&self) -> Instant {
+        self.caller().heard
+    }
+
+    fn caller(&self) -> MutexGuard<'_, Caller> {
+        self.caller.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that it goes on; where its progress goes.
+    fn hear(&self) -> ProgressSink {
+        let mut caller = self.caller();
+        caller.heard = Instant::now();
+        caller.progress.clone()
+    }
+
+    fn can(&self, ask: Ask) -> bool {
+        let features = self.caller().features;
+        match ask {
+            Ask::ElicitForm => features.elicitation,
+            Ask::ElicitUrl => features.elicitation_url,
+            Ask::Sampling => features.sampling,
+            Ask::SamplingTools => features.sampling_tools,
+            Ask::Roots => features.roots,
+        }
+    }
+}
+
+/// Hands on what comes in until the link ends.
+pub(super) async fn route(session: Weak<Session>, mut incoming: mpsc::Receiver<Incoming>) {
+    let answering = Arc::new(Semaphore::new(ANSWERING));
+    while let Some(Incoming { message, related }) = incoming.recv().await {
+        let Some(session) = session.upgrade() else {
+            return;
+        };
+        match message {
+            ServerMessage::Notification { method, params } => {
+                notified(&session, &method, params, related.as_ref());
+            }
+            ServerMessage::Request { id, method, params } => {
+                let asked = Asked { id, method, params };
+                if let Some((id, answer)) = asked_of(&session, asked, related.as_ref()) {
+                    // A server that asks and does not read is not answered any more.
+                    if let Ok(place) = Arc::clone(&answering).try_acquire_owned() {
+                        let answered = session.link.respond(id, answer);
+                        spawn(async move {
+                            let _ = answered.await;
+                            drop(place);
+                        });
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn notified(
+    session: &Arc<Session>,
+    method: &str,
+    params: Option<RawJson>,
+    related: Option<&RequestId>,
+) {
+    match method {
+        "notifications/progress" => progress(session, params.as_ref()),
+        "notifications/message" => log(session, params.as_ref(), related),
+        "notifications/tools/list_changed" => session.list_changed(ListKind::Tools),
+        "notifications/prompts/list_changed" => session.list_changed(ListKind::Prompts),
+        "notifications/resources/list_changed" => {
+            session.list_changed(ListKind::Resources);
+            session.list_changed(ListKind::Templates);
+        }
+        "notifications/resources/updated" => updated(session, params.as_ref()),
+        // The server gives up a question of its own: whoever was asked answers into the void.
+        "notifications/cancelled" | "notifications/subscriptions/acknowledged" => {}
+        // Tasks are asked for as often as their server says.
+        "notifications/tasks" | "notifications/tasks/status" => {}
+        _ => session.events.other(method, params),
+    }
+}
+
+fn progress(session: &Arc<Session>, params: Option<&RawJson>) {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Progress<'a> {
+        #[serde(borrow)]
+        progress_token: &'a RawValue,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    }
+    let Some(report) = params.and_then(|params| params.parse::<Progress<'_>>().ok()) else {
+        return;
+    };
+    let Ok(number) = report.progress_token.get().parse::<u64>() else {
+        return;
+    };
+    let open = session.calls().get(&number).cloned();
+    if let Some(open) = open {
+        open.hear()
+            .progress(report.progress, report.total, report.message.as_deref());
+    }
+}
+
+fn log(session: &Arc<Session>, params: Option<&RawJson>, related: Option<&RequestId>) {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        level: &'a RawValue,
+        logger: Option<String>,
+        #[serde(borrow)]
+        data: &'a RawValue,
+    }
+    let Some(message) = params.and_then(|params| params.parse::<Message<'_>>().ok()) else {
+        return;
+    };
+    let Ok(level) = level(message.level) else {
+        return;
+    };
+    let data = RawJson::from_raw(message.data);
+    match find(session, related) {
+        Some(open) if related.is_some() => {
+            open.hear().log(level, message.logger.as_deref(), &data);
+        }
+        _ => session.events.log(level, message.logger, data),
+    }
+}
+
+fn updated(session: &Arc<Session>, params: Option<&RawJson>) {
+    #[derive(Deserialize)]
+    struct Updated<'a> {
+        #[serde(borrow)]
+        uri: &'a RawValue,
+    }
+    let uri = params.and_then(|params| {
+        let updated: Updated<'_> = params.parse().ok()?;
+        text_of(updated.uri).map(std::borrow::Cow::into_owned)
+    });
+    if let Some(uri) = uri {
+        session.events.updated(uri);
+    }
+}
+
+fn find(session: &Arc<Session>, related: Option<&RequestId>) -> Option<Arc<OpenCall>> {
+    let number: u64 = related?.as_json().parse().ok()?;
+    session.calls().get(&number).cloned()
+}
+
+/// What a question is answered with at once; `None` when somebody else is asked.
+fn asked_of(
+    session: &Arc<Session>,
+    asked: Asked,
+    related: Option<&RequestId>,
+) -> Option<(RequestId, Answer)> {
+    let id = asked.id.clone();
+    if asked.method == "ping" {
+        return Some((id, Ok(RawJson::empty_object())));
+    }
+    let params = asked
+        .params
+        .as_ref()
+        .and_then(|params| serde_json::from_str::<&RawValue>(params.as_str()).ok());
+    let Some(ask) = Ask::of(&asked.method, params) else {
+        return Some((id, Err(RpcError::method_not_found(&asked.method))));
+    };
+    let refused = match whom(session, ask, related) {
+        Ok(open) => match open.questions.try_send(asked) {
+            Ok(()) => return None,
+            Err(_) => "too many questions wait already".to_owned(),
+        },
+        Err(_) if ask == Ask::Roots => {
+            return Some((id, Ok(Root::answer(&session.config.roots))));
+        }
+        Err(why) => why,
+    };
+    let text = format!("{} cannot be asked for: {refused}", asked_name(ask));
+    // The code of MCP for a user who is not there to say yes (sampling, error handling).
+    Some((id, Err(RpcError::new(orchestra_wire::ErrorCode(-1), text))))
+}
+
+fn asked_name(ask: Ask) -> String {
+    ask.to_string()
+}
+
+/// The call that a question belongs to: the one it came with, else the one that runs. Where several
+/// callers have calls that run, nobody can tell, and a question must not reach a stranger.
+fn whom(
+    session: &Arc<Session>,
+    ask: Ask,
+    related: Option<&RequestId>,
+) -> Result<Arc<OpenCall>, String> {
+    if let Some(open) = find(session, related) {
+        return match open.can(ask) {
+            true => Ok(open),
+            false => Err("the client of this call does not offer it".to_owned()),
+        };
+    }
+    let calls = session.calls();
+    let mut found: Option<(u64, Arc<OpenCall>)> = None;
+    for (number, open) in calls.iter() {
+        match &found {
+            Some((_, other)) if other.caller().connection != open.caller().connection => {
+                return Err(
+                    "several clients have calls open; nobody can tell whom to ask".to_owned(),
+                );
+            }
+            // Of one client the call that began last.
+            Some((newest, _)) if newest > number => {}
+            _ => found = Some((*number, Arc::clone(open))),
+        }
+    }
+    match found {
+        Some((_, open)) if open.can(ask) => Ok(open),
+        Some(_) => Err("the client that calls does not offer it".to_owned()),
+        None => Err("no call is open".to_owned()),
+    }
+}

@@ -1,0 +1,408 @@
+//! Keeps one connection to a server: starts it, watches it, starts it again.
+
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use orchestra_wire::Era;
+use tokio::{
+    sync::{Notify, Semaphore, watch},
+    time::{Instant, sleep, timeout, timeout_at},
+};
+
+use super::{
+    ClientConfig, ClientError, ClientStatus, Connector,
+    events::Events,
+    latency::Meter,
+    parking::Parking,
+    session::{Left, Session},
+    watching::Watching,
+};
+
+/// What all connections of one client share.
+pub(super) struct Shared {
+    pub(super) connector: Arc<dyn Connector>,
+    pub(super) config: Arc<ClientConfig>,
+    pub(super) events: Events,
+    pub(super) parking: Arc<Parking>,
+    pub(super) meter: Meter,
+    pub(super) watching: Watching,
+}
+
+/// One connection, as long as its client lives.
+pub(super) struct Member {
+    phase: watch::Sender<Phase>,
+    /// Somebody waits for it.
+    wanted: Notify,
+    /// Somebody wants it anew, whatever it is.
+    restart: Notify,
+    closing: AtomicBool,
+    /// Bounds what one process is asked at once.
+    pub(super) outstanding: Arc<Semaphore>,
+}
+
+/// Where a connection is.
+#[derive(Clone)]
+pub(super) enum Phase {
+    Idle,
+    Starting,
+    Ready(Arc<Session>),
+    /// It is started again at that time.
+    Waiting {
+        attempt: u32,
+        next_at: Instant,
+        reason: Arc<ClientError>,
+    },
+    /// As `Waiting`, after so many failures that calls do not wait for it.
+    Open {
+        next_at: Instant,
+        reason: Arc<ClientError>,
+    },
+    /// No start can help until somebody has done something.
+    Refused(Arc<ClientError>),
+    Closed,
+}
+
+impl Member {
+    pub(super) fn new(outstanding: usize) -> Self {
+        Self {
+            phase: watch::Sender::new(Phase::Idle),
+            wanted: Notify::new(),
+            restart: Notify::new(),
+            closing: AtomicBool::new(false),
+            outstanding: Arc::new(Semaphore::new(outstanding.max(1))),
+        }
+    }
+
+    /// The connection, when it is there; waits for it until `deadline` while it is being made.
+    ///
+    /// # Errors
+    /// When it is not made before the deadline, or is not to be made now. Nothing was sent.
+    pub(super) async fn session(&self, deadline: Instant) -> Result<Arc<Session>, ClientError> {
+        if let Some(session) = self.ready() {
+            return Ok(session);
+        }
+        let mut phase = self.phase.subscribe();
+        loop {
+            match &*phase.borrow_and_update() {
+                Phase::Ready(session) if !session.is_over() => return Ok(Arc::clone(session)),
+                Phase::Open { next_at, reason } => {
+                    return Err(ClientError::CircuitOpen {
+                        retry_in: next_at.saturating_duration_since(Instant::now()),
+                        last: Some(Arc::clone(reason)),
+                    });
+                }
+                Phase::Waiting {
+                    next_at, reason, ..
+                } if *next_at > deadline => return Err(not_yet(*next_at, reason)),
+                Phase::Refused(error) => return Err(ClientError::clone(error)),
+                Phase::Closed => return Err(ClientError::Closed),
+                // One that is over was not noticed to be so yet.
+                Phase::Idle | Phase::Starting | Phase::Waiting { .. } | Phase::Ready(_) => {}
+            }
+            self.wanted.notify_one();
+            if timeout_at(deadline, phase.changed()).await.is_err() {
+                return Err(self.still(&phase.borrow()));
+            }
+        }
+    }
+
+    fn still(&self, phase: &Phase) -> ClientError {
+        match phase {
+            Phase::Waiting {
+                next_at, reason, ..
+            } => not_yet(*next_at, reason),
+            _ => ClientError::Unreachable {
+                what: "the server was still starting when the time for the call was over"
+                    .to_owned(),
+            },
+        }
+    }
+
+    /// The connection, when it is there now.
+    pub(super) fn ready(&self) -> Option<Arc<Session>> {
+        match &*self.phase.borrow() {
+            Phase::Ready(session) if !session.is_over() => Some(Arc::clone(session)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn phase(&self) -> watch::Receiver<Phase> {
+        self.phase.subscribe()
+    }
+
+    /// Starts it, if it is not there.
+    pub(super) fn want(&self) {
+        self.wanted.notify_one();
+    }
+
+    /// Starts it anew, whatever it is.
+    pub(super) fn restart(&self) {
+        self.restart.notify_one();
+    }
+
+    /// Ends it in good order.
+    pub(super) async fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        let before = self.phase.send_replace(Phase::Closed);
+        if let Phase::Ready(session) = before {
+            session.link.close().await;
+        }
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.phase.send_if_modified(|now| {
+            let closed = matches!(now, Phase::Closed);
+            if !closed {
+                *now = phase;
+            }
+            !closed
+        });
+    }
+
+    fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Keeps the connection until it is closed.
+    pub(super) async fn keep(self: Arc<Self>, shared: Arc<Shared>) {
+        let mut course = Course {
+            failures: 0,
+            last_era: shared.config.last_era,
+            starts: 0,
+            eager: false,
+        };
+        while !self.is_closing() {
+            if !std::mem::take(&mut course.eager) {
+                self.enter(Phase::Idle);
+                tokio::select! {
+                    () = self.wanted.notified() => {}
+                    () = self.restart.notified() => {}
+                }
+            }
+            match self.run(&shared, &mut course).await {
+                Ok(()) => course.failures = 0,
+                Err(error) => self.wait(&shared, &mut course, error).await,
+            }
+        }
+    }
+
+    /// Starts once and stays until the end. `Ok` when it may be started again at once.
+    async fn run(&self, shared: &Arc<Shared>, course: &mut Course) -> Result<(), ClientError> {
+        self.enter(Phase::Starting);
+        let session = start(shared, course.last_era).await?;
+        if self.is_closing() {
+            session.link.close().await;
+            return Ok(());
+        }
+        course.last_era = session.facts().map(|facts| facts.revision.era());
+        shared
+            .meter
+            .ready(Some(Instant::now().into_std()), course.starts > 0);
+        course.starts += 1;
+        self.enter(Phase::Ready(Arc::clone(&session)));
+        shared.events.started();
+        let watched = Aborted(tokio::spawn(Arc::clone(shared).watch(Arc::clone(&session))));
+        let left = tokio::select! {
+            left = session.live() => left,
+            () = self.restart.notified() => Left::Recycled,
+        };
+        drop(watched);
+        shared.meter.ready(None, false);
+        self.leave(shared, course, &session, left).await
+    }
+
+    async fn leave(
+        &self,
+        shared: &Arc<Shared>,
+        course: &mut Course,
+        session: &Arc<Session>,
+        left: Left,
+    ) -> Result<(), ClientError> {
+        match left {
+            Left::Ended(error) => {
+                self.enter(Phase::Starting);
+                tracing::info!(server = %shared.config.name, reason = %error.explain(), "the connection ended");
+                shared.meter.failed(error.explain());
+                if self.is_closing() {
+                    return Ok(());
+                }
+                // What is still left of it, for instance a process that closed its output.
+                let link = Arc::clone(&session.link);
+                link.close().await;
+                // A run that was good is followed by the next at once.
+                if session.has_answered() {
+                    course.eager = !shared.config.lazy;
+                    return Ok(());
+                }
+                Err(error)
+            }
+            Left::Recycled => {
+                self.enter(Phase::Starting);
+                session.link.close().await;
+                course.eager = true;
+                Ok(())
+            }
+            Left::Idle => {
+                self.enter(Phase::Idle);
+                session.link.close().await;
+                Ok(())
+            }
+        }
+    }
+
+    /// After a start that did not help: waits longer each time, and after some is left alone.
+    async fn wait(&self, shared: &Arc<Shared>, course: &mut Course, error: ClientError) {
+        course.failures += 1;
+        course.eager = true;
+        shared.meter.failed(error.explain());
+        tracing::warn!(server = %shared.config.name, attempt = course.failures, reason = %error.explain(), "could not be started");
+        let reason = Arc::new(error);
+        let circuit = shared.config.circuit;
+        let (pause, phase): (Duration, Phase) = match &*reason {
+            ClientError::NeedsAuth { .. } | ClientError::InvalidConfig { .. } => {
+                self.enter(Phase::Refused(reason));
+                self.restart.notified().await;
+                course.failures = 0;
+                return;
+            }
+            _ if course.failures >= circuit.failures => {
+                let next_at = Instant::now() + circuit.pause;
+                (circuit.pause, Phase::Open { next_at, reason })
+            }
+            _ => {
+                let pause = shared.config.backoff.next(course.failures - 1);
+                let next_at = Instant::now() + pause;
+                let attempt = course.failures;
+                (
+                    pause,
+                    Phase::Waiting {
+                        attempt,
+                        next_at,
+                        reason,
+                    },
+                )
+            }
+        };
+        self.enter(phase);
+        let mut closed = pin!(self.closed());
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = self.restart.notified() => course.failures = 0,
+            () = &mut closed => {}
+        }
+    }
+
+    async fn closed(&self) {
+        let mut phase = self.phase.subscribe();
+        // The sender is this member's own.
+        let _ = phase.wait_for(|phase| matches!(phase, Phase::Closed)).await;
+    }
+}
+
+/// A task that ends with whoever began it.
+struct Aborted(tokio::task::JoinHandle<()>);
+
+impl Drop for Aborted {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// What is remembered from one start to the next.
+struct Course {
+    /// Starts in a row that never became ready, or ended without having answered a call.
+    failures: u32,
+    last_era: Option<Era>,
+    starts: u32,
+    /// Whether the next start waits for nobody.
+    eager: bool,
+}
+
+async fn start(shared: &Arc<Shared>, last_era: Option<Era>) -> Result<Arc<Session>, ClientError> {
+    let config = &shared.config;
+    let began = async {
+        let connected = shared.connector.connect().await?;
+        let link = Arc::clone(&connected.link);
+        let opened = Session::open(
+            connected,
+            shared.connector.transport(),
+            config,
+            shared.events.clone(),
+            &shared.parking,
+            last_era,
+        );
+        // A process that ends while it is greeted says why.
+        let session = tokio::select! {
+            biased;
+            opened = opened => opened,
+            error = link.ended() => Err(error),
+        };
+        match session {
+            Ok(session) => Ok(session),
+            Err(error) => {
+                let why = match error {
+                    // The pipe breaks before the end of the process is known.
+                    ClientError::Closed => timeout(Duration::from_secs(1), link.ended())
+                        .await
+                        .unwrap_or(ClientError::Closed),
+                    error => error,
+                };
+                link.close().await;
+                Err(why)
+            }
+        }
+    };
+    timeout(config.start_timeout, began)
+        .await
+        .unwrap_or_else(|_| {
+            Err(ClientError::Timeout {
+                after: config.start_timeout,
+            })
+        })
+}
+
+fn not_yet(next_at: Instant, reason: &Arc<ClientError>) -> ClientError {
+    let wait = next_at.saturating_duration_since(Instant::now());
+    ClientError::Unreachable {
+        what: format!(
+            "it is started again in {:.1} s; it ended before: {}",
+            wait.as_secs_f64(),
+            reason.explain()
+        ),
+    }
+}
+
+impl Phase {
+    /// How the server is, as others are told.
+    pub(super) fn status(&self, trouble: Option<String>) -> ClientStatus {
+        match self {
+            Self::Idle => ClientStatus::Idle,
+            Self::Starting => ClientStatus::Starting,
+            Self::Ready(_) => trouble.map_or(ClientStatus::Ready, ClientStatus::Degraded),
+            Self::Waiting {
+                attempt,
+                next_at,
+                reason,
+            } => ClientStatus::Restarting {
+                attempt: *attempt,
+                next_at: *next_at,
+                reason: Arc::clone(reason),
+            },
+            Self::Open { next_at, reason } => ClientStatus::Offline {
+                next_at: *next_at,
+                reason: Arc::clone(reason),
+            },
+            Self::Refused(error) => match &**error {
+                ClientError::NeedsAuth { what } => ClientStatus::NeedsAuth(what.clone()),
+                error => ClientStatus::Invalid(error.explain()),
+            },
+            Self::Closed => ClientStatus::Closed,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Calls of session-era servers that wait for answers to a question of the server: the caller was
+//! told that input is required, and comes back with the answers.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use orchestra_hub::{Answers, Cx, InputRequired};
+use orchestra_wire::{ErrorCode, RawJson, RpcError};
+use serde_json::{Map, Value, value::RawValue};
+
+use super::{
+    incoming::Asked,
+    session::{Session, Waiting, spawn},
+};
+
+/// Calls that may wait at once.
+const MOST: usize = 1_024;
+
+/// The calls that wait.
+#[derive(Default)]
+pub(super) struct Parking(Mutex<HashMap<String, Parked>>);
+
+/// A call that waits.
+pub(super) struct Parked {
+    pub(super) session: Arc<Session>,
+    pub(super) waiting: Waiting,
+    pub(super) asked: Vec<Asked>,
+}
+
+/// The state that a caller brings back.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum State<'a> {
+    /// The server's own, as it gave it.
+    Server(&'a str),
+    /// The name of a call that waits here.
+    Parked(&'a str),
+    /// The name of a task of the server.
+    Task(&'a str),
+}
+
+impl<'a> State<'a> {
+    /// Understands a state that was given out by [`Display`](std::fmt::Display).
+    pub(super) fn parse(text: &'a str) -> Self {
+        match text.split_at_checked(1) {
+            Some(("p", name)) => Self::Parked(name),
+            Some(("t", id)) => Self::Task(id),
+            Some(("s", state)) => Self::Server(state),
+            _ => Self::Server(text),
+        }
+    }
+}
+
+impl std::fmt::Display for State<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Server(state) => write!(f, "s{state}"),
+            Self::Parked(name) => write!(f, "p{name}"),
+            Self::Task(id) => write!(f, "t{id}"),
+        }
+    }
+}
+
+impl Parking {
+    /// Puts a call aside; what its caller is told.
+    pub(super) fn park(self: &Arc<Self>, parked: Parked, cx: &Cx, most: Duration) -> InputRequired {
+        let mut name = [0; 16];
+        let random = getrandom::fill(&mut name).is_ok();
+        let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
+        let requests = questions(&parked.asked);
+        let mut waiting = self.waiting();
+        if !random || waiting.len() >= MOST {
+            drop(waiting);
+            parked.give_up();
+        } else {
+            waiting.insert(name.clone(), parked);
+            drop(waiting);
+            let (parking, name, mut cancel) =
+                (Arc::downgrade(self), name.clone(), cx.cancel.clone());
+            spawn(async move {
+                tokio::select! {
+                    () = cancel.cancelled() => {}
+                    () = tokio::time::sleep(most) => {}
+                }
+                let gone = parking.upgrade().and_then(|parking| parking.take(&name));
+                gone.into_iter().for_each(Parked::give_up);
+            });
+        }
+        InputRequired {
+            requests,
+            state: Some(State::Parked(&name).to_string()),
+        }
+    }
+
+    /// Takes a call up again.
+    pub(super) fn take(&self, name: &str) -> Option<Parked> {
+        self.waiting().remove(name)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<String, Parked>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Parked {
+    /// Hands the answers to the server.
+    pub(super) fn answer(&mut self, answers: &Answers) {
+        let given: HashMap<String, &RawValue> = answers.responses.parse().unwrap_or_default();
+        for (place, asked) in self.asked.drain(..).enumerate() {
+            let answer = given
+                .get(&key(place))
+                .map(|answer| RawJson::from_raw(answer))
+                .ok_or_else(|| refusal("the client did not answer"));
+            spawn(self.session.link.respond(asked.id, answer));
+        }
+    }
+
+    /// Nobody answers any more.
+    fn give_up(self) {
+        for asked in &self.asked {
+            let answer = Err(refusal("the client does not answer"));
+            spawn(self.session.link.respond(asked.id.clone(), answer));
+        }
+    }
+}
+
+fn refusal(text: &'static str) -> RpcError {
+    RpcError::new(ErrorCode::INTERNAL_ERROR, text)
+}
+
+fn key(place: usize) -> String {
+    format!("q{}", place + 1)
+}
+
+/// `inputRequests`.
+fn questions(asked: &[Asked]) -> RawJson {
+    let mut requests = Map::new();
+    for (place, asked) in asked.iter().enumerate() {
+        let mut request = Map::new();
+        request.insert("method".to_owned(), Value::String(asked.method.clone()));
+        let params = asked
+            .params
+            .as_ref()
+            .and_then(|params| params.parse::<Value>().ok());
+        if let Some(params) = params {
+            request.insert("params".to_owned(), params);
+        }
+        requests.insert(key(place), Value::Object(request));
+    }
+    RawJson::of(&requests).expect("a JSON object has a JSON form")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_come_back_as_what_they_were() {
+        for state in [
+            State::Server(""),
+            State::Server("pa"),
+            State::Parked("ab"),
+            State::Task("t"),
+        ] {
+            assert_eq!(State::parse(&state.to_string()), state);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What a result of a server is: the end, a question, or the name of a task.
+
+use std::borrow::Cow;
+
+use orchestra_hub::InputRequired;
+use orchestra_wire::{Era, RawJson};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{ClientError, parking::State, tasks::TaskName};
+
+/// What a result says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Complete,
+    Input,
+    Task,
+    /// A task of revision 2025-11-25.
+    SessionTask,
+    Unknown,
+}
+
+/// A result that was understood as far as that goes.
+#[derive(Debug)]
+pub(super) enum Told {
+    Result(RawJson),
+    Input(InputRequired),
+    Task(TaskName),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'a> {
+    #[serde(borrow)]
+    result_type: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    input_requests: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request_state: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    task: Option<&'a RawValue>,
+}
+
+impl Kind {
+    /// Looks at a result; most say that they are complete in their first bytes, or say nothing.
+    pub(super) fn of(era: Era, result: &RawJson) -> Self {
+        let text = result.as_bytes();
+        if era == Era::Session {
+            return match text.starts_with(b"{\"task\":") || has(text, b"\"task\":") {
+                true if is_session_task(result) => Self::SessionTask,
+                _ => Self::Complete,
+            };
+        }
+        if text.starts_with(b"{\"resultType\":\"complete\"") || !has(text, b"\"resultType\"") {
+            return Self::Complete;
+        }
+        match head(result)
+            .and_then(|head| head.result_type.map(Cow::into_owned))
+            .as_deref()
+        {
+            None | Some("complete") => Self::Complete,
+            Some("input_required") => Self::Input,
+            Some("task") => Self::Task,
+            Some(_) => Self::Unknown,
+        }
+    }
+
+    /// What the result is for its caller.
+    ///
+    /// # Errors
+    /// When it is none of what is known.
+    pub(super) fn told(self, result: RawJson) -> Result<Told, ClientError> {
+        let invalid = |what: &str| ClientError::InvalidMessage {
+            what: what.to_owned(),
+        };
+        match self {
+            Self::Complete => Ok(Told::Result(result)),
+            Self::Input => {
+                let head =
+                    head(&result).ok_or_else(|| invalid("the questions have no known form"))?;
+                Ok(Told::Input(input(
+                    head.input_requests,
+                    head.request_state.as_deref(),
+                )))
+            }
+            Self::Task | Self::SessionTask => TaskName::of(&result, self == Self::SessionTask)
+                .map(Told::Task)
+                .ok_or_else(|| invalid("a task without a taskId")),
+            Self::Unknown => Err(invalid("a result of a type that is not known")),
+        }
+    }
+}
+
+/// Questions of a stateless server.
+pub(super) fn input(requests: Option<&RawValue>, state: Option<&str>) -> InputRequired {
+    InputRequired {
+        requests: requests.map_or_else(RawJson::empty_object, RawJson::from_raw),
+        state: state.map(|state| State::Server(state).to_string()),
+    }
+}
+
+fn head(result: &RawJson) -> Option<Head<'_>> {
+    result.parse().ok()
+}
+
+/// A result that names a task and has no content of its own.
+fn is_session_task(result: &RawJson) -> bool {
+    #[derive(Deserialize)]
+    struct Other<'a> {
+        #[serde(borrow)]
+        content: Option<&'a RawValue>,
+    }
+    let has_task = head(result).is_some_and(|head| head.task.is_some());
+    let has_content = result
+        .parse::<Other<'_>>()
+        .is_ok_and(|other| other.content.is_some());
+    has_task && !has_content && TaskName::of(result, true).is_some()
+}
+
+fn has(text: &[u8], key: &[u8]) -> bool {
+    memchr::memmem::find(text, key).is_some()
+}

@@ -1,0 +1,231 @@
+//! Calls that their server goes on with after it has answered: they are followed to their end.
+
+use std::{sync::Arc, time::Duration};
+
+use orchestra_hub::Cx;
+use orchestra_wire::{RawJson, Rope, RpcError, write};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::{
+    ClientError, Reply, ServerCall, params,
+    parking::State,
+    results,
+    session::{Session, spawn},
+};
+
+/// How often a server is asked that does not say how often it wants to be.
+const POLL: Duration = Duration::from_secs(1);
+
+/// It is not asked more often than this, whatever it says, and not more rarely.
+const POLL_BOUNDS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(60));
+
+/// How long one question about a task may go unanswered.
+const ASK: Duration = Duration::from_secs(30);
+
+/// A task of a server.
+#[derive(Debug, Clone)]
+pub(super) struct TaskName {
+    id: String,
+    poll: Duration,
+    /// One of revision 2025-11-25, whose result has a method of its own.
+    of_session: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Told<'a> {
+    #[serde(default)]
+    task_id: String,
+    #[serde(default)]
+    status: String,
+    status_message: Option<String>,
+    poll_interval_ms: Option<f64>,
+    /// The name of 2025-11-25.
+    poll_interval: Option<f64>,
+    #[serde(borrow)]
+    input_requests: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+impl TaskName {
+    /// The task that a result names.
+    pub(super) fn of(result: &RawJson, of_session: bool) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Nested<'a> {
+            #[serde(borrow)]
+            task: Told<'a>,
+        }
+        let told = match of_session {
+            true => result.parse::<Nested<'_>>().ok()?.task,
+            false => result.parse::<Told<'_>>().ok()?,
+        };
+        let poll = told.poll();
+        (!told.task_id.is_empty()).then_some(Self {
+            id: told.task_id,
+            poll,
+            of_session,
+        })
+    }
+}
+
+impl Told<'_> {
+    fn poll(&self) -> Duration {
+        let asked = self.poll_interval_ms.or(self.poll_interval);
+        let asked = asked.filter(|millis| millis.is_finite() && *millis >= 0.0);
+        let asked = asked.map_or(POLL, |millis| Duration::from_millis(millis as u64));
+        asked.clamp(POLL_BOUNDS.0, POLL_BOUNDS.1)
+    }
+}
+
+/// Gives a task up when nobody follows it any more.
+struct Followed {
+    session: Arc<Session>,
+    id: String,
+    done: bool,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        let (session, params) = (Arc::clone(&self.session), named(&self.id));
+        spawn(async move {
+            let call = ServerCall::new("tasks/cancel", params, Cx::default());
+            let _ = session.ask_within(&call, ASK).await;
+        });
+    }
+}
+
+/// Follows a task until it ends or asks something.
+pub(super) async fn follow(
+    session: &Arc<Session>,
+    call: &ServerCall,
+    task: TaskName,
+) -> Result<Reply, ClientError> {
+    let mut followed = Followed {
+        session: Arc::clone(session),
+        id: task.id.clone(),
+        done: false,
+    };
+    let reply = poll(session, call, task).await;
+    followed.done = !matches!(reply, Err(ClientError::Timeout { .. }));
+    reply
+}
+
+/// Hands a task the answers that it asked for, and follows it again.
+pub(super) async fn resume(
+    session: &Arc<Session>,
+    call: &ServerCall,
+    id: &str,
+) -> Result<Reply, ClientError> {
+    if let Some(answers) = &call.cx.answers {
+        let mut rope = Rope::new();
+        rope.push(b"{\"taskId\":");
+        write::string(&mut rope, id);
+        rope.push(b",\"inputResponses\":");
+        write::raw(&mut rope, &answers.responses);
+        rope.push_byte(b'}');
+        let update = ServerCall::new("tasks/update", params::raw(rope), Cx::default());
+        session.ask_within(&update, ASK).await?;
+    }
+    let task = TaskName {
+        id: id.to_owned(),
+        poll: POLL_BOUNDS.0,
+        of_session: false,
+    };
+    follow(session, call, task).await
+}
+
+async fn poll(
+    session: &Arc<Session>,
+    call: &ServerCall,
+    task: TaskName,
+) -> Result<Reply, ClientError> {
+    let began = Instant::now();
+    let last = call.cx.deadline.map(Instant::from_std);
+    let mut pause = task.poll;
+    let mut said = None;
+    loop {
+        let late = async {
+            match last {
+                Some(last) => sleep_until(last).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = late => return Err(ClientError::Timeout { after: began.elapsed() }),
+        }
+        let ask = ServerCall::new("tasks/get", named(&task.id), Cx::default());
+        let result = session.ask_within(&ask, ASK).await?;
+        let told: Told<'_> = result
+            .parse()
+            .map_err(|error| ClientError::InvalidMessage {
+                what: format!("the answer to tasks/get has no known form: {error}"),
+            })?;
+        pause = told.poll();
+        if told.status_message.is_some() && told.status_message != said {
+            let message = told.status_message.as_deref();
+            call.cx
+                .progress
+                .progress(began.elapsed().as_secs_f64(), None, message);
+            said.clone_from(&told.status_message);
+        }
+        match (told.status.as_str(), task.of_session) {
+            ("working", _) => {}
+            // The end of such a task, its questions before it included, is had by another method.
+            (_, true) => return session_result(session, call, &task.id).await,
+            ("completed", false) => {
+                let result = told
+                    .result
+                    .map_or_else(RawJson::empty_object, RawJson::from_raw);
+                return Ok(Reply::Result(result));
+            }
+            ("failed", false) => {
+                let error = told.error.map(RpcError::from_raw);
+                let error = error.unwrap_or_else(|| broke("the task failed"));
+                return Err(ClientError::Rpc(error));
+            }
+            ("input_required", false) => {
+                let mut input = results::input(told.input_requests, None);
+                input.state = Some(State::Task(&task.id).to_string());
+                return Ok(Reply::InputRequired(input));
+            }
+            ("cancelled", false) => {
+                return Err(ClientError::Rpc(broke("the server cancelled the task")));
+            }
+            _ => {
+                return Err(ClientError::InvalidMessage {
+                    what: "a task in a state that is not known".to_owned(),
+                });
+            }
+        }
+    }
+}
+
+/// `tasks/result`: waits for the end, and is asked questions like any call.
+async fn session_result(
+    session: &Arc<Session>,
+    call: &ServerCall,
+    id: &str,
+) -> Result<Reply, ClientError> {
+    let call = ServerCall {
+        as_task: false,
+        ..ServerCall::new("tasks/result", named(id), call.cx.clone())
+    };
+    Box::pin(session.call(&call)).await
+}
+
+fn broke(text: &'static str) -> RpcError {
+    RpcError::new(orchestra_wire::ErrorCode::INTERNAL_ERROR, text)
+}
+
+fn named(id: &str) -> Option<RawJson> {
+    RawJson::of(&serde_json::json!({ "taskId": id })).ok()
+}

@@ -1,0 +1,216 @@
+//! What is watched at a server: its lists, resources, its log. Kept over restarts, in both eras.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use orchestra_hub::{Cx, ListKind, LogLevel};
+use orchestra_wire::{Era, RawJson};
+use serde_json::json;
+use tokio::sync::watch;
+
+use super::{
+    ClientError, ServerCall, TransportType,
+    member::Shared,
+    session::{Session, spawn},
+};
+use crate::told::level_name;
+
+/// How long a server has to take note.
+const NOTE: Duration = Duration::from_secs(30);
+
+/// Pause before a stream that broke is opened again; it doubles up to the second.
+const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// A stream that lived this long was a good one.
+const GOOD: Duration = Duration::from_secs(30);
+
+/// What is wanted.
+pub(super) struct Watching {
+    wanted: Mutex<Wanted>,
+    changed: watch::Sender<u64>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Wanted {
+    uris: BTreeSet<String>,
+    level: Option<LogLevel>,
+}
+
+impl Watching {
+    pub(super) fn new() -> Self {
+        Self {
+            wanted: Mutex::default(),
+            changed: watch::Sender::new(0),
+        }
+    }
+
+    pub(super) fn watch(&self, uri: &str) {
+        self.change(|wanted| wanted.uris.insert(uri.to_owned()));
+    }
+
+    pub(super) fn unwatch(&self, uri: &str) {
+        self.change(|wanted| wanted.uris.remove(uri));
+    }
+
+    pub(super) fn set_level(&self, level: Option<LogLevel>) {
+        self.change(|wanted| std::mem::replace(&mut wanted.level, level) != level);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Wanted) -> bool) {
+        if change(&mut self.wanted()) {
+            self.changed.send_modify(|number| *number += 1);
+        }
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    /// Has a server tell what is wanted, for as long as the future is polled.
+    pub(super) async fn watch(self: Arc<Self>, session: Arc<Session>) {
+        match session.era() {
+            Era::Session => self.watch_session(&session).await,
+            Era::Stateless => self.watch_stateless(&session).await,
+        }
+    }
+
+    async fn watch_session(&self, session: &Arc<Session>) {
+        let mut changed = self.watching.changed.subscribe();
+        let Some(can) = session.facts().map(|facts| facts.can) else {
+            return;
+        };
+        let mut told = Wanted::default();
+        loop {
+            changed.mark_unchanged();
+            let wanted = self.watching.wanted().clone();
+            if can.subscribe {
+                for uri in wanted.uris.difference(&told.uris) {
+                    self.note(session, "resources/subscribe", json!({ "uri": uri }))
+                        .await;
+                }
+                for uri in told.uris.difference(&wanted.uris) {
+                    self.note(session, "resources/unsubscribe", json!({ "uri": uri }))
+                        .await;
+                }
+            }
+            if let Some(level) = wanted
+                .level
+                .filter(|_| can.logging && wanted.level != told.level)
+            {
+                let level = json!({ "level": level_name(level) });
+                self.note(session, "logging/setLevel", level).await;
+            }
+            told = wanted;
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn note(&self, session: &Arc<Session>, method: &'static str, params: serde_json::Value) {
+        let params = RawJson::of(&params).ok();
+        let call = ServerCall::new(method, params, Cx::default());
+        if let Err(error) = session.ask_within(&call, NOTE).await {
+            tracing::debug!(server = %self.config.name, method, reason = %error.explain(), "refused");
+        }
+    }
+
+    /// Listens on one stream whose filter is what is wanted; when that changes, on another, which
+    /// begins before the one before ends.
+    async fn watch_stateless(&self, session: &Arc<Session>) {
+        let mut changed = self.watching.changed.subscribe();
+        let Some(can) = session.facts().map(|facts| facts.can) else {
+            return;
+        };
+        let lists = |kind| can.list(kind).is_some_and(|lists| lists.list_changed);
+        let (mut pause, mut is_first) = (AGAIN.0, true);
+        loop {
+            changed.mark_unchanged();
+            let uris: Vec<String> = match can.subscribe {
+                true => self.watching.wanted().uris.iter().cloned().collect(),
+                false => Vec::new(),
+            };
+            let filter = json!({"notifications": {
+                "toolsListChanged": lists(ListKind::Tools),
+                "promptsListChanged": lists(ListKind::Prompts),
+                "resourcesListChanged": lists(ListKind::Resources),
+                "resourceSubscriptions": uris,
+            }});
+            let nothing = uris.is_empty()
+                && ![ListKind::Tools, ListKind::Prompts, ListKind::Resources]
+                    .into_iter()
+                    .any(lists);
+            if nothing {
+                if changed.changed().await.is_err() {
+                    return;
+                }
+                continue;
+            }
+            if !std::mem::take(&mut is_first) {
+                // What was told between two streams nobody heard.
+                ListKind::ALL
+                    .into_iter()
+                    .for_each(|kind| session.list_changed(kind));
+            }
+            let began = tokio::time::Instant::now();
+            let call = ServerCall::new(
+                "subscriptions/listen",
+                RawJson::of(&filter).ok(),
+                Cx::default(),
+            );
+            tokio::select! {
+                ended = session.send(&call, None) => {
+                    if is_over(&ended) {
+                        return;
+                    }
+                    pause = if began.elapsed() > GOOD { AGAIN.0 } else { (pause * 2).min(AGAIN.1) };
+                    tokio::time::sleep(pause).await;
+                }
+                changed = changed.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    is_first = true;
+                }
+            }
+        }
+    }
+}
+
+/// Whether a stream is not worth opening again: the server does not know it, or is gone.
+fn is_over(ended: &Result<super::Answer, ClientError>) -> bool {
+    match ended {
+        Ok(Ok(_)) => false,
+        Ok(Err(error)) => matches!(error.code.0, -32601 | -32602),
+        Err(error) => matches!(error, ClientError::Closed | ClientError::Crashed(_)),
+    }
+}
+
+/// Announces a list again when it may be stale: for a server of the stateless era that does not
+/// say by itself when it changes (MCP, caching, `ttlMs`).
+pub(super) fn expire(session: &Arc<Session>, kind: ListKind, ttl: Duration) {
+    /// A list is not fetched more often than this.
+    const AT_MOST: Duration = Duration::from_secs(30);
+    let tells = session
+        .facts()
+        .and_then(|facts| facts.can.list(kind))
+        .is_some_and(|lists| lists.list_changed);
+    if tells
+        || session.era() == Era::Session
+        || session.transport == TransportType::Stdio && ttl.is_zero()
+    {
+        return;
+    }
+    let session = Arc::downgrade(session);
+    spawn(async move {
+        tokio::time::sleep(ttl.max(AT_MOST)).await;
+        if let Some(session) = session.upgrade() {
+            session.list_changed(kind);
+        }
+    });
+}

@@ -392,7 +392,8 @@ fn catalog() -> Catalog {
             input_schema: RawJson::empty_object(),
             output_schema: None,
             annotations: Annotations::default(),
-            group: "fuzz",
+            group: "fuzz".into(),
+            definition: None,
             cost: Cost::Quick,
             long: LongWork::May,
         }],
@@ -401,6 +402,7 @@ fn catalog() -> Catalog {
             title: None,
             description: None,
             arguments: Vec::new(),
+            definition: None,
         }],
         resources: vec![ResourceDescriptor {
             uri: "test://r".into(),
@@ -408,6 +410,7 @@ fn catalog() -> Catalog {
             title: None,
             description: None,
             mime_type: None,
+            definition: None,
         }],
         ..Catalog::default()
     }

@@ -1,7 +1,6 @@
 //! One caller's place at the hub: its calls, its lists, its subscriptions and what it is told.
 
 use std::{
-    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
@@ -13,18 +12,15 @@ use orchestra_wire::{RawJson, Revision, shown};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::{
-    Call, Caller, ListKind, Listing, LogLevel, LongWork, Notice, Offers, ProviderId, Request,
-    Target, Toolset,
+    Call, Caller, ListKind, Listing, LogLevel, LongWork, Offers, Request, Target, Toolset,
+    attachments::{Listener, MAX_SUBSCRIPTIONS},
     hub::Inner,
-    merged::{Change, Slot},
+    slot::Slot,
     view::View,
 };
 
 /// Notices that wait for one caller; past that it is told that it missed some.
 const NOTICE_QUEUE: usize = 256;
-
-/// Resources that one caller may watch.
-const MAX_SUBSCRIPTIONS: usize = 10_000;
 
 /// The longest URI that can be watched.
 const MAX_URI_BYTES: usize = 2_048;
@@ -65,6 +61,13 @@ pub enum HubNotice {
         /// Any JSON.
         data: RawJson,
     },
+    /// A notification of another server that the hub does not know.
+    Other {
+        /// Method.
+        method: Arc<str>,
+        /// Parameters, verbatim.
+        params: Option<RawJson>,
+    },
     /// Notices were lost because the caller is slow: anything may have changed.
     Lagged,
 }
@@ -90,34 +93,11 @@ pub enum SubscribeError {
     TooMany,
 }
 
-/// All callers, and which resources they watch.
-#[derive(Default)]
-pub(crate) struct Attachments {
-    next: u64,
-    open: HashMap<u64, Listener>,
-    watched: HashMap<Arc<str>, Watched>,
-}
-
-struct Listener {
-    sender: mpsc::Sender<HubNotice>,
-    lagged: Arc<AtomicBool>,
-    watches: usize,
-}
-
-struct Watched {
-    slot: Arc<Slot>,
-    by: HashSet<u64>,
-}
-
 impl Attachment {
     pub(crate) fn new(hub: Arc<Inner>, caller: Caller, toolset: Toolset) -> Self {
         let (sender, receiver) = mpsc::channel(NOTICE_QUEUE);
         let lagged = Arc::new(AtomicBool::new(false));
-        let listener = Listener {
-            sender,
-            lagged: Arc::clone(&lagged),
-            watches: 0,
-        };
+        let listener = Listener::new(sender, Arc::clone(&lagged));
         let number = hub.attachments().enter(listener);
         Self {
             permits: Arc::new(Semaphore::new(hub.config.calls_per_caller)),
@@ -134,6 +114,12 @@ impl Attachment {
     #[must_use]
     pub fn caller(&self) -> &Caller {
         &self.caller
+    }
+
+    /// What tells its calls apart from those of others ([`Cx::connection`](crate::Cx::connection)).
+    #[must_use]
+    pub const fn number(&self) -> u64 {
+        self.number
     }
 
     /// Its notices; `Some` once.
@@ -154,7 +140,10 @@ impl Attachment {
     #[must_use]
     pub fn call_at(&self, request: impl Into<Box<Request>>, now: Instant) -> Call {
         let mut request = request.into();
-        request.cx.connection = self.number;
+        // A call that became a task is still that of the connection it came from.
+        if request.cx.connection == 0 {
+            request.cx.connection = self.number;
+        }
         self.with_view(|view| Call::new(&self.hub, view, &self.permits, request, now))
     }
 
@@ -168,6 +157,30 @@ impl Attachment {
     #[must_use]
     pub fn instructions(&self) -> Option<String> {
         self.view().merged.instructions()
+    }
+
+    /// Whether all providers know what they offer, or have been waited for long enough; otherwise a
+    /// list is better asked for as a call, which waits.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.hub.settling(Instant::now()).is_none()
+    }
+
+    /// Waits until [`is_settled`](Self::is_settled), which is bounded by
+    /// [`HubConfig::list_wait`](crate::HubConfig::list_wait).
+    pub async fn settled(&self) {
+        let settling = self.hub.settling(Instant::now());
+        if let Some(settling) = settling {
+            settling.await;
+        }
+    }
+
+    /// Says from which level on this caller wants to hear log messages.
+    pub fn set_log_level(&self, level: Option<LogLevel>) {
+        let is_new = self.hub.attachments().set_level(self.number, level);
+        if is_new {
+            self.hub.tell_level();
+        }
     }
 
     /// A list as this caller sees it, in the form that `revision` knows.
@@ -201,6 +214,7 @@ impl Attachment {
         }
         let view = self.view();
         let offered = view.merged.find_offered(uri);
+        let offered = offered.or_else(|| view.merged.find_unlisted(uri));
         let can_watch = |slot: &&Arc<Slot>| {
             let can_watch = slot.guarded(|provider| provider.can_watch(uri));
             can_watch.unwrap_or_default()
@@ -243,8 +257,14 @@ impl Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        let left = self.hub.attachments().leave(self.number);
+        let mut attachments = self.hub.attachments();
+        let left = attachments.leave(self.number);
+        let is_level_new = attachments.look_at_levels();
+        drop(attachments);
         left.iter().for_each(|slot| slot.run_changes());
+        if is_level_new {
+            self.hub.tell_level();
+        }
     }
 }
 
@@ -259,151 +279,5 @@ impl Notices {
             return Some(HubNotice::Lagged);
         }
         self.receiver.recv().await
-    }
-}
-
-impl Listener {
-    fn tell(&self, notice: HubNotice) {
-        if self.sender.try_send(notice).is_err() {
-            self.lagged.store(true, Ordering::Release);
-            // When the queue was emptied just now, this wakes its reader; when it is still full,
-            // the reader comes by the flag.
-            if self.sender.try_send(HubNotice::Lagged).is_ok() {
-                self.lagged.store(false, Ordering::Release);
-            }
-        }
-    }
-}
-
-impl Attachments {
-    fn enter(&mut self, listener: Listener) -> u64 {
-        self.next += 1;
-        self.open.insert(self.next, listener);
-        self.next
-    }
-
-    /// Forgets a caller; the providers of what nobody watches any more.
-    fn leave(&mut self, number: u64) -> Vec<Arc<Slot>> {
-        self.open.remove(&number);
-        let mut left: Vec<Arc<Slot>> = Vec::new();
-        self.watched.retain(|uri, watched| {
-            if watched.by.remove(&number) && watched.by.is_empty() {
-                watched.slot.change(Change::Unwatch(Arc::clone(uri)));
-                if !left.iter().any(|slot| Arc::ptr_eq(slot, &watched.slot)) {
-                    left.push(Arc::clone(&watched.slot));
-                }
-            }
-            !watched.by.is_empty()
-        });
-        left
-    }
-
-    /// Whether it is the first who watches `uri`, so that the provider is to be told.
-    fn watch(&mut self, number: u64, uri: &str, slot: &Arc<Slot>) -> Result<bool, SubscribeError> {
-        let Some(listener) = self.open.get_mut(&number) else {
-            return Ok(false);
-        };
-        if let Some(watched) = self.watched.get_mut(uri) {
-            if !watched.by.contains(&number) {
-                listener.take_place()?;
-                watched.by.insert(number);
-            }
-            // A provider that was removed while somebody asked for it has left its entry behind.
-            let is_theirs = Arc::ptr_eq(&watched.slot, slot);
-            if !is_theirs {
-                watched.slot = Arc::clone(slot);
-                slot.change(Change::Watch(uri.into()));
-            }
-            return Ok(!is_theirs);
-        }
-        listener.take_place()?;
-        let watched = Watched {
-            slot: Arc::clone(slot),
-            by: HashSet::from([number]),
-        };
-        let uri: Arc<str> = uri.into();
-        slot.change(Change::Watch(Arc::clone(&uri)));
-        self.watched.insert(uri, watched);
-        Ok(true)
-    }
-
-    /// The provider that is to be told, when `uri` has lost its last watcher.
-    fn unwatch(&mut self, number: u64, uri: &str) -> Option<Arc<Slot>> {
-        let watched = self.watched.get_mut(uri)?;
-        if !watched.by.remove(&number) {
-            return None;
-        }
-        if let Some(listener) = self.open.get_mut(&number) {
-            listener.watches -= 1;
-        }
-        if !watched.by.is_empty() {
-            return None;
-        }
-        let (uri, watched) = self.watched.remove_entry(uri)?;
-        watched.slot.change(Change::Unwatch(uri));
-        Some(watched.slot)
-    }
-
-    pub(crate) fn forget_provider(&mut self, id: &ProviderId) {
-        let Self { open, watched, .. } = self;
-        watched.retain(|_, entry| {
-            let stays = entry.slot.id != *id;
-            for number in entry.by.iter().filter(|_| !stays) {
-                if let Some(listener) = open.get_mut(number) {
-                    listener.watches -= 1;
-                }
-            }
-            stays
-        });
-    }
-
-    pub(crate) fn tell(&self, notice: Notice) {
-        match notice {
-            Notice::ResourceUpdated(uri) => {
-                let Some((uri, watched)) = self.watched.get_key_value(uri.as_str()) else {
-                    return;
-                };
-                for listener in watched.by.iter().filter_map(|number| self.open.get(number)) {
-                    listener.tell(HubNotice::ResourceUpdated(Arc::clone(uri)));
-                }
-            }
-            Notice::Log {
-                level,
-                logger,
-                data,
-            } => {
-                let notice = HubNotice::Log {
-                    level,
-                    logger,
-                    data,
-                };
-                self.open
-                    .values()
-                    .for_each(|listener| listener.tell(notice.clone()));
-            }
-        }
-    }
-
-    pub(crate) fn tell_catalog_changed(&self, tools: bool, prompts: bool, resources: bool) {
-        if tools || prompts || resources {
-            let notice = HubNotice::CatalogChanged {
-                tools,
-                prompts,
-                resources,
-            };
-            self.open
-                .values()
-                .for_each(|listener| listener.tell(notice.clone()));
-        }
-    }
-}
-
-impl Listener {
-    fn take_place(&mut self) -> Result<(), SubscribeError> {
-        if self.watches >= MAX_SUBSCRIPTIONS {
-            return Err(SubscribeError::TooMany);
-        }
-        self.watches += 1;
-        Ok(())
     }
 }

@@ -17,10 +17,11 @@ use std::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
-    BoxFuture, CallEnd, CancelSignal, Cost, Outcome, ProviderError, Request, Target,
+    BoxFuture, CallEnd, CancelSignal, Cost, Outcome, ProviderError, Request, Target, ToolResult,
+    Toolset,
     hub::Inner,
-    merged::Slot,
-    skills,
+    lists, skills,
+    slot::Slot,
     view::{Route, View},
 };
 use bill::{Bill, record_of, result_bytes};
@@ -45,6 +46,8 @@ type Permits = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 enum State {
     /// Answered without a provider.
     Settled(Answer, CallEnd),
+    /// Waits for providers that do not know yet what they offer.
+    Settling(BoxFuture<()>, Box<Later>),
     /// Waits for its turn.
     Queued(BoxFuture<Option<Permits>>, Start),
     /// Has its turn and was not polled yet.
@@ -53,6 +56,13 @@ enum State {
     /// permits are taken only when it does not; until then the way to them is kept.
     Running(BoxFuture<Answer>, Option<Turn>),
     Over,
+}
+
+/// What is needed to look for the way again.
+struct Later {
+    toolset: Toolset,
+    caller: Arc<Semaphore>,
+    request: Box<Request>,
 }
 
 struct Start {
@@ -85,17 +95,55 @@ impl Call {
         let cancel = request.cx.cancel.clone();
         let route = match &request.target {
             Target::Skills(query) => skills::route(hub, view, query),
+            Target::List {
+                kind,
+                revision,
+                start,
+                limit,
+            } => lists::route(hub, &view.toolset, *kind, *revision, (*start, *limit)),
             _ => view.route(&mut request),
         };
-        let mut bill = Bill {
+        let bill = Bill {
             hub: Arc::clone(hub),
             tool: None,
             began: now,
             waits: false,
             record: hub.config.audit.is_some().then(|| record_of(&request)),
         };
-        let (mut cost, mut permits) = (Cost::Quick, None);
-        let state = match route {
+        let mut call = Self {
+            state: State::Over,
+            cost: Cost::Quick,
+            cancel,
+            deadline,
+            interrupt: None,
+            permits: None,
+            bill: Some(bill),
+            ended: None,
+        };
+        // What is not known may be that of a provider who does not know yet what it offers.
+        let settling = match &route {
+            Route::Refuse(ProviderError::Unknown { kind, .. }, _) if *kind != "method" => {
+                hub.settling(now)
+            }
+            _ => None,
+        };
+        match settling {
+            Some(settling) => {
+                let later = Later {
+                    toolset: view.toolset.clone(),
+                    caller: Arc::clone(caller_permits),
+                    request,
+                };
+                call.state = State::Settling(settling, Box::new(later));
+            }
+            None => call.set_out(route, caller_permits, request),
+        }
+        call
+    }
+
+    /// Takes the way that was found.
+    fn set_out(&mut self, route: Route, caller: &Arc<Semaphore>, request: Box<Request>) {
+        self.state = match route {
             Route::Answer(outcome) => {
                 let end = end_of(&outcome);
                 State::Settled(Ok(outcome), end)
@@ -104,20 +152,23 @@ impl Call {
             Route::Refuse(error, end) => State::Settled(Err(error), end),
             Route::Provider {
                 slot,
-                cost: tool_cost,
+                cost,
                 metrics,
             } => {
-                (cost, bill.tool) = (tool_cost, metrics);
-                if let Some(record) = &mut bill.record {
-                    record.provider = Some(slot.id.as_str().to_owned());
+                self.cost = cost;
+                if let Some(bill) = &mut self.bill {
+                    bill.tool = metrics;
+                    if let Some(record) = &mut bill.record {
+                        record.provider = Some(slot.id.as_str().to_owned());
+                    }
                 }
-                let caller = Arc::clone(caller_permits);
+                let caller = Arc::clone(caller);
                 let turn = Turn { caller, slot };
                 let is_taken = if turn.is_free() && cost == Cost::Quick {
                     false
                 } else {
-                    permits = turn.try_acquire();
-                    permits.is_none()
+                    self.permits = turn.try_acquire();
+                    self.permits.is_none()
                 };
                 match is_taken {
                     false => State::Ready(Start { turn, request }),
@@ -125,16 +176,19 @@ impl Call {
                 }
             }
         };
-        Self {
-            state,
-            cost,
-            cancel,
-            deadline,
-            interrupt: None,
-            permits,
-            bill: Some(bill),
-            ended: None,
+    }
+
+    /// Looks again for the way, now that it is known what there is.
+    fn look_again(&mut self, later: Later) {
+        let Some(hub) = self.bill.as_ref().map(|bill| Arc::clone(&bill.hub)) else {
+            return;
+        };
+        let mut request = later.request;
+        let route = hub.view(&later.toolset).route(&mut request);
+        if let Some(bill) = &mut self.bill {
+            bill.record = bill.record.is_some().then(|| record_of(&request));
         }
+        self.set_out(route, &later.caller, request);
     }
 
     /// Where the call may run.
@@ -159,6 +213,13 @@ impl Call {
         loop {
             match std::mem::replace(&mut self.state, State::Over) {
                 State::Settled(answer, end) => return Poll::Ready((answer, end)),
+                State::Settling(mut settling, later) => match settling.as_mut().poll(cx) {
+                    Poll::Ready(()) => self.look_again(*later),
+                    Poll::Pending => {
+                        self.state = State::Settling(settling, later);
+                        return self.wait(cx);
+                    }
+                },
                 State::Queued(mut permits, start) => match permits.as_mut().poll(cx) {
                     Poll::Ready(permits) => {
                         self.permits = permits;
@@ -299,7 +360,8 @@ fn panicked() -> Poll<(Answer, CallEnd)> {
 
 fn end_of(outcome: &Outcome) -> CallEnd {
     match outcome {
-        Outcome::Tool(result) if result.is_error => CallEnd::ToolError,
+        Outcome::Tool(ToolResult { is_error: true, .. })
+        | Outcome::Verbatim { is_error: true, .. } => CallEnd::ToolError,
         Outcome::InputRequired(_) => CallEnd::InputRequired,
         _ => CallEnd::Answered,
     }
@@ -307,7 +369,7 @@ fn end_of(outcome: &Outcome) -> CallEnd {
 
 fn end_of_error(error: &ProviderError) -> CallEnd {
     match error {
-        ProviderError::Unknown { .. } => CallEnd::Unknown,
+        ProviderError::Unknown { .. } | ProviderError::NoResource { .. } => CallEnd::Unknown,
         ProviderError::InvalidParams(_) => CallEnd::InvalidParams,
         ProviderError::Denied(_) => CallEnd::Denied,
         ProviderError::Unreachable(_) => CallEnd::Unreachable,

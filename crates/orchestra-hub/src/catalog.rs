@@ -1,5 +1,7 @@
 //! What a provider offers: descriptors of tools, prompts, resources and templates, in a fixed order.
 
+use std::borrow::Cow;
+
 use orchestra_wire::RawJson;
 
 use crate::SkillDescriptor;
@@ -13,12 +15,15 @@ pub struct Catalog {
     pub prompts: Vec<PromptDescriptor>,
     /// Concrete resources.
     pub resources: Vec<ResourceDescriptor>,
-    /// Resource templates (RFC 6570, level 1).
+    /// Resource templates (RFC 6570).
     pub templates: Vec<TemplateDescriptor>,
     /// Skills (MCP extension `io.modelcontextprotocol/skills`), whose files are read as resources;
     /// `None` when the provider serves none, ever. Their `SKILL.md` may also stand among the
     /// resources.
     pub skills: Option<Vec<SkillDescriptor>>,
+    /// Whether resources can be read that are neither listed nor fit a template, as those that
+    /// results link to.
+    pub reads_unlisted: bool,
     /// Guidance for the model, sent once at the start of a session.
     pub instructions: Option<String>,
 }
@@ -74,12 +79,16 @@ pub struct ToolDescriptor {
     pub output_schema: Option<RawJson>,
     /// Hints.
     pub annotations: Annotations,
-    /// The toolset group it belongs to, for instance `task` or `memory`.
-    pub group: &'static str,
+    /// The toolset group it belongs to, for instance `task` or `memory`; for the tool of another
+    /// server, the name of that server.
+    pub group: Cow<'static, str>,
     /// Where it may run.
     pub cost: Cost,
     /// Whether its calls may go on after their requests were answered.
     pub long: LongWork,
+    /// The whole definition as another server gave it, an object. It is listed member by member as
+    /// it came, unknown ones included, but for the name, and for what a revision has not.
+    pub definition: Option<RawJson>,
 }
 
 /// One prompt.
@@ -93,6 +102,8 @@ pub struct PromptDescriptor {
     pub description: Option<String>,
     /// Its arguments, all of them text.
     pub arguments: Vec<PromptArgument>,
+    /// As [`ToolDescriptor::definition`].
+    pub definition: Option<RawJson>,
 }
 
 /// One argument of a prompt.
@@ -119,12 +130,15 @@ pub struct ResourceDescriptor {
     pub description: Option<String>,
     /// Media type of the contents.
     pub mime_type: Option<String>,
+    /// As [`ToolDescriptor::definition`].
+    pub definition: Option<RawJson>,
 }
 
 /// One resource template.
 #[derive(Debug, Clone)]
 pub struct TemplateDescriptor {
-    /// URI template (RFC 6570, level 1: `{name}` stands for one path segment).
+    /// URI template (RFC 6570). `{name}` stands for one path segment; the expressions of higher
+    /// levels stand for any text.
     pub uri_template: String,
     /// Programmatic name.
     pub name: String,
@@ -134,4 +148,6 @@ pub struct TemplateDescriptor {
     pub description: Option<String>,
     /// Media type of all resources that match.
     pub mime_type: Option<String>,
+    /// As [`ToolDescriptor::definition`].
+    pub definition: Option<RawJson>,
 }

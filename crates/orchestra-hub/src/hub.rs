@@ -2,8 +2,9 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    num::NonZeroUsize,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -14,10 +15,11 @@ use tokio::{runtime::Handle, sync::Semaphore, task::AbortHandle};
 use crate::{
     Attachment, Audit, Caller, Catalog, Collision, Metrics, MetricsReport, Permission, Provider,
     ProviderId, ToolDescriptor, ToolMetrics, ToolReport, Toolset, ToolsetError,
-    attachment::Attachments,
+    attachments::Attachments,
     listing::ListKind,
-    merged::{Merged, Slot},
+    merged::{self, Merged},
     pump,
+    slot::Slot,
     view::View,
 };
 
@@ -32,6 +34,9 @@ pub struct HubConfig {
     pub calls_per_caller: usize,
     /// Calls to one provider that run at once; more wait.
     pub calls_per_provider: usize,
+    /// How long lists wait for a provider that does not know yet what it offers, from the first
+    /// list on; after that they do not wait for it any more.
+    pub list_wait: Duration,
     /// Which tools may be called.
     pub permission: Permission,
     /// Where calls are recorded.
@@ -45,6 +50,7 @@ impl Default for HubConfig {
             long_deadline: Duration::from_secs(24 * 60 * 60),
             calls_per_caller: 64,
             calls_per_provider: 256,
+            list_wait: Duration::from_secs(2),
             permission: Permission::default(),
             audit: None,
         }
@@ -98,6 +104,8 @@ struct Registry {
     raw_to: Option<ProviderId>,
     offers: Offers,
     views: HashMap<Toolset, Arc<View>>,
+    /// Those of now, which were told.
+    collisions: HashSet<Collision>,
 }
 
 impl Hub {
@@ -119,13 +127,40 @@ impl Hub {
     /// # Errors
     /// When its id or one of its names is taken, or outside of a tokio runtime.
     pub fn register(&self, provider: Arc<dyn Provider>) -> Result<(), RegisterError> {
+        self.enter(provider, |mut collisions| match collisions.pop() {
+            Some(collision) => Err(collision.into()),
+            None => Ok(()),
+        })
+    }
+
+    /// As [`register`](Self::register), for a provider that speaks for another server: those of its
+    /// names that are taken are left out, as they are when they come later, and are answered.
+    ///
+    /// # Errors
+    /// When its id is taken, or outside of a tokio runtime.
+    pub fn register_beside(
+        &self,
+        provider: Arc<dyn Provider>,
+    ) -> Result<Vec<Collision>, RegisterError> {
+        self.enter(provider, Ok)
+    }
+
+    /// Registers a provider unless `judge` refuses what it collides with.
+    fn enter<T>(
+        &self,
+        provider: Arc<dyn Provider>,
+        judge: impl FnOnce(Vec<Collision>) -> Result<T, RegisterError>,
+    ) -> Result<T, RegisterError> {
         let id = provider.id().clone();
         let runtime = Handle::try_current().map_err(|_| RegisterError::NoRuntime(id.clone()))?;
+        let calls = provider.concurrency().map(NonZeroUsize::get);
+        let calls = calls.unwrap_or(self.0.config.calls_per_provider);
         let slot = Arc::new(Slot {
             catalog: provider.catalog(),
-            permits: Arc::new(Semaphore::new(self.0.config.calls_per_provider)),
+            permits: Arc::new(Semaphore::new(calls.min(Semaphore::MAX_PERMITS))),
             changes: Mutex::default(),
             turn: Mutex::default(),
+            awaited: OnceLock::new(),
             id,
             provider,
         });
@@ -140,16 +175,20 @@ impl Hub {
             .chain([&slot])
             .cloned();
         let (merged, collisions) = Merged::of(slots);
-        if let Some(collision) = collisions
-            .into_iter()
-            .find(|found| found.newcomer == slot.id)
-        {
-            return Err(collision.into());
-        }
+        let theirs = collisions.iter().filter(|found| found.newcomer == slot.id);
+        let judged = judge(theirs.cloned().collect())?;
+        merged::tell_of(&mut registry.collisions, collisions);
         let task = runtime.spawn(pump::follow(Arc::downgrade(&self.0), Arc::clone(&slot)));
-        registry.slots.push((slot, task.abort_handle()));
+        registry
+            .slots
+            .push((Arc::clone(&slot), task.abort_handle()));
         self.0.publish(&mut registry, merged);
-        Ok(())
+        drop(registry);
+        let is_level_set = self.0.attachments().level().is_some();
+        if is_level_set {
+            self.0.tell_level_to(&slot);
+        }
+        Ok(judged)
     }
 
     /// Removes a provider. Calls that run go on to their end. False when it is not registered.
@@ -179,7 +218,9 @@ impl Hub {
     /// When the text is no toolset, or names a group that no tool belongs to.
     pub fn toolset(&self, text: &str) -> Result<Toolset, ToolsetError> {
         let toolset = Toolset::parse(text)?;
-        toolset.check(self.0.merged().catalogs())?;
+        let merged = self.0.merged();
+        let groups = merged.slots().filter_map(|slot| slot.provider.group());
+        toolset.check(merged.catalogs(), groups)?;
         Ok(toolset)
     }
 
@@ -200,10 +241,9 @@ impl Hub {
     #[must_use]
     pub fn providers(&self) -> Vec<(ProviderId, bool)> {
         let merged = self.0.merged();
-        let ready = |slot: &Arc<Slot>| slot.guarded(|provider| provider.is_ready());
         merged
             .slots()
-            .map(|slot| (slot.id.clone(), ready(slot).unwrap_or_default()))
+            .map(|slot| (slot.id.clone(), slot.is_ready()))
             .collect()
     }
 
@@ -313,9 +353,7 @@ impl Inner {
     fn remerge(&self, registry: &mut Registry) -> Arc<Merged> {
         let slots = registry.slots.iter().map(|(slot, _)| slot).cloned();
         let (merged, collisions) = Merged::of(slots);
-        for collision in collisions {
-            tracing::warn!(%collision, "hidden, because its name is taken");
-        }
+        merged::tell_of(&mut registry.collisions, collisions);
         self.publish(registry, merged)
     }
 
@@ -325,6 +363,12 @@ impl Inner {
         registry.offers.skills |= merged.serves_skills();
         // Their files are resources.
         registry.offers.resources |= resources || merged.serves_skills();
+        for slot in merged.slots() {
+            let may = slot.guarded(|provider| provider.may_offer());
+            let may = may.unwrap_or_default();
+            registry.offers.prompts |= may.prompts;
+            registry.offers.resources |= may.resources;
+        }
         registry.views.clear();
         let tools = merged.tools.iter().map(|at| &*merged.tool(*at).name);
         let offered: HashSet<&str> = tools.collect();

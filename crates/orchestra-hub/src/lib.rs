@@ -7,12 +7,14 @@
 
 mod arguments;
 mod attachment;
+mod attachments;
 mod audit;
 mod call;
 mod cancel;
 mod catalog;
 mod hub;
 mod listing;
+mod lists;
 mod mask;
 mod merged;
 mod metrics;
@@ -23,6 +25,7 @@ mod pump;
 mod request;
 mod search;
 mod skills;
+mod slot;
 mod template;
 mod toolset;
 mod view;
@@ -43,7 +46,7 @@ pub use merged::Collision;
 pub use metrics::{CallEnd, Metrics, MetricsReport, ToolMetrics, ToolReport};
 pub use outcome::{
     Completion, Content, InputRequired, Outcome, PromptResult, ProviderError, ResourceContents,
-    ResourceResult, ToolResult,
+    ResourceResult, ResultKind, ToolResult,
 };
 pub use permission::{NamePattern, Permission};
 pub use provider::{BoxFuture, LogLevel, Notice, Provider, ProviderId};

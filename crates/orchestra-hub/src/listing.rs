@@ -1,7 +1,7 @@
 //! Catalogs as the text that list methods answer, written once per catalog and revision.
 
 use bytes::Bytes;
-use orchestra_wire::{RawJson, Revision, Rope, write};
+use orchestra_wire::{Member, RawJson, Revision, Rope, write};
 use serde::Deserialize;
 
 use crate::{
@@ -32,6 +32,16 @@ pub struct Listing {
 impl ListKind {
     /// All kinds.
     pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    /// Its name in records.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "templates",
+        }
+    }
 
     pub(crate) const fn index(self) -> usize {
         self as usize
@@ -101,6 +111,15 @@ impl Listing {
 }
 
 pub(crate) fn tool(rope: &mut Rope, tool: &ToolDescriptor, revision: Revision) {
+    let fits = |member: &Member<'_>| match &*member.key {
+        "title" => revision.titles(),
+        "annotations" => revision.tool_annotations(),
+        "outputSchema" => shows_output_schema(&member.value, revision),
+        _ => true,
+    };
+    if verbatim(rope, tool.definition.as_ref(), &tool.name, fits) {
+        return;
+    }
     named(
         rope,
         &tool.name,
@@ -111,8 +130,7 @@ pub(crate) fn tool(rope: &mut Rope, tool: &ToolDescriptor, revision: Revision) {
     rope.push(b",\"inputSchema\":");
     write::raw(rope, &tool.input_schema);
     if let Some(schema) = &tool.output_schema
-        && revision.output_schema()
-        && (revision.structured_any() || is_object_schema(schema))
+        && shows_output_schema(schema, revision)
     {
         rope.push(b",\"outputSchema\":");
         write::raw(rope, schema);
@@ -124,6 +142,10 @@ pub(crate) fn tool(rope: &mut Rope, tool: &ToolDescriptor, revision: Revision) {
 }
 
 pub(crate) fn prompt(rope: &mut Rope, prompt: &PromptDescriptor, revision: Revision) {
+    let definition = prompt.definition.as_ref();
+    if verbatim(rope, definition, &prompt.name, titled(revision)) {
+        return;
+    }
     named(
         rope,
         &prompt.name,
@@ -157,6 +179,10 @@ pub(crate) fn prompt(rope: &mut Rope, prompt: &PromptDescriptor, revision: Revis
 }
 
 pub(crate) fn resource(rope: &mut Rope, resource: &ResourceDescriptor, revision: Revision) {
+    let definition = resource.definition.as_ref();
+    if verbatim(rope, definition, &resource.name, titled(revision)) {
+        return;
+    }
     let description = resource.description.as_deref();
     named(
         rope,
@@ -171,6 +197,10 @@ pub(crate) fn resource(rope: &mut Rope, resource: &ResourceDescriptor, revision:
 }
 
 pub(crate) fn template(rope: &mut Rope, template: &TemplateDescriptor, revision: Revision) {
+    let definition = template.definition.as_ref();
+    if verbatim(rope, definition, &template.name, titled(revision)) {
+        return;
+    }
     let description = template.description.as_deref();
     named(
         rope,
@@ -182,6 +212,37 @@ pub(crate) fn template(rope: &mut Rope, template: &TemplateDescriptor, revision:
     text_member(rope, b",\"uriTemplate\":", Some(&template.uri_template));
     text_member(rope, b",\"mimeType\":", template.mime_type.as_deref());
     rope.push_byte(b'}');
+}
+
+/// Writes a definition of another server as it came, but for its name and for members that do not
+/// fit; false when there is none.
+fn verbatim(
+    rope: &mut Rope,
+    definition: Option<&RawJson>,
+    name: &str,
+    fits: impl Fn(&Member<'_>) -> bool,
+) -> bool {
+    let Some(members) = definition.and_then(RawJson::members) else {
+        return false;
+    };
+    text_member(rope, b"{\"name\":", Some(name));
+    for member in members.filter(|member| member.key != "name" && fits(member)) {
+        rope.push_byte(b',');
+        write::string(rope, &member.key);
+        rope.push_byte(b':');
+        write::raw(rope, &member.value);
+    }
+    rope.push_byte(b'}');
+    true
+}
+
+/// What fits of a definition whose only member of a later revision may be its title.
+fn titled(revision: Revision) -> impl Fn(&Member<'_>) -> bool {
+    move |member| member.key != "title" || revision.titles()
+}
+
+fn shows_output_schema(schema: &RawJson, revision: Revision) -> bool {
+    revision.output_schema() && (revision.structured_any() || is_object_schema(schema))
 }
 
 fn named(
@@ -252,9 +313,10 @@ mod tests {
                 idempotent: Some(false),
                 ..Annotations::default()
             },
-            group: "g",
+            group: "g".into(),
             cost: Cost::Quick,
             long: LongWork::Never,
+            definition: None,
         }
     }
 
@@ -276,6 +338,37 @@ mod tests {
             text(Revision::V2026_07_28),
             format!("{titled}{schema}{hints}")
         );
+    }
+
+    /// Seen in every revision as it came, but for the name and what a revision would refuse.
+    #[test]
+    fn a_definition_of_another_server_is_listed_as_it_came() {
+        let definition = serde_json::from_str::<&serde_json::value::RawValue>(
+            r#"{"icons":[{"src":"x"}],"name":"get","title":"G","execution":{"taskSupport":"optional"},
+                "annotations":{"readOnlyHint":true,"new":1},"outputSchema":{"type":"array"},
+                "inputSchema":{"type":"object","x-own":1.50},"_meta":{"a/b":null}}"#,
+        );
+        let tool = ToolDescriptor {
+            name: "files__get".into(),
+            definition: Some(RawJson::from_raw(definition.unwrap())),
+            ..sample()
+        };
+        let text = |revision| {
+            let listing = Listing::of([&tool], revision, super::tool);
+            let text = String::from_utf8(listing.text().to_vec()).unwrap();
+            text.replace("                ", "").replace(", \"", ",\"")
+        };
+        let title = r#""title":"G","#;
+        let hints = r#""annotations":{"readOnlyHint":true,"new":1},"#;
+        let output = r#""outputSchema":{"type":"array"},"#;
+        let expected = |title: &str, hints: &str, output: &str| {
+            format!(
+                r#"{{"name":"files__get","icons":[{{"src":"x"}}],{title}"execution":{{"taskSupport":"optional"}},{hints}{output}"inputSchema":{{"type":"object","x-own":1.50}},"_meta":{{"a/b":null}}}}"#
+            )
+        };
+        assert_eq!(text(Revision::V2024_11_05), expected("", "", ""));
+        assert_eq!(text(Revision::V2025_06_18), expected(title, hints, ""));
+        assert_eq!(text(Revision::V2026_07_28), expected(title, hints, output));
     }
 
     #[test]
@@ -306,6 +399,7 @@ mod tests {
                 description: None,
                 required: true,
             }],
+            definition: None,
         };
         let listing = Listing::of([&item], Revision::V2025_06_18, prompt);
         assert_eq!(

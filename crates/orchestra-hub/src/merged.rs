@@ -2,73 +2,21 @@
 //! each with its own order.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{Arc, OnceLock},
 };
 
 use orchestra_wire::{Revision, Rope};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use crate::{
-    Catalog, PromptDescriptor, Provider, ProviderId, ResourceDescriptor, SkillDescriptor,
-    TemplateDescriptor, ToolDescriptor,
+    Catalog, PromptDescriptor, ProviderId, ResourceDescriptor, SkillDescriptor, TemplateDescriptor,
+    ToolDescriptor,
     listing::{self, ListKind, Listing},
-    skills, template,
+    skills,
+    slot::Slot,
+    template,
 };
-
-/// A registered provider.
-pub(crate) struct Slot {
-    pub(crate) id: ProviderId,
-    pub(crate) provider: Arc<dyn Provider>,
-    pub(crate) catalog: watch::Receiver<Arc<Catalog>>,
-    pub(crate) permits: Arc<Semaphore>,
-    /// What the provider is still to be told, in order.
-    pub(crate) changes: Mutex<VecDeque<Change>>,
-    /// Held by whoever tells it.
-    pub(crate) turn: Mutex<()>,
-}
-
-/// A first subscriber came, or the last one left.
-pub(crate) enum Change {
-    Watch(Arc<str>),
-    Unwatch(Arc<str>),
-}
-
-impl Slot {
-    /// Enters a change; [`run_changes`](Self::run_changes) has to follow, outside of all locks.
-    pub(crate) fn change(&self, change: Change) {
-        self.waiting().push_back(change);
-    }
-
-    /// Tells the provider of the changes, one after the other. Returns when those are told that
-    /// were entered before, by whomever.
-    pub(crate) fn run_changes(&self) {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            // Not held while the provider is told.
-            let change = self.waiting().pop_front();
-            match change {
-                Some(Change::Watch(uri)) => self.guarded(|provider| provider.watch(&uri)),
-                Some(Change::Unwatch(uri)) => self.guarded(|provider| provider.unwatch(&uri)),
-                None => return,
-            };
-        }
-    }
-
-    /// Runs a provider's code that must not take others with it; `None` when it panicked.
-    pub(crate) fn guarded<T>(&self, code: impl FnOnce(&dyn Provider) -> T) -> Option<T> {
-        let result = catch_unwind(AssertUnwindSafe(|| code(&*self.provider)));
-        if result.is_err() {
-            tracing::error!(provider = %self.id, "panicked outside of a call");
-        }
-        result.ok()
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Change>> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// One provider's catalog at that moment.
 struct Source {
@@ -105,7 +53,7 @@ pub(crate) struct Merged {
 }
 
 /// Two providers offer the same name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{kind} {name} of provider {newcomer} is already offered by provider {owner}")]
 pub struct Collision {
     /// `tool`, `prompt`, `resource`, `resource template` or `skill`.
@@ -116,6 +64,14 @@ pub struct Collision {
     pub owner: ProviderId,
     /// Who wants it.
     pub newcomer: ProviderId,
+}
+
+/// Tells of the collisions that were not there before.
+pub(crate) fn tell_of(told: &mut HashSet<Collision>, collisions: Vec<Collision>) {
+    for collision in collisions.iter().filter(|found| !told.contains(found)) {
+        tracing::warn!(%collision, "hidden, because its name is taken");
+    }
+    *told = collisions.into_iter().collect();
 }
 
 /// Enters the items of one provider.
@@ -333,7 +289,8 @@ impl Merged {
     /// The provider to read a URI from: the one that offers it, or, when only one provider offers
     /// resources, that one.
     pub(crate) fn find_resource(&self, uri: &str) -> Option<&Arc<Slot>> {
-        if let Some(slot) = self.find_offered(uri) {
+        let found = self.find_offered(uri).or_else(|| self.find_unlisted(uri));
+        if let Some(slot) = found {
             return Some(slot);
         }
         let mut offering = self.sources.iter().filter(|source| {
@@ -346,6 +303,36 @@ impl Merged {
             (Some(only), None) => Some(&only.slot),
             _ => None,
         }
+    }
+
+    /// The provider that reads what it does not list, and may have this URI: the only one of those
+    /// that offer others of the same scheme, or the only one at all.
+    pub(crate) fn find_unlisted(&self, uri: &str) -> Option<&Arc<Slot>> {
+        fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
+            let first = all.next()?;
+            all.next().is_none().then_some(first)
+        }
+        fn scheme(uri: &str) -> Option<&str> {
+            uri.split_once(':').map(|(scheme, _)| scheme)
+        }
+        let wanted = scheme(uri)?;
+        let open = |source: &&Source| source.catalog.reads_unlisted;
+        let open = self.sources.iter().filter(open);
+        let speaks = |source: &&Source| {
+            let Catalog {
+                resources,
+                templates,
+                ..
+            } = &*source.catalog;
+            let uris = resources.iter().map(|resource| &resource.uri);
+            let templates = templates.iter().map(|template| &template.uri_template);
+            uris.chain(templates).any(|uri| scheme(uri) == Some(wanted))
+        };
+        let by_scheme = only(open.clone().filter(speaks));
+        let is_anybodys = self.sources.iter().any(|source| speaks(&source));
+        by_scheme
+            .or_else(|| only(open).filter(|_| !is_anybodys))
+            .map(|source| &source.slot)
     }
 
     pub(crate) fn find_template(&self, uri_template: &str) -> Option<&Arc<Slot>> {

@@ -1,8 +1,11 @@
 //! What a provider answers.
 
+use bytes::Bytes;
 use orchestra_wire::RawJson;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
-use crate::SkillAnswer;
+use crate::{ListKind, SkillAnswer};
 
 /// A successful answer of a provider. A tool that failed at its own work is also an `Outcome`
 /// (`ToolResult::is_error`), as MCP has it.
@@ -18,10 +21,42 @@ pub enum Outcome {
     Completion(Completion),
     /// What there is of skills; only the hub says it.
     Skills(SkillAnswer),
+    /// A part of a list; only the hub says it.
+    List {
+        /// Which list.
+        kind: ListKind,
+        /// Its items as JSON text, separated by commas.
+        items: Bytes,
+        /// Where the next page starts.
+        next: Option<usize>,
+    },
+    /// The `result` of another server, an object, passed on as it came. Faces fit it to what their
+    /// caller's revision can understand.
+    Verbatim {
+        /// What it is the result of.
+        kind: ResultKind,
+        /// The result.
+        result: RawJson,
+        /// Whether it is that of a tool that says it failed.
+        is_error: bool,
+    },
     /// The verbatim `result` of a method the hub does not know.
     Raw(RawJson),
     /// The call cannot go on without answers from the client; it is called again with them.
     InputRequired(InputRequired),
+}
+
+/// What another server's result is the result of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResultKind {
+    /// A tool call.
+    Tool,
+    /// A prompt request.
+    Prompt,
+    /// A resource read.
+    Resource,
+    /// A completion request.
+    Completion,
 }
 
 /// The result of a tool call.
@@ -35,6 +70,36 @@ pub struct ToolResult {
     pub is_error: bool,
     /// `_meta`, if any; an object.
     pub meta: Option<RawJson>,
+}
+
+impl ToolResult {
+    /// Reads the result of another server's tool; content of an unknown form is left out.
+    #[must_use]
+    pub fn of_verbatim(result: &RawJson, is_error: bool) -> Self {
+        let content = result.member("content");
+        let items = content
+            .as_ref()
+            .and_then(|content| content.parse::<Vec<&RawValue>>().ok());
+        let block = |item: &RawValue| {
+            let raw = RawJson::from_raw(item);
+            #[derive(Deserialize)]
+            struct TextBlock {
+                text: String,
+            }
+            let is_plain = raw.members()?.all(|member| match &*member.key {
+                "type" => member.value.as_str() == "\"text\"",
+                key => key == "text",
+            });
+            let text = raw.parse::<TextBlock>().ok().filter(|_| is_plain);
+            Some(text.map_or(Content::Raw(raw), |block| Content::Text(block.text)))
+        };
+        Self {
+            content: items.into_iter().flatten().filter_map(block).collect(),
+            structured: result.member("structuredContent"),
+            is_error,
+            meta: result.member("_meta"),
+        }
+    }
 }
 
 /// One content block.
@@ -106,6 +171,14 @@ pub enum ProviderError {
         /// The name or URI asked for.
         name: String,
     },
+    /// Another server has no such resource; told with the code of the caller's revision.
+    #[error("{message}")]
+    NoResource {
+        /// What the server said.
+        message: String,
+        /// `data`, verbatim.
+        data: Option<RawJson>,
+    },
     /// The parameters of the call are malformed.
     #[error("{0}")]
     InvalidParams(String),
@@ -131,4 +204,25 @@ pub enum ProviderError {
     /// The deadline passed.
     #[error("deadline exceeded")]
     DeadlineExceeded,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verbatim_result_can_be_read_as_one_of_a_tool() {
+        let text = r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"b","annotations":{}},
+            {"type":"image","data":""},7],"structuredContent":{"x":1},"_meta":{"k":1},"more":0}"#;
+        let result = RawJson::checked(Bytes::from_static(text.as_bytes())).unwrap();
+        let result = ToolResult::of_verbatim(&result, true);
+        assert!(matches!(&result.content[0], Content::Text(text) if text == "a"));
+        assert!(matches!(
+            &result.content[1..],
+            [Content::Raw(_), Content::Raw(_)]
+        ));
+        assert_eq!(result.structured.unwrap().as_str(), r#"{"x":1}"#);
+        assert_eq!(result.meta.unwrap().as_str(), r#"{"k":1}"#);
+        assert!(result.is_error);
+    }
 }

@@ -1,10 +1,10 @@
 //! The seam between the hub and whatever answers calls.
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc};
+use std::{fmt, future::Future, num::NonZeroUsize, pin::Pin, sync::Arc};
 
 use tokio::sync::{mpsc, watch};
 
-use crate::{Catalog, Outcome, ProviderError, Request};
+use crate::{Catalog, Offers, Outcome, ProviderError, Request};
 use orchestra_wire::RawJson;
 
 /// A boxed future that owns what it needs.
@@ -20,11 +20,35 @@ pub trait Provider: Send + Sync + 'static {
     /// What it offers, now and after each change.
     fn catalog(&self) -> watch::Receiver<Arc<Catalog>>;
 
-    /// Whether it knows what it offers. One that has to ask somebody else for its catalog says so
-    /// until it has heard. Must not block.
+    /// Whether it knows what it offers, or knows that it will not hear of it soon. One that has to
+    /// ask somebody else for its catalog says no until it has heard, and then publishes a catalog,
+    /// be it an equal one. Lists wait for it, not for long. Must not block.
     fn is_ready(&self) -> bool {
         true
     }
+
+    /// A list waits for it to be ready; called once at most. Must not block.
+    fn list_wanted(&self) {}
+
+    /// What it may come to offer, where its catalog does not show it yet: clients of a session hear
+    /// of what is offered at its beginning only. Must not block.
+    fn may_offer(&self) -> Offers {
+        Offers::default()
+    }
+
+    /// The group of its tools, where it may have none of them yet.
+    fn group(&self) -> Option<&str> {
+        None
+    }
+
+    /// How many of its calls run at once, where that is not up to the hub; more wait.
+    fn concurrency(&self) -> Option<NonZeroUsize> {
+        None
+    }
+
+    /// The least severe level of which a caller wants to hear has changed; `None` when nobody has
+    /// asked for any. Must not block.
+    fn set_log_level(&self, _level: Option<LogLevel>) {}
 
     /// Answers one request. The first poll must return within well under a millisecond unless
     /// the tool's descriptor says [`Cost::Heavy`](crate::Cost). Dropping the future cancels it.
@@ -102,6 +126,13 @@ pub enum Notice {
         logger: Option<String>,
         /// Any JSON.
         data: RawJson,
+    },
+    /// A notification of another server that the hub does not know.
+    Other {
+        /// Method.
+        method: String,
+        /// Parameters, verbatim.
+        params: Option<RawJson>,
     },
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use tokio::{select, sync::mpsc};
 
-use crate::{Notice, hub::Inner, merged::Slot};
+use crate::{Notice, hub::Inner, slot::Slot};
 
 /// Runs until the hub is gone or the provider has closed both of its channels.
 pub(crate) async fn follow(hub: Weak<Inner>, slot: Arc<Slot>) {

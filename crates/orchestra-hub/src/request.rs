@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Instant};
 
-use orchestra_wire::RawJson;
+use orchestra_wire::{RawJson, Revision};
 
-use crate::{CancelSignal, LogLevel, SkillQuery};
+use crate::{CancelSignal, ListKind, LogLevel, SkillQuery};
 
 /// One call, owned.
 #[derive(Debug, Clone)]
@@ -51,6 +51,18 @@ pub enum Target {
     /// `skills/list`, `skills/get` and `resources/directory/read`. The hub answers from the
     /// catalogs; no provider is asked.
     Skills(SkillQuery),
+    /// A list, where a provider may have to be waited for that does not know yet what it offers.
+    /// The hub answers.
+    List {
+        /// Which list.
+        kind: ListKind,
+        /// In the form of which revision.
+        revision: Revision,
+        /// The first item.
+        start: usize,
+        /// How many at most.
+        limit: usize,
+    },
     /// A method the hub does not know.
     Raw {
         /// Method.
@@ -91,6 +103,9 @@ pub struct Cx {
     pub answers: Option<Answers>,
     /// W3C `traceparent`, if the caller sent one.
     pub trace: Option<String>,
+    /// All parameters as they came, where some of them, or of their `_meta`, are unknown: for a
+    /// provider that passes them on.
+    pub params: Option<RawJson>,
     /// Whether the call may go on after its request was answered; only for a tool whose descriptor
     /// says so. It has until [`HubConfig::long_deadline`](crate::HubConfig::long_deadline).
     pub long: bool,

@@ -109,9 +109,10 @@ fn descriptor(name: &str, description: &str, schema: &serde_json::Value) -> Tool
             read_only: (name == FIND).then_some(true),
             ..Annotations::default()
         },
-        group: "search",
+        group: "search".into(),
         cost: Cost::Quick,
         long: LongWork::Never,
+        definition: None,
     }
 }
 

@@ -28,17 +28,20 @@ const LEAN: [&str; 20] = [
     "report_bug",
 ];
 
+/// What stands for them in a choice.
+const LEAN_NAME: &str = "lean";
+
 /// A choice of tools.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum Toolset {
     /// Every tool.
     #[default]
     All,
-    /// The twenty tools of a working day.
+    /// The twenty tools of a working day; none of another server.
     Lean,
     /// `find_tools` and `call_tool`, which reach every tool.
     Search,
-    /// The tools of these groups.
+    /// The tools of these groups; `lean` among them stands for the twenty.
     Groups(BTreeSet<String>),
 }
 
@@ -67,7 +70,7 @@ impl Toolset {
     pub fn parse(text: &str) -> Result<Self, ToolsetError> {
         match text.trim() {
             "all" => return Ok(Self::All),
-            "lean" => return Ok(Self::Lean),
+            LEAN_NAME => return Ok(Self::Lean),
             "search" => return Ok(Self::Search),
             _ => {}
         }
@@ -79,19 +82,22 @@ impl Toolset {
         }
     }
 
-    /// Checks that each group has a tool in one of `catalogs`.
+    /// Checks that each group has a tool in one of `catalogs`, or may come to have one.
     pub(crate) fn check<'a>(
         &self,
         catalogs: impl Iterator<Item = &'a Catalog>,
+        promised: impl IntoIterator<Item = &'a str>,
     ) -> Result<(), ToolsetError> {
         let Self::Groups(groups) = self else {
             return Ok(());
         };
         let known: BTreeSet<&str> = catalogs
             .flat_map(|catalog| &catalog.tools)
-            .map(|tool| tool.group)
+            .map(|tool| &*tool.group)
+            .chain(promised)
             .collect();
-        match groups.iter().find(|group| !known.contains(group.as_str())) {
+        let is_known = |group: &str| group == LEAN_NAME || known.contains(group);
+        match groups.iter().find(|group| !is_known(group)) {
             None => Ok(()),
             Some(group) => Err(ToolsetError::UnknownGroup {
                 group: group.clone(),
@@ -105,11 +111,18 @@ impl Toolset {
     pub fn shows(&self, tool: &ToolDescriptor) -> bool {
         match self {
             Self::All => true,
-            Self::Lean => LEAN.contains(&tool.name.as_str()),
+            Self::Lean => is_lean(tool),
             Self::Search => false,
-            Self::Groups(groups) => groups.contains(tool.group),
+            Self::Groups(groups) => {
+                groups.contains(&*tool.group) || (groups.contains(LEAN_NAME) && is_lean(tool))
+            }
         }
     }
+}
+
+/// Whether it is one of the twenty; those of other servers carry their definition.
+fn is_lean(tool: &ToolDescriptor) -> bool {
+    tool.definition.is_none() && LEAN.contains(&tool.name.as_str())
 }
 
 #[cfg(test)]
@@ -136,9 +149,10 @@ mod tests {
             input_schema: orchestra_wire::RawJson::empty_object(),
             output_schema: None,
             annotations: crate::Annotations::default(),
-            group,
+            group: std::borrow::Cow::Borrowed(group),
             cost: crate::Cost::Quick,
             long: crate::LongWork::Never,
+            definition: None,
         };
         let catalog = Catalog {
             tools: vec![tool("task"), tool("memory")],
@@ -146,10 +160,41 @@ mod tests {
         };
         let error = Toolset::parse("task,nope")
             .unwrap()
-            .check([&catalog].into_iter());
+            .check([&catalog].into_iter(), ["files"]);
         assert_eq!(
             error.unwrap_err().to_string(),
-            "unknown tool group nope: use all, lean, search or some of memory, task"
+            "unknown tool group nope: use all, lean, search or some of files, memory, task"
         );
+    }
+
+    #[test]
+    fn the_twenty_are_never_those_of_another_server() {
+        let tool = |definition| ToolDescriptor {
+            name: "search".into(),
+            title: None,
+            description: None,
+            input_schema: orchestra_wire::RawJson::empty_object(),
+            output_schema: None,
+            annotations: crate::Annotations::default(),
+            group: if definition {
+                "web".into()
+            } else {
+                "project".into()
+            },
+            cost: crate::Cost::Quick,
+            long: crate::LongWork::Never,
+            definition: definition.then(orchestra_wire::RawJson::empty_object),
+        };
+        for (toolset, ours, theirs) in [
+            ("all", true, true),
+            ("lean", true, false),
+            ("lean,web", true, true),
+            ("web", false, true),
+            ("search", false, false),
+        ] {
+            let toolset = Toolset::parse(toolset).unwrap();
+            let shown = (toolset.shows(&tool(false)), toolset.shows(&tool(true)));
+            assert_eq!(shown, (ours, theirs), "{toolset:?}");
+        }
     }
 }

@@ -12,13 +12,14 @@ use crate::{
     BoxFuture, CallEnd, CompletionRef, Cost, LongWork, Outcome, Permission, ProviderError, Request,
     Target, ToolDescriptor, ToolMetrics, Toolset,
     listing::{ListKind, Listing},
-    merged::{At, Merged, Slot},
+    merged::{At, Merged},
     search,
+    slot::Slot,
 };
 
 pub(crate) struct View {
     pub(crate) merged: Arc<Merged>,
-    toolset: Toolset,
+    pub(crate) toolset: Toolset,
     /// The tools that are listed.
     shown: Vec<At>,
     /// The tools that can be called, directly or through `call_tool`.
@@ -173,6 +174,7 @@ impl View {
                 .or_else(|| self.merged.find_resource(uri))
                 .map_or_else(|| unknown("resource", uri), to),
             Target::Skills(_) => unknown("method", "skills"),
+            Target::List { .. } => unknown("method", "list"),
             Target::Raw { method, .. } => self
                 .raw_to
                 .as_ref()

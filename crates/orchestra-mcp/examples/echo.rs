@@ -69,7 +69,8 @@ fn catalog() -> Result<Catalog, serde_json::Error> {
             read_only: Some(true),
             ..Annotations::default()
         },
-        group: "echo",
+        group: "echo".into(),
+        definition: None,
         cost: Cost::Quick,
         long: LongWork::Never,
     };

@@ -23,7 +23,7 @@ use std::{
     time::Instant,
 };
 
-use orchestra_hub::{Attachment, HubNotice, Outcome, ProviderError};
+use orchestra_hub::{Attachment, HubNotice, LogLevel, Outcome, ProviderError};
 use orchestra_wire::{
     ErrorCode, Frame, Inbound, Line, Malformed, Message, Method, NotificationRef, Pending,
     Revision, Rope, RpcError, parse, shown, write,
@@ -101,6 +101,8 @@ impl Lifetime {
 struct Session {
     revision: Option<Revision>,
     initialized: bool,
+    /// From which level on it has asked for log messages.
+    level: Option<LogLevel>,
     client: Option<Arc<str>>,
     capabilities: ClientCapabilities,
     reports: Arc<SessionReports>,
@@ -139,6 +141,7 @@ impl Connection {
         let session = Session {
             revision: None,
             initialized: false,
+            level: None,
             client: None,
             capabilities: ClientCapabilities::default(),
             reports: Arc::new(SessionReports::new(Arc::clone(&emit))),

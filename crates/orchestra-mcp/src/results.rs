@@ -1,6 +1,7 @@
 //! Turns outcomes and errors of providers into the bytes of results, in the form of a revision.
 
 mod skills;
+mod verbatim;
 
 use orchestra_hub::{
     Completion, Content, ListKind, Offers, Outcome, PromptResult, ProviderError, ResourceContents,
@@ -9,7 +10,13 @@ use orchestra_hub::{
 use orchestra_wire::{ErrorCode, RawJson, RequestId, Revision, Rope, RpcError, write};
 use serde_json::json;
 
-use crate::{connection::Lifetime, http::Eras, server::ServerInner, tasks::EXTENSION};
+use crate::{
+    connection::Lifetime,
+    cursor::{self, Paged},
+    http::Eras,
+    server::ServerInner,
+    tasks::EXTENSION,
+};
 
 /// How long a client may keep lists and the answer to `server/discover`, in milliseconds. Changes
 /// are announced, so this only serves clients that do not listen.
@@ -61,6 +68,8 @@ impl Results<'_> {
             Outcome::Resource(result) => self.resource(rope, result),
             Outcome::Completion(completion) => self.completion(rope, completion),
             Outcome::Skills(answer) => self.skills(rope, answer),
+            Outcome::List { kind, items, next } => self.list(rope, kind, items, next),
+            Outcome::Verbatim { kind, result, .. } => self.verbatim(rope, kind, &result),
             Outcome::Raw(raw) => write::raw(rope, &raw),
             Outcome::InputRequired(input) => {
                 rope.push(b"{\"resultType\":\"input_required\"");
@@ -156,16 +165,7 @@ impl Results<'_> {
         write::close(rope);
     }
 
-    /// A whole response to a list method.
-    pub(crate) fn list(
-        self,
-        rope: &mut Rope,
-        id: &RequestId,
-        kind: ListKind,
-        items: bytes::Bytes,
-        next: Option<&str>,
-    ) {
-        write::result_head(rope, id);
+    fn list(self, rope: &mut Rope, kind: ListKind, items: bytes::Bytes, next: Option<usize>) {
         self.head(rope);
         rope.push(match kind {
             ListKind::Tools => b"\"tools\":[",
@@ -175,12 +175,8 @@ impl Results<'_> {
         });
         rope.push_body(items);
         rope.push_byte(b']');
-        if let Some(next) = next {
-            rope.push(b",\"nextCursor\":");
-            write::string(rope, next);
-        }
+        next_cursor(rope, Paged::Catalog(kind), next);
         self.tail(rope, &Caching::List, None);
-        write::close(rope);
     }
 
     fn tool(self, rope: &mut Rope, result: ToolResult) {
@@ -369,6 +365,13 @@ impl Results<'_> {
     }
 }
 
+fn next_cursor(rope: &mut Rope, list: Paged, next: Option<usize>) {
+    if let Some(next) = next {
+        rope.push(b",\"nextCursor\":");
+        write::string(rope, &cursor::write(list, next));
+    }
+}
+
 /// The JSON-RPC error that stands for an error of a provider.
 pub(crate) fn rpc_error(error: ProviderError, revision: Revision) -> RpcError {
     match error {
@@ -387,6 +390,10 @@ pub(crate) fn rpc_error(error: ProviderError, revision: Revision) -> RpcError {
                 ..RpcError::new(revision.resource_not_found_code(), text)
             }
         }
+        ProviderError::NoResource { message, data } => RpcError {
+            data,
+            ..RpcError::new(revision.resource_not_found_code(), message)
+        },
         error @ (ProviderError::Unknown { .. }
         | ProviderError::InvalidParams(_)
         | ProviderError::Denied(_)) => RpcError::invalid_params(error.to_string()),

@@ -33,6 +33,8 @@ pub(crate) enum Ask {
 pub(crate) struct RequestMeta<'a> {
     pub(crate) progress_token: Option<&'a RawValue>,
     pub(crate) trace: Option<String>,
+    /// Whether there are members that nobody here knows.
+    pub(crate) others: bool,
     /// Set for a stateless request.
     pub(crate) stateless: Option<StatelessMeta>,
 }
@@ -54,6 +56,7 @@ pub(crate) struct MetaCache(Option<Arc<KnownMeta>>);
 #[derive(Debug)]
 struct KnownMeta {
     text: Box<str>,
+    others: bool,
     stateless: Option<StatelessMeta>,
 }
 
@@ -227,6 +230,7 @@ impl MetaCache {
             let stateless = known.stateless.clone();
             return Ok(RequestMeta {
                 stateless,
+                others: known.others,
                 ..RequestMeta::default()
             });
         }
@@ -235,6 +239,7 @@ impl MetaCache {
         if !of_this_request_alone && value.get().len() <= MAX_CACHED_BYTES {
             self.0 = Some(Arc::new(KnownMeta {
                 text: value.get().into(),
+                others: meta.others,
                 stateless: meta.stateless.clone(),
             }));
         }
@@ -257,6 +262,7 @@ impl<'a> RequestMeta<'a> {
         Ok(Self {
             progress_token: fields.progress_token,
             trace: fields.traceparent.and_then(text_of).map(Into::into),
+            others: fields.has_others(),
             stateless,
         })
     }

@@ -86,6 +86,7 @@ impl Builtin {
         resources.extend(skills::resources(&found));
         let tools = groups::all();
         let catalog = Catalog {
+            reads_unlisted: false,
             tools: tools.iter().map(|tool| tool.descriptor.clone()).collect(),
             prompts: prompts::descriptors(),
             resources,
@@ -226,6 +227,7 @@ impl Inner {
             } => complete::complete(&self.services, &reference, &argument, &value, &context)
                 .map(Outcome::Completion),
             Target::Skills(_) => Err(unknown("method", "skills")),
+            Target::List { .. } => Err(unknown("method", "list")),
             Target::Raw { method, .. } => Err(unknown("method", &method)),
         }
     }

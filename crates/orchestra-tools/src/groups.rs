@@ -52,7 +52,7 @@ pub(crate) fn all() -> Vec<Tool> {
     let mut all = Vec::new();
     for (group, tools) in GROUPS {
         for mut tool in tools() {
-            tool.descriptor.group = group;
+            tool.descriptor.group = group.into();
             all.push(tool);
         }
     }

@@ -87,6 +87,7 @@ pub(crate) fn descriptors() -> Vec<PromptDescriptor> {
         title: Some(prompt.title.to_owned()),
         description: Some(prompt.description.to_owned()),
         arguments: prompt.arguments.iter().map(argument).collect(),
+        definition: None,
     };
     PROMPTS.iter().map(descriptor).collect()
 }

@@ -28,6 +28,7 @@ pub(crate) fn templates() -> Vec<TemplateDescriptor> {
             title: Some(title.to_owned()),
             description: Some(description.to_owned()),
             mime_type: Some(mime.to_owned()),
+            definition: None,
         };
     vec![
         template(
@@ -67,6 +68,7 @@ pub(crate) fn listed(services: &Services) -> Result<Vec<ResourceDescriptor>, Fai
             title: Some(format!("{name}: {what}")),
             description: None,
             mime_type: Some(mime.to_owned()),
+            definition: None,
         };
         listed.push(resource(&ResourceUri::Prd(slug.clone()), "prd", MARKDOWN));
         listed.push(resource(&ResourceUri::Status(slug.clone()), "status", JSON));

@@ -211,6 +211,7 @@ pub(crate) fn resources(skills: &[SkillDescriptor]) -> Vec<ResourceDescriptor> {
         title: None,
         description: Some(skill.description().to_owned()),
         mime_type: Some(MARKDOWN.to_owned()),
+        definition: None,
     };
     skills.iter().map(resource).collect()
 }

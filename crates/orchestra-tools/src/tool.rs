@@ -115,7 +115,8 @@ impl Tool {
             input_schema: schema::input::<Args>(),
             output_schema: Some(schema::output::<Out>()),
             annotations: effect.annotations(),
-            group: "",
+            group: "".into(),
+            definition: None,
             cost: Cost::Quick,
             long: LongWork::Never,
         };

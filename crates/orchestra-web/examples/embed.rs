@@ -60,7 +60,8 @@ impl ShopTools {
             input_schema: RawJson::of(&schema)?,
             output_schema: None,
             annotations: Annotations::default(),
-            group: "shop",
+            group: "shop".into(),
+            definition: None,
             cost: Cost::Quick,
             long: LongWork::Never,
         };

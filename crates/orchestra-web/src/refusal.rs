@@ -188,7 +188,7 @@ impl From<DirectError> for Refusal {
 
 const fn of_provider(error: &ProviderError) -> Reason {
     match error {
-        ProviderError::Unknown { .. } => Reason::Unknown,
+        ProviderError::Unknown { .. } | ProviderError::NoResource { .. } => Reason::Unknown,
         ProviderError::InvalidParams(_) => Reason::Malformed,
         ProviderError::Denied(_) => Reason::Denied,
         ProviderError::Rpc { code, .. } => match ErrorCode(*code) {

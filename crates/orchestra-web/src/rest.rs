@@ -60,7 +60,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Site>> {
     responses((status = 200, description = "The tools, in their order.", body = ToolList), Guarded)
 )]
 async fn list_tools(State(site): State<Arc<Site>>) -> Answer {
-    site.list("tools", ListKind::Tools)
+    site.list("tools", ListKind::Tools).await
 }
 
 /// Calls a tool. One that fails at its work answers 200 with `isError`.
@@ -85,9 +85,9 @@ async fn call_tool(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body
     )
 )]
 async fn list_resources(State(site): State<Arc<Site>>) -> Answer {
-    let templates = site.items(ListKind::Templates).0;
+    let templates = site.items(ListKind::Templates).await.0;
     let more = [b",\"resourceTemplates\":[", &templates[..], b"]"].concat();
-    site.list_and("resources", ListKind::Resources, &more)
+    site.list_and("resources", ListKind::Resources, &more).await
 }
 
 /// Reads a resource.
@@ -106,7 +106,7 @@ async fn read_resource(State(site): State<Arc<Site>>, headers: HeaderMap, body: 
     responses((status = 200, description = "The prompts, in their order.", body = PromptList), Guarded)
 )]
 async fn list_prompts(State(site): State<Arc<Site>>) -> Answer {
-    site.list("prompts", ListKind::Prompts)
+    site.list("prompts", ListKind::Prompts).await
 }
 
 /// Fills a prompt in.
@@ -137,7 +137,7 @@ async fn document(State(site): State<Arc<Site>>, OriginalUri(uri): OriginalUri) 
         ("Prompt", "name", ListKind::Prompts),
     ] {
         let member_of = &mut document["components"]["schemas"][schema]["properties"][member];
-        member_of["examples"] = site.members(kind, member);
+        member_of["examples"] = site.members(kind, member).await;
     }
     site.answer(document.to_string())
 }
@@ -170,15 +170,17 @@ fn open_stream() {}
 fn post_message() {}
 
 impl Site {
-    /// The items of a list as JSON, separated by commas, and how many they are.
-    fn items(&self, kind: ListKind) -> (Bytes, usize) {
+    /// The items of a list as JSON, separated by commas, and how many they are. Waits, not for
+    /// long, for providers that do not know yet.
+    async fn items(&self, kind: ListKind) -> (Bytes, usize) {
+        self.direct.attachment().settled().await;
         let listing = self.direct.attachment().list(kind, self.direct.form());
         (listing.page(0, usize::MAX).0, listing.len())
     }
 
     /// One member of each item of a list.
-    fn members(&self, kind: ListKind, name: &str) -> Value {
-        let items = [b"[", &self.items(kind).0[..], b"]"].concat();
+    async fn members(&self, kind: ListKind, name: &str) -> Value {
+        let items = [b"[", &self.items(kind).await.0[..], b"]"].concat();
         let items: Vec<Value> = serde_json::from_slice(&items).unwrap_or_default();
         items
             .into_iter()
@@ -186,13 +188,13 @@ impl Site {
             .collect()
     }
 
-    fn list(&self, name: &str, kind: ListKind) -> Answer {
-        self.list_and(name, kind, b"")
+    async fn list(&self, name: &str, kind: ListKind) -> Answer {
+        self.list_and(name, kind, b"").await
     }
 
     /// A list, with further members of the answer as JSON.
-    fn list_and(&self, name: &str, kind: ListKind, more: &[u8]) -> Answer {
-        let (items, count) = self.items(kind);
+    async fn list_and(&self, name: &str, kind: ListKind, more: &[u8]) -> Answer {
+        let (items, count) = self.items(kind).await;
         let head = format!("{{\"{name}\":[");
         let tail = format!(",\"count\":{count}}}");
         self.answer([head.as_bytes(), &items[..], b"]", more, tail.as_bytes()].concat())

@@ -12,6 +12,7 @@ mod envelope;
 mod error;
 mod frame;
 mod id;
+mod members;
 mod method;
 mod params;
 mod pending;
@@ -27,6 +28,7 @@ pub use envelope::{
 pub use error::{ErrorCode, RpcError, shown};
 pub use frame::{Frame, Line, LineDecoder, MAX_LINE_BYTES};
 pub use id::{InvalidId, RequestId};
+pub use members::{Member, Members};
 pub use method::{Direction, EraScope, Method, MethodKind};
 pub use params::{Fields, FieldsError, MetaFields, Params, text_of};
 pub use pending::{Pending, PendingError};

@@ -27,11 +27,18 @@ macro_rules! fields {
         pub struct $type<'a> {
             $($(#[$doc])* pub $field: Option<&'a RawValue>,)*
             duplicate: Option<&'static str>,
+            others: bool,
         }
 
         impl<'a> $type<'a> {
             /// No members.
-            pub const NONE: Self = Self { $($field: None,)* duplicate: None };
+            pub const NONE: Self = Self { $($field: None,)* duplicate: None, others: false };
+
+            /// Whether there are members that MCP does not know.
+            #[must_use]
+            pub const fn has_others(&self) -> bool {
+                self.others
+            }
 
             /// Finds the members of `value`; an absent or `null` value has none. `what` names the
             /// value in errors.
@@ -110,7 +117,10 @@ macro_rules! fields {
                                     fields.duplicate = Some($key);
                                 }
                             })*
-                            Key::Other => { map.next_value::<IgnoredAny>()?; }
+                            Key::Other => {
+                                map.next_value::<IgnoredAny>()?;
+                                fields.others = true;
+                            }
                         }
                     }
                     Ok(fields)
@@ -295,6 +305,9 @@ mod tests {
         assert_eq!(fields.arguments.unwrap().get(), r#"{"x": 1e5}"#);
         assert_eq!(text_of(fields.name.unwrap()).unwrap(), "a\"b");
         assert!(fields.uri.is_none());
+        assert!(fields.has_others());
+        let fields = Fields::find(Some(raw(r#"{"name":"a"}"#)), "params").unwrap();
+        assert!(!fields.has_others());
     }
 
     #[test]

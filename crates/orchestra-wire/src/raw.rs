@@ -4,7 +4,9 @@
 use std::fmt;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
+
+use crate::Members;
 
 /// Values of up to this size are copied rather than sharing the frame they arrived in, which
 /// would keep the whole frame alive.
@@ -30,6 +32,24 @@ impl RawJson {
         serde_json::to_vec(value)
             .map(|text| Self(text.into()))
             .map_err(RawJsonError)
+    }
+
+    /// Takes a text that is checked to be one JSON value.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn checked(text: Bytes) -> Result<Self, RawJsonError> {
+        serde_json::from_slice::<IgnoredAny>(&text).map_err(RawJsonError)?;
+        // What is skipped is not looked at closely enough to be UTF-8.
+        match std::str::from_utf8(&text) {
+            Ok(_) => Ok(Self(text)),
+            Err(error) => Err(RawJsonError(serde::de::Error::custom(error))),
+        }
+    }
+
+    /// A part of the text of another value that is a value itself.
+    pub(crate) const fn part(text: Bytes) -> Self {
+        Self(text)
     }
 
     /// The empty object `{}`.
@@ -73,6 +93,20 @@ impl RawJson {
     #[must_use]
     pub fn to_bytes(&self) -> Bytes {
         self.0.clone()
+    }
+
+    /// The members of the value; `None` when it is no object.
+    #[must_use]
+    pub fn members(&self) -> Option<Members<'_>> {
+        Members::of(&self.0)
+    }
+
+    /// The last member of that name, as JSON parsers have it; `None` also when the value is no
+    /// object.
+    #[must_use]
+    pub fn member(&self, key: &str) -> Option<Self> {
+        let found = self.members()?.filter(|member| member.key == key).last();
+        found.map(|member| member.value)
     }
 
     /// Parses the value into a type.

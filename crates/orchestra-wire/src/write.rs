@@ -91,6 +91,17 @@ pub fn notification_head(rope: &mut Rope, method: &str) {
     rope.push(b",\"params\":");
 }
 
+/// Appends a notification.
+pub fn notification(rope: &mut Rope, method: &str, params: Option<&RawJson>) {
+    rope.push(b"{\"jsonrpc\":\"2.0\",\"method\":");
+    string(rope, method);
+    if let Some(params) = params {
+        rope.push(b",\"params\":");
+        raw(rope, params);
+    }
+    rope.push_byte(b'}');
+}
+
 /// Appends a request.
 pub fn request(rope: &mut Rope, id: &RequestId, method: &str, params: Option<&RawJson>) {
     rope.push(b"{\"jsonrpc\":\"2.0\",\"id\":");

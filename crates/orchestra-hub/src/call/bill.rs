@@ -53,6 +53,7 @@ pub(super) fn record_of(request: &Request) -> Record {
         Target::Complete {
             argument, value, ..
         } => ("completion", argument.clone(), value.len()),
+        Target::List { kind, .. } => ("list", kind.name().to_owned(), 0),
         Target::Skills(query) => ("skill", query.uri().to_owned(), 0),
         Target::Raw { method, params } => (
             "method",
@@ -95,7 +96,8 @@ pub(super) fn result_bytes(outcome: &Outcome) -> usize {
             .sum(),
         Outcome::Completion(completion) => completion.values.iter().map(String::len).sum(),
         Outcome::Skills(answer) => answer.text().len(),
-        Outcome::Raw(raw) => raw.as_bytes().len(),
+        Outcome::List { items, .. } => items.len(),
+        Outcome::Raw(raw) | Outcome::Verbatim { result: raw, .. } => raw.as_bytes().len(),
         Outcome::InputRequired(input) => input.requests.as_bytes().len(),
     }
 }

@@ -5,6 +5,7 @@
 mod calls;
 mod catalog;
 mod notices;
+mod others;
 mod provider;
 mod skills;
 mod toolsets;

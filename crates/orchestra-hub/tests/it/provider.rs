@@ -37,9 +37,10 @@ pub(crate) fn tool(name: &str, group: &'static str) -> ToolDescriptor {
         input_schema: RawJson::of(&json!({"type": "object"})).unwrap(),
         output_schema: None,
         annotations: Annotations::default(),
-        group,
+        group: group.into(),
         cost: Cost::Quick,
         long: LongWork::Never,
+        definition: None,
     }
 }
 
@@ -73,6 +74,7 @@ pub(crate) fn resources() -> Catalog {
             title: None,
             description: None,
             mime_type: None,
+            definition: None,
         }],
         templates: vec![TemplateDescriptor {
             uri_template: "test://many/{id}".into(),
@@ -80,6 +82,7 @@ pub(crate) fn resources() -> Catalog {
             title: None,
             description: None,
             mime_type: None,
+            definition: None,
         }],
         ..Catalog::default()
     }

@@ -10,6 +10,7 @@ use crate::{long, raw, skills};
 
 pub(crate) fn all() -> Catalog {
     Catalog {
+        reads_unlisted: false,
         tools: tools(),
         prompts: prompts(),
         resources: resources().into_iter().chain(skills::resources()).collect(),
@@ -19,6 +20,7 @@ pub(crate) fn all() -> Catalog {
             title: Some("Template".to_owned()),
             description: Some("Data with an id.".to_owned()),
             mime_type: Some("application/json".to_owned()),
+            definition: None,
         }],
         skills: Some(skills::all()),
         instructions: Some("Every tool is a test; none changes anything outside.".to_owned()),
@@ -36,7 +38,8 @@ pub(crate) fn tool(name: &str, description: &str, properties: &Value) -> ToolDes
             open_world: Some(false),
             ..Annotations::default()
         },
-        group: "test",
+        group: "test".into(),
+        definition: None,
         cost: Cost::Quick,
         long: LongWork::Never,
     }
@@ -185,6 +188,7 @@ fn prompts() -> Vec<PromptDescriptor> {
         title: None,
         description: Some(description.to_owned()),
         arguments,
+        definition: None,
     };
     let argument = |name: &str, required| PromptArgument {
         name: name.to_owned(),
@@ -219,6 +223,7 @@ fn resources() -> Vec<ResourceDescriptor> {
         title: None,
         description: Some("A resource for tests.".to_owned()),
         mime_type: Some(mime_type.to_owned()),
+        definition: None,
     };
     vec![
         resource("static-text", "text/plain"),

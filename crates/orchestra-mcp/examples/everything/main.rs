@@ -66,9 +66,10 @@ impl Provider for Everything {
                     value,
                     ..
                 } => Ok(complete(&reference, &argument, &value)),
-                Target::Skills(_) => Err(ProviderError::Unknown {
+                // The hub answers these.
+                Target::Skills(_) | Target::List { .. } => Err(ProviderError::Unknown {
                     kind: "method",
-                    name: "skills".to_owned(),
+                    name: "list".to_owned(),
                 }),
                 Target::Raw { method, .. } => Err(ProviderError::Unknown {
                     kind: "method",

@@ -60,6 +60,7 @@ pub(crate) fn resources() -> impl Iterator<Item = ResourceDescriptor> {
         title: None,
         description: Some(skill.description().to_owned()),
         mime_type: Some("text/markdown".to_owned()),
+        definition: None,
     })
 }
 

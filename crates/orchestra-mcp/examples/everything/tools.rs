@@ -97,6 +97,7 @@ pub(crate) async fn call(shared: &Shared, name: &str, arguments: &RawJson, cx: C
                     title: None,
                     description: Some("Was added.".to_owned()),
                     arguments: Vec::new(),
+                    definition: None,
                 });
             });
             text("changed")

@@ -44,6 +44,10 @@ impl Connection {
             Some(meta) => meta.client.clone(),
             None => self.session.client.clone(),
         };
+        let log_level = match &parsed.meta.stateless {
+            Some(meta) => meta.log_level,
+            None => self.session.level,
+        };
         let face = self.attachment.caller().face;
         let caller = Caller { face, client };
         let long = may_last.then(|| {
@@ -52,12 +56,16 @@ impl Connection {
             Box::new(Long {
                 caller: caller.clone(),
                 reports,
+                log_level,
+                connection: self.attachment.number(),
+                params: parsed.params.clone(),
                 bytes: parsed.bytes,
             })
         });
         let stage = if runs { Stage::Running } else { Stage::Queued };
         let target = &call.target;
-        let open = Open::new(parsed, target, serial, stage, capabilities, reports, long);
+        let mut open = Open::new(parsed, target, serial, stage, capabilities, reports, long);
+        open.log_level = log_level;
         let cancel = open.cancel.signal();
         self.open
             .accept(parsed.id.clone(), open)
@@ -73,8 +81,10 @@ impl Connection {
             features: capabilities.features,
             answers: call.answers,
             trace: parsed.meta.trace.take(),
+            log_level,
+            connection: self.attachment.number(),
+            params: parsed.params.take(),
             long: may_last,
-            ..Cx::default()
         };
         let job = Job {
             ticket: Ticket {

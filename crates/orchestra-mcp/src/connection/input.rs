@@ -205,6 +205,7 @@ impl Connection {
     /// Makes the call again with the client's answers; when too many run, it queues.
     fn again(&mut self, ticket: &Ticket, answers: Answers) -> Option<Job> {
         let face = self.attachment.caller().face;
+        let connection = self.attachment.number();
         let client = self.session.client.clone();
         let open = self.open.get_mut(&ticket.id)?;
         let target: Target = (**open.again.as_ref()?).clone();
@@ -223,8 +224,10 @@ impl Connection {
             features: open.capabilities.features,
             answers: Some(answers),
             trace: open.trace.clone(),
+            log_level: open.log_level,
+            connection,
+            params: open.params.clone(),
             long: false,
-            ..Cx::default()
         };
         let job = Job {
             ticket: ticket.clone(),

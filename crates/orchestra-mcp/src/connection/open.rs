@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use orchestra_hub::{CancelSource, Target};
-use orchestra_wire::{Era, Revision};
+use orchestra_hub::{CancelSource, LogLevel, Target};
+use orchestra_wire::{Era, RawJson, Revision};
 
 use super::{input::Asking, requests::Parsed, tasks::Long};
 use crate::{report::CallReports, told::ClientCapabilities};
@@ -26,6 +26,9 @@ pub(super) struct Open {
     pub(super) long: Option<Box<Long>>,
     /// The trace of a call that may be made again.
     pub(super) trace: Option<String>,
+    /// All of its parameters, where some are unknown; as above.
+    pub(super) params: Option<RawJson>,
+    pub(super) log_level: Option<LogLevel>,
     pub(super) rounds: u32,
 }
 
@@ -66,6 +69,8 @@ impl Open {
             batch: parsed.batch,
             kind: Kind::of(target),
             trace: is_kept.then(|| parsed.meta.trace.clone()).flatten(),
+            params: is_kept.then(|| parsed.params.clone()).flatten(),
+            log_level: None,
             again: is_kept.then(|| Box::new(target.clone())),
             long,
             rounds: 0,

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use orchestra_hub::{ListKind, Target};
+use orchestra_hub::{ListKind, Outcome, Target};
 use orchestra_wire::{
     Direction, Era, Fields, Line, Method, MethodKind, RawJson, RequestId, RequestRef, Revision,
     Rope, RpcError, text_of,
@@ -29,6 +29,8 @@ pub(super) struct Parsed<'m, 'a> {
     /// The length of the message, which no copy of its parts exceeds; a large part that is not
     /// copied keeps the whole message.
     pub(super) bytes: usize,
+    /// All parameters as they came, where some are unknown.
+    pub(super) params: Option<RawJson>,
     pub(super) now: Instant,
 }
 
@@ -70,6 +72,10 @@ impl Connection {
             return Err(RpcError::invalid_request(text));
         }
         let revision = self.revision_of(&meta);
+        let has_others = fields.has_others() || meta.others;
+        let params = (has_others && is_call(method)).then(|| request.raw_params());
+        let params = params.flatten();
+        let params = params.map(|params| RawJson::from_frame(params, line.shared()));
         let mut parsed = Parsed {
             id: &request.id,
             fields,
@@ -77,6 +83,7 @@ impl Connection {
             revision,
             batch,
             bytes: line.as_bytes().len(),
+            params,
             now,
         };
         self.answer(method, &mut parsed, line, out)
@@ -122,7 +129,10 @@ impl Connection {
             Method::Ping => Ok(self.empty(parsed, out)),
             Method::SetLevel => {
                 let level = parsed.fields.level.ok_or_else(|| missing("level"))?;
-                self.session.reports.set_level(told::level(level)?);
+                let level = told::level(level)?;
+                self.session.reports.set_level(level);
+                self.session.level = Some(level);
+                self.attachment.set_log_level(Some(level));
                 Ok(self.empty(parsed, out))
             }
             Method::ResourcesSubscribe => self.offered_resources(method)?.subscribe(parsed, out),
@@ -167,6 +177,7 @@ impl Connection {
             revision,
             batch,
             bytes: line.as_bytes().len(),
+            params: None,
             now,
         };
         self.enter(
@@ -233,16 +244,30 @@ impl Connection {
 
     fn list(
         &mut self,
-        parsed: &Parsed<'_, '_>,
+        parsed: &mut Parsed<'_, '_>,
         kind: ListKind,
         out: &mut Rope,
     ) -> Result<Handled, RpcError> {
         let start = start_of(parsed, Paged::Catalog(kind))?;
+        let limit = self.server.0.limits.page.get();
+        if !self.attachment.is_settled() {
+            let revision = parsed.revision;
+            let call = NewCall {
+                target: Target::List {
+                    kind,
+                    revision,
+                    start,
+                    limit,
+                },
+                answers: None,
+            };
+            return self.enter(parsed, call);
+        }
         let listing = self.attachment.list(kind, parsed.revision);
-        let (items, next) = listing.page(start, self.server.0.limits.page.get());
-        let next = next.map(|next| cursor::write(Paged::Catalog(kind), next));
+        let (items, next) = listing.page(start, limit);
+        let outcome = Outcome::List { kind, items, next };
         self.results(parsed.revision)
-            .list(out, parsed.id, kind, items, next.as_deref());
+            .outcome(out, parsed.id, outcome);
         Ok(Handled::Written)
     }
 
@@ -282,6 +307,14 @@ fn needs_stream(method: Method) -> bool {
             | Method::ResourcesUnsubscribe
             | Method::SubscriptionsListen
             | Method::SetLevel
+    )
+}
+
+/// Whether a provider is called, who may pass on what nobody here knows.
+fn is_call(method: Method) -> bool {
+    matches!(
+        method,
+        Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead | Method::Complete
     )
 }
 

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use orchestra_hub::{HubNotice, SubscribeError};
-use orchestra_wire::{ErrorCode, RequestId, Revision, Rope, RpcError, write};
+use orchestra_wire::{ErrorCode, Method, RequestId, Revision, Rope, RpcError, write};
 use serde::{Deserialize, Deserializer, de};
 
 use super::{
@@ -225,6 +225,13 @@ impl Connection {
             } => {
                 if in_session && self.session.reports.wants(*level) {
                     out.append(log_message(*level, logger.as_deref(), data));
+                }
+            }
+            // A stream of a stateless client carries what it was opened for, which cannot be this.
+            HubNotice::Other { method, params } => {
+                if in_session && Method::parse(method).is_none() {
+                    write::notification(out, method, params.as_ref());
+                    out.push_byte(b'\n');
                 }
             }
             HubNotice::Lagged => {

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use orchestra_hub::{Caller, LongWork, Target};
+use orchestra_hub::{Caller, LogLevel, LongWork, Target};
 use orchestra_wire::{Era, ErrorCode, Method, RawJson, Rope, RpcError, shown, write};
 use serde::{Deserializer, de};
 use serde_json::{json, value::RawValue};
@@ -27,6 +27,9 @@ const MAX_RESPONSES: usize = 1_000;
 pub(super) struct Long {
     pub(super) caller: Caller,
     pub(super) reports: Arc<LongReports>,
+    pub(super) log_level: Option<LogLevel>,
+    pub(super) connection: u64,
+    pub(super) params: Option<RawJson>,
     /// What is kept for the call, in bytes.
     pub(super) bytes: usize,
 }
@@ -86,6 +89,9 @@ impl Connection {
         let terms = Terms {
             target: open.again?,
             caller: long.caller,
+            log_level: long.log_level,
+            connection: long.connection,
+            params: long.params,
             capabilities: open.capabilities,
             trace: open.trace,
             revision: open.revision,

@@ -1,10 +1,10 @@
 //! Results of the skills extension.
 
 use orchestra_hub::SkillAnswer;
-use orchestra_wire::{Rope, write};
+use orchestra_wire::Rope;
 
-use super::{Caching, Results};
-use crate::cursor::{self, Paged};
+use super::{Caching, Results, next_cursor};
+use crate::cursor::Paged;
 
 /// The extension as a member of the extensions.
 pub(super) const EXTENSION: &[u8] = b"\"io.modelcontextprotocol/skills\":{\"directoryRead\":true}";
@@ -34,12 +34,5 @@ impl Results<'_> {
                 self.tail(rope, &Caching::No, None);
             }
         }
-    }
-}
-
-fn next_cursor(rope: &mut Rope, list: Paged, next: Option<usize>) {
-    if let Some(next) = next {
-        rope.push(b",\"nextCursor\":");
-        write::string(rope, &cursor::write(list, next));
     }
 }

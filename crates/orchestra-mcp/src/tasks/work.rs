@@ -44,6 +44,9 @@ type Running = Pin<Box<dyn Future<Output = Answer> + Send>>;
 pub(crate) struct Terms {
     pub(crate) target: Box<Target>,
     pub(crate) caller: Caller,
+    pub(crate) log_level: Option<LogLevel>,
+    pub(crate) connection: u64,
+    pub(crate) params: Option<RawJson>,
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) trace: Option<String>,
     pub(crate) revision: orchestra_wire::Revision,
@@ -279,8 +282,10 @@ impl Terms {
                 features: self.capabilities.features,
                 answers: Some(answers),
                 trace: self.trace.clone(),
+                log_level: self.log_level,
+                connection: self.connection,
+                params: self.params.clone(),
                 long: true,
-                ..Cx::default()
             },
         }
     }

@@ -494,7 +494,8 @@ impl Versioned {
             input_schema: RawJson::of(&json!({"type": "object"})).unwrap(),
             output_schema: None,
             annotations: Annotations::default(),
-            group: "test",
+            group: "test".into(),
+            definition: None,
             cost: Cost::Quick,
             long: LongWork::default(),
         }];

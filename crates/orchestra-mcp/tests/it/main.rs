@@ -24,6 +24,7 @@ mod statuses;
 mod tasks;
 mod tls;
 mod transport;
+mod verbatim;
 
 #[test]
 fn no_file_of_this_directory_is_forgotten() {

@@ -196,7 +196,8 @@ pub(crate) fn server_keeping(limits: Limits, tasks: TaskLimits) -> (Server, Arc<
         input_schema: RawJson::of(&json!({"type": "object"})).unwrap(),
         output_schema: None,
         annotations: Annotations::default(),
-        group: "test",
+        group: "test".into(),
+        definition: None,
         cost: if name == "heavy" {
             Cost::Heavy
         } else {
@@ -223,6 +224,7 @@ pub(crate) fn server_keeping(limits: Limits, tasks: TaskLimits) -> (Server, Arc<
             title: None,
             description: None,
             mime_type: None,
+            definition: None,
         }],
         skills: Some(SKILLS.map(skill).into()),
         ..Catalog::default()

@@ -130,7 +130,7 @@ async fn the_57_tools_and_the_added_ones_are_there() {
     let catalog = catalog(&Bench::new());
     let mut offered: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for tool in &catalog.tools {
-        assert!(offered.entry(tool.group).or_default().insert(&tool.name));
+        assert!(offered.entry(&*tool.group).or_default().insert(&tool.name));
     }
     assert_eq!(
         TOOLS.iter().map(|(_, known, _)| known.len()).sum::<usize>(),

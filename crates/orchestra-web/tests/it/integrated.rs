@@ -173,6 +173,7 @@ async fn a_thousand_providers_come_and_go_under_calls() {
             title: None,
             description: None,
             arguments: Vec::new(),
+            definition: None,
         }],
         ..Catalog::default()
     }));

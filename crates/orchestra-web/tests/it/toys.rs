@@ -71,7 +71,8 @@ pub(crate) fn tool(name: &str) -> ToolDescriptor {
         input_schema: RawJson::of(&schema()).unwrap(),
         output_schema: None,
         annotations: Annotations::default(),
-        group: "toys",
+        group: "toys".into(),
+        definition: None,
         cost: Cost::Quick,
         long: LongWork::Never,
     }
@@ -87,6 +88,7 @@ fn catalog() -> Catalog {
         ..tool("compute")
     });
     Catalog {
+        reads_unlisted: false,
         tools,
         prompts: vec![PromptDescriptor {
             name: "greet".to_owned(),
@@ -97,6 +99,7 @@ fn catalog() -> Catalog {
                 description: None,
                 required: true,
             }],
+            definition: None,
         }],
         resources: vec![ResourceDescriptor {
             uri: "toy://one".to_owned(),
@@ -104,6 +107,7 @@ fn catalog() -> Catalog {
             title: None,
             description: None,
             mime_type: Some("text/plain".to_owned()),
+            definition: None,
         }],
         templates: vec![TemplateDescriptor {
             uri_template: "toy://many/{id}".to_owned(),
@@ -111,6 +115,7 @@ fn catalog() -> Catalog {
             title: None,
             description: None,
             mime_type: None,
+            definition: None,
         }],
         skills: None,
         instructions: None,

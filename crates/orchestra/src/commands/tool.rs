@@ -4,7 +4,10 @@ mod arguments;
 mod describe;
 mod told;
 
-use std::io::{self, Read as _};
+use std::{
+    borrow::Cow,
+    io::{self, Read as _},
+};
 
 use clap::{Args, Subcommand};
 use orchestra_hub::{
@@ -116,7 +119,7 @@ struct Row {
     title: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    group: &'static str,
+    group: Cow<'static, str>,
     #[serde(rename = "inputSchema")]
     input_schema: Value,
     #[serde(rename = "outputSchema", skip_serializing_if = "Option::is_none")]
@@ -302,6 +305,12 @@ async fn ask(serving: &Serving, asked: &Asked) -> Result<Answer, Failure> {
     };
     match put(serving, toolset, &asked.name, arguments).await? {
         Ok(Outcome::Tool(result)) => Ok(Answer { result, refusal }),
+        Ok(Outcome::Verbatim {
+            result, is_error, ..
+        }) => Ok(Answer {
+            result: ToolResult::of_verbatim(&result, is_error),
+            refusal,
+        }),
         Ok(Outcome::InputRequired(_)) => Err(Failure::refused(
             "the tool asks for input, which the command line cannot give",
         )),

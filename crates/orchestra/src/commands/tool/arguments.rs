@@ -161,7 +161,8 @@ mod tests {
             input_schema: RawJson::of(&schema).unwrap(),
             output_schema: None,
             annotations: Annotations::default(),
-            group: "g",
+            group: "g".into(),
+            definition: None,
             cost: Cost::Quick,
             long: LongWork::Never,
         };

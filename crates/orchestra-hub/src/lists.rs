@@ -1,0 +1,104 @@
+//! Lists while a provider does not know yet what it offers: they wait for it, once and not for
+//! long, so that a client that asks at its start sees what will be there a moment later.
+
+use std::{sync::Arc, time::Instant};
+
+use orchestra_wire::Revision;
+use tokio::time::timeout_at;
+
+use crate::{
+    BoxFuture, ListKind, Outcome, Toolset,
+    hub::Inner,
+    slot::{Change, Slot},
+    view::Route,
+};
+
+/// Answers a list after waiting.
+pub(crate) fn route(
+    hub: &Arc<Inner>,
+    toolset: &Toolset,
+    kind: ListKind,
+    revision: Revision,
+    (start, limit): (usize, usize),
+) -> Route {
+    let settling = hub.settling(Instant::now());
+    let (hub, toolset) = (Arc::clone(hub), toolset.clone());
+    Route::Run(Box::pin(async move {
+        if let Some(settling) = settling {
+            settling.await;
+        }
+        let view = hub.view(&toolset);
+        let (items, next) = view.list(kind, revision).page(start, limit);
+        Ok(Outcome::List { kind, items, next })
+    }))
+}
+
+impl Inner {
+    /// Waits for the providers that do not know yet what they offer and were not waited for long
+    /// enough; `None` when there are none.
+    pub(crate) fn settling(&self, now: Instant) -> Option<BoxFuture<()>> {
+        let wait = self.config.list_wait;
+        let mut unknown: Vec<(Arc<Slot>, Instant)> = Vec::new();
+        for slot in self.merged().slots().filter(|slot| !slot.is_ready()) {
+            let until = slot.awaited_since(now) + wait;
+            if until > now {
+                unknown.push((Arc::clone(slot), until));
+            }
+        }
+        if unknown.is_empty() {
+            return None;
+        }
+        Some(Box::pin(async move {
+            // Each has its own end, and all get ready at the same time.
+            for (slot, until) in unknown {
+                if timeout_at(until.into(), slot.ready()).await.is_err() {
+                    tracing::warn!(provider = %slot.id, "does not know yet what it offers; lists go without it");
+                }
+            }
+        }))
+    }
+
+    /// Tells all providers from which level on somebody wants to hear.
+    pub(crate) fn tell_level(&self) {
+        let merged = self.merged();
+        merged.slots().for_each(|slot| self.tell_level_to(slot));
+    }
+
+    /// Tells a provider the level of this moment.
+    pub(crate) fn tell_level_to(&self, slot: &Slot) {
+        let attachments = self.attachments();
+        slot.change(Change::Level(attachments.level()));
+        drop(attachments);
+        slot.run_changes();
+    }
+}
+
+impl Slot {
+    pub(crate) fn is_ready(&self) -> bool {
+        let is_ready = self.guarded(|provider| provider.is_ready());
+        is_ready.unwrap_or_default()
+    }
+
+    /// When a list waited for it for the first time, which may be now.
+    fn awaited_since(&self, now: Instant) -> Instant {
+        let mut is_first = false;
+        let since = *self.awaited.get_or_init(|| {
+            is_first = true;
+            now
+        });
+        if is_first {
+            self.guarded(|provider| provider.list_wanted());
+        }
+        since
+    }
+
+    async fn ready(&self) {
+        let mut catalog = self.catalog.clone();
+        loop {
+            catalog.mark_unchanged();
+            if self.is_ready() || catalog.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Providers that speak for servers of others: not known at once, of names that may be taken, and
+//! told what callers want.
+
+use std::{
+    num::NonZeroUsize,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use orchestra_hub::{
+    BoxFuture, Catalog, Cx, Hub, HubConfig, HubNotice, ListKind, LogLevel, Notice, Offers, Outcome,
+    Provider, ProviderError, ProviderId, Request, Target, Toolset,
+};
+use orchestra_wire::{RawJson, Revision};
+use serde_json::json;
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
+
+use crate::provider::{call, call_of, caller, hub, provider, resources, text, tools};
+
+/// A provider over another that knows later what it offers.
+struct Late {
+    inner: Arc<crate::provider::TestProvider>,
+    is_ready: AtomicBool,
+    wanted: AtomicUsize,
+    levels: Mutex<Vec<Option<LogLevel>>>,
+}
+
+fn late(id: &str) -> Arc<Late> {
+    Arc::new(Late {
+        inner: provider(id, Catalog::default()),
+        is_ready: AtomicBool::new(false),
+        wanted: AtomicUsize::new(0),
+        levels: Mutex::default(),
+    })
+}
+
+impl Late {
+    fn know(&self, catalog: Catalog) {
+        self.is_ready.store(true, Ordering::SeqCst);
+        self.inner.catalog.send_replace(Arc::new(catalog));
+    }
+}
+
+impl Provider for Late {
+    fn id(&self) -> &ProviderId {
+        self.inner.id()
+    }
+
+    fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.inner.catalog()
+    }
+
+    fn is_ready(&self) -> bool {
+        self.is_ready.load(Ordering::SeqCst)
+    }
+
+    fn list_wanted(&self) {
+        self.wanted.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn may_offer(&self) -> Offers {
+        Offers {
+            prompts: !self.is_ready(),
+            ..Offers::default()
+        }
+    }
+
+    fn group(&self) -> Option<&str> {
+        Some("late")
+    }
+
+    fn concurrency(&self) -> Option<NonZeroUsize> {
+        NonZeroUsize::new(1)
+    }
+
+    fn serve(&self, request: Request) -> BoxFuture<Result<Outcome, ProviderError>> {
+        self.inner.serve(request)
+    }
+
+    fn notices(&self) -> Option<mpsc::Receiver<Notice>> {
+        self.inner.notices()
+    }
+
+    fn set_log_level(&self, level: Option<LogLevel>) {
+        self.levels.lock().unwrap().push(level);
+    }
+}
+
+fn list() -> Request {
+    let (kind, revision) = (ListKind::Tools, Revision::NEWEST);
+    let target = Target::List {
+        kind,
+        revision,
+        start: 0,
+        limit: 10,
+    };
+    let cx = Cx::default();
+    Request { target, cx }
+}
+
+async fn listed(hub: &Hub) -> String {
+    let attachment = hub.attach(caller(), Toolset::All);
+    let Ok(Outcome::List { items, .. }) = attachment.call(list()).await else {
+        panic!("a list")
+    };
+    String::from_utf8(items.to_vec()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_waits_for_who_does_not_know_yet_and_not_for_long() {
+    let late = late("late");
+    let hub = Hub::new(HubConfig::default());
+    hub.register(late.clone()).unwrap();
+    let attachment = hub.attach(caller(), Toolset::All);
+    assert!(attachment.offers().prompts, "there may be prompts");
+    assert!(hub.toolset("late").is_ok());
+    assert!(!attachment.is_settled());
+    let (waiting, begun) = (tokio::spawn(attachment.call(list())), Instant::now());
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    late.know(tools(&["one"]));
+    let Outcome::List { items, next, .. } = waiting.await.unwrap().unwrap() else {
+        panic!("a list")
+    };
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    assert_eq!(
+        (items.starts_with(b"{\"name\":\"one\""), next),
+        (true, None)
+    );
+    assert_eq!(late.wanted.load(Ordering::SeqCst), 1);
+    assert!(attachment.is_settled());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_never_knows_is_waited_for_once() {
+    let late = late("late");
+    let hub = hub(&[&provider("here", tools(&["a"]))]);
+    hub.register(late.clone()).unwrap();
+    let begun = Instant::now();
+    assert!(listed(&hub).await.contains("\"a\""));
+    let waited = begun.elapsed();
+    let most = HubConfig::default().list_wait;
+    assert!((most..most + Duration::from_millis(10)).contains(&waited));
+    assert!(listed(&hub).await.contains("\"a\""));
+    assert_eq!(begun.elapsed(), waited);
+    assert_eq!(late.wanted.load(Ordering::SeqCst), 1);
+    // What comes later is told.
+    let attachment = hub.attach(caller(), Toolset::All);
+    let mut notices = attachment.take_notices().unwrap();
+    late.know(tools(&["b"]));
+    let notice = notices.next().await;
+    assert!(matches!(
+        notice,
+        Some(HubNotice::CatalogChanged { tools: true, .. })
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_waits_for_a_tool_that_may_be_of_who_does_not_know_yet() {
+    let late = late("late");
+    let hub = hub(&[&provider("here", tools(&["a"]))]);
+    hub.register(late.clone()).unwrap();
+    let begun = Instant::now();
+    assert_eq!(call(&hub, "a").await.unwrap(), "here a {}");
+    assert_eq!(begun.elapsed(), Duration::ZERO, "known already");
+    let attachment = hub.attach(caller(), Toolset::All);
+    let waiting = tokio::spawn(attachment.call(call_of("one", &json!({}))));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    late.know(tools(&["one"]));
+    assert_eq!(text(waiting.await.unwrap().unwrap()), "late one {}");
+    let error = call(&hub, "none").await.unwrap_err();
+    assert_eq!(error.to_string(), "unknown tool: none");
+}
+
+#[tokio::test]
+async fn names_that_are_taken_are_left_out_and_told() {
+    let hub = hub(&[&provider("first", tools(&["same"]))]);
+    let second = provider("second", tools(&["other", "same"]));
+    let collisions = hub.register_beside(second).unwrap();
+    let told: Vec<String> = collisions.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        ["tool same of provider second is already offered by provider first"]
+    );
+    let names = hub.tools(&Toolset::All).into_iter().map(|tool| tool.name);
+    assert_eq!(names.collect::<Vec<_>>(), ["same", "other"]);
+    assert_eq!(call(&hub, "same").await.unwrap(), "first same {}");
+    let again = hub.register_beside(provider("second", tools(&[])));
+    assert!(again.is_err(), "its id is taken");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_says_how_many_of_its_calls_run_at_once() {
+    let late = late("late");
+    late.know(tools(&["wait", "a"]));
+    let hub = Hub::new(HubConfig::default());
+    hub.register(late.clone()).unwrap();
+    let attachment = hub.attach(caller(), Toolset::All);
+    let first = tokio::spawn(attachment.call(call_of("wait", &json!({}))));
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let mut second = tokio::spawn(attachment.call(call_of("a", &json!({}))));
+    let waits = tokio::time::timeout(Duration::from_secs(1), &mut second).await;
+    assert!(waits.is_err());
+    late.inner.gate.notify_one();
+    first.await.unwrap().unwrap();
+    second.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn providers_hear_the_least_severe_level_that_anybody_wants() {
+    let (early, later) = (late("early"), late("later"));
+    let hub = Hub::new(HubConfig::default());
+    hub.register(early.clone()).unwrap();
+    let one = hub.attach(caller(), Toolset::All);
+    let two = hub.attach(caller(), Toolset::All);
+    one.set_log_level(Some(LogLevel::Error));
+    two.set_log_level(Some(LogLevel::Debug));
+    one.set_log_level(Some(LogLevel::Warning));
+    hub.register(later.clone()).unwrap();
+    drop(two);
+    drop(one);
+    let expected = [
+        Some(LogLevel::Error),
+        Some(LogLevel::Debug),
+        Some(LogLevel::Warning),
+        None,
+    ];
+    assert_eq!(*early.levels.lock().unwrap(), expected);
+    assert_eq!(*later.levels.lock().unwrap(), expected[1..]);
+}
+
+#[tokio::test]
+async fn notifications_that_nobody_knows_reach_all() {
+    let p = provider("p", tools(&["a"]));
+    let hub = hub(&[&p]);
+    let attachment = hub.attach(caller(), Toolset::All);
+    let mut notices = attachment.take_notices().unwrap();
+    let notice = Notice::Other {
+        method: "notifications/custom".into(),
+        params: Some(RawJson::empty_object()),
+    };
+    p.notices.send(notice).await.unwrap();
+    let Some(HubNotice::Other { method, params }) = notices.next().await else {
+        panic!("a notification")
+    };
+    assert_eq!(
+        (&*method, params.unwrap().as_str()),
+        ("notifications/custom", "{}")
+    );
+}
+
+#[tokio::test]
+async fn resources_that_are_not_listed_go_to_who_reads_such() {
+    let open = |scheme: &str| {
+        let mut catalog = resources();
+        catalog.reads_unlisted = true;
+        catalog.resources[0].uri = format!("{scheme}://one");
+        catalog.templates.clear();
+        catalog
+    };
+    let (closed, files) = (
+        provider("closed", resources()),
+        provider("files", open("file")),
+    );
+    let hub = hub(&[&closed, &files]);
+    let reader = |hub: &Hub, uri: &str| {
+        let attachment = hub.attach(caller(), Toolset::All);
+        let target = Target::Resource { uri: uri.into() };
+        let call = attachment.call(Request {
+            target,
+            cx: Cx::default(),
+        });
+        async move {
+            let answer = call.await.map(text);
+            answer.map(|text| text.split(' ').next().unwrap().to_owned())
+        }
+    };
+    assert_eq!(reader(&hub, "file://else").await.unwrap(), "files");
+    assert_eq!(reader(&hub, "new://x").await.unwrap(), "files");
+    assert!(
+        reader(&hub, "test://unlisted").await.is_err(),
+        "its owner lists all"
+    );
+    hub.register(provider("web", open("http"))).unwrap();
+    assert_eq!(reader(&hub, "http://x").await.unwrap(), "web");
+    assert_eq!(reader(&hub, "file://else").await.unwrap(), "files");
+    assert!(
+        reader(&hub, "new://x").await.is_err(),
+        "nobody knows whose it is"
+    );
+}

@@ -41,7 +41,7 @@ pub use catalog::{
 };
 pub use hub::{Hub, HubConfig, Offers, RegisterError};
 pub use listing::{ListKind, Listing};
-pub use mask::mask;
+pub use mask::{mask, mask_whole, names_secret};
 pub use merged::Collision;
 pub use metrics::{CallEnd, Metrics, MetricsReport, ToolMetrics, ToolReport};
 pub use outcome::{

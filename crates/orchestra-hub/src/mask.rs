@@ -27,16 +27,23 @@ const SECRET_STARTS: [&str; 7] = ["sk-", "ghp_", "gho_", "github_pat_", "xoxb-",
 /// `key:value` with a key that names a secret, the user part of URIs, and well-known tokens.
 #[must_use]
 pub fn mask(text: &str) -> Cow<'_, str> {
-    let cut = text.floor_char_boundary(MAX_BYTES);
-    let text = &text[..cut];
+    mask_whole(&text[..text.floor_char_boundary(MAX_BYTES)])
+}
+
+/// As [`mask`], however long the text is.
+#[must_use]
+pub fn mask_whole(text: &str) -> Cow<'_, str> {
     let is_end =
         |c: char| c.is_whitespace() || matches!(c, '&' | '?' | '/' | '"' | '\'' | ',' | ';');
     let mut masked = String::new();
-    let mut after_bearer = false;
+    let mut next_is_secret = false;
     for piece in text.split_inclusive(is_end) {
         let word = piece.trim_end_matches(is_end);
         let end = &piece[word.len()..];
-        let start = if after_bearer && !word.is_empty() {
+        // Schemes of `Authorization` (RFC 9110); the first is looked for wherever it stands.
+        let is_bearer = word.eq_ignore_ascii_case("bearer");
+        let is_scheme = is_bearer || (next_is_secret && word.eq_ignore_ascii_case("basic"));
+        let start = if next_is_secret && !word.is_empty() && !is_scheme {
             Some(0)
         } else {
             secret_start(word)
@@ -53,13 +60,29 @@ pub fn mask(text: &str) -> Cow<'_, str> {
             None => masked.push_str(word),
         }
         masked.push_str(end);
-        after_bearer = word.eq_ignore_ascii_case("bearer") || (after_bearer && word.is_empty());
+        let stays = next_is_secret && word.is_empty();
+        next_is_secret = is_scheme || stays || announces_secret(word);
     }
     if masked == text {
         Cow::Borrowed(text)
     } else {
         Cow::Owned(masked)
     }
+}
+
+/// Whether what is called `key`, a member of an object or a variable, is a secret.
+#[must_use]
+pub fn names_secret(key: &str) -> bool {
+    let letters = key.chars().filter(char::is_ascii_alphanumeric);
+    let letters: String = letters.collect::<String>().to_ascii_lowercase();
+    let mut keys = SECRET_KEYS.iter();
+    keys.any(|secret| letters.ends_with(&secret.replace('_', "")))
+}
+
+/// Whether `word` is a key that names a secret, whose value is the next word.
+fn announces_secret(word: &str) -> bool {
+    let key = word.strip_suffix([':', '=']);
+    key.is_some_and(names_secret)
 }
 
 /// Where in `word` a secret starts.
@@ -94,11 +117,39 @@ mod tests {
             ("https://h/p?x=1&API_KEY=abc", "https://h/p?x=1&API_KEY=***"),
             ("https://me:pw@host/x", "https://me:***@host/x"),
             ("Bearer abc.def", "Bearer ***"),
+            (
+                "Authorization: Basic bWU6cHc= x",
+                "Authorization: Basic *** x",
+            ),
+            (
+                "Authorization: Bearer  abc x",
+                "Authorization: Bearer  *** x",
+            ),
+            ("API-Key: abc, b", "API-Key: ***, b"),
+            ("basic use", "basic use"),
             ("ghp_0123456789abcdef", "***"),
             ("task:ORC-1", "task:ORC-1"),
         ] {
             assert_eq!(mask(text), expected);
         }
         assert_eq!(mask(&"é".repeat(500)).len(), MAX_BYTES);
+        let long = format!("{} token=abc", "é".repeat(500));
+        assert!(mask_whole(&long).ends_with(" token=***"));
+    }
+
+    #[test]
+    fn keys_name_secrets_however_they_are_written() {
+        for key in [
+            "token",
+            "X-Api-Key",
+            "apiKey",
+            "GITHUB_TOKEN",
+            "db.password",
+        ] {
+            assert!(names_secret(key), "{key}");
+        }
+        for key in ["tokens", "name", "keyboard"] {
+            assert!(!names_secret(key), "{key}");
+        }
     }
 }

@@ -20,6 +20,7 @@ mod params;
 mod parking;
 mod results;
 mod session;
+pub mod tap;
 mod tasks;
 mod watching;
 

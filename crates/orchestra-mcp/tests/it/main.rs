@@ -21,6 +21,7 @@ mod oauth;
 mod sessions;
 mod skills;
 mod statuses;
+mod tap;
 mod tasks;
 mod tls;
 mod transport;

@@ -1,0 +1,165 @@
+//! A tap: what goes over a connection to a server is recorded beside it.
+//!
+//! [`TapConnector`] stands before any [`Connector`], [`TapStream`] beside bytes that somebody else
+//! copies; both hand what they see to a [`Tap`], which writes it. Nothing is altered, reordered or
+//! held up: what the tap cannot take in is left out of the recording, counted and told there.
+
+mod file;
+mod pairing;
+mod record;
+mod recording;
+mod redact;
+mod replay;
+mod stream;
+mod writer;
+
+use std::sync::Arc;
+
+use orchestra_hub::BoxFuture;
+use orchestra_wire::{RawJson, RequestId};
+use tokio::sync::mpsc;
+
+use super::{
+    Agreed, Answer, ClientError, Connected, Connector, Incoming, LINK_QUEUE, Link, Outgoing,
+    ServerMessage, TransportType,
+};
+pub use file::TapFile;
+pub use record::Direction;
+pub use recording::{Recording, RecordingError, Step};
+pub use redact::Redactor;
+pub use replay::{Change, Difference, ReplayConfig, ReplayReport, replay};
+pub use stream::TapStream;
+use writer::Seen;
+pub use writer::{Tap, TapConfig, TapTotals};
+
+/// Records what goes over the connections of another connector.
+pub struct TapConnector {
+    inner: Arc<dyn Connector>,
+    tap: Tap,
+    server: Arc<str>,
+}
+
+impl TapConnector {
+    /// Records the connections of `inner` under the name `server`.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Connector>, tap: Tap, server: &str) -> Self {
+        Self {
+            inner,
+            tap,
+            server: server.into(),
+        }
+    }
+}
+
+impl Connector for TapConnector {
+    fn transport(&self) -> TransportType {
+        self.inner.transport()
+    }
+
+    fn connect(&self) -> BoxFuture<Result<Connected, ClientError>> {
+        let connecting = self.inner.connect();
+        let tap = Tapped {
+            tap: self.tap.clone(),
+            server: Arc::clone(&self.server),
+        };
+        Box::pin(async move {
+            let Connected { link, incoming } = connecting.await?;
+            let (sender, tapped) = mpsc::channel(LINK_QUEUE);
+            // It ends with the link, or with whoever listens.
+            tokio::spawn(listen(tap.clone(), incoming, sender));
+            Ok(Connected {
+                link: Arc::new(TapLink { inner: link, tap }),
+                incoming: tapped,
+            })
+        })
+    }
+}
+
+/// A tap with the name of what it is at.
+#[derive(Clone)]
+struct Tapped {
+    tap: Tap,
+    server: Arc<str>,
+}
+
+impl Tapped {
+    fn sent(&self, seen: Seen) {
+        self.tap.note(&self.server, Direction::Sent, seen);
+    }
+
+    fn received(&self, seen: Seen) {
+        self.tap.note(&self.server, Direction::Received, seen);
+    }
+}
+
+async fn listen(
+    tap: Tapped,
+    mut incoming: mpsc::Receiver<Incoming>,
+    sender: mpsc::Sender<Incoming>,
+) {
+    while let Some(said) = incoming.recv().await {
+        tap.received(match said.message.clone() {
+            ServerMessage::Request { id, method, params } => Seen::Request { id, method, params },
+            ServerMessage::Notification { method, params } => Seen::Notification { method, params },
+        });
+        if sender.send(said).await.is_err() {
+            return;
+        }
+    }
+}
+
+struct TapLink {
+    inner: Arc<dyn Link>,
+    tap: Tapped,
+}
+
+impl Link for TapLink {
+    fn request(&self, request: Outgoing) -> BoxFuture<Result<Answer, ClientError>> {
+        let tap = self.tap.clone();
+        let id = request.id.clone();
+        tap.sent(Seen::Request {
+            id: id.clone(),
+            method: request.method.clone(),
+            params: request.params.clone(),
+        });
+        let answering = self.inner.request(request);
+        Box::pin(async move {
+            let answer = answering.await?;
+            let seen = answer.clone();
+            tap.received(Seen::Answer { id, answer: seen });
+            Ok(answer)
+        })
+    }
+
+    fn notify(&self, method: &str, params: Option<RawJson>) -> BoxFuture<Result<(), ClientError>> {
+        self.tap.sent(Seen::Notification {
+            method: method.to_owned(),
+            params: params.clone(),
+        });
+        self.inner.notify(method, params)
+    }
+
+    fn respond(&self, id: RequestId, answer: Answer) -> BoxFuture<Result<(), ClientError>> {
+        self.tap.sent(Seen::Answer {
+            id: id.clone(),
+            answer: answer.clone(),
+        });
+        self.inner.respond(id, answer)
+    }
+
+    fn agreed(&self, agreed: Agreed) {
+        self.inner.agreed(agreed);
+    }
+
+    fn ended(&self) -> BoxFuture<ClientError> {
+        self.inner.ended()
+    }
+
+    fn close(&self) -> BoxFuture<()> {
+        self.inner.close()
+    }
+
+    fn process_id(&self) -> Option<u32> {
+        self.inner.process_id()
+    }
+}

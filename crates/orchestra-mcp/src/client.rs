@@ -11,6 +11,7 @@ mod config;
 mod error;
 mod events;
 mod greeting;
+pub mod http;
 mod incoming;
 mod latency;
 mod link;

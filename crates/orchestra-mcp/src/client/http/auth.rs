@@ -1,0 +1,250 @@
+//! How a request says who sends it, and what is done when that is not enough.
+
+use std::{process::Stdio, sync::Arc, time::Duration};
+
+use orchestra_hub::BoxFuture;
+use reqwest::{
+    Method, StatusCode, Url,
+    header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue},
+};
+use tokio::{io::AsyncReadExt as _, process::Command, sync::Mutex, time::timeout};
+
+use super::{
+    config::{Auth, HttpConfig, sensitive},
+    template::{self, Secrets, Template},
+};
+use crate::client::ClientError;
+
+/// How long a program may take to print a token.
+const COMMAND_TIME: Duration = Duration::from_secs(30);
+
+/// The longest token that a program may print.
+const MAX_TOKEN_BYTES: u64 = 16 * 1024;
+
+/// Says who sends a request, in ways of its own.
+pub trait Authorizer: Send + Sync + 'static {
+    /// The headers of a request.
+    ///
+    /// # Errors
+    /// [`ClientError::NeedsAuth`] when somebody has to sign in first.
+    fn headers(&self, request: AuthRequest) -> BoxFuture<Result<AuthHeaders, ClientError>>;
+
+    /// The server refused a request that had these headers. `Ok(true)`: something has changed, and
+    /// the request may be sent once more.
+    ///
+    /// # Errors
+    /// [`ClientError::NeedsAuth`] when somebody has to sign in.
+    fn refused(&self, refusal: Refusal) -> BoxFuture<Result<bool, ClientError>>;
+
+    /// A response came; it may bring something for the requests after it (a nonce).
+    fn observe(&self, _headers: &HeaderMap) {}
+}
+
+/// The headers that say who sends a request.
+pub type AuthHeaders = Vec<(HeaderName, HeaderValue)>;
+
+/// A request that is about to be sent.
+#[derive(Debug, Clone)]
+pub struct AuthRequest {
+    /// Its method.
+    pub method: Method,
+    /// Where it goes.
+    pub url: Url,
+}
+
+/// A request that was refused.
+#[derive(Debug, Clone)]
+pub struct Refusal {
+    /// 401 or 403.
+    pub status: u16,
+    /// The values of `WWW-Authenticate`.
+    pub challenges: Vec<String>,
+    /// What its header `Authorization` was.
+    pub shown: Option<HeaderValue>,
+    /// The request.
+    pub request: AuthRequest,
+    /// How often this request was refused before.
+    pub before: u32,
+    /// Other headers of the response (a nonce).
+    pub headers: HeaderMap,
+}
+
+/// What a connection uses.
+pub(super) struct Authorization {
+    name: String,
+    secrets: Arc<dyn Secrets>,
+    way: Way,
+}
+
+enum Way {
+    None,
+    Template(Template),
+    Command {
+        program: String,
+        args: Vec<String>,
+        /// What it printed the last time.
+        token: Mutex<Option<HeaderValue>>,
+    },
+    Through(Arc<dyn Authorizer>),
+}
+
+impl Authorization {
+    pub(super) fn new(config: &HttpConfig) -> Self {
+        let way = match &config.auth {
+            Auth::None => Way::None,
+            Auth::Bearer(template) => Way::Template(template.clone()),
+            Auth::Env(name) => match Template::parse(&format!("${{env:{name}}}")) {
+                Ok(template) => Way::Template(template),
+                // Such a name belongs to no variable; asking for it says so.
+                Err(_) => Way::Template(Template::verbatim("")),
+            },
+            Auth::Command { program, args } => Way::Command {
+                program: program.clone(),
+                args: args.clone(),
+                token: Mutex::default(),
+            },
+            Auth::Through(authorizer) => Way::Through(Arc::clone(authorizer)),
+        };
+        Self {
+            name: config.name.clone(),
+            secrets: Arc::clone(&config.secrets),
+            way,
+        }
+    }
+
+    /// Adds to the headers of a request what says who sends it.
+    pub(super) async fn add(
+        &self,
+        method: &Method,
+        url: &Url,
+        headers: &mut HeaderMap,
+    ) -> Result<(), ClientError> {
+        match &self.way {
+            Way::None => {}
+            Way::Template(template) => {
+                let value = bearer(template, &*self.secrets)?;
+                headers.insert(AUTHORIZATION, value);
+            }
+            Way::Command {
+                program,
+                args,
+                token,
+            } => {
+                let mut token = token.lock().await;
+                let value = match &*token {
+                    Some(value) => value.clone(),
+                    None => token.insert(printed(program, args).await?).clone(),
+                };
+                headers.insert(AUTHORIZATION, value);
+            }
+            Way::Through(authorizer) => {
+                let request = AuthRequest {
+                    method: method.clone(),
+                    url: url.clone(),
+                };
+                headers.extend(authorizer.headers(request).await?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a refusal for lack of rights may be answered with more of them.
+    pub(super) fn may_ask_for_more(&self) -> bool {
+        matches!(self.way, Way::Through(_))
+    }
+
+    /// What to do about a refusal: whether to send the request once more.
+    pub(super) async fn refused(&self, refusal: Refusal) -> Result<bool, ClientError> {
+        match &self.way {
+            Way::None => Ok(false),
+            Way::Through(authorizer) => authorizer.refused(refusal).await,
+            _ if refusal.before > 0 => Ok(false),
+            // Whoever sets the variable may have done so meanwhile.
+            Way::Template(template) => Ok(Some(bearer(template, &*self.secrets)?) != refusal.shown),
+            Way::Command { token, .. } => {
+                let mut token = token.lock().await;
+                if *token == refusal.shown {
+                    *token = None;
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    /// A response came.
+    pub(super) fn observe(&self, headers: &HeaderMap) {
+        if let Way::Through(authorizer) = &self.way {
+            authorizer.observe(headers);
+        }
+    }
+
+    /// Nobody lets us in.
+    pub(super) fn lost(&self, status: StatusCode) -> ClientError {
+        let name = &self.name;
+        let what = match &self.way {
+            Way::None | Way::Through(_) => {
+                format!("HTTP status {status}: run `orchestra mcp login {name}`")
+            }
+            Way::Template(_) => {
+                format!("HTTP status {status}: it does not take the token of `auth`; renew it")
+            }
+            Way::Command { program, .. } => {
+                format!("HTTP status {status}: it does not take the token that {program} prints")
+            }
+        };
+        ClientError::NeedsAuth { what }
+    }
+}
+
+fn bearer(template: &Template, secrets: &dyn Secrets) -> Result<HeaderValue, ClientError> {
+    let token = template
+        .expand(secrets)
+        .map_err(|error| template::invalid("auth", &error))?;
+    bearer_value(token.trim()).ok_or_else(|| ClientError::InvalidConfig {
+        what: "auth: the token is empty, or has characters that a header cannot have".into(),
+    })
+}
+
+fn bearer_value(token: &str) -> Option<HeaderValue> {
+    let token = token.strip_prefix("Bearer ").unwrap_or(token);
+    if token.is_empty() {
+        return None;
+    }
+    sensitive(&format!("Bearer {token}"))
+}
+
+/// Runs a program that prints a token.
+async fn printed(program: &str, args: &[String]) -> Result<HeaderValue, ClientError> {
+    let failed = |what: String| ClientError::NeedsAuth {
+        what: format!("the program {program} of `auth` {what}"),
+    };
+    // direct: the user's own helper, with the user's environment; it is ended with this future.
+    let mut child = Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| failed(format!("cannot be started: {error}")))?;
+    let output = child.stdout.take().expect("it was asked for");
+    let ended = timeout(COMMAND_TIME, async {
+        let mut said = Vec::new();
+        output.take(MAX_TOKEN_BYTES).read_to_end(&mut said).await?;
+        Ok::<_, std::io::Error>((said, child.wait().await?))
+    });
+    let (said, status) = match ended.await {
+        Ok(Ok(ended)) => ended,
+        Ok(Err(error)) => return Err(failed(format!("cannot be read: {error}"))),
+        Err(_) => {
+            let seconds = COMMAND_TIME.as_secs();
+            return Err(failed(format!("did not end within {seconds} s")));
+        }
+    };
+    if !status.success() {
+        return Err(failed(format!("failed: {status}")));
+    }
+    let text = String::from_utf8_lossy(&said);
+    let first = text.lines().next().unwrap_or_default().trim();
+    bearer_value(first).ok_or_else(|| failed("printed no token on its first line".into()))
+}

@@ -1,0 +1,213 @@
+//! One request over Streamable HTTP, or over plain JSON-RPC: a POST, and what it is answered with.
+
+use bytes::Bytes;
+use orchestra_wire::{Era, Rope, RpcError, write};
+use reqwest::{
+    Method, Response, StatusCode,
+    header::{HeaderMap, HeaderName, HeaderValue},
+};
+use serde::Deserialize;
+
+use super::{
+    config::Flavour,
+    core::{Common, Core},
+    failure,
+    names::{METHOD, NAME, PROTOCOL_VERSION, SESSION, encoded},
+    reply::{Form, error_of, form},
+    send::{Sent, refusal_body},
+};
+use crate::client::{Answer, ClientError, Outgoing};
+
+impl Core {
+    /// Sends a request and waits for its answer.
+    pub(super) async fn exchange(&self, outgoing: &Outgoing) -> Result<Answer, ClientError> {
+        let common = self.common();
+        let extra = self.extra_headers(outgoing, &common);
+        let headers = || {
+            let mut headers = HeaderMap::clone(&common.headers);
+            headers.extend(extra.iter().cloned());
+            headers
+        };
+        let body = Some(message(outgoing));
+        let sent = self
+            .send(Method::POST, &self.endpoint, headers, body)
+            .await?;
+        let status = sent.response.status();
+        if common.has_session && status == StatusCode::NOT_FOUND {
+            return Err(self.session_is_gone(status));
+        }
+        if !status.is_success() {
+            return self.not_answered(sent, outgoing, &common).await;
+        }
+        if outgoing.method == "initialize" && self.is_mcp() {
+            self.take_session(&sent.response)?;
+        }
+        match form(&sent.response) {
+            Form::Events => self.streamed(sent.response, &outgoing.id).await,
+            Form::Json => self.whole(sent.response, &outgoing.id).await,
+            Form::Other => {
+                let mut response = sent.response;
+                let body = refusal_body(&mut response).await;
+                let excerpt = failure::excerpt(&body, &[]);
+                let what = format!("HTTP status {status} without JSON or events: {excerpt}");
+                Err(ClientError::InvalidMessage { what })
+            }
+        }
+    }
+
+    /// Sends a message that is not answered.
+    pub(super) async fn tell(&self, message: Vec<u8>) -> Result<(), ClientError> {
+        let common = self.common();
+        let headers = || HeaderMap::clone(&common.headers);
+        let body = Some(Bytes::from(message));
+        let sent = self
+            .send(Method::POST, &self.endpoint, headers, body)
+            .await?;
+        let status = sent.response.status();
+        if common.has_session && status == StatusCode::NOT_FOUND {
+            return Err(self.session_is_gone(status));
+        }
+        if !status.is_success() {
+            return Err(self.failed(sent).await);
+        }
+        self.finish(sent.response);
+        Ok(())
+    }
+
+    /// The headers of one request.
+    fn extra_headers(
+        &self,
+        outgoing: &Outgoing,
+        common: &Common,
+    ) -> Vec<(HeaderName, HeaderValue)> {
+        let mut extra = Vec::new();
+        if !self.is_mcp() {
+            return extra;
+        }
+        // Before anything is agreed upon, a request itself says what it speaks.
+        let said = match common.revision {
+            Some(_) => None,
+            None => said_revision(outgoing),
+        };
+        if let Some(said) = &said {
+            extra.push((PROTOCOL_VERSION, encoded(said)));
+        }
+        let is_stateless = match common.revision {
+            Some(revision) => revision.era() == Era::Stateless,
+            None => said.is_some(),
+        };
+        if is_stateless {
+            extra.push((METHOD, encoded(&outgoing.method)));
+            if let Some(name) = &outgoing.name {
+                extra.push((NAME, encoded(name)));
+            }
+        }
+        for (name, value) in &outgoing.headers {
+            let Ok(name) = HeaderName::try_from(name.as_str()) else {
+                continue;
+            };
+            let value = HeaderValue::try_from(value.as_str()).unwrap_or_else(|_| encoded(value));
+            extra.push((name, value));
+        }
+        extra
+    }
+
+    /// Keeps the session that a server began with its answer to `initialize`.
+    fn take_session(&self, response: &Response) -> Result<(), ClientError> {
+        let Some(session) = response.headers().get(SESSION) else {
+            return Ok(());
+        };
+        let visible = |byte: &u8| matches!(byte, b'!'..=b'~');
+        if session.is_empty() || !session.as_bytes().iter().all(visible) {
+            return Err(ClientError::InvalidMessage {
+                what: "its session id has characters that are not permitted".into(),
+            });
+        }
+        self.begin_session(session);
+        Ok(())
+    }
+
+    /// The server does not know our session any more: this connection is over.
+    fn session_is_gone(&self, status: StatusCode) -> ClientError {
+        self.leave_session();
+        self.end(ClientError::Closed);
+        failure::not_run(
+            status,
+            "the server has ended the session; a new one is needed",
+        )
+    }
+
+    /// A response whose status says that the request failed. Its body may be an answer all the
+    /// same.
+    async fn not_answered(
+        &self,
+        mut sent: Sent,
+        outgoing: &Outgoing,
+        common: &Common,
+    ) -> Result<Answer, ClientError> {
+        let status = sent.response.status();
+        let body = refusal_body(&mut sent.response).await;
+        let is_overloaded = matches!(status.as_u16(), 429 | 502..=504);
+        // Servers that know only the old pair refuse a greeting in ways of their own.
+        let is_greeting = self.config.flavour == Flavour::Auto && outgoing.method == "initialize";
+        if is_overloaded || is_greeting {
+            return Err(self.failed_with(&sent, &body));
+        }
+        let error = error_of(&body, &outgoing.id);
+        match error {
+            Some(error) if common.has_session && means_no_session(status, &error) => {
+                Err(self.session_is_gone(status))
+            }
+            Some(error) => Ok(Err(error)),
+            None => Err(self.failed_with(&sent, &body)),
+        }
+    }
+}
+
+/// A request as it is sent.
+pub(super) fn message(outgoing: &Outgoing) -> Bytes {
+    let mut rope = Rope::new();
+    write::request(
+        &mut rope,
+        &outgoing.id,
+        &outgoing.method,
+        outgoing.params.as_ref(),
+    );
+    rope.into_vec().into()
+}
+
+/// Whether an error says that a session is not known. Servers built on the official SDKs' samples
+/// answer 400 after they were started anew, and nothing but their text tells it apart.
+fn means_no_session(status: StatusCode, error: &RpcError) -> bool {
+    let text = error.message.to_ascii_lowercase();
+    let names_session = text.contains("session");
+    let says_gone = [
+        "no valid",
+        "not found",
+        "invalid",
+        "unknown",
+        "expired",
+        "not initialized",
+    ]
+    .iter()
+    .any(|word| text.contains(word));
+    status == StatusCode::BAD_REQUEST
+        && matches!(error.code.0, -32000 | -32001 | -32600)
+        && (names_session && says_gone || text.contains("server not initialized"))
+}
+
+/// The revision that a request itself says it speaks.
+fn said_revision(outgoing: &Outgoing) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Said {
+        #[serde(rename = "_meta")]
+        meta: Meta,
+    }
+    #[derive(Deserialize)]
+    struct Meta {
+        #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
+        version: String,
+    }
+    let said: Said = outgoing.params.as_ref()?.parse().ok()?;
+    Some(said.meta.version)
+}

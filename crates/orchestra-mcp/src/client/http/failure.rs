@@ -1,0 +1,179 @@
+//! What a status, a header or a break in a connection means for a call.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use reqwest::{
+    StatusCode,
+    header::{HeaderMap, RETRY_AFTER},
+};
+
+use crate::{
+    causes::with_causes,
+    client::{ClientError, HttpFailure},
+};
+
+/// How much of a body is told.
+const EXCERPT_BYTES: usize = 512;
+
+/// The longest wait that a server is believed; past it nobody is still there.
+const MAX_RETRY_AFTER: Duration = Duration::from_hours(24);
+
+/// Secrets shorter than this are not looked for in what is told: they would mask half of it.
+const MIN_MASKED_BYTES: usize = 6;
+
+/// A response that is no answer.
+pub(super) fn status(
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: &[u8],
+    secrets: &[String],
+) -> ClientError {
+    ClientError::Http(Arc::new(HttpFailure {
+        status: status.as_u16(),
+        retry_after: retry_after(headers, SystemTime::now()),
+        excerpt: excerpt(body, secrets),
+        sent: true,
+    }))
+}
+
+/// A connection that broke after the request may have left.
+pub(super) fn broken(what: impl Into<String>) -> ClientError {
+    ClientError::Http(Arc::new(HttpFailure {
+        excerpt: what.into(),
+        sent: true,
+        ..HttpFailure::default()
+    }))
+}
+
+/// A request that was not sent, or of which the server says that it did nothing.
+pub(super) fn not_run(status: StatusCode, what: impl Into<String>) -> ClientError {
+    ClientError::Http(Arc::new(HttpFailure {
+        status: status.as_u16(),
+        retry_after: None,
+        excerpt: what.into(),
+        sent: false,
+    }))
+}
+
+/// A request that did not bring a response.
+pub(super) fn unsent(error: &reqwest::Error) -> ClientError {
+    let what = with_causes(error);
+    if error.is_connect() || error.is_builder() || error.is_dns() {
+        return ClientError::Unreachable { what };
+    }
+    broken(what)
+}
+
+/// `Retry-After` in either of its forms (RFC 9110, section 10.2.3).
+pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let wait = match text.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => date(text)?.duration_since(now).unwrap_or_default(),
+    };
+    Some(wait.min(MAX_RETRY_AFTER))
+}
+
+/// A date as HTTP writes it now: `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn date(text: &str) -> Option<SystemTime> {
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let (_, rest) = text.split_once(", ")?;
+    let mut parts = rest.split(' ');
+    let day: u64 = parts.next()?.parse().ok()?;
+    let month = parts.next()?;
+    let month = MONTHS.iter().position(|name| *name == month)? as u64 + 1;
+    let year: u64 = parts.next()?.parse().ok()?;
+    let mut clock = parts.next()?.split(':').map(str::parse::<u64>);
+    let (hour, minute, second) = (
+        clock.next()?.ok()?,
+        clock.next()?.ok()?,
+        clock.next()?.ok()?,
+    );
+    let in_range = (1..=31).contains(&day)
+        && (1970..10_000).contains(&year)
+        && hour < 24
+        && minute < 60
+        && second <= 60;
+    if parts.next() != Some("GMT") || !in_range {
+        return None;
+    }
+    // Days since 1970-01-01, years counted from March so that a leap day comes last.
+    let (year, month) = match month {
+        1 | 2 => (year - 1, month + 9),
+        _ => (year, month - 3),
+    };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
+    let seconds = (days.checked_sub(719_468)?) * 86_400 + hour * 3_600 + minute * 60 + second;
+    Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+}
+
+/// The beginning of a body, on one line, without what was sent in secret.
+pub(super) fn excerpt(body: &[u8], secrets: &[String]) -> String {
+    let head = &body[..body.len().min(4 * EXCERPT_BYTES)];
+    let mut text = String::from_utf8_lossy(head).into_owned();
+    for secret in secrets {
+        if secret.len() >= MIN_MASKED_BYTES {
+            text = text.replace(secret.as_str(), "…");
+        }
+    }
+    let mut shown = String::new();
+    for word in text.split(|letter: char| letter.is_whitespace() || letter.is_control()) {
+        if word.is_empty() {
+            continue;
+        }
+        if !shown.is_empty() {
+            shown.push(' ');
+        }
+        shown.push_str(word);
+    }
+    if shown.len() > EXCERPT_BYTES {
+        let end = shown.floor_char_boundary(EXCERPT_BYTES - '…'.len_utf8());
+        shown.truncate(end);
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn retry_after_is_read_in_both_forms() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        for (text, expected) in [
+            ("7", Some(7)),
+            ("0", Some(0)),
+            ("Sun, 06 Nov 1994 08:49:47 GMT", Some(10)),
+            ("Sun, 06 Nov 1994 08:49:27 GMT", Some(0)),
+            ("Tue, 29 Feb 2000 00:00:00 GMT", Some(24 * 3_600)),
+            ("99999999999", Some(24 * 3_600)),
+            ("-1", None),
+            ("soon", None),
+            ("Sun, 99 Nov 1994 08:49:47 GMT", None),
+            ("Sun, 06 Nov 1994 08:49:47 CET", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(text));
+            let expected = expected.map(Duration::from_secs);
+            assert_eq!(retry_after(&headers, now), expected, "{text}");
+        }
+        let leap = SystemTime::UNIX_EPOCH + Duration::from_secs(951_782_400);
+        assert_eq!(date("Tue, 29 Feb 2000 00:00:00 GMT"), Some(leap));
+    }
+
+    #[test]
+    fn an_excerpt_is_short_on_one_line_and_without_secrets() {
+        let body = format!("no\r\nBearer s3cr3t-t0ken \u{1b}[31m{}", "x".repeat(4_000));
+        let shown = excerpt(body.as_bytes(), &["s3cr3t-t0ken".to_owned()]);
+        assert!(shown.starts_with("no Bearer … [31mxxx"), "{shown}");
+        assert!(shown.len() <= EXCERPT_BYTES);
+    }
+}

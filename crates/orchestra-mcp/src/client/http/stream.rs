@@ -1,0 +1,143 @@
+//! What a request is answered with, as events; and how a stream that ends too early is opened again.
+
+use std::time::Duration;
+
+use orchestra_wire::{Era, RequestId, Revision, parse};
+use reqwest::{
+    Method, Response,
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue},
+};
+use tokio::time::sleep;
+
+use super::{
+    core::Core,
+    events::{Event, Events, TooLarge},
+    failure,
+    names::{EVENT_STREAM, LAST_EVENT, encoded},
+    reply::{Form, form},
+};
+use crate::client::{Answer, ClientError};
+
+/// How often a stream is opened again without having brought anything.
+const MAX_RESUMES: u32 = 5;
+
+/// The wait before that, unless the server names one.
+const RESUME_WAIT: Duration = Duration::from_secs(1);
+
+impl Core {
+    /// An answer at the end of a stream of events. A stream of a session that ends before it is
+    /// opened again behind the last event.
+    pub(super) async fn streamed(
+        &self,
+        mut response: Response,
+        id: &RequestId,
+    ) -> Result<Answer, ClientError> {
+        let mut events = Events::new(self.config.max_message_bytes);
+        let mut resumes = 0;
+        loop {
+            let broke = match self.chunk(&mut response).await {
+                Ok(Some(bytes)) => {
+                    events.feed(&bytes);
+                    while let Some(event) = events.next().map_err(|TooLarge| self.too_large())? {
+                        resumes = 0;
+                        if let Some(answer) = self.answer_in(&event, id)? {
+                            self.finish(response);
+                            return Ok(answer);
+                        }
+                    }
+                    continue;
+                }
+                Ok(None) => failure::broken("the stream of the response ended before the answer"),
+                Err(error) => error,
+            };
+            response = self.resumed(&mut events, broke, &mut resumes).await?;
+        }
+    }
+
+    /// The answer, if an event is that; other messages are passed on, and what is no message is
+    /// left out.
+    fn answer_in(&self, event: &Event, id: &RequestId) -> Result<Option<Answer>, ClientError> {
+        if event.kind.is_some() || event.data.is_empty() {
+            return Ok(None);
+        }
+        match parse(&event.data) {
+            Err(malformed) if malformed.id.as_ref() != Some(id) => {
+                self.count_dropped("an event that is no message");
+                Ok(None)
+            }
+            _ => self.read(&event.data, id),
+        }
+    }
+
+    /// Opens a stream that ended again, behind its last event.
+    async fn resumed(
+        &self,
+        events: &mut Events,
+        mut broke: ClientError,
+        resumes: &mut u32,
+    ) -> Result<Response, ClientError> {
+        let is_session = |revision: Revision| revision.era() == Era::Session;
+        let Some(last) = events.last_id().map(encoded_id) else {
+            return Err(broke);
+        };
+        if !self.common().revision.is_some_and(is_session) {
+            return Err(broke);
+        }
+        while *resumes < MAX_RESUMES {
+            let wait = events.retry().unwrap_or(RESUME_WAIT * 2_u32.pow(*resumes));
+            *resumes += 1;
+            sleep(wait).await;
+            match self.open_stream(Some(last.clone())).await {
+                Ok(Some(response)) => {
+                    events.restart();
+                    return Ok(response);
+                }
+                Ok(None) => return Err(broke),
+                Err(error) => {
+                    tracing::debug!(server = %self.config.name, %error, "a stream is not resumed");
+                    if !matches!(
+                        error,
+                        ClientError::Unreachable { .. } | ClientError::Http(_)
+                    ) {
+                        broke = error;
+                        break;
+                    }
+                }
+            }
+        }
+        Err(broke)
+    }
+
+    /// Opens an event stream by GET; `None` when the server has none.
+    pub(super) async fn open_stream(
+        &self,
+        last: Option<HeaderValue>,
+    ) -> Result<Option<Response>, ClientError> {
+        let common = self.common();
+        let headers = || {
+            let mut headers = HeaderMap::clone(&common.headers);
+            headers.remove(CONTENT_TYPE);
+            headers.insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
+            if let Some(last) = &last {
+                headers.insert(LAST_EVENT, last.clone());
+            }
+            headers
+        };
+        let sent = self
+            .send(Method::GET, &self.endpoint, headers, None)
+            .await?;
+        let status = sent.response.status();
+        let is_stream = matches!(form(&sent.response), Form::Events);
+        match status.as_u16() {
+            200..=299 if is_stream => Ok(Some(sent.response)),
+            // What it does not offer it does not offer later.
+            200..=299 | 400 | 404..=407 | 409..=428 | 501 => Ok(None),
+            _ => Err(self.failed(sent).await),
+        }
+    }
+}
+
+/// The id of an event as a header.
+pub(super) fn encoded_id(id: &str) -> HeaderValue {
+    HeaderValue::try_from(id).unwrap_or_else(|_| encoded(id))
+}

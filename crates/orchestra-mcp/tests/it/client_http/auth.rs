@@ -1,0 +1,196 @@
+//! Who sends a request, and where that may be told.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use axum::http::Method;
+use orchestra_mcp::client::{
+    ClientError, Sent,
+    http::{Auth, Template},
+};
+use serde_json::json;
+
+use super::scripted::{Scripted, ask, connected, empty, json_of, result, with};
+
+/// A server that lets in whoever shows `Bearer good`.
+async fn guarded() -> Scripted {
+    Scripted::new(|seen| async move {
+        match seen.header("authorization") {
+            Some("Bearer good") => json_of(200, &seen.result(&json!({}))),
+            _ => with(401, &[("www-authenticate", "Bearer")], "who are you"),
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_refused_token_is_renewed_once() {
+    let server = guarded().await;
+    let mut config = server.config("/mcp");
+    config.auth = Auth::Env("TOKEN".into());
+    let asked = Arc::<AtomicUsize>::default();
+    config.secrets = Arc::new({
+        let asked = Arc::clone(&asked);
+        move |_: &str| match asked.fetch_add(1, Ordering::SeqCst) {
+            0 => Some("bad".to_owned()),
+            _ => Some("good".to_owned()),
+        }
+    });
+    let there = connected(config).await;
+    result(&*there.link, 1, "ping", &json!({})).await;
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn a_token_that_stays_refused_is_told_with_what_to_do() {
+    let server = guarded().await;
+    for (auth, told, times) in [
+        (
+            Auth::Bearer(Template::verbatim("bad")),
+            "the token of `auth`",
+            1,
+        ),
+        (Auth::None, "run `orchestra mcp login there`", 1),
+    ] {
+        let before = server.seen().len();
+        let mut config = server.config("/mcp");
+        config.auth = auth;
+        let there = connected(config).await;
+        let error = ask(&*there.link, 1, "ping", &json!({})).await.unwrap_err();
+        let ClientError::NeedsAuth { what } = &error else {
+            panic!("{error:?}")
+        };
+        assert!(what.contains(told), "{what}");
+        assert_eq!(error.sent(), Sent::No);
+        assert_eq!(server.seen().len() - before, times);
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_program_prints_the_token_and_is_asked_again_when_it_is_refused() {
+    let server = guarded().await;
+    let directory = tempfile::tempdir().unwrap();
+    let counter = directory.path().join("runs");
+    let mut config = server.config("/mcp");
+    let script = r#"echo >>"$0"; if [ "$(wc -l <"$0")" -gt 1 ]; then echo good; else echo bad; fi"#;
+    config.auth = Auth::Command {
+        program: "sh".into(),
+        args: vec!["-c".into(), script.into(), counter.to_str().unwrap().into()],
+    };
+    let there = connected(config.clone()).await;
+    for id in 1..4 {
+        result(&*there.link, id, "ping", &json!({})).await;
+    }
+    assert_eq!(
+        std::fs::read_to_string(&counter).unwrap().lines().count(),
+        2
+    );
+
+    config.auth = Auth::Command {
+        program: "sh".into(),
+        args: vec!["-c".into(), "echo secret; exit 3".into()],
+    };
+    let there = connected(config).await;
+    let error = ask(&*there.link, 1, "ping", &json!({})).await.unwrap_err();
+    assert!(
+        error.explain().contains("failed: exit status: 3"),
+        "{error}"
+    );
+    assert!(!error.explain().contains("secret"));
+}
+
+#[tokio::test]
+async fn a_missing_variable_is_named_and_nothing_is_sent() {
+    let server = guarded().await;
+    let mut config = server.config("/mcp");
+    config.secrets = Arc::new(|_: &str| None);
+    config.auth = Auth::Bearer(Template::parse("${SOME_TOKEN}").unwrap());
+    let there = connected(config.clone()).await;
+    let error = ask(&*there.link, 1, "ping", &json!({})).await.unwrap_err();
+    assert!(error.explain().contains("SOME_TOKEN is not set"), "{error}");
+
+    config.auth = Auth::None;
+    let template = Template::parse("key ${SOME_KEY}").unwrap();
+    config.headers = vec![("X-Key".into(), template)];
+    let there = connected(config).await;
+    let error = ask(&*there.link, 1, "ping", &json!({})).await.unwrap_err();
+    assert!(error.explain().contains("SOME_KEY is not set"), "{error}");
+    assert!(server.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_redirect_to_another_host_gets_no_token_and_is_not_followed() {
+    let other = guarded().await;
+    let place = format!("http://{}/mcp?key=1", other.address);
+    let server = Scripted::new(move |seen| {
+        let place = place.clone();
+        async move {
+            match &*seen.path {
+                "/away" => with(307, &[("location", &place)], ""),
+                "/moved" => with(308, &[("location", "/mcp/")], ""),
+                "/old" => with(301, &[("location", "/mcp/")], ""),
+                "/round" => with(307, &[("location", "/round")], ""),
+                _ => json_of(200, &seen.result(&json!({}))),
+            }
+        }
+    })
+    .await;
+    let ask_at = async |path: &str| {
+        let mut config = server.config(path);
+        config.auth = Auth::Bearer(Template::verbatim("good"));
+        let there = connected(config).await;
+        ask(&*there.link, 1, "ping", &json!({})).await
+    };
+    let error = ask_at("/away").await.unwrap_err();
+    let told = error.explain();
+    assert!(
+        told.contains("another origin") && !told.contains("key=1"),
+        "{told}"
+    );
+    assert_eq!(error.sent(), Sent::No);
+    assert!(other.seen().is_empty());
+
+    ask_at("/moved").await.unwrap().unwrap();
+    let arrived = server.seen().pop().unwrap();
+    assert_eq!(
+        (arrived.method.clone(), &*arrived.path),
+        (Method::POST, "/mcp/")
+    );
+    assert_eq!(arrived.header("authorization"), Some("Bearer good"));
+    assert_eq!(arrived.rpc(), "ping");
+
+    let told = ask_at("/old").await.unwrap_err().explain();
+    assert!(told.contains("set `url` to http://127.0.0.1"), "{told}");
+    let told = ask_at("/round").await.unwrap_err().explain();
+    assert!(told.contains("more than 5 times"), "{told}");
+}
+
+#[tokio::test]
+async fn what_was_sent_in_secret_is_not_told_even_if_the_server_does() {
+    let server = Scripted::new(|seen| async move {
+        let told = format!("{:?}", seen.headers);
+        with(403, &[], &told)
+    });
+    let server = server.await;
+    let mut config = server.config("/mcp");
+    config.auth = Auth::Bearer(Template::verbatim("t0ken-t0ken"));
+    config.secrets = Arc::new(|_: &str| Some("k3y-k3y-k3y".to_owned()));
+    config.headers = vec![
+        ("X-Key".into(), Template::parse("${KEY}").unwrap()),
+        ("X-Other".into(), Template::verbatim("0ther-0ther")),
+    ];
+    let there = connected(config).await;
+    let error = ask(&*there.link, 1, "ping", &json!({})).await.unwrap_err();
+    let told = format!("{error:?} {}", error.explain());
+    assert!(
+        told.contains("HTTP status 403") && told.contains("x-key"),
+        "{told}"
+    );
+    for secret in ["t0ken", "k3y", "0ther-"] {
+        assert!(!told.contains(secret), "{told}");
+    }
+    drop(empty(200));
+}

@@ -1,0 +1,251 @@
+//! Servers that fail, break off, flood or say nothing.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{body::Body, response::Response};
+use orchestra_mcp::client::{ClientError, HttpFailure, Sent};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+    sync::mpsc,
+    time::timeout,
+};
+
+use super::scripted::{
+    Scripted, ask, connected, empty, events, json_of, outgoing, result, said, with,
+};
+use crate::http::PATIENCE;
+
+fn http(error: &ClientError) -> Arc<HttpFailure> {
+    match error {
+        ClientError::Http(failure) => Arc::clone(failure),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn invalid(error: &ClientError) -> &str {
+    match error {
+        ClientError::InvalidMessage { what } => what,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn statuses_are_told_with_the_wait_that_they_name() {
+    let server = Scripted::new(|seen| async move {
+        match seen.rpc() {
+            "503" => with(503, &[("retry-after", "7")], "down for repairs"),
+            "429" => with(429, &[("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT")], ""),
+            "500" => empty(500),
+            _ => with(418, &[], "<html>\n  <b>teapot</b>"),
+        }
+    });
+    let server = server.await;
+    let there = connected(server.config("/mcp")).await;
+    let failed = async |method: &str| {
+        let error = ask(&*there.link, 1, method, &json!({})).await.unwrap_err();
+        (http(&error), error.is_retryable())
+    };
+    let (failure, retryable) = failed("503").await;
+    assert_eq!((failure.status, failure.sent, retryable), (503, true, true));
+    assert_eq!(failure.retry_after, Some(Duration::from_secs(7)));
+    assert_eq!(failure.excerpt, "down for repairs");
+    let (failure, retryable) = failed("429").await;
+    assert_eq!(
+        (failure.retry_after, retryable),
+        (Some(Duration::ZERO), true)
+    );
+    let (failure, retryable) = failed("500").await;
+    assert_eq!(
+        (failure.status, failure.retry_after, retryable),
+        (500, None, true)
+    );
+    let (failure, retryable) = failed("418").await;
+    assert_eq!(
+        (&*failure.excerpt, retryable),
+        ("<html> <b>teapot</b>", false)
+    );
+}
+
+#[tokio::test]
+async fn nobody_there_is_told_apart_from_a_connection_that_breaks() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let breaks = tokio::spawn(async move {
+        // Once before a response, once in the middle of one, and then nobody is there.
+        for said in [
+            "",
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{",
+        ] {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut read = [0; 4096];
+            assert!(stream.read(&mut read).await.unwrap() > 0);
+            stream.write_all(said.as_bytes()).await.unwrap();
+            reset(stream);
+        }
+    });
+    let url = format!("http://{address}/").parse().unwrap();
+    let there = connected(orchestra_mcp::client::http::HttpConfig::new("there", url)).await;
+    for _ in 0..2 {
+        let error = ask(&*there.link, 1, "ping", &json!({})).await.unwrap_err();
+        let failure = http(&error);
+        assert_eq!((failure.status, failure.sent), (0, true), "{failure}");
+        assert!(!failure.excerpt.contains("http://"), "{failure}");
+    }
+    breaks.await.unwrap();
+    let error = ask(&*there.link, 1, "ping", &json!({})).await.unwrap_err();
+    assert!(
+        matches!(error, ClientError::Unreachable { .. }),
+        "{error:?}"
+    );
+    assert_eq!(error.sent(), Sent::No);
+}
+
+/// Ends a connection by a reset.
+fn reset(stream: tokio::net::TcpStream) {
+    stream.set_zero_linger().unwrap();
+    drop(stream);
+}
+
+#[tokio::test]
+async fn a_body_without_end_is_given_up_at_the_bound() {
+    let server = Scripted::new(|seen| async move {
+        let filling = || {
+            let piece = bytes::Bytes::from(vec![b'x'; 1 << 20]);
+            futures_util::stream::repeat_with(move || Ok::<_, std::io::Error>(piece.clone()))
+        };
+        let kind = match seen.rpc() {
+            "json" | "long" => "application/json",
+            _ => "text/event-stream",
+        };
+        let response = Response::builder().header("content-type", kind);
+        match seen.rpc() {
+            // 100 MiB that are announced.
+            "long" => response
+                .header("content-length", (100 << 20).to_string())
+                .body(Body::from_stream(futures_util::StreamExt::take(
+                    filling(),
+                    100,
+                )))
+                .unwrap(),
+            _ => response.body(Body::from_stream(filling())).unwrap(),
+        }
+    });
+    let server = server.await;
+    let there = connected(server.config("/mcp")).await;
+    for method in ["json", "events", "long"] {
+        let error = ask(&*there.link, 1, method, &json!({})).await.unwrap_err();
+        let what = invalid(&error);
+        assert!(what.contains("larger than 16777216 bytes"), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_or_stops_is_given_up() {
+    let (keep, mut kept) = mpsc::unbounded_channel();
+    let server = Scripted::new(move |seen| {
+        let keep = keep.clone();
+        async move {
+            match seen.rpc() {
+                "silent" => std::future::pending().await,
+                _ => {
+                    let (response, stream) = events();
+                    stream.send(": working\n\n".into()).unwrap();
+                    keep.send(stream).unwrap();
+                    response
+                }
+            }
+        }
+    });
+    let server = server.await;
+    let mut config = server.config("/mcp");
+    config.timeouts.connect = Duration::from_millis(50);
+    config.timeouts.first_byte = Duration::from_millis(50);
+    config.timeouts.idle_stream = Duration::from_millis(50);
+    let there = connected(config).await;
+    for method in ["silent", "stops"] {
+        let error = ask(&*there.link, 1, method, &json!({})).await.unwrap_err();
+        assert!(matches!(error, ClientError::Timeout { .. }), "{error:?}");
+    }
+    // The stream was let go.
+    let stream = kept.recv().await.unwrap();
+    timeout(PATIENCE, stream.closed()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_closes_its_stream() {
+    let (keep, mut kept) = mpsc::unbounded_channel();
+    let server = Scripted::new(move |_| {
+        let keep = keep.clone();
+        async move {
+            let (response, stream) = events();
+            keep.send(stream).unwrap();
+            response
+        }
+    });
+    let server = server.await;
+    let there = connected(server.config("/mcp")).await;
+    let call = tokio::spawn(there.link.request(outgoing(1, "tools/call", &json!({}))));
+    let stream = timeout(PATIENCE, kept.recv()).await.unwrap().unwrap();
+    call.abort();
+    timeout(PATIENCE, stream.closed()).await.unwrap();
+
+    // So does the end of the connection, which its calls are told.
+    let call = tokio::spawn(there.link.request(outgoing(2, "tools/call", &json!({}))));
+    let stream = timeout(PATIENCE, kept.recv()).await.unwrap().unwrap();
+    timeout(PATIENCE, there.link.close()).await.unwrap();
+    let error = timeout(PATIENCE, call).await.unwrap().unwrap().unwrap_err();
+    assert!(matches!(error, ClientError::Closed));
+    timeout(PATIENCE, stream.closed()).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_no_response_is_said_to_be_none() {
+    let server = Scripted::new(|seen| async move {
+        let id = seen.body["id"].clone();
+        match seen.rpc() {
+            "text" => with(200, &[("content-type", "text/plain")], "hello"),
+            "nothing" => empty(202),
+            "empty" => with(200, &[("content-type", "application/json")], ""),
+            "garbage" => with(200, &[("content-type", "application/json")], "{\"a\":"),
+            "deep" => {
+                let body = "[".repeat(200) + &"]".repeat(200);
+                let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{body}}}"#);
+                with(200, &[("content-type", "application/json")], &body)
+            }
+            "both" => json_of(
+                200,
+                &json!({"jsonrpc": "2.0", "id": id, "result": 1, "error": {}}),
+            ),
+            "wrong" => json_of(200, &json!({"jsonrpc": "2.0", "id": "wrong", "result": 1})),
+            "null" => json_of(200, &json!({"jsonrpc": "2.0", "id": id, "result": null})),
+            // Garbage before an answer is left out.
+            _ => {
+                let answer = json!({"jsonrpc": "2.0", "id": id, "result": 1});
+                said(&format!(
+                    "data: garbage\n\ndata: {{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":2}}\n\ndata: {answer}\n\n"
+                ))
+            }
+        }
+    });
+    let server = server.await;
+    let there = connected(server.config("/mcp")).await;
+    for (method, told) in [
+        ("text", "without JSON or events: hello"),
+        ("nothing", "HTTP status 202"),
+        ("empty", "an empty body"),
+        ("garbage", "not one JSON value: {\"a\":"),
+        ("deep", "nested too deep"),
+        ("both", "neither a request nor a response"),
+        ("wrong", "no response to the request 1"),
+    ] {
+        let error = ask(&*there.link, 1, method, &json!({})).await.unwrap_err();
+        assert!(invalid(&error).contains(told), "{method}: {error:?}");
+    }
+    assert_eq!(
+        result(&*there.link, 1, "null", &json!({})).await,
+        json!(null)
+    );
+    assert_eq!(result(&*there.link, 1, "good", &json!({})).await, json!(1));
+}

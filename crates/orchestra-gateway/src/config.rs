@@ -3,15 +3,24 @@
 //! Texts that may hold `${…}` stay as they were written ([`Template`]): they are expanded when a
 //! process is started or a request is sent, so that no secret is kept here.
 
+mod fields;
+mod file;
 mod limits;
 mod name;
+mod node;
 mod origin;
+mod report;
+mod server;
 mod template;
+mod text;
 mod transport;
 mod tuning;
+mod units;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
+pub(crate) use file::is_absent;
+pub use file::{Contents, File, Written};
 pub use limits::{Budget, Limits, ProcessLimits, Sandbox};
 pub use name::{NameError, ServerName};
 pub use origin::{Diagnostic, Origin, Place, Severity, Source, Trust};

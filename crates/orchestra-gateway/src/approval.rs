@@ -1,0 +1,278 @@
+//! What the user decided of servers, kept between runs: which of a workspace were approved, and
+//! which are switched off or on by hand.
+//!
+//! One file in the user's state directory, readable by nobody else, replaced in one step behind a
+//! lock, so that several programs may change it at once.
+
+mod fingerprint;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{ServerConfig, ServerName, is_absent};
+
+pub use fingerprint::Fingerprint;
+
+/// The file's name.
+const FILE: &str = "mcp.json";
+
+/// The file that is locked while the other is replaced.
+const LOCK: &str = "mcp.lock";
+
+/// The version of the file; a newer one is left alone.
+const VERSION: u32 = 1;
+
+/// The largest file; a decision is some hundred bytes.
+const MAX_BYTES: u64 = 8 * 1024 * 1024;
+
+/// The decisions of a user.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Decisions {
+    workspaces: BTreeMap<String, InWorkspace>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct InWorkspace {
+    approved: BTreeMap<String, String>,
+    enabled: BTreeMap<String, bool>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct OnDisk {
+    version: u32,
+    #[serde(default)]
+    workspaces: BTreeMap<String, WorkspaceOnDisk>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WorkspaceOnDisk {
+    #[serde(default)]
+    approved: BTreeMap<String, String>,
+    #[serde(default)]
+    enabled: BTreeMap<String, bool>,
+}
+
+/// Why decisions were not read or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum DecisionsError {
+    /// The file, or the directory that it is in, cannot be used.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was attempted.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file is none of ours.
+    #[error("{} holds no decisions over servers: {what}; move it away", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+impl Decisions {
+    /// Whether a server was approved as it is.
+    #[must_use]
+    pub fn is_approved(&self, workspace: &Path, config: &ServerConfig) -> bool {
+        let approved = self
+            .of(workspace)
+            .and_then(|of| of.approved.get(config.name.as_str()));
+        approved.is_some_and(|hash| hash == Fingerprint::of(config).as_str())
+    }
+
+    /// Whether a server was approved as it was before.
+    #[must_use]
+    pub fn was_approved(&self, workspace: &Path, name: &ServerName) -> bool {
+        self.of(workspace)
+            .is_some_and(|of| of.approved.contains_key(name.as_str()))
+    }
+
+    /// Whether a server was switched on or off by hand.
+    #[must_use]
+    pub fn enabled(&self, workspace: &Path, name: &ServerName) -> Option<bool> {
+        self.of(workspace)?.enabled.get(name.as_str()).copied()
+    }
+
+    /// Approves a server as it is.
+    pub fn approve(&mut self, workspace: &Path, config: &ServerConfig) {
+        let hash = Fingerprint::of(config).as_str().to_owned();
+        let of = self.of_mut(workspace);
+        of.approved.insert(config.name.to_string(), hash);
+    }
+
+    /// Takes an approval back; whether there was one.
+    pub fn revoke(&mut self, workspace: &Path, name: &ServerName) -> bool {
+        let of = self.of_mut(workspace);
+        of.approved.remove(name.as_str()).is_some()
+    }
+
+    /// Switches a server on or off by hand, or leaves it to its file.
+    pub fn switch(&mut self, workspace: &Path, name: &ServerName, enabled: Option<bool>) {
+        let of = self.of_mut(workspace);
+        match enabled {
+            Some(enabled) => of.enabled.insert(name.to_string(), enabled),
+            None => of.enabled.remove(name.as_str()),
+        };
+    }
+
+    fn of(&self, workspace: &Path) -> Option<&InWorkspace> {
+        self.workspaces.get(&key(workspace))
+    }
+
+    fn of_mut(&mut self, workspace: &Path) -> &mut InWorkspace {
+        self.workspaces.entry(key(workspace)).or_default()
+    }
+}
+
+/// A workspace in the file. Paths that are no text do not meet others: what is no text is shown
+/// escaped.
+fn key(workspace: &Path) -> String {
+    workspace.to_str().map_or_else(
+        || {
+            format!(
+                "not-utf-8:{}",
+                workspace.as_os_str().to_string_lossy().escape_default()
+            )
+        },
+        str::to_owned,
+    )
+}
+
+/// Where decisions are kept.
+#[derive(Debug, Clone)]
+pub struct DecisionFile {
+    directory: PathBuf,
+}
+
+impl DecisionFile {
+    /// The decisions in a state directory, which is made when something is decided.
+    #[must_use]
+    pub fn new(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+        }
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.directory.join(FILE)
+    }
+
+    /// Reads what was decided; nothing when there is no file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is none of ours.
+    pub fn read(&self) -> Result<Decisions, DecisionsError> {
+        let path = self.path();
+        let io = |source| DecisionsError::Io {
+            action: "read",
+            path: path.clone(),
+            source,
+        };
+        let file = match fs::File::open(&path) {
+            Ok(file) => file,
+            Err(error) if is_absent(&error) => return Ok(Decisions::default()),
+            Err(error) => return Err(io(error)),
+        };
+        let mut text = String::new();
+        file.take(MAX_BYTES).read_to_string(&mut text).map_err(io)?;
+        let foreign = |what: String| DecisionsError::Foreign {
+            path: path.clone(),
+            what,
+        };
+        let on_disk: OnDisk =
+            serde_json::from_str(&text).map_err(|error| foreign(error.to_string()))?;
+        if on_disk.version != VERSION {
+            let what = format!("it is of version {}, not {VERSION}", on_disk.version);
+            return Err(foreign(what));
+        }
+        let workspaces = on_disk.workspaces.into_iter().map(|(key, of)| {
+            let of = InWorkspace {
+                approved: of.approved,
+                enabled: of.enabled,
+            };
+            (key, of)
+        });
+        Ok(Decisions {
+            workspaces: workspaces.collect(),
+        })
+    }
+
+    /// Changes what was decided, and keeps it before it returns.
+    ///
+    /// # Errors
+    /// When the file is none of ours, or cannot be replaced; it is as it was then.
+    pub fn change<T>(&self, change: impl FnOnce(&mut Decisions) -> T) -> Result<T, DecisionsError> {
+        let io = |action, path: &Path| {
+            let path = path.to_owned();
+            move |source| DecisionsError::Io {
+                action,
+                path,
+                source,
+            }
+        };
+        make_directory(&self.directory).map_err(io("make", &self.directory))?;
+        let lock_path = self.directory.join(LOCK);
+        // Held until it is dropped.
+        let lock = private().open(&lock_path).map_err(io("open", &lock_path))?;
+        lock.lock().map_err(io("lock", &lock_path))?;
+        let mut decisions = self.read()?;
+        let changed = change(&mut decisions);
+        let path = self.path();
+        self.write(&decisions).map_err(io("write", &path))?;
+        Ok(changed)
+    }
+
+    fn write(&self, decisions: &Decisions) -> io::Result<()> {
+        let workspaces = decisions.workspaces.iter().map(|(key, of)| {
+            let of = WorkspaceOnDisk {
+                approved: of.approved.clone(),
+                enabled: of.enabled.clone(),
+            };
+            (key.clone(), of)
+        });
+        let on_disk = OnDisk {
+            version: VERSION,
+            workspaces: workspaces.collect(),
+        };
+        let mut text = serde_json::to_vec_pretty(&on_disk)?;
+        text.push(b'\n');
+        // Made for the owner alone.
+        let mut file = tempfile::Builder::new()
+            .prefix(".mcp-")
+            .tempfile_in(&self.directory)?;
+        file.write_all(&text)?;
+        file.as_file().sync_all()?;
+        file.persist(self.path()).map_err(|error| error.error)?;
+        Ok(())
+    }
+}
+
+/// How files are made that are for nobody else.
+fn private() -> fs::OpenOptions {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn make_directory(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}

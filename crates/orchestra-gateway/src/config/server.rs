@@ -1,0 +1,325 @@
+//! One server, out of the object that describes it.
+
+mod access;
+mod reach;
+mod rules;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use orchestra_wire::Revision;
+
+use super::{
+    Backoff, Budget, Features, Grace, Health, Input, Limits, Origin, Pins, Pool, ProcessLimits,
+    Protocol, Retry, Sandbox, ServerConfig, ServerName, ToolFilter, Trust,
+    fields::Fields,
+    node::{Node, Path, Value},
+    report::Report,
+};
+
+/// What stands beside the servers of a file and holds for all of them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Shared {
+    pub(super) inputs: Arc<BTreeMap<String, Input>>,
+    pub(super) retry: Retry,
+    pub(super) health_interval: Option<Duration>,
+    pub(super) concurrency: Option<u32>,
+    pub(super) disabled: bool,
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+const MILLISECOND: Duration = Duration::from_millis(1);
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// A server and what makes it unusable.
+pub(super) type Read = Result<ServerConfig, String>;
+
+/// Reads a server. What is wrong goes to the report as well.
+pub(super) fn read(
+    shown_name: &str,
+    node: &Node,
+    path: &Path,
+    origin: Origin,
+    shared: &Shared,
+    report: &Report,
+) -> Read {
+    let mut fields = Fields::of(node, path, report).ok_or("it must be an object")?;
+    let Some(transport) = reach::read(&mut fields) else {
+        let error = fields.into_error();
+        return Err(error.unwrap_or_else(|| "it cannot be reached".into()));
+    };
+    let name = ServerName::of_text(shown_name);
+    let asks = origin.trust == Trust::Ask;
+    let mut config = ServerConfig::new(name, origin, transport);
+    shown_name.clone_into(&mut config.shown_name);
+    config.inputs = Arc::clone(&shared.inputs);
+    config.retry = shared.retry;
+    config.limits.budget.concurrency = shared.concurrency;
+    if let Some(interval) = shared.health_interval {
+        config.health.interval = Some(interval);
+    }
+    general(&mut fields, &mut config);
+    config.disabled |= shared.disabled;
+    upkeep(&mut fields, &mut config);
+    config.limits = limits(&mut fields, config.limits);
+    config.sandbox = access::sandbox(&mut fields);
+    config.tools = tools(&mut fields);
+    config.rules = rules::read(&mut fields);
+    believed(&mut fields, &mut config, asks);
+    fields.ignore(&FOREIGN);
+    fields.end().map(|()| config)
+}
+
+/// Names that other programs use. They give no permission here and take none.
+const FOREIGN: [&str; 19] = [
+    "alwaysAllow",
+    "autoApprove",
+    "autoApproveTools",
+    "capabilities",
+    "dev",
+    "gallery",
+    "healthUrl",
+    "icon",
+    "id",
+    "metadata",
+    "name",
+    "official",
+    "projectId",
+    "provider",
+    "registry",
+    "schemaVersion",
+    "settings",
+    "source",
+    "version",
+];
+
+fn general(fields: &mut Fields<'_>, config: &mut ServerConfig) {
+    config.description = fields.text(&["description"]);
+    let timeout = fields.duration(&["timeout", "tool_timeout_sec"], MILLISECOND..=DAY);
+    config.timeout = timeout.unwrap_or(config.timeout);
+    let names = ["start_timeout", "startup_timeout_sec"];
+    let start = fields.duration(&names, MILLISECOND..=DAY);
+    config.start_timeout = start.unwrap_or(config.start_timeout);
+    config.disabled = fields.flag(&["disabled"]).unwrap_or(false);
+    config.disabled |= !fields.flag(&["enabled"]).unwrap_or(true);
+    config.lazy = fields.flag(&["lazy"]).unwrap_or(false);
+    config.prefix = fields.flag(&["prefix"]).unwrap_or(true);
+    config.tags = fields.texts(&["tags"]).unwrap_or_default();
+    config.roots = fields.templates(&["roots"]).unwrap_or_default();
+    config.protocol = protocol(fields);
+    let names = ["max_message_bytes"];
+    if let Some(bytes) = fields.bytes(&names, 4_096..=1 << 30) {
+        config.max_message_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    }
+    config.cache_ttl = fields
+        .duration(&["cache_ttl"], Duration::ZERO..=DAY)
+        .filter(|ttl| !ttl.is_zero());
+    config.idle_stop = fields
+        .duration(&["idle_stop"], Duration::ZERO..=DAY)
+        .filter(|idle| !idle.is_zero());
+}
+
+fn protocol(fields: &mut Fields<'_>) -> Protocol {
+    let revisions = Revision::ALL.map(|revision| (revision.as_str(), Protocol::Revision(revision)));
+    let mut choices = vec![
+        ("auto", Protocol::Auto),
+        ("modern", Protocol::Modern),
+        ("legacy", Protocol::Legacy),
+    ];
+    choices.extend(revisions);
+    fields.choice(&["protocol"], &choices).unwrap_or_default()
+}
+
+/// How it is tried again, kept and looked after.
+fn upkeep(fields: &mut Fields<'_>, config: &mut ServerConfig) {
+    let inner = fields.object(&["retry", "retry_policy"]);
+    if let Some(mut inner) = inner {
+        config.retry = retry(&mut inner, config.retry);
+        fields.fail_within("retry", inner.end());
+    }
+    if let Some(mut inner) = fields.object(&["pool"]) {
+        let default = Pool::default();
+        config.pool = Pool {
+            max: small(inner.number(&["max"], 1..=64)).unwrap_or(default.max),
+            stateless: inner.flag(&["stateless"]).unwrap_or(default.stateless),
+            outstanding: small(inner.number(&["outstanding"], 1..=4_096))
+                .unwrap_or(default.outstanding),
+        };
+        fields.fail_within("pool", inner.end());
+    }
+    if let Some(mut inner) = fields.object(&["grace"]) {
+        let default = Grace::default();
+        let range = Duration::ZERO..=60 * SECOND;
+        config.grace = Grace {
+            stdin: inner
+                .duration(&["stdin"], range.clone())
+                .unwrap_or(default.stdin),
+            term: inner.duration(&["term"], range).unwrap_or(default.term),
+        };
+        fields.fail_within("grace", inner.end());
+    }
+    health(fields, &mut config.health);
+    if let Some(mut inner) = fields.object(&["features"]) {
+        config.features = Features {
+            roots: inner.flag(&["roots"]).unwrap_or(true),
+            sampling: inner.flag(&["sampling"]).unwrap_or(true),
+            elicitation: inner.flag(&["elicitation"]).unwrap_or(true),
+        };
+        fields.fail_within("features", inner.end());
+    }
+}
+
+/// How what failed is tried again; also stands beside servers.
+pub(super) fn retry(fields: &mut Fields<'_>, default: Retry) -> Retry {
+    let backoffs = [
+        ("exponential", Backoff::Exponential),
+        ("linear", Backoff::Linear),
+        ("constant", Backoff::Constant),
+    ];
+    let millis = |fields: &mut Fields<'_>, name| {
+        let number = fields.number(&[name], 1..=3_600_000);
+        number.map(Duration::from_millis)
+    };
+    let initial = millis(fields, "initial_delay_ms");
+    let max = millis(fields, "max_delay_ms");
+    let range = MILLISECOND..=3_600 * SECOND;
+    Retry {
+        attempts: small(fields.number(&["attempts", "max_attempts"], 1..=20))
+            .unwrap_or(default.attempts),
+        backoff: fields
+            .choice(&["backoff"], &backoffs)
+            .unwrap_or(default.backoff),
+        initial: fields
+            .duration(&["initial"], range.clone())
+            .or(initial)
+            .unwrap_or(default.initial),
+        max: fields
+            .duration(&["max"], range)
+            .or(max)
+            .unwrap_or(default.max),
+        repeat_unsafe: fields.flag(&["unsafe"]).unwrap_or(default.repeat_unsafe),
+    }
+}
+
+/// `false`, or an object.
+fn health(fields: &mut Fields<'_>, health: &mut Health) {
+    let Some(member) = fields.take(&["health"]) else {
+        return;
+    };
+    match member.node.value {
+        Value::Bool(false) => health.interval = None,
+        Value::Bool(true) => {}
+        Value::Map(_) => {
+            let path = fields.path_of(member);
+            let Some(mut inner) = Fields::of(&member.node, &path, fields.report()) else {
+                return;
+            };
+            let interval = inner.duration(&["interval"], SECOND..=DAY);
+            let timeout = inner.duration(&["timeout"], MILLISECOND..=600 * SECOND);
+            let timeouts = inner.number(&["max_timeouts"], 1..=100);
+            *health = Health {
+                interval: interval.or(health.interval),
+                timeout: timeout.unwrap_or(health.timeout),
+                max_timeouts: small(timeouts).unwrap_or(health.max_timeouts),
+            };
+            let ended = inner.end();
+            fields.fail_within("health", ended);
+        }
+        _ => fields.wrong(member, "must be false or an object"),
+    }
+}
+
+fn limits(fields: &mut Fields<'_>, default: Limits) -> Limits {
+    // The rate of [M]: calls a minute, 0 for any number.
+    let per_minute = fields.number(&["rate_limit"], 0..=60_000_000);
+    #[expect(clippy::cast_precision_loss, reason = "the range fits")]
+    let per_second = per_minute
+        .filter(|calls| *calls > 0)
+        .map(|calls| calls as f64 / 60.0);
+    let mut limits = default;
+    limits.budget.requests_per_second = per_second;
+    let Some(mut inner) = fields.object(&["limits"]) else {
+        return limits;
+    };
+    let any = 1..=u64::MAX;
+    limits.process = ProcessLimits {
+        address_space: inner.bytes(&["address_space", "memory"], 1 << 20..=u64::MAX),
+        open_files: inner.number(&["files", "open_files"], 8..=u64::MAX),
+        processes: inner.number(&["processes"], any.clone()),
+        cpu_time: inner.duration(&["cpu_time"], SECOND..=365 * DAY),
+    };
+    let names = ["requests_per_second"];
+    limits.budget = Budget {
+        requests_per_second: inner.rate(&names, 1e6).or(per_second),
+        burst: small(inner.number(&["burst", "burst_size"], 1..=1_000_000)),
+        concurrency: small(inner.number(&["concurrency", "concurrency_limit"], 1..=4_096))
+            .or(limits.budget.concurrency),
+        daily_quota: inner.number(&["daily_quota"], any),
+        result_bytes: inner.bytes(&["result_bytes"], 1_024..=1 << 30),
+        wait: inner.flag(&["wait"]).unwrap_or(false),
+    };
+    fields.fail_within("limits", inner.end());
+    limits
+}
+
+/// Which tools are offered; other programs have lists of their own.
+fn tools(fields: &mut Fields<'_>) -> ToolFilter {
+    let mut filter = ToolFilter {
+        allow: fields
+            .texts(&["include_tools", "enabled_tools"])
+            .unwrap_or_default(),
+        deny: fields
+            .texts(&["exclude_tools", "disabled_tools"])
+            .unwrap_or_default(),
+    };
+    let Some(member) = fields.take(&["tools"]) else {
+        return filter;
+    };
+    // Some clients list all tools here, or say `*` for them.
+    if !matches!(member.node.value, Value::Map(_)) {
+        let named = fields.texts(&["tools"]).unwrap_or_default();
+        filter.allow.extend(named);
+        return filter;
+    }
+    if let Some(mut inner) = fields.object(&["tools"]) {
+        filter
+            .allow
+            .extend(inner.texts(&["allow"]).unwrap_or_default());
+        filter
+            .deny
+            .extend(inner.texts(&["deny"]).unwrap_or_default());
+        fields.fail_within("tools", inner.end());
+    }
+    filter
+}
+
+/// What a file may say of its own servers only when the user chose it.
+fn believed(fields: &mut Fields<'_>, config: &mut ServerConfig, asks: bool) {
+    const NOT_HERE: &str = "is not for a file of the workspace to say, which others may have \
+        written; it is not used";
+    let pins = [("ask", Pins::Ask), ("follow", Pins::Follow)];
+    if asks {
+        for name in ["trust", "pins"] {
+            if let Some(member) = fields.take(&[name]) {
+                let path = fields.path_of(member);
+                fields.report().warn(member.place, &path, NOT_HERE);
+            }
+        }
+        return;
+    }
+    config.trust = fields.flag(&["trust"]).unwrap_or(false);
+    config.pins = fields.choice(&["pins"], &pins).unwrap_or_default();
+}
+
+/// A number whose range fits.
+fn small(number: Option<u64>) -> Option<u32> {
+    number.map(|number| u32::try_from(number).expect("the range fits"))
+}
+
+/// Whether a server is confined at all.
+impl Sandbox {
+    /// Whether its process is confined.
+    #[must_use]
+    pub const fn is_some(&self) -> bool {
+        matches!(self, Self::Workspace { .. })
+    }
+}

@@ -1,0 +1,191 @@
+//! How a server is reached, out of its object.
+
+use super::{
+    super::{
+        Auth, Flavour, HttpConfig, InheritEnv, StdioConfig, Template, Transport,
+        fields::Fields,
+        node::{Member, Value},
+    },
+    access,
+};
+
+/// What `type` or `transport` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Stdio,
+    Http(Flavour),
+}
+
+const KINDS: [(&str, Kind); 8] = [
+    ("stdio", Kind::Stdio),
+    ("local", Kind::Stdio),
+    ("http", Kind::Http(Flavour::Streamable)),
+    ("streamable-http", Kind::Http(Flavour::Streamable)),
+    ("streamable", Kind::Http(Flavour::Streamable)),
+    ("remote", Kind::Http(Flavour::Auto)),
+    ("sse", Kind::Http(Flavour::Sse)),
+    ("rpc", Kind::Http(Flavour::Rpc)),
+];
+
+const FLAVOURS: [(&str, Flavour); 4] = [
+    ("auto", Flavour::Auto),
+    ("streamable", Flavour::Streamable),
+    ("rpc", Flavour::Rpc),
+    ("sse", Flavour::Sse),
+];
+
+/// The names of an address, and how it is spoken to where nothing else is said.
+const ADDRESSES: [(&str, Flavour); 4] = [
+    ("url", Flavour::Auto),
+    ("serverUrl", Flavour::Auto),
+    ("httpUrl", Flavour::Streamable),
+    ("baseURL", Flavour::Rpc),
+];
+
+/// Reads how it is reached; `None` when that cannot be told.
+pub(super) fn read(fields: &mut Fields<'_>) -> Option<Transport> {
+    let kind = fields.choice(&["type", "transport"], &KINDS);
+    let flavour = fields.choice(&["flavour", "flavor"], &FLAVOURS);
+    let command = fields.take(&["command"]);
+    let mut addresses = ADDRESSES
+        .iter()
+        .filter_map(|(name, flavour)| Some((fields.take(&[name])?, *flavour)))
+        .collect::<Vec<_>>()
+        .into_iter();
+    let address = addresses.next();
+    if let Some((member, _)) = addresses.next() {
+        fields.wrong(
+            member,
+            "the server has another address already; leave one out",
+        );
+        return None;
+    }
+    match (kind, command, address) {
+        (None | Some(Kind::Stdio), Some(command), None) => stdio(fields, command),
+        (None | Some(Kind::Http(_)), None, Some((member, usual))) => {
+            let flavour = flavour.unwrap_or(match kind {
+                // [B4] says `http` for what is plain JSON-RPC.
+                Some(Kind::Http(_)) if usual == Flavour::Rpc => usual,
+                Some(Kind::Http(flavour)) => flavour,
+                _ => usual,
+            });
+            http(fields, member, flavour)
+        }
+        (_, Some(command), Some(_)) => {
+            let message = "there is an address as well; a server is started or reached, not both";
+            fields.wrong(command, message);
+            None
+        }
+        (Some(Kind::Stdio), None, Some((member, _))) => {
+            fields.wrong(member, "the transport is stdio, which takes `command`");
+            None
+        }
+        (Some(Kind::Http(_)), Some(command), None) => {
+            fields.wrong(command, "the transport is http, which takes `url`");
+            None
+        }
+        (_, None, None) => {
+            fields.missing("say how it is reached: `command` for a program, `url` for an address");
+            None
+        }
+    }
+}
+
+fn stdio(fields: &mut Fields<'_>, command: &Member) -> Option<Transport> {
+    let mut words = words(fields, command)?.into_iter();
+    let program = words.next().filter(|program| !program.written().is_empty());
+    let Some(program) = program else {
+        fields.wrong(command, "must name a program");
+        return None;
+    };
+    let mut args: Vec<Template> = words.collect();
+    args.extend(fields.templates(&["args"]).unwrap_or_default());
+    let env = fields.pairs(&["env", "environment"]).unwrap_or_default();
+    if let Some((name, _)) = env
+        .iter()
+        .find(|(name, _)| name.is_empty() || name.contains(['=', '\0']))
+    {
+        fields.unusable(format!(
+            "env: `{}` is no name of a variable",
+            name.escape_debug()
+        ));
+    }
+    let inherit = [
+        ("default", InheritEnv::Default),
+        ("all", InheritEnv::All),
+        ("none", InheritEnv::None),
+    ];
+    Some(Transport::Stdio(StdioConfig {
+        command: program,
+        args,
+        cwd: fields.template(&["cwd"]),
+        env: env
+            .into_iter()
+            .map(|(name, value)| (name, Template::new(value)))
+            .collect(),
+        env_file: fields.template(&["envFile"]),
+        inherit_env: fields.choice(&["inheritEnv"], &inherit).unwrap_or_default(),
+    }))
+}
+
+/// A program, or a program with its arguments.
+fn words(fields: &mut Fields<'_>, command: &Member) -> Option<Vec<Template>> {
+    match &command.node.value {
+        Value::Text(text) => Some(vec![Template::new(text)]),
+        Value::List(items) if items.iter().all(|item| item.text().is_some()) => {
+            let texts = items.iter().filter_map(|item| item.text());
+            Some(texts.map(Template::new).collect())
+        }
+        other => {
+            let message = format!("must be a text or a list of texts, not {}", other.kind());
+            fields.wrong(command, message);
+            None
+        }
+    }
+}
+
+fn http(fields: &mut Fields<'_>, address: &Member, flavour: Flavour) -> Option<Transport> {
+    let Some(url) = address.node.text() else {
+        let kind = address.node.value.kind();
+        fields.wrong(address, format!("must be a text, not {kind}"));
+        return None;
+    };
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
+    if !matches!(scheme, Some("http" | "https")) && !url.contains("${") {
+        fields.wrong(address, "must begin with http:// or https://");
+        return None;
+    }
+    let names = ["headers", "http_headers"];
+    let mut headers: Vec<(String, Template)> = Vec::new();
+    for (name, value) in fields.pairs(&names).unwrap_or_default() {
+        if is_header_name(&name) {
+            headers.push((name, Template::new(value)));
+        } else {
+            fields.unusable(format!(
+                "headers: `{}` is no name of a header",
+                name.escape_debug()
+            ));
+        }
+    }
+    for (name, variable) in fields.pairs(&["env_http_headers"]).unwrap_or_default() {
+        headers.push((name, Template::new(format!("${{{variable}}}"))));
+    }
+    let token = fields.text(&["bearer_token_env_var"]).map(Auth::Env);
+    let certificate = fields.template(&["clientCert"]);
+    let key = fields.template(&["clientKey"]);
+    Some(Transport::Http(HttpConfig {
+        url: Template::new(url),
+        flavour,
+        headers,
+        auth: access::auth(fields).or(token),
+        ca_file: fields.template(&["caFile"]),
+        client_cert: certificate.map(|certificate| (certificate, key)),
+        allow_insecure: fields.flag(&["allowInsecure"]).unwrap_or(false),
+    }))
+}
+
+/// The characters of a token (RFC 9110, 5.6.2).
+fn is_header_name(name: &str) -> bool {
+    let permitted = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(permitted)
+}

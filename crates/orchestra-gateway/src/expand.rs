@@ -1,0 +1,417 @@
+//! What `${…}` stands for, found when it is used: at the start of a process, at the sending of a
+//! request.
+//!
+//! `${VAR}`, `${VAR:-default}` and `${env:VAR}` are variables of our environment; `${input:ID}` is
+//! the variable `ORCHESTRA_INPUT_ID`, or the default that the file gives it;
+//! `${workspaceFolder}`, `${workspaceFolderBasename}` and `${userHome}` are directories;
+//! `$$` is a `$`. A `$` before anything else is one as well.
+
+mod env_file;
+mod parts;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use parts::{Part, Parts, input_variable, reference};
+
+use crate::config::{
+    Auth, Flavour, HttpConfig, InheritEnv, Sandbox, ServerConfig, StdioConfig, Template, Transport,
+};
+
+/// Looks a variable up.
+type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+/// What texts may refer to.
+#[derive(Clone)]
+pub struct Scope {
+    variables: Arc<Lookup>,
+    workspace: PathBuf,
+    home: Option<PathBuf>,
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope")
+            .field("workspace", &self.workspace)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A text that refers to something that is not there. Tells names, never values.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExpandError {
+    /// A variable.
+    #[error("the variable {0} is not set; set it, or write ${{{0}:-default}}")]
+    Variable(String),
+    /// An input.
+    #[error("the input {id} is not known; set the variable {variable}")]
+    Input {
+        /// Its id.
+        id: String,
+        /// The variable that gives it a value.
+        variable: String,
+    },
+    /// Something else.
+    #[error("${{{0}}} is not known; a $ by itself is written $$")]
+    Unknown(String),
+    /// An opening without an end.
+    #[error("a ${{ without its }}; a $ by itself is written $$")]
+    Open,
+    /// A file of variables.
+    #[error("the file of variables {}: {what}", path.display())]
+    EnvFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, without a value.
+        what: String,
+    },
+    /// What came out cannot be used.
+    #[error("{0}")]
+    Unusable(&'static str),
+}
+
+/// What a text refers to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reference {
+    /// A variable of our environment.
+    Variable(String),
+    /// An input.
+    Input(String),
+    /// A directory.
+    Directory(String),
+}
+
+impl Reference {
+    /// The variable of our environment that it is taken from.
+    #[must_use]
+    pub fn variable(&self) -> Option<String> {
+        match self {
+            Self::Variable(name) => Some(name.clone()),
+            Self::Input(id) => Some(input_variable(id)),
+            Self::Directory(_) => None,
+        }
+    }
+}
+
+/// A process as it is started. Holds secrets.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Process {
+    /// The program: a name to be looked up in `PATH`, or an absolute path.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Where it runs.
+    pub cwd: PathBuf,
+    /// Its environment, beside what it inherits.
+    pub env: Vec<(String, String)>,
+    /// What it inherits.
+    pub inherit_env: InheritEnv,
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process")
+            .field("command", &self.command)
+            .field("cwd", &self.cwd)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A server on the network as it is reached. Holds secrets.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Where it is.
+    pub url: String,
+    /// How it is spoken to.
+    pub flavour: Flavour,
+    /// Headers of every request.
+    pub headers: Vec<(String, String)>,
+    /// Certificates to trust.
+    pub ca_file: Option<PathBuf>,
+    /// Our certificate and its key.
+    pub client_cert: Option<(PathBuf, Option<PathBuf>)>,
+    /// Whether plain HTTP may go to other machines.
+    pub allow_insecure: bool,
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("flavour", &self.flavour)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Scope {
+    /// Texts may refer to this workspace, this home and what `variables` knows.
+    pub fn new(
+        workspace: &Path,
+        home: Option<&Path>,
+        variables: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            variables: Arc::new(variables),
+            workspace: workspace.to_owned(),
+            home: home.map(Path::to_owned),
+        }
+    }
+
+    /// The workspace.
+    #[must_use]
+    pub fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// A text of a server with everything put in.
+    ///
+    /// # Errors
+    /// When it refers to something that is not there.
+    pub fn expand(&self, text: &Template, config: &ServerConfig) -> Result<String, ExpandError> {
+        let mut expanded = String::new();
+        for part in Parts(text.written()) {
+            match part? {
+                Part::Text(text) => expanded.push_str(text),
+                Part::Reference(text) => expanded.push_str(&self.value(text, config)?),
+            }
+        }
+        if expanded.contains('\0') {
+            return Err(ExpandError::Unusable("a text holds a character 0"));
+        }
+        Ok(expanded)
+    }
+
+    /// Whether everything that a server refers to is there.
+    ///
+    /// # Errors
+    /// What is not.
+    pub fn check(&self, config: &ServerConfig) -> Result<(), ExpandError> {
+        for text in texts(config) {
+            self.expand(text, config)?;
+        }
+        if let Transport::Http(HttpConfig {
+            auth: Some(Auth::Env(name)),
+            ..
+        }) = &config.transport
+        {
+            self.variable(name)?;
+        }
+        Ok(())
+    }
+
+    /// A process, ready to be started.
+    ///
+    /// # Errors
+    /// When something that it refers to is not there.
+    pub fn process(
+        &self,
+        stdio: &StdioConfig,
+        config: &ServerConfig,
+    ) -> Result<Process, ExpandError> {
+        let cwd = match &stdio.cwd {
+            Some(cwd) => self.path(cwd, config)?,
+            None => config.origin.directory.clone(),
+        };
+        let command = self.expand(&stdio.command, config)?;
+        let is_relative = command.contains('/') && !command.starts_with('/');
+        let command = match is_relative {
+            true => cwd.join(&command).to_string_lossy().into_owned(),
+            false => command,
+        };
+        let mut env = match &stdio.env_file {
+            Some(file) => env_file::read(&self.path(file, config)?)?,
+            None => Vec::new(),
+        };
+        for (name, value) in &stdio.env {
+            let value = self.expand(value, config)?;
+            env.retain(|(other, _)| other != name);
+            env.push((name.clone(), value));
+        }
+        Ok(Process {
+            command,
+            args: self.all(&stdio.args, config)?,
+            cwd,
+            env,
+            inherit_env: stdio.inherit_env,
+        })
+    }
+
+    /// A server on the network, ready to be reached.
+    ///
+    /// # Errors
+    /// When something that it refers to is not there.
+    pub fn endpoint(
+        &self,
+        http: &HttpConfig,
+        config: &ServerConfig,
+    ) -> Result<Endpoint, ExpandError> {
+        let url = self.expand(&http.url, config)?;
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            let what = "the url must begin with http:// or https://";
+            return Err(ExpandError::Unusable(what));
+        }
+        let mut headers = Vec::with_capacity(http.headers.len());
+        for (name, value) in &http.headers {
+            let value = self.expand(value, config)?;
+            if value.contains(['\r', '\n']) {
+                let what = "the value of a header has more than one line";
+                return Err(ExpandError::Unusable(what));
+            }
+            headers.push((name.clone(), value));
+        }
+        let path = |text: &Template| self.path(text, config);
+        let client_cert = match &http.client_cert {
+            Some((certificate, key)) => {
+                Some((path(certificate)?, key.as_ref().map(path).transpose()?))
+            }
+            None => None,
+        };
+        Ok(Endpoint {
+            url,
+            flavour: http.flavour,
+            headers,
+            ca_file: http.ca_file.as_ref().map(path).transpose()?,
+            client_cert,
+            allow_insecure: http.allow_insecure,
+        })
+    }
+
+    /// Several texts of a server.
+    ///
+    /// # Errors
+    /// When one refers to something that is not there.
+    pub fn all(
+        &self,
+        texts: &[Template],
+        config: &ServerConfig,
+    ) -> Result<Vec<String>, ExpandError> {
+        let expanded = texts.iter().map(|text| self.expand(text, config));
+        expanded.collect()
+    }
+
+    /// A path of a server, made absolute by the directory of its file. `~/` is the home.
+    ///
+    /// # Errors
+    /// When it refers to something that is not there.
+    pub fn path(&self, text: &Template, config: &ServerConfig) -> Result<PathBuf, ExpandError> {
+        let path = self.expand(text, config)?;
+        if let (Some(rest), Some(home)) = (path.strip_prefix("~/"), &self.home) {
+            return Ok(home.join(rest));
+        }
+        Ok(config.origin.directory.join(path))
+    }
+
+    /// A variable of our environment that must be there, and not empty.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn variable(&self, name: &str) -> Result<String, ExpandError> {
+        let value = (self.variables)(name).filter(|value| !value.is_empty());
+        value.ok_or_else(|| ExpandError::Variable(name.to_owned()))
+    }
+
+    fn value(&self, text: &str, config: &ServerConfig) -> Result<String, ExpandError> {
+        let (name, default) = match text.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (text, None),
+        };
+        let or_default = |value: Option<String>| {
+            let value = value.filter(|value| !value.is_empty() || default.is_none());
+            value.or_else(|| default.map(str::to_owned))
+        };
+        match reference(name).ok_or_else(|| ExpandError::Unknown(name.to_owned()))? {
+            // An empty variable is set, as in a shell, where no default is given.
+            Reference::Variable(name) => {
+                or_default((self.variables)(&name)).ok_or(ExpandError::Variable(name))
+            }
+            Reference::Input(id) => {
+                let variable = input_variable(&id);
+                let known = config.inputs.get(&id);
+                or_default((self.variables)(&variable))
+                    .or_else(|| known.and_then(|input| input.default.clone()))
+                    .ok_or(ExpandError::Input { id, variable })
+            }
+            Reference::Directory(name) => self.directory(&name),
+        }
+    }
+
+    fn directory(&self, name: &str) -> Result<String, ExpandError> {
+        let path = match name {
+            "workspaceFolderBasename" => self.workspace.file_name().map(Path::new),
+            "userHome" => self.home.as_deref(),
+            _ => Some(self.workspace.as_path()),
+        };
+        let unknown = || ExpandError::Unknown(name.to_owned());
+        let path = path.and_then(Path::to_str).ok_or_else(unknown)?;
+        Ok(path.to_owned())
+    }
+}
+
+/// What the texts of a server refer to, each once, in order.
+#[must_use]
+pub fn references(config: &ServerConfig) -> Vec<Reference> {
+    let parts = texts(config)
+        .into_iter()
+        .flat_map(|text| Parts(text.written()));
+    let mut found: Vec<Reference> = parts
+        .filter_map(|part| match part {
+            Ok(Part::Reference(text)) => reference(text.split(":-").next().unwrap_or(text)),
+            _ => None,
+        })
+        .collect();
+    if let Transport::Http(HttpConfig {
+        auth: Some(Auth::Env(name)),
+        ..
+    }) = &config.transport
+    {
+        found.push(Reference::Variable(name.clone()));
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Every text of a server that may refer to something.
+fn texts(config: &ServerConfig) -> Vec<&Template> {
+    let mut texts: Vec<&Template> = config.roots.iter().collect();
+    if let Sandbox::Workspace { read, write, .. } = &config.sandbox {
+        texts.extend(read.iter().chain(write));
+    }
+    match &config.transport {
+        Transport::Stdio(stdio) => {
+            texts.push(&stdio.command);
+            texts.extend(&stdio.args);
+            texts.extend(&stdio.cwd);
+            texts.extend(stdio.env.values());
+            texts.extend(&stdio.env_file);
+        }
+        Transport::Http(http) => {
+            texts.push(&http.url);
+            texts.extend(http.headers.iter().map(|(_, value)| value));
+            texts.extend(&http.ca_file);
+            if let Some((certificate, key)) = &http.client_cert {
+                texts.push(certificate);
+                texts.extend(key);
+            }
+            match &http.auth {
+                None | Some(Auth::Env(_)) => {}
+                Some(Auth::Bearer(token)) => texts.push(token),
+                Some(Auth::Command { command, args }) => {
+                    texts.push(command);
+                    texts.extend(args);
+                }
+                Some(Auth::OAuth {
+                    client_id,
+                    client_secret,
+                    ..
+                }) => texts.extend(client_id.iter().chain(client_secret)),
+            }
+        }
+    }
+    texts
+}
+
+#[cfg(test)]
+mod tests;

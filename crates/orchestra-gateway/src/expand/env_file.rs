@@ -1,0 +1,79 @@
+//! Files of `NAME=VALUE` lines.
+
+use std::{fs, io, io::Read as _, path::Path};
+
+use super::ExpandError;
+
+/// The largest file; environments are bounded by the system not far above.
+const MAX_BYTES: u64 = 256 * 1024;
+
+pub(super) fn read(path: &Path) -> Result<Vec<(String, String)>, ExpandError> {
+    let wrong = |what: String| ExpandError::EnvFile {
+        path: path.to_owned(),
+        what,
+    };
+    let text = text(path).map_err(|error| wrong(error.to_string()))?;
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let line = line.strip_prefix("export ").unwrap_or(line);
+        let Some((name, value)) = line.split_once('=') else {
+            return Err(wrong(format!("line {}: no =", number + 1)));
+        };
+        let name = name.trim();
+        if name.is_empty() || name.contains(char::is_whitespace) || line.contains('\0') {
+            return Err(wrong(format!("line {}: no name", number + 1)));
+        }
+        pairs.retain(|(other, _)| other != name);
+        pairs.push((name.to_owned(), value_of(value.trim())));
+    }
+    Ok(pairs)
+}
+
+/// A value in quotes is what stands between them; `\n`, `\"` and `\\` are known in double ones.
+fn value_of(text: &str) -> String {
+    let between = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
+    if let Some(inner) = between('\'') {
+        return inner.to_owned();
+    }
+    let Some(inner) = between('"') else {
+        // A comment begins behind a space.
+        let end = text.find(" #").unwrap_or(text.len());
+        return text[..end].trim_end().to_owned();
+    };
+    let mut value = String::with_capacity(inner.len());
+    let mut chars = inner.chars();
+    while let Some(c) = chars.next() {
+        match (c, chars.clone().next()) {
+            ('\\', Some(next)) => {
+                chars.next();
+                match next {
+                    'n' => value.push('\n'),
+                    '"' | '\\' => value.push(next),
+                    _ => value.extend(['\\', next]),
+                }
+            }
+            _ => value.push(c),
+        }
+    }
+    value
+}
+
+fn text(path: &Path) -> io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut text = String::new();
+    fs::File::open(path)?
+        .take(MAX_BYTES + 1)
+        .read_to_string(&mut text)?;
+    match text.len() as u64 {
+        0..=MAX_BYTES => Ok(text),
+        _ => Err(io::Error::other(format!(
+            "it is longer than {MAX_BYTES} bytes"
+        ))),
+    }
+}

@@ -1,0 +1,178 @@
+//! Tells when servers are added, changed or removed while we run.
+//!
+//! Every file that may hold servers is watched, also those that are not there yet, and what the
+//! user decides of them. What belongs together is taken together: files are read again when they
+//! were left alone for half a second.
+
+mod arm;
+
+use std::{io, path::Path, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinHandle,
+    time::{Instant, sleep_until, timeout},
+};
+
+use crate::{
+    approval::{DecisionFile, Decisions, DecisionsError},
+    discovery::{Found, Places},
+    expand::Scope,
+};
+use arm::Armed;
+
+/// How long files must be left alone before they are read again.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// How long is waited at most for that.
+const MAX_QUIET: Duration = Duration::from_secs(5);
+
+/// How often is looked where the system does not tell of changes.
+const SWEEP: Duration = Duration::from_secs(5);
+
+/// Looks after the servers that there are. Dropping it ends that.
+#[derive(Debug)]
+pub struct Watching {
+    found: watch::Receiver<Arc<Found>>,
+    again: Arc<Notify>,
+    task: JoinHandle<()>,
+}
+
+/// Why servers were not looked for.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// What the user decided cannot be read; without it nothing is started.
+    #[error("read what was decided of servers")]
+    Decisions(#[from] DecisionsError),
+}
+
+impl Watching {
+    /// Looks for servers, and goes on to look after them. Must run inside a runtime; reads files
+    /// before it returns.
+    ///
+    /// # Errors
+    /// When what the user decided cannot be read.
+    pub fn start(
+        places: Places,
+        scope: Scope,
+        decisions: DecisionFile,
+    ) -> Result<Self, WatchError> {
+        let again = Arc::new(Notify::new());
+        // Armed before the first look, so that no change falls between.
+        let armed = Armed::new(Arc::clone(&again));
+        let mut looker = Looker {
+            known: decisions.read()?,
+            places,
+            scope,
+            decisions,
+            armed,
+        };
+        looker.arm();
+        let (sender, found) = watch::channel(Arc::new(looker.look()));
+        let task = tokio::spawn(run(looker, Arc::clone(&again), sender));
+        Ok(Self { found, again, task })
+    }
+
+    /// What was found last. Changes when something else is.
+    #[must_use]
+    pub fn found(&self) -> watch::Receiver<Arc<Found>> {
+        self.found.clone()
+    }
+
+    /// Has files read again soon, whatever the system tells.
+    pub fn look_again(&self) {
+        self.again.notify_one();
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Reads the files.
+struct Looker {
+    places: Places,
+    scope: Scope,
+    decisions: DecisionFile,
+    known: Decisions,
+    armed: Armed,
+}
+
+impl Looker {
+    /// Watches what there is to be watched now.
+    fn arm(&mut self) {
+        let mut paths: Vec<Arc<Path>> = self
+            .places
+            .files()
+            .into_iter()
+            .map(|file| file.path)
+            .collect();
+        let directories = self.places.environment.iter();
+        paths.extend(directories.map(|path| Arc::from(path.as_path())));
+        paths.push(self.decisions.path().into());
+        self.armed.arm(&paths);
+    }
+
+    fn look(&mut self) -> Found {
+        match self.decisions.read() {
+            Ok(decisions) => self.known = decisions,
+            Err(error) => {
+                tracing::warn!(%error, "what was decided of servers stays as it was");
+            }
+        }
+        self.places.find(&self.scope, &self.known)
+    }
+}
+
+async fn run(looker: Looker, again: Arc<Notify>, sender: watch::Sender<Arc<Found>>) {
+    let mut looker = looker;
+    loop {
+        if looker.armed.is_told() {
+            again.notified().await;
+        } else {
+            // A change that nobody tells of is found by looking.
+            let _ = timeout(SWEEP, again.notified()).await;
+        }
+        be_quiet(&again).await;
+        let looked = tokio::task::spawn_blocking(move || {
+            looker.arm();
+            let found = looker.look();
+            (looker, found)
+        });
+        let Ok((back, found)) = looked.await else {
+            return;
+        };
+        looker = back;
+        sender.send_if_modified(|known| {
+            let is_other = !found.changes_since(known).is_empty()
+                || found.diagnostics != known.diagnostics
+                || found.shadowed != known.shadowed
+                || found.files != known.files;
+            if is_other {
+                *known = Arc::new(found);
+            }
+            is_other
+        });
+    }
+}
+
+/// Waits until nothing was told for a while.
+async fn be_quiet(again: &Notify) {
+    let end = Instant::now() + MAX_QUIET;
+    loop {
+        tokio::select! {
+            told = timeout(QUIET, again.notified()) => if told.is_err() { return },
+            () = sleep_until(end) => return,
+        }
+    }
+}
+
+/// That the system does not tell of changes is no failure.
+fn complain(error: &notify::Error) {
+    tracing::warn!(
+        error = %io::Error::other(error.to_string()),
+        "changes of the servers' files are found by looking every {SWEEP:?}"
+    );
+}

@@ -1,0 +1,98 @@
+//! Has the system tell of changes of some paths, also of those that are not there yet: the nearest
+//! directory above that is there tells when something comes.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use notify::{
+    Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _,
+    event::{AccessKind, AccessMode},
+};
+use tokio::sync::Notify;
+
+/// What is watched.
+pub(super) struct Armed {
+    watcher: Option<RecommendedWatcher>,
+    /// The paths whose changes count.
+    wanted: Arc<Mutex<Vec<PathBuf>>>,
+    /// The directories that are watched.
+    directories: BTreeSet<PathBuf>,
+}
+
+impl Armed {
+    pub(super) fn new(again: Arc<Notify>) -> Self {
+        let wanted = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&wanted);
+        let tell = move |event: notify::Result<Event>| {
+            let wanted = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            // An error says that something was not told.
+            if event.map_or(true, |event| counts(&event, &wanted)) {
+                again.notify_one();
+            }
+        };
+        let watcher = notify::recommended_watcher(tell);
+        Self {
+            watcher: watcher.inspect_err(super::complain).ok(),
+            wanted,
+            directories: BTreeSet::new(),
+        }
+    }
+
+    /// Whether the system tells of changes.
+    pub(super) const fn is_told(&self) -> bool {
+        self.watcher.is_some()
+    }
+
+    /// Watches these paths and no others.
+    pub(super) fn arm(&mut self, paths: &[Arc<Path>]) {
+        let Some(watcher) = &mut self.watcher else {
+            return;
+        };
+        let mut wanted: Vec<PathBuf> = Vec::with_capacity(paths.len());
+        for path in paths {
+            wanted.extend(std::path::absolute(path));
+            // A link changes where it leads to.
+            wanted.extend(path.canonicalize());
+        }
+        let directories: BTreeSet<PathBuf> =
+            wanted.iter().filter_map(|path| nearest(path)).collect();
+        *self.wanted.lock().unwrap_or_else(PoisonError::into_inner) = wanted;
+        for gone in self.directories.difference(&directories) {
+            // It may be gone for good.
+            let _ = watcher.unwatch(gone);
+        }
+        let mut failed = None;
+        for directory in &directories {
+            // Also those that are watched already: one that was removed and made again is another.
+            if let Err(error) = watcher.watch(directory, RecursiveMode::NonRecursive) {
+                failed = Some(error);
+            }
+        }
+        self.directories = directories;
+        if let Some(error) = failed {
+            super::complain(&error);
+            self.watcher = None;
+        }
+    }
+}
+
+/// The path itself when it is a directory, else the nearest one above that is there.
+fn nearest(path: &Path) -> Option<PathBuf> {
+    let found = path.ancestors().find(|path| path.is_dir());
+    found.map(Path::to_owned)
+}
+
+/// Whether an event may have changed one of the paths: it is about one, about a directory above,
+/// or about what is in one.
+fn counts(event: &Event, wanted: &[PathBuf]) -> bool {
+    let is_read = matches!(event.kind, EventKind::Access(kind)
+        if kind != AccessKind::Close(AccessMode::Write));
+    let meets = |path: &PathBuf| {
+        let near = |one: &PathBuf| one.starts_with(path) || path.parent() == Some(one.as_path());
+        wanted.iter().any(near)
+    };
+    !is_read && (event.need_rescan() || event.paths.iter().any(meets))
+}

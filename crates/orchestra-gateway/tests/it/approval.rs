@@ -1,0 +1,179 @@
+//! Servers that a repository brings are approved once, and again when they change.
+
+use std::{fs, thread};
+
+use orchestra_gateway::discovery::ServerState;
+
+use crate::support::{World, states};
+
+const FILE: &str = "workspace/.mcp.json";
+
+fn server(rest: &str) -> String {
+    format!("{{\"mcpServers\": {{\"a\": {{{rest}}}}}}}")
+}
+
+#[test]
+fn a_server_of_a_repository_is_approved_as_it_is() {
+    let world = World::new();
+    let first = r#""command": "x", "args": ["1"], "env": {"A": "1"}"#;
+    world.write(FILE, &server(first));
+    assert_eq!(states(&world.find()), [("a", "needs_approval")]);
+    world.approve("a");
+    assert_eq!(states(&world.find()), [("a", "enabled")]);
+    // What says nothing of what is run, and where it stands, asks nobody.
+    world.write(
+        FILE,
+        &server(&format!(
+            "\n\n{first}, \"timeout\": 5, \"description\": \"x\""
+        )),
+    );
+    assert_eq!(states(&world.find()), [("a", "enabled")]);
+    for changed in [
+        r#""command": "y", "args": ["1"], "env": {"A": "1"}"#,
+        r#""command": "x", "args": ["2"], "env": {"A": "1"}"#,
+        r#""command": "x", "args": ["1"], "env": {"B": "1"}"#,
+        r#""command": "x", "args": ["1"], "env": {"A": "--require evil"}"#,
+        r#""command": "x", "args": ["1"], "env": {"A": "1"}, "cwd": "y""#,
+        r#""command": "x", "args": ["1"], "env": {"A": "1"}, "envFile": "y""#,
+        r#""command": "x", "args": ["1"], "env": {"A": "1"}, "inheritEnv": "all""#,
+        r#""url": "https://example.com""#,
+    ] {
+        world.write(FILE, &server(changed));
+        let found = world.find();
+        let state = &found.servers[0].state;
+        assert!(
+            matches!(state, ServerState::NeedsApproval { changed: true, .. }),
+            "{changed}: {state:?}"
+        );
+    }
+    // Back to what was approved.
+    world.write(FILE, &server(first));
+    assert_eq!(states(&world.find()), [("a", "enabled")]);
+}
+
+#[test]
+fn addresses_headers_and_programs_that_print_tokens_are_part_of_it() {
+    let world = World::new();
+    let url = r#""url": "https://example.com/mcp", "headers": {"A": "1"}"#;
+    world.write(FILE, &server(url));
+    world.approve("a");
+    for changed in [
+        r#""url": "https://example.org/mcp", "headers": {"A": "1"}"#,
+        r#""url": "https://example.com/mcp", "headers": {"A": "${SET}"}"#,
+        r#""url": "https://example.com/mcp", "headers": {"A": "1"}, "auth": {"type": "command", "command": "x"}"#,
+        r#""url": "https://example.com/mcp", "headers": {"A": "1"}, "allowInsecure": true"#,
+    ] {
+        world.write(FILE, &server(changed));
+        assert_eq!(
+            states(&world.find()),
+            [("a", "needs_approval")],
+            "{changed}"
+        );
+    }
+}
+
+#[test]
+fn a_repository_cannot_trust_itself() {
+    let world = World::new();
+    world.write(
+        FILE,
+        &server(r#""command": "x", "trust": true, "pins": "follow""#),
+    );
+    world.approve("a");
+    let found = world.find();
+    assert!(found.usable().all(|config| !config.trust));
+    assert_eq!(found.diagnostics.len(), 2, "{:?}", found.diagnostics);
+}
+
+#[test]
+fn approvals_belong_to_their_workspace() {
+    let world = World::new();
+    world.write(FILE, &server(r#""command": "x""#));
+    world.approve("a");
+    let mut elsewhere = World::new();
+    elsewhere.write(FILE, &server(r#""command": "x""#));
+    let decisions = world.decisions().read().unwrap();
+    let found = elsewhere.places.find(&elsewhere.scope(), &decisions);
+    assert_eq!(states(&found), [("a", "needs_approval")]);
+    // Taken back.
+    let workspace = world.places.workspace.clone();
+    let name = found.servers[0].name.clone();
+    let revoked = world
+        .decisions()
+        .change(|decisions| decisions.revoke(&workspace, &name));
+    assert!(revoked.unwrap());
+    assert_eq!(states(&world.find()), [("a", "needs_approval")]);
+    elsewhere.places.user = None;
+}
+
+#[test]
+fn servers_are_switched_by_hand_and_stay_so() {
+    let world = World::new();
+    let path = "home/.config/orchestra/mcp.json";
+    world.write(
+        path,
+        r#"{"mcpServers": {"a": {"command": "x"}, "b": {"command": "x", "disabled": true}}}"#,
+    );
+    assert_eq!(states(&world.find()), [("a", "enabled"), ("b", "disabled")]);
+    let workspace = world.places.workspace.clone();
+    let names: Vec<_> = world
+        .find()
+        .servers
+        .into_iter()
+        .map(|one| one.name)
+        .collect();
+    let switch = |name, enabled| {
+        let change = |decisions: &mut orchestra_gateway::approval::Decisions| {
+            decisions.switch(&workspace, name, enabled);
+        };
+        world.decisions().change(change).unwrap();
+    };
+    switch(&names[0], Some(false));
+    switch(&names[1], Some(true));
+    assert_eq!(states(&world.find()), [("a", "disabled"), ("b", "enabled")]);
+    switch(&names[0], None);
+    switch(&names[1], None);
+    assert_eq!(states(&world.find()), [("a", "enabled"), ("b", "disabled")]);
+}
+
+#[cfg(unix)]
+#[test]
+fn decisions_are_the_owners_alone_and_foreign_files_are_left_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new();
+    world.write(FILE, &server(r#""command": "x""#));
+    world.approve("a");
+    let path = world.decisions().path();
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o600);
+    assert_eq!(mode(path.parent().unwrap()), 0o700);
+    for foreign in ["{\"version\": 2}", "[]", "x"] {
+        fs::write(&path, foreign).unwrap();
+        assert!(world.decisions().read().is_err());
+        assert!(world.decisions().change(|_| ()).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), foreign);
+    }
+}
+
+#[test]
+fn several_programs_decide_at_once_and_nothing_is_lost() {
+    let world = World::new();
+    let names: Vec<String> = (0..16).map(|n| format!("s{n}")).collect();
+    thread::scope(|scope| {
+        for name in &names {
+            scope.spawn(|| {
+                let name = name.parse().unwrap();
+                let workspace = &world.places.workspace;
+                let change = |decisions: &mut orchestra_gateway::approval::Decisions| {
+                    decisions.switch(workspace, &name, Some(false));
+                };
+                world.decisions().change(change).unwrap();
+            });
+        }
+    });
+    let decisions = world.decisions().read().unwrap();
+    for name in &names {
+        let enabled = decisions.enabled(&world.places.workspace, &name.parse().unwrap());
+        assert_eq!(enabled, Some(false), "{name}");
+    }
+}

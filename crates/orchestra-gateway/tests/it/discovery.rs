@@ -1,0 +1,199 @@
+//! Which files are looked at, and which of their servers are used.
+
+use std::fs;
+
+use orchestra_gateway::{
+    config::{Severity, Source},
+    discovery::{Change, ServerState},
+};
+
+use crate::support::{World, states, stdio};
+
+/// A file with one server of this command.
+fn one(name: &str, command: &str) -> String {
+    format!("{{\"mcpServers\": {{\"{name}\": {{\"command\": \"{command}\"}}}}}}")
+}
+
+fn toml(name: &str, command: &str) -> String {
+    format!("[mcp.servers.{name}]\ncommand = \"{command}\"\n")
+}
+
+#[test]
+fn the_first_file_that_names_a_server_wins_whole() {
+    let mut world = World::new();
+    let given = [
+        world.write("given.json", &one("a", "given")),
+        world.write("more.json", &one("a", "more")),
+    ];
+    world.places.command_line = given.into();
+    world.write("path/b.json", &one("a", "from-directory"));
+    world.write("path/a.yaml", "mcp: {servers: {a: {command: from-yaml}}}");
+    world.write("path/ignored.txt", &one("a", "no"));
+    let directory = world.path().join("path");
+    let alone = world.write("alone.json", &one("a", "alone"));
+    world.places.environment = vec![directory, alone, world.path().join("nowhere")];
+    world.write("workspace/orchestra.toml", &toml("a", "toml"));
+    world.write("workspace/.mcp.json", &one("a", "dot"));
+    world.write("workspace/mcp.json", &one("a", "plain"));
+    world.write(
+        "workspace/.vscode/mcp.json",
+        "{\"servers\": {\"a\": {\"command\": \"code\"}}}",
+    );
+    world.write(
+        "home/.config/orchestra/orchestra.toml",
+        &toml("a", "user-toml"),
+    );
+    world.write("home/.config/orchestra/mcp.json", &one("a", "user"));
+
+    let found = world.find();
+    assert_eq!(states(&found), [("a", "enabled")]);
+    let order: Vec<String> = std::iter::once(&found.servers[0].origin)
+        .chain(found.shadowed.iter().map(|shadowed| &shadowed.origin))
+        .map(|origin| {
+            let file = origin.file.strip_prefix(world.path()).unwrap();
+            format!("{} {}", origin.source, file.display())
+        })
+        .collect();
+    assert_eq!(
+        order,
+        [
+            "command-line given.json",
+            "command-line more.json",
+            "environment path/a.yaml",
+            "environment path/b.json",
+            "environment alone.json",
+            "workspace workspace/orchestra.toml",
+            "workspace workspace/.mcp.json",
+            "workspace workspace/mcp.json",
+            "workspace workspace/.vscode/mcp.json",
+            "user home/.config/orchestra/orchestra.toml",
+            "user home/.config/orchestra/mcp.json",
+        ]
+    );
+    let absent = found.files.iter().filter(|file| file.servers.is_none());
+    assert_eq!(absent.count(), 1, "{:?}", found.files);
+    for shadowed in &found.shadowed {
+        assert_eq!(shadowed.by, found.servers[0].origin);
+    }
+}
+
+#[test]
+fn a_bad_file_stops_no_other() {
+    let mut world = World::new();
+    world.places.command_line = vec![world.path().join("not-there.json")];
+    world.write("workspace/.mcp.json", "{\"mcpServers\": {");
+    world.write("workspace/mcp.json", "\u{7f}\u{0}");
+    fs::create_dir_all(world.path().join("workspace/.vscode/mcp.json")).unwrap();
+    world.write("home/.config/orchestra/orchestra.toml", "= x");
+    let user = world.write("home/.config/orchestra/mcp.json", &one("a", "x"));
+    let found = world.find();
+    assert_eq!(states(&found), [("a", "enabled")]);
+    assert_eq!(found.diagnostics.len(), 5, "{:#?}", found.diagnostics);
+    for diagnostic in &found.diagnostics {
+        assert_eq!(diagnostic.severity, Severity::Error);
+        assert!(*diagnostic.file != *user);
+    }
+}
+
+#[test]
+fn what_a_server_refers_to_must_be_there() {
+    let world = World::new();
+    world.write(
+        "home/.config/orchestra/mcp.json",
+        r#"{"mcpServers": {
+            "no": {"command": "x", "env": {"A": "${NOT_SET}"}},
+            "yes": {"command": "x", "env": {"A": "${SET}", "B": "${NOT_SET:-}"}},
+            "header": {"url": "https://example.com", "headers": {"A": "Bearer ${NOT_SET}"}},
+            "auth": {"url": "https://example.com", "auth": {"type": "env", "variable": "NOT_SET"}}
+        }}"#,
+    );
+    let found = world.find();
+    let expected = [
+        ("no", "invalid"),
+        ("yes", "enabled"),
+        ("header", "invalid"),
+        ("auth", "invalid"),
+    ];
+    assert_eq!(states(&found), expected);
+    for server in &found.servers {
+        if let ServerState::Invalid { reason } = &server.state {
+            assert!(
+                reason.contains("the variable NOT_SET is not set"),
+                "{reason}"
+            );
+        }
+    }
+    assert_eq!(found.diagnostics[0].place.line, 2);
+}
+
+#[test]
+fn this_program_is_not_its_own_server() {
+    let world = World::new();
+    world.write(
+        "workspace/.mcp.json",
+        r#"{"mcpServers": {
+            "orchestra": {"command": "orchestra", "args": ["stdio", "--workspace", "${workspaceFolder}"]},
+            "earlier": {"command": "/usr/bin/orchestra-mcp"},
+            "other": {"command": "orchestra", "args": ["tool"]}
+        }}"#,
+    );
+    world.write(
+        "workspace/mcp.json",
+        r#"{"mcpServers": {"orchestra-mcp": {"url": "http://127.0.0.1:7420/mcp"}}}"#,
+    );
+    let found = world.find();
+    let expected = [
+        ("orchestra", "own"),
+        ("earlier", "own"),
+        ("other", "needs_approval"),
+        ("orchestra-mcp", "own"),
+    ];
+    assert_eq!(states(&found), expected);
+}
+
+#[test]
+fn directories_are_those_of_the_project() {
+    let mut world = World::new();
+    let given = [
+        world.write("elsewhere/x.json", &one("a", "x")),
+        world.write("elsewhere/.vscode/mcp.json", &one("b", "x")),
+    ];
+    world.places.command_line = given.into();
+    world.write("home/.config/orchestra/mcp.json", &one("c", "x"));
+    let found = world.find();
+    let directories: Vec<_> = found
+        .usable()
+        .map(|config| config.directory().clone())
+        .collect();
+    let elsewhere = world.path().join("elsewhere");
+    assert_eq!(
+        directories,
+        [elsewhere.clone(), elsewhere, world.places.workspace.clone()]
+    );
+    assert_eq!(stdio(found.usable().next().unwrap()).command.written(), "x");
+    assert_eq!(found.servers[0].origin.source, Source::CommandLine);
+}
+
+#[test]
+fn changes_are_told_by_what_servers_are_and_not_by_where_they_stand() {
+    let world = World::new();
+    let path = "home/.config/orchestra/mcp.json";
+    let text = |rest: &str| format!("{{\"mcpServers\": {{{rest}}}}}");
+    world.write(
+        path,
+        &text(r#""a": {"command": "x"}, "b": {"command": "x"}, "c": {"command": "x"}"#),
+    );
+    let before = world.find();
+    world.write(path, &text("\n\n\"c\": {\"command\": \"x\", \"timeout\": \"1m\"},\n\"b\": {\"command\": \"y\"}, \"d\": {\"command\": \"x\"}"));
+    let changes = world.find().changes_since(&before);
+    let told: Vec<String> = changes
+        .iter()
+        .map(|change| match change {
+            Change::Added(server) => format!("+{}", server.name),
+            Change::Changed(server) => format!("~{}", server.name),
+            Change::Removed(name) => format!("-{name}"),
+        })
+        .collect();
+    // The timeout of `c` is the usual one: nothing is other.
+    assert_eq!(told, ["-a", "~b", "+d"]);
+}

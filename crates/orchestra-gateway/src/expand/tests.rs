@@ -1,3 +1,5 @@
+//! What texts stand for.
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Where things stand in files, and how deep they nest.
+
 use super::*;
 use crate::config::node::Step;
 

@@ -53,6 +53,7 @@ pub(crate) enum Command {
     Config(commands::config::Arguments),
     Completions(commands::completions::Arguments),
     Man(commands::man::Arguments),
+    Mcp(Box<commands::mcp::Arguments>),
 }
 
 /// The earlier program's command line.

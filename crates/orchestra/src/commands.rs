@@ -7,6 +7,7 @@ pub(crate) mod hook;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod stdio;
 pub(crate) mod tool;
 pub(crate) mod up;
@@ -33,5 +34,6 @@ pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Config(arguments) => config::run(&common, arguments),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Man(arguments) => man::run(arguments),
+        Command::Mcp(arguments) => mcp::run(&common, *arguments),
     }
 }

@@ -484,6 +484,8 @@ async fn tell_status(
     /// How often the rate of errors is looked at.
     const LOOK: Duration = Duration::from_secs(1);
     let mut phase = member.phase();
+    // What it was before anybody looked.
+    phase.mark_changed();
     let mut last_trouble = None;
     loop {
         let is_ready = member.ready().is_some();

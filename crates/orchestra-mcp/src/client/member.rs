@@ -206,6 +206,9 @@ impl Member {
             .ready(Some(Instant::now().into_std()), course.starts > 0);
         course.starts += 1;
         self.enter(Phase::Ready(Arc::clone(&session)));
+        // Whoever wanted it has it; a wish that is left over is no reason for the next start.
+        let mut wish = pin!(self.wanted.notified());
+        wish.as_mut().enable();
         shared.events.started();
         let watched = Aborted(tokio::spawn(Arc::clone(shared).watch(Arc::clone(&session))));
         let left = tokio::select! {

@@ -6,7 +6,7 @@ use std::{
     future::Future,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -46,10 +46,12 @@ pub(super) struct Session {
     recycle: Notify,
     /// Whether a call brought anything.
     has_answered: AtomicBool,
-    /// The link has ended, as a call has learned.
+    /// The link has ended, as a call has learned, or is about to.
     is_over: AtomicBool,
     timeouts: AtomicU32,
     is_probed: AtomicBool,
+    /// Calls of others that run.
+    busy: AtomicUsize,
     last_used: Mutex<Instant>,
 }
 
@@ -92,6 +94,7 @@ impl Session {
             is_over: AtomicBool::new(false),
             timeouts: AtomicU32::new(0),
             is_probed: AtomicBool::new(false),
+            busy: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
         });
         tokio::spawn(incoming::route(Arc::downgrade(&session), incoming));
@@ -159,7 +162,7 @@ impl Session {
         let (number, open, questions) = self.enter(call);
         let response = self.link.request(self.outgoing(number, call, state));
         let waiting = Waiting {
-            entered: Entered::new(self, number, &open),
+            entered: Entered::new(self, number, Whose::Caller),
             open,
             questions,
             response,
@@ -253,8 +256,8 @@ impl Session {
         call: &ServerCall,
         state: Option<&str>,
     ) -> Result<Answer, ClientError> {
-        let (number, open, _) = self.enter(call);
-        let entered = Entered::new(self, number, &open);
+        let (number, ..) = self.enter(call);
+        let entered = Entered::new(self, number, Whose::Ours);
         let answer = self.link.request(self.outgoing(number, call, state)).await;
         entered.done();
         answer
@@ -310,7 +313,7 @@ impl Session {
         self.has_answered.load(Ordering::Relaxed)
     }
 
-    /// Whether a call has learned that the link has ended.
+    /// Whether no call is to begin here any more.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
@@ -323,6 +326,7 @@ impl Session {
 
     /// Makes the connection be made anew.
     pub(super) fn recycle(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
         self.recycle.notify_one();
     }
 
@@ -416,18 +420,13 @@ impl Session {
     }
 
     fn is_idle_for(&self, span: Duration) -> bool {
-        self.calls().is_empty() && self.last_used().elapsed() >= span
+        self.busy.load(Ordering::Relaxed) == 0 && self.last_used().elapsed() >= span
     }
 
     fn last_used(&self) -> MutexGuard<'_, Instant> {
         self.last_used
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Says that somebody uses it.
-    pub(super) fn touch(&self) {
-        *self.last_used() = Instant::now();
     }
 
     /// A list of the server differs, or may.
@@ -449,14 +448,28 @@ pub(super) struct Waiting {
 pub(super) struct Entered {
     session: Weak<Session>,
     number: u64,
+    whose: Whose,
     done: AtomicBool,
 }
 
+/// On whose behalf a request is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// Somebody uses the server.
+    Caller,
+    /// It is only watched.
+    Ours,
+}
+
 impl Entered {
-    fn new(session: &Arc<Session>, number: u64, _open: &Arc<OpenCall>) -> Self {
+    fn new(session: &Arc<Session>, number: u64, whose: Whose) -> Self {
+        if whose == Whose::Caller {
+            session.busy.fetch_add(1, Ordering::Relaxed);
+        }
         Self {
             session: Arc::downgrade(session),
             number,
+            whose,
             done: AtomicBool::new(false),
         }
     }
@@ -473,7 +486,10 @@ impl Drop for Entered {
             return;
         };
         session.calls().remove(&self.number);
-        session.touch();
+        if self.whose == Whose::Caller {
+            session.busy.fetch_sub(1, Ordering::Relaxed);
+            *session.last_used() = Instant::now();
+        }
         // Closing the stream of its response says it over stateless HTTP.
         let by_stream = session.transport == TransportType::Http && session.era() == Era::Stateless;
         if self.done.load(Ordering::Relaxed) || by_stream || session.facts().is_none() {

@@ -8,6 +8,7 @@ mod batches;
 mod bounds;
 mod calls;
 mod child;
+mod client;
 mod client_http;
 mod ending;
 mod eras;

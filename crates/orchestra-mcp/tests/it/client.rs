@@ -1,0 +1,218 @@
+//! The client against servers that a test plays, without any transport: greeting, calls, questions,
+//! restarts, retries, subscriptions.
+
+mod faults;
+mod greeting;
+mod played;
+mod questions;
+
+use std::{sync::Arc, time::Duration};
+
+use orchestra_hub::{Cx, ListKind};
+use orchestra_mcp::client::{
+    Client, ClientConfig, ClientError, ClientEvent, Reply, ServerCall, TransportType,
+};
+use orchestra_wire::RawJson;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use played::{Handle, Played, Said};
+
+/// A configuration whose times a test can await.
+fn config() -> ClientConfig {
+    ClientConfig {
+        name: "played".to_owned(),
+        call_timeout: Duration::from_secs(5),
+        answer_timeout: Duration::from_secs(60),
+        ..ClientConfig::default()
+    }
+}
+
+fn client_of(played: &Arc<Played>, config: ClientConfig) -> Client {
+    Client::new(Arc::new(Handle(Arc::clone(played))), config)
+}
+
+fn raw(value: &Value) -> RawJson {
+    RawJson::of(value).unwrap()
+}
+
+fn tool(name: &str) -> ServerCall {
+    let params = json!({"name": name, "arguments": {}});
+    ServerCall::new("tools/call", Some(raw(&params)), Cx::default())
+}
+
+fn safe(name: &str) -> ServerCall {
+    ServerCall {
+        safe: true,
+        ..tool(name)
+    }
+}
+
+async fn result(client: &Client, call: ServerCall) -> Value {
+    match client.call(call).await.unwrap() {
+        Reply::Result(result) => result.parse().unwrap(),
+        Reply::InputRequired(input) => panic!("asks: {input:?}"),
+    }
+}
+
+/// Seed 002: `Invoke` sends a request and brings its result; `Metadata` says how it went.
+#[tokio::test]
+async fn a_method_is_invoked_and_the_metadata_says_so() {
+    let played = Played::session(|call| Said::result(json!({"echo": call.params})));
+    let client = client_of(&played, config());
+    let before = client.metadata();
+    assert_eq!((before.protocol_version, before.is_connected), ("", false));
+    assert_eq!(before.latency, Duration::ZERO);
+    let params = raw(&json!({"repo": "owner/repo"}));
+    let until = Instant::now() + Duration::from_secs(5);
+    let result = client
+        .invoke("commits.list", Some(params), until)
+        .await
+        .unwrap();
+    assert_eq!(result.as_str(), r#"{"echo":{"repo":"owner/repo"}}"#);
+    let after = client.metadata();
+    assert_eq!(after.transport, TransportType::Stdio);
+    assert_eq!(after.transport.as_str(), "stdio");
+    assert_eq!(after.protocol_version, "2025-11-25");
+    assert!(after.is_connected && after.latency > Duration::ZERO);
+    client.health_check().await.unwrap();
+    assert_eq!(played.count("ping"), 1);
+    assert_eq!(played.count("initialize"), 1);
+}
+
+#[tokio::test]
+async fn a_thousand_calls_at_once_each_get_their_own_answer() {
+    let played = Played::session(|call| {
+        let number = call.params["arguments"]["n"].as_u64().unwrap();
+        Said::after(Duration::from_millis(number % 7), json!({ "n": number }))
+    });
+    let client = client_of(&played, config());
+    let calls = (0..1_000u64).map(|n| {
+        let client = client.clone();
+        tokio::spawn(async move {
+            let params = raw(&json!({"name": "t", "arguments": {"n": n}}));
+            let call = ServerCall::new("tools/call", Some(params), Cx::default());
+            assert_eq!(result(&client, call).await, json!({ "n": n }));
+        })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        call.await.unwrap();
+    }
+    let stats = client.stats();
+    assert_eq!((stats.answered, stats.in_flight), (1_000, 0));
+}
+
+#[tokio::test]
+async fn lists_are_followed_to_their_end_and_not_in_circles() {
+    let played = Played::session(|call| match call.params["cursor"].as_str() {
+        None => Said::result(json!({"tools": [{"name": "a", "x": 1}], "nextCursor": "2"})),
+        Some("2") => Said::result(json!({"tools": [{"name": "b"}], "nextCursor": "3"})),
+        Some("3") => Said::result(json!({"tools": []})),
+        Some(_) => unreachable!(),
+    });
+    let client = client_of(&played, config());
+    let tools = client.list(ListKind::Tools).await.unwrap();
+    let tools: Vec<&str> = tools.iter().map(RawJson::as_str).collect();
+    assert_eq!(tools, [r#"{"name":"a","x":1}"#, r#"{"name":"b"}"#]);
+    // What is not offered is not asked for.
+    assert!(client.list(ListKind::Prompts).await.unwrap().is_empty());
+    assert_eq!(played.count("prompts/list"), 0);
+
+    let round = Played::session(|_| Said::result(json!({"tools": [], "nextCursor": "again"})));
+    let client = client_of(&round, config());
+    let error = client.list(ListKind::Tools).await.unwrap_err();
+    assert!(error.explain().contains("circles"), "{}", error.explain());
+}
+
+#[tokio::test]
+async fn changes_and_unknown_notifications_are_told() {
+    let played = Played::session(|_| Said::result(json!({"tools": []})));
+    let client = client_of(&played, config());
+    let mut events = client.take_events().unwrap();
+    assert!(client.take_events().is_none());
+    client.start();
+    assert!(matches!(events.recv().await, Some(ClientEvent::Started)));
+    played.say("notifications/tools/list_changed", json!({}));
+    played.say("notifications/tools/list_changed", json!({}));
+    played.say("notifications/x/strange", json!({"a": [1]}));
+    played.say(
+        "notifications/message",
+        json!({"level": "info", "data": {"b": 2}}),
+    );
+    played.say("notifications/resources/updated", json!({"uri": "a:b"}));
+    let changed = events.recv().await;
+    assert!(matches!(
+        changed,
+        Some(ClientEvent::ListChanged(ListKind::Tools))
+    ));
+    let Some(ClientEvent::Other { method, params }) = events.recv().await else {
+        panic!("the strange one is not told");
+    };
+    assert_eq!(method, "notifications/x/strange");
+    assert_eq!(params.unwrap().as_str(), r#"{"a":[1]}"#);
+    let logged = events.recv().await;
+    assert!(matches!(logged, Some(ClientEvent::Log { data, .. }) if data.as_str() == r#"{"b":2}"#));
+    let updated = events.recv().await;
+    assert!(matches!(updated, Some(ClientEvent::ResourceUpdated(uri)) if uri == "a:b"));
+    client.list(ListKind::Tools).await.unwrap();
+    played.say("notifications/tools/list_changed", json!({}));
+    let changed = events.recv().await;
+    assert!(matches!(
+        changed,
+        Some(ClientEvent::ListChanged(ListKind::Tools))
+    ));
+}
+
+#[tokio::test]
+async fn what_is_watched_is_watched_again_after_a_restart() {
+    let played = Played::session(|_| Said::result(json!({})));
+    let client = client_of(&played, config());
+    client.watch("a:1");
+    client.start();
+    played.until("resources/subscribe", 1).await;
+    client.watch("a:2");
+    played.until("resources/subscribe", 2).await;
+    client.unwatch("a:1");
+    played.until("resources/unsubscribe", 1).await;
+    client.restart();
+    played.until("resources/subscribe", 3).await;
+    let last = played.last("resources/subscribe");
+    assert_eq!(last["uri"], "a:2");
+}
+
+#[tokio::test]
+async fn a_stateless_server_is_listened_to_on_one_stream() {
+    let played = Played::stateless(|call| match call.method.as_str() {
+        "subscriptions/listen" => Said::never(),
+        _ => Said::result(json!({"resultType": "complete"})),
+    });
+    let client = client_of(&played, config());
+    client.start();
+    played.until("subscriptions/listen", 1).await;
+    client.watch("a:1");
+    played.until("subscriptions/listen", 2).await;
+    let wanted = &played.last("subscriptions/listen")["notifications"];
+    assert_eq!(wanted["resourceSubscriptions"], json!(["a:1"]));
+    assert_eq!(wanted["toolsListChanged"], true);
+    // The stream before is given up.
+    played.until("notifications/cancelled", 1).await;
+}
+
+#[tokio::test]
+async fn a_closed_client_is_closed_for_good() {
+    let played = Played::session(|_| Said::never());
+    let client = client_of(&played, config());
+    let open = tokio::spawn({
+        let client = client.clone();
+        async move { client.call(tool("t")).await }
+    });
+    played.until("tools/call", 1).await;
+    client.close().await;
+    client.close().await;
+    assert!(matches!(open.await.unwrap(), Err(ClientError::Closed)));
+    assert!(matches!(
+        client.call(tool("t")).await,
+        Err(ClientError::Closed)
+    ));
+    assert!(!client.metadata().is_connected);
+}

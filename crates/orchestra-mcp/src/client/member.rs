@@ -1,5 +1,7 @@
 //! Keeps one connection to a server: starts it, watches it, starts it again.
 
+mod phase;
+
 use std::{
     pin::pin,
     sync::{
@@ -16,13 +18,16 @@ use tokio::{
 };
 
 use super::{
-    ClientConfig, ClientError, ClientStatus, Connector,
+    ClientConfig, ClientError, Connector,
     events::Events,
     latency::Meter,
     parking::Parking,
     session::{Left, Session},
     watching::Watching,
 };
+
+pub(super) use phase::Phase;
+use phase::not_yet;
 
 /// What all connections of one client share.
 pub(super) struct Shared {
@@ -44,28 +49,6 @@ pub(super) struct Member {
     closing: AtomicBool,
     /// Bounds what one process is asked at once.
     pub(super) outstanding: Arc<Semaphore>,
-}
-
-/// Where a connection is.
-#[derive(Clone)]
-pub(super) enum Phase {
-    Idle,
-    Starting,
-    Ready(Arc<Session>),
-    /// It is started again at that time.
-    Waiting {
-        attempt: u32,
-        next_at: Instant,
-        reason: Arc<ClientError>,
-    },
-    /// As `Waiting`, after so many failures that calls do not wait for it.
-    Open {
-        next_at: Instant,
-        reason: Arc<ClientError>,
-    },
-    /// No start can help until somebody has done something.
-    Refused(Arc<ClientError>),
-    Closed,
 }
 
 impl Member {
@@ -368,44 +351,4 @@ async fn start(shared: &Arc<Shared>, last_era: Option<Era>) -> Result<Arc<Sessio
                 after: config.start_timeout,
             })
         })
-}
-
-fn not_yet(next_at: Instant, reason: &Arc<ClientError>) -> ClientError {
-    let wait = next_at.saturating_duration_since(Instant::now());
-    ClientError::Unreachable {
-        what: format!(
-            "it is started again in {:.1} s; it ended before: {}",
-            wait.as_secs_f64(),
-            reason.explain()
-        ),
-    }
-}
-
-impl Phase {
-    /// How the server is, as others are told.
-    pub(super) fn status(&self, trouble: Option<String>) -> ClientStatus {
-        match self {
-            Self::Idle => ClientStatus::Idle,
-            Self::Starting => ClientStatus::Starting,
-            Self::Ready(_) => trouble.map_or(ClientStatus::Ready, ClientStatus::Degraded),
-            Self::Waiting {
-                attempt,
-                next_at,
-                reason,
-            } => ClientStatus::Restarting {
-                attempt: *attempt,
-                next_at: *next_at,
-                reason: Arc::clone(reason),
-            },
-            Self::Open { next_at, reason } => ClientStatus::Offline {
-                next_at: *next_at,
-                reason: Arc::clone(reason),
-            },
-            Self::Refused(error) => match &**error {
-                ClientError::NeedsAuth { what } => ClientStatus::NeedsAuth(what.clone()),
-                error => ClientStatus::Invalid(error.explain()),
-            },
-            Self::Closed => ClientStatus::Closed,
-        }
-    }
 }

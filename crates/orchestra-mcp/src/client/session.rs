@@ -1,36 +1,32 @@
 //! One greeted connection: calls go out with what the revision wants around them, and what the
 //! server says by itself finds whom it is for.
 
+mod exchange;
+
 use std::{
     collections::HashMap,
     future::Future,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use orchestra_hub::{BoxFuture, InputRequired, ListKind};
+use orchestra_hub::{BoxFuture, ListKind};
 use orchestra_wire::{Era, RawJson, RequestId};
-use tokio::{
-    sync::{Notify, mpsc},
-    time::{Instant, sleep_until},
-};
+use tokio::{sync::Notify, time::Instant};
 
 use super::{
-    Answer, ClientConfig, ClientError, Connected, Link, Outgoing, Reply, ServerCall, ServerFacts,
+    Answer, ClientConfig, ClientError, Connected, Link, Outgoing, ServerCall, ServerFacts,
     TransportType,
     events::Events,
     greeting,
-    incoming::{self, Asked, OpenCall},
-    params::Envelope,
-    parking::{Parked, Parking},
-    results::{Kind, Told},
+    incoming::{self, OpenCall},
+    parking::Parking,
 };
 
-/// Questions of one call that wait.
-const QUESTIONS: usize = 16;
+pub(super) use exchange::Waiting;
 
 /// A greeted connection.
 pub(super) struct Session {
@@ -135,162 +131,6 @@ impl Session {
             Ok(answer) => answer?.map_err(ClientError::Rpc),
             Err(_) => Err(ClientError::Timeout { after: within }),
         }
-    }
-
-    /// Makes a call, from its beginning or from where it waits for answers.
-    ///
-    /// # Errors
-    /// Those of the link; a JSON-RPC error of the server; a timeout.
-    pub(super) async fn call(self: &Arc<Self>, call: &ServerCall) -> Result<Reply, ClientError> {
-        let state = call.cx.answers.as_ref().and_then(|a| a.state.as_deref());
-        let told = match state.map(super::parking::State::parse) {
-            Some(super::parking::State::Task(id)) => {
-                return super::tasks::resume(self, call, id).await;
-            }
-            Some(super::parking::State::Server(state)) => self.begin(call, Some(state)).await?,
-            // Who waits here is taken up before a session is looked for.
-            Some(super::parking::State::Parked(_)) | None => self.begin(call, None).await?,
-        };
-        self.take(call, told).await
-    }
-
-    async fn begin(
-        self: &Arc<Self>,
-        call: &ServerCall,
-        state: Option<&str>,
-    ) -> Result<Told, ClientError> {
-        let (number, open, questions) = self.enter(call);
-        let response = self.link.request(self.outgoing(number, call, state));
-        let waiting = Waiting {
-            entered: Entered::new(self, number, Whose::Caller),
-            open,
-            questions,
-            response,
-        };
-        self.wait(call, waiting).await
-    }
-
-    /// Goes on with a call that waited for answers.
-    pub(super) async fn go_on(
-        self: &Arc<Self>,
-        call: &ServerCall,
-        waiting: Waiting,
-    ) -> Result<Reply, ClientError> {
-        waiting.open.renew(&call.cx);
-        let told = self.wait(call, waiting).await?;
-        self.take(call, told).await
-    }
-
-    /// What a result means for its caller.
-    async fn take(self: &Arc<Self>, call: &ServerCall, told: Told) -> Result<Reply, ClientError> {
-        match told {
-            Told::Result(result) => Ok(Reply::Result(result)),
-            Told::Input(input) => Ok(Reply::InputRequired(input)),
-            Told::Task(task) => super::tasks::follow(self, call, task).await,
-        }
-    }
-
-    /// Waits for the response, for a question, or until nothing was heard for too long.
-    async fn wait(
-        self: &Arc<Self>,
-        call: &ServerCall,
-        mut waiting: Waiting,
-    ) -> Result<Told, ClientError> {
-        let silence = call.timeout.unwrap_or(self.config.call_timeout);
-        let last = call.cx.deadline.map(Instant::from_std);
-        let answer = loop {
-            let silent_at = waiting.open.heard() + silence;
-            let until = last.map_or(silent_at, |last| last.min(silent_at));
-            tokio::select! {
-                biased;
-                answer = &mut waiting.response => break answer,
-                Some(question) = waiting.questions.recv() => {
-                    return Ok(Told::Input(self.park(call, waiting, question)));
-                }
-                () = sleep_until(until) => {
-                    if Instant::now() < waiting.open.heard() + silence
-                        && last.is_none_or(|last| Instant::now() < last) {
-                        continue;
-                    }
-                    let after = waiting.open.began.elapsed();
-                    drop(waiting);
-                    self.note_timeout();
-                    return Err(ClientError::Timeout { after });
-                }
-            }
-        };
-        waiting.entered.done();
-        self.timeouts.store(0, Ordering::Relaxed);
-        let answer = answer.inspect_err(|error| self.note_end(error))?;
-        let result = answer.map_err(|error| {
-            self.has_answered.store(true, Ordering::Relaxed);
-            ClientError::Rpc(error)
-        })?;
-        self.has_answered.store(true, Ordering::Relaxed);
-        Kind::of(self.era(), &result).told(result)
-    }
-
-    /// Puts a call aside until its questions are answered.
-    fn park(
-        self: &Arc<Self>,
-        call: &ServerCall,
-        mut waiting: Waiting,
-        first: Asked,
-    ) -> InputRequired {
-        let mut asked = vec![first];
-        while let Ok(more) = waiting.questions.try_recv() {
-            asked.push(more);
-        }
-        let parked = Parked {
-            session: Arc::clone(self),
-            waiting,
-            asked,
-        };
-        self.parking
-            .park(parked, &call.cx, self.config.answer_timeout)
-    }
-
-    /// Sends a request and waits for its answer alone: nothing can be asked meanwhile.
-    pub(super) async fn send(
-        self: &Arc<Self>,
-        call: &ServerCall,
-        state: Option<&str>,
-    ) -> Result<Answer, ClientError> {
-        let (number, ..) = self.enter(call);
-        let entered = Entered::new(self, number, Whose::Ours);
-        let answer = self.link.request(self.outgoing(number, call, state)).await;
-        entered.done();
-        answer
-    }
-
-    fn outgoing(&self, number: u64, call: &ServerCall, state: Option<&str>) -> Outgoing {
-        let id = RequestId::from_number(number);
-        let params = match self.facts.get() {
-            Some(facts) => Envelope {
-                revision: facts.revision,
-                info: &self.config.client_info,
-                call,
-                id: &id,
-                state,
-            }
-            .params(),
-            None => call.params.clone(),
-        };
-        Outgoing {
-            id,
-            method: call.method.clone().into_owned(),
-            params,
-            name: call.name.clone(),
-            headers: call.headers.clone(),
-        }
-    }
-
-    fn enter(&self, call: &ServerCall) -> (u64, Arc<OpenCall>, mpsc::Receiver<Asked>) {
-        let number = self.next_id();
-        let (sender, questions) = mpsc::channel(QUESTIONS);
-        let open = Arc::new(OpenCall::new(&call.cx, sender));
-        self.calls().insert(number, Arc::clone(&open));
-        (number, open, questions)
     }
 
     fn next_id(&self) -> u64 {
@@ -432,75 +272,6 @@ impl Session {
     /// A list of the server differs, or may.
     pub(super) fn list_changed(&self, kind: ListKind) {
         self.events.list_changed(kind);
-    }
-}
-
-/// A call that was sent and not answered yet.
-pub(super) struct Waiting {
-    pub(super) entered: Entered,
-    pub(super) open: Arc<OpenCall>,
-    pub(super) questions: mpsc::Receiver<Asked>,
-    pub(super) response: BoxFuture<Result<Answer, ClientError>>,
-}
-
-/// Holds the place of a call; when it is dropped before the call is done, the server is told that
-/// nobody waits any more.
-pub(super) struct Entered {
-    session: Weak<Session>,
-    number: u64,
-    whose: Whose,
-    done: AtomicBool,
-}
-
-/// On whose behalf a request is sent.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Whose {
-    /// Somebody uses the server.
-    Caller,
-    /// It is only watched.
-    Ours,
-}
-
-impl Entered {
-    fn new(session: &Arc<Session>, number: u64, whose: Whose) -> Self {
-        if whose == Whose::Caller {
-            session.busy.fetch_add(1, Ordering::Relaxed);
-        }
-        Self {
-            session: Arc::downgrade(session),
-            number,
-            whose,
-            done: AtomicBool::new(false),
-        }
-    }
-
-    /// The call was answered.
-    pub(super) fn done(&self) {
-        self.done.store(true, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        let Some(session) = self.session.upgrade() else {
-            return;
-        };
-        session.calls().remove(&self.number);
-        if self.whose == Whose::Caller {
-            session.busy.fetch_sub(1, Ordering::Relaxed);
-            *session.last_used() = Instant::now();
-        }
-        // Closing the stream of its response says it over stateless HTTP.
-        let by_stream = session.transport == TransportType::Http && session.era() == Era::Stateless;
-        if self.done.load(Ordering::Relaxed) || by_stream || session.facts().is_none() {
-            return;
-        }
-        let params = format!(
-            r#"{{"requestId":{},"reason":"the caller does not wait any more"}}"#,
-            self.number
-        );
-        let params = serde_json::from_str(&params).map(RawJson::from_raw).ok();
-        spawn(session.link.notify("notifications/cancelled", params));
     }
 }
 

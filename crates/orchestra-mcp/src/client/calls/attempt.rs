@@ -1,0 +1,228 @@
+//! One attempt of a call: its turn, its way to a connection, its count; and whether there is another.
+
+use std::{
+    sync::{Arc, PoisonError, atomic::Ordering},
+    time::Duration,
+};
+
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout_at},
+};
+
+use super::{Client, Inner};
+use crate::client::{
+    ClientError, ClientStatus, Reply, Sent, ServerCall, TransportType,
+    breaker::Breaker,
+    latency::Ended,
+    member::{Member, Shared},
+    parking::State,
+};
+
+/// Above this part of failures a server is said to be degraded.
+const DEGRADED: f64 = 0.1;
+
+impl Client {
+    pub(super) async fn attempt(
+        &self,
+        call: &ServerCall,
+        deadline: Instant,
+    ) -> Result<Reply, ClientError> {
+        let inner = &self.0;
+        let state = call.cx.answers.as_ref().and_then(|a| a.state.as_deref());
+        if let (Some(State::Parked(name)), Some(answers)) =
+            (state.map(State::parse), &call.cx.answers)
+        {
+            let Some(mut parked) = inner.shared.parking.take(name) else {
+                return Err(ClientError::Rpc(orchestra_wire::RpcError::invalid_params(
+                    "the call that asked is gone: its server was restarted, or the answer came too \
+                     late; call again without inputResponses and requestState",
+                )));
+            };
+            parked.answer(answers);
+            let (session, waiting) = (parked.session, parked.waiting);
+            return self
+                .metered(call, Instant::now(), session.go_on(call, waiting))
+                .await;
+        }
+        inner.breaker.admit(Instant::now())?;
+        let mut admitted = Admitted(Some(&inner.breaker));
+        let began = Instant::now();
+        let member = self.pick();
+        let session = member.session(deadline).await?;
+        let place = match member.outstanding.try_acquire() {
+            Ok(place) => place,
+            Err(_) => match timeout_at(deadline, member.outstanding.acquire()).await {
+                Ok(Ok(place)) => place,
+                _ => {
+                    return Err(ClientError::Busy {
+                        what: "the server has as many calls as it takes at once".to_owned(),
+                    });
+                }
+            },
+        };
+        admitted.0 = None;
+        let reply = self.metered(call, began, session.call(call)).await;
+        drop(place);
+        reply
+    }
+
+    /// Counts a call, whatever becomes of it.
+    async fn metered(
+        &self,
+        call: &ServerCall,
+        began: Instant,
+        calling: impl Future<Output = Result<Reply, ClientError>>,
+    ) -> Result<Reply, ClientError> {
+        let (meter, breaker) = (&self.0.shared.meter, &self.0.breaker);
+        let bytes_out = call
+            .params
+            .as_ref()
+            .map_or(0, |params| params.as_bytes().len());
+        let mut counted = Counted {
+            inner: &self.0,
+            sent: Instant::now(),
+            queued: began.elapsed(),
+            how: Ended::Aside,
+            bytes_in: 0,
+        };
+        meter.begin(bytes_out);
+        let reply = calling.await;
+        match &reply {
+            Ok(reply) => {
+                breaker.success();
+                counted.how = Ended::Answered;
+                if let Reply::Result(result) = reply {
+                    counted.bytes_in = result.as_bytes().len();
+                }
+                if self.0.shared.connector.transport() == TransportType::Http {
+                    *self
+                        .0
+                        .succeeded
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                }
+            }
+            Err(ClientError::Rpc(_)) => {
+                breaker.success();
+                counted.how = Ended::Refused;
+            }
+            Err(error) if error.is_server_fault() => {
+                counted.how = Ended::Failed;
+                meter.failed(error.explain());
+                if error.counts_for_circuit() {
+                    breaker.failure(error, Instant::now());
+                } else {
+                    breaker.aside();
+                }
+            }
+            Err(_) => breaker.aside(),
+        }
+        reply
+    }
+
+    /// The connection to use: the first that has room, and another one only when none has.
+    fn pick(&self) -> &Arc<Member> {
+        let inner = &self.0;
+        let used = inner.used.load(Ordering::Relaxed);
+        let free = |member: &&Arc<Member>| member.outstanding.available_permits() > 0;
+        if let Some(member) = inner.members[..used].iter().find(free) {
+            return member;
+        }
+        if used < inner.members.len() {
+            inner.used.fetch_max(used + 1, Ordering::Relaxed);
+            return &inner.members[used];
+        }
+        let room = |member: &&Arc<Member>| member.outstanding.available_permits();
+        inner
+            .members
+            .iter()
+            .max_by_key(room)
+            .unwrap_or(&inner.members[0])
+    }
+}
+
+/// Gives back the turn of a call that was never sent.
+struct Admitted<'b>(Option<&'b Breaker>);
+
+impl Drop for Admitted<'_> {
+    fn drop(&mut self) {
+        if let Some(breaker) = self.0 {
+            breaker.aside();
+        }
+    }
+}
+
+/// Counts a call at its end, and when its caller does not wait for that.
+struct Counted<'c> {
+    inner: &'c Inner,
+    sent: Instant,
+    queued: Duration,
+    how: Ended,
+    bytes_in: usize,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        let took = self.sent.elapsed();
+        let meter = &self.inner.shared.meter;
+        meter.end(self.how, took, self.queued, self.bytes_in);
+        if self.how == Ended::Aside {
+            self.inner.breaker.aside();
+        }
+    }
+}
+
+/// Whether a call may be made again, and after which pause at least.
+pub(super) fn again(error: &ClientError, safe: bool, unsafe_calls: bool) -> Option<Duration> {
+    if !error.is_retryable() {
+        return None;
+    }
+    match error {
+        ClientError::Http(failure) => {
+            let least = failure.retry_after.unwrap_or_default();
+            let said_so = matches!(failure.status, 429 | 503) && failure.retry_after.is_some();
+            let may = safe || error.sent() == Sent::No || (said_so && unsafe_calls);
+            may.then_some(least)
+        }
+        // The time of the call is over, or will be as soon.
+        ClientError::Timeout { .. } => None,
+        _ => (safe || error.sent() == Sent::No).then_some(Duration::ZERO),
+    }
+}
+
+/// Tells how the server is whenever that changes.
+pub(super) async fn tell_status(
+    member: Arc<Member>,
+    shared: Arc<Shared>,
+    status: watch::Sender<ClientStatus>,
+) {
+    /// How often the rate of errors is looked at.
+    const LOOK: Duration = Duration::from_secs(1);
+    let mut phase = member.phase();
+    // What it was before anybody looked.
+    phase.mark_changed();
+    let mut last_trouble = None;
+    loop {
+        let is_ready = member.ready().is_some();
+        let look = async {
+            match is_ready {
+                true => sleep(LOOK).await,
+                false => std::future::pending().await,
+            }
+        };
+        let changed = tokio::select! {
+            changed = phase.changed() => changed.is_ok(),
+            () = look => false,
+        };
+        let rate = shared.meter.error_rate();
+        let links = member.ready().and_then(|session| session.link.trouble());
+        let rate =
+            (rate > DEGRADED).then(|| format!("{:.0} % of the last calls failed", rate * 100.0));
+        let trouble = links.or(rate);
+        if changed || trouble != last_trouble {
+            status.send_replace(phase.borrow_and_update().status(trouble.clone()));
+            last_trouble = trouble;
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! One call on a greeted connection: it goes out, waits for its answer, for a question, or until
+//! nothing was heard for too long.
+
+use std::sync::{
+    Arc, Weak,
+    atomic::{AtomicBool, Ordering},
+};
+
+use orchestra_hub::{BoxFuture, InputRequired};
+use orchestra_wire::{Era, RawJson, RequestId};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+
+use super::{Session, spawn};
+use crate::client::{
+    Answer, ClientError, Outgoing, Reply, ServerCall, TransportType,
+    incoming::{Asked, OpenCall},
+    params::Envelope,
+    parking::{Parked, State},
+    results::{Kind, Told},
+    tasks,
+};
+
+/// Questions of one call that wait.
+const QUESTIONS: usize = 16;
+
+impl Session {
+    /// Makes a call, from its beginning or from where it waits for answers.
+    ///
+    /// # Errors
+    /// Those of the link; a JSON-RPC error of the server; a timeout.
+    pub(in crate::client) async fn call(
+        self: &Arc<Self>,
+        call: &ServerCall,
+    ) -> Result<Reply, ClientError> {
+        let state = call.cx.answers.as_ref().and_then(|a| a.state.as_deref());
+        let told = match state.map(State::parse) {
+            Some(State::Task(id)) => {
+                return tasks::resume(self, call, id).await;
+            }
+            Some(State::Server(state)) => self.begin(call, Some(state)).await?,
+            // Who waits here is taken up before a session is looked for.
+            Some(State::Parked(_)) | None => self.begin(call, None).await?,
+        };
+        self.take(call, told).await
+    }
+
+    async fn begin(
+        self: &Arc<Self>,
+        call: &ServerCall,
+        state: Option<&str>,
+    ) -> Result<Told, ClientError> {
+        let (number, open, questions) = self.enter(call);
+        let response = self.link.request(self.outgoing(number, call, state));
+        let waiting = Waiting {
+            entered: Entered::new(self, number, Whose::Caller),
+            open,
+            questions,
+            response,
+        };
+        self.wait(call, waiting).await
+    }
+
+    /// Goes on with a call that waited for answers.
+    pub(in crate::client) async fn go_on(
+        self: &Arc<Self>,
+        call: &ServerCall,
+        waiting: Waiting,
+    ) -> Result<Reply, ClientError> {
+        waiting.open.renew(&call.cx);
+        let told = self.wait(call, waiting).await?;
+        self.take(call, told).await
+    }
+
+    /// What a result means for its caller.
+    async fn take(self: &Arc<Self>, call: &ServerCall, told: Told) -> Result<Reply, ClientError> {
+        match told {
+            Told::Result(result) => Ok(Reply::Result(result)),
+            Told::Input(input) => Ok(Reply::InputRequired(input)),
+            Told::Task(task) => tasks::follow(self, call, task).await,
+        }
+    }
+
+    /// Waits for the response, for a question, or until nothing was heard for too long.
+    async fn wait(
+        self: &Arc<Self>,
+        call: &ServerCall,
+        mut waiting: Waiting,
+    ) -> Result<Told, ClientError> {
+        let silence = call.timeout.unwrap_or(self.config.call_timeout);
+        let last = call.cx.deadline.map(Instant::from_std);
+        let answer = loop {
+            let silent_at = waiting.open.heard() + silence;
+            let until = last.map_or(silent_at, |last| last.min(silent_at));
+            tokio::select! {
+                biased;
+                answer = &mut waiting.response => break answer,
+                Some(question) = waiting.questions.recv() => {
+                    return Ok(Told::Input(self.park(call, waiting, question)));
+                }
+                () = sleep_until(until) => {
+                    if Instant::now() < waiting.open.heard() + silence
+                        && last.is_none_or(|last| Instant::now() < last) {
+                        continue;
+                    }
+                    let after = waiting.open.began.elapsed();
+                    drop(waiting);
+                    self.note_timeout();
+                    return Err(ClientError::Timeout { after });
+                }
+            }
+        };
+        waiting.entered.done();
+        self.timeouts.store(0, Ordering::Relaxed);
+        let answer = answer.inspect_err(|error| self.note_end(error))?;
+        let result = answer.map_err(|error| {
+            self.has_answered.store(true, Ordering::Relaxed);
+            ClientError::Rpc(error)
+        })?;
+        self.has_answered.store(true, Ordering::Relaxed);
+        Kind::of(self.era(), &result).told(result)
+    }
+
+    /// Puts a call aside until its questions are answered.
+    fn park(
+        self: &Arc<Self>,
+        call: &ServerCall,
+        mut waiting: Waiting,
+        first: Asked,
+    ) -> InputRequired {
+        let mut asked = vec![first];
+        while let Ok(more) = waiting.questions.try_recv() {
+            asked.push(more);
+        }
+        let parked = Parked {
+            session: Arc::clone(self),
+            waiting,
+            asked,
+        };
+        self.parking
+            .park(parked, &call.cx, self.config.answer_timeout)
+    }
+
+    /// Sends a request and waits for its answer alone: nothing can be asked meanwhile.
+    pub(in crate::client) async fn send(
+        self: &Arc<Self>,
+        call: &ServerCall,
+        state: Option<&str>,
+    ) -> Result<Answer, ClientError> {
+        let (number, ..) = self.enter(call);
+        let entered = Entered::new(self, number, Whose::Ours);
+        let answer = self.link.request(self.outgoing(number, call, state)).await;
+        entered.done();
+        answer
+    }
+
+    fn outgoing(&self, number: u64, call: &ServerCall, state: Option<&str>) -> Outgoing {
+        let id = RequestId::from_number(number);
+        let params = match self.facts.get() {
+            Some(facts) => Envelope {
+                revision: facts.revision,
+                info: &self.config.client_info,
+                call,
+                id: &id,
+                state,
+            }
+            .params(),
+            None => call.params.clone(),
+        };
+        Outgoing {
+            id,
+            method: call.method.clone().into_owned(),
+            params,
+            name: call.name.clone(),
+            headers: call.headers.clone(),
+        }
+    }
+
+    fn enter(&self, call: &ServerCall) -> (u64, Arc<OpenCall>, mpsc::Receiver<Asked>) {
+        let number = self.next_id();
+        let (sender, questions) = mpsc::channel(QUESTIONS);
+        let open = Arc::new(OpenCall::new(&call.cx, sender));
+        self.calls().insert(number, Arc::clone(&open));
+        (number, open, questions)
+    }
+}
+
+/// A call that was sent and not answered yet.
+pub(in crate::client) struct Waiting {
+    pub(in crate::client) entered: Entered,
+    pub(in crate::client) open: Arc<OpenCall>,
+    pub(in crate::client) questions: mpsc::Receiver<Asked>,
+    pub(in crate::client) response: BoxFuture<Result<Answer, ClientError>>,
+}
+
+/// Holds the place of a call; when it is dropped before the call is done, the server is told that
+/// nobody waits any more.
+pub(in crate::client) struct Entered {
+    session: Weak<Session>,
+    number: u64,
+    whose: Whose,
+    done: AtomicBool,
+}
+
+/// On whose behalf a request is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// Somebody uses the server.
+    Caller,
+    /// It is only watched.
+    Ours,
+}
+
+impl Entered {
+    fn new(session: &Arc<Session>, number: u64, whose: Whose) -> Self {
+        if whose == Whose::Caller {
+            session.busy.fetch_add(1, Ordering::Relaxed);
+        }
+        Self {
+            session: Arc::downgrade(session),
+            number,
+            whose,
+            done: AtomicBool::new(false),
+        }
+    }
+
+    /// The call was answered.
+    pub(in crate::client) fn done(&self) {
+        self.done.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let Some(session) = self.session.upgrade() else {
+            return;
+        };
+        session.calls().remove(&self.number);
+        if self.whose == Whose::Caller {
+            session.busy.fetch_sub(1, Ordering::Relaxed);
+            *session.last_used() = Instant::now();
+        }
+        // Closing the stream of its response says it over stateless HTTP.
+        let by_stream = session.transport == TransportType::Http && session.era() == Era::Stateless;
+        if self.done.load(Ordering::Relaxed) || by_stream || session.facts().is_none() {
+            return;
+        }
+        let params = format!(
+            r#"{{"requestId":{},"reason":"the caller does not wait any more"}}"#,
+            self.number
+        );
+        let params = serde_json::from_str(&params).map(RawJson::from_raw).ok();
+        spawn(session.link.notify("notifications/cancelled", params));
+    }
+}

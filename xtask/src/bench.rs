@@ -26,8 +26,12 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
     let mut driver = Command::new(run::target().join("release/bench-driver"));
     driver.current_dir(run::root());
     add_interpreted(&mut driver);
-    if names.is_empty() || names.contains(&"http") {
+    let wants = |name| names.is_empty() || names.contains(&name);
+    if wants("http") || wants("gateway") {
         tools::program("wrk")?;
+    }
+    if wants("gateway") {
+        add_proxies(&mut driver);
     }
     run::run(driver.args(names))
 }
@@ -47,5 +51,22 @@ fn add_interpreted(driver: &mut Command) {
             driver.env("BENCH_PYTHON", python);
         }
         Err(error) => run::say(&format!("no Python peer: {error:#}")),
+    }
+}
+
+/// Tells the driver of the proxies of others.
+fn add_proxies(driver: &mut Command) {
+    match tools::npm_project("bench/proxies") {
+        Ok(home) => {
+            let script = home.join("node_modules/mcp-proxy/dist/bin/mcp-proxy.mjs");
+            driver.env("BENCH_NPM_PROXY", script);
+        }
+        Err(error) => run::say(&format!("no npm mcp-proxy: {error:#}")),
+    }
+    match tools::python_of("bench/proxies") {
+        Ok(python) => {
+            driver.env("BENCH_PYPI_PROXY", python.with_file_name("mcp-proxy"));
+        }
+        Err(error) => run::say(&format!("no PyPI mcp-proxy: {error:#}")),
     }
 }

@@ -185,7 +185,7 @@ fn play_corpora() -> Result<Result<Ended>, Absent> {
 
 /// A property-based tester judges REST by its own document.
 fn try_openapi() -> Result<Result<Ended>, Absent> {
-    let python = tools::python_of("openapi").map_err(Absent)?;
+    let python = tools::python_of("judges/openapi").map_err(Absent)?;
     let tester = python.with_file_name("schemathesis");
     Ok(try_openapi_with(&tester))
 }

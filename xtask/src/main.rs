@@ -28,7 +28,7 @@ usage: cargo xtask COMMAND
   conformance       the public conformance suite against the fixture, over HTTP
   ci [--fast]       what CI runs; --fast leaves out docs, judges, licences and most tests
   deny              only the check of licences, sources and forbidden second versions
-  bench [NAME]...   measure against the peers: echo, http, board, start, writers, tokens, day (default: all)
+  bench [NAME]...   measure against the peers: echo, http, gateway, board, start, writers, tokens, day (default: all)
   soak [ROUNDS]     the long variants of the fault tests, ROUNDS times over (default 1)
   fuzz [SECONDS]    each fuzz target for SECONDS (default 60)
 ";

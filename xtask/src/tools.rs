@@ -176,17 +176,19 @@ fn copy_files(source: &Path, target: &Path) -> Result<()> {
 /// # Errors
 /// When Python is missing or cannot install.
 pub(crate) fn python() -> Result<PathBuf> {
-    python_of("python")
+    python_of("judges/python")
 }
 
-/// A Python with the packages of `judges/NAME/requirements.txt`, in an environment of that name.
+/// A Python with the packages of `requirements.txt` in a directory of the repository, in an
+/// environment that has the name of the directory.
 ///
 /// # Errors
 /// When Python is missing or cannot install.
-pub(crate) fn python_of(name: &str) -> Result<PathBuf> {
+pub(crate) fn python_of(project: &str) -> Result<PathBuf> {
+    let name = project.rsplit('/').next().unwrap_or(project);
     let home = directory().join(name);
     let python = home.join("bin/python");
-    let list = run::root().join(format!("judges/{name}/requirements.txt"));
+    let list = run::root().join(project).join("requirements.txt");
     let stamp = fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
     once(name, &stamp, || {
         program("python3")?;

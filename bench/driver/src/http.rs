@@ -1,7 +1,7 @@
 //! The echo tool over HTTP: our fixture, the SDKs' servers and a bare handler, loaded by wrk.
 
-mod peer;
-mod wrk;
+pub(crate) mod peer;
+pub(crate) mod wrk;
 
 use std::{env, process::Command, time::Duration};
 

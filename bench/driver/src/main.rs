@@ -11,6 +11,7 @@ mod day;
 mod disk;
 mod earlier;
 mod echo;
+mod gateway;
 mod http;
 mod load;
 mod numbers;
@@ -38,6 +39,7 @@ type Benchmark = fn(&mut Bench) -> Result<()>;
 const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("echo", echo::run),
     ("http", http::run),
+    ("gateway", gateway::run),
     ("board", board::run),
     ("start", start::run),
     ("writers", writers::run),

@@ -2,8 +2,10 @@
 
 use std::{
     io::{BufRead as _, BufReader},
+    net::{SocketAddr, TcpStream},
     process::{Child, Command, Stdio},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -12,20 +14,20 @@ use ureq::{Agent, http::Response};
 
 use crate::server::{Era, SESSION_REVISION, STATELESS_REVISION};
 
-/// How long one answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a start and one answer may take: some interpreters are slow.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running server, killed when dropped.
-pub(super) struct Listening {
+pub(crate) struct Listening {
     child: Child,
     url: String,
     agent: Agent,
 }
 
 /// A request as it is sent again and again.
-pub(super) struct Prepared {
-    pub(super) body: String,
-    pub(super) headers: Vec<(&'static str, String)>,
+pub(crate) struct Prepared {
+    pub(crate) body: String,
+    pub(crate) headers: Vec<(&'static str, String)>,
 }
 
 impl Listening {
@@ -33,7 +35,7 @@ impl Listening {
     ///
     /// # Errors
     /// When it cannot be started, or ends before it listens.
-    pub(super) fn start(command: &mut Command) -> Result<Self> {
+    pub(crate) fn start(command: &mut Command) -> Result<Self> {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -59,13 +61,40 @@ impl Listening {
         bail!("the server ended before it listened")
     }
 
+    /// Starts a program that listens at a URL it was told, and waits until it does.
+    ///
+    /// # Errors
+    /// When it cannot be started, or ends before it listens.
+    pub(crate) fn start_at(command: &mut Command, address: SocketAddr, path: &str) -> Result<Self> {
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("starting {}", command.get_program().display()))?;
+        let config = Agent::config_builder().timeout_global(Some(PATIENCE));
+        let mut server = Self {
+            child,
+            url: format!("http://{address}{path}"),
+            agent: config.build().into(),
+        };
+        let end = Instant::now() + PATIENCE;
+        while TcpStream::connect(address).is_err() {
+            let ended = server.child.try_wait().context("looking at the server")?;
+            ensure!(ended.is_none(), "the server ended before it listened");
+            ensure!(Instant::now() < end, "the server does not listen");
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(server)
+    }
+
     /// Its process id.
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Where it listens.
-    pub(super) fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
@@ -73,7 +102,7 @@ impl Listening {
     ///
     /// # Errors
     /// When it does not.
-    pub(super) fn initialize(&self) -> Result<Option<String>> {
+    pub(crate) fn initialize(&self) -> Result<Option<String>> {
         let params = json!({
             "protocolVersion": SESSION_REVISION,
             "capabilities": {},
@@ -94,7 +123,7 @@ impl Listening {
     ///
     /// # Errors
     /// When it is refused.
-    pub(super) fn leave(&self, session: &str) -> Result<()> {
+    pub(crate) fn leave(&self, session: &str) -> Result<()> {
         let request = self.agent.delete(&self.url);
         request.header("mcp-session-id", session).call()?;
         Ok(())
@@ -104,7 +133,7 @@ impl Listening {
     ///
     /// # Errors
     /// When it is not.
-    pub(super) fn check(&self, call: &Prepared, text: &str) -> Result<()> {
+    pub(crate) fn check(&self, call: &Prepared, text: &str) -> Result<()> {
         let said = self.post(call)?.body_mut().read_to_string()?;
         let answered = said.contains("\"result\"") && said.contains(text);
         ensure!(answered, "the echo was {said}");
@@ -130,7 +159,7 @@ impl Drop for Listening {
 
 impl Prepared {
     /// A call of the echo tool.
-    pub(super) fn echo(era: Era, session: Option<&str>, text: &str) -> Self {
+    pub(crate) fn echo(era: Era, session: Option<&str>, text: &str) -> Self {
         let mut params = json!({"name": "echo", "arguments": {"text": text}});
         if era == Era::Stateless {
             params["_meta"] = json!({

@@ -9,17 +9,18 @@ use crate::seed;
 
 /// What wrk measured.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Load {
-    pub(super) requests: f64,
-    pub(super) requests_per_second: f64,
-    pub(super) p99_micros: f64,
+pub(crate) struct Load {
+    pub(crate) requests: f64,
+    pub(crate) requests_per_second: f64,
+    pub(crate) p50_micros: f64,
+    pub(crate) p99_micros: f64,
 }
 
 /// Loads a server for some time.
 ///
 /// # Errors
 /// When wrk is missing, or any request failed.
-pub(super) fn load(
+pub(crate) fn load(
     server: &Listening,
     call: &Prepared,
     connections: usize,
@@ -62,6 +63,7 @@ fn read(text: &str) -> Result<Load> {
             .map(str::trim)
     };
     let rate = after("Requests/sec:").context("no requests a second")?;
+    let p50 = after("50%").context("no latency")?;
     let p99 = after("99%").context("no latency")?;
     let requests = text
         .lines()
@@ -70,6 +72,7 @@ fn read(text: &str) -> Result<Load> {
     Ok(Load {
         requests: requests.0.parse()?,
         requests_per_second: rate.parse()?,
+        p50_micros: micros(p50)?,
         p99_micros: micros(p99)?,
     })
 }
@@ -106,6 +109,7 @@ Transfer/sec:      9.00MB
         let load = read(SAID).unwrap();
         let figures = (load.requests, load.requests_per_second, load.p99_micros);
         assert_eq!(figures, (60_000.0, 59_900.5, 2_500.0));
+        assert_eq!(load.p50_micros, 1_000.0);
     }
 
     #[test]

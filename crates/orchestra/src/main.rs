@@ -18,7 +18,14 @@ mod workspace;
 
 use std::process::ExitCode;
 
+use orchestra_process::{CHILD_COMMAND, child_main};
+
 fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    // Between this program and its children stands this program: nothing else is looked at first.
+    if words.next().is_some_and(|word| word == CHILD_COMMAND) {
+        return child_main(words);
+    }
     match cli::parse(std::env::args_os()) {
         Ok(invocation) => exit::report(commands::run(invocation)),
         Err(error) => exit::report_usage(&error),

@@ -1,0 +1,202 @@
+//! A program of many faults, for the tests: it guards its own children, and does as its first
+//! argument says.
+
+#![expect(clippy::print_stdout, reason = "what it prints is what tests read")]
+#![expect(clippy::unwrap_used, reason = "a fixture fails by panicking")]
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    process::{Command, ExitCode, Stdio},
+    thread,
+    time::Duration,
+};
+
+use orchestra_process::{CHILD_COMMAND, child_main};
+use rustix::process::{Signal, getpid, kill_process, setsid};
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let first = arguments.next().unwrap_or_default();
+    if first == CHILD_COMMAND {
+        return child_main(arguments);
+    }
+    let rest: Vec<String> = arguments.map(|word| word.into_string().unwrap()).collect();
+    let word = |at: usize| rest.get(at).map_or("", String::as_str);
+    match first.to_str().unwrap() {
+        "exit" => return ExitCode::from(word(0).parse::<u8>().unwrap()),
+        "signal" => {
+            let signal = Signal::from_named_raw(word(0).parse().unwrap()).unwrap();
+            kill_process(getpid(), signal).unwrap();
+            sleep();
+        }
+        "say" => say(&rest.join(" ")),
+        "environment" => {
+            for (name, value) in std::env::vars() {
+                say(&format!("{name}={value}"));
+            }
+        }
+        "directory" => say(std::env::current_dir().unwrap().to_str().unwrap()),
+        "echo" => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).unwrap();
+            print!("{text}");
+        }
+        "sleep" => {
+            say("ready");
+            sleep();
+        }
+        "wait" => sleep(),
+        "stubborn" => stubborn(),
+        "family" => family(word(0)),
+        "alone" => {
+            setsid().unwrap();
+            sleep();
+        }
+        "parent" => parent(rest),
+        "memory" => {
+            let mut taken = Vec::new();
+            loop {
+                taken.push(vec![1_u8; 1024 * 1024]);
+            }
+        }
+        "files" => {
+            let mut open = Vec::new();
+            loop {
+                match std::fs::File::open("/dev/null") {
+                    Ok(file) => open.push(file),
+                    Err(error) => return fail(&error),
+                }
+            }
+        }
+        "forks" => loop {
+            spawn(word(0)).wait_with_nobody();
+        },
+        "compute" => {
+            if word(0) == "stubborn" {
+                // A group of threads computes faster than one.
+                thread::spawn(|| {
+                    loop {
+                        std::hint::black_box(0);
+                    }
+                });
+            }
+            loop {
+                std::hint::black_box(0);
+            }
+        }
+        "read" => match std::fs::read_to_string(word(0)) {
+            Ok(text) => print!("{text}"),
+            Err(error) => return fail(&error),
+        },
+        "write" => match std::fs::write(word(0), "written") {
+            Ok(()) => say("written"),
+            Err(error) => return fail(&error),
+        },
+        "connect" => match TcpStream::connect(word(0)) {
+            Ok(_) => say("connected"),
+            Err(error) => return fail(&error),
+        },
+        "local" => match std::os::unix::net::UnixStream::connect(word(0)) {
+            Ok(_) => say("connected"),
+            Err(error) => return fail(&error),
+        },
+        other => return fail(&format!("unknown: {other}")),
+    }
+    ExitCode::SUCCESS
+}
+
+fn say(text: &str) {
+    println!("{text}");
+    std::io::stdout().flush().unwrap();
+}
+
+fn fail(error: &dyn std::fmt::Display) -> ExitCode {
+    std::io::stderr()
+        .write_all(format!("{error}\n").as_bytes())
+        .unwrap();
+    ExitCode::FAILURE
+}
+
+fn sleep() -> ! {
+    loop {
+        thread::sleep(Duration::from_secs(3_600));
+    }
+}
+
+/// Does not mind SIGTERM.
+fn stubborn() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let kind = tokio::signal::unix::SignalKind::terminate();
+        let mut terminated = tokio::signal::unix::signal(kind).unwrap();
+        say("ready");
+        loop {
+            terminated.recv().await;
+            say("no");
+        }
+    });
+}
+
+struct Started(std::process::Child);
+
+impl Started {
+    fn wait_with_nobody(self) {
+        // It goes on without us.
+        drop(self.0);
+    }
+}
+
+fn spawn(what: &str) -> Started {
+    let this = std::env::current_exe().unwrap();
+    let child = Command::new(this)
+        .arg(what)
+        .stdin(Stdio::null())
+        .stdout(Stdio::inherit())
+        .spawn();
+    match child {
+        Ok(child) => Started(child),
+        Err(error) => {
+            fail(&error);
+            std::process::exit(1);
+        }
+    }
+}
+
+/// Has a child, and one that left its group and session; tells their ids, then stays, ends, or
+/// crashes.
+fn family(then: &str) {
+    let near = spawn("wait");
+    let far = spawn("alone");
+    say(&format!(
+        "ids {} {} {}",
+        std::process::id(),
+        near.0.id(),
+        far.0.id()
+    ));
+    near.wait_with_nobody();
+    far.wait_with_nobody();
+    if then == "stay" {
+        sleep();
+    }
+}
+
+/// Starts a child of its own as programs do that use the library, passes on what it says, and
+/// waits.
+fn parent(rest: Vec<String>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let command = orchestra_process::Command::new(std::env::current_exe().unwrap()).args(rest);
+        let mut child = command.spawn().await.unwrap();
+        let mut stdout = tokio::io::stdout();
+        tokio::io::copy(&mut child.stdout, &mut stdout)
+            .await
+            .unwrap();
+    });
+}

@@ -1,0 +1,187 @@
+//! A child that runs, as we see it.
+
+use std::{ffi::OsStr, io, path::Path, path::PathBuf, sync::Arc, time::Duration};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    net::{
+        UnixStream,
+        unix::{
+            OwnedReadHalf, OwnedWriteHalf,
+            pipe::{Receiver, Sender},
+        },
+    },
+    process,
+    sync::watch,
+    time::timeout,
+};
+
+use crate::{
+    Exit, Limit, Limits, SpawnError,
+    command::{Begun, NO_ANSWER},
+    message::{Failure, KILL, Report, Step, TERMINATE},
+};
+
+/// How long guard and stage may take; some milliseconds on a machine that is not stuck.
+const START: Duration = Duration::from_secs(30);
+
+/// A child that runs. When it and every [`Handle`] of it are dropped, whatever is left of the child
+/// is killed.
+#[derive(Debug)]
+pub struct Child {
+    /// Its standard input.
+    pub stdin: Sender,
+    /// Its standard output.
+    pub stdout: Receiver,
+    /// Its standard error.
+    pub stderr: Receiver,
+    /// Everything but its pipes.
+    pub handle: Handle,
+}
+
+/// A child without its pipes. Clones are the same child.
+#[derive(Debug, Clone)]
+pub struct Handle(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    id: Pid,
+    /// The guard kills the child when this ends.
+    control: OwnedWriteHalf,
+    exit: watch::Receiver<Option<Exit>>,
+}
+
+type Reports = Lines<BufReader<OwnedReadHalf>>;
+
+impl Child {
+    /// Waits until a guard says that its child runs.
+    pub(crate) async fn await_start(
+        begun: Begun,
+        program: &OsStr,
+        directory: Option<&Path>,
+        limits: &Limits,
+    ) -> Result<Self, SpawnError> {
+        let no_guard = |what: String| SpawnError::Guard {
+            program: begun.launcher.clone(),
+            what,
+        };
+        let wrap = |error: io::Error| no_guard(error.to_string());
+        let control = UnixStream::from_std(begun.control).map_err(wrap)?;
+        let (read, write) = control.into_split();
+        let mut reports = BufReader::new(read).lines();
+        let report = timeout(START, report(&mut reports)).await.ok().flatten();
+        let id = match report {
+            Some(Report::Started { id }) => Pid::from_raw(id),
+            Some(Report::Failed(failure)) if failure.step == Step::Guard => {
+                return Err(no_guard(failure.what));
+            }
+            Some(Report::Failed(failure)) => return Err(failed(failure, program, directory)),
+            _ => None,
+        };
+        let id = id.ok_or_else(|| no_guard(NO_ANSWER.to_owned()))?;
+        let (told, exit) = watch::channel(None);
+        let limits = limits.clone();
+        tokio::spawn(supervise(reports, begun.guard, id, limits, told));
+        Ok(Self {
+            stdin: Sender::from_owned_fd(begun.input).map_err(wrap)?,
+            stdout: Receiver::from_owned_fd(begun.output).map_err(wrap)?,
+            stderr: Receiver::from_owned_fd(begun.error).map_err(wrap)?,
+            handle: Handle(Arc::new(Inner {
+                id,
+                control: write,
+                exit,
+            })),
+        })
+    }
+}
+
+impl Handle {
+    /// Its process id, which is also that of its group.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.0.id.as_raw_pid().unsigned_abs()
+    }
+
+    /// How it ended, once it has.
+    #[must_use]
+    pub fn exit(&self) -> Option<Exit> {
+        self.0.exit.borrow().clone()
+    }
+
+    /// Resolves when it has ended and nothing is left of it, with how it ended. Keeps nothing
+    /// alive; any number may wait.
+    pub fn exited(&self) -> impl Future<Output = Exit> + Send + 'static {
+        let mut exit = self.0.exit.clone();
+        async move {
+            let ended = exit.wait_for(Option::is_some).await;
+            // With the runtime everything ends.
+            ended.ok().and_then(|exit| exit.clone()).unwrap_or_default()
+        }
+    }
+
+    /// Asks it to end: SIGTERM to its group.
+    pub fn terminate(&self) {
+        self.tell(TERMINATE);
+    }
+
+    /// Kills it and whatever descends from it.
+    pub fn kill(&self) {
+        self.tell(KILL);
+    }
+
+    fn tell(&self, order: u8) {
+        // Whoever cannot be told is gone, and the child with it.
+        let _ = self.0.control.try_write(&[order]);
+    }
+}
+
+async fn report(reports: &mut Reports) -> Option<Report> {
+    let line = reports.next_line().await.ok()??;
+    serde_json::from_str(&line).ok()
+}
+
+/// Waits for the end of a child and of its guard.
+async fn supervise(
+    mut reports: Reports,
+    mut guard: process::Child,
+    id: Pid,
+    limits: Limits,
+    told: watch::Sender<Option<Exit>>,
+) {
+    let exit = match report(&mut reports).await {
+        Some(Report::Ended(ended)) => Exit::of(&ended, &limits),
+        _ => {
+            tracing::warn!(
+                child = id.as_raw_pid(),
+                "a guard was killed; its child ends too"
+            );
+            // The child dies with its guard; the rest of its group is up to us.
+            let _ = kill_process_group(id, Signal::KILL);
+            Exit::default()
+        }
+    };
+    told.send_replace(Some(exit));
+    if let Err(error) = guard.wait().await {
+        tracing::debug!(%error, "a guard cannot be waited for");
+    }
+}
+
+fn failed(failure: Failure, program: &OsStr, directory: Option<&Path>) -> SpawnError {
+    let source = failure.io();
+    match failure.step {
+        Step::Directory => SpawnError::Directory {
+            directory: directory.map(PathBuf::from).unwrap_or_default(),
+            source,
+        },
+        Step::Limit(Limit::Processes) => SpawnError::LimitUnsupported {
+            limit: Limit::Processes,
+        },
+        Step::Limit(limit) => SpawnError::Limit { limit, source },
+        Step::Sandbox => SpawnError::Sandbox { what: failure.what },
+        Step::Program | Step::Guard => SpawnError::NotRunnable {
+            program: program.into(),
+            source,
+        },
+    }
+}

@@ -1,0 +1,271 @@
+//! What is to be started, and how it is found.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use rustix::fs::{Access, access};
+
+use crate::{
+    Child, Environment, Launcher, Limits, Sandbox, SpawnError,
+    message::{self, Confinement, Order},
+};
+
+/// How long a guard may take to take its order. It takes some milliseconds.
+const HAND_OVER: Duration = Duration::from_secs(10);
+
+/// What is wrong with a guard that does not take or answer its order.
+pub(crate) const NO_ANSWER: &str = "it did not answer; the program must come to `child_main`";
+
+/// Held while descriptors are made and a guard is started: where the system cannot make them
+/// closed to other programs at once, no two starts get into each other's way.
+static STARTING: Mutex<()> = Mutex::new(());
+
+/// A program that is to be started, and within which bounds. No shell is involved.
+#[derive(Debug, Clone)]
+pub struct Command {
+    program: OsString,
+    arguments: Vec<OsString>,
+    directory: Option<PathBuf>,
+    environment: Environment,
+    variables: BTreeMap<OsString, OsString>,
+    limits: Limits,
+    sandbox: Sandbox,
+    launcher: Option<Launcher>,
+}
+
+/// A guard that was started, with our ends of its socket and of the child's pipes.
+pub(crate) struct Begun {
+    pub(crate) guard: tokio::process::Child,
+    pub(crate) launcher: PathBuf,
+    pub(crate) control: UnixStream,
+    pub(crate) input: OwnedFd,
+    pub(crate) output: OwnedFd,
+    pub(crate) error: OwnedFd,
+}
+
+impl Command {
+    /// A program by its path, or by its name on `PATH`: the child's, if it is given one.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            arguments: Vec::new(),
+            directory: None,
+            environment: Environment::default(),
+            variables: BTreeMap::new(),
+            limits: Limits::default(),
+            sandbox: Sandbox::default(),
+            launcher: None,
+        }
+    }
+
+    /// More arguments.
+    #[must_use]
+    pub fn args(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// Its working directory; ours unless said. A relative path of the program is looked for there.
+    #[must_use]
+    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// What it inherits of our environment.
+    #[must_use]
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// More variables of its own, which win over what it inherits.
+    #[must_use]
+    pub fn variables<N: Into<OsString>, V: Into<OsString>>(
+        mut self,
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        let variables = variables.into_iter();
+        self.variables
+            .extend(variables.map(|(name, value)| (name.into(), value.into())));
+        self
+    }
+
+    /// What it may take.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// What it may reach.
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// Which program guards it; [`Launcher::this_program`] unless said.
+    #[must_use]
+    pub fn launcher(mut self, launcher: Launcher) -> Self {
+        self.launcher = Some(launcher);
+        self
+    }
+
+    /// Starts it, within a tokio runtime; resolves when the program runs. Dropping the future
+    /// kills what has been started.
+    ///
+    /// # Errors
+    /// When the program or its directory is not there or may not be used, a limit or the sandbox
+    /// cannot be had on this system, or the guard cannot be started.
+    pub async fn spawn(&self) -> Result<Child, SpawnError> {
+        let command = self.clone();
+        let begun = tokio::task::spawn_blocking(move || command.begin());
+        let begun = begun.await.map_err(|error| SpawnError::Guard {
+            program: PathBuf::new(),
+            what: error.to_string(),
+        })??;
+        Child::await_start(
+            begun,
+            &self.program,
+            self.directory.as_deref(),
+            &self.limits,
+        )
+        .await
+    }
+
+    /// Starts the guard and gives it its order.
+    fn begin(&self) -> Result<Begun, SpawnError> {
+        if let Some(limit) = self.limits.unsupported() {
+            return Err(SpawnError::LimitUnsupported { limit });
+        }
+        let environment = self
+            .environment
+            .resolve(std::env::vars_os(), &self.variables);
+        let program = self.find(environment.get(OsStr::new("PATH")))?;
+        let no_guard = |program: &Path, error: &dyn std::fmt::Display| SpawnError::Guard {
+            program: program.to_owned(),
+            what: error.to_string(),
+        };
+        let launcher = match &self.launcher {
+            Some(launcher) => launcher.clone(),
+            None => Launcher::this_program().map_err(|error| no_guard(Path::new(""), &error))?,
+        };
+        let order = Order {
+            program: program.into(),
+            arguments: self.arguments.clone(),
+            directory: self.directory.clone().map(Into::into),
+            environment: environment.into_iter().collect(),
+            limits: self.limits.clone(),
+            confinement: self.confinement()?,
+            launcher: launcher.program.clone().into(),
+            launcher_arguments: launcher.arguments.clone(),
+        };
+        let order =
+            serde_json::to_vec(&order).map_err(|error| no_guard(&launcher.program, &error))?;
+        start_guard(&launcher, &order).map_err(|error| no_guard(&launcher.program, &error))
+    }
+
+    fn confinement(&self) -> Result<Option<Confinement>, SpawnError> {
+        let Sandbox::Workspace { paths, read_only } = &self.sandbox else {
+            return Ok(None);
+        };
+        let directory = match &self.directory {
+            Some(directory) => directory.clone(),
+            None => std::env::current_dir().map_err(|error| SpawnError::Sandbox {
+                what: format!("the working directory is not known: {error}"),
+            })?,
+        };
+        Ok(Some(Confinement {
+            write: [&directory]
+                .into_iter()
+                .chain(paths)
+                .map(Into::into)
+                .collect(),
+            read: read_only.iter().map(Into::into).collect(),
+        }))
+    }
+
+    /// The path of the program, from where the child works.
+    fn find(&self, path: Option<&OsString>) -> Result<PathBuf, SpawnError> {
+        let program = Path::new(&self.program);
+        if program.components().count() > 1 || program.is_absolute() {
+            let whole = match &self.directory {
+                Some(directory) => directory.join(program),
+                None => program.to_owned(),
+            };
+            return match runnable(&whole) {
+                Ok(()) => std::path::absolute(&whole),
+                Err(error) => Err(error),
+            }
+            .map_err(|source| SpawnError::NotRunnable {
+                program: whole,
+                source,
+            });
+        }
+        let ours = std::env::var_os("PATH");
+        let path = path.cloned().or(ours).unwrap_or_default();
+        let mut found = std::env::split_paths(&path).map(|directory| directory.join(program));
+        let found = found.find(|candidate| runnable(candidate).is_ok());
+        let found = found.and_then(|found| std::path::absolute(found).ok());
+        found.ok_or_else(|| SpawnError::NotOnPath {
+            program: self.program.to_string_lossy().into_owned(),
+        })
+    }
+}
+
+/// Whether there is a file that we may run.
+fn runnable(path: &Path) -> io::Result<()> {
+    if std::fs::metadata(path)?.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    Ok(access(path, Access::EXEC_OK)?)
+}
+
+fn start_guard(launcher: &Launcher, order: &[u8]) -> io::Result<Begun> {
+    let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let (control, theirs) = UnixStream::pair()?;
+    let (their_input, input) = io::pipe()?;
+    let (output, their_output) = io::pipe()?;
+    let (error, their_error) = io::pipe()?;
+    let guard = tokio::process::Command::new(&launcher.program)
+        .args(&launcher.arguments)
+        .env_clear()
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // A key that ends us by the terminal leaves it time to end the child.
+        .process_group(0)
+        .spawn()?;
+    drop(starting);
+    control.set_write_timeout(Some(HAND_OVER))?;
+    let stdio = [
+        their_input.as_fd(),
+        their_output.as_fd(),
+        their_error.as_fd(),
+    ];
+    message::send(&control, order, stdio).map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => io::Error::other(NO_ANSWER),
+        _ => error,
+    })?;
+    control.set_nonblocking(true)?;
+    Ok(Begun {
+        guard,
+        launcher: launcher.program.clone(),
+        control,
+        input: input.into(),
+        output: output.into(),
+        error: error.into(),
+    })
+}

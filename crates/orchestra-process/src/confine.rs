@@ -1,0 +1,135 @@
+//! The sandbox, by what Linux offers to anybody: Landlock for files, seccomp for sockets.
+
+use std::{collections::BTreeMap, path::Path};
+
+use landlock::{
+    ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
+
+use crate::message::Confinement;
+
+/// What programs need to run at all, to read and run; what is not there is passed over. Other
+/// programs' secrets in `/proc` stay closed, as a confined process may not look into others.
+const SYSTEM: [&str; 12] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc",
+    "/opt",
+    "/nix/store",
+    "/proc",
+    "/sys",
+    "/snap",
+];
+
+/// Devices that hold nothing.
+const DEVICES: [&str; 6] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+];
+
+/// The newest kernel interface that is asked for; older kernels hold what they can.
+const INTERFACE: ABI = ABI::V6;
+
+/// x32 calls are those of x86-64 with this bit.
+#[cfg(target_arch = "x86_64")]
+const X32: i64 = 0x4000_0000;
+
+/// Confines this process, for good.
+pub(crate) fn confine(program: &Path, confinement: &Confinement) -> Result<(), String> {
+    restrict_files(program, confinement)?;
+    restrict_sockets().map_err(|error| format!("seccomp: {error}"))
+}
+
+fn restrict_files(program: &Path, confinement: &Confinement) -> Result<(), String> {
+    let said = |error: landlock::RulesetError| format!("Landlock: {error}");
+    let read = AccessFs::from_read(INTERFACE);
+    let all = AccessFs::from_all(INTERFACE);
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)
+        .and_then(|rules| rules.scope(Scope::from_all(INTERFACE)))
+        .and_then(Ruleset::create)
+        .map_err(said)?;
+    for path in SYSTEM {
+        rules = allow_if_there(rules, path, read)?;
+    }
+    for path in DEVICES {
+        rules = allow_if_there(rules, path, all)?;
+    }
+    rules = allow(rules, program, read)?;
+    for path in &confinement.read {
+        rules = allow(rules, Path::new(path), read)?;
+    }
+    for path in &confinement.write {
+        rules = allow(rules, Path::new(path), all)?;
+    }
+    let status = rules.restrict_self().map_err(said)?;
+    if status.ruleset == RulesetStatus::NotEnforced {
+        return Err(
+            "this kernel has no Landlock, or it is switched off; enable it, or run the \
+                    server without a sandbox"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+fn allow_if_there(
+    rules: RulesetCreated,
+    path: &str,
+    access: landlock::BitFlags<AccessFs>,
+) -> Result<RulesetCreated, String> {
+    match Path::new(path).exists() {
+        true => allow(rules, Path::new(path), access),
+        false => Ok(rules),
+    }
+}
+
+fn allow(
+    rules: RulesetCreated,
+    path: &Path,
+    access: landlock::BitFlags<AccessFs>,
+) -> Result<RulesetCreated, String> {
+    let opened = PathFd::new(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    // A file has fewer rights than a directory.
+    let access = match path.is_dir() {
+        true => access,
+        false => access & AccessFs::from_file(INTERFACE),
+    };
+    rules
+        .add_rule(PathBeneath::new(opened, access))
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn restrict_sockets() -> Result<(), Box<dyn std::error::Error>> {
+    // A socket that cannot be made is a network that is not there; a ring could make one past us.
+    refuse(libc::SYS_socket, libc::ENETUNREACH)?;
+    refuse(libc::SYS_io_uring_setup, libc::ENOSYS)
+}
+
+fn refuse(call: i64, errno: i32) -> Result<(), Box<dyn std::error::Error>> {
+    let calls = [
+        call,
+        #[cfg(target_arch = "x86_64")]
+        (call | X32),
+    ];
+    let rules: BTreeMap<_, _> = calls.into_iter().map(|call| (call, Vec::new())).collect();
+    let filter = SeccompFilter::new(
+        rules,
+        SeccompAction::Allow,
+        SeccompAction::Errno(errno.unsigned_abs()),
+        TargetArch::try_from(std::env::consts::ARCH)?,
+    )?;
+    let program: BpfProgram = filter.try_into()?;
+    Ok(seccompiler::apply_filter(&program)?)
+}

@@ -1,0 +1,36 @@
+//! Child programs that cannot outlive whoever started them, nor exceed their limits.
+//!
+//! A [`Command`] is not started by us but by a *guard*: our own program in a process of its own,
+//! which does nothing but watch one child. The guard hears of our end by the end of a socket, so
+//! that the child ends with us whoever killed whom; it kills whatever the child has left behind,
+//! and says how the child ended. Between guard and child stands a *stage*, our own program once
+//! more, which takes the limits and the confinement upon itself and then becomes the command.
+//! Programs that use this crate call [`child_main`] when their first argument is `__child`.
+//!
+//! What crosses between the three is in `message`, what runs in the guard in `guard`, what runs in
+//! the stage in `stage` and `confine`. What a child says over its pipes is left to others.
+
+mod child;
+mod command;
+#[cfg(target_os = "linux")]
+mod confine;
+mod environment;
+mod error;
+mod exit;
+mod guard;
+mod launcher;
+mod limits;
+mod message;
+mod sandbox;
+mod stage;
+mod tree;
+
+pub use child::{Child, Handle};
+pub use command::Command;
+pub use environment::Environment;
+pub use error::SpawnError;
+pub use exit::{Certainty, Exit, LimitHit};
+pub use guard::child_main;
+pub use launcher::{CHILD_COMMAND, Launcher};
+pub use limits::{Limit, Limits};
+pub use sandbox::Sandbox;

@@ -1,0 +1,131 @@
+//! The stage: takes the child's limits and confinement upon itself and becomes the command.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+    os::{
+        fd::OwnedFd,
+        unix::{net::UnixStream, process::CommandExt},
+    },
+    process::{Command, ExitCode},
+};
+
+use rustix::process::{Resource, Rlimit, getppid, getrlimit, setrlimit};
+
+use crate::{
+    Limit, Limits,
+    message::{self, Failure, Order, Stdio, Step},
+};
+
+/// Runs the stage; returns only when the command could not be begun. The first argument is the id
+/// of the guard.
+pub(crate) fn run(guard: Option<&OsStr>) -> ExitCode {
+    // Everything but the three descriptors of the child is closed when the command begins; by that
+    // the guard sees that it has.
+    let Ok(socket) = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3) else {
+        return ExitCode::FAILURE;
+    };
+    let socket = UnixStream::from(socket);
+    let failure = match message::receive(&socket) {
+        Ok((order, stdio)) => become_command(guard, &order, stdio),
+        Err(error) => Failure::new(Step::Guard, &error),
+    };
+    // When nobody listens, the guard is gone, and we are next.
+    if let Ok(text) = serde_json::to_vec(&failure) {
+        let _ = io::Write::write_all(&mut &socket, &text);
+    }
+    ExitCode::FAILURE
+}
+
+fn become_command(guard: Option<&OsStr>, order: &[u8], stdio: Stdio) -> Failure {
+    if let Err(error) = die_with(guard) {
+        return Failure::new(Step::Guard, &error);
+    }
+    let order: Order = match serde_json::from_slice(order) {
+        Ok(order) => order,
+        Err(error) => return Failure::new(Step::Guard, &io::Error::other(error)),
+    };
+    if let Err(error) = take(stdio) {
+        return Failure::new(Step::Guard, &error);
+    }
+    if let Some(directory) = &order.directory {
+        match std::fs::metadata(directory) {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Failure::new(Step::Directory, &io::ErrorKind::NotADirectory.into()),
+            Err(error) => return Failure::new(Step::Directory, &error),
+        }
+    }
+    let mut command = Command::new(&order.program);
+    command
+        .args(&order.arguments)
+        .env_clear()
+        .envs(order.environment.iter().map(|(name, value)| (name, value)));
+    if let Some(directory) = &order.directory {
+        command.current_dir(directory);
+    }
+    if let Some(confinement) = &order.confinement
+        && let Err(what) = confine(&order, confinement)
+    {
+        return Failure {
+            step: Step::Sandbox,
+            errno: None,
+            what,
+        };
+    }
+    if let Err(failure) = limit(&order.limits) {
+        return failure;
+    }
+    Failure::new(Step::Program, &command.exec())
+}
+
+/// Sees to it that we end when the guard does, even if it is killed.
+fn die_with(guard: Option<&OsStr>) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    // It may have ended before.
+    let parent = getppid().map(|id| OsString::from(id.as_raw_pid().to_string()));
+    if parent.as_deref() != guard {
+        return Err(io::Error::other("the guard has ended"));
+    }
+    Ok(())
+}
+
+fn take([input, output, error]: [OwnedFd; 3]) -> io::Result<()> {
+    rustix::stdio::dup2_stdin(input)?;
+    rustix::stdio::dup2_stdout(output)?;
+    rustix::stdio::dup2_stderr(error)?;
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn confine(order: &Order, confinement: &message::Confinement) -> Result<(), String> {
+    crate::confine::confine(std::path::Path::new(&order.program), confinement)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn confine(_: &Order, _: &message::Confinement) -> Result<(), String> {
+    Err("sandboxes are known on Linux alone; leave it out".to_owned())
+}
+
+fn limit(limits: &Limits) -> Result<(), Failure> {
+    let set = |limit: Limit, resource: Resource, value: u64, slack: u64| {
+        // What we may not take ourselves we cannot give.
+        let within = getrlimit(resource).maximum.unwrap_or(u64::MAX);
+        let rlimit = Rlimit {
+            current: Some(value.min(within)),
+            maximum: Some(value.saturating_add(slack).min(within)),
+        };
+        setrlimit(resource, rlimit).map_err(|error| Failure::new(Step::Limit(limit), &error.into()))
+    };
+    if let Some(seconds) = limits.cpu_seconds() {
+        // One second to react to SIGXCPU.
+        set(Limit::CpuTime, Resource::Cpu, seconds, 1)?;
+    }
+    if let Some(files) = limits.open_files {
+        set(Limit::OpenFiles, Resource::Nofile, files, 0)?;
+    }
+    if let Some(bytes) = limits.address_space {
+        set(Limit::AddressSpace, Resource::As, bytes, 0)?;
+    }
+    Ok(())
+}

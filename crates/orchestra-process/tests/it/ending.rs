@@ -1,0 +1,121 @@
+//! How children end, and that nothing is left of them.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
+
+use rustix::process::{Signal, kill_process};
+use tokio::time::timeout;
+
+use crate::program::{PATIENCE, command, gone, ids, line, path, pid, run, start};
+
+#[tokio::test]
+async fn codes_and_signals_are_told() {
+    for code in [0, 1, 77, 255] {
+        let (.., exit) = run(&command(&["exit", &code.to_string()])).await;
+        assert_eq!(
+            (exit.code, exit.signal, exit.limit),
+            (Some(code), None, None)
+        );
+    }
+    for signal in [6, 9, 15] {
+        let (.., exit) = run(&command(&["signal", &signal.to_string()])).await;
+        assert_eq!(
+            (exit.code, exit.signal, exit.limit),
+            (None, Some(signal), None)
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_child_is_asked_to_end_and_killed_when_it_does_not() {
+    let mut child = start(&["sleep"]).await;
+    line(&mut child).await;
+    child.handle.terminate();
+    let exit = child.handle.exited().await;
+    assert_eq!(exit.signal, Some(15));
+    let mut child = start(&["stubborn"]).await;
+    assert_eq!(line(&mut child).await, "ready");
+    child.handle.terminate();
+    assert_eq!(line(&mut child).await, "no");
+    assert_eq!(child.handle.exit(), None);
+    child.handle.kill();
+    let exit = timeout(PATIENCE, child.handle.exited()).await.unwrap();
+    assert_eq!(exit.signal, Some(9));
+    gone(pid(child.handle.id())).await;
+}
+
+#[tokio::test]
+async fn whoever_drops_a_child_kills_all_of_it() {
+    let mut child = start(&["family", "stay"]).await;
+    let family = ids(&line(&mut child).await);
+    let handle = child.handle.clone();
+    drop(child);
+    assert_eq!(handle.exit(), None, "a handle keeps it");
+    let exited = handle.exited();
+    drop(handle);
+    assert_eq!(exited.await.signal, Some(9));
+    for process in family {
+        gone(process).await;
+    }
+}
+
+/// Also what has left its group and session.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_a_child_leaves_behind_ends_with_it() {
+    let mut child = start(&["family", "end"]).await;
+    let family = ids(&line(&mut child).await);
+    let exit = timeout(PATIENCE, child.handle.exited()).await.unwrap();
+    assert!(exit.is_success());
+    for process in family {
+        // Nothing is left when the end is told.
+        assert!(rustix::process::test_kill_process(process).is_err());
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_child_ends_with_its_guard() {
+    let mut child = start(&["family", "stay"]).await;
+    let family = ids(&line(&mut child).await);
+    let guard = crate::program::parent(family[0]);
+    kill_process(guard, Signal::KILL).unwrap();
+    let exit = timeout(PATIENCE, child.handle.exited()).await.unwrap();
+    assert_eq!((exit.code, exit.signal), (None, None));
+    // What has left the group is nobody's any more; the rest is ours.
+    gone(family[0]).await;
+    gone(family[1]).await;
+    gone(guard).await;
+    let _ = kill_process(family[2], Signal::KILL);
+}
+
+/// Whoever killed us, and however.
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_outlives_us_when_we_are_killed() {
+    for signal in [Signal::KILL, Signal::TERM, Signal::ABORT] {
+        let mut parent = std::process::Command::new(path())
+            .args(["parent", "family", "stay"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(parent.stdout.take().unwrap()).lines();
+        let family = ids(&said.next().unwrap().unwrap());
+        let guard = crate::program::parent(family[0]);
+        assert_eq!(crate::program::parent(guard), pid(parent.id()));
+        kill_process(pid(parent.id()), signal).unwrap();
+        parent.wait().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            for process in family.into_iter().chain([guard]) {
+                gone(process).await;
+            }
+        });
+    }
+}

@@ -1,0 +1,184 @@
+//! What children may take and reach. One child for each limit.
+
+#![cfg(target_os = "linux")]
+
+use std::time::Duration;
+
+use orchestra_process::{Certainty, Exit, Limit, Limits, Sandbox};
+
+use crate::program::{command, run};
+
+/// What is known of the end of a child, with its last words.
+async fn end(words: &[&str], limits: Limits, sandbox: Sandbox) -> (Exit, String) {
+    let command = command(words)
+        .limits(limits.clone())
+        .sandbox(sandbox.clone());
+    let (said, told, exit) = run(&command).await;
+    (exit.with_last_words(&told, &limits, &sandbox), said + &told)
+}
+
+#[track_caller]
+fn check(exit: &Exit, limit: Limit, certainty: Certainty, text: &str) {
+    let hit = exit.limit.as_ref().expect("a limit is named");
+    assert_eq!((hit.limit, hit.certainty), (limit, certainty), "{exit:?}");
+    assert_eq!(hit.to_string(), text);
+}
+
+#[tokio::test]
+async fn address_space() {
+    let limits = Limits {
+        address_space: Some(256 * 1024 * 1024),
+        ..Limits::default()
+    };
+    let (exit, _) = end(&["memory"], limits, Sandbox::None).await;
+    let text = "probably address space (268435456 bytes)";
+    check(&exit, Limit::AddressSpace, Certainty::Probable, text);
+}
+
+#[tokio::test]
+async fn open_files() {
+    let limits = Limits {
+        open_files: Some(40),
+        ..Limits::default()
+    };
+    let (exit, _) = end(&["files"], limits, Sandbox::None).await;
+    check(
+        &exit,
+        Limit::OpenFiles,
+        Certainty::Probable,
+        "probably open files (40)",
+    );
+}
+
+#[tokio::test]
+async fn processes_of_whatever_session() {
+    for kind in ["wait", "alone"] {
+        let limits = Limits {
+            processes: Some(8),
+            ..Limits::default()
+        };
+        let (exit, _) = end(&["forks", kind], limits, Sandbox::None).await;
+        check(&exit, Limit::Processes, Certainty::Known, "processes (8)");
+    }
+}
+
+#[tokio::test]
+async fn cpu_time() {
+    let limits = Limits {
+        cpu_time: Some(Duration::from_millis(900)),
+        ..Limits::default()
+    };
+    let (exit, _) = end(&["compute"], limits, Sandbox::None).await;
+    check(&exit, Limit::CpuTime, Certainty::Known, "CPU time (1 s)");
+}
+
+#[tokio::test]
+async fn what_is_within_its_limits_is_left_alone() {
+    let limits = Limits {
+        address_space: Some(1 << 30),
+        open_files: Some(64),
+        processes: Some(4),
+        cpu_time: Some(Duration::from_secs(10)),
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    let command = command(&["write", file.to_str().unwrap()])
+        .directory(directory.path())
+        .limits(limits)
+        .sandbox(workspace());
+    let (said, told, exit) = run(&command).await;
+    assert_eq!((said.as_str(), told.as_str()), ("written\n", ""));
+    assert_eq!(exit.limit, None);
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "written");
+}
+
+fn workspace() -> Sandbox {
+    Sandbox::Workspace {
+        paths: Vec::new(),
+        read_only: Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn files_outside_of_the_sandbox() {
+    let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let secret = outside.path().join("secret");
+    std::fs::write(&secret, "secret").unwrap();
+    let secret = secret.to_str().unwrap();
+    let link = inside.path().join("link");
+    std::os::unix::fs::symlink(secret, &link).unwrap();
+    for reach in [
+        ["read", secret],
+        ["write", secret],
+        ["read", link.to_str().unwrap()],
+        ["write", "/etc/orchestra-test"],
+        ["read", "/root/.profile"],
+        ["read", "/proc/1/environ"],
+    ] {
+        let command = command(&reach)
+            .directory(inside.path())
+            .sandbox(workspace());
+        let (said, told, exit) = run(&command).await;
+        assert_eq!(said, "", "{reach:?}");
+        let exit = exit.with_last_words(&told, &Limits::default(), &workspace());
+        let text = "probably files outside of its sandbox";
+        check(&exit, Limit::Files, Certainty::Probable, text);
+    }
+    // Listed, it may be read, and not written.
+    let listed = Sandbox::Workspace {
+        paths: Vec::new(),
+        read_only: vec![outside.path().to_owned()],
+    };
+    let read = command(&["read", secret]).directory(inside.path());
+    assert_eq!(run(&read.sandbox(listed.clone())).await.0, "secret");
+    let write = command(&["write", secret]).directory(inside.path());
+    assert!(!run(&write.sandbox(listed)).await.2.is_success());
+    let listed = Sandbox::Workspace {
+        paths: vec![outside.path().to_owned()],
+        read_only: Vec::new(),
+    };
+    let write = command(&["write", secret]).directory(inside.path());
+    assert!(run(&write.sandbox(listed)).await.2.is_success());
+}
+
+#[tokio::test]
+async fn a_path_that_is_not_there_is_told() {
+    let missing = Sandbox::Workspace {
+        paths: vec!["/no/such".into()],
+        read_only: Vec::new(),
+    };
+    let error = command(&["sleep"])
+        .sandbox(missing)
+        .spawn()
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("/no/such"), "{error}");
+}
+
+#[tokio::test]
+async fn the_network_and_local_sockets() {
+    let directory = tempfile::tempdir().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let path = directory.path().join("socket");
+    let _local = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    for reach in [["connect", &address], ["local", path.to_str().unwrap()]] {
+        let free = command(&reach).directory(directory.path());
+        assert_eq!(run(&free).await.0, "connected\n");
+        let (_, told, exit) = run(&free.sandbox(workspace())).await;
+        let exit = exit.with_last_words(&told, &Limits::default(), &workspace());
+        let text = "probably network, which its sandbox closes";
+        check(&exit, Limit::Network, Certainty::Probable, text);
+    }
+}
+
+/// Also those of root: a confined child cannot reach those who are not confined.
+#[tokio::test]
+async fn a_confined_child_kills_nobody_outside() {
+    let outside = std::process::id().to_string();
+    let kill = orchestra_process::Command::new("kill").args(["-0", &outside]);
+    let launcher = orchestra_process::Launcher::new(crate::program::path(), ["__child"]);
+    let kill = kill.launcher(launcher);
+    assert!(run(&kill).await.2.is_success());
+    assert!(!run(&kill.sandbox(workspace())).await.2.is_success());
+}

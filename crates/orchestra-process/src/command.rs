@@ -239,6 +239,7 @@ fn start_guard(launcher: &Launcher, order: &[u8]) -> io::Result<Begun> {
     let (their_input, input) = io::pipe()?;
     let (output, their_output) = io::pipe()?;
     let (error, their_error) = io::pipe()?;
+    // direct: this is the one place where a guard begins.
     let guard = tokio::process::Command::new(&launcher.program)
         .args(&launcher.arguments)
         .env_clear()

@@ -91,6 +91,7 @@ fn start(control: &UnixStream) -> Result<(Pid, Limits), Failure> {
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(getpid())).map_err(|error| broken(error.into()))?;
     let (socket, theirs) = UnixStream::pair().map_err(broken)?;
+    // direct: the stage sees to it that it ends with us.
     let stage = Command::new(&order.launcher)
         .args(&order.launcher_arguments)
         .args([STAGE, &getpid().as_raw_pid().to_string()])

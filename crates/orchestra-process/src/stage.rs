@@ -55,6 +55,7 @@ fn become_command(guard: Option<&OsStr>, order: &[u8], stdio: Stdio) -> Failure 
             Err(error) => return Failure::new(Step::Directory, &error),
         }
     }
+    // direct: we become the command, nothing is started.
     let mut command = Command::new(&order.program);
     command
         .args(&order.arguments)

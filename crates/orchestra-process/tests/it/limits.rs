@@ -112,7 +112,6 @@ async fn files_outside_of_the_sandbox() {
         ["write", secret],
         ["read", link.to_str().unwrap()],
         ["write", "/etc/orchestra-test"],
-        ["read", "/root/.profile"],
         ["read", "/proc/1/environ"],
     ] {
         let command = command(&reach)

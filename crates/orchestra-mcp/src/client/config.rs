@@ -26,6 +26,8 @@ pub struct ClientConfig {
     pub health_timeout: Duration,
     /// An idle server is asked this often whether it is well.
     pub health_interval: Duration,
+    /// After this many calls in a row that were not answered in time it is started anew.
+    pub max_timeouts: u32,
     /// Requests that one process or endpoint answers at once; more wait.
     pub outstanding: usize,
     /// Processes; more than one only for a server without a state of its own.
@@ -140,6 +142,7 @@ impl Default for ClientConfig {
             probe_timeout: Duration::from_secs(2),
             health_timeout: Duration::from_secs(10),
             health_interval: Duration::from_secs(60),
+            max_timeouts: 3,
             outstanding: 64,
             pool: 1,
             retry: Retry::default(),

@@ -171,10 +171,9 @@ impl Session {
     }
 
     /// A call was not answered in time: the server is asked whether it is well, and is started
-    /// anew when it does not answer that either, or when three calls in a row were not answered.
+    /// anew when it does not answer that either, or when several calls in a row were not answered.
     fn note_timeout(self: &Arc<Self>) {
-        const IN_A_ROW: u32 = 3;
-        if self.timeouts.fetch_add(1, Ordering::Relaxed) + 1 >= IN_A_ROW {
+        if self.timeouts.fetch_add(1, Ordering::Relaxed) + 1 >= self.config.max_timeouts.max(1) {
             self.timeouts.store(0, Ordering::Relaxed);
             self.recycle();
             return;

@@ -3,11 +3,30 @@
 //! [`config`] says what a server is, whatever file it was written in; [`discovery`] finds the
 //! servers of a workspace and its user, [`approval`] keeps what the user decided of them,
 //! [`expand`] puts in what their texts refer to, and [`watch`] tells of changes.
+//!
+//! A [`Gateway`] runs them behind a hub: each is a provider like any other, whose tools are called
+//! under the rules and budgets of its configuration.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod approval;
+mod cache;
+mod canonical;
 pub mod config;
+mod definitions;
 pub mod discovery;
 pub mod expand;
+mod explain;
+mod files;
+mod gateway;
+mod names;
+mod pins;
+mod policy;
+mod provider;
+mod schema;
+mod server;
+mod spill;
 pub mod watch;
+
+pub use gateway::{Connect, Gateway, GatewayOptions, Reach, ServerReport};
+pub use pins::{Change, PinFile};

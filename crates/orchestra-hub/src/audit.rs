@@ -61,6 +61,8 @@ pub(crate) struct Record {
     pub(crate) argument_bytes: usize,
     pub(crate) result_bytes: usize,
     pub(crate) end: CallEnd,
+    /// What the provider said of it.
+    pub(crate) remark: Option<String>,
     pub(crate) elapsed: Duration,
 }
 
@@ -78,6 +80,8 @@ struct Row<'a> {
     argument_bytes: usize,
     result_bytes: usize,
     outcome: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remark: Option<&'a str>,
     micros: u64,
 }
 
@@ -237,6 +241,7 @@ fn wait_for_lock(file: &File) {
 
 fn push_line(lines: &mut Vec<u8>, record: &Record) -> io::Result<()> {
     let client = record.client.as_deref().map(mask::mask);
+    let remark = record.remark.as_deref().map(mask::mask);
     let row = Row {
         unix_ms: record
             .ended
@@ -251,6 +256,7 @@ fn push_line(lines: &mut Vec<u8>, record: &Record) -> io::Result<()> {
         argument_bytes: record.argument_bytes,
         result_bytes: record.result_bytes,
         outcome: record.end.name(),
+        remark: remark.as_deref(),
         micros: micros(record.elapsed),
     };
     serde_json::to_writer(&mut *lines, &row)?;
@@ -286,6 +292,7 @@ mod tests {
             argument_bytes: 12,
             result_bytes: 34,
             end: CallEnd::Answered,
+            remark: None,
             elapsed: Duration::from_micros(56),
         }
     }

@@ -17,8 +17,8 @@ use std::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
-    BoxFuture, CallEnd, CancelSignal, Cost, Outcome, ProviderError, Request, Target, ToolResult,
-    Toolset,
+    BoxFuture, CallEnd, CancelSignal, Cost, Outcome, ProviderError, Remark, Request, Target,
+    ToolResult, Toolset,
     hub::Inner,
     lists, skills,
     slot::Slot,
@@ -108,6 +108,7 @@ impl Call {
             tool: None,
             began: now,
             waits: false,
+            remark: Remark::default(),
             record: hub.config.audit.is_some().then(|| record_of(&request)),
         };
         let mut call = Self {
@@ -142,7 +143,7 @@ impl Call {
     }
 
     /// Takes the way that was found.
-    fn set_out(&mut self, route: Route, caller: &Arc<Semaphore>, request: Box<Request>) {
+    fn set_out(&mut self, route: Route, caller: &Arc<Semaphore>, mut request: Box<Request>) {
         self.state = match route {
             Route::Answer(outcome) => {
                 let end = end_of(&outcome);
@@ -156,7 +157,11 @@ impl Call {
                 metrics,
             } => {
                 self.cost = cost;
+                if slot.makes_remarks {
+                    request.cx.remark = Remark::new();
+                }
                 if let Some(bill) = &mut self.bill {
+                    bill.remark = request.cx.remark.clone();
                     bill.tool = metrics;
                     if let Some(record) = &mut bill.record {
                         record.provider = Some(slot.id.as_str().to_owned());

@@ -158,6 +158,7 @@ impl Hub {
         let slot = Arc::new(Slot {
             catalog: provider.catalog(),
             permits: Arc::new(Semaphore::new(calls.min(Semaphore::MAX_PERMITS))),
+            makes_remarks: provider.makes_remarks(),
             changes: Mutex::default(),
             turn: Mutex::default(),
             awaited: OnceLock::new(),

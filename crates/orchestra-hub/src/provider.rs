@@ -46,6 +46,11 @@ pub trait Provider: Send + Sync + 'static {
         None
     }
 
+    /// Whether it says more of its calls for their records, with [`Cx::remark`](crate::Cx::remark).
+    fn makes_remarks(&self) -> bool {
+        false
+    }
+
     /// The least severe level of which a caller wants to hear has changed; `None` when nobody has
     /// asked for any. Must not block.
     fn set_log_level(&self, _level: Option<LogLevel>) {}

@@ -1,10 +1,15 @@
 //! What a face asks of a provider: the target and the context of one call.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Instant};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
 
 use orchestra_wire::{RawJson, Revision};
 
-use crate::{CancelSignal, ListKind, LogLevel, SkillQuery};
+use crate::{CallEnd, CancelSignal, ListKind, LogLevel, SkillQuery};
 
 /// One call, owned.
 #[derive(Debug, Clone)]
@@ -106,9 +111,37 @@ pub struct Cx {
     /// All parameters as they came, where some of them, or of their `_meta`, are unknown: for a
     /// provider that passes them on.
     pub params: Option<RawJson>,
+    /// Where a provider that [makes remarks](crate::Provider::makes_remarks) says more of the call
+    /// for its record.
+    pub remark: Remark,
     /// Whether the call may go on after its request was answered; only for a tool whose descriptor
     /// says so. It has until [`HubConfig::long_deadline`](crate::HubConfig::long_deadline).
     pub long: bool,
+}
+
+/// What a provider adds to the record of a call; once, before it answers.
+#[derive(Debug, Clone, Default)]
+pub struct Remark(Option<Arc<OnceLock<Said>>>);
+
+/// How a call is to be counted, and what is said of it.
+type Said = (Option<CallEnd>, String);
+
+impl Remark {
+    pub(crate) fn new() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    /// Says something of the call, and how it is to be counted where that cannot be seen from the
+    /// answer: as a result of a tool that a model can read, or was not its fault.
+    pub fn set(&self, end: Option<CallEnd>, text: impl Into<String>) {
+        if let Some(slot) = &self.0 {
+            let _ = slot.set((end, text.into()));
+        }
+    }
+
+    pub(crate) fn said(&self) -> Option<&Said> {
+        self.0.as_ref()?.get()
+    }
 }
 
 /// Who calls, as far as the face knows. Never a proof of identity.

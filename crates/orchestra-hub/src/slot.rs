@@ -17,6 +17,7 @@ pub(crate) struct Slot {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) catalog: watch::Receiver<Arc<Catalog>>,
     pub(crate) permits: Arc<Semaphore>,
+    pub(crate) makes_remarks: bool,
     /// What the provider is still to be told, in order.
     pub(crate) changes: Mutex<VecDeque<Change>>,
     /// Held by whoever tells it.

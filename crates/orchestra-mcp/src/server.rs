@@ -13,7 +13,6 @@ use tokio::{runtime::Handle, select, sync::Semaphore};
 
 use crate::{
     activity::Activity,
-    http::Eras,
     seal::Sealer,
     tasks::{TaskLimits, Tasks},
 };
@@ -31,7 +30,6 @@ pub(crate) struct ServerInner {
     pub(crate) toolset: Toolset,
     pub(crate) instructions: Option<String>,
     pub(crate) limits: Limits,
-    pub(crate) eras: Eras,
     pub(crate) activity: Activity,
     pub(crate) tasks: Tasks,
     /// Made when something is sealed.
@@ -96,7 +94,6 @@ pub struct ServerBuilder {
     instructions: Option<String>,
     toolset: Toolset,
     limits: Limits,
-    eras: Eras,
     tasks: TaskLimits,
 }
 
@@ -112,7 +109,6 @@ impl Server {
             instructions: None,
             toolset: Toolset::All,
             limits: Limits::default(),
-            eras: Eras::Both,
             tasks: TaskLimits::default(),
         }
     }
@@ -187,13 +183,6 @@ impl ServerBuilder {
         self
     }
 
-    /// Chooses the eras that are spoken over streams; both by default. HTTP has an option of its own.
-    #[must_use]
-    pub fn eras(mut self, eras: Eras) -> Self {
-        self.eras = eras;
-        self
-    }
-
     /// Sets the bounds of tasks.
     #[must_use]
     pub fn tasks(mut self, limits: TaskLimits) -> Self {
@@ -213,7 +202,6 @@ impl ServerBuilder {
             toolset: self.toolset,
             instructions: self.instructions,
             limits: self.limits,
-            eras: self.eras,
             sealer: LazyLock::new(Sealer::new),
             activity: Activity::default(),
             version: self.version,

@@ -4,7 +4,11 @@
 
 mod approval;
 mod discovery;
+mod gateway;
+mod offers;
+mod played;
 mod reload;
+mod rules;
 mod shapes;
 mod support;
 

@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use crate::{CallEnd, Content, Outcome, Request, Target, ToolMetrics, audit::Record, hub::Inner};
+use crate::{
+    CallEnd, Content, Outcome, Remark, Request, Target, ToolMetrics, audit::Record, hub::Inner,
+};
 
 /// What is needed to count and record the call at its end.
 pub(super) struct Bill {
@@ -13,12 +15,16 @@ pub(super) struct Bill {
     pub(super) tool: Option<Arc<ToolMetrics>>,
     pub(super) began: Instant,
     pub(super) waits: bool,
+    /// What the provider says of the call.
+    pub(super) remark: Remark,
     pub(super) record: Option<Record>,
 }
 
 impl Bill {
     pub(super) fn settle(self, end: CallEnd, result_bytes: impl FnOnce() -> usize) -> Instant {
         let now = Instant::now();
+        let remark = self.remark.said();
+        let end = remark.and_then(|(end, _)| *end).unwrap_or(end);
         let elapsed = now - self.began;
         self.hub.metrics.end(end, elapsed);
         if self.waits {
@@ -31,6 +37,7 @@ impl Bill {
             record.ended = SystemTime::now();
             record.result_bytes = result_bytes();
             record.end = end;
+            record.remark = remark.map(|(_, text)| text.clone());
             record.elapsed = elapsed;
             audit.record(record);
         }
@@ -71,6 +78,7 @@ pub(super) fn record_of(request: &Request) -> Record {
         argument_bytes,
         result_bytes: 0,
         end: CallEnd::Cancelled,
+        remark: None,
         elapsed: Duration::ZERO,
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use orchestra_hub::{Answers, Caller, Cx, Outcome, ProgressSink, ProviderError, Request, Target};
+use orchestra_hub::{
+    Answers, Caller, Cx, Outcome, ProgressSink, ProviderError, Remark, Request, Target,
+};
 use orchestra_wire::{
     Era, MAX_REPLY_BYTES, Params, PendingError, RequestId, Rope, RpcError, shown, text_of, write,
 };
@@ -84,6 +86,7 @@ impl Connection {
             log_level,
             connection: self.attachment.number(),
             params: parsed.params.take(),
+            remark: Remark::default(),
             long: may_last,
         };
         let job = Job {

@@ -5,8 +5,8 @@
 use std::time::Instant;
 
 use orchestra_hub::{
-    Answers, Caller, Content, Cx, InputRequired, Outcome, ProgressSink, ProviderError, Request,
-    Target, ToolResult,
+    Answers, Caller, Content, Cx, InputRequired, Outcome, ProgressSink, ProviderError, Remark,
+    Request, Target, ToolResult,
 };
 use orchestra_wire::{Era, RawJson, Reply, ResponseRef, Rope, RpcError, write};
 use serde::Deserialize;
@@ -227,6 +227,7 @@ impl Connection {
             log_level: open.log_level,
             connection,
             params: open.params.clone(),
+            remark: Remark::default(),
             long: false,
         };
         let job = Job {

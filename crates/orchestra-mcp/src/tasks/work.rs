@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use orchestra_hub::{
     Answers, Call, Caller, CancelSource, Cost, Cx, InputRequired, LogLevel, Outcome,
-    ProgressListener, ProgressSink, ProviderError, Request, Target,
+    ProgressListener, ProgressSink, ProviderError, Remark, Request, Target,
 };
 use orchestra_wire::{ErrorCode, MAX_REPLY_BYTES, RawJson, Rope, RpcError, write};
 use tokio::{
@@ -285,6 +285,7 @@ impl Terms {
                 log_level: self.log_level,
                 connection: self.connection,
                 params: self.params.clone(),
+                remark: Remark::default(),
                 long: true,
             },
         }

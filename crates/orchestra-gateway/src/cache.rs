@@ -1,0 +1,155 @@
+//! Results of read-only tools, kept for a while for the same caller.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use orchestra_hub::Cx;
+use orchestra_wire::RawJson;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
+
+use crate::canonical;
+
+/// Results that are kept, and how large all and each of them may be.
+const MAX_RESULTS: usize = 512;
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+const MAX_RESULT_BYTES: usize = 1024 * 1024;
+
+/// Names a call: which server in which version, which tool with which arguments, and who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Key([u8; 32]);
+
+/// Results of one server.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    ttl: Duration,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    results: HashMap<Key, (RawJson, Instant)>,
+    /// In the order in which they came.
+    order: VecDeque<Key>,
+    bytes: usize,
+}
+
+impl Key {
+    /// `None` when the arguments cannot be read.
+    pub(crate) fn of(version: &str, tool: &str, arguments: &RawJson, cx: &Cx) -> Option<Self> {
+        let arguments = canonical::text(&arguments.parse::<Value>().ok()?);
+        let client = cx.caller.client.as_deref().unwrap_or_default();
+        let mut digest = Sha256::new();
+        for part in [version, tool, &arguments, cx.caller.face, client] {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part.as_bytes());
+        }
+        digest.update(cx.connection.to_le_bytes());
+        Some(Self(digest.finalize().into()))
+    }
+}
+
+impl Cache {
+    pub(crate) fn new(ttl: Duration) -> Self {
+        Self {
+            ttl,
+            kept: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn find(&self, key: &Key) -> Option<RawJson> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (result, until) = kept.results.get(key)?;
+        (*until > Instant::now()).then(|| result.clone())
+    }
+
+    pub(crate) fn keep(&self, key: Key, result: &RawJson) {
+        let size = result.as_bytes().len();
+        if size > MAX_RESULT_BYTES {
+            return;
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        kept.remove(&key);
+        while let Some(oldest) = kept.order.front().copied() {
+            let is_over = kept
+                .results
+                .get(&oldest)
+                .is_none_or(|(_, until)| *until <= now);
+            let is_full = kept.results.len() >= MAX_RESULTS || kept.bytes + size > MAX_BYTES;
+            if !is_over && !is_full {
+                break;
+            }
+            kept.remove(&oldest);
+        }
+        kept.bytes += size;
+        kept.order.push_back(key);
+        // A copy of its own, so that it does not keep the message that it came in.
+        let result = RawJson::checked(result.as_bytes().to_vec().into());
+        if let Ok(result) = result {
+            kept.results.insert(key, (result, now + self.ttl));
+        }
+    }
+
+    /// Forgets all; for when the server was started anew or offers something else.
+    pub(crate) fn clear(&self) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Kept::default();
+    }
+}
+
+impl Kept {
+    fn remove(&mut self, key: &Key) {
+        if let Some((result, _)) = self.results.remove(key) {
+            self.bytes -= result.as_bytes().len();
+        }
+        self.order.retain(|other| other != key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> RawJson {
+        RawJson::checked(text.to_owned().into()).unwrap()
+    }
+
+    #[test]
+    fn a_key_is_of_the_caller_and_not_of_the_order_of_arguments() {
+        let key = |arguments: &str, connection| {
+            let cx = Cx {
+                connection,
+                ..Cx::default()
+            };
+            Key::of("1", "t", &json(arguments), &cx)
+        };
+        assert_eq!(key(r#"{"a":1,"b":2}"#, 1), key(r#"{"b":2, "a":1}"#, 1));
+        assert_ne!(key("{}", 1), key("{}", 2));
+        assert_ne!(key("{}", 1), key(r#"{"a":1}"#, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn results_are_kept_for_a_while_and_not_without_bound() {
+        let cache = Cache::new(Duration::from_secs(10));
+        let key = |n: u64| Key::of("1", "t", &json(&n.to_string()), &Cx::default()).unwrap();
+        cache.keep(key(0), &json("{}"));
+        assert_eq!(cache.find(&key(0)), Some(json("{}")));
+        tokio::time::advance(Duration::from_secs(11)).await;
+        assert_eq!(cache.find(&key(0)), None);
+        let large = json(&format!("\"{}\"", "x".repeat(MAX_RESULT_BYTES - 2)));
+        (1..100).for_each(|n| cache.keep(key(n), &large));
+        assert!(cache.find(&key(99)).is_some() && cache.find(&key(1)).is_none());
+        assert!(cache.kept.lock().unwrap().bytes <= MAX_BYTES);
+        let larger = json(&format!("\"{}\"", "x".repeat(MAX_RESULT_BYTES)));
+        cache.keep(key(200), &larger);
+        assert_eq!(cache.find(&key(200)), None);
+        (300..1_000).for_each(|n| cache.keep(key(n), &json("1")));
+        assert!(cache.kept.lock().unwrap().results.len() <= MAX_RESULTS);
+        cache.clear();
+        assert_eq!(cache.find(&key(999)), None);
+    }
+}

@@ -1,0 +1,188 @@
+//! What a failed call is told to be: what happened, whether it may have run, and when to try again.
+
+use std::time::Duration;
+
+use orchestra_hub::{Content, Outcome, ProviderError, ToolResult};
+use orchestra_mcp::client::{ClientError, Sent};
+use orchestra_wire::{ErrorCode, RawJson};
+use serde_json::json;
+
+/// The member of `_meta` in which a failure is told to programs.
+const ERROR: &str = "orchestra/error";
+
+/// The most characters of what happened; the end of a process may be long.
+const MAX_CHARS: usize = 2_000;
+
+/// A tool's result that says it failed.
+pub(crate) fn failure(
+    text: String,
+    code: &str,
+    may_have_run: bool,
+    again: Option<Duration>,
+) -> Outcome {
+    let mut told = json!({"code": code, "mayHaveRun": may_have_run});
+    if let Some(again) = again {
+        told["retryAfterMs"] = json!(u64::try_from(again.as_millis()).unwrap_or(u64::MAX));
+    }
+    Outcome::Tool(ToolResult {
+        content: vec![Content::Text(text)],
+        is_error: true,
+        structured: None,
+        meta: RawJson::of(&json!({ ERROR: told })).ok(),
+    })
+}
+
+/// What became of a tool's call that brought no result. What the server itself refused passes as
+/// it is.
+pub(crate) fn tool(server: &str, error: ClientError, safe: bool) -> Result<Outcome, ProviderError> {
+    match passed(error) {
+        Ok(error) => Err(error),
+        Err(error) => {
+            let again = when(&error);
+            let may_have_run = error.sent() == Sent::Maybe;
+            let text = said(server, &error, safe);
+            Ok(failure(text, error.code(), may_have_run, again))
+        }
+    }
+}
+
+/// The same for what is no tool.
+pub(crate) fn other(server: &str, error: ClientError) -> ProviderError {
+    match passed(error) {
+        Ok(error) => error,
+        Err(error) => ProviderError::Unreachable(said(server, &error, true)),
+    }
+}
+
+/// The same for a resource, whose absence has a code in each era.
+pub(crate) fn resource(server: &str, error: ClientError) -> ProviderError {
+    match other(server, error) {
+        ProviderError::Rpc {
+            code,
+            message,
+            data,
+        } if [ErrorCode::RESOURCE_NOT_FOUND.0, ErrorCode::INVALID_PARAMS.0].contains(&code) => {
+            ProviderError::NoResource { message, data }
+        }
+        error => error,
+    }
+}
+
+/// What is no fault of the way to the server.
+fn passed(error: ClientError) -> Result<ProviderError, ClientError> {
+    match error {
+        ClientError::Rpc(error) => Ok(ProviderError::Rpc {
+            code: error.code.0,
+            message: error.message.into_owned(),
+            data: error.data,
+        }),
+        ClientError::Cancelled => Ok(ProviderError::Cancelled),
+        error => Err(error),
+    }
+}
+
+fn said(server: &str, error: &ClientError, safe: bool) -> String {
+    let text = error.explain();
+    let cut = text.char_indices().nth_back(MAX_CHARS);
+    // The end of what a process wrote says most.
+    let text = match cut {
+        Some((at, _)) => format!("…{}", &text[at..]),
+        None => text,
+    };
+    let ran = match (error.sent(), safe) {
+        (Sent::No, _) => "The call did not run.",
+        (Sent::Maybe, true) => "The call may have run; it changes nothing, so it can be repeated.",
+        (Sent::Maybe, false) => {
+            "The call may have run: look at what it was to change before you repeat it."
+        }
+    };
+    let again = match (error, when(error)) {
+        (ClientError::NeedsAuth { .. }, _) => {
+            format!("Sign in with `orchestra mcp login {server}`.")
+        }
+        (ClientError::InvalidConfig { .. }, _) => {
+            format!(
+                "`orchestra mcp validate` says what is wrong with the configuration of {server}."
+            )
+        }
+        (_, Some(again)) if again.is_zero() => "Try again at once.".to_owned(),
+        (_, Some(again)) => format!("Try again in {} s.", again.as_secs_f64().ceil()),
+        (_, None) => "Trying again as it is will not help.".to_owned(),
+    };
+    format!("Server {server}: {error}: {text}\n{ran} {again}")
+}
+
+/// When another try may help; `None` for not by itself.
+fn when(error: &ClientError) -> Option<Duration> {
+    match error {
+        ClientError::CircuitOpen { retry_in, .. } => Some(*retry_in),
+        ClientError::Http(failure) if failure.retry_after.is_some() => failure.retry_after,
+        ClientError::Crashed(_) | ClientError::Closed | ClientError::Busy { .. } => {
+            Some(Duration::ZERO)
+        }
+        ClientError::Timeout { .. } | ClientError::Unreachable { .. } => {
+            Some(Duration::from_secs(1))
+        }
+        error if error.is_retryable() => Some(Duration::from_secs(1)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use orchestra_mcp::client::Crash;
+    use orchestra_wire::RpcError;
+
+    use super::*;
+
+    fn text(error: ClientError, safe: bool) -> String {
+        let Ok(Outcome::Tool(result)) = tool("s", error, safe) else {
+            panic!("a tool's result")
+        };
+        assert!(result.is_error);
+        let Some(Content::Text(text)) = result.content.into_iter().next() else {
+            panic!("a text")
+        };
+        text
+    }
+
+    #[test]
+    fn a_failure_says_what_happened_whether_it_ran_and_when_to_try_again() {
+        let crash = Crash {
+            signal: Some(9),
+            ..Crash::default()
+        };
+        assert_eq!(
+            text(ClientError::Crashed(Arc::new(crash)), false),
+            "Server s: transport: stdio process crashed: the process was ended by signal 9\n\
+             The call may have run: look at what it was to change before you repeat it. Try again at once."
+        );
+        let open = ClientError::CircuitOpen {
+            retry_in: Duration::from_secs(7),
+            last: None,
+        };
+        let told = text(open, true);
+        assert!(
+            told.ends_with("The call did not run. Try again in 7 s."),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn what_a_server_says_passes_and_missing_resources_are_told_apart() {
+        let rpc = |code| ClientError::Rpc(RpcError::new(ErrorCode(code), "no"));
+        assert!(matches!(
+            tool("s", rpc(-32602), false),
+            Err(ProviderError::Rpc { code: -32602, .. })
+        ));
+        for code in [-32002, -32602] {
+            assert!(matches!(
+                resource("s", rpc(code)),
+                ProviderError::NoResource { .. }
+            ));
+        }
+        assert!(matches!(resource("s", rpc(-1)), ProviderError::Rpc { .. }));
+    }
+}

@@ -1,0 +1,280 @@
+//! All servers of a configuration: started together, changed while others call, ended in good order.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use orchestra_hub::{BoxFuture, Hub, ProviderId};
+use orchestra_mcp::client::{
+    ClientError, ClientStats, ClientStatus, Connected, Connector, Root, TransportMetadata,
+    TransportType,
+};
+use tokio::{task::JoinSet, time::timeout};
+
+use crate::{
+    config::{Place, ServerConfig, ServerName, Transport},
+    provider::Downstream,
+    server::{Parts, Server},
+    spill::Spill,
+};
+
+/// How a server is reached.
+pub struct Reach {
+    /// Opens connections.
+    pub connector: Arc<dyn Connector>,
+    /// What it is told as roots when no caller can be asked.
+    pub roots: Vec<Root>,
+}
+
+/// Finds how a server is reached, or says why it cannot be.
+pub type Connect = Arc<dyn Fn(&ServerConfig) -> Result<Reach, ClientError> + Send + Sync>;
+
+/// What a gateway needs.
+#[derive(Clone)]
+pub struct GatewayOptions {
+    /// The user's state directory: what servers offered, which changes were approved, counts of
+    /// the day and large results are kept below it.
+    pub state: PathBuf,
+    /// How servers are reached.
+    pub connect: Connect,
+    /// How long calls may go on when a server is removed or replaced.
+    pub grace: Duration,
+}
+
+/// The servers of a configuration behind a hub.
+pub struct Gateway {
+    hub: Hub,
+    options: GatewayOptions,
+    spill: Option<Spill>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    servers: BTreeMap<ServerName, Arc<Downstream>>,
+    /// Those that were removed and end.
+    ending: JoinSet<()>,
+    is_spill_registered: bool,
+}
+
+/// How one server is.
+#[derive(Debug, Clone)]
+pub struct ServerReport {
+    /// Its name.
+    pub name: ServerName,
+    /// How its connection is.
+    pub status: ClientStatus,
+    /// Whether it was ever seen.
+    pub is_known: bool,
+    /// How many tools it offers.
+    pub tools: usize,
+    /// Prompts.
+    pub prompts: usize,
+    /// Resources and templates.
+    pub resources: usize,
+    /// Tools that are hidden until somebody approves how they changed.
+    pub needs_approval: Vec<String>,
+    /// Diagnostics of its connection.
+    pub metadata: TransportMetadata,
+    /// Its counters.
+    pub stats: ClientStats,
+    /// Its processes.
+    pub process_ids: Vec<u32>,
+}
+
+/// Stands for a server whose configuration cannot be used: it is shown as it was, and says why it
+/// does not answer.
+struct Unusable(TransportType, ClientError);
+
+impl Connector for Unusable {
+    fn transport(&self) -> TransportType {
+        self.0
+    }
+
+    fn connect(&self) -> BoxFuture<Result<Connected, ClientError>> {
+        let error = self.1.clone();
+        Box::pin(async { Err(error) })
+    }
+}
+
+impl Gateway {
+    /// A gateway without servers.
+    #[must_use]
+    pub fn new(hub: Hub, options: GatewayOptions) -> Self {
+        let spill = Spill::open(&options.state).map_err(|error| {
+            tracing::warn!(%error, "large results cannot be kept, and are passed on whole");
+        });
+        Self {
+            hub,
+            options,
+            spill: spill.ok(),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Makes these the servers: new ones are added and started, those that are gone or disabled end,
+    /// those that changed are replaced as soon as it is known what they offer now, and the others
+    /// go on. Must run inside a tokio runtime; waits for no server.
+    pub fn apply(&self, configs: Vec<ServerConfig>) {
+        let mut state = self.state();
+        while state.ending.try_join_next().is_some() {}
+        let configs = configs.into_iter().filter(|config| !config.disabled);
+        let configs: BTreeMap<ServerName, ServerConfig> = configs
+            .map(|config| (config.name.clone(), config))
+            .collect();
+        let gone: BTreeSet<ServerName> = state
+            .servers
+            .keys()
+            .filter(|name| !configs.contains_key(*name))
+            .cloned()
+            .collect();
+        for name in gone {
+            if let Some(downstream) = state.servers.remove(&name) {
+                self.hub.remove(downstream.provider_id());
+                state.ending.spawn(async move { downstream.close().await });
+            }
+        }
+        for (name, config) in configs {
+            match state.servers.get(&name) {
+                Some(downstream) if same(&downstream.server().config, &config) => {}
+                Some(downstream) => downstream.replace(self.server(config)),
+                None => self.add(&mut state, name, config),
+            }
+        }
+        self.register_spill(&mut state);
+        let mut all = state.servers.values();
+        let only = match (all.next(), all.next()) {
+            (Some(only), None) => Some(only.provider_id().clone()),
+            _ => None,
+        };
+        self.hub.forward_unknown_methods_to(only);
+    }
+
+    fn add(&self, state: &mut State, name: ServerName, config: ServerConfig) {
+        // One of ours may be called the same.
+        let ids = [name.to_string(), format!("mcp_{name}")];
+        let taken = self.hub.providers();
+        let is_free = |id: &ProviderId| !taken.iter().any(|(other, _)| other == id);
+        let id = ids
+            .iter()
+            .filter_map(|id| ProviderId::parse(id))
+            .find(is_free);
+        let Some(id) = id else {
+            tracing::error!(server = %name, "left out: its name is taken; give it another one");
+            return;
+        };
+        let downstream = Downstream::new(id, self.server(config), self.options.grace);
+        match self.hub.register_beside(downstream.clone()) {
+            Ok(_) => {
+                state.servers.insert(name, downstream);
+            }
+            Err(error) => tracing::error!(server = %name, %error, "left out"),
+        }
+    }
+
+    fn server(&self, config: ServerConfig) -> Arc<Server> {
+        let transport = match config.transport {
+            Transport::Stdio(_) => TransportType::Stdio,
+            Transport::Http(_) => TransportType::Http,
+        };
+        let Reach { connector, roots } =
+            (self.options.connect)(&config).unwrap_or_else(|error| Reach {
+                connector: Arc::new(Unusable(transport, error)),
+                roots: Vec::new(),
+            });
+        Arc::new(Server::new(Parts {
+            config,
+            connector,
+            roots,
+            state: self.options.state.clone(),
+            spill: self.spill.clone(),
+        }))
+    }
+
+    /// Large results are offered as soon as a server may have them.
+    fn register_spill(&self, state: &mut State) {
+        let mut servers = state.servers.values();
+        let is_wanted =
+            servers.any(|server| server.server().config.limits.budget.result_bytes.is_some());
+        let Some(spill) = self
+            .spill
+            .clone()
+            .filter(|_| is_wanted && !state.is_spill_registered)
+        else {
+            return;
+        };
+        match self.hub.register_beside(Arc::new(spill)) {
+            Ok(_) => state.is_spill_registered = true,
+            Err(error) => tracing::error!(%error, "large results cannot be offered"),
+        }
+    }
+
+    /// How the servers are, by name.
+    #[must_use]
+    pub fn servers(&self) -> Vec<ServerReport> {
+        let servers: Vec<_> = self.state().servers.clone().into_iter().collect();
+        let reports = servers.into_iter().map(|(name, downstream)| {
+            let server = downstream.server();
+            let offered = server.offered();
+            let catalog = &offered.catalog;
+            let status = server.client.status().borrow().clone();
+            ServerReport {
+                name,
+                status,
+                is_known: offered.known.is_some(),
+                tools: catalog.tools.len(),
+                prompts: catalog.prompts.len(),
+                resources: catalog.resources.len() + catalog.templates.len(),
+                needs_approval: offered.hidden.clone(),
+                metadata: server.client.metadata(),
+                stats: server.client.stats(),
+                process_ids: server.client.process_ids(),
+            }
+        });
+        reports.collect()
+    }
+
+    /// Starts a server anew, whatever it is now. False when there is none of this name.
+    pub fn restart(&self, name: &str) -> bool {
+        let found = self.state().servers.get(name).cloned();
+        if let Some(downstream) = &found {
+            downstream.server().client.restart();
+        }
+        found.is_some()
+    }
+
+    /// Ends all servers, all at once and within a time. Calls that run may go on to their end for
+    /// as long as [`GatewayOptions::grace`] says.
+    pub async fn close(&self, within: Duration) {
+        let (servers, mut ending) = {
+            let mut state = self.state();
+            let servers = std::mem::take(&mut state.servers);
+            (servers, std::mem::take(&mut state.ending))
+        };
+        for downstream in servers.into_values() {
+            self.hub.remove(downstream.provider_id());
+            ending.spawn(async move { downstream.close().await });
+        }
+        let all = async { while ending.join_next().await.is_some() {} };
+        if timeout(within, all).await.is_err() {
+            tracing::warn!("servers were still running at the end of the grace time");
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether two configurations make the same server, wherever in their file they stand.
+fn same(before: &ServerConfig, after: &ServerConfig) -> bool {
+    let moved = |config: &ServerConfig| {
+        let mut config = config.clone();
+        config.origin.place = Place::START;
+        config
+    };
+    moved(before) == moved(after)
+}

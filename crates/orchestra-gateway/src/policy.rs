@@ -1,0 +1,191 @@
+//! What may be asked of a server, and how often: rules over tools and arguments, a rate, a number
+//! at once, a number a day. What is refused here never leaves, and is no fault of the server.
+
+mod quota;
+mod rate;
+
+use std::time::Duration;
+
+use orchestra_wire::RawJson;
+use serde_json::Value;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::config::{Budget, Effect, Rule, ServerConfig, ToolFilter};
+pub(crate) use quota::Quota;
+pub(crate) use rate::Rate;
+
+/// The rules and budgets of one server.
+#[derive(Debug)]
+pub(crate) struct Policy {
+    filter: ToolFilter,
+    rules: Vec<Rule>,
+    wait: bool,
+    rate: Option<Rate>,
+    at_once: Option<(u32, Semaphore)>,
+    pub(crate) quota: Option<Quota>,
+}
+
+/// What the rules say of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Decision {
+    pub(crate) effect: Effect,
+    /// Which rule said it, for the audit file; `None` where none is about it.
+    pub(crate) rule: Option<String>,
+}
+
+/// Why a call is not made now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Exhausted {
+    /// A stable name.
+    pub(crate) code: &'static str,
+    /// What is used up.
+    pub(crate) what: String,
+    /// When to try again.
+    pub(crate) again: Duration,
+}
+
+impl Policy {
+    pub(crate) fn new(config: &ServerConfig, quota: Option<Quota>) -> Self {
+        let Budget {
+            requests_per_second,
+            burst,
+            concurrency,
+            wait,
+            ..
+        } = config.limits.budget;
+        let rate = requests_per_second.and_then(|rate| Rate::new(rate, burst));
+        let at_once = concurrency.map(|most| (most, Semaphore::new(most.max(1) as usize)));
+        Self {
+            filter: config.tools.clone(),
+            rules: config.rules.clone(),
+            wait,
+            rate,
+            at_once,
+            quota,
+        }
+    }
+
+    /// Whether a tool is offered at all.
+    pub(crate) fn offers(&self, tool: &str) -> bool {
+        let hit = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, tool));
+        (self.filter.allow.is_empty() || hit(&self.filter.allow)) && !hit(&self.filter.deny)
+    }
+
+    /// What the first rule about a call says; without one it is allowed.
+    pub(crate) fn decide(&self, tool: &str, arguments: &RawJson) -> Decision {
+        let mut parsed: Option<Value> = None;
+        for (at, rule) in self.rules.iter().enumerate() {
+            if !matches(&rule.tool, tool) {
+                continue;
+            }
+            if !rule.arguments.is_empty() {
+                let arguments =
+                    parsed.get_or_insert_with(|| arguments.parse().unwrap_or(Value::Null));
+                let fits = |(path, pattern): &(String, String)| fits(arguments, path, pattern);
+                if !rule.arguments.iter().all(fits) {
+                    continue;
+                }
+            }
+            let effect = match rule.effect {
+                Effect::Allow => "allow",
+                Effect::Deny => "deny",
+                Effect::Ask => "ask",
+            };
+            return Decision {
+                effect: rule.effect,
+                rule: Some(format!("rule {}: {effect} {}", at + 1, rule.tool)),
+            };
+        }
+        Decision {
+            effect: Effect::Allow,
+            rule: None,
+        }
+    }
+
+    /// Takes the place of one call, which ends with what is answered. Where the configuration says
+    /// so, it waits for it.
+    pub(crate) async fn take(&self) -> Result<Option<SemaphorePermit<'_>>, Exhausted> {
+        let place = match &self.at_once {
+            None => None,
+            // Never closed.
+            Some((_, places)) if self.wait => places.acquire().await.ok(),
+            Some((most, places)) => Some(places.try_acquire().map_err(|_| Exhausted {
+                code: "concurrency_exceeded",
+                what: format!("as many calls run as it may have at once ({most})"),
+                again: Duration::from_secs(1),
+            })?),
+        };
+        if let Some(rate) = &self.rate {
+            while let Err(again) = rate.take() {
+                if !self.wait {
+                    return Err(Exhausted {
+                        code: "rate_limited",
+                        what: format!("it may be called {rate}"),
+                        again,
+                    });
+                }
+                tokio::time::sleep(again).await;
+            }
+        }
+        if let Some(quota) = &self.quota {
+            quota.take().map_err(|again| Exhausted {
+                code: "daily_quota_exceeded",
+                what: format!(
+                    "it was called {} times today, which is all it may be",
+                    quota.most()
+                ),
+                again,
+            })?;
+        }
+        Ok(place)
+    }
+}
+
+/// Whether the value at a dotted path fits a pattern. What is no text is held against it as JSON.
+fn fits(arguments: &Value, path: &str, pattern: &str) -> bool {
+    let mut value = arguments;
+    for key in path.split('.') {
+        let next = match value {
+            Value::Array(items) => key.parse::<usize>().ok().and_then(|at| items.get(at)),
+            value => value.get(key),
+        };
+        let Some(next) = next else { return false };
+        value = next;
+    }
+    match value {
+        Value::String(text) => matches(pattern, text),
+        value => matches(pattern, &value.to_string()),
+    }
+}
+
+/// Whether a pattern, in which `*` stands for any characters and `?` for one, is that of a text.
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
+    let (mut at, mut here) = (0, 0);
+    // Where the last star stood, and how much of the text it has taken.
+    let mut star: Option<(usize, usize)> = None;
+    while here < text.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, here));
+                at += 1;
+            }
+            Some(c) if *c == '?' || *c == text[here] => {
+                at += 1;
+                here += 1;
+            }
+            _ => match &mut star {
+                Some((star, taken)) => {
+                    *taken += 1;
+                    (at, here) = (*star + 1, *taken);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! Rules, filters and budgets.
+
+use std::path::Path;
+
+use super::*;
+use crate::config::{InheritEnv, Origin, Place, Source, StdioConfig, Template, Transport, Trust};
+
+fn config() -> ServerConfig {
+    let origin = Origin {
+        file: Path::new("mcp.json").into(),
+        place: Place::START,
+        source: Source::User,
+        trust: Trust::Trusted,
+        directory: ".".into(),
+    };
+    let transport = Transport::Stdio(StdioConfig {
+        command: Template::new("x"),
+        args: Vec::new(),
+        cwd: None,
+        env: Default::default(),
+        env_file: None,
+        inherit_env: InheritEnv::Default,
+    });
+    ServerConfig::new("s".parse().unwrap(), origin, transport)
+}
+
+fn rule(effect: Effect, tool: &str, arguments: &[(&str, &str)]) -> Rule {
+    let arguments = arguments.iter();
+    Rule {
+        effect,
+        tool: tool.to_owned(),
+        arguments: arguments
+            .map(|(path, pattern)| ((*path).to_owned(), (*pattern).to_owned()))
+            .collect(),
+    }
+}
+
+#[test]
+fn patterns_know_stars_and_question_marks() {
+    for (pattern, text, expected) in [
+        ("", "", true),
+        ("*", "", true),
+        ("get_?", "get_a", true),
+        ("get_?", "get_", false),
+        ("*a*b", "xaybb", true),
+        ("*a*b", "xayc", false),
+        ("a*", "ba", false),
+        ("?ü?", "aüb", true),
+    ] {
+        assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+    }
+}
+
+#[test]
+fn the_first_rule_about_a_call_decides() {
+    let mut config = config();
+    config.rules = vec![
+        rule(
+            Effect::Allow,
+            "write",
+            &[("path", "/tmp/*"), ("deep.0.mode", "4?0")],
+        ),
+        rule(Effect::Ask, "write", &[("path", "*")]),
+        rule(Effect::Deny, "w*", &[]),
+    ];
+    let policy = Policy::new(&config, None);
+    let decide = |tool: &str, arguments: &'static str| {
+        let arguments = RawJson::checked(arguments.as_bytes().into()).unwrap();
+        let decision = policy.decide(tool, &arguments);
+        (decision.effect, decision.rule)
+    };
+    let told = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        decide("write", r#"{"path":"/tmp/x","deep":[{"mode":420}]}"#),
+        (Effect::Allow, told("rule 1: allow write"))
+    );
+    assert_eq!(
+        decide("write", r#"{"path":"/etc/x"}"#),
+        (Effect::Ask, told("rule 2: ask write"))
+    );
+    assert_eq!(
+        decide("wipe", "{}"),
+        (Effect::Deny, told("rule 3: deny w*"))
+    );
+    assert_eq!(
+        decide("write", "{}"),
+        (Effect::Deny, told("rule 3: deny w*"))
+    );
+    assert_eq!(decide("read", "{}"), (Effect::Allow, None));
+}
+
+#[test]
+fn a_filter_says_which_tools_there_are() {
+    let mut config = config();
+    config.tools.deny = vec!["delete_*".to_owned()];
+    assert!(Policy::new(&config, None).offers("get"));
+    config.tools.allow = vec!["delete_one".to_owned(), "get".to_owned()];
+    let policy = Policy::new(&config, None);
+    assert!(policy.offers("get") && !policy.offers("delete_one") && !policy.offers("other"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rate_refuses_or_waits() {
+    let mut config = config();
+    config.limits.budget.requests_per_second = Some(2.0);
+    config.limits.budget.burst = Some(1);
+    let policy = Policy::new(&config, None);
+    policy.take().await.unwrap();
+    let refused = policy.take().await.unwrap_err();
+    assert_eq!(refused.code, "rate_limited");
+    assert!(refused.again <= Duration::from_millis(500));
+    config.limits.budget.wait = true;
+    let policy = Policy::new(&config, None);
+    let began = tokio::time::Instant::now();
+    for _ in 0..5 {
+        policy.take().await.unwrap();
+    }
+    let waited = began.elapsed();
+    assert!((1_999..2_100).contains(&waited.as_millis()), "{waited:?}");
+}
+
+#[tokio::test]
+async fn a_place_is_given_back_with_its_call() {
+    let mut config = config();
+    config.limits.budget.concurrency = Some(1);
+    let policy = Policy::new(&config, None);
+    let place = policy.take().await.unwrap();
+    assert_eq!(
+        policy.take().await.unwrap_err().code,
+        "concurrency_exceeded"
+    );
+    drop(place);
+    policy.take().await.unwrap();
+}

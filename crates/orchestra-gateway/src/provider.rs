@@ -1,0 +1,286 @@
+//! A server as a provider of the hub: the same one, whatever configuration it has now.
+
+use std::{
+    collections::BTreeSet,
+    num::NonZeroUsize,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use orchestra_hub::{
+    BoxFuture, Catalog, LogLevel, Notice, Offers, Outcome, Provider, ProviderError, ProviderId,
+    Request,
+};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+};
+
+use crate::server::{Follower, Server, follow};
+
+/// Notices that wait for the hub.
+const NOTICES: usize = 1_024;
+
+/// Calls of one server that run at once at most; its own limits say less.
+const AT_ONCE: usize = 4_096;
+
+/// A server behind the hub.
+pub(crate) struct Downstream {
+    id: ProviderId,
+    group: String,
+    shared: Arc<Shared>,
+    receiver: Mutex<Option<mpsc::Receiver<Notice>>>,
+}
+
+struct Shared {
+    current: RwLock<Arc<Server>>,
+    catalog: watch::Sender<Arc<Catalog>>,
+    is_ready: AtomicBool,
+    notices: mpsc::Sender<Notice>,
+    wanted: Mutex<Wanted>,
+    /// Followers, and servers that end.
+    tasks: Mutex<JoinSet<()>>,
+    grace: Duration,
+    /// The last server that came.
+    newest: AtomicU64,
+}
+
+/// What callers want to hear of.
+#[derive(Default)]
+struct Wanted {
+    watched: BTreeSet<String>,
+    level: Option<LogLevel>,
+}
+
+/// Follows one server for as long as its provider is there.
+struct Listener {
+    shared: Weak<Shared>,
+    /// Which of the servers that came one after the other it is about.
+    serial: u64,
+}
+
+impl Downstream {
+    /// Offers what is known of the server, and begins to follow it. Must run inside a runtime.
+    pub(crate) fn new(id: ProviderId, server: Arc<Server>, grace: Duration) -> Arc<Self> {
+        let (notices, receiver) = mpsc::channel(NOTICES);
+        let catalog = Arc::clone(&server.offered().catalog);
+        let shared = Arc::new(Shared {
+            is_ready: AtomicBool::new(server.is_known()),
+            catalog: watch::Sender::new(catalog),
+            current: RwLock::new(Arc::clone(&server)),
+            notices,
+            wanted: Mutex::default(),
+            tasks: Mutex::default(),
+            newest: AtomicU64::new(0),
+            grace,
+        });
+        let downstream = Self {
+            group: server.name().to_owned(),
+            receiver: Mutex::new(Some(receiver)),
+            id,
+            shared,
+        };
+        downstream.begin(server);
+        Arc::new(downstream)
+    }
+
+    /// Puts another configuration in the place of the one of now, as soon as it is known what that
+    /// offers. Calls that run go on to their end.
+    pub(crate) fn replace(&self, server: Arc<Server>) {
+        if server.is_known() {
+            self.shared.take_over(&server);
+        }
+        self.begin(server);
+    }
+
+    fn begin(&self, server: Arc<Server>) {
+        // One that nobody has ever seen is looked at, however lazy it is.
+        if !server.config.lazy || !server.is_known() {
+            server.client.start();
+        }
+        let listener = Listener {
+            serial: self.shared.newest.fetch_add(1, Ordering::AcqRel) + 1,
+            shared: Arc::downgrade(&self.shared),
+        };
+        self.shared.tasks().spawn(follow(server, listener));
+    }
+
+    pub(crate) fn server(&self) -> Arc<Server> {
+        self.shared.current()
+    }
+
+    pub(crate) fn provider_id(&self) -> &ProviderId {
+        &self.id
+    }
+
+    /// Lets calls go on to their end for a while, and ends the connection.
+    pub(crate) async fn close(&self) {
+        self.server().drain(self.shared.grace).await;
+        let mut tasks = std::mem::take(&mut *self.shared.tasks());
+        // Those that drain others are bounded as well; those that follow end with their clients.
+        let _ = tokio::time::timeout(self.shared.grace, async {
+            while tasks.join_next().await.is_some() {}
+        })
+        .await;
+    }
+}
+
+impl Shared {
+    fn current(&self) -> Arc<Server> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks
+    }
+
+    /// Makes a server the one that is called, and lets the one before go.
+    fn take_over(&self, server: &Arc<Server>) {
+        {
+            let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+            if Arc::ptr_eq(&current, server) {
+                return;
+            }
+            let before = std::mem::replace(&mut *current, Arc::clone(server));
+            self.tasks().spawn(before.drain(self.grace));
+        }
+        let wanted = self.wanted();
+        wanted
+            .watched
+            .iter()
+            .for_each(|uri| server.client.watch(uri));
+        server.client.set_log_level(wanted.level);
+        drop(wanted);
+        if server.is_known() {
+            self.publish(server);
+        }
+    }
+
+    fn publish(&self, server: &Arc<Server>) {
+        self.catalog
+            .send_replace(Arc::clone(&server.offered().catalog));
+    }
+}
+
+impl Listener {
+    /// Whether no other server came after it, whose place it must not take.
+    fn is_newest(&self, shared: &Shared) -> bool {
+        shared.newest.load(Ordering::Acquire) == self.serial
+    }
+}
+
+impl Follower for Listener {
+    fn settled(&self, server: &Arc<Server>) -> bool {
+        let Some(shared) = self.shared.upgrade() else {
+            return false;
+        };
+        if !self.is_newest(&shared) {
+            return true;
+        }
+        shared.take_over(server);
+        if !shared.is_ready.swap(true, Ordering::AcqRel) {
+            // Whoever waits for it is told, also when there is nothing.
+            shared.publish(server);
+        }
+        true
+    }
+
+    fn changed(&self, server: &Arc<Server>) {
+        if let Some(shared) = self
+            .shared
+            .upgrade()
+            .filter(|shared| self.is_newest(shared))
+        {
+            shared.take_over(server);
+            shared.is_ready.store(true, Ordering::Release);
+            shared.publish(server);
+        }
+    }
+
+    fn told(&self, notice: Notice) {
+        if let Some(shared) = self.shared.upgrade() {
+            // The hub takes them faster than they come, or is about to end.
+            let _ = shared.notices.try_send(notice);
+        }
+    }
+}
+
+impl Provider for Downstream {
+    fn id(&self) -> &ProviderId {
+        &self.id
+    }
+
+    fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.shared.catalog.subscribe()
+    }
+
+    fn is_ready(&self) -> bool {
+        self.shared.is_ready.load(Ordering::Acquire)
+    }
+
+    fn list_wanted(&self) {
+        self.server().client.start();
+    }
+
+    fn may_offer(&self) -> Offers {
+        let is_unknown = !self.server().is_known();
+        Offers {
+            prompts: is_unknown,
+            resources: is_unknown,
+            ..Offers::default()
+        }
+    }
+
+    fn group(&self) -> Option<&str> {
+        Some(&self.group)
+    }
+
+    fn concurrency(&self) -> Option<NonZeroUsize> {
+        NonZeroUsize::new(AT_ONCE)
+    }
+
+    fn makes_remarks(&self) -> bool {
+        true
+    }
+
+    fn serve(&self, request: Request) -> BoxFuture<Result<Outcome, ProviderError>> {
+        Box::pin(self.server().serve(request))
+    }
+
+    fn notices(&self) -> Option<mpsc::Receiver<Notice>> {
+        let mut receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
+        receiver.take()
+    }
+
+    fn can_watch(&self, _uri: &str) -> bool {
+        let offered = self.server().offered();
+        offered.facts().is_some_and(|facts| facts.subscribe)
+    }
+
+    fn watch(&self, uri: &str) {
+        let mut wanted = self.shared.wanted();
+        wanted.watched.insert(uri.to_owned());
+        self.server().client.watch(uri);
+    }
+
+    fn unwatch(&self, uri: &str) {
+        let mut wanted = self.shared.wanted();
+        wanted.watched.remove(uri);
+        self.server().client.unwatch(uri);
+    }
+
+    fn set_log_level(&self, level: Option<LogLevel>) {
+        let mut wanted = self.shared.wanted();
+        wanted.level = level;
+        self.server().client.set_log_level(level);
+    }
+}

@@ -1,0 +1,214 @@
+//! One server as it runs: its connection, its rules, and what it offers now.
+
+mod ask;
+mod calls;
+mod follow;
+mod headers;
+mod offered;
+
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use orchestra_hub::{ClientFeatures, LongWork};
+use orchestra_mcp::client::{
+    Backoff as ClientBackoff, Client, ClientConfig, Connector, Growth, ProtocolChoice,
+    Retry as ClientRetry, Root,
+};
+use orchestra_wire::Era;
+use tokio::{sync::watch, task::spawn_blocking, time::timeout};
+
+use crate::{
+    cache::Cache,
+    config::{Backoff, Protocol, ServerConfig},
+    pins::{Known, PinFile, identity},
+    policy::{Policy, Quota},
+    spill::Spill,
+};
+pub(crate) use follow::{Follower, follow};
+pub(crate) use offered::Offered;
+
+/// Places for calls that run.
+const MAX_CALLS: usize = 1 << 20;
+
+/// A server with one configuration. When that changes, another one takes its place.
+pub(crate) struct Server {
+    pub(crate) config: ServerConfig,
+    pub(crate) client: Client,
+    pub(crate) pins: PinFile,
+    policy: Policy,
+    cache: Option<Cache>,
+    spill: Option<Spill>,
+    offered: RwLock<Arc<Offered>>,
+    /// How many calls run.
+    running: watch::Sender<usize>,
+}
+
+/// What a server is made of.
+pub(crate) struct Parts {
+    pub(crate) config: ServerConfig,
+    pub(crate) connector: Arc<dyn Connector>,
+    pub(crate) roots: Vec<Root>,
+    pub(crate) state: std::path::PathBuf,
+    pub(crate) spill: Option<Spill>,
+}
+
+/// Counts a call while it runs.
+struct Running<'s>(&'s Server);
+
+impl Server {
+    /// Reads what is known of it; starts nothing. Blocks for as long as reading a file takes.
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts {
+            config,
+            connector,
+            roots,
+            state,
+            spill,
+        } = parts;
+        let quota = config.limits.budget.daily_quota.map(|most| {
+            let file = format!("{}-{}.json", config.name, identity(&config));
+            Quota::open(most, state.join("mcp").join("quota").join(file))
+        });
+        let pins = PinFile::new(&state, &config);
+        let policy = Policy::new(&config, quota);
+        let known = pins.load();
+        let offered = Offered::of(&config, &policy, known);
+        Self {
+            client: Client::new(connector, client_config(&config, roots)),
+            cache: config.cache_ttl.map(Cache::new),
+            spill: spill.filter(|_| config.limits.budget.result_bytes.is_some()),
+            offered: RwLock::new(Arc::new(offered)),
+            running: watch::Sender::new(0),
+            pins,
+            policy,
+            config,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.config.name.as_str()
+    }
+
+    pub(crate) fn offered(&self) -> Arc<Offered> {
+        let offered = self.offered.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&offered)
+    }
+
+    /// Whether it was ever seen.
+    pub(crate) fn is_known(&self) -> bool {
+        self.offered().known.is_some()
+    }
+
+    /// Offers what is known now; whether that differs from before.
+    fn offer(&self, known: Option<Known>) -> bool {
+        let before = self.offered();
+        if before.known == known {
+            return false;
+        }
+        let after = Arc::new(Offered::of(&self.config, &self.policy, known));
+        if let Some(cache) = &self.cache {
+            cache.clear();
+        }
+        let differs = !after.shows_the_same(&before);
+        *self.offered.write().unwrap_or_else(PoisonError::into_inner) = after;
+        differs
+    }
+
+    fn begin(&self) -> Running<'_> {
+        self.running
+            .send_modify(|running| *running = (*running + 1).min(MAX_CALLS));
+        Running(self)
+    }
+
+    /// Lets calls that run go on to their end for at most `grace`, and ends the connection.
+    pub(crate) async fn drain(self: Arc<Self>, grace: Duration) {
+        let mut running = self.running.subscribe();
+        let _ = timeout(grace, running.wait_for(|running| *running == 0)).await;
+        self.save().await;
+        self.client.close().await;
+    }
+
+    /// Writes down what was used of the quota of the day.
+    pub(crate) async fn save(self: &Arc<Self>) {
+        if !self.policy.quota.as_ref().is_some_and(Quota::is_unsaved) {
+            return;
+        }
+        let server = Arc::clone(self);
+        let saved = spawn_blocking(move || server.policy.quota.as_ref().map(Quota::save));
+        if let Ok(Some(Err(error))) = saved.await {
+            tracing::warn!(server = self.name(), %error, "the calls of the day cannot be counted for others");
+        }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0
+            .running
+            .send_modify(|running| *running = running.saturating_sub(1));
+    }
+}
+
+/// Whether calls of a tool may be waited for as tasks.
+const fn long(server_has_tasks: bool, by_definition: LongWork) -> LongWork {
+    match server_has_tasks {
+        true => LongWork::May,
+        false => by_definition,
+    }
+}
+
+fn client_config(config: &ServerConfig, roots: Vec<Root>) -> ClientConfig {
+    let retry = &config.retry;
+    let growth = match retry.backoff {
+        Backoff::Exponential => Growth::Exponential(2.0),
+        Backoff::Linear => Growth::Linear,
+        Backoff::Constant => Growth::Constant,
+    };
+    let features = config.features;
+    let defaults = ClientConfig::default();
+    ClientConfig {
+        name: config.name.to_string(),
+        protocol: match config.protocol {
+            Protocol::Auto => ProtocolChoice::Auto,
+            Protocol::Modern => ProtocolChoice::Era(Era::Stateless),
+            Protocol::Legacy => ProtocolChoice::Era(Era::Session),
+            Protocol::Revision(revision) => ProtocolChoice::Only(revision),
+        },
+        call_timeout: config.timeout,
+        start_timeout: config.start_timeout,
+        health_timeout: config.health.timeout,
+        // Never, as far as anybody lives to see.
+        health_interval: config
+            .health
+            .interval
+            .unwrap_or(Duration::from_secs(1 << 32)),
+        outstanding: config.pool.outstanding.max(1) as usize,
+        pool: match config.pool.stateless {
+            true => config.pool.max.max(1) as usize,
+            false => 1,
+        },
+        retry: ClientRetry {
+            attempts: retry.attempts,
+            backoff: ClientBackoff {
+                first: retry.initial,
+                growth,
+                cap: retry.max,
+                ..ClientBackoff::default()
+            },
+            unsafe_calls: retry.repeat_unsafe,
+        },
+        features: ClientFeatures {
+            elicitation: features.elicitation,
+            elicitation_url: features.elicitation,
+            sampling: features.sampling,
+            sampling_tools: features.sampling,
+            roots: features.roots,
+        },
+        roots,
+        idle_stop: config.idle_stop,
+        lazy: config.lazy,
+        ..defaults
+    }
+}

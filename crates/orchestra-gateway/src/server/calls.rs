@@ -1,0 +1,393 @@
+//! What a caller asks of a server, from its rules to its answer.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use orchestra_hub::{
+    CallEnd, Completion, CompletionRef, Cx, Outcome, ProviderError, Request, ResultKind, Target,
+};
+use orchestra_mcp::client::{ClientError, Reply, ServerCall};
+use orchestra_wire::{RawJson, Rope, write};
+
+use super::{
+    Server,
+    ask::{self, Mind},
+    offered::Tool,
+};
+use crate::{cache::Key, config::Effect, definitions::raw, explain};
+
+type Answer = Result<Outcome, ProviderError>;
+
+/// Parameters that belong to a round of questions, or ask for something that our callers are not
+/// offered: they are not passed on.
+const OURS: [&str; 3] = ["inputResponses", "requestState", "task"];
+
+/// What became of a tool's call.
+struct Done {
+    answer: Answer,
+    /// How it is counted, where its answer does not show that.
+    end: Option<CallEnd>,
+    /// For the record.
+    note: Option<String>,
+}
+
+impl Server {
+    /// Answers a request that was routed here.
+    pub(crate) async fn serve(self: Arc<Self>, request: Request) -> Answer {
+        let _running = self.begin();
+        let Request { target, mut cx } = request;
+        match target {
+            Target::Tool { name, arguments } => {
+                let offered = self.offered();
+                let Some(tool) = offered.tool(&name).cloned() else {
+                    return Err(unknown("tool", name));
+                };
+                let remark = cx.remark.clone();
+                let decision = self.policy.decide(&tool.theirs, &arguments);
+                let mind = ask::unwrap(&mut cx);
+                let done = match self.refused(&tool, &arguments, decision.effect, mind, &cx) {
+                    Some(done) => done,
+                    None => self.call_tool(&tool, arguments, mind, cx).await,
+                };
+                let notes: Vec<String> = decision.rule.into_iter().chain(done.note).collect();
+                if !notes.is_empty() || done.end.is_some() {
+                    remark.set(done.end, notes.join("; "));
+                }
+                done.answer
+            }
+            Target::Prompt { name, arguments } => {
+                let offered = self.offered();
+                let theirs = offered
+                    .prompt(&name)
+                    .ok_or_else(|| unknown("prompt", name.clone()))?;
+                let arguments = RawJson::of(&arguments).unwrap_or_else(|_| RawJson::empty_object());
+                let own = [("name", text(theirs)), ("arguments", arguments)];
+                self.pass(
+                    "prompts/get",
+                    &own,
+                    theirs.to_owned(),
+                    cx,
+                    ResultKind::Prompt,
+                )
+                .await
+            }
+            Target::Resource { uri } => {
+                let own = [("uri", text(&uri))];
+                self.pass("resources/read", &own, uri, cx, ResultKind::Resource)
+                    .await
+            }
+            Target::Complete {
+                reference,
+                argument,
+                value,
+                context,
+            } => {
+                let named = serde_json::json!({"name": argument, "value": value});
+                let context = serde_json::json!({ "arguments": context });
+                self.complete(reference, &named, &context, cx).await
+            }
+            Target::Raw { method, params } => {
+                let call = ServerCall::new(method, params, cx);
+                match self.client.call(call).await {
+                    Ok(Reply::Result(result)) => Ok(Outcome::Raw(result)),
+                    Ok(Reply::InputRequired(input)) => Ok(Outcome::InputRequired(input)),
+                    Err(error) => Err(explain::other(self.name(), error)),
+                }
+            }
+            Target::Skills(_) | Target::List { .. } => Err(unknown("method", "list".to_owned())),
+        }
+    }
+
+    /// What stands against a call, before anything is sent.
+    fn refused(
+        &self,
+        tool: &Tool,
+        arguments: &RawJson,
+        effect: Effect,
+        mind: Mind,
+        cx: &Cx,
+    ) -> Option<Done> {
+        let (name, server) = (&tool.shown, self.name());
+        let denied = |why: &str| {
+            let text = format!("{name} was not called, and nothing ran: {why}.");
+            Some(refusal(text, "permission_denied", CallEnd::Denied, None))
+        };
+        match (effect, mind) {
+            (Effect::Deny, _) => return denied("a rule of the configuration denies it"),
+            (Effect::Ask, Mind::No) => return denied("the user did not agree"),
+            (Effect::Ask, Mind::Unasked) if !cx.features.elicitation => {
+                return denied("a rule wants the user to be asked, which this client cannot do");
+            }
+            (Effect::Ask, Mind::Unasked) => {
+                return Some(Done {
+                    answer: Ok(Outcome::InputRequired(ask::question(
+                        server,
+                        &tool.theirs,
+                        arguments,
+                    ))),
+                    end: None,
+                    note: None,
+                });
+            }
+            (Effect::Allow, _) | (Effect::Ask, Mind::Yes) => {}
+        }
+        let mistakes = tool.input.mistakes(arguments, name)?;
+        let text = format!(
+            "The arguments of {name} are not as its schema says, and nothing ran: {mistakes}"
+        );
+        Some(refusal(
+            text,
+            "invalid_arguments",
+            CallEnd::InvalidParams,
+            None,
+        ))
+    }
+
+    async fn call_tool(
+        self: &Arc<Self>,
+        tool: &Tool,
+        arguments: RawJson,
+        mind: Mind,
+        cx: Cx,
+    ) -> Done {
+        let cache = self
+            .cache
+            .as_ref()
+            .filter(|_| tool.is_read_only && cx.answers.is_none());
+        let offered = self.offered();
+        let version = offered.facts().map_or("", |facts| &facts.info);
+        let key = cache.and_then(|_| Key::of(version, &tool.theirs, &arguments, &cx));
+        if let (Some(cache), Some(key)) = (cache, &key)
+            && let Some(result) = cache.find(key)
+        {
+            return Done {
+                answer: Ok(verbatim(result, false)),
+                end: None,
+                note: Some("cached".to_owned()),
+            };
+        }
+        let _place = match self.policy.take().await {
+            Ok(place) => place,
+            Err(exhausted) => {
+                let text = format!(
+                    "{} was not called, and nothing ran: {}. Try again in {} s.",
+                    tool.shown,
+                    exhausted.what,
+                    exhausted.again.as_secs_f64().ceil()
+                );
+                return refusal(text, exhausted.code, CallEnd::Denied, Some(exhausted.again));
+            }
+        };
+        let own = [
+            ("name", text(&tool.theirs)),
+            ("arguments", arguments.clone()),
+        ];
+        let mut call = ServerCall::new("tools/call", Some(params(&own, cx.params.as_ref())), cx);
+        call.name = Some(tool.theirs.clone());
+        call.headers = tool.headers.fill(&arguments);
+        call.safe = tool.is_safe;
+        call.as_task = tool.wants_task;
+        match self.client.call(call).await {
+            Ok(Reply::Result(result)) => {
+                let answer = self.tool_answer(tool, result, cache.zip(key)).await;
+                Done {
+                    answer,
+                    end: None,
+                    note: None,
+                }
+            }
+            Ok(Reply::InputRequired(mut input)) => {
+                ask::wrap(mind, &mut input);
+                Done {
+                    answer: Ok(Outcome::InputRequired(input)),
+                    end: None,
+                    note: None,
+                }
+            }
+            Err(error) => {
+                let (end, note) = match &error {
+                    ClientError::Rpc(_) | ClientError::Cancelled => (None, None),
+                    ClientError::Timeout { .. } => {
+                        (Some(CallEnd::DeadlineExceeded), Some(error.code()))
+                    }
+                    error => (Some(CallEnd::Unreachable), Some(error.code())),
+                };
+                Done {
+                    answer: explain::tool(self.name(), error, tool.is_safe),
+                    end,
+                    note: note.map(str::to_owned),
+                }
+            }
+        }
+    }
+
+    /// A tool's result as it is passed on.
+    async fn tool_answer(
+        &self,
+        tool: &Tool,
+        result: RawJson,
+        keep: Option<(&crate::cache::Cache, Key)>,
+    ) -> Answer {
+        if !result.as_bytes().starts_with(b"{") {
+            return Err(explain::other(self.name(), no_object()));
+        }
+        let is_error = result
+            .member("isError")
+            .is_some_and(|flag| flag.as_str() == "true");
+        if tool.output.is_there() && !is_error {
+            self.check_structure(tool, &result);
+        }
+        if let (Some((cache, key)), false) = (keep, is_error) {
+            cache.keep(key, &result);
+        }
+        let cap = self.config.limits.budget.result_bytes;
+        let is_large = cap.is_some_and(|cap| result.as_bytes().len() as u64 > cap);
+        if let (Some(spill), true) = (&self.spill, is_large) {
+            match spill.keep(result.clone(), is_error).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(error) => {
+                    tracing::warn!(server = self.name(), %error, "a large result cannot be kept, and is passed on whole");
+                }
+            }
+        }
+        Ok(verbatim(result, is_error))
+    }
+
+    /// Says once when results are not as the tool says.
+    fn check_structure(&self, tool: &Tool, result: &RawJson) {
+        if tool.lies.load(Ordering::Relaxed) {
+            return;
+        }
+        let mistakes = match result.member("structuredContent") {
+            Some(structured) => tool.output.mistakes(&structured, &tool.shown),
+            None => Some("there is no structuredContent".to_owned()),
+        };
+        if let Some(mistakes) = mistakes
+            && !tool.lies.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(server = self.name(), tool = tool.theirs, %mistakes, "results are not as its outputSchema says");
+        }
+    }
+
+    async fn complete(
+        &self,
+        reference: CompletionRef,
+        argument: &serde_json::Value,
+        context: &serde_json::Value,
+        cx: Cx,
+    ) -> Answer {
+        let offered = self.offered();
+        if !offered.facts().is_some_and(|facts| facts.completions) {
+            return Ok(Outcome::Completion(Completion::default()));
+        }
+        let reference = match reference {
+            CompletionRef::Prompt(shown) => {
+                let name = offered.prompt(&shown);
+                let name = name.ok_or_else(|| unknown("prompt", shown.clone()))?;
+                serde_json::json!({"type": "ref/prompt", "name": name})
+            }
+            CompletionRef::Resource(uri) => serde_json::json!({"type": "ref/resource", "uri": uri}),
+        };
+        let own = |value| RawJson::of(value).unwrap_or_else(|_| RawJson::empty_object());
+        let mut members = vec![("ref", own(&reference)), ("argument", own(argument))];
+        let is_empty = context["arguments"]
+            .as_object()
+            .is_none_or(serde_json::Map::is_empty);
+        if !is_empty {
+            members.push(("context", own(context)));
+        }
+        self.pass(
+            "completion/complete",
+            &members,
+            String::new(),
+            cx,
+            ResultKind::Completion,
+        )
+        .await
+    }
+
+    /// Asks something that changes nothing.
+    async fn pass(
+        &self,
+        method: &'static str,
+        own: &[(&str, RawJson)],
+        name: String,
+        cx: Cx,
+        kind: ResultKind,
+    ) -> Answer {
+        let mut call = ServerCall::new(method, Some(params(own, cx.params.as_ref())), cx);
+        call.name = (!name.is_empty()).then_some(name);
+        call.safe = true;
+        let error = match self.client.call(call).await {
+            Ok(Reply::Result(result)) if result.as_bytes().starts_with(b"{") => {
+                return Ok(Outcome::Verbatim {
+                    kind,
+                    result,
+                    is_error: false,
+                });
+            }
+            Ok(Reply::Result(_)) => no_object(),
+            Ok(Reply::InputRequired(input)) => return Ok(Outcome::InputRequired(input)),
+            Err(error) => error,
+        };
+        Err(match kind {
+            ResultKind::Resource => explain::resource(self.name(), error),
+            _ => explain::other(self.name(), error),
+        })
+    }
+}
+
+fn refusal(text: String, code: &'static str, end: CallEnd, again: Option<Duration>) -> Done {
+    Done {
+        answer: Ok(explain::failure(text, code, false, again)),
+        end: Some(end),
+        note: Some(code.to_owned()),
+    }
+}
+
+const fn verbatim(result: RawJson, is_error: bool) -> Outcome {
+    Outcome::Verbatim {
+        kind: ResultKind::Tool,
+        result,
+        is_error,
+    }
+}
+
+fn no_object() -> ClientError {
+    ClientError::InvalidMessage {
+        what: "the result is no object".to_owned(),
+    }
+}
+
+fn unknown(kind: &'static str, name: String) -> ProviderError {
+    ProviderError::Unknown { kind, name }
+}
+
+fn text(text: &str) -> RawJson {
+    let mut rope = Rope::new();
+    write::string(&mut rope, text);
+    raw(rope)
+}
+
+/// The parameters of a call: those of ours, and those of the caller that nobody here knows.
+fn params(own: &[(&str, RawJson)], theirs: Option<&RawJson>) -> RawJson {
+    let mut rope = Rope::new();
+    let mut separator = b'{';
+    let mut put = |key: &str, value: &RawJson| {
+        rope.push_byte(std::mem::replace(&mut separator, b','));
+        write::string(&mut rope, key);
+        rope.push_byte(b':');
+        write::raw(&mut rope, value);
+    };
+    own.iter().for_each(|(key, value)| put(key, value));
+    for member in theirs.and_then(RawJson::members).into_iter().flatten() {
+        let key = &*member.key;
+        if !OURS.contains(&key) && !own.iter().any(|(name, _)| *name == key) {
+            put(key, &member.value);
+        }
+    }
+    rope.push_byte(b'}');
+    raw(rope)
+}

@@ -1,0 +1,267 @@
+//! Follows a server: fetches what it offers when that may differ, and passes on what it says.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use orchestra_hub::{ListKind, Notice};
+use orchestra_mcp::client::{ClientEvent, ClientStatus};
+use tokio::{
+    task::spawn_blocking,
+    time::{Instant, MissedTickBehavior, interval, sleep_until},
+};
+
+use super::Server;
+use crate::{
+    pins::{Facts, Known, Lists},
+    policy::Rate,
+};
+
+/// Between two looks at what a server offers: one that says all the time that it changes is not
+/// asked all the time.
+const REST: Duration = Duration::from_millis(200);
+
+/// After a look that failed, until the next.
+const AFTER_FAILURE: Duration = Duration::from_secs(5);
+
+/// How often approvals of others, and the count of the day, are looked after.
+const CHORES: Duration = Duration::from_secs(2);
+
+/// Log messages and unknown notifications that are passed on: a second, and at once.
+const NOTICES: (f64, u32) = (100.0, 200);
+
+/// What hears of a server.
+pub(crate) trait Follower: Send + 'static {
+    /// It is known what the server offers, or that this will not be known soon. False when nobody
+    /// follows any more.
+    fn settled(&self, server: &Arc<Server>) -> bool;
+
+    /// What the server offers differs from what was told before.
+    fn changed(&self, server: &Arc<Server>);
+
+    /// The server says something. Must not wait.
+    fn told(&self, notice: Notice);
+}
+
+/// The lists that are to be fetched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Stale([bool; 4]);
+
+type Fetching = Pin<Box<dyn Future<Output = (Known, Stale)> + Send>>;
+
+/// Runs until nobody follows, or the client is closed.
+pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
+    let Some(mut events) = server.client.take_events() else {
+        return;
+    };
+    let mut status = server.client.status();
+    let mut chores = interval(CHORES);
+    chores.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut stale, mut not_before) = (Stale::default(), Instant::now());
+    let mut fetching: Option<Fetching> = None;
+    let rate = Rate::new(NOTICES.0, Some(NOTICES.1));
+    let mut dropped = 0_u64;
+    loop {
+        tokio::select! {
+            event = events.recv() => match event {
+                None => return,
+                Some(ClientEvent::Started) => stale = Stale::ALL,
+                Some(ClientEvent::ListChanged(kind)) => stale.add(kind),
+                Some(ClientEvent::ResourceUpdated(uri)) => {
+                    follower.told(Notice::ResourceUpdated(uri));
+                }
+                Some(event) => match rate.as_ref().is_none_or(|rate| rate.take().is_ok()) {
+                    true => follower.told(notice(&server, event)),
+                    false => dropped += 1,
+                },
+            },
+            (known, failed) = wait(&mut fetching), if fetching.is_some() => {
+                fetching = None;
+                let pause = if failed.is_empty() { REST } else { AFTER_FAILURE };
+                not_before = Instant::now() + pause;
+                stale.join(failed);
+                take(&server, &follower, known, failed);
+            }
+            () = sleep_until(not_before), if fetching.is_none() && !stale.is_empty() => {
+                fetching = Some(Box::pin(fetch(Arc::clone(&server), std::mem::take(&mut stale))));
+            }
+            changed = status.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                let status = status.borrow_and_update().clone();
+                if matches!(status, ClientStatus::Closed) {
+                    return;
+                }
+                if is_in_trouble(&status) && !follower.settled(&server) {
+                    return;
+                }
+            }
+            _ = chores.tick() => {
+                if dropped > 0 {
+                    tracing::warn!(server = server.name(), dropped, "says more than is passed on");
+                    dropped = 0;
+                }
+                server.save().await;
+                look_at_approvals(&server, &follower).await;
+            }
+        }
+    }
+}
+
+/// Whether what the server offers will not be known soon.
+const fn is_in_trouble(status: &ClientStatus) -> bool {
+    matches!(
+        status,
+        ClientStatus::Offline { .. }
+            | ClientStatus::Restarting { .. }
+            | ClientStatus::NeedsAuth(_)
+            | ClientStatus::Invalid(_)
+    )
+}
+
+async fn wait(fetching: &mut Option<Fetching>) -> (Known, Stale) {
+    match fetching {
+        Some(fetching) => fetching.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Takes in what was fetched. When nothing could be, what was known before stays.
+fn take(server: &Arc<Server>, follower: &impl Follower, known: Known, failed: Stale) {
+    let is_nothing = failed == Stale::ALL;
+    if !is_nothing {
+        let differs = server.offer(Some(known));
+        if differs {
+            let hidden = &server.offered().hidden;
+            if !hidden.is_empty() {
+                tracing::warn!(
+                    server = server.name(),
+                    tools = hidden.join(", "),
+                    "hidden, because they changed since they were approved; see `orchestra mcp approve`"
+                );
+            }
+            follower.changed(server);
+        }
+    }
+    follower.settled(server);
+}
+
+/// Fetches lists and keeps them. Those that fail stay as they were.
+async fn fetch(server: Arc<Server>, stale: Stale) -> (Known, Stale) {
+    let before = server.offered().known.clone();
+    let mut lists = before
+        .as_ref()
+        .map(|known| known.lists.clone())
+        .unwrap_or_default();
+    let mut failed = Stale::default();
+    for kind in stale.kinds() {
+        match server.client.list(kind).await {
+            Ok(items) => *lists.of_mut(kind) = items,
+            Err(error) => {
+                tracing::warn!(
+                    server = server.name(),
+                    ?kind,
+                    error = error.explain(),
+                    "what it offers cannot be listed"
+                );
+                failed.add(kind);
+            }
+        }
+    }
+    if failed == Stale::ALL {
+        return (before.unwrap_or_default(), failed);
+    }
+    if let Some(facts) = server.client.server() {
+        lists.facts = Facts {
+            instructions: facts.instructions.clone(),
+            info: facts
+                .info
+                .as_ref()
+                .map(|info| info.as_str().to_owned())
+                .unwrap_or_default(),
+            resources: facts.can.resources.is_some(),
+            subscribe: facts.can.subscribe,
+            completions: facts.can.completions,
+            tasks: facts.can.tasks,
+        };
+    }
+    let learnt = learn(&server, lists, before).await;
+    (learnt, failed)
+}
+
+async fn learn(server: &Arc<Server>, lists: Lists, before: Option<Known>) -> Known {
+    // Nothing to be written down.
+    if let Some(before) = before.as_ref().filter(|before| before.lists == lists) {
+        return before.clone();
+    }
+    let (pins, mode) = (server.pins.clone(), server.config.pins);
+    let kept = before.clone();
+    let learnt = spawn_blocking(move || pins.learn(lists, mode, kept.as_ref())).await;
+    learnt.unwrap_or_else(|_| before.unwrap_or_default())
+}
+
+/// What is hidden may have been approved by another program.
+async fn look_at_approvals(server: &Arc<Server>, follower: &impl Follower) {
+    let offered = server.offered();
+    if offered.hidden.is_empty() {
+        return;
+    }
+    let pins = server.pins.clone();
+    let Ok(Some(mut known)) = spawn_blocking(move || pins.load()).await else {
+        return;
+    };
+    // Another program may have seen the server at another time.
+    if let Some(ours) = &offered.known {
+        known.lists = ours.lists.clone();
+    }
+    if server.offer(Some(known)) {
+        follower.changed(server);
+    }
+}
+
+fn notice(server: &Server, event: ClientEvent) -> Notice {
+    match event {
+        ClientEvent::Log {
+            level,
+            logger,
+            data,
+        } => Notice::Log {
+            level,
+            // Says whose it is, beside those of others.
+            logger: Some(match (logger, server.config.prefix) {
+                (Some(logger), true) => format!("{}/{logger}", server.name()),
+                (Some(logger), false) => logger,
+                (None, _) => server.name().to_owned(),
+            }),
+            data,
+        },
+        ClientEvent::Other { method, params } => Notice::Other { method, params },
+        ClientEvent::ResourceUpdated(uri) => Notice::ResourceUpdated(uri),
+        // Both are taken before.
+        ClientEvent::Started | ClientEvent::ListChanged(_) => Notice::Other {
+            method: "notifications/tools/list_changed".to_owned(),
+            params: None,
+        },
+    }
+}
+
+impl Stale {
+    const ALL: Self = Self([true; 4]);
+
+    const fn add(&mut self, kind: ListKind) {
+        self.0[kind as usize] = true;
+    }
+
+    fn join(&mut self, other: Self) {
+        other.kinds().for_each(|kind| self.add(kind));
+    }
+
+    fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+
+    fn kinds(self) -> impl Iterator<Item = ListKind> {
+        ListKind::ALL
+            .into_iter()
+            .filter(move |kind| self.0[*kind as usize])
+    }
+}

@@ -1,0 +1,215 @@
+//! What a server offers at one moment, as the hub is told and as calls find it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use orchestra_hub::{Annotations, Catalog, PromptDescriptor, ToolDescriptor};
+use orchestra_wire::RawJson;
+
+use super::{headers::Headers, long};
+use crate::{
+    config::{ServerConfig, Transport},
+    definitions::{self, ToolDefinition},
+    names,
+    pins::{Facts, Known},
+    policy::Policy,
+    schema::Schema,
+};
+
+/// The most of a server's guidance that is passed on, in bytes.
+const MAX_INSTRUCTIONS: usize = 16 * 1024;
+
+/// What a server offers.
+#[derive(Debug, Default)]
+pub(crate) struct Offered {
+    /// What it was made of; `None` when the server was never seen.
+    pub(crate) known: Option<Known>,
+    /// What the hub is told.
+    pub(crate) catalog: Arc<Catalog>,
+    tools: HashMap<String, Arc<Tool>>,
+    /// Names at the server, by names that are shown.
+    prompts: HashMap<String, String>,
+    /// Tools that are hidden until somebody approves how they changed.
+    pub(crate) hidden: Vec<String>,
+}
+
+/// A tool as it is called.
+#[derive(Debug)]
+pub(crate) struct Tool {
+    /// Its name at the server.
+    pub(super) theirs: String,
+    /// Its name as it is shown.
+    pub(super) shown: String,
+    pub(super) input: Schema,
+    pub(super) output: Schema,
+    /// Whether a call may run twice, and whether its result may be kept.
+    pub(super) is_safe: bool,
+    pub(super) is_read_only: bool,
+    pub(super) wants_task: bool,
+    pub(super) headers: Headers,
+    /// Whether it was told that its results are not as it says.
+    pub(super) lies: AtomicBool,
+}
+
+impl Offered {
+    pub(crate) fn of(config: &ServerConfig, policy: &Policy, known: Option<Known>) -> Self {
+        let Some(known) = known else {
+            return Self::default();
+        };
+        let mut catalog = Catalog {
+            reads_unlisted: known.lists.facts.resources,
+            instructions: instructions(config, &known.lists.facts),
+            ..Catalog::default()
+        };
+        let mut offered = Self::default();
+        offered.add_tools(config, policy, &known, &mut catalog.tools);
+        offered.add_prompts(config, &known, &mut catalog.prompts);
+        catalog.resources = all(
+            config,
+            "resource",
+            &known.lists.resources,
+            definitions::resource,
+        );
+        catalog.templates = all(
+            config,
+            "resource template",
+            &known.lists.templates,
+            definitions::template,
+        );
+        offered.catalog = Arc::new(catalog);
+        offered.known = Some(known);
+        offered
+    }
+
+    fn add_tools(
+        &mut self,
+        config: &ServerConfig,
+        policy: &Policy,
+        known: &Known,
+        shown: &mut Vec<ToolDescriptor>,
+    ) {
+        let read = |item: &RawJson| {
+            let tool = definitions::tool(item, config.name.as_str())?;
+            Ok((tool, item.clone()))
+        };
+        let tools: Vec<(ToolDefinition, RawJson)> = all(config, "tool", &known.lists.tools, read);
+        let tools: Vec<ToolDefinition> = tools
+            .into_iter()
+            .filter(|(tool, _)| policy.offers(&tool.name))
+            .filter_map(|(tool, item)| {
+                if known.approves(&tool.name, &item) {
+                    return Some(tool);
+                }
+                self.hidden.push(tool.name);
+                None
+            })
+            .collect();
+        let names = tools.iter().map(|tool| tool.name.as_str());
+        let names = names::shown(&config.name, config.prefix, names);
+        let has_tasks = known.lists.facts.tasks;
+        for (tool, name) in tools.into_iter().zip(names) {
+            let Some(name) = name else { continue };
+            let ToolDefinition {
+                name: theirs,
+                mut descriptor,
+                wants_task,
+            } = tool;
+            descriptor.name.clone_from(&name);
+            descriptor.long = long(has_tasks, descriptor.long);
+            let Annotations {
+                read_only,
+                idempotent,
+                ..
+            } = descriptor.annotations;
+            let is_read_only = config.trust && read_only == Some(true);
+            let headers = match config.transport {
+                Transport::Http(_) => Headers::of(&descriptor.input_schema),
+                Transport::Stdio(_) => Headers::default(),
+            };
+            let tool = Tool {
+                input: Schema::new(Some(descriptor.input_schema.clone())),
+                output: Schema::new(descriptor.output_schema.clone()),
+                is_safe: is_read_only || (config.trust && idempotent == Some(true)),
+                shown: name.clone(),
+                lies: AtomicBool::new(false),
+                is_read_only,
+                wants_task,
+                headers,
+                theirs,
+            };
+            self.tools.insert(name, Arc::new(tool));
+            shown.push(descriptor);
+        }
+    }
+
+    fn add_prompts(
+        &mut self,
+        config: &ServerConfig,
+        known: &Known,
+        shown: &mut Vec<PromptDescriptor>,
+    ) {
+        let prompts = all(config, "prompt", &known.lists.prompts, definitions::prompt);
+        let names = prompts.iter().map(|prompt| prompt.name.as_str());
+        let names = names::shown(&config.name, config.prefix, names);
+        for (mut prompt, name) in prompts.into_iter().zip(names) {
+            let Some(name) = name else { continue };
+            let theirs = std::mem::replace(&mut prompt.name, name.clone());
+            self.prompts.insert(name, theirs);
+            shown.push(prompt);
+        }
+    }
+
+    pub(super) fn tool(&self, shown: &str) -> Option<&Arc<Tool>> {
+        self.tools.get(shown)
+    }
+
+    /// The name of a prompt at the server.
+    pub(super) fn prompt(&self, shown: &str) -> Option<&str> {
+        self.prompts.get(shown).map(String::as_str)
+    }
+
+    pub(crate) fn facts(&self) -> Option<&Facts> {
+        self.known.as_ref().map(|known| &known.lists.facts)
+    }
+
+    /// Whether nobody sees a difference to `other`.
+    pub(super) fn shows_the_same(&self, other: &Self) -> bool {
+        let lists = |offered: &Self| offered.known.as_ref().map(|known| known.lists.clone());
+        lists(self) == lists(other) && self.hidden == other.hidden
+    }
+}
+
+/// All items that can be understood; the others are told and left out.
+fn all<T>(
+    config: &ServerConfig,
+    kind: &str,
+    items: &[RawJson],
+    read: impl Fn(&RawJson) -> Result<T, String>,
+) -> Vec<T> {
+    let items = items.iter().filter_map(|item| match read(item) {
+        Ok(item) => Some(item),
+        Err(why) => {
+            tracing::warn!(server = %config.name, %kind, %why, "left out");
+            None
+        }
+    });
+    items.collect()
+}
+
+fn instructions(config: &ServerConfig, facts: &Facts) -> Option<String> {
+    let text = facts.instructions.as_deref()?.trim();
+    if text.is_empty() {
+        return None;
+    }
+    let mut end = text.len().min(MAX_INSTRUCTIONS);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let text = &text[..end];
+    Some(match config.prefix {
+        true => format!("Server {}: {text}", config.name),
+        false => text.to_owned(),
+    })
+}

@@ -1,0 +1,204 @@
+//! Calls on their way through: what passes unchanged, and what is told when a server breaks.
+
+use std::sync::atomic::Ordering;
+
+use orchestra_hub::{CompletionRef, Cx, HubNotice, LogLevel, Outcome, ProviderError, Target};
+use serde_json::{Value, json};
+
+use crate::played::{Bench, Played, config, not_found, raw, text, tool, until};
+
+#[tokio::test]
+async fn what_nobody_knows_passes_unchanged() {
+    let server = Played::new(vec![tool("get")]);
+    let result = json!({"content": [{"type": "new"}], "isError": true, "more": {"x": [1.5]}});
+    let answer = raw(&result);
+    server.say(move |_, _| Ok(answer.clone()));
+    let bench = Bench::new(&[("s", &server)]);
+    bench.gateway.apply(vec![config("s")]);
+    bench.tools().await;
+    let params = json!({
+        "name": "s__get", "arguments": {}, "extra": [1], "task": {"ttl": 1}, "requestState": "x",
+        "_meta": {"vendor/id": 7, "progressToken": 3, "io.modelcontextprotocol/clientInfo": {}},
+    });
+    let cx = Cx {
+        params: Some(raw(&params)),
+        ..Cx::default()
+    };
+    let target = crate::played::tool_call("s__get", &json!({}));
+    let Outcome::Verbatim {
+        result: got,
+        is_error,
+        ..
+    } = bench.ask(target, cx).await.unwrap()
+    else {
+        panic!("as it came")
+    };
+    assert_eq!((got, is_error), (raw(&result), true));
+    let expected = json!({"name": "get", "arguments": {}, "extra": [1], "_meta": {"vendor/id": 7}});
+    assert_eq!(server.heard("tools/call"), [expected]);
+    // Methods go to the only server there is.
+    let target = Target::Raw {
+        method: "vendor/do".into(),
+        params: Some(raw(&json!({"a": 1}))),
+    };
+    let Outcome::Raw(_) = bench.ask(target.clone(), Cx::default()).await.unwrap() else {
+        panic!("as it came")
+    };
+    assert_eq!(server.heard("vendor/do"), [json!({"a": 1})]);
+    bench.gateway.apply(vec![config("s"), config("other")]);
+    let error = bench.ask(target, Cx::default()).await.unwrap_err();
+    assert_eq!(error.to_string(), "unknown method: vendor/do");
+}
+
+#[tokio::test]
+async fn prompts_resources_and_completion_go_to_their_server() {
+    let server = Played::new(Vec::new());
+    server.say(|method, params| match method {
+        "resources/read" if params["uri"] == "x://gone" => not_found(),
+        "completion/complete" => Ok(raw(&json!({"completion": {"values": ["v"]}}))),
+        _ => Ok(raw(&json!({"contents": [], "messages": []}))),
+    });
+    let bench = Bench::new(&[("s", &server)]);
+    bench.gateway.apply(vec![config("s")]);
+    bench.tools().await;
+    let prompt = Target::Prompt {
+        name: "s__p_q".into(),
+        arguments: [("a".to_owned(), "b".to_owned())].into(),
+    };
+    bench.ask(prompt, Cx::default()).await.unwrap();
+    let expected = json!({"name": "p.q", "arguments": {"a": "b"}});
+    assert_eq!(server.heard("prompts/get"), [expected]);
+    let complete = Target::Complete {
+        reference: CompletionRef::Prompt("s__p_q".into()),
+        argument: "a".into(),
+        value: "b".into(),
+        context: [("c".to_owned(), "d".to_owned())].into(),
+    };
+    bench.ask(complete, Cx::default()).await.unwrap();
+    let expected = json!({
+        "ref": {"type": "ref/prompt", "name": "p.q"}, "argument": {"name": "a", "value": "b"},
+        "context": {"arguments": {"c": "d"}},
+    });
+    assert_eq!(server.heard("completion/complete"), [expected]);
+    // Listed, or only linked to.
+    for uri in ["x://one", "x://linked"] {
+        let target = Target::Resource { uri: uri.into() };
+        bench.ask(target, Cx::default()).await.unwrap();
+    }
+    let gone = Target::Resource {
+        uri: "x://gone".into(),
+    };
+    let error = bench.ask(gone, Cx::default()).await.unwrap_err();
+    let ProviderError::NoResource { message, .. } = error else {
+        panic!("{error}")
+    };
+    assert_eq!(message, "no such page");
+}
+
+#[tokio::test]
+async fn a_crash_is_told_and_what_may_have_run_is_not_repeated() {
+    let mut reading = tool("read");
+    reading["annotations"] = json!({"readOnlyHint": true});
+    let mut waiting = tool("wait");
+    waiting["annotations"] = json!({"idempotentHint": false});
+    let server = Played::new(vec![reading, waiting]);
+    let bench = Bench::new(&[("s", &server)]);
+    let mut trusted = config("s");
+    trusted.trust = true;
+    bench.gateway.apply(vec![trusted]);
+    bench.tools().await;
+    let call = bench.call("s__wait", json!({}));
+    let crash = async {
+        until(|| !server.heard("tools/call").is_empty()).await;
+        server.crash();
+    };
+    let (outcome, ()) = tokio::join!(call, crash);
+    let Outcome::Tool(result) = &outcome else {
+        panic!("a result of ours")
+    };
+    let meta: Value = result.meta.as_ref().unwrap().parse().unwrap();
+    let expected = json!({"code": "process_crashed", "mayHaveRun": true, "retryAfterMs": 0});
+    assert_eq!(meta["orchestra/error"], expected);
+    let (told, is_error) = text(outcome);
+    assert!(
+        is_error && told.contains("signal 9") && told.contains("may have run"),
+        "{told}"
+    );
+    assert_eq!(server.heard("tools/call").len(), 1, "not repeated");
+    assert!(
+        !text(bench.call("s__read", json!({})).await).1,
+        "it is back"
+    );
+    assert_eq!(server.connects.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn what_a_server_says_by_itself_reaches_callers() {
+    let server = Played::new(vec![tool("get")]);
+    let bench = Bench::new(&[("s", &server)]);
+    bench.gateway.apply(vec![config("s")]);
+    bench.tools().await;
+    let attachment = bench.attach();
+    let mut notices = attachment.take_notices().unwrap();
+    attachment.set_log_level(Some(LogLevel::Warning));
+    until(|| !server.heard("logging/setLevel").is_empty()).await;
+    assert_eq!(
+        server.heard("logging/setLevel"),
+        [json!({"level": "warning"})]
+    );
+    attachment.subscribe("x://one").unwrap();
+    until(|| !server.heard("resources/subscribe").is_empty()).await;
+    server.tell(
+        "notifications/message",
+        Some(json!({"level": "error", "logger": "l", "data": 1})),
+    );
+    server.tell("notifications/vendor", Some(json!({"x": 1})));
+    server.tell(
+        "notifications/resources/updated",
+        Some(json!({"uri": "x://one"})),
+    );
+    let mut heard = Vec::new();
+    while heard.len() < 3 {
+        match notices.next().await.unwrap() {
+            HubNotice::Log { logger, .. } => heard.push(logger.unwrap()),
+            HubNotice::Other { method, .. } => heard.push(method.to_string()),
+            HubNotice::ResourceUpdated(uri) => heard.push(uri.to_string()),
+            _ => {}
+        }
+    }
+    assert_eq!(heard, ["s/l", "notifications/vendor", "x://one"]);
+    attachment.unsubscribe("x://one");
+    until(|| !server.heard("resources/unsubscribe").is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_flood_of_what_nobody_asked_for_costs_no_change() {
+    let server = Played::new(vec![tool("get")]);
+    let bench = Bench::new(&[("s", &server)]);
+    bench.gateway.apply(vec![config("s")]);
+    bench.tools().await;
+    let attachment = bench.attach();
+    let mut notices = attachment.take_notices().unwrap();
+    for n in 0..5_000 {
+        server.tell(
+            "notifications/message",
+            Some(json!({"level": "error", "data": n})),
+        );
+        server.tell("notifications/tools/list_changed", None);
+        if n % 50 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert!(!text(bench.call("s__get", json!({})).await).1);
+    server.change_tools(vec![tool("get"), tool("set")]);
+    let mut logs = 0;
+    loop {
+        match notices.next().await.unwrap() {
+            HubNotice::Log { .. } => logs += 1,
+            HubNotice::CatalogChanged { .. } => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(logs < 1_000, "{logs}");
+    assert_eq!(bench.tools().await.len(), 2);
+}

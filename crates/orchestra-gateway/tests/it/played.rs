@@ -1,0 +1,385 @@
+//! A server that its test plays, in the session era, and a gateway with it behind a hub.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use orchestra_gateway::{
+    Gateway, GatewayOptions, Reach,
+    config::{
+        InheritEnv, Origin, Place, ServerConfig, Source, StdioConfig, Template, Transport, Trust,
+    },
+};
+use orchestra_hub::{
+    Attachment, BoxFuture, Caller, Catalog, Content, Cx, Hub, HubConfig, HubNotice, ListKind,
+    Outcome, ProviderError, Request, Target, ToolResult, Toolset,
+};
+use orchestra_mcp::client::{
+    Agreed, Answer, ClientError, Connected, Connector, Crash, Incoming, Link, Outgoing,
+    ServerMessage, TransportType,
+};
+use orchestra_wire::{ErrorCode, RawJson, RequestId, Revision, RpcError};
+use serde_json::{Value, json};
+use tokio::{
+    sync::{Notify, mpsc, watch},
+    time::timeout,
+};
+
+/// How long anything may take here.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a server says to a call.
+type Say = Box<dyn Fn(&str, &Value) -> Answer + Send + Sync>;
+
+/// A server, over as many connections as are opened.
+pub(crate) struct Played {
+    pub(crate) tools: Mutex<Vec<Value>>,
+    pub(crate) say: Mutex<Say>,
+    /// Methods and parameters that came, without those of the handshake and lists.
+    pub(crate) heard: Mutex<Vec<(String, Value)>>,
+    /// Nobody gets in.
+    pub(crate) is_away: AtomicBool,
+    pub(crate) connects: AtomicUsize,
+    /// Lets the tool `wait` go on.
+    pub(crate) gate: Notify,
+    links: Mutex<Vec<(mpsc::Sender<Incoming>, watch::Sender<bool>)>>,
+}
+
+struct Door(Arc<Played>);
+
+struct Line {
+    server: Arc<Played>,
+    ended: watch::Sender<bool>,
+}
+
+pub(crate) fn said(text: &str) -> Answer {
+    Ok(raw(&json!({"content": [{"type": "text", "text": text}]})))
+}
+
+pub(crate) fn raw(value: &Value) -> RawJson {
+    RawJson::of(value).unwrap()
+}
+
+pub(crate) fn tool(name: &str) -> Value {
+    json!({"name": name, "description": format!("Does {name}."), "inputSchema": {"type": "object"}})
+}
+
+impl Played {
+    pub(crate) fn new(tools: Vec<Value>) -> Arc<Self> {
+        Arc::new(Self {
+            tools: Mutex::new(tools),
+            say: Mutex::new(Box::new(|method, params| {
+                said(&format!("{method} {params}"))
+            })),
+            heard: Mutex::default(),
+            is_away: AtomicBool::new(false),
+            connects: AtomicUsize::new(0),
+            gate: Notify::new(),
+            links: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn say(&self, say: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static) {
+        *self.say.lock().unwrap() = Box::new(say);
+    }
+
+    pub(crate) fn heard(&self, method: &str) -> Vec<Value> {
+        let heard = self.heard.lock().unwrap();
+        let of = heard.iter().filter(|(name, _)| name == method);
+        of.map(|(_, params)| params.clone()).collect()
+    }
+
+    /// Tells something by itself.
+    pub(crate) fn tell(&self, method: &str, params: Option<Value>) {
+        for (link, _) in self.links.lock().unwrap().iter() {
+            let message = ServerMessage::Notification {
+                method: method.to_owned(),
+                params: params.as_ref().map(raw),
+            };
+            let _ = link.try_send(Incoming {
+                message,
+                related: None,
+            });
+        }
+    }
+
+    pub(crate) fn change_tools(&self, tools: Vec<Value>) {
+        *self.tools.lock().unwrap() = tools;
+        self.tell("notifications/tools/list_changed", None);
+    }
+
+    /// Ends all connections as a crash does.
+    pub(crate) fn crash(&self) {
+        for (_, ended) in self.links.lock().unwrap().drain(..) {
+            ended.send_replace(true);
+        }
+    }
+
+    async fn answer(&self, method: &str, params: Value) -> Answer {
+        let capabilities = json!({
+            "tools": {"listChanged": true}, "resources": {"subscribe": true}, "prompts": {},
+            "logging": {}, "completions": {},
+        });
+        match method {
+            "initialize" => Ok(raw(&json!({
+                "protocolVersion": "2025-11-25", "capabilities": capabilities,
+                "serverInfo": {"name": "played", "version": "1"}, "instructions": "Be kind.",
+            }))),
+            "server/discover" => Err(RpcError::method_not_found(method)),
+            "ping" => Ok(RawJson::empty_object()),
+            "tools/list" => Ok(raw(&json!({"tools": *self.tools.lock().unwrap()}))),
+            "prompts/list" => Ok(raw(&json!({"prompts": [{"name": "p.q", "icons": []}]}))),
+            "resources/list" => {
+                let one = json!({"uri": "x://one", "name": "one", "size": 7});
+                Ok(raw(&json!({ "resources": [one] })))
+            }
+            "resources/templates/list" => Ok(raw(&json!({"resourceTemplates": []}))),
+            _ => {
+                let heard = (method.to_owned(), params.clone());
+                self.heard.lock().unwrap().push(heard);
+                if params["name"] == "wait" {
+                    self.gate.notified().await;
+                }
+                self.say.lock().unwrap()(method, &params)
+            }
+        }
+    }
+}
+
+impl Connector for Door {
+    fn transport(&self) -> TransportType {
+        TransportType::Stdio
+    }
+
+    fn connect(&self) -> BoxFuture<Result<Connected, ClientError>> {
+        let server = Arc::clone(&self.0);
+        Box::pin(async move {
+            server.connects.fetch_add(1, Ordering::SeqCst);
+            if server.is_away.load(Ordering::SeqCst) {
+                let what = "nobody is there".to_owned();
+                return Err(ClientError::Unreachable { what });
+            }
+            let (sender, incoming) = mpsc::channel(100);
+            let ended = watch::Sender::new(false);
+            server.links.lock().unwrap().push((sender, ended.clone()));
+            let link = Arc::new(Line { server, ended });
+            Ok(Connected { link, incoming })
+        })
+    }
+}
+
+fn crashed() -> ClientError {
+    ClientError::Crashed(Arc::new(Crash {
+        signal: Some(9),
+        ..Crash::default()
+    }))
+}
+
+impl Link for Line {
+    fn request(&self, request: Outgoing) -> BoxFuture<Result<Answer, ClientError>> {
+        let server = Arc::clone(&self.server);
+        let ended = self.ended();
+        Box::pin(async move {
+            let params = request.params.map(|params| params.parse().unwrap());
+            let answer = server.answer(&request.method, params.unwrap_or_default());
+            tokio::select! {
+                answer = answer => Ok(answer),
+                error = ended => Err(error),
+            }
+        })
+    }
+
+    fn notify(&self, method: &str, params: Option<RawJson>) -> BoxFuture<Result<(), ClientError>> {
+        let params = params.map(|params| params.parse().unwrap());
+        let heard = (method.to_owned(), params.unwrap_or_default());
+        self.server.heard.lock().unwrap().push(heard);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn respond(&self, _id: RequestId, _answer: Answer) -> BoxFuture<Result<(), ClientError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn agreed(&self, _agreed: Agreed) {}
+
+    fn ended(&self) -> BoxFuture<ClientError> {
+        let mut ended = self.ended.subscribe();
+        Box::pin(async move {
+            let _ = ended.wait_for(|ended| *ended).await;
+            crashed()
+        })
+    }
+
+    fn close(&self) -> BoxFuture<()> {
+        self.ended.send_replace(true);
+        Box::pin(async {})
+    }
+}
+
+/// A configuration in which nothing is set.
+pub(crate) fn config(name: &str) -> ServerConfig {
+    let origin = Origin {
+        file: Path::new("mcp.json").into(),
+        place: Place::START,
+        source: Source::User,
+        trust: Trust::Trusted,
+        directory: ".".into(),
+    };
+    let transport = Transport::Stdio(StdioConfig {
+        command: Template::new(name),
+        args: Vec::new(),
+        cwd: None,
+        env: std::collections::BTreeMap::new(),
+        env_file: None,
+        inherit_env: InheritEnv::Default,
+    });
+    ServerConfig::new(name.parse().unwrap(), origin, transport)
+}
+
+/// A gateway over played servers, by name.
+pub(crate) struct Bench {
+    pub(crate) hub: Hub,
+    pub(crate) gateway: Gateway,
+    pub(crate) state: Arc<tempfile::TempDir>,
+}
+
+impl Bench {
+    pub(crate) fn new(servers: &[(&str, &Arc<Played>)]) -> Self {
+        Self::in_state(Arc::new(tempfile::tempdir().unwrap()), servers)
+    }
+
+    pub(crate) fn in_state(
+        state: Arc<tempfile::TempDir>,
+        servers: &[(&str, &Arc<Played>)],
+    ) -> Self {
+        let servers = servers.iter();
+        let servers: HashMap<String, Arc<Played>> = servers
+            .map(|(name, server)| ((*name).to_owned(), Arc::clone(server)))
+            .collect();
+        let connect = move |config: &ServerConfig| {
+            let Transport::Stdio(stdio) = &config.transport else {
+                panic!("all are alike")
+            };
+            match servers.get(stdio.command.written()) {
+                Some(server) => Ok(Reach {
+                    connector: Arc::new(Door(Arc::clone(server))),
+                    roots: Vec::new(),
+                }),
+                None => Err(ClientError::InvalidConfig {
+                    what: "there is no such server".to_owned(),
+                }),
+            }
+        };
+        let hub = Hub::new(HubConfig::default());
+        let options = GatewayOptions {
+            state: state.path().to_owned(),
+            connect: Arc::new(connect),
+            grace: Duration::from_secs(5),
+        };
+        let gateway = Gateway::new(hub.clone(), options);
+        Self {
+            hub,
+            gateway,
+            state,
+        }
+    }
+
+    pub(crate) fn attach(&self) -> Attachment {
+        let caller = Caller {
+            face: "test",
+            client: Some("tester".into()),
+        };
+        self.hub.attach(caller, Toolset::All)
+    }
+
+    /// The names of the tools, after waiting as a list does.
+    pub(crate) async fn tools(&self) -> Vec<String> {
+        self.attach().settled().await;
+        let tools = self.hub.tools(&Toolset::All).into_iter();
+        tools.map(|tool| tool.name).collect()
+    }
+
+    pub(crate) async fn call(&self, name: &str, arguments: Value) -> Outcome {
+        self.try_call(name, arguments).await.unwrap()
+    }
+
+    pub(crate) async fn try_call(
+        &self,
+        name: &str,
+        arguments: Value,
+    ) -> Result<Outcome, ProviderError> {
+        self.ask(tool_call(name, &arguments), Cx::default()).await
+    }
+
+    pub(crate) async fn ask(&self, target: Target, cx: Cx) -> Result<Outcome, ProviderError> {
+        let call = self.attach().call(Request { target, cx });
+        timeout(PATIENCE, call).await.expect("an answer in time")
+    }
+
+    /// A list as the newest session revision shows it.
+    pub(crate) fn list(&self, kind: ListKind) -> Value {
+        let listing = self.attach().list(kind, Revision::V2025_11_25);
+        let items = [b"[", &listing.page(0, usize::MAX).0[..], b"]"].concat();
+        serde_json::from_slice(&items).unwrap()
+    }
+
+    pub(crate) fn catalogs(&self) -> Vec<Arc<Catalog>> {
+        let catalogs = self.hub.catalogs().into_iter();
+        catalogs.map(|(_, catalog)| catalog).collect()
+    }
+}
+
+pub(crate) fn tool_call(name: &str, arguments: &Value) -> Target {
+    Target::Tool {
+        name: name.to_owned(),
+        arguments: raw(arguments),
+    }
+}
+
+/// The text of a tool's result, and whether it says that it failed.
+pub(crate) fn text(outcome: Outcome) -> (String, bool) {
+    let result = match outcome {
+        Outcome::Tool(result) => result,
+        Outcome::Verbatim {
+            result, is_error, ..
+        } => ToolResult::of_verbatim(&result, is_error),
+        other => panic!("a tool's result, and not {other:?}"),
+    };
+    let Some(Content::Text(text)) = result.content.into_iter().next() else {
+        panic!("a text")
+    };
+    (text, result.is_error)
+}
+
+/// Waits until something is so.
+pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
+    let look = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, look)
+        .await
+        .expect("it comes about in time");
+}
+
+/// The next notice that is about tools.
+pub(crate) async fn tools_changed(notices: &mut orchestra_hub::Notices) {
+    loop {
+        let notice = timeout(PATIENCE, notices.next()).await;
+        let notice = notice.expect("a notice in time").expect("the hub lives");
+        if matches!(notice, HubNotice::CatalogChanged { tools: true, .. }) {
+            return;
+        }
+    }
+}
+
+pub(crate) fn not_found() -> Answer {
+    Err(RpcError::new(ErrorCode::RESOURCE_NOT_FOUND, "no such page"))
+}

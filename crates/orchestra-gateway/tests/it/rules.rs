@@ -1,0 +1,192 @@
+//! What calls are held against before they leave, and what becomes of their answers.
+
+use std::time::Duration;
+
+use orchestra_gateway::config::{Effect, Rule};
+use orchestra_hub::{Answers, ClientFeatures, Cx, Outcome, Target};
+use serde_json::{Value, json};
+
+use crate::played::{Bench, Played, config, raw, said, text, tool, tool_call};
+
+fn rule(effect: Effect, tool: &str) -> Rule {
+    Rule {
+        effect,
+        tool: tool.to_owned(),
+        arguments: Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_never_leave() {
+    let mut strict = tool("add");
+    strict["inputSchema"] = json!({
+        "type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"],
+        "additionalProperties": false,
+    });
+    let mut lying = tool("lie");
+    lying["inputSchema"] = json!({"type": "object", "properties": {"a": {"type": "nonsense"}}});
+    let server = Played::new(vec![strict, lying]);
+    let bench = Bench::new(&[("s", &server)]);
+    bench.gateway.apply(vec![config("s")]);
+    bench.tools().await;
+    let (told, is_error) = text(bench.call("s__add", json!({"a": "1"})).await);
+    assert!(
+        is_error && told.contains("`a`: ") && told.contains("nothing ran"),
+        "{told}"
+    );
+    assert!(server.heard("tools/call").is_empty());
+    bench.call("s__add", json!({"a": 1})).await;
+    bench.call("s__lie", json!({"a": []})).await;
+    assert_eq!(
+        server.heard("tools/call").len(),
+        2,
+        "a schema that lies is not enforced"
+    );
+}
+
+#[tokio::test]
+async fn rules_deny_and_ask() {
+    let server = Played::new(vec![tool("get"), tool("wipe"), tool("write")]);
+    let bench = Bench::new(&[("s", &server)]);
+    let mut config = config("s");
+    config.rules = vec![rule(Effect::Deny, "wi*"), rule(Effect::Ask, "wr*")];
+    bench.gateway.apply(vec![config]);
+    bench.tools().await;
+    let (told, is_error) = text(bench.call("s__wipe", json!({})).await);
+    assert!(is_error && told.contains("denies it"), "{told}");
+    let (told, is_error) = text(bench.call("s__write", json!({})).await);
+    assert!(is_error && told.contains("cannot do"), "{told}");
+    let cx = |answers: Option<Answers>| Cx {
+        features: ClientFeatures {
+            elicitation: true,
+            ..ClientFeatures::default()
+        },
+        answers,
+        ..Cx::default()
+    };
+    let call = || tool_call("s__write", &json!({"x": 1}));
+    let Outcome::InputRequired(input) = bench.ask(call(), cx(None)).await.unwrap() else {
+        panic!("a question")
+    };
+    let asked: Value = input.requests.parse().unwrap();
+    let (key, question) = asked.as_object().unwrap().iter().next().unwrap();
+    assert_eq!(question["method"], "elicitation/create");
+    assert!(server.heard("tools/call").is_empty());
+    for (action, runs) in [("decline", 0), ("accept", 1)] {
+        let answers = Answers {
+            responses: raw(&json!({key: {"action": action}})),
+            state: input.state.clone(),
+        };
+        let outcome = bench.ask(call(), cx(Some(answers))).await.unwrap();
+        assert_eq!(text(outcome).1, action == "decline");
+        assert_eq!(server.heard("tools/call").len(), runs);
+    }
+    // A yes that nobody asked for is none.
+    let answers = Answers {
+        responses: raw(&json!({key: {"action": "accept"}})),
+        state: None,
+    };
+    let outcome = bench.ask(call(), cx(Some(answers))).await.unwrap();
+    assert!(matches!(outcome, Outcome::InputRequired(_)));
+}
+
+#[tokio::test]
+async fn tools_that_are_not_permitted_are_not_there() {
+    let server = Played::new(vec![tool("get"), tool("wipe")]);
+    let bench = Bench::new(&[("s", &server)]);
+    let mut config = config("s");
+    config.tools.deny = vec!["wi?e".to_owned()];
+    bench.gateway.apply(vec![config]);
+    assert_eq!(bench.tools().await, ["s__get"]);
+    let error = bench.try_call("s__wipe", json!({})).await.unwrap_err();
+    assert_eq!(error.to_string(), "unknown tool: s__wipe");
+}
+
+#[tokio::test]
+async fn budgets_refuse_with_the_time_of_the_next_try() {
+    let server = Played::new(vec![tool("get")]);
+    let bench = Bench::new(&[("s", &server)]);
+    let mut config = config("s");
+    config.limits.budget.daily_quota = Some(1);
+    bench.gateway.apply(vec![config.clone()]);
+    bench.tools().await;
+    assert!(!text(bench.call("s__get", json!({})).await).1);
+    let (told, is_error) = text(bench.call("s__get", json!({})).await);
+    assert!(is_error && told.contains("Try again in"), "{told}");
+    bench.gateway.close(Duration::from_secs(5)).await;
+    let again = Bench::in_state(bench.state.clone(), &[("s", &server)]);
+    again.gateway.apply(vec![config]);
+    assert!(
+        text(again.call("s__get", json!({})).await).1,
+        "counted over restarts"
+    );
+    assert_eq!(server.heard("tools/call").len(), 1);
+}
+
+#[tokio::test]
+async fn results_of_read_only_tools_of_a_trusted_server_are_kept() {
+    let mut reading = tool("get");
+    reading["annotations"] = json!({"readOnlyHint": true});
+    let server = Played::new(vec![reading, tool("set")]);
+    let bench = Bench::new(&[("s", &server), ("t", &server)]);
+    let mut trusted = config("s");
+    trusted.trust = true;
+    trusted.cache_ttl = Some(Duration::from_secs(60));
+    let mut untrusted = config("t");
+    untrusted.cache_ttl = Some(Duration::from_secs(60));
+    bench.gateway.apply(vec![trusted, untrusted]);
+    bench.tools().await;
+    let attachment = bench.attach();
+    let calls = |name: &'static str, arguments: Value| {
+        let call = attachment.call(orchestra_hub::Request {
+            target: tool_call(name, &arguments),
+            cx: Cx::default(),
+        });
+        let server = &server;
+        async move {
+            call.await.unwrap();
+            server.heard("tools/call").len()
+        }
+    };
+    assert_eq!(calls("s__get", json!({"a": 1, "b": 2})).await, 1);
+    assert_eq!(calls("s__get", json!({"b": 2, "a": 1})).await, 1, "kept");
+    assert_eq!(calls("s__get", json!({"a": 2})).await, 2);
+    assert_eq!(calls("s__set", json!({})).await, 3);
+    assert_eq!(calls("s__set", json!({})).await, 4);
+    assert_eq!(calls("t__get", json!({})).await, 5);
+    assert_eq!(
+        calls("t__get", json!({})).await,
+        6,
+        "its hints are not believed"
+    );
+    bench.call("s__get", json!({"a": 1, "b": 2})).await;
+    assert_eq!(server.heard("tools/call").len(), 7, "another caller");
+}
+
+#[tokio::test]
+async fn a_large_result_becomes_a_resource() {
+    let server = Played::new(vec![tool("get")]);
+    server.say(|_, _| said(&"0123456789".repeat(10_000)));
+    let bench = Bench::new(&[("s", &server)]);
+    let mut config = config("s");
+    config.limits.budget.result_bytes = Some(50_000);
+    bench.gateway.apply(vec![config]);
+    bench.tools().await;
+    let (told, _) = text(bench.call("s__get", json!({})).await);
+    assert!(told.len() < 10_000);
+    let from = told.find("orchestra://spill/").unwrap();
+    let uri = told[from..]
+        .split_whitespace()
+        .next()
+        .unwrap()
+        .trim_end_matches(',')
+        .to_owned();
+    let Outcome::Resource(kept) = bench
+        .ask(Target::Resource { uri }, Cx::default())
+        .await
+        .unwrap()
+    else {
+        panic!("a resource")
+    };
+    assert_eq!(kept.contents[0].data.len(), 100_000);
+}

@@ -1,5 +1,5 @@
-//! What the user decided of servers, kept between runs: which of a workspace were approved, and
-//! which are switched off or on by hand.
+//! What the user decided of servers, kept between runs: which of a workspace were approved, which
+//! are switched off or on by hand, and which are to be started anew.
 //!
 //! One file in the user's state directory, readable by nobody else, replaced in one step behind a
 //! lock, so that several programs may change it at once.
@@ -41,6 +41,7 @@ pub struct Decisions {
 struct InWorkspace {
     approved: BTreeMap<String, String>,
     enabled: BTreeMap<String, bool>,
+    restarts: BTreeMap<String, u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -56,6 +57,8 @@ struct WorkspaceOnDisk {
     approved: BTreeMap<String, String>,
     #[serde(default)]
     enabled: BTreeMap<String, bool>,
+    #[serde(default)]
+    restarts: BTreeMap<String, u64>,
 }
 
 /// Why decisions were not read or kept.
@@ -124,6 +127,21 @@ impl Decisions {
             Some(enabled) => of.enabled.insert(name.to_string(), enabled),
             None => of.enabled.remove(name.as_str()),
         };
+    }
+
+    /// How often a restart of a server was asked for.
+    #[must_use]
+    pub fn restarts(&self, workspace: &Path, name: &ServerName) -> u64 {
+        let of = self.of(workspace);
+        let restarts = of.and_then(|of| of.restarts.get(name.as_str()));
+        restarts.copied().unwrap_or(0)
+    }
+
+    /// Asks every program that runs a server of the workspace to start it anew.
+    pub fn restart(&mut self, workspace: &Path, name: &ServerName) {
+        let of = self.of_mut(workspace);
+        let restarts = of.restarts.entry(name.to_string()).or_default();
+        *restarts = restarts.wrapping_add(1);
     }
 
     fn of(&self, workspace: &Path) -> Option<&InWorkspace> {
@@ -202,6 +220,7 @@ impl DecisionFile {
             let of = InWorkspace {
                 approved: of.approved,
                 enabled: of.enabled,
+                restarts: of.restarts,
             };
             (key, of)
         });
@@ -240,6 +259,7 @@ impl DecisionFile {
             let of = WorkspaceOnDisk {
                 approved: of.approved.clone(),
                 enabled: of.enabled.clone(),
+                restarts: of.restarts.clone(),
             };
             (key.clone(), of)
         });

@@ -16,6 +16,7 @@ mod text;
 mod transport;
 mod tuning;
 mod units;
+mod write;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -29,6 +30,7 @@ pub use transport::{Auth, Flavour, HttpConfig, InheritEnv, StdioConfig, Transpor
 pub use tuning::{
     Backoff, Effect, Features, Grace, Health, Pins, Pool, Protocol, Retry, Rule, ToolFilter,
 };
+pub use write::Values;
 
 /// Everything that is set of one server, with defaults for what is not.
 #[derive(Debug, Clone, PartialEq)]

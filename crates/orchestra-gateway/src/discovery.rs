@@ -77,6 +77,8 @@ pub struct Server {
     pub origin: Origin,
     /// What becomes of it.
     pub state: ServerState,
+    /// How often a restart was asked for: one more makes it another, to be started anew.
+    pub restarts: u64,
 }
 
 /// What becomes of a server.
@@ -342,6 +344,7 @@ impl Places {
             },
         };
         Server {
+            restarts: decisions.restarts(workspace, &name),
             name,
             shown_name,
             origin,
@@ -394,8 +397,9 @@ fn project_of(file: &Path) -> Option<PathBuf> {
     Some(project.to_owned())
 }
 
-/// Whether a server of a workspace is what `orchestra init` writes there for its clients.
-fn is_own(config: &ServerConfig) -> bool {
+/// Whether a server is what `orchestra init` writes for clients: this program itself.
+#[must_use]
+pub fn is_own(config: &ServerConfig) -> bool {
     const NAMES: [&str; 2] = ["orchestra", "orchestra-mcp"];
     match &config.transport {
         Transport::Stdio(stdio) => {

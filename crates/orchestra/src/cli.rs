@@ -47,13 +47,13 @@ pub(crate) enum Command {
     Stdio(commands::stdio::Arguments),
     Init(commands::init::Arguments),
     Tool(commands::tool::Arguments),
+    Mcp(Box<commands::mcp::Arguments>),
     Hook(commands::hook::Arguments),
     Doctor(commands::doctor::Arguments),
     Import(commands::import::Arguments),
     Config(commands::config::Arguments),
     Completions(commands::completions::Arguments),
     Man(commands::man::Arguments),
-    Mcp(Box<commands::mcp::Arguments>),
 }
 
 /// The earlier program's command line.

@@ -27,6 +27,7 @@ pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Up(arguments) => up::run(&common, *arguments),
         Command::Stdio(arguments) => stdio::run(&common, arguments),
         Command::Init(arguments) => init::run(&common, arguments),
+        Command::Mcp(arguments) => mcp::run(&common, *arguments),
         Command::Tool(arguments) => tool::run(&common, arguments),
         Command::Hook(arguments) => hook::run(&common, arguments),
         Command::Doctor(arguments) => doctor::run(&common, arguments),
@@ -34,6 +35,5 @@ pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Config(arguments) => config::run(&common, arguments),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Man(arguments) => man::run(arguments),
-        Command::Mcp(arguments) => mcp::run(&common, *arguments),
     }
 }

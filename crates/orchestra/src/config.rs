@@ -17,7 +17,9 @@ use anyhow::Context as _;
 use orchestra_hub::{Toolset, ToolsetError};
 use orchestra_wire::MAX_LINE_BYTES;
 
-use crate::{cli::Common, env::Variable, exit::Failure, logging, output, workspace};
+use crate::{
+    cli::Common, env::Variable, exit::Failure, logging, output, servers::ServerFlags, workspace,
+};
 use file::ConfigFile;
 
 pub(crate) use access::{AccessConfig, AccessFlags, TlsFiles, TokenSource};
@@ -89,6 +91,8 @@ pub(crate) struct Overrides {
     pub(crate) http: Option<SocketAddr>,
     /// Who is let in.
     pub(crate) access: AccessFlags,
+    /// Servers of others.
+    pub(crate) servers: ServerFlags,
 }
 
 /// The settled configuration.
@@ -112,6 +116,8 @@ pub(crate) struct Config {
     pub(crate) concurrent_calls: Setting<usize>,
     /// How long a message may be, in bytes.
     pub(crate) line_bytes: Setting<usize>,
+    /// Which servers of others are offered beside the built-in tools, or instead of them.
+    pub(crate) servers: ServerFlags,
 }
 
 const DEFAULT_HTTP: SocketAddr =
@@ -188,6 +194,7 @@ impl Config {
                 |file| file.concurrent_calls,
                 || DEFAULT_CONCURRENT_CALLS,
             ),
+            servers: overrides.servers,
             line_bytes: settle(None, &files, |file| file.line_bytes, || MAX_LINE_BYTES),
             workspace,
         };
@@ -333,17 +340,17 @@ fn settle<T>(
     Setting { value, origin }
 }
 
+/// The user's configuration directory of this program, whether it is there or not.
+pub(crate) fn user_directory() -> Option<PathBuf> {
+    let usual = || Some(Path::new(&Variable::Home.read()?).join(".config"));
+    let configured = Variable::ConfigHome.read().map(PathBuf::from);
+    let directory = configured.or_else(usual)?;
+    Some(directory.join("orchestra"))
+}
+
 /// The configuration files that exist, strongest first.
 fn read_files(workspace: &Path) -> Result<Vec<(PathBuf, ConfigFile)>, Failure> {
-    let user = Variable::ConfigHome
-        .read()
-        .map(PathBuf::from)
-        .or_else(|| {
-            Variable::Home
-                .read()
-                .map(|home| Path::new(&home).join(".config"))
-        })
-        .map(|directory| directory.join("orchestra").join(FILE));
+    let user = user_directory().map(|directory| directory.join(FILE));
     let mut files = Vec::new();
     let near = workspace.join(FILE);
     for path in [Some(near.clone()), user].into_iter().flatten() {

@@ -17,17 +17,26 @@ pub(crate) enum Variable {
     Home,
     /// Where clients look for programs.
     Path,
+    /// Where what the user decided is kept.
+    StateHome,
+    /// Files of servers.
+    McpPath,
+    /// The same, by the name that an earlier program gave it.
+    SdekMcpPath,
 }
 
 impl Variable {
     /// All of them.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Log,
         Self::Token,
         Self::ClaudeProjectDir,
         Self::ConfigHome,
         Self::Home,
         Self::Path,
+        Self::StateHome,
+        Self::McpPath,
+        Self::SdekMcpPath,
     ];
 
     /// Its name.
@@ -39,6 +48,9 @@ impl Variable {
             Self::ConfigHome => "XDG_CONFIG_HOME",
             Self::Home => "HOME",
             Self::Path => "PATH",
+            Self::StateHome => "XDG_STATE_HOME",
+            Self::McpPath => "ORCHESTRA_MCP_PATH",
+            Self::SdekMcpPath => "SDEK_MCP_PATH",
         }
     }
 
@@ -53,6 +65,9 @@ impl Variable {
             Self::Path => {
                 "where clients look for orchestra; `orchestra init` warns when it is not there"
             }
+            Self::StateHome => "where decisions over servers are kept, else ~/.local/state",
+            Self::McpPath => "more files of MCP servers, and directories of them",
+            Self::SdekMcpPath => "the same, where ORCHESTRA_MCP_PATH is not set",
         }
     }
 

@@ -15,16 +15,18 @@ pub(crate) enum Exit {
     Usage,
     /// A tool refused or failed, or a file was left alone because it could not be understood.
     Refused,
-    /// `doctor` found problems that are still there.
+    /// `doctor` found problems that are still there, or a server cannot be reached.
     Problems,
+    /// It is not permitted: nobody has approved it, or a rule forbids it.
+    Denied,
 }
 
 /// Every exit code with its meaning, for `--help`, the manual and the README.
-pub(crate) const TABLE: [(Exit, &str); 5] = [
+pub(crate) const TABLE: [(Exit, &str); 6] = [
     (Exit::Ok, "done"),
     (
         Exit::Failed,
-        "something broke: a file, an address, the database",
+        "something broke: a file, an address, the database; or a server failed its check",
     ),
     (
         Exit::Usage,
@@ -34,7 +36,14 @@ pub(crate) const TABLE: [(Exit, &str); 5] = [
         Exit::Refused,
         "a tool refused, or a file that cannot be understood was left alone",
     ),
-    (Exit::Problems, "doctor found problems that are still there"),
+    (
+        Exit::Problems,
+        "doctor found problems that are still there, or a server cannot be reached",
+    ),
+    (
+        Exit::Denied,
+        "not permitted: nobody has approved it, or a rule forbids it",
+    ),
 ];
 
 impl Exit {
@@ -46,6 +55,7 @@ impl Exit {
             Self::Usage => 2,
             Self::Refused => 3,
             Self::Problems => 4,
+            Self::Denied => 5,
         }
     }
 }
@@ -71,6 +81,8 @@ pub(crate) enum Failure {
     Usage(anyhow::Error),
     /// What the user asked for is not allowed.
     Refused(anyhow::Error),
+    /// What the user asked for is not permitted.
+    Denied(anyhow::Error),
     /// Whoever read our output has gone, which is no error.
     BrokenPipe,
 }
@@ -84,6 +96,11 @@ impl Failure {
     /// A wrong command line, in words.
     pub(crate) fn usage_text(text: impl Into<String>) -> Self {
         Self::Usage(anyhow::Error::msg(text.into()))
+    }
+
+    /// Something that is not permitted, in words.
+    pub(crate) fn denied(text: impl Into<String>) -> Self {
+        Self::Denied(anyhow::Error::msg(text.into()))
     }
 
     /// A refusal, in words.
@@ -105,6 +122,7 @@ pub(crate) fn report(result: Result<Exit, Failure>) -> ExitCode {
         Err(Failure::Failed(error)) => (Exit::Failed, Some(error)),
         Err(Failure::Usage(error)) => (Exit::Usage, Some(error)),
         Err(Failure::Refused(error)) => (Exit::Refused, Some(error)),
+        Err(Failure::Denied(error)) => (Exit::Denied, Some(error)),
         Err(Failure::BrokenPipe) => (Exit::Ok, None),
     };
     if let Some(error) = error {

@@ -4,7 +4,7 @@
 
 mod clients;
 mod hooks;
-mod jsonc;
+pub(crate) mod jsonc;
 mod manifest;
 mod steps;
 

@@ -13,6 +13,7 @@ mod http;
 mod init;
 mod logging;
 mod output;
+mod servers;
 mod serving;
 mod workspace;
 

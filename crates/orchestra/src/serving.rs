@@ -86,8 +86,10 @@ impl Serving {
             bundle,
             watch,
         };
-        let builtin = Builtin::new(store.clone(), options);
-        hub.register(Arc::new(builtin))?;
+        if !config.servers.only_servers {
+            let builtin = Builtin::new(store.clone(), options);
+            hub.register(Arc::new(builtin))?;
+        }
         Ok(Self {
             store,
             hub,

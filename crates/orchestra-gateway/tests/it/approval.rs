@@ -2,7 +2,7 @@
 
 use std::{fs, thread};
 
-use orchestra_gateway::discovery::ServerState;
+use orchestra_gateway::discovery::{Change, ServerState};
 
 use crate::support::{World, states};
 
@@ -134,6 +134,24 @@ fn servers_are_switched_by_hand_and_stay_so() {
     switch(&names[0], None);
     switch(&names[1], None);
     assert_eq!(states(&world.find()), [("a", "enabled"), ("b", "disabled")]);
+}
+
+#[test]
+fn a_restart_that_is_asked_for_is_a_change() {
+    let world = World::new();
+    world.write(
+        "home/.config/orchestra/mcp.json",
+        r#"{"mcpServers": {"a": {"command": "x"}}}"#,
+    );
+    let before = world.find();
+    let workspace = world.places.workspace.clone();
+    let name = before.servers[0].name.clone();
+    let ask = |decisions: &mut orchestra_gateway::approval::Decisions| {
+        decisions.restart(&workspace, &name);
+    };
+    world.decisions().change(ask).unwrap();
+    let changes = world.find().changes_since(&before);
+    assert!(matches!(&changes[..], [Change::Changed(server)] if server.restarts == 1));
 }
 
 #[cfg(unix)]

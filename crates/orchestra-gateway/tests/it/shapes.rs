@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use orchestra_gateway::config::{
     Auth, Backoff, Contents, Effect, Flavour, HttpConfig, InheritEnv, Pins, Protocol, Sandbox,
-    ServerConfig, Severity, Transport,
+    ServerConfig, Severity, Transport, Values,
 };
 
 use crate::support::{file, stdio};
@@ -225,6 +225,16 @@ fn every_key_of_ours_is_read() {
         auth = { type = "oauth", client_id = "me", scopes = "a b", redirect_port = 7000 }
         "#,
     );
+    // What is written is read as the same servers.
+    for server in &servers {
+        let json = server.to_json(Values::Kept);
+        let text = serde_json::json!({"mcpServers": {server.name.as_str(): json}}).to_string();
+        let mut again = sound("again.json", &text).remove(0);
+        again.origin = server.origin.clone();
+        assert_eq!(again, *server, "{text}");
+    }
+    let shared = servers[1].to_json(Values::Named).to_string();
+    assert!(shared.contains("\"X-Team\":\"${X_TEAM}\""), "{shared}");
     let all = &servers[0];
     let process = stdio(all);
     assert_eq!(process.command.written(), "npx");

@@ -1,33 +1,142 @@
-//! `orchestra mcp`: servers of others.
+//! `orchestra mcp`: servers of others: which there are, who approved them, and what they offer.
 
+mod add;
 mod bridge;
+mod decide;
+mod edit;
+mod export;
+mod import;
+mod list;
+mod remove;
+mod table;
 mod tap;
+mod validate;
+
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use orchestra_gateway::{
+    approval::{DecisionFile, Decisions, DecisionsError},
+    discovery::{Found, Places, Server},
+};
 
 use crate::{
     cli::Common,
+    config::{Config, Overrides},
     exit::{Exit, Failure},
+    logging, output, servers,
 };
 
-/// Look after MCP servers of others
+/// Manage the MCP servers that are offered beside the built-in tools
+///
+/// They are looked for in --mcp-config, ORCHESTRA_MCP_PATH, orchestra.toml, .mcp.json, mcp.json and
+/// .vscode/mcp.json of the workspace, and orchestra.toml and mcp.json of the user, in this order; of
+/// servers of one name the first is taken. Those of a workspace must be approved once.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
+    /// A file of MCP servers, trusted as it is and stronger than all others; may be given again
+    #[arg(long, value_name = "FILE", global = true)]
+    mcp_config: Vec<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
 
+/// What to do. The help of each stands at its arguments.
 #[derive(Debug, Subcommand)]
 enum Command {
+    List(list::Arguments),
+    Approve(decide::Approve),
+    Enable(decide::Enable),
+    Disable(decide::Disable),
+    Restart(decide::Restart),
+    Add(add::Arguments),
+    Remove(remove::Arguments),
+    Validate(validate::Arguments),
+    Import(import::Arguments),
+    Export(export::Arguments),
     Tap(tap::Arguments),
 }
 
-/// Runs one of them.
+/// What a command has to do with.
+struct Here {
+    places: Places,
+    file: DecisionFile,
+    found: Found,
+}
+
+/// Runs one of the commands.
 ///
 /// # Errors
 /// When it cannot do what it was asked.
-pub(crate) fn run(_common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
-    match arguments.command {
+pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
+    // Needs no configuration, and writes nothing of its own to where a server writes.
+    let command = match arguments.command {
+        Command::Tap(arguments) => return tap::run(arguments),
+        command => command,
+    };
+    let config = Config::settle(common, Overrides::default())?;
+    logging::start(&config.log.value)?;
+    let flags = servers::ServerFlags {
+        mcp_config: arguments.mcp_config,
+        only_servers: false,
+    };
+    flags.check()?;
+    let here = Here::look(servers::places(&config.workspace, &flags.mcp_config))?;
+    match command {
         Command::Tap(arguments) => tap::run(arguments),
+        Command::List(arguments) => list::run(&here, &arguments),
+        Command::Approve(arguments) => decide::approve(&here, &arguments),
+        Command::Enable(arguments) => decide::enable(&here, &arguments),
+        Command::Disable(arguments) => decide::disable(&here, &arguments),
+        Command::Restart(arguments) => decide::restart(&here, &arguments),
+        Command::Add(arguments) => add::run(&here, arguments),
+        Command::Remove(arguments) => remove::run(&here, &arguments),
+        Command::Validate(arguments) => validate::run(&here, &arguments),
+        Command::Import(arguments) => import::run(&here, &arguments),
+        Command::Export(arguments) => export::run(&here, &arguments),
+    }
+}
+
+impl Here {
+    /// Looks for servers.
+    fn look(places: Places) -> Result<Self, Failure> {
+        let file = servers::decisions()?;
+        let decisions = file.read().map_err(unreadable)?;
+        let scope = servers::scope(&places.workspace);
+        let found = places.find(&scope, &decisions);
+        Ok(Self {
+            places,
+            file,
+            found,
+        })
+    }
+
+    /// A server by its name.
+    fn server(&self, name: &str) -> Result<&Server, Failure> {
+        self.found.server(name).ok_or_else(|| {
+            Failure::usage_text(format!(
+                "no server `{name}`; `orchestra mcp list` lists them"
+            ))
+        })
+    }
+
+    /// Keeps a decision.
+    fn decide<T>(&self, change: impl FnOnce(&mut Decisions) -> T) -> Result<T, Failure> {
+        self.file.change(change).map_err(unreadable)
+    }
+
+    /// Says on stderr what is wrong with the files.
+    fn complain(&self) {
+        for diagnostic in &self.found.diagnostics {
+            output::complain(&output::printable(&diagnostic.to_string()));
+        }
+    }
+}
+
+/// What was decided cannot be read or kept.
+fn unreadable(error: DecisionsError) -> Failure {
+    match error {
+        DecisionsError::Foreign { .. } => Failure::Refused(error.into()),
+        DecisionsError::Io { .. } => Failure::Failed(error.into()),
     }
 }

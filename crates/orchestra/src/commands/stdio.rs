@@ -9,6 +9,7 @@ use crate::{
     config::{Config, Overrides, TextFormat},
     exit::{Exit, Failure},
     logging,
+    servers::ServerFlags,
     serving::{self, Serving},
 };
 
@@ -23,6 +24,8 @@ pub(crate) struct Arguments {
     /// How results are written as text
     #[arg(long, value_enum)]
     format: Option<TextFormat>,
+    #[command(flatten)]
+    servers: ServerFlags,
 }
 
 /// Serves until the end of input or a signal.
@@ -30,12 +33,18 @@ pub(crate) struct Arguments {
 /// # Errors
 /// When the board cannot be opened, or stdin and stdout cannot be used.
 pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
-    let Arguments { tools, format } = arguments;
+    let Arguments {
+        tools,
+        format,
+        servers,
+    } = arguments;
+    servers.check()?;
     let config = Config::settle(
         common,
         Overrides {
             tools,
             format,
+            servers,
             ..Overrides::default()
         },
     )?;

@@ -22,6 +22,7 @@ use crate::{
     http::{self, MCP_PATH},
     logging,
     output::{self, Format},
+    servers::ServerFlags,
     serving::{self, Serving},
     workspace::PROJECTS,
 };
@@ -44,6 +45,8 @@ pub(crate) struct Arguments {
     /// How results are written as text
     #[arg(long, value_enum)]
     format: Option<TextFormat>,
+    #[command(flatten)]
+    servers: ServerFlags,
     /// Print one line of JSON when ready
     #[arg(long)]
     json: bool,
@@ -70,8 +73,10 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         access,
         tools,
         format: text_format,
+        servers,
         ..
     } = arguments;
+    servers.check()?;
     let config = Config::settle(
         common,
         Overrides {
@@ -79,6 +84,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
             format: text_format,
             http,
             access,
+            servers,
         },
     )?;
     config.check_access()?;
@@ -246,6 +252,7 @@ fn unused(config: &Config, running: &Endpoint) -> Vec<String> {
         _ => None,
     });
     let mut unused: Vec<String> = flags.collect();
+    unused.extend(config.servers.given().map(str::to_owned));
     if !running.asks_token {
         match &access.token.origin {
             Origin::Environment(variable) => unused.push(variable.to_string()),

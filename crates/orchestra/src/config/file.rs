@@ -10,7 +10,7 @@ use std::{
 };
 
 use orchestra_mcp::http::NameError;
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use super::{TextFormat, TlsFiles, access::AccessFile, oauth::OAuthOnDisk};
 use crate::http;
@@ -90,6 +90,9 @@ struct OnDisk {
     limits: LimitsOnDisk,
     #[serde(default)]
     access: AccessOnDisk,
+    /// Servers of others, which are read apart: what is wrong there stops nothing else.
+    #[serde(rename = "mcp")]
+    _mcp: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Default, Deserialize)]

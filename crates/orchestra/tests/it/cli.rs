@@ -29,6 +29,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       stdio        Serve MCP over stdin and stdout
       init         Set a workspace up: client configurations, hooks, skills, agents, guides
       tool         List tools, describe one, or call one
+      mcp          Manage the MCP servers that are offered beside the built-in tools
       hook         Store one hook event that a client sends to stdin as JSON
       doctor       Compare the board's database with its readable files, and mend them
       import       Take over the YAML files that orchestra-mcp left in .projects
@@ -46,10 +47,11 @@ fn the_help_tells_commands_exit_codes_and_environment() {
 
     Exit codes:
       0  done
-      1  something broke: a file, an address, the database
+      1  something broke: a file, an address, the database; or a server failed its check
       2  wrong command line or configuration; nothing was done
       3  a tool refused, or a file that cannot be understood was left alone
-      4  doctor found problems that are still there
+      4  doctor found problems that are still there, or a server cannot be reached
+      5  not permitted: nobody has approved it, or a rule forbids it
 
     Environment:
       RUST_LOG            what to log, as --log
@@ -58,6 +60,9 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       XDG_CONFIG_HOME     directory of the user's orchestra/orchestra.toml
       HOME                where .config is, without XDG_CONFIG_HOME
       PATH                where clients look for orchestra; `orchestra init` warns when it is not there
+      XDG_STATE_HOME      where decisions over servers are kept, else ~/.local/state
+      ORCHESTRA_MCP_PATH  more files of MCP servers, and directories of them
+      SDEK_MCP_PATH       the same, where ORCHESTRA_MCP_PATH is not set
     ");
 }
 

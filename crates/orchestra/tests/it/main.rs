@@ -10,6 +10,7 @@ mod growth;
 mod hook;
 mod import;
 mod init;
+mod mcp;
 mod mcp_tap;
 mod oauth;
 mod protocol;

@@ -1,0 +1,331 @@
+//! A server as other programs read it: JSON, as it stands below `mcpServers`.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Auth, Backoff, Effect, Flavour, Grace, Health, HttpConfig, InheritEnv, Limits, Pins, Pool,
+    Protocol, Retry, Sandbox, ServerConfig, StdioConfig, Template, ToolFilter, Transport,
+};
+
+/// What becomes of values that may be secrets: those of headers and of the environment, and tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Values {
+    /// They are written as they are.
+    Kept,
+    /// One that refers to nothing is replaced by `${NAME}`, to be shared with others.
+    Named,
+}
+
+impl ServerConfig {
+    /// The server as an object: what differs from the defaults, with the names that are usual in
+    /// JSON. Read again, it is the same server.
+    #[must_use]
+    pub fn to_json(&self, values: Values) -> Value {
+        let mut map = Map::new();
+        match &self.transport {
+            Transport::Stdio(stdio) => write_stdio(&mut map, stdio, values),
+            Transport::Http(http) => write_http(&mut map, http, values),
+        }
+        let usual = Self::new(
+            self.name.clone(),
+            self.origin.clone(),
+            self.transport.clone(),
+        );
+        if let Some(description) = &self.description {
+            map.insert("description".into(), json!(description));
+        }
+        let durations = [
+            ("timeout", Some(self.timeout), Some(usual.timeout)),
+            (
+                "startTimeout",
+                Some(self.start_timeout),
+                Some(usual.start_timeout),
+            ),
+            ("cacheTtl", self.cache_ttl, None),
+            ("idleStop", self.idle_stop, None),
+        ];
+        for (name, duration, usual) in durations {
+            if let Some(duration) = duration.filter(|_| duration != usual) {
+                map.insert(name.into(), time(duration));
+            }
+        }
+        let flags = [
+            ("disabled", self.disabled, usual.disabled),
+            ("lazy", self.lazy, usual.lazy),
+            ("prefix", self.prefix, usual.prefix),
+            ("trust", self.trust, usual.trust),
+        ];
+        for (name, flag, usual) in flags {
+            if flag != usual {
+                map.insert(name.into(), json!(flag));
+            }
+        }
+        if self.max_message_bytes != usual.max_message_bytes {
+            map.insert("maxMessageBytes".into(), json!(self.max_message_bytes));
+        }
+        write_upkeep(&mut map, self);
+        write_rules(&mut map, self);
+        Value::Object(map)
+    }
+}
+
+fn write_stdio(map: &mut Map<String, Value>, stdio: &StdioConfig, values: Values) {
+    map.insert("command".into(), text(&stdio.command));
+    if !stdio.args.is_empty() {
+        map.insert("args".into(), texts(&stdio.args));
+    }
+    if !stdio.env.is_empty() {
+        let pairs = stdio.env.iter();
+        let pairs = pairs.map(|(name, value)| (name.clone(), secret(name, value, values)));
+        map.insert("env".into(), Value::Object(pairs.collect()));
+    }
+    optional(map, "cwd", stdio.cwd.as_ref());
+    optional(map, "envFile", stdio.env_file.as_ref());
+    let inherit = match stdio.inherit_env {
+        InheritEnv::Default => return,
+        InheritEnv::All => "all",
+        InheritEnv::None => "none",
+    };
+    map.insert("inheritEnv".into(), json!(inherit));
+}
+
+fn write_http(map: &mut Map<String, Value>, http: &HttpConfig, values: Values) {
+    let kind = match http.flavour {
+        // Nothing said is `auto`.
+        Flavour::Auto => None,
+        Flavour::Streamable => Some("http"),
+        Flavour::Sse => Some("sse"),
+        Flavour::Rpc => Some("rpc"),
+    };
+    if let Some(kind) = kind {
+        map.insert("type".into(), json!(kind));
+    }
+    map.insert("url".into(), text(&http.url));
+    if !http.headers.is_empty() {
+        let pairs = http.headers.iter();
+        let pairs = pairs.map(|(name, value)| (name.clone(), secret(name, value, values)));
+        map.insert("headers".into(), Value::Object(pairs.collect()));
+    }
+    optional(map, "caFile", http.ca_file.as_ref());
+    if let Some((certificate, key)) = &http.client_cert {
+        optional(map, "clientCert", Some(certificate));
+        optional(map, "clientKey", key.as_ref());
+    }
+    if http.allow_insecure {
+        map.insert("allowInsecure".into(), json!(true));
+    }
+    if let Some(auth) = &http.auth {
+        map.insert("auth".into(), write_auth(auth, values));
+    }
+}
+
+fn write_auth(auth: &Auth, values: Values) -> Value {
+    match auth {
+        Auth::Bearer(token) => json!({"type": "bearer", "token": secret("TOKEN", token, values)}),
+        Auth::Env(variable) => json!({"type": "env", "variable": variable}),
+        Auth::Command { command, args } => {
+            let words: Vec<&str> = std::iter::once(command)
+                .chain(args)
+                .map(Template::written)
+                .collect();
+            json!({"type": "command", "command": words})
+        }
+        Auth::OAuth {
+            client_id,
+            client_secret,
+            scopes,
+            redirect_port,
+        } => {
+            let mut map = Map::new();
+            map.insert("type".into(), json!("oauth"));
+            optional(&mut map, "clientId", client_id.as_ref());
+            if let Some(value) = client_secret {
+                map.insert(
+                    "clientSecret".into(),
+                    secret("CLIENT_SECRET", value, values),
+                );
+            }
+            if !scopes.is_empty() {
+                map.insert("scopes".into(), json!(scopes));
+            }
+            if let Some(port) = redirect_port {
+                map.insert("redirectPort".into(), json!(port));
+            }
+            Value::Object(map)
+        }
+    }
+}
+
+fn write_upkeep(map: &mut Map<String, Value>, config: &ServerConfig) {
+    match config.protocol {
+        Protocol::Auto => {}
+        Protocol::Modern => put(map, "protocol", json!("modern")),
+        Protocol::Legacy => put(map, "protocol", json!("legacy")),
+        Protocol::Revision(revision) => put(map, "protocol", json!(revision.as_str())),
+    }
+    let retry = &config.retry;
+    if *retry != Retry::default() {
+        let backoff = match retry.backoff {
+            Backoff::Exponential => "exponential",
+            Backoff::Linear => "linear",
+            Backoff::Constant => "constant",
+        };
+        let value = json!({
+            "attempts": retry.attempts, "backoff": backoff, "initial": time(retry.initial),
+            "max": time(retry.max), "unsafe": retry.repeat_unsafe,
+        });
+        put(map, "retry", value);
+    }
+    if config.pool != Pool::default() {
+        let Pool {
+            max,
+            stateless,
+            outstanding,
+        } = config.pool;
+        let value = json!({"max": max, "stateless": stateless, "outstanding": outstanding});
+        put(map, "pool", value);
+    }
+    if config.grace != Grace::default() {
+        let Grace { stdin, term } = config.grace;
+        put(
+            map,
+            "grace",
+            json!({"stdin": time(stdin), "term": time(term)}),
+        );
+    }
+    let Health {
+        interval,
+        timeout,
+        max_timeouts,
+    } = config.health;
+    match interval {
+        None => put(map, "health", json!(false)),
+        Some(interval) if config.health != Health::default() => {
+            let value = json!({
+                "interval": time(interval), "timeout": time(timeout), "maxTimeouts": max_timeouts,
+            });
+            put(map, "health", value);
+        }
+        Some(_) => {}
+    }
+    if config.features != super::Features::default() {
+        let super::Features {
+            roots,
+            sampling,
+            elicitation,
+        } = config.features;
+        let value = json!({"roots": roots, "sampling": sampling, "elicitation": elicitation});
+        put(map, "features", value);
+    }
+    if !config.roots.is_empty() {
+        put(map, "roots", texts(&config.roots));
+    }
+}
+
+fn write_rules(map: &mut Map<String, Value>, config: &ServerConfig) {
+    if config.limits != Limits::default() {
+        put(map, "limits", write_limits(&config.limits));
+    }
+    if let Sandbox::Workspace {
+        read,
+        write,
+        network,
+    } = &config.sandbox
+    {
+        let value = json!({
+            "mode": "workspace", "read": texts(read), "write": texts(write), "network": network,
+        });
+        put(map, "sandbox", value);
+    }
+    if config.tools != ToolFilter::default() {
+        let ToolFilter { allow, deny } = &config.tools;
+        put(map, "tools", json!({"allow": allow, "deny": deny}));
+    }
+    if !config.rules.is_empty() {
+        let rules = config.rules.iter().map(|rule| {
+            let effect = match rule.effect {
+                Effect::Allow => "allow",
+                Effect::Deny => "deny",
+                Effect::Ask => "ask",
+            };
+            let pairs = rule.arguments.iter();
+            let arguments: Map<String, Value> = pairs
+                .map(|(path, pattern)| (path.clone(), json!(pattern)))
+                .collect();
+            json!({"effect": effect, "tool": rule.tool, "arguments": arguments})
+        });
+        put(map, "rules", rules.collect());
+    }
+    if !config.tags.is_empty() {
+        put(map, "tags", json!(config.tags));
+    }
+    if config.pins == Pins::Follow {
+        put(map, "pins", json!("follow"));
+    }
+}
+
+fn write_limits(limits: &Limits) -> Value {
+    let (process, budget) = (&limits.process, &limits.budget);
+    let all = [
+        ("addressSpace", process.address_space.map(Value::from)),
+        ("files", process.open_files.map(Value::from)),
+        ("processes", process.processes.map(Value::from)),
+        ("cpuTime", process.cpu_time.map(time)),
+        (
+            "requestsPerSecond",
+            budget.requests_per_second.map(Value::from),
+        ),
+        ("burst", budget.burst.map(Value::from)),
+        ("concurrency", budget.concurrency.map(Value::from)),
+        ("dailyQuota", budget.daily_quota.map(Value::from)),
+        ("resultBytes", budget.result_bytes.map(Value::from)),
+        ("wait", budget.wait.then_some(Value::Bool(true))),
+    ];
+    let set = all.into_iter();
+    set.filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect()
+}
+
+fn put(map: &mut Map<String, Value>, name: &str, value: Value) {
+    map.insert(name.to_owned(), value);
+}
+
+fn text(text: &Template) -> Value {
+    json!(text.written())
+}
+
+fn texts(texts: &[Template]) -> Value {
+    texts.iter().map(Template::written).collect()
+}
+
+fn optional(map: &mut Map<String, Value>, name: &str, value: Option<&Template>) {
+    if let Some(value) = value {
+        map.insert(name.to_owned(), text(value));
+    }
+}
+
+/// A value that may be a secret.
+fn secret(name: &str, value: &Template, values: Values) -> Value {
+    if values == Values::Kept || value.written().is_empty() || value.written().contains("${") {
+        return text(value);
+    }
+    let letters = name.chars().map(|c| match c.is_ascii_alphanumeric() {
+        true => c.to_ascii_uppercase(),
+        false => '_',
+    });
+    let variable: String = letters.collect();
+    let digit_first = variable.starts_with(|c: char| c.is_ascii_digit());
+    let mark = if digit_first { "_" } else { "" };
+    json!(format!("${{{mark}{variable}}}"))
+}
+
+/// A time as it is read back.
+fn time(duration: Duration) -> Value {
+    let millis = duration.as_millis();
+    match millis % 1_000 {
+        0 => json!(format!("{}s", millis / 1_000)),
+        _ => json!(format!("{millis}ms")),
+    }
+}

@@ -1,0 +1,170 @@
+//! `orchestra mcp add`.
+
+use clap::Args;
+use orchestra_gateway::{
+    config::{File, ServerName, Source},
+    discovery::ServerState,
+};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Here,
+    edit::{Scope, Target},
+};
+use crate::{
+    exit::{Exit, Failure},
+    output,
+};
+
+/// Add a server to a file
+///
+/// For instance `orchestra mcp add files -- npx -y @modelcontextprotocol/server-filesystem .` or
+/// `orchestra mcp add docs --url https://example.com/mcp`. Secrets stay out of files when they are
+/// written as ${VARIABLE}.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// Its name: 1 to 64 of a-z, 0-9 and -
+    name: String,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "url")]
+    command: Vec<String>,
+    /// Its address, for a server on the network
+    #[arg(long, conflicts_with = "command")]
+    url: Option<String>,
+    /// How it is spoken to: http, sse or rpc [default: whichever it knows]
+    #[arg(long, requires = "url")]
+    transport: Option<String>,
+    /// A variable of its environment
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url")]
+    env: Vec<String>,
+    /// A header of every request
+    #[arg(long, value_name = "NAME: VALUE", requires = "url")]
+    header: Vec<String>,
+    /// Where it runs
+    #[arg(long, value_name = "DIR", conflicts_with = "url")]
+    cwd: Option<String>,
+    /// Start it with the first call
+    #[arg(long)]
+    lazy: bool,
+    /// Leave the names of its tools as they are
+    #[arg(long)]
+    no_prefix: bool,
+    /// Whose file
+    #[arg(long, value_enum, default_value_t)]
+    scope: Scope,
+    /// Replace a server of that name in the same file
+    #[arg(long)]
+    force: bool,
+}
+
+pub(super) fn run(here: &Here, arguments: Arguments) -> Result<Exit, Failure> {
+    let name: ServerName = arguments.name.parse().map_err(Failure::usage)?;
+    let (scope, force) = (arguments.scope, arguments.force);
+    let target = Target::of(scope, here)?;
+    let value = arguments.into_value()?;
+    check(&name, &value, &target)?;
+    let added = target.change(|servers| {
+        if servers.value(name.as_str())?.is_some() && !force {
+            return Ok(false);
+        }
+        servers.set(name.as_str(), &value)?;
+        Ok(true)
+    })?;
+    let path = target.path();
+    if !added {
+        return Err(Failure::refused(format!(
+            "{} has a server `{name}` already; --force replaces it",
+            path.display()
+        )));
+    }
+    output::lines(&format!("{name}: added to {}", path.display()))?;
+    settle(here, &name, scope)
+}
+
+/// Whoever adds a server to the workspace approves it with that. Says what else keeps it from being
+/// used.
+fn settle(here: &Here, name: &ServerName, scope: Scope) -> Result<Exit, Failure> {
+    let again = Here::look(here.places.clone())?;
+    let server = again.server(name.as_str())?;
+    let file = Target::of(scope, here)?.path();
+    if *server.origin.file != *file {
+        output::complain(&format!(
+            "another server of that name is stronger: {}",
+            server.origin
+        ));
+        return Ok(Exit::Ok);
+    }
+    if let ServerState::NeedsApproval { config, .. } = &server.state {
+        again.decide(|decisions| decisions.approve(&again.places.workspace, config))?;
+    }
+    if let ServerState::Invalid { reason } = &server.state {
+        output::complain(&format!("it cannot be used yet: {reason}"));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Reads the server as its file would be read, before anything is written.
+fn check(name: &ServerName, value: &Value, target: &Target) -> Result<(), Failure> {
+    let path = target.path();
+    let file = File {
+        path: path.as_path().into(),
+        source: Source::User,
+        trust: Source::User.trust(),
+        directory: path.parent().unwrap_or(&path).to_owned(),
+    };
+    let contents = file.understand(&json!({"mcpServers": {name.as_str(): value}}).to_string());
+    let wrong = contents.servers.into_iter().next().map(|one| one.config);
+    match wrong {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(reason)) => Err(Failure::usage_text(reason)),
+        None => Err(Failure::usage_text("this is no server")),
+    }
+}
+
+impl Arguments {
+    /// The server as its file has it.
+    fn into_value(self) -> Result<Value, Failure> {
+        let mut map = Map::new();
+        if let Some(url) = self.url {
+            if let Some(transport) = self.transport {
+                map.insert("type".into(), json!(transport));
+            }
+            map.insert("url".into(), json!(url));
+            let pairs = pairs(&self.header, ':')?;
+            if !pairs.is_empty() {
+                map.insert("headers".into(), Value::Object(pairs));
+            }
+        } else {
+            let mut words = self.command.into_iter();
+            map.insert("command".into(), json!(words.next()));
+            map.insert("args".into(), words.collect());
+            let pairs = pairs(&self.env, '=')?;
+            if !pairs.is_empty() {
+                map.insert("env".into(), Value::Object(pairs));
+            }
+            if let Some(cwd) = self.cwd {
+                map.insert("cwd".into(), json!(cwd));
+            }
+        }
+        if self.lazy {
+            map.insert("lazy".into(), json!(true));
+        }
+        if self.no_prefix {
+            map.insert("prefix".into(), json!(false));
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+/// Names with values.
+fn pairs(texts: &[String], separator: char) -> Result<Map<String, Value>, Failure> {
+    let mut pairs = Map::new();
+    for text in texts {
+        // The text may hold a secret: it is not repeated.
+        let (name, value) = text.split_once(separator).ok_or_else(|| {
+            Failure::usage_text(format!("a name, `{separator}` and a value are expected"))
+        })?;
+        pairs.insert(name.trim().to_owned(), json!(value.trim()));
+    }
+    Ok(pairs)
+}

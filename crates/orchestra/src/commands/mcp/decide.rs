@@ -1,0 +1,290 @@
+//! `orchestra mcp approve`, `enable`, `disable` and `restart`: what the user decides of servers.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+
+use clap::Args;
+use orchestra_gateway::{
+    config::{Auth, InheritEnv, Sandbox, ServerConfig, Template, Transport},
+    discovery::{Server, ServerState},
+    expand::{self, Reference},
+};
+use serde::Serialize;
+
+use super::{Here, list};
+use crate::{
+    exit::{Exit, Failure},
+    output::{self, Format},
+};
+
+/// Show what a server of the workspace would run, and approve it
+///
+/// An approval is good for the server as it is, in this workspace: when its command, arguments,
+/// environment, address, headers or sandbox change, it is asked for again. Programs and files that
+/// it names may change without that.
+#[derive(Debug, Args)]
+pub(super) struct Approve {
+    /// The servers [default: show all that wait]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// All that wait
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+    /// Take approvals back
+    #[arg(long, conflicts_with_all = ["all", "yes"], requires = "names")]
+    revoke: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Switch a server on in this workspace, whatever its file says
+#[derive(Debug, Args)]
+pub(super) struct Enable {
+    /// The servers
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+}
+
+/// Switch a server off in this workspace
+#[derive(Debug, Args)]
+pub(super) struct Disable {
+    /// The servers
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+}
+
+/// Have the programs that run a server in this workspace start it anew
+#[derive(Debug, Args)]
+pub(super) struct Restart {
+    /// The servers
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Decided<'a> {
+    name: &'a str,
+    result: &'static str,
+    shows: Vec<String>,
+}
+
+pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
+    if arguments.revoke {
+        return revoke(here, &arguments.names);
+    }
+    let shows_all = arguments.names.is_empty();
+    let servers: Vec<&Server> = if shows_all {
+        here.found.servers.iter().filter(|one| waits(one)).collect()
+    } else {
+        let named = arguments.names.iter().map(|name| here.server(name));
+        named.collect::<Result<_, _>>()?
+    };
+    let format = Format::of_flag(arguments.json);
+    let mut decided = Vec::new();
+    let mut exit = Exit::Ok;
+    for server in servers {
+        let (result, shows) = match &server.state {
+            ServerState::NeedsApproval { config, .. } => {
+                let shows = shown(config);
+                let approves = match shows_all && !arguments.all {
+                    true => None,
+                    false => Some(arguments.yes || asked(server, &shows, format)?),
+                };
+                match approves {
+                    Some(true) => {
+                        here.decide(|decisions| {
+                            decisions.approve(&here.places.workspace, config);
+                        })?;
+                        ("approved", shows)
+                    }
+                    Some(false) => {
+                        exit = Exit::Denied;
+                        ("not approved", shows)
+                    }
+                    None => ("waits", shows),
+                }
+            }
+            ServerState::Invalid { reason } => {
+                exit = Exit::Refused;
+                ("invalid", vec![reason.clone()])
+            }
+            _ => ("needs no approval", Vec::new()),
+        };
+        decided.push(Decided {
+            name: server.name.as_str(),
+            result,
+            shows,
+        });
+    }
+    format.print(&decided, |decided| text(decided, arguments))?;
+    Ok(exit)
+}
+
+fn text(decided: &[Decided<'_>], arguments: &Approve) -> String {
+    let shows = arguments.names.is_empty() && !arguments.all;
+    let mut text = String::new();
+    for one in decided {
+        text.push_str(&format!("{}: {}\n", one.name, one.result));
+        if shows || arguments.yes {
+            for line in &one.shows {
+                text.push_str(&format!("  {line}\n"));
+            }
+        }
+    }
+    match (decided.is_empty(), shows) {
+        (true, _) => text.push_str("no server waits for approval\n"),
+        (false, true) => text.push_str("`orchestra mcp approve NAME` approves one\n"),
+        _ => {}
+    }
+    output::printable(&text).into_owned()
+}
+
+/// Whether it waits to be approved.
+const fn waits(server: &Server) -> bool {
+    matches!(server.state, ServerState::NeedsApproval { .. })
+}
+
+/// Asks at the terminal. Where there is none, only `--yes` approves.
+fn asked(server: &Server, shows: &[String], format: Format) -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() || format == Format::Json {
+        return Err(Failure::denied(format!(
+            "`{}` is not approved: there is nobody to ask; look at `orchestra mcp approve` and \
+             give --yes",
+            server.name
+        )));
+    }
+    let mut question = format!("{} from {}\n", server.name, server.origin);
+    for line in shows {
+        question.push_str(&format!("  {line}\n"));
+    }
+    question.push_str("Approve it? [y/N]");
+    output::complain(&output::printable(&question));
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// What a server would do, in lines. Arguments are shown as they were written; values of the
+/// environment and of headers only where they name variables.
+fn shown(config: &ServerConfig) -> Vec<String> {
+    let mut lines = Vec::new();
+    let named = |name: &str, value: &Template| match value.written().contains("${") {
+        true => format!("{name}={}", value.written()),
+        false => format!("{name}=…"),
+    };
+    match &config.transport {
+        Transport::Stdio(stdio) => {
+            let words: Vec<String> = std::iter::once(&stdio.command)
+                .chain(&stdio.args)
+                .map(|word| format!("{:?}", word.written()))
+                .collect();
+            lines.push(format!("runs {}", words.join(" ")));
+            let cwd = stdio.cwd.as_ref().map(Template::written);
+            let directory = config.directory().display().to_string();
+            lines.push(format!("in {}", cwd.unwrap_or(&directory)));
+            let env = stdio.env.iter();
+            lines.extend(env.map(|(name, value)| format!("with {}", named(name, value))));
+            let file = stdio.env_file.as_ref().map(Template::written);
+            lines.extend(file.map(|file| format!("with the variables of {file}")));
+            if stdio.inherit_env == InheritEnv::All {
+                lines.push("with all of your environment".into());
+            }
+        }
+        Transport::Http(http) => {
+            lines.push(format!("reaches {}", list::target(config)));
+            let headers = http.headers.iter();
+            lines.extend(headers.map(|(name, value)| format!("sends {}", named(name, value))));
+            match &http.auth {
+                Some(Auth::Command { command, args }) => {
+                    let words: Vec<String> = std::iter::once(command)
+                        .chain(args)
+                        .map(|word| format!("{:?}", word.written()))
+                        .collect();
+                    lines.push(format!("runs {} for a token", words.join(" ")));
+                }
+                Some(Auth::Env(variable)) => lines.push(format!("sends the token in {variable}")),
+                Some(Auth::Bearer(_)) => lines.push("sends a token".into()),
+                Some(Auth::OAuth { .. }) => lines.push("signs in by OAuth".into()),
+                None => {}
+            }
+        }
+    }
+    let references = expand::references(config);
+    let variables: Vec<String> = references.iter().filter_map(Reference::variable).collect();
+    if !variables.is_empty() {
+        lines.push(format!("gets to know {}", variables.join(", ")));
+    }
+    if let Sandbox::Workspace { .. } = config.sandbox {
+        lines.push("in a sandbox".into());
+    }
+    lines
+}
+
+fn revoke(here: &Here, names: &[String]) -> Result<Exit, Failure> {
+    for name in names {
+        let server = here.server(name)?;
+        let workspace = &here.places.workspace;
+        let had = here.decide(|decisions| decisions.revoke(workspace, &server.name))?;
+        let result = if had {
+            "approval taken back"
+        } else {
+            "was not approved"
+        };
+        output::lines(&format!("{}: {result}", server.name))?;
+    }
+    Ok(Exit::Ok)
+}
+
+pub(super) fn enable(here: &Here, arguments: &Enable) -> Result<Exit, Failure> {
+    switch(here, &arguments.names, true)
+}
+
+pub(super) fn disable(here: &Here, arguments: &Disable) -> Result<Exit, Failure> {
+    switch(here, &arguments.names, false)
+}
+
+/// What the file says already is left to it.
+fn switch(here: &Here, names: &[String], enabled: bool) -> Result<Exit, Failure> {
+    let servers: Vec<&Server> = names
+        .iter()
+        .map(|name| here.server(name))
+        .collect::<Result<_, _>>()?;
+    let workspace = &here.places.workspace;
+    here.decide(|decisions| {
+        for server in &servers {
+            let by_file = server.config().map(|config| !config.disabled);
+            let by_hand = (by_file != Some(enabled)).then_some(enabled);
+            decisions.switch(workspace, &server.name, by_hand);
+        }
+    })?;
+    for server in servers {
+        let result = if enabled { "enabled" } else { "disabled" };
+        let note = match (&server.state, enabled) {
+            (ServerState::NeedsApproval { .. }, true) => "; it is still to be approved",
+            _ => "",
+        };
+        output::lines(&format!("{}: {result}{note}", server.name))?;
+    }
+    Ok(Exit::Ok)
+}
+
+pub(super) fn restart(here: &Here, arguments: &Restart) -> Result<Exit, Failure> {
+    let servers: Vec<&Server> = arguments
+        .names
+        .iter()
+        .map(|name| here.server(name))
+        .collect::<Result<_, _>>()?;
+    let workspace = &here.places.workspace;
+    here.decide(|decisions| {
+        for server in &servers {
+            decisions.restart(workspace, &server.name);
+        }
+    })?;
+    for server in servers {
+        output::lines(&format!("{}: restart asked for", server.name))?;
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,100 @@
+//! Files of servers that are changed for the user: in place, so that all else stays as it was.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use super::Here;
+use crate::{
+    exit::Failure,
+    files::{Mode, Root},
+    init::jsonc::{Document, Object, Refusal},
+};
+
+/// Whose file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(super) enum Scope {
+    /// mcp.json in the user's configuration directory, for every workspace
+    #[default]
+    User,
+    /// .mcp.json of the workspace, for everybody who works there
+    Workspace,
+}
+
+/// A file to be changed.
+pub(super) struct Target {
+    root: Root,
+    relative: PathBuf,
+    mode: Mode,
+}
+
+impl Target {
+    /// The file of a scope.
+    pub(super) fn of(scope: Scope, here: &Here) -> Result<Self, Failure> {
+        let target = match scope {
+            Scope::Workspace => Self {
+                root: Root::new(&here.places.workspace),
+                relative: ".mcp.json".into(),
+                mode: Mode::Keep,
+            },
+            Scope::User => {
+                let user = here.places.user.as_deref().ok_or_else(|| {
+                    Failure::usage_text("set HOME or XDG_CONFIG_HOME: the file is kept there")
+                })?;
+                Self {
+                    root: Root::new(user),
+                    relative: "mcp.json".into(),
+                    // It may hold secrets that somebody wrote down.
+                    mode: Mode::Private,
+                }
+            }
+        };
+        Ok(target)
+    }
+
+    /// A file that is there already.
+    pub(super) fn at(path: &Path) -> Result<Self, Failure> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(Failure::usage_text(format!("{}: no file", path.display())));
+        };
+        Ok(Self {
+            root: Root::new(parent),
+            relative: name.into(),
+            mode: Mode::Keep,
+        })
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> PathBuf {
+        self.root.path().join(&self.relative)
+    }
+
+    /// Changes the servers of the file, which is made when it is not there.
+    ///
+    /// # Errors
+    /// When it is not understood; it is left alone then.
+    pub(super) fn change<T>(
+        &self,
+        change: impl FnOnce(&Object) -> Result<T, Refusal>,
+    ) -> Result<T, Failure> {
+        let refused = |error: anyhow::Error| {
+            let path = self.path();
+            Failure::Refused(error.context(format!("{} was left alone", path.display())))
+        };
+        let text = self.root.read(&self.relative).context("read the file");
+        let text = text.map_err(refused)?;
+        let apply = || {
+            let document = Document::parse(text.as_deref())?;
+            let top = document.top();
+            let is_vs_code = top.value("servers")?.is_some() && top.value("mcpServers")?.is_none();
+            let key = if is_vs_code { "servers" } else { "mcpServers" };
+            let changed = change(&top.object_or_new(key)?)?;
+            Ok::<_, Refusal>((changed, document.text()?))
+        };
+        let (changed, text) = apply().map_err(|error| refused(error.into()))?;
+        self.root
+            .write(&self.relative, &text, self.mode)
+            .map_err(|error| refused(error.into()))?;
+        Ok(changed)
+    }
+}

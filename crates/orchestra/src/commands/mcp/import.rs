@@ -1,0 +1,228 @@
+//! `orchestra mcp import`: servers out of the files of other programs.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use orchestra_gateway::{
+    config::{File, Source, Values, Written},
+    discovery::is_own,
+};
+use serde::Serialize;
+
+use super::{
+    Here,
+    edit::{Scope, Target},
+    table,
+};
+use crate::{
+    env::Variable,
+    exit::{Exit, Failure},
+    output::{self, Format},
+};
+
+/// Take over servers that other programs know
+///
+/// Servers are copied as they are; those whose names are known already are left alone.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The programs [default: all that are here]
+    #[arg(value_enum, value_name = "PROGRAM")]
+    programs: Vec<Program>,
+    /// Another file
+    #[arg(long, value_name = "FILE")]
+    from: Vec<PathBuf>,
+    /// Whose file they are put into
+    #[arg(long, value_enum, default_value_t)]
+    scope: Scope,
+    /// Only tell
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A program that keeps servers in a file of the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Program {
+    ClaudeCode,
+    ClaudeDesktop,
+    Vscode,
+    Cursor,
+    Windsurf,
+    Codex,
+    Gemini,
+    Zed,
+    Cline,
+    Sdek,
+}
+
+const PROGRAMS: [Program; 10] = [
+    Program::ClaudeCode,
+    Program::ClaudeDesktop,
+    Program::Vscode,
+    Program::Cursor,
+    Program::Windsurf,
+    Program::Codex,
+    Program::Gemini,
+    Program::Zed,
+    Program::Cline,
+    Program::Sdek,
+];
+
+impl Program {
+    /// Its files, relative to the user's home: on Linux, and where macOS differs, there.
+    const fn files(self) -> &'static [&'static str] {
+        match self {
+            Self::ClaudeCode => &[".claude.json"],
+            Self::ClaudeDesktop => &[
+                ".config/Claude/claude_desktop_config.json",
+                "Library/Application Support/Claude/claude_desktop_config.json",
+            ],
+            Self::Vscode => &[
+                ".config/Code/User/mcp.json",
+                "Library/Application Support/Code/User/mcp.json",
+            ],
+            Self::Cursor => &[".cursor/mcp.json"],
+            Self::Windsurf => &[".codeium/windsurf/mcp_config.json"],
+            Self::Codex => &[".codex/config.toml"],
+            Self::Gemini => &[".gemini/settings.json"],
+            Self::Zed => &[".config/zed/settings.json"],
+            Self::Cline => &[
+                ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+            ],
+            Self::Sdek => &[".sdek/config.yaml", ".sdek/mcp"],
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    from: PathBuf,
+    result: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
+    let mut rows = Vec::new();
+    let mut chosen: Vec<Written> = Vec::new();
+    for path in files(arguments)? {
+        for written in servers(here, &path) {
+            let reason = match &written.config {
+                Err(reason) => Some(("invalid", Some(reason.clone()))),
+                Ok(config) if is_own(config) => Some(("own", None)),
+                Ok(_) if here.found.server(written.name.as_str()).is_some() => {
+                    Some(("known", None))
+                }
+                Ok(_) if chosen.iter().any(|one| one.name == written.name) => Some(("known", None)),
+                Ok(_) => None,
+            };
+            let (result, reason) = reason.unwrap_or(("added", None));
+            rows.push(Row {
+                name: written.name.to_string(),
+                from: path.clone(),
+                result,
+                reason,
+            });
+            if result == "added" {
+                chosen.push(written);
+            }
+        }
+    }
+    if !arguments.dry_run && !chosen.is_empty() {
+        add(here, arguments.scope, &chosen)?;
+    }
+    Format::of_flag(arguments.json).print(&rows, |rows| text(rows, arguments))?;
+    Ok(Exit::Ok)
+}
+
+/// The files that are there, of the programs that were asked for.
+fn files(arguments: &Arguments) -> Result<Vec<PathBuf>, Failure> {
+    let mut paths = arguments.from.clone();
+    if let Some(missing) = paths.iter().find(|path| !path.exists()) {
+        let missing = missing.display();
+        return Err(Failure::usage_text(format!(
+            "{missing}: there is no such file"
+        )));
+    }
+    let programs = match (&arguments.programs[..], paths.is_empty()) {
+        ([], true) => &PROGRAMS[..],
+        (programs, _) => programs,
+    };
+    let home = Variable::Home.read();
+    let home = home.as_deref().map(Path::new);
+    for program in programs {
+        let files = program.files().iter();
+        let there = files.filter_map(|file| Some(home?.join(file)));
+        paths.extend(there.filter(|path| path.exists()));
+    }
+    Ok(paths)
+}
+
+/// The servers of a file, or of the files in a directory. What is wrong there is told.
+fn servers(here: &Here, path: &Path) -> Vec<Written> {
+    let mut places = here.places.clone();
+    places.environment = vec![path.to_owned()];
+    let files = places.files().into_iter();
+    let mut servers = Vec::new();
+    for file in files.filter(|file| file.source == Source::Environment) {
+        let file = File {
+            directory: here.places.workspace.clone(),
+            ..file
+        };
+        let Some(contents) = file.read() else {
+            continue;
+        };
+        for diagnostic in &contents.diagnostics {
+            output::complain(&output::printable(&diagnostic.to_string()));
+        }
+        servers.extend(contents.servers);
+    }
+    servers
+}
+
+/// Puts servers into a file. Whoever does so for the workspace approves them with that.
+fn add(here: &Here, scope: Scope, chosen: &[Written]) -> Result<(), Failure> {
+    let configs = || chosen.iter().filter_map(|one| one.config.as_ref().ok());
+    Target::of(scope, here)?.change(|servers| {
+        for config in configs() {
+            servers.set(config.name.as_str(), &config.to_json(Values::Kept))?;
+        }
+        Ok(())
+    })?;
+    if scope == Scope::Workspace {
+        let again = Here::look(here.places.clone())?;
+        let added = configs().filter_map(|config| again.found.server(config.name.as_str()));
+        let added: Vec<_> = added.filter_map(|server| server.config()).collect();
+        again.decide(|decisions| {
+            for config in added {
+                decisions.approve(&again.places.workspace, config);
+            }
+        })?;
+    }
+    Ok(())
+}
+
+fn text(rows: &[Row], arguments: &Arguments) -> String {
+    if rows.is_empty() {
+        return "no servers of other programs are here\n".into();
+    }
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            let result = match (row.result, arguments.dry_run) {
+                ("added", true) => "would be added",
+                (result, _) => result,
+            };
+            vec![
+                row.name.clone(),
+                result.to_owned(),
+                row.from.display().to_string(),
+                row.reason.clone().unwrap_or_default(),
+            ]
+        })
+        .collect();
+    table::lines(&["NAME", "RESULT", "FROM", "NOTE"], &rows)
+}

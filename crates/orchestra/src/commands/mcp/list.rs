@@ -1,0 +1,275 @@
+//! `orchestra mcp list`.
+
+use std::path::Path;
+
+use clap::Args;
+use orchestra_gateway::{
+    config::{Origin, ServerConfig, Transport},
+    discovery::{Found, Server, ServerState},
+};
+use serde::Serialize;
+
+use super::{Here, table};
+use crate::{
+    exit::{Exit, Failure},
+    output::Format,
+};
+
+/// List the servers
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// Also list the files that were looked at, and servers whose names stronger ones have
+    #[arg(long)]
+    sources: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Listing<'a> {
+    servers: Vec<Row<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shadowed: Option<Vec<ShadowedRow<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<Vec<FileRow<'a>>>,
+    diagnostics: Vec<DiagnosticRow<'a>>,
+}
+
+/// A server, as JSON tells it.
+#[derive(Serialize)]
+pub(super) struct Row<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shown_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transport: Option<&'static str>,
+    /// The program, or the address without what may be a secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    #[serde(flatten)]
+    place: PlaceRow<'a>,
+}
+
+#[derive(Serialize)]
+struct PlaceRow<'a> {
+    source: &'static str,
+    file: &'a Path,
+    line: u32,
+    column: u32,
+}
+
+#[derive(Serialize)]
+struct ShadowedRow<'a> {
+    name: &'a str,
+    #[serde(flatten)]
+    place: PlaceRow<'a>,
+    by: PlaceRow<'a>,
+}
+
+#[derive(Serialize)]
+struct FileRow<'a> {
+    file: &'a Path,
+    source: &'static str,
+    exists: bool,
+    servers: usize,
+}
+
+/// What is wrong with a file, as JSON tells it.
+#[derive(Serialize)]
+pub(super) struct DiagnosticRow<'a> {
+    severity: &'static str,
+    file: &'a Path,
+    line: u32,
+    column: u32,
+    path: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<&'a str>,
+    message: &'a str,
+}
+
+pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
+    let found = &here.found;
+    let rows = found.servers.iter().map(Row::of).collect();
+    let listing = Listing {
+        servers: rows,
+        shadowed: arguments.sources.then(|| shadowed(found)),
+        files: arguments.sources.then(|| files(found)),
+        diagnostics: diagnostics(found),
+    };
+    if !arguments.json {
+        here.complain();
+    }
+    Format::of_flag(arguments.json).print(&listing, text)?;
+    Ok(Exit::Ok)
+}
+
+impl<'a> Row<'a> {
+    fn of(server: &'a Server) -> Self {
+        let config = server.config();
+        let name = server.name.as_str();
+        Self {
+            name,
+            shown_name: Some(server.shown_name.as_str()).filter(|shown| *shown != name),
+            description: config.and_then(|config| config.description.as_deref()),
+            state: server.state.as_str(),
+            reason: reason(server),
+            transport: config.map(|config| config.transport.as_str()),
+            target: config.map(|config| target(config)),
+            place: PlaceRow::of(&server.origin),
+        }
+    }
+}
+
+impl<'a> PlaceRow<'a> {
+    fn of(origin: &'a Origin) -> Self {
+        Self {
+            source: origin.source.as_str(),
+            file: &origin.file,
+            line: origin.place.line,
+            column: origin.place.column,
+        }
+    }
+}
+
+/// Why a server is not used, and what to do.
+pub(super) fn reason(server: &Server) -> Option<String> {
+    let name = &server.name;
+    match &server.state {
+        ServerState::Usable(_) => None,
+        ServerState::Disabled { by_hand: true, .. } => Some(format!(
+            "switched off; `orchestra mcp enable {name}` switches it on"
+        )),
+        ServerState::Disabled { .. } => Some(format!(
+            "its file leaves it out; `orchestra mcp enable {name}` switches it on"
+        )),
+        ServerState::NeedsApproval { changed: false, .. } => Some(format!(
+            "it came with the workspace; `orchestra mcp approve {name}` shows and approves it"
+        )),
+        ServerState::NeedsApproval { .. } => Some(format!(
+            "it was changed since it was approved; `orchestra mcp approve {name}` shows and \
+             approves it"
+        )),
+        ServerState::Invalid { reason } => Some(reason.clone()),
+        ServerState::Own => Some("it is this program".into()),
+    }
+}
+
+/// The program, or the address without user, password and query.
+pub(super) fn target(config: &ServerConfig) -> String {
+    match &config.transport {
+        Transport::Stdio(stdio) => stdio.command.written().to_owned(),
+        Transport::Http(http) => {
+            let url = http.url.written();
+            let url = url.split(['?', '#']).next().unwrap_or(url);
+            match url.split_once("://") {
+                Some((scheme, rest)) => {
+                    let end = rest.find('/').unwrap_or(rest.len());
+                    let host = rest[..end].rsplit('@').next().unwrap_or_default();
+                    format!("{scheme}://{host}{}", &rest[end..])
+                }
+                None => url.to_owned(),
+            }
+        }
+    }
+}
+
+fn shadowed(found: &Found) -> Vec<ShadowedRow<'_>> {
+    let rows = found.shadowed.iter().map(|shadowed| ShadowedRow {
+        name: shadowed.name.as_str(),
+        place: PlaceRow::of(&shadowed.origin),
+        by: PlaceRow::of(&shadowed.by),
+    });
+    rows.collect()
+}
+
+fn files(found: &Found) -> Vec<FileRow<'_>> {
+    let rows = found.files.iter().map(|file| FileRow {
+        file: &file.path,
+        source: file.source.as_str(),
+        exists: file.servers.is_some(),
+        servers: file.servers.unwrap_or(0),
+    });
+    rows.collect()
+}
+
+/// What is wrong with the files.
+pub(super) fn diagnostics(found: &Found) -> Vec<DiagnosticRow<'_>> {
+    found.diagnostics.iter().map(DiagnosticRow::of).collect()
+}
+
+impl<'a> DiagnosticRow<'a> {
+    pub(super) fn of(diagnostic: &'a orchestra_gateway::config::Diagnostic) -> Self {
+        Self {
+            severity: diagnostic.severity.as_str(),
+            file: &diagnostic.file,
+            line: diagnostic.place.line,
+            column: diagnostic.place.column,
+            path: &diagnostic.path,
+            server: diagnostic.server.as_ref().map(AsRef::as_ref),
+            message: &diagnostic.message,
+        }
+    }
+}
+
+fn text(listing: &Listing<'_>) -> String {
+    let rows: Vec<Vec<String>> = listing
+        .servers
+        .iter()
+        .map(|row| {
+            vec![
+                row.name.to_owned(),
+                row.transport.unwrap_or("-").to_owned(),
+                row.state.to_owned(),
+                row.place.source.to_owned(),
+                row.target.clone().unwrap_or_else(|| "-".into()),
+                row.reason.clone().unwrap_or_default(),
+            ]
+        })
+        .collect();
+    let mut text = match rows.is_empty() {
+        true => {
+            "no servers; `orchestra mcp add` adds one, `orchestra mcp import` takes over those \
+            of other programs\n"
+                .to_owned()
+        }
+        false => table::lines(
+            &["NAME", "TRANSPORT", "STATE", "SOURCE", "TARGET", "NOTE"],
+            &rows,
+        ),
+    };
+    if let Some(shadowed) = &listing.shadowed
+        && !shadowed.is_empty()
+    {
+        let rows: Vec<Vec<String>> = shadowed
+            .iter()
+            .map(|row| vec![row.name.to_owned(), place(&row.place), place(&row.by)])
+            .collect();
+        text.push('\n');
+        text.push_str(&table::lines(&["SHADOWED", "AT", "BY"], &rows));
+    }
+    if let Some(files) = &listing.files {
+        let rows: Vec<Vec<String>> = files
+            .iter()
+            .map(|row| {
+                let count = match row.exists {
+                    true => row.servers.to_string(),
+                    false => "absent".into(),
+                };
+                vec![row.file.display().to_string(), row.source.to_owned(), count]
+            })
+            .collect();
+        text.push('\n');
+        text.push_str(&table::lines(&["FILE", "SOURCE", "SERVERS"], &rows));
+    }
+    text
+}
+
+fn place(row: &PlaceRow<'_>) -> String {
+    format!("{}:{}:{}", row.file.display(), row.line, row.column)
+}

@@ -1,0 +1,48 @@
+//! `orchestra mcp remove`.
+
+use clap::Args;
+use orchestra_gateway::config::Source;
+
+use super::{Here, edit::Target};
+use crate::{
+    exit::{Exit, Failure},
+    output,
+};
+
+/// Remove a server from the file that it is in
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The server
+    name: String,
+}
+
+pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
+    let server = here.server(&arguments.name)?;
+    let origin = &server.origin;
+    let is_json = origin
+        .file
+        .extension()
+        .is_some_and(|extension| extension == "json" || extension == "jsonc");
+    if !is_json || !matches!(origin.source, Source::User | Source::Workspace) {
+        return Err(Failure::refused(format!(
+            "{origin}: this file is changed by hand; take the server out there, or use \
+             `orchestra mcp disable {}`",
+            server.name
+        )));
+    }
+    Target::at(&origin.file)?.change(|servers| servers.remove(&server.shown_name))?;
+    here.decide(|decisions| {
+        decisions.revoke(&here.places.workspace, &server.name);
+        decisions.switch(&here.places.workspace, &server.name, None);
+    })?;
+    output::lines(&format!(
+        "{}: removed from {}",
+        server.name,
+        origin.file.display()
+    ))?;
+    let again = Here::look(here.places.clone())?;
+    if let Some(next) = again.found.server(server.name.as_str()) {
+        output::complain(&format!("the one in {} is used now", next.origin));
+    }
+    Ok(Exit::Ok)
+}

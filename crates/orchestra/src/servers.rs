@@ -1,0 +1,80 @@
+//! Where servers of others are looked for, and what they may refer to, for every command alike.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use orchestra_gateway::{approval::DecisionFile, discovery::Places, expand::Scope};
+
+use crate::{config::user_directory, env::Variable, exit::Failure};
+
+/// Which servers of others are offered.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ServerFlags {
+    /// A file of MCP servers, trusted as it is and stronger than all others; may be given again
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp_config: Vec<PathBuf>,
+    /// Offer the servers alone, without the built-in tools
+    #[arg(long)]
+    pub(crate) only_servers: bool,
+}
+
+impl ServerFlags {
+    /// Refuses files that are not there: whoever names one means it.
+    ///
+    /// # Errors
+    /// Which is not there.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        match self.mcp_config.iter().find(|path| !path.is_file()) {
+            None => Ok(()),
+            Some(path) => Err(Failure::usage_text(format!(
+                "--mcp-config {}: there is no such file",
+                path.display()
+            ))),
+        }
+    }
+
+    /// The flags that were given.
+    pub(crate) fn given(&self) -> impl Iterator<Item = &'static str> {
+        let flags = [
+            (!self.mcp_config.is_empty(), "--mcp-config"),
+            (self.only_servers, "--only-servers"),
+        ];
+        let given = flags.into_iter().filter(|(is_given, _)| *is_given);
+        given.map(|(_, flag)| flag)
+    }
+}
+
+/// Where the servers of a workspace are looked for.
+pub(crate) fn places(workspace: &Path, mcp_config: &[PathBuf]) -> Places {
+    let paths = [Variable::McpPath, Variable::SdekMcpPath];
+    let named = paths.into_iter().find_map(Variable::read);
+    let environment = named.map(|paths| std::env::split_paths(&paths).collect());
+    Places {
+        command_line: mcp_config.to_vec(),
+        environment: environment.unwrap_or_default(),
+        workspace: workspace.to_owned(),
+        user: user_directory(),
+    }
+}
+
+/// What the texts of servers may refer to: our environment, the workspace, the home.
+pub(crate) fn scope(workspace: &Path) -> Scope {
+    let home = Variable::Home.read().map(PathBuf::from);
+    Scope::new(workspace, home.as_deref(), |name| std::env::var(name).ok())
+}
+
+/// Where decisions of the user are kept.
+///
+/// # Errors
+/// When the user has no home.
+pub(crate) fn decisions() -> Result<DecisionFile, Failure> {
+    let state = Variable::StateHome.read().map(PathBuf::from);
+    let usual = || {
+        let home = Variable::Home.read()?;
+        Some(Path::new(&home).join(".local/state"))
+    };
+    let directory = state.or_else(usual).ok_or_else(|| {
+        Failure::usage_text("set HOME or XDG_STATE_HOME: decisions over servers are kept there")
+    })?;
+    Ok(DecisionFile::new(&directory.join("orchestra")))
+}

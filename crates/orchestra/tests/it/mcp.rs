@@ -1,0 +1,366 @@
+//! `orchestra mcp`: servers of others, without starting one.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::support::{Said, Workspace, said};
+
+const REPOSITORY: &str = r#"{
+  // of the repository
+  "mcpServers": {
+    "files": {"command": "npx", "args": ["-y", "server-files", "."], "env": {"TOKEN": "s3cret", "KEY": "${HOME}"}},
+    "docs": {"type": "http", "url": "https://me:s3cret@example.com/mcp?key=s3cret", "headers": {"Authorization": "Bearer s3cret"}},
+    "odd": {"command": 1}
+  }
+}
+"#;
+
+fn with_repository() -> Workspace {
+    let workspace = Workspace::new();
+    workspace.write(".mcp.json", REPOSITORY);
+    workspace
+}
+
+fn json(said: &Said) -> Value {
+    serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"))
+}
+
+fn states(workspace: &Workspace) -> Vec<(String, String)> {
+    let listing = json(&workspace.run(["mcp", "list", "--json"]));
+    let servers = listing["servers"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    servers
+        .map(|server| (text(&server["name"]), text(&server["state"])))
+        .collect()
+}
+
+fn state(workspace: &Workspace, name: &str) -> String {
+    let states = states(workspace).into_iter();
+    let mut found = states.filter(|(other, _)| other == name);
+    found.next().map(|(_, state)| state).unwrap_or_default()
+}
+
+#[test]
+fn servers_are_listed_with_what_keeps_them_from_being_used() {
+    let workspace = with_repository();
+    let said = workspace.run(["mcp", "list"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_snapshot!(said.out, @r"
+    NAME   TRANSPORT  STATE           SOURCE     TARGET                   NOTE
+    files  stdio      needs_approval  workspace  npx                      it came with the workspace; `orchestra mcp approve files` shows and approves it
+    docs   http       needs_approval  workspace  https://example.com/mcp  it came with the workspace; `orchestra mcp approve docs` shows and approves it
+    odd    -          invalid         workspace  -                        command: must be a text or a list of texts, not a number
+    ");
+    assert!(
+        said.err
+            .contains(".mcp.json:6:24: error: mcpServers.odd.command"),
+        "{}",
+        said.err
+    );
+    let said = workspace.run(["mcp", "list", "--json", "--sources"]);
+    assert!(!said.out.contains("s3cret"), "{}", said.out);
+    let listing = json(&said);
+    assert_eq!(listing["servers"][0]["line"], 4);
+    assert_eq!(listing["files"].as_array().unwrap().len(), 6, "{listing}");
+    assert_eq!(listing["diagnostics"][0]["severity"], "error");
+}
+
+#[test]
+fn a_workspace_without_servers_says_how_to_get_some() {
+    let said = Workspace::new().run(["mcp", "list"]);
+    assert_eq!(said.code, Some(0));
+    assert!(said.out.contains("orchestra mcp add"), "{}", said.out);
+}
+
+#[test]
+fn approval_shows_first_and_asks_again_after_a_change() {
+    let workspace = with_repository();
+    let shown = workspace.run(["mcp", "approve"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert_snapshot!(shown.out.replace(&workspace.path().display().to_string(), "WORKSPACE"), @r#"
+    files: waits
+      runs "npx" "-y" "server-files" "."
+      in WORKSPACE
+      with KEY=${HOME}
+      with TOKEN=…
+      gets to know HOME
+    docs: waits
+      reaches https://example.com/mcp
+      sends Authorization=…
+    `orchestra mcp approve NAME` approves one
+    "#);
+    // Nobody is there to be asked.
+    let refused = workspace.run(["mcp", "approve", "files"]);
+    assert_eq!(refused.code, Some(5), "{refused:?}");
+    assert_eq!(state(&workspace, "files"), "needs_approval");
+    let approved = workspace.run(["mcp", "approve", "files", "--yes"]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    assert_eq!(state(&workspace, "files"), "enabled");
+    workspace.write(
+        ".mcp.json",
+        &REPOSITORY.replace("server-files", "server-other"),
+    );
+    assert_eq!(state(&workspace, "files"), "needs_approval");
+    let said = workspace.run(["mcp", "list"]);
+    assert!(said.out.contains("it was changed since"), "{}", said.out);
+    workspace.write(".mcp.json", REPOSITORY);
+    assert_eq!(state(&workspace, "files"), "enabled");
+    let revoked = workspace.run(["mcp", "approve", "files", "--revoke"]);
+    assert_eq!(revoked.code, Some(0), "{revoked:?}");
+    assert_eq!(state(&workspace, "files"), "needs_approval");
+    let all = workspace.run(["mcp", "approve", "--all", "--yes", "--json"]);
+    assert_eq!(json(&all).as_array().unwrap().len(), 2, "{all:?}");
+    assert_eq!(
+        workspace.run(["mcp", "approve", "odd", "--yes"]).code,
+        Some(3)
+    );
+}
+
+#[test]
+fn servers_are_added_switched_and_removed() {
+    let workspace = Workspace::new();
+    let added = workspace.run([
+        "mcp", "add", "echo", "--env", "A=1", "--lazy", "--", "cat", "-u",
+    ]);
+    assert_eq!(added.code, Some(0), "{added:?}");
+    let file = workspace.home().join(".config/orchestra/mcp.json");
+    let written: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let expected = serde_json::json!({"mcpServers": {"echo":
+        {"command": "cat", "args": ["-u"], "env": {"A": "1"}, "lazy": true}}});
+    assert_eq!(written, expected);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(
+            fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+    }
+    assert_eq!(state(&workspace, "echo"), "enabled");
+    assert_eq!(
+        workspace.run(["mcp", "add", "echo", "--", "cat"]).code,
+        Some(3)
+    );
+    assert_eq!(workspace.run(["mcp", "disable", "echo"]).code, Some(0));
+    assert_eq!(state(&workspace, "echo"), "disabled");
+    assert_eq!(workspace.run(["mcp", "enable", "echo"]).code, Some(0));
+    assert_eq!(state(&workspace, "echo"), "enabled");
+    assert_eq!(workspace.run(["mcp", "restart", "echo"]).code, Some(0));
+
+    // The workspace's own: whoever adds it has approved it.
+    let url = "https://example.com/mcp";
+    let scope = [
+        "mcp",
+        "add",
+        "docs",
+        "--scope",
+        "workspace",
+        "--url",
+        url,
+        "--header",
+        "A: ${HOME}",
+    ];
+    assert_eq!(workspace.run(scope).code, Some(0));
+    assert_eq!(state(&workspace, "docs"), "enabled");
+    assert!(workspace.read(".mcp.json").contains(url));
+
+    assert_eq!(workspace.run(["mcp", "remove", "echo"]).code, Some(0));
+    assert_eq!(workspace.run(["mcp", "remove", "docs"]).code, Some(0));
+    assert_eq!(states(&workspace), []);
+    assert_eq!(workspace.run(["mcp", "remove", "docs"]).code, Some(2));
+    for wrong in [
+        &["mcp", "add", "Not A Name", "--", "cat"][..],
+        &["mcp", "add", "x", "--url", "ftp://example.com"],
+        &[
+            "mcp",
+            "add",
+            "x",
+            "--transport",
+            "carrier-pigeon",
+            "--url",
+            url,
+        ],
+        &["mcp", "add", "x", "--env", "s3cret", "--", "cat"],
+        &["mcp", "add", "x"],
+        &["mcp", "enable", "nobody"],
+        &["mcp", "list", "--mcp-config", "/no/such/file.json"],
+    ] {
+        let said = workspace.run(wrong);
+        assert_eq!(said.code, Some(2), "{wrong:?}: {said:?}");
+        assert!(!said.err.contains("s3cret"), "{said:?}");
+    }
+    assert_eq!(states(&workspace), []);
+}
+
+#[test]
+fn a_file_that_is_not_understood_is_left_alone() {
+    let workspace = Workspace::new();
+    workspace.write(".mcp.json", "{ this is no JSON");
+    let said = workspace.run(["mcp", "add", "a", "--scope", "workspace", "--", "cat"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert_eq!(workspace.read(".mcp.json"), "{ this is no JSON");
+    workspace.write(".mcp.json", "{}");
+    workspace.write("orchestra.toml", "[mcp.servers.b]\ncommand = \"cat\"\n");
+    assert_eq!(workspace.run(["mcp", "remove", "b"]).code, Some(3));
+}
+
+#[test]
+fn comments_and_all_else_in_a_file_stay() {
+    let workspace = with_repository();
+    let added = workspace.run(["mcp", "add", "a", "--scope", "workspace", "--", "cat"]);
+    assert_eq!(added.code, Some(0), "{added:?}");
+    assert_eq!(workspace.run(["mcp", "remove", "a"]).code, Some(0));
+    assert!(workspace.read(".mcp.json").contains("// of the repository"));
+    assert_eq!(state(&workspace, "docs"), "needs_approval");
+}
+
+#[test]
+fn files_are_checked_and_the_exit_code_tells() {
+    let workspace = with_repository();
+    let said = workspace.run(["mcp", "validate"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.out.contains(": invalid, 3 servers"), "{}", said.out);
+    workspace.write(
+        "good.yaml",
+        "mcp:\n  servers:\n    a: {command: cat, comand: x}\n",
+    );
+    let path = workspace.join("good.yaml").display().to_string();
+    let said = workspace.run(["mcp", "validate", &path]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.out.contains("valid, 1 server\n") && said.out.contains(":3:23: warning"),
+        "{}",
+        said.out
+    );
+    workspace.write(
+        "unset.json",
+        r#"{"mcpServers": {"a": {"command": "${NOT_SET_ANYWHERE}"}}}"#,
+    );
+    let path = workspace.join("unset.json").display().to_string();
+    let said = workspace.run(["mcp", "validate", "--json", &path]);
+    assert_eq!(said.code, Some(3));
+    let message = &json(&said)[0]["diagnostics"][0]["message"];
+    assert!(
+        message.as_str().unwrap().contains("NOT_SET_ANYWHERE"),
+        "{message}"
+    );
+    assert_eq!(
+        workspace.run(["mcp", "validate", "/no/such.json"]).code,
+        Some(2)
+    );
+}
+
+#[test]
+fn servers_of_other_programs_are_taken_over_and_handed_out() {
+    let workspace = Workspace::new();
+    let home = |path: &str, text: &str| {
+        let path = workspace.home().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    home(
+        ".claude.json",
+        r#"{"numStartups": 3, "mcpServers": {"a": {"type": "stdio", "command": "cat", "env": {"TOKEN": "s3cret"}},
+        "orchestra": {"command": "orchestra", "args": ["stdio"]}}}"#,
+    );
+    home(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"a": {"command": "other"}, "b": {"url": "https://example.com/mcp"}}}"#,
+    );
+    home(
+        ".codex/config.toml",
+        "model = \"x\"\n[mcp_servers.\"C D\"]\ncommand = \"cat\"\n",
+    );
+    home(
+        ".sdek/mcp/one.json",
+        r#"{"schemaVersion": "1.0.0", "name": "e", "transport": "http", "baseURL": "https://example.com", "capabilities": []}"#,
+    );
+    home(".gemini/settings.json", "{broken");
+    let dry = workspace.run(["mcp", "import", "--dry-run"]);
+    assert_eq!(dry.code, Some(0), "{dry:?}");
+    assert!(dry.err.contains("settings.json:1:"), "{}", dry.err);
+    assert_eq!(states(&workspace), []);
+    let said = workspace.run(["mcp", "import", "--json"]);
+    let results: Vec<(String, String)> = json(&said)
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["name"].to_string(), row["result"].to_string()))
+        .collect();
+    let expected = [
+        ("a", "added"),
+        ("orchestra", "own"),
+        ("a", "known"),
+        ("b", "added"),
+        ("c-d", "added"),
+        ("e", "added"),
+    ];
+    let expected = expected.map(|(name, result)| (format!("\"{name}\""), format!("\"{result}\"")));
+    assert_eq!(results, expected);
+    let names: Vec<String> = states(&workspace)
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(names, ["a", "b", "c-d", "e"]);
+
+    let exported = workspace.run(["mcp", "export", "a"]);
+    assert_snapshot!(exported.out, @r#"
+    {
+      "mcpServers": {
+        "a": {
+          "command": "cat",
+          "env": {
+            "TOKEN": "${TOKEN}"
+          }
+        }
+      }
+    }
+    "#);
+    assert!(
+        workspace
+            .run(["mcp", "export", "--with-values"])
+            .out
+            .contains("s3cret")
+    );
+    // What is handed out is read again.
+    workspace.write(
+        "orchestra.toml",
+        &workspace
+            .run(["mcp", "export", "--shape", "toml", "--with-values"])
+            .out,
+    );
+    let said = workspace.run(["mcp", "validate"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let code = json(&workspace.run(["mcp", "export", "b", "--shape", "vscode"]));
+    assert_eq!(code["servers"]["b"]["type"], "http");
+}
+
+#[test]
+fn files_of_the_environment_and_the_command_line_are_trusted() {
+    let workspace = Workspace::new();
+    workspace.write("given.json", r#"{"mcpServers": {"a": {"command": "cat"}}}"#);
+    workspace.write("path/b.json", r#"{"name": "b", "command": "cat"}"#);
+    let given = workspace.join("given.json").display().to_string();
+    let mut command = workspace.command(["mcp", "list", "--json", "--mcp-config", &given]);
+    command.env("SDEK_MCP_PATH", workspace.join("path"));
+    let listing = json(&said(command, ""));
+    let sources: Vec<&Value> = (0..2).map(|n| &listing["servers"][n]["source"]).collect();
+    assert_eq!(sources, ["command-line", "environment"]);
+    for command in ["stdio", "up"] {
+        let said = workspace.run([command, "--mcp-config", "/no/such/file.json"]);
+        assert_eq!(said.code, Some(2), "{said:?}");
+    }
+}
+
+#[test]
+fn a_section_of_servers_is_no_fault_of_the_configuration() {
+    let workspace = Workspace::new();
+    workspace.write(
+        "orchestra.toml",
+        "tools = \"lean\"\n[mcp.servers.a]\ncommand = 1\n",
+    );
+    assert_eq!(workspace.run(["config", "show"]).code, Some(0));
+    assert_eq!(state(&workspace, "a"), "invalid");
+}

@@ -182,7 +182,7 @@ impl ClientError {
     #[must_use]
     pub fn counts_for_circuit(&self) -> bool {
         match self {
-            Self::Timeout { .. } | Self::InvalidMessage { .. } => true,
+            Self::Timeout { .. } | Self::InvalidMessage { .. } | Self::Unreachable { .. } => true,
             Self::Http(_) => self.is_server_fault(),
             _ => false,
         }

@@ -7,6 +7,7 @@
 mod api;
 mod breaker;
 mod calls;
+mod child;
 mod config;
 mod error;
 mod events;
@@ -14,6 +15,7 @@ mod greeting;
 pub mod http;
 mod incoming;
 mod latency;
+mod lines;
 mod link;
 mod lists;
 mod member;
@@ -29,10 +31,14 @@ pub use api::{
     ClientEvent, ClientStatus, Lists, Reply, ServerCall, ServerCan, ServerFacts, TransportMetadata,
 };
 pub use calls::Client;
+pub use child::{ChildConfig, ChildConnector};
 pub use config::{Backoff, Circuit, ClientConfig, ClientInfo, Growth, ProtocolChoice, Retry, Root};
 pub use error::{ClientError, Crash, HttpFailure, Sent};
 pub use latency::ClientStats;
+pub use lines::{LinesConfig, LinesLink, LinkCounters, MAX_JUNK_LINES, MAX_MESSAGE_BYTES};
 pub use link::{
     Agreed, Answer, Connected, Connector, Incoming, LINK_QUEUE, Link, Outgoing, ServerMessage,
     TransportType,
 };
+/// What bounds a child, as [`ChildConfig`] takes it.
+pub use orchestra_process::{Environment, Launcher, Limit, Limits as ChildLimits, Sandbox};

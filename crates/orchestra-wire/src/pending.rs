@@ -103,6 +103,11 @@ impl<T> Pending<T> {
         self.open.iter()
     }
 
+    /// Closes all, and hands them out in no order.
+    pub fn into_open(self) -> impl Iterator<Item = (RequestId, T)> {
+        self.open.into_iter()
+    }
+
     /// How many are open.
     #[must_use]
     pub fn len(&self) -> usize {

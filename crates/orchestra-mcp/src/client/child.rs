@@ -1,0 +1,237 @@
+//! Servers that are our children: their messages go over standard input and output, what they
+//! have to say for themselves over standard error.
+
+mod stderr;
+
+use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
+
+use orchestra_hub::BoxFuture;
+use orchestra_process::SpawnError;
+use orchestra_process::{Child, Command, Environment, Exit, Handle, Launcher, Limits, Sandbox};
+use tokio::time::timeout;
+
+use self::stderr::Stderr;
+use super::{
+    ClientError, Connected, Connector, Crash, TransportType,
+    lines::{LinesConfig, LinesLink, MAX_JUNK_LINES, MAX_MESSAGE_BYTES, Peer},
+};
+
+/// How long a child whose output has ended is given to end before it counts as one that has only
+/// closed its output.
+const END_AFTER_OUTPUT: Duration = Duration::from_millis(500);
+
+/// How long a child that was killed may take to be gone. Only the system itself can hold one back.
+const GONE: Duration = Duration::from_secs(10);
+
+/// How a server is started and bounded.
+#[derive(Debug, Clone)]
+pub struct ChildConfig {
+    /// The server's name, for logs.
+    pub name: String,
+    /// The program, looked up on `PATH` unless it is a path. No shell.
+    pub command: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Its working directory; ours when nothing is said.
+    pub cwd: Option<PathBuf>,
+    /// What it inherits of our environment.
+    pub environment: Environment,
+    /// Variables of its own.
+    pub variables: Vec<(OsString, OsString)>,
+    /// What it may take.
+    pub limits: Limits,
+    /// What it may reach.
+    pub sandbox: Sandbox,
+    /// Which program guards it; this one when nothing is said.
+    pub launcher: Option<Launcher>,
+    /// How long it may take to end when its input has ended.
+    pub grace_stdin: Duration,
+    /// And then, when it was asked to by SIGTERM.
+    pub grace_term: Duration,
+    /// Longest message; a longer one is skipped.
+    pub max_message_bytes: usize,
+    /// Lines in a row that are no messages after which the connection counts as in trouble.
+    pub max_junk_lines: u32,
+}
+
+impl ChildConfig {
+    /// A server by its name and program, everything else as usual: 2 s and 3 s of grace, messages
+    /// of 16 MiB, 20 lines.
+    pub fn new(name: impl Into<String>, command: impl Into<OsString>) -> Self {
+        Self {
+            name: name.into(),
+            command: command.into(),
+            args: Vec::new(),
+            cwd: None,
+            environment: Environment::Default,
+            variables: Vec::new(),
+            limits: Limits::default(),
+            sandbox: Sandbox::None,
+            launcher: None,
+            grace_stdin: Duration::from_secs(2),
+            grace_term: Duration::from_secs(3),
+            max_message_bytes: MAX_MESSAGE_BYTES,
+            max_junk_lines: MAX_JUNK_LINES,
+        }
+    }
+
+    fn program(&self) -> Command {
+        // direct: it is the command of a guarded child.
+        let mut command = Command::new(&self.command)
+            .args(&self.args)
+            .environment(self.environment)
+            .variables(self.variables.iter().cloned())
+            .limits(self.limits.clone())
+            .sandbox(self.sandbox.clone());
+        if let Some(directory) = &self.cwd {
+            command = command.directory(directory);
+        }
+        match &self.launcher {
+            Some(launcher) => command.launcher(launcher.clone()),
+            None => command,
+        }
+    }
+}
+
+/// Starts a server as our child, anew for each connection. The child ends with its connection, and
+/// with us, however we end.
+pub struct ChildConnector(Arc<ChildConfig>);
+
+impl ChildConnector {
+    /// Starts nothing yet.
+    #[must_use]
+    pub fn new(config: ChildConfig) -> Self {
+        Self(Arc::new(config))
+    }
+
+    /// Starts the server; as [`Connector::connect`], but the link can be asked for its counters.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub async fn start(&self) -> Result<(Arc<LinesLink>, Connected), ClientError> {
+        let config = Arc::clone(&self.0);
+        let child = config.program().spawn().await.map_err(not_started)?;
+        let Child {
+            stdin,
+            stdout,
+            stderr,
+            handle,
+        } = child;
+        tracing::debug!(server = config.name, process = handle.id(), "started");
+        let lines = LinesConfig {
+            name: config.name.clone(),
+            max_message_bytes: config.max_message_bytes,
+            max_junk_lines: config.max_junk_lines,
+        };
+        let peer = Arc::new(Process {
+            stderr: Stderr::follow(stderr, config.name.clone()),
+            handle,
+            config,
+        });
+        Ok(LinesLink::with_peer(stdout, stdin, lines, Some(peer)))
+    }
+}
+
+impl Connector for ChildConnector {
+    fn transport(&self) -> TransportType {
+        TransportType::Stdio
+    }
+
+    fn connect(&self) -> BoxFuture<Result<Connected, ClientError>> {
+        let connector = Self(Arc::clone(&self.0));
+        Box::pin(async move { Ok(connector.start().await?.1) })
+    }
+}
+
+fn not_started(error: SpawnError) -> ClientError {
+    let is_setting = matches!(
+        error,
+        SpawnError::LimitUnsupported { .. } | SpawnError::Limit { .. } | SpawnError::Sandbox { .. }
+    );
+    let what = match std::error::Error::source(&error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    };
+    match is_setting {
+        true => ClientError::InvalidConfig { what },
+        false => ClientError::Unreachable { what },
+    }
+}
+
+/// The process at the other end. It is killed when this is dropped.
+struct Process {
+    handle: Handle,
+    stderr: Stderr,
+    config: Arc<ChildConfig>,
+}
+
+impl Process {
+    /// What is known of its end, with its last words.
+    async fn crash(&self, exit: Exit) -> ClientError {
+        let stderr_tail = self.stderr.last_words().await;
+        let ChildConfig {
+            limits, sandbox, ..
+        } = &*self.config;
+        let exit = exit.with_last_words(&stderr_tail, limits, sandbox);
+        let crash = Crash {
+            exit: exit.code,
+            signal: exit.signal,
+            limit: exit.limit.map(|limit| limit.to_string()),
+            stderr_tail,
+        };
+        let server = &self.config.name;
+        let (code, signal, limit) = (crash.exit, crash.signal, &crash.limit);
+        tracing::warn!(
+            server,
+            code,
+            signal,
+            limit,
+            "the server's process has ended"
+        );
+        ClientError::Crashed(Arc::new(crash))
+    }
+}
+
+impl Peer for Process {
+    fn process_id(&self) -> u32 {
+        self.handle.id()
+    }
+
+    fn reason(self: Arc<Self>) -> BoxFuture<ClientError> {
+        Box::pin(async move {
+            match timeout(END_AFTER_OUTPUT, self.handle.exited()).await {
+                Ok(exit) => self.crash(exit).await,
+                Err(_) => {
+                    let server = &self.config.name;
+                    tracing::warn!(server, "the server closed its input or output and runs on");
+                    ClientError::Closed
+                }
+            }
+        })
+    }
+
+    fn stop(self: Arc<Self>) -> BoxFuture<()> {
+        Box::pin(async move {
+            let server = &self.config.name;
+            if timeout(self.config.grace_stdin, self.handle.exited())
+                .await
+                .is_ok()
+            {
+                return;
+            }
+            tracing::debug!(server, "did not end with its input; it is sent SIGTERM");
+            self.handle.terminate();
+            if timeout(self.config.grace_term, self.handle.exited())
+                .await
+                .is_ok()
+            {
+                return;
+            }
+            tracing::warn!(server, "did not end when it was asked to; it is killed");
+            self.handle.kill();
+            if timeout(GONE, self.handle.exited()).await.is_err() {
+                tracing::error!(server, "was killed and has not ended");
+            }
+        })
+    }
+}

@@ -1,0 +1,353 @@
+//! A link over a pair of byte streams, one message a line: the form of stdio.
+//!
+//! One task reads, and gives each response to who waits for it: one wake-up for each. Who sends
+//! writes by itself, unless the stream takes no more. Nothing waits with a lock in its hands.
+
+mod counters;
+mod cut;
+mod pipe;
+mod reader;
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use orchestra_hub::BoxFuture;
+use orchestra_wire::{Pending, RawJson, RequestId, Rope, write};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::{OnceCell, mpsc, oneshot, watch},
+    task::AbortHandle,
+};
+
+pub use counters::LinkCounters;
+
+use self::{
+    pipe::{Broken, Pipe},
+    reader::Reader,
+};
+use super::{Agreed, Answer, ClientError, Connected, LINK_QUEUE, Link, Outgoing};
+
+/// Longest message of a server, unless told otherwise.
+pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+
+/// Lines in a row that are no messages after which a connection counts as in trouble, unless told
+/// otherwise.
+pub const MAX_JUNK_LINES: u32 = 20;
+
+/// What bounds a link over lines.
+#[derive(Debug, Clone)]
+pub struct LinesConfig {
+    /// The server's name, for logs.
+    pub name: String,
+    /// Longest message; a longer one is skipped.
+    pub max_message_bytes: usize,
+    /// Lines in a row that are no messages after which the connection counts as in trouble.
+    pub max_junk_lines: u32,
+}
+
+/// Whoever is at the other end, beside its streams.
+pub(super) trait Peer: Send + Sync + 'static {
+    /// Its process.
+    fn process_id(&self) -> u32;
+    /// Its streams have ended: why?
+    fn reason(self: Arc<Self>) -> BoxFuture<ClientError>;
+    /// Its input has ended: ends it, whatever it takes.
+    fn stop(self: Arc<Self>) -> BoxFuture<()>;
+}
+
+/// A link over a pair of byte streams.
+pub struct LinesLink(Arc<Inner>);
+
+struct Inner {
+    core: Arc<Core>,
+    tasks: [AbortHandle; 2],
+    peer: Option<Arc<dyn Peer>>,
+    closed: OnceCell<()>,
+    max_junk_lines: u32,
+}
+
+/// What callers and the reader share.
+struct Core {
+    name: String,
+    pipe: Pipe,
+    open: Mutex<Open>,
+    batches: AtomicBool,
+    counters: Arc<LinkCounters>,
+    ended: watch::Sender<Option<ClientError>>,
+}
+
+type Outcome = Result<Answer, ClientError>;
+
+struct Open {
+    requests: Pending<oneshot::Sender<Outcome>>,
+    ended: Option<ClientError>,
+}
+
+impl LinesLink {
+    /// A link over two streams, also in memory. It ends with what is read. Needs a tokio runtime.
+    pub fn over(
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+        config: LinesConfig,
+    ) -> (Arc<Self>, Connected) {
+        Self::with_peer(input, output, config, None)
+    }
+
+    pub(super) fn with_peer(
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+        config: LinesConfig,
+        peer: Option<Arc<dyn Peer>>,
+    ) -> (Arc<Self>, Connected) {
+        let (sender, incoming) = mpsc::channel(LINK_QUEUE);
+        let core = Arc::new(Core {
+            name: config.name,
+            pipe: Pipe::new(Box::new(output)),
+            open: Mutex::new(Open {
+                // How many may be open at once is bounded by who calls.
+                requests: Pending::new(usize::MAX),
+                ended: None,
+            }),
+            batches: AtomicBool::new(false),
+            counters: Arc::default(),
+            ended: watch::Sender::new(None),
+        });
+        let reader = Reader {
+            core: Arc::clone(&core),
+            incoming: sender,
+            max_message_bytes: config.max_message_bytes,
+        };
+        let (ending, ender) = (Arc::clone(&core), peer.clone());
+        let reading = tokio::spawn(async move {
+            reader.run(input).await;
+            let reason = match ender {
+                Some(peer) => peer.reason().await,
+                None => ClientError::Closed,
+            };
+            ending.end(reason);
+        });
+        let writer = Arc::clone(&core);
+        let writing = tokio::spawn(async move { writer.pipe.run().await });
+        let link = Arc::new(Self(Arc::new(Inner {
+            core,
+            tasks: [reading.abort_handle(), writing.abort_handle()],
+            peer,
+            closed: OnceCell::new(),
+            max_junk_lines: config.max_junk_lines,
+        })));
+        let connected = Connected {
+            link: Arc::clone(&link) as Arc<dyn Link>,
+            incoming,
+        };
+        (link, connected)
+    }
+
+    /// What was seen that was no answer to anybody.
+    #[must_use]
+    pub fn counters(&self) -> Arc<LinkCounters> {
+        Arc::clone(&self.0.core.counters)
+    }
+}
+
+impl Core {
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn takes_batches(&self) -> bool {
+        self.batches.load(Ordering::Relaxed)
+    }
+
+    /// Gives an outcome to who waits for it; false when nobody does.
+    fn answer(&self, id: &RequestId, outcome: Outcome) -> bool {
+        let waiting = self.open().requests.close(id);
+        waiting.is_some_and(|waiting| waiting.send(outcome).is_ok())
+    }
+
+    /// The link is no more. The first reason counts.
+    fn end(&self, reason: ClientError) {
+        let waiting = {
+            let mut open = self.open();
+            if open.ended.is_some() {
+                return;
+            }
+            open.ended = Some(reason.clone());
+            std::mem::replace(&mut open.requests, Pending::new(0))
+        };
+        for (_, waiting) in waiting.into_open() {
+            // Who has given up is gone.
+            let _ = waiting.send(Err(reason.clone()));
+        }
+        self.ended.send_replace(Some(reason));
+    }
+
+    fn why_ended(&self) -> ClientError {
+        self.open().ended.clone().unwrap_or(ClientError::Closed)
+    }
+
+    async fn send(&self, message: Rope) -> Result<(), ClientError> {
+        let ended = self.open().ended.clone();
+        if let Some(reason) = ended {
+            return Err(reason);
+        }
+        match self.pipe.send(message).await {
+            Ok(()) => Ok(()),
+            // The reader finds out why, soon.
+            Err(Broken) => Err(self.ended().await),
+        }
+    }
+
+    async fn ended(&self) -> ClientError {
+        let mut ended = self.ended.subscribe();
+        let reason = ended.wait_for(Option::is_some).await;
+        reason
+            .ok()
+            .and_then(|reason| reason.clone())
+            .unwrap_or(ClientError::Closed)
+    }
+}
+
+/// A request that is open; it is given up when this is dropped.
+struct Waiting {
+    core: Arc<Core>,
+    id: RequestId,
+    outcome: oneshot::Receiver<Outcome>,
+}
+
+impl Waiting {
+    fn enter(core: Arc<Core>, id: RequestId) -> Result<Self, ClientError> {
+        let (sender, outcome) = oneshot::channel();
+        {
+            let mut open = core.open();
+            if let Some(reason) = &open.ended {
+                return Err(reason.clone());
+            }
+            let entered = open.requests.accept(id.clone(), sender);
+            entered.map_err(|error| ClientError::Busy {
+                what: error.to_string(),
+            })?;
+        }
+        Ok(Self { core, id, outcome })
+    }
+}
+
+impl Future for Waiting {
+    type Output = Outcome;
+
+    fn poll(mut self: std::pin::Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        let outcome = std::pin::Pin::new(&mut self.outcome).poll(context);
+        outcome.map(|outcome| outcome.unwrap_or_else(|_| Err(self.core.why_ended())))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.outcome.is_terminated() {
+            self.core.open().requests.close(&self.id);
+        }
+    }
+}
+
+impl Link for LinesLink {
+    fn request(&self, request: Outgoing) -> BoxFuture<Outcome> {
+        let core = Arc::clone(&self.0.core);
+        Box::pin(async move {
+            let mut waiting = Waiting::enter(Arc::clone(&core), request.id.clone())?;
+            let mut message = Rope::new();
+            write::request(
+                &mut message,
+                &request.id,
+                &request.method,
+                request.params.as_ref(),
+            );
+            // An answer may come before all of the request has left.
+            tokio::select! {
+                biased;
+                sent = core.send(message) => sent?,
+                outcome = &mut waiting => return outcome,
+            }
+            waiting.await
+        })
+    }
+
+    fn notify(&self, method: &str, params: Option<RawJson>) -> BoxFuture<Result<(), ClientError>> {
+        let core = Arc::clone(&self.0.core);
+        let mut message = Rope::new();
+        match &params {
+            Some(params) => {
+                write::notification_head(&mut message, method);
+                write::raw(&mut message, params);
+            }
+            None => {
+                message.push(b"{\"jsonrpc\":\"2.0\",\"method\":");
+                write::string(&mut message, method);
+            }
+        }
+        message.push_byte(b'}');
+        Box::pin(async move { core.send(message).await })
+    }
+
+    fn respond(&self, id: RequestId, answer: Answer) -> BoxFuture<Result<(), ClientError>> {
+        let core = Arc::clone(&self.0.core);
+        let mut message = Rope::new();
+        match &answer {
+            Ok(result) => {
+                write::result_head(&mut message, &id);
+                write::raw(&mut message, result);
+                message.push_byte(b'}');
+            }
+            Err(error) => write::error(&mut message, Some(&id), error),
+        }
+        Box::pin(async move { core.send(message).await })
+    }
+
+    fn agreed(&self, agreed: Agreed) {
+        let batches = agreed.revision.batches();
+        self.0.core.batches.store(batches, Ordering::Relaxed);
+    }
+
+    fn ended(&self) -> BoxFuture<ClientError> {
+        let core = Arc::clone(&self.0.core);
+        Box::pin(async move { core.ended().await })
+    }
+
+    fn close(&self) -> BoxFuture<()> {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move {
+            inner.core.end(ClientError::Closed);
+            let stop = async {
+                inner.core.pipe.finish().await;
+                if let Some(peer) = &inner.peer {
+                    Arc::clone(peer).stop().await;
+                }
+                inner.tasks.iter().for_each(AbortHandle::abort);
+            };
+            inner.closed.get_or_init(|| stop).await;
+        })
+    }
+
+    fn trouble(&self) -> Option<String> {
+        let counters = &self.0.core.counters;
+        let (many, last) = counters.junk_in_a_row(self.0.max_junk_lines)?;
+        Some(format!(
+            "the last {many} lines that it printed are no messages; its standard output is for \
+             messages alone. The last one: {last}"
+        ))
+    }
+
+    fn process_id(&self) -> Option<u32> {
+        Some(self.0.peer.as_ref()?.process_id())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.core.end(ClientError::Closed);
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}

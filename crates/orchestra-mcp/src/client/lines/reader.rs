@@ -1,0 +1,212 @@
+//! Reads what a server says and gives it to whom it is for.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use orchestra_wire::{
+    ErrorCode, Inbound, Malformed, Message, RawJson, Reply, RequestId, ResponseRef, Rope, RpcError,
+    parse, parse_item, write,
+};
+use serde_json::value::RawValue;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    Core,
+    counters::excerpt,
+    cut::{Cut, Cutter, TooLong},
+};
+use crate::client::{ClientError, Incoming, ServerMessage};
+
+/// How long answers are still read after a server takes no more messages.
+const LAST_ANSWERS: Duration = Duration::from_millis(500);
+
+pub(super) struct Reader {
+    pub(super) core: Arc<Core>,
+    pub(super) incoming: mpsc::Sender<Incoming>,
+    pub(super) max_message_bytes: usize,
+}
+
+impl Reader {
+    /// Reads until the end of the stream, or shortly after nothing can be sent any more.
+    pub(super) async fn run(self, mut input: impl AsyncRead + Unpin) {
+        let mut cutter = Cutter::new(self.max_message_bytes);
+        let mut end = None;
+        loop {
+            let until = end.unwrap_or_else(|| Instant::now() + Duration::from_secs(3_600));
+            let read = tokio::select! {
+                biased;
+                read = input.read_buf(cutter.space()) => read,
+                () = self.core.pipe.broken.notified(), if end.is_none() => {
+                    end = Some(Instant::now() + LAST_ANSWERS);
+                    continue;
+                }
+                () = sleep_until(until), if end.is_some() => break,
+            };
+            match read {
+                Ok(bytes) if bytes > 0 => {}
+                Ok(_) => break,
+                Err(error) => {
+                    tracing::debug!(server = self.core.name, %error, "cannot read");
+                    break;
+                }
+            }
+            while let Some(cut) = cutter.next() {
+                self.take(cut);
+            }
+        }
+        if let Some(cut) = cutter.finish() {
+            self.take(cut);
+        }
+    }
+
+    fn take(&self, cut: Cut) {
+        match cut {
+            Cut::Line(line) => self.take_line(&line),
+            Cut::TooLong(line) => self.take_too_long(&line),
+        }
+    }
+
+    fn take_line(&self, line: &Bytes) {
+        match parse(line) {
+            Ok(Inbound::One(message)) => {
+                self.core.counters.count_message();
+                self.take_message(message, line);
+            }
+            Ok(Inbound::Batch(items)) if self.core.takes_batches() => {
+                self.core.counters.count_message();
+                for item in items {
+                    match parse_item(item) {
+                        Ok(message) => self.take_message(message, line),
+                        Err(malformed) => self.take_malformed(&malformed, item.get().as_bytes()),
+                    }
+                }
+            }
+            Ok(Inbound::Batch(_) | Inbound::BatchTooLong) => {
+                self.junk(
+                    line,
+                    "a batch, which its revision does not have or which is too long",
+                );
+            }
+            Err(malformed) => self.take_malformed(&malformed, line),
+        }
+    }
+
+    fn take_message(&self, message: Message<'_>, frame: &Bytes) {
+        let params = |params: Option<&RawValue>| {
+            params.map(|params| RawJson::from_frame(params, Some(frame)))
+        };
+        match message {
+            Message::Response(response) => self.take_response(response, frame),
+            Message::Request(request) => self.tell(ServerMessage::Request {
+                params: params(request.raw_params()),
+                id: request.id,
+                method: request.method.into_owned(),
+            }),
+            Message::Notification(notification) => self.tell(ServerMessage::Notification {
+                params: params(notification.raw_params()),
+                method: notification.method.into_owned(),
+            }),
+        }
+    }
+
+    fn take_response(&self, response: ResponseRef<'_>, frame: &Bytes) {
+        let answer = match response.reply {
+            Reply::Result(result) => Ok(RawJson::from_frame(result, Some(frame))),
+            Reply::Error(error) => Err(RpcError::from_raw(error)),
+        };
+        let Some(id) = response.id else {
+            let (server, error) = (&self.core.name, answer.err());
+            tracing::warn!(server, ?error, "could not read the id of a message of ours");
+            self.core.counters.count_unknown_id();
+            return;
+        };
+        if !self.core.answer(&id, Ok(answer)) {
+            self.core.counters.count_unknown_id();
+            tracing::debug!(server = self.core.name, %id, "an answer that nobody waits for");
+        }
+    }
+
+    /// Something that is JSON-RPC but for a mistake is told to whom it concerns.
+    fn take_malformed(&self, malformed: &Malformed, line: &[u8]) {
+        let Some(id) = &malformed.id else {
+            return self.junk(line, &malformed.error.message);
+        };
+        if has_method(line) {
+            self.core.counters.count_junk(line);
+            return self.refuse(id, &malformed.error);
+        }
+        let what = format!("{}: {}", malformed.error.message, excerpt(line));
+        if !self
+            .core
+            .answer(id, Err(ClientError::InvalidMessage { what }))
+        {
+            self.core.counters.count_unknown_id();
+        }
+    }
+
+    fn take_too_long(&self, line: &TooLong) {
+        self.core.counters.count_too_long();
+        let (server, bytes) = (&self.core.name, line.bytes);
+        let id = line.id();
+        tracing::warn!(server, bytes, ?id, "a message that is too long was skipped");
+        let Some(id) = id else { return };
+        let what = format!(
+            "the answer has {bytes} bytes and {} are permitted; ask for less, or raise \
+             `maxMessageBytes` of the server",
+            self.max_message_bytes
+        );
+        if !self
+            .core
+            .answer(&id, Err(ClientError::InvalidMessage { what }))
+        {
+            self.core.counters.count_unknown_id();
+        }
+    }
+
+    fn junk(&self, line: &[u8], why: &str) {
+        let excerpt = self.core.counters.count_junk(line);
+        tracing::debug!(server = self.core.name, why, line = excerpt, "no message");
+    }
+
+    /// Never waits: who listens too slowly misses notifications, and its server is told that its
+    /// requests are too many.
+    fn tell(&self, message: ServerMessage) {
+        let related = None;
+        let Err(error) = self.incoming.try_send(Incoming { message, related }) else {
+            return;
+        };
+        match error.into_inner().message {
+            ServerMessage::Request { id, .. } => {
+                let busy = "busy: too many requests of the server wait; try again later";
+                self.refuse(&id, &RpcError::new(ErrorCode::INTERNAL_ERROR, busy));
+            }
+            ServerMessage::Notification { method, .. } => {
+                if self.core.counters.count_dropped() == 0 {
+                    let server = &self.core.name;
+                    tracing::warn!(server, method, "it says more than is listened to; dropped");
+                }
+            }
+        }
+    }
+
+    fn refuse(&self, id: &RequestId, error: &RpcError) {
+        let mut message = Rope::new();
+        write::error(&mut message, Some(id), error);
+        // When it does not read, it does not miss the refusal either.
+        let _ = self.core.pipe.try_send(message);
+    }
+}
+
+/// Whether something was meant as a request.
+fn has_method(line: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Members<'a> {
+        #[serde(borrow)]
+        method: Option<&'a RawValue>,
+    }
+    serde_json::from_slice::<Members<'_>>(line).is_ok_and(|members| members.method.is_some())
+}

@@ -1,0 +1,214 @@
+//! Servers that are our children, through the client: what the transport contract asks for, and
+//! the bounds within which they run.
+
+use std::{sync::Arc, time::Duration};
+
+use orchestra_mcp::client::{
+    ChildConfig, ChildConnector, ChildLimits, Client, ClientConfig, ClientError, Launcher,
+    ProtocolChoice, Sandbox, TransportType,
+};
+use orchestra_wire::{Era, RawJson};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
+
+use crate::faulty::{self, Server, example, gone, text_of};
+
+fn client(config: ChildConfig) -> Client {
+    let name = config.name.clone();
+    let connector = Arc::new(ChildConnector::new(config));
+    let config = ClientConfig {
+        name,
+        protocol: ProtocolChoice::Era(Era::Session),
+        ..ClientConfig::default()
+    };
+    Client::new(connector, config)
+}
+
+async fn invoke(client: &Client, method: &str, params: Value) -> Result<Value, ClientError> {
+    let deadline = Instant::now() + faulty::PATIENCE;
+    let params = RawJson::of(&params).unwrap();
+    let result = client.invoke(method, Some(params), deadline).await?;
+    Ok(result.parse().unwrap())
+}
+
+async fn call(client: &Client, tool: &str, arguments: Value) -> Result<Value, ClientError> {
+    let params = json!({"name": tool, "arguments": arguments});
+    invoke(client, "tools/call", params).await
+}
+
+fn only_id(client: &Client) -> u32 {
+    let ids = client.process_ids();
+    assert_eq!(ids.len(), 1);
+    ids[0]
+}
+
+/// `TestStdioTransport`: spawn a process, send a request, verify the response.
+#[tokio::test]
+async fn test_stdio_transport() {
+    let client = client(faulty::config(&[]));
+    let result = call(&client, "echo", json!({"text": "hello"}))
+        .await
+        .unwrap();
+    assert_eq!(result["content"][0]["text"], "hello");
+    let process = only_id(&client);
+    call(&client, "echo", json!({})).await.unwrap();
+    assert_eq!(only_id(&client), process, "one process serves all calls");
+    let metadata = client.metadata();
+    assert_eq!(metadata.transport, TransportType::Stdio);
+    client.health_check().await.unwrap();
+    client.close().await;
+    gone(process).await;
+    let error = call(&client, "echo", json!({})).await.unwrap_err();
+    assert_eq!(error.to_string(), "transport: connection closed");
+}
+
+/// `TestStdioProcessCrash`: error handling and restart.
+#[tokio::test]
+async fn test_stdio_process_crash() {
+    let client = client(faulty::config(&[]));
+    call(&client, "echo", json!({})).await.unwrap();
+    let first = only_id(&client);
+    let crash = json!({"code": 5, "words": "out of paper"});
+    let error = call(&client, "crash", crash).await.unwrap_err();
+    assert_eq!(error.to_string(), "transport: stdio process crashed");
+    let told = error.explain();
+    assert!(
+        told.contains("exit code 5") && told.contains("out of paper"),
+        "{told}"
+    );
+    // The next call finds it running again.
+    call(&client, "echo", json!({})).await.unwrap();
+    let second = only_id(&client);
+    assert_ne!(first, second);
+    client.close().await;
+    gone(first).await;
+    gone(second).await;
+}
+
+/// `TestStdioHandshake`: a real server, greeted in the era that it speaks.
+#[tokio::test]
+async fn test_stdio_handshake() {
+    for protocol in [ProtocolChoice::Auto, ProtocolChoice::Era(Era::Session)] {
+        let config = ChildConfig {
+            launcher: Some(Launcher::new(example("faulty"), ["__child"])),
+            ..ChildConfig::new("echo", example("echo"))
+        };
+        let connector = Arc::new(ChildConnector::new(config));
+        let config = ClientConfig {
+            protocol,
+            ..ClientConfig::default()
+        };
+        let client = Client::new(connector, config);
+        let result = call(&client, "echo", json!({"text": "hello"}))
+            .await
+            .unwrap();
+        assert_eq!(result["content"][0]["text"], "hello");
+        let facts = client.server().unwrap();
+        let info: Value = facts.info.as_ref().unwrap().parse().unwrap();
+        assert_eq!(info["name"], "echo");
+        let expected = match protocol {
+            ProtocolChoice::Auto => Era::Stateless,
+            _ => Era::Session,
+        };
+        assert_eq!(facts.revision.era(), expected);
+        client.close().await;
+    }
+}
+
+/// An unresponsive process: a timeout, and it is killed (seed 002, acceptance of stdio).
+#[tokio::test]
+async fn a_server_that_does_not_answer_any_more_is_a_timeout_and_is_killed() {
+    let mut config = faulty::config(&["--silent", "--ignore-end", "--ignore-term"]);
+    (config.grace_stdin, config.grace_term) = (Duration::ZERO, Duration::ZERO);
+    let connector = Arc::new(ChildConnector::new(config));
+    let config = ClientConfig {
+        protocol: ProtocolChoice::Era(Era::Session),
+        call_timeout: Duration::from_millis(300),
+        health_timeout: Duration::from_millis(300),
+        ..ClientConfig::default()
+    };
+    let client = Client::new(connector, config);
+    let error = call(&client, "echo", json!({})).await.unwrap_err();
+    assert_eq!(error.to_string(), "transport: invocation timeout");
+    // It is asked whether it is well, and does not answer that either.
+    for process in client.process_ids() {
+        gone(process).await;
+    }
+    timeout(faulty::PATIENCE, client.close()).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_says_what_to_do() {
+    let config = ChildConfig::new("none", "no-such-server");
+    let error = ChildConnector::new(config).start().await.err().unwrap();
+    let told = error.to_string();
+    assert!(
+        told.contains("`no-such-server` is not on PATH; install it"),
+        "{told}"
+    );
+    assert_eq!(error.code(), "unreachable");
+}
+
+/// Calls a tool of a server that has limits, and tells which one ended it.
+async fn limit_of(limits: ChildLimits, tool: &str) -> String {
+    let mut config = faulty::config(&[]);
+    config.limits = limits;
+    let server = Server::of(config).await;
+    match server.call(1, tool, json!({})).await {
+        Err(error @ ClientError::Crashed(_)) => {
+            let told = error.explain();
+            let limit = told.split("ran into its limit: ").nth(1).unwrap_or(&told);
+            limit
+                .lines()
+                .next()
+                .unwrap()
+                .trim_end_matches("; the end of its stderr:")
+                .to_owned()
+        }
+        other => panic!("{tool}: {other:?}"),
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_limit_that_ended_a_server_is_named() {
+    let limits = ChildLimits {
+        address_space: Some(512 << 20),
+        open_files: Some(64),
+        processes: Some(16),
+        cpu_time: Some(Duration::from_secs(1)),
+    };
+    for (tool, expected) in [
+        ("memory", "probably address space (536870912 bytes)"),
+        ("files", "probably open files (64)"),
+        ("forks", "processes (16)"),
+        ("cpu", "CPU time (1 s)"),
+    ] {
+        assert_eq!(limit_of(limits.clone(), tool).await, expected);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_sandboxed_server_reaches_its_directory_and_no_network() {
+    let directory = tempfile::tempdir().unwrap();
+    let inside = directory.path().join("inside");
+    std::fs::write(&inside, "inside").unwrap();
+    let outside = tempfile::NamedTempFile::new().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut config = faulty::config(&[]);
+    config.cwd = Some(directory.path().to_owned());
+    config.sandbox = Sandbox::Workspace {
+        paths: Vec::new(),
+        read_only: Vec::new(),
+    };
+    let server = Server::of(config).await;
+    let read = json!({"path": inside});
+    assert_eq!(text_of(server.call(1, "read", read).await), "inside");
+    let read = json!({"path": outside.path()});
+    let told = text_of(server.call(2, "read", read).await);
+    assert!(told.starts_with("Permission denied"), "{told}");
+    let connect = json!({"address": listener.local_addr().unwrap()});
+    let told = text_of(server.call(3, "connect", connect).await);
+    assert!(told.starts_with("Network is unreachable"), "{told}");
+}

@@ -1,0 +1,196 @@
+//! The link over lines, in memory.
+
+use std::{sync::Arc, time::Duration};
+
+use orchestra_mcp::client::{
+    ClientError, Connected, LINK_QUEUE, LinesConfig, LinesLink, Link, Outgoing, ServerMessage,
+};
+use orchestra_wire::{RawJson, RequestId};
+use serde_json::{Value, json};
+use tokio::{
+    io::{
+        AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf,
+        duplex, split,
+    },
+    time::{Instant, timeout},
+};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Ends {
+    link: Arc<LinesLink>,
+    connected: Connected,
+    reads: BufReader<ReadHalf<DuplexStream>>,
+    writes: WriteHalf<DuplexStream>,
+}
+
+/// A link and its other end, between which so many bytes fit.
+fn ends(bytes: usize) -> Ends {
+    let (ours, theirs) = duplex(bytes);
+    let (read, write) = split(ours);
+    let config = LinesConfig {
+        name: "memory".to_owned(),
+        max_message_bytes: 1 << 20,
+        max_junk_lines: 20,
+    };
+    let (link, connected) = LinesLink::over(read, write, config);
+    let (reads, writes) = split(theirs);
+    let reads = BufReader::new(reads);
+    Ends {
+        link,
+        connected,
+        reads,
+        writes,
+    }
+}
+
+impl Ends {
+    async fn read(&mut self) -> Value {
+        let mut line = String::new();
+        let read = timeout(PATIENCE, self.reads.read_line(&mut line)).await;
+        read.expect("a line comes").unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    async fn say(&mut self, text: &str) {
+        let line = format!("{text}\n");
+        self.writes.write_all(line.as_bytes()).await.unwrap();
+    }
+}
+
+fn request(id: &str, params: &Value) -> Outgoing {
+    Outgoing {
+        id: RequestId::from_raw(serde_json::from_str(id).unwrap()).unwrap(),
+        method: "test/this".to_owned(),
+        params: Some(RawJson::of(params).unwrap()),
+        name: None,
+        headers: Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn ids_of_every_form_are_matched_exactly() {
+    let mut ends = ends(1 << 16);
+    let ids = ["1", "\"1\"", "\"a\\u0062\"", "99999999999999999999999999"];
+    let calls = ids.map(|id| tokio::spawn(ends.link.request(request(id, &json!({})))));
+    for _ in ids {
+        let sent = ends.read().await;
+        assert_eq!(sent["method"], "test/this");
+    }
+    for id in ids.iter().rev() {
+        ends.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{id}}}"#))
+            .await;
+    }
+    for (id, call) in ids.iter().zip(calls) {
+        let result = call.await.unwrap().unwrap().unwrap();
+        assert_eq!(result.as_str(), *id);
+    }
+}
+
+/// A stream that takes little at a time loses nothing, mixes nothing, and makes callers wait.
+#[tokio::test]
+async fn a_server_that_reads_slowly_makes_callers_wait_and_loses_nothing() {
+    let mut ends = ends(1_000);
+    let text = "x".repeat(100_000);
+    let calls: Vec<_> = (1..=100)
+        .map(|id| {
+            let params = json!({"number": id, "text": text});
+            tokio::spawn(ends.link.request(request(&id.to_string(), &params)))
+        })
+        .collect();
+    let mut seen = Vec::new();
+    for _ in 1..=100 {
+        let sent = ends.read().await;
+        assert_eq!(sent["params"]["text"], text);
+        seen.push(sent["id"].as_u64().unwrap());
+    }
+    // Those that found no room come when there is some, in whichever order.
+    seen.sort_unstable();
+    assert_eq!(seen, (1..=100).collect::<Vec<_>>());
+    for id in 1..=100 {
+        ends.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#))
+            .await;
+    }
+    for call in calls {
+        call.await.unwrap().unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn requests_of_the_server_are_told_answered_and_bounded() {
+    let mut ends = ends(1 << 20);
+    ends.say(r#"{"jsonrpc":"2.0","id":"r","method":"roots/list","params":{"a":[1, 2]}}"#)
+        .await;
+    let heard = ends.connected.incoming.recv().await.unwrap();
+    let ServerMessage::Request { id, method, params } = heard.message else {
+        panic!("a request")
+    };
+    assert_eq!((id.as_json(), method.as_str()), ("\"r\"", "roots/list"));
+    assert_eq!(params.unwrap().as_str(), r#"{"a":[1, 2]}"#);
+    let answer = Ok(RawJson::of(&json!({"roots": []})).unwrap());
+    ends.link.respond(id, answer).await.unwrap();
+    let expected = json!({"jsonrpc": "2.0", "id": "r", "result": {"roots": []}});
+    assert_eq!(ends.read().await, expected);
+    for id in 0..=LINK_QUEUE {
+        ends.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#))
+            .await;
+    }
+    let refused = ends.read().await;
+    assert_eq!(refused["id"], LINK_QUEUE);
+    assert_eq!(refused["error"]["code"], -32603);
+    // A request that is none is refused too.
+    ends.say(r#"{"id":5,"method":"ping"}"#).await;
+    assert_eq!(ends.read().await["error"]["code"], -32600);
+}
+
+#[tokio::test]
+async fn twenty_lines_in_a_row_that_are_no_messages_are_trouble() {
+    let mut ends = ends(1 << 20);
+    let counters = ends.link.counters();
+    for number in 1..=40 {
+        ends.say(&format!("\u{1b}[1m listening on {number}")).await;
+        let end = Instant::now() + PATIENCE;
+        while counters.junk() < number {
+            assert!(Instant::now() < end, "it is counted");
+            tokio::task::yield_now().await;
+        }
+        let trouble = ends.link.trouble();
+        assert_eq!(trouble.is_some(), number >= 20);
+        if let Some(trouble) = trouble {
+            assert!(
+                trouble.ends_with(&format!(" [1m listening on {number}")),
+                "{trouble}"
+            );
+        }
+    }
+    ends.say(r#"{"jsonrpc":"2.0","method":"x"}"#).await;
+    ends.connected.incoming.recv().await.unwrap();
+    assert_eq!(ends.link.trouble(), None, "it has come to itself");
+}
+
+#[tokio::test]
+async fn the_end_of_the_stream_and_closing_end_all_calls() {
+    let mut at_end = ends(1 << 16);
+    let call = tokio::spawn(at_end.link.request(request("1", &json!({}))));
+    at_end.read().await;
+    let Ends {
+        link,
+        reads,
+        writes,
+        mut connected,
+    } = at_end;
+    drop((reads, writes));
+    assert!(matches!(call.await.unwrap(), Err(ClientError::Closed)));
+    assert!(matches!(link.ended().await, ClientError::Closed));
+    assert!(connected.incoming.recv().await.is_none());
+    let mut closed = ends(1 << 16);
+    let call = tokio::spawn(closed.link.request(request("1", &json!({}))));
+    closed.read().await;
+    closed.link.close().await;
+    assert!(matches!(call.await.unwrap(), Err(ClientError::Closed)));
+    let mut rest = Vec::new();
+    closed.writes.shutdown().await.unwrap();
+    closed.reads.read_to_end(&mut rest).await.unwrap();
+    let notify = closed.link.notify("x", None).await;
+    assert!(matches!(notify, Err(ClientError::Closed)));
+}

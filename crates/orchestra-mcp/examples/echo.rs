@@ -87,7 +87,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let id = ProviderId::parse("echo").ok_or("not a provider id")?;
         let catalog = watch::Sender::new(Arc::new(catalog()?));
         hub.register(Arc::new(Echo { id, catalog }))?;
-        common::serve(&Server::builder(hub, "echo").build()).await?;
+        let face = common::Face::of_arguments()?;
+        let server = Server::builder(hub, "echo").eras(face.eras).build();
+        face.serve(&server).await?;
         Ok::<_, Box<dyn std::error::Error>>(())
     })?;
     // Its reading thread may still wait for input.

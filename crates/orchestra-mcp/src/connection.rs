@@ -157,7 +157,7 @@ impl Connection {
             subscriptions: Subscriptions::default(),
             next_expiry: None,
             metas: MetaCache::default(),
-            eras: Eras::Both,
+            eras: server.0.eras,
             owner: Identity::Anyone,
             task_watch: (lifetime == Lifetime::Stream).then(Arc::default),
             session,

@@ -79,12 +79,17 @@ impl Eras {
         self == Self::Both || self == era
     }
 
+    /// Whether an era is served.
+    pub(crate) fn speaks(self, era: Era) -> bool {
+        self.contains(match era {
+            Era::Session => Self::Session,
+            Era::Stateless => Self::Stateless,
+        })
+    }
+
     /// The revisions that are served, oldest first.
     pub fn revisions(self) -> impl DoubleEndedIterator<Item = &'static str> {
-        let fits = move |revision: &Revision| match revision.era() {
-            Era::Session => self.contains(Self::Session),
-            Era::Stateless => self.contains(Self::Stateless),
-        };
+        let fits = move |revision: &Revision| self.speaks(revision.era());
         Revision::ALL.into_iter().filter(fits).map(Revision::as_str)
     }
 

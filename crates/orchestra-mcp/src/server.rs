@@ -13,6 +13,7 @@ use tokio::{runtime::Handle, select, sync::Semaphore};
 
 use crate::{
     activity::Activity,
+    http::Eras,
     seal::Sealer,
     tasks::{TaskLimits, Tasks},
 };
@@ -30,6 +31,7 @@ pub(crate) struct ServerInner {
     pub(crate) toolset: Toolset,
     pub(crate) instructions: Option<String>,
     pub(crate) limits: Limits,
+    pub(crate) eras: Eras,
     pub(crate) activity: Activity,
     pub(crate) tasks: Tasks,
     /// Made when something is sealed.
@@ -94,6 +96,7 @@ pub struct ServerBuilder {
     instructions: Option<String>,
     toolset: Toolset,
     limits: Limits,
+    eras: Eras,
     tasks: TaskLimits,
 }
 
@@ -109,6 +112,7 @@ impl Server {
             instructions: None,
             toolset: Toolset::All,
             limits: Limits::default(),
+            eras: Eras::Both,
             tasks: TaskLimits::default(),
         }
     }
@@ -183,6 +187,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Chooses the eras that are spoken over streams; both by default. HTTP has an option of its own.
+    #[must_use]
+    pub fn eras(mut self, eras: Eras) -> Self {
+        self.eras = eras;
+        self
+    }
+
     /// Sets the bounds of tasks.
     #[must_use]
     pub fn tasks(mut self, limits: TaskLimits) -> Self {
@@ -202,6 +213,7 @@ impl ServerBuilder {
             toolset: self.toolset,
             instructions: self.instructions,
             limits: self.limits,
+            eras: self.eras,
             sealer: LazyLock::new(Sealer::new),
             activity: Activity::default(),
             version: self.version,

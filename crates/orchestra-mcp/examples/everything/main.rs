@@ -151,10 +151,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         let hub = Hub::new(HubConfig::default());
         hub.register(Arc::new(provider))?;
+        let face = common::Face::of_arguments()?;
         let server = Server::builder(hub, "everything")
             .title("Everything")
+            .eras(face.eras)
             .build();
-        common::serve(&server).await?;
+        face.serve(&server).await?;
         Ok::<_, Box<dyn std::error::Error>>(())
     })?;
     // Its reading thread may still wait for input.

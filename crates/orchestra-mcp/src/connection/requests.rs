@@ -57,6 +57,17 @@ impl Connection {
             .stateless
             .as_ref()
             .map_or(Era::Session, |meta| meta.revision.era());
+        if !self.eras.speaks(era) {
+            let named = fields
+                .protocol_version
+                .and_then(text_of)
+                .unwrap_or_default();
+            let named = meta
+                .stateless
+                .as_ref()
+                .map_or(&*named, |meta| meta.revision.as_str());
+            return Err(crate::http::unsupported(named, self.eras));
+        }
         // Revision 2025-11-25 has tasks of another kind, which nobody here knows.
         if is_about_tasks(method) && era == Era::Session {
             return self.on_unknown(request, line, batch, now);

@@ -32,8 +32,14 @@ pub(crate) struct Server {
 impl Server {
     /// One of the examples of this crate.
     pub(crate) fn start(example: &str) -> Self {
+        Self::with(example, &[])
+    }
+
+    /// One with arguments.
+    pub(crate) fn with(example: &str, arguments: &[&str]) -> Self {
         let path = path_of(example);
         let mut process = Command::new(&path)
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

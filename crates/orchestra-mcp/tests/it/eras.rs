@@ -162,3 +162,21 @@ fn what_a_request_says_of_itself_is_checked_before_its_method() {
     );
     assert_eq!(code(""), -32601);
 }
+
+#[test]
+fn a_stream_of_one_era_refuses_the_other_and_says_what_it_speaks() {
+    let discover =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{{{META}}}}}"#);
+    let initialize = r#"{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+    for (era, served, refused, other) in [
+        ("session", initialize, discover.as_str(), "2025-11-25"),
+        ("stateless", discover.as_str(), initialize, "2026-07-28"),
+    ] {
+        let mut server = Server::with("everything", &["--era", era]);
+        let error = &server.call(refused)["error"];
+        assert_eq!(error["code"], -32022, "{era}");
+        let supported = error["data"]["supported"].as_array().unwrap();
+        assert!(supported.contains(&json!(other)), "{error}");
+        assert!(server.call(served)["result"].is_object(), "{era}");
+    }
+}

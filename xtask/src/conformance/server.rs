@@ -1,0 +1,131 @@
+//! The suite as a client: its scenarios for servers.
+
+use std::{path::PathBuf, process::Command};
+
+use anyhow::{Result, bail};
+
+use super::LIMIT;
+use crate::{
+    run,
+    served::{Served, Told},
+    test::Tally,
+};
+
+/// What is required, in the suite's words.
+const REQUIREMENTS: [[&str; 4]; 3] = [
+    ["--suite", "all", "--spec-version", "2025-06-18"],
+    ["--suite", "all", "--requirements", "2025-11-25"],
+    ["--suite", "all", "--requirements", "2026-07-28"],
+];
+
+/// The suite's program, below its project.
+const SUITE: &str = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
+
+/// The suite, ready to run.
+pub(super) struct Suite {
+    home: PathBuf,
+    node: PathBuf,
+}
+
+impl Suite {
+    pub(super) const fn new(home: PathBuf, node: PathBuf) -> Self {
+        Self { home, node }
+    }
+
+    /// The suite with arguments to follow.
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new(&self.node);
+        command.current_dir(&self.home).arg(self.home.join(SUITE));
+        command
+    }
+
+    /// Plays what each revision requires. `of` says of whom, in the lines that are printed.
+    ///
+    /// # Errors
+    /// When the suite cannot be run. A scenario that fails is counted.
+    pub(super) fn requirements(&self, of: &str, url: &str, tally: &mut Tally) -> Result<()> {
+        for requirement in REQUIREMENTS {
+            let [.., flag, revision] = requirement;
+            let wanted = match flag {
+                "--requirements" => &requirement[2..],
+                _ => &requirement[..],
+            };
+            let mut command = self.command();
+            command.args(["server", "--url", url]).args(wanted);
+            let ended = run::run_within(&mut command, LIMIT)?;
+            let before = (tally.passed, tally.failed);
+            for line in ended.out.lines() {
+                if let Some(passed) = line.strip_prefix("✓ ") {
+                    tally.passed += 1;
+                    run::say(&format!("conformance {of}{revision} {passed}"));
+                } else if let Some(failed) = line.strip_prefix("✗ ") {
+                    tally.failed += 1;
+                    run::say(&format!("conformance {of}{revision} {failed} ... FAILED"));
+                }
+            }
+            if !ended.success && tally.failed == before.1 {
+                tally.failed += 1;
+                let complaint = &ended.complaint;
+                run::say(&format!(
+                    "conformance {of}{revision} ... FAILED\n{complaint}"
+                ));
+            }
+            if (tally.passed, tally.failed) == before {
+                bail!("the suite ran nothing for {revision}: {}", ended.complaint);
+            }
+        }
+        Ok(())
+    }
+
+    /// Plays what belongs to extensions, all of which no revision requires.
+    ///
+    /// # Errors
+    /// When the suite cannot be run. A scenario that fails is counted.
+    pub(super) fn extensions(&self, url: &str, tally: &mut Tally) -> Result<()> {
+        let listed = run::output(self.command().args(["list", "--server"]))?;
+        let names = listed.lines().filter_map(|line| {
+            let name = line.trim().strip_prefix("- ")?;
+            name.strip_suffix(" [extension]")
+        });
+        let before = tally.passed;
+        for name in names {
+            let mut command = self.command();
+            command.args(["server", "--url", url, "--scenario", name]);
+            let ended = run::run_within(&mut command, LIMIT)?;
+            let counted = ended.out.lines().find(|line| line.starts_with("Passed: "));
+            match counted {
+                // It says so itself of what it does not know how to play yet.
+                Some(counted) if ended.success && counted.starts_with("Passed: 0/0") => {
+                    run::say(&format!(
+                        "conformance extension {name} ... the suite skips it"
+                    ));
+                }
+                Some(counted) if ended.success => {
+                    tally.passed += 1;
+                    run::say(&format!("conformance extension {name}: {counted}"));
+                }
+                _ => {
+                    tally.failed += 1;
+                    let (out, complaint) = (ended.out, ended.complaint);
+                    run::say(&format!(
+                        "conformance extension {name} ... FAILED\n{out}{complaint}"
+                    ));
+                }
+            }
+        }
+        anyhow::ensure!(tally.passed > before, "the suite knows no extensions");
+        Ok(())
+    }
+}
+
+/// The fixture itself.
+///
+/// # Errors
+/// When it cannot be started, or the suite cannot be run.
+pub(super) fn play(suite: &Suite, tally: &mut Tally) -> Result<()> {
+    let mut fixture = Command::new(run::target().join("debug/examples/everything"));
+    fixture.args(["--http", "127.0.0.1:0"]);
+    let fixture = Served::start(&mut fixture, Told::Stderr)?;
+    suite.requirements("", fixture.url(), tally)?;
+    suite.extensions(fixture.url(), tally)
+}

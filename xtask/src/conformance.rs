@@ -1,7 +1,9 @@
-//! `cargo xtask conformance`: the public conformance suite against the fixture `everything`, over
-//! HTTP. Every server scenario of each revision that the suite
-//! knows must pass, those of extensions included; there is no list of expected failures.
+//! `cargo xtask conformance`: the public conformance suite, over HTTP, against the fixture
+//! `everything` as a server and the fixture `conformance_client` as a client. Every scenario of each
+//! revision that the suite knows must pass, those of extensions included; there is no list of
+//! expected failures.
 
+mod client;
 mod server;
 
 use std::time::Duration;
@@ -59,6 +61,6 @@ pub(crate) fn all() -> Result<Tally> {
 fn play(suite: &Suite) -> Result<Tally> {
     let mut tally = Tally::default();
     server::play(suite, &mut tally)?;
-
+    client::play(suite, &mut tally)?;
     Ok(tally)
 }

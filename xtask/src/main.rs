@@ -25,7 +25,7 @@ usage: cargo xtask COMMAND
 
   test              every test of the workspace, then the judges and the conformance suite
   judges [WORD]     only the judges whose name holds WORD
-  conformance       the public conformance suite against the fixture, over HTTP
+  conformance       the public conformance suite against the fixtures, over HTTP
   ci [--fast]       what CI runs; --fast leaves out docs, judges, licences and most tests
   deny              only the check of licences, sources and forbidden second versions
   bench [NAME]...   measure against the peers: echo, http, gateway, board, start, writers, tokens, day (default: all)

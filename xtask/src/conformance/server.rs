@@ -52,27 +52,41 @@ impl Suite {
             };
             let mut command = self.command();
             command.args(["server", "--url", url]).args(wanted);
-            let ended = run::run_within(&mut command, LIMIT)?;
-            let before = (tally.passed, tally.failed);
-            for line in ended.out.lines() {
-                if let Some(passed) = line.strip_prefix("✓ ") {
-                    tally.passed += 1;
-                    run::say(&format!("conformance {of}{revision} {passed}"));
-                } else if let Some(failed) = line.strip_prefix("✗ ") {
-                    tally.failed += 1;
-                    run::say(&format!("conformance {of}{revision} {failed} ... FAILED"));
+            Self::counted(&format!("{of}{revision}"), &mut command, tally)?;
+        }
+        Ok(())
+    }
+
+    /// Plays many scenarios and counts them as they are marked. `what` says of whom and which, in
+    /// the lines that are printed.
+    ///
+    /// # Errors
+    /// When the suite cannot be run, or plays nothing.
+    pub(super) fn counted(what: &str, command: &mut Command, tally: &mut Tally) -> Result<()> {
+        let ended = run::run_within(command, LIMIT)?;
+        let before = (tally.passed, tally.failed);
+        for line in ended.out.lines() {
+            if let Some(passed) = line.strip_prefix("✓ ") {
+                // It says so itself of what was not played.
+                if passed.ends_with(": 0 passed, 0 failed") {
+                    run::say(&format!("conformance {what} {passed} ... NOT PLAYED"));
+                    tally.ignored += 1;
+                    continue;
                 }
-            }
-            if !ended.success && tally.failed == before.1 {
+                tally.passed += 1;
+                run::say(&format!("conformance {what} {passed}"));
+            } else if let Some(failed) = line.strip_prefix("✗ ") {
                 tally.failed += 1;
-                let complaint = &ended.complaint;
-                run::say(&format!(
-                    "conformance {of}{revision} ... FAILED\n{complaint}"
-                ));
+                run::say(&format!("conformance {what} {failed} ... FAILED"));
             }
-            if (tally.passed, tally.failed) == before {
-                bail!("the suite ran nothing for {revision}: {}", ended.complaint);
-            }
+        }
+        if !ended.success && tally.failed == before.1 {
+            tally.failed += 1;
+            let complaint = &ended.complaint;
+            run::say(&format!("conformance {what} ... FAILED\n{complaint}"));
+        }
+        if (tally.passed, tally.failed) == before {
+            bail!("the suite ran nothing for {what}: {}", ended.complaint);
         }
         Ok(())
     }

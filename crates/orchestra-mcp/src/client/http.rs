@@ -23,7 +23,9 @@ mod events;
 mod exchange;
 mod failure;
 mod listen;
+mod mirrored;
 mod names;
+pub mod oauth;
 mod old;
 mod reach;
 mod reply;
@@ -45,6 +47,7 @@ use reqwest::{
 use tokio::{task::AbortHandle, time::timeout};
 
 use self::{
+    auth::Authorization,
     core::{Core, Opened},
     old::OldPair,
 };
@@ -53,6 +56,7 @@ use super::{Agreed, Answer, ClientError, Connected, Connector, Link, Outgoing, T
 pub use self::{
     auth::{AuthHeaders, AuthRequest, Authorizer, Refusal},
     config::{Auth, Flavour, HttpConfig, HttpTimeouts, MAX_MESSAGE_BYTES},
+    mirrored::{InvalidAnnotation, MirroredParams},
     names::header_text,
     template::{Environment, Secrets, Template, TemplateError},
 };
@@ -61,6 +65,8 @@ pub use self::{
 pub struct HttpConnector {
     config: HttpConfig,
     client: Client,
+    /// What was signed in is signed in for all connections.
+    authorization: Arc<Authorization>,
 }
 
 impl HttpConnector {
@@ -72,7 +78,12 @@ impl HttpConnector {
         config.endpoint()?;
         config.split_headers()?;
         let client = reach::client(&config)?;
-        Ok(Self { config, client })
+        let authorization = Arc::new(Authorization::new(&config)?);
+        Ok(Self {
+            config,
+            client,
+            authorization,
+        })
     }
 }
 
@@ -82,7 +93,11 @@ impl Connector for HttpConnector {
     }
 
     fn connect(&self) -> BoxFuture<Result<Connected, ClientError>> {
-        let opened = Core::open(self.config.clone(), self.client.clone());
+        let opened = Core::open(
+            self.config.clone(),
+            self.client.clone(),
+            Arc::clone(&self.authorization),
+        );
         Box::pin(async move {
             let Opened {
                 core,

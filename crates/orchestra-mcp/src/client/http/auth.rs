@@ -11,6 +11,7 @@ use tokio::{io::AsyncReadExt as _, process::Command, sync::Mutex, time::timeout}
 
 use super::{
     config::{Auth, HttpConfig, sensitive},
+    oauth::{OAuth, OAuthConfig, Tokens},
     template::{self, Secrets, Template},
 };
 use crate::client::ClientError;
@@ -89,7 +90,11 @@ enum Way {
 }
 
 impl Authorization {
-    pub(super) fn new(config: &HttpConfig) -> Self {
+    /// What a configuration says.
+    ///
+    /// # Errors
+    /// When a file of the configuration cannot be used.
+    pub(super) fn new(config: &HttpConfig) -> Result<Self, ClientError> {
         let way = match &config.auth {
             Auth::None => Way::None,
             Auth::Bearer(template) => Way::Template(template.clone()),
@@ -103,13 +108,17 @@ impl Authorization {
                 args: args.clone(),
                 token: Mutex::default(),
             },
+            Auth::OAuth(oauth) => {
+                let oauth = OAuth::new(config, OAuthConfig::clone(oauth))?;
+                Way::Through(Arc::new(Tokens(Arc::new(oauth))))
+            }
             Auth::Through(authorizer) => Way::Through(Arc::clone(authorizer)),
         };
-        Self {
+        Ok(Self {
             name: config.name.clone(),
             secrets: Arc::clone(&config.secrets),
             way,
-        }
+        })
     }
 
     /// Adds to the headers of a request what says who sends it.

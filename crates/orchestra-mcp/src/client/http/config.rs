@@ -9,6 +9,7 @@ use reqwest::{
 
 use super::{
     auth::Authorizer,
+    oauth::OAuthConfig,
     template::{self, Environment, Secrets, Template},
 };
 use crate::client::ClientError;
@@ -61,7 +62,9 @@ pub enum Auth {
         /// Its arguments.
         args: Vec<String>,
     },
-    /// Something else that knows, such as a sign-in.
+    /// Tokens of an authorization server, as MCP describes it.
+    OAuth(Box<OAuthConfig>),
+    /// Something else that knows.
     Through(Arc<dyn Authorizer>),
 }
 

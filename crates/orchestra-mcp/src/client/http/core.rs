@@ -29,7 +29,7 @@ pub(super) struct Core {
     /// Where messages go, or the old stream is.
     pub(super) endpoint: Url,
     pub(super) client: Client,
-    pub(super) authorization: Authorization,
+    pub(super) authorization: Arc<Authorization>,
     /// Headers whose values may change.
     variable: Vec<(HeaderName, Template)>,
     state: RwLock<State>,
@@ -70,7 +70,11 @@ impl Core {
     ///
     /// # Errors
     /// When the configuration cannot be used.
-    pub(super) fn open(config: HttpConfig, client: Client) -> Result<Opened, ClientError> {
+    pub(super) fn open(
+        config: HttpConfig,
+        client: Client,
+        authorization: Arc<Authorization>,
+    ) -> Result<Opened, ClientError> {
         let split = config.split_headers()?;
         let mut headers = HeaderMap::new();
         let accept = match config.flavour {
@@ -86,7 +90,7 @@ impl Core {
         let (chores, todo) = mpsc::channel(LINK_QUEUE);
         let core = Self {
             endpoint: config.endpoint()?,
-            authorization: Authorization::new(&config),
+            authorization,
             client,
             variable: split.variable,
             state: RwLock::new(State {

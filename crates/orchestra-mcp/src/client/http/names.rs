@@ -21,14 +21,12 @@ pub(super) const JSON: &str = "application/json";
 /// The other form of answer.
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
-/// A value as it stands in `Mcp-Name` and `Mcp-Param-…`: as it is where a header can carry it,
-/// else in Base64 between `=?base64?` and `?=` (MCP 2026-07-28, Streamable HTTP, value encoding).
+/// A value as it stands in `Mcp-Name` and `Mcp-Param-…`: as it is where a header can carry it and
+/// nobody on the way changes it, as some do with tabs, else in Base64 between `=?base64?` and `?=` (MCP 2026-07-28, Streamable HTTP, value encoding).
 #[must_use]
 pub fn header_text(value: &str) -> Cow<'_, str> {
-    let is_plain = value
-        .bytes()
-        .all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
-        && value.trim_matches([' ', '\t']).len() == value.len();
+    let is_plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+        && value.trim_matches(' ').len() == value.len();
     let is_marked = value.starts_with("=?base64?") && value.ends_with("?=");
     if is_plain && !is_marked {
         return Cow::Borrowed(value);

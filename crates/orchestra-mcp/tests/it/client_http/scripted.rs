@@ -37,6 +37,8 @@ pub(crate) struct Seen {
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
+    /// The body as it came.
+    pub(crate) text: String,
 }
 
 impl Seen {
@@ -133,6 +135,7 @@ async fn play(State(stage): State<Stage>, request: Request) -> Response {
         path: head.uri.path().to_owned(),
         headers: head.headers,
         body: serde_json::from_slice(&body).unwrap_or_default(),
+        text: String::from_utf8_lossy(&body).into_owned(),
     };
     stage.seen.send_modify(|all| all.push(seen.clone()));
     (stage.script)(seen).await

@@ -1,0 +1,465 @@
+//! Signs in at a server as MCP describes it (authorization, all revisions).
+//!
+//! What a server's refusal says leads to its description and to its authorization server; there a
+//! token is asked for, on behalf of a person, of this program, of the workload it runs in, or of
+//! whoever an enterprise has signed in already. Tokens are kept in a [`TokenStore`], renewed before
+//! they lapse, bound to a key where that is possible (RFC 9449), and belong to the issuer that gave
+//! them out: another issuer means another registration and another sign-in.
+//!
+//! Everything that others name is checked before it is used: places to be encrypted and not on this
+//! machine unless the server is, issuers and resources to be those that were asked for, answers to
+//! be small.
+
+mod ask;
+mod challenge;
+mod discovery;
+mod grant;
+mod keys;
+mod login;
+mod record;
+mod store;
+mod tokens;
+
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use orchestra_hub::BoxFuture;
+use reqwest::{
+    Url,
+    header::{AUTHORIZATION, HeaderMap, HeaderValue},
+};
+use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
+
+use self::{
+    ask::Asks,
+    challenge::Challenge,
+    keys::ProofKey,
+    record::Record,
+    tokens::{NONCE, NoToken, PROOF},
+};
+use super::{
+    auth::{AuthHeaders, AuthRequest, Authorizer, Refusal},
+    config::{Auth, HttpConfig, sensitive},
+    reach,
+    template::{Secrets, Template},
+};
+use crate::client::ClientError;
+
+pub use self::store::{FileStore, MemoryStore, TokenStore};
+
+/// How often one request may lead to another sign-in for more rights.
+const MAX_STEP_UPS: u32 = 2;
+
+/// For how long a sign-in that failed is not tried again: many requests may be waiting for it.
+const FAILED_PAUSE: Duration = Duration::from_secs(10);
+
+/// How tokens are asked for.
+#[derive(Clone)]
+pub struct OAuthConfig {
+    /// A client that the authorization server knows.
+    pub client: Option<KnownClient>,
+    /// The URL of a description of this client (client id metadata document).
+    pub client_document: Option<String>,
+    /// On whose behalf.
+    pub grant: Grant,
+    /// The rights to ask for; empty for those that the server names.
+    pub scopes: Vec<String>,
+    /// The port of this machine that people come back to; 0 for any.
+    pub callback_port: u16,
+    /// Where tokens are kept.
+    pub store: Arc<dyn TokenStore>,
+    /// Shows a person where to sign in, as soon as that is needed. Without it whoever calls is told
+    /// that somebody has to.
+    pub sign_in: Option<Arc<dyn SignIn>>,
+}
+
+impl OAuthConfig {
+    /// A person signs in when asked to, by a client that registers itself.
+    #[must_use]
+    pub fn new(store: Arc<dyn TokenStore>) -> Self {
+        Self {
+            client: None,
+            client_document: None,
+            grant: Grant::Person,
+            scopes: Vec::new(),
+            callback_port: 0,
+            store,
+            sign_in: None,
+        }
+    }
+}
+
+/// A client that an authorization server knows.
+#[derive(Clone)]
+pub struct KnownClient {
+    /// Its id there.
+    pub id: String,
+    /// How it shows who it is.
+    pub proof: ClientProof,
+}
+
+/// How a client shows who it is.
+#[derive(Clone, Default)]
+pub enum ClientProof {
+    /// Not at all.
+    #[default]
+    None,
+    /// By a secret.
+    Secret(Template),
+    /// By signing (`private_key_jwt`, RFC 7523).
+    Key {
+        /// The key, in PEM.
+        pem: Template,
+        /// `ES256`, `ES384`, `RS256` or `EdDSA`.
+        algorithm: String,
+    },
+}
+
+/// On whose behalf tokens are asked for.
+#[derive(Clone)]
+pub enum Grant {
+    /// A person's, who signs in with a browser.
+    Person,
+    /// The client's own (RFC 6749, section 4.4).
+    Client,
+    /// The workload's that this runs in, whose platform has signed who it is (RFC 7523).
+    Workload {
+        /// What the platform has signed.
+        assertion: Template,
+    },
+    /// A person's whom an enterprise has signed in (identity assertion authorization grant).
+    Enterprise(Enterprise),
+}
+
+/// Whom an enterprise has signed in, and where that is made good for other services.
+#[derive(Clone)]
+pub struct Enterprise {
+    /// The token endpoint of the enterprise's identity provider.
+    pub token_endpoint: Url,
+    /// Our id there.
+    pub client_id: String,
+    /// Our secret there.
+    pub client_secret: Option<Template>,
+    /// The identity token that the sign-in brought.
+    pub id_token: Template,
+}
+
+/// Shows a person where to sign in.
+pub trait SignIn: Send + Sync + 'static {
+    /// Shows a URL: opens a browser, or prints it. Returns at once; what the person does comes back
+    /// to this machine by itself.
+    fn show(&self, url: &Url);
+}
+
+impl<F: Fn(&Url) + Send + Sync + 'static> SignIn for F {
+    fn show(&self, url: &Url) {
+        self(url);
+    }
+}
+
+/// Signs a person in, and keeps what that brings. `config.auth` says how; any other way than OAuth
+/// counts as [`OAuthConfig::new`] with `store`.
+///
+/// # Errors
+/// [`ClientError::NeedsAuth`] when it does not come about, saying why.
+pub async fn login(
+    mut config: HttpConfig,
+    store: Arc<dyn TokenStore>,
+    scopes: &[String],
+    sign_in: Arc<dyn SignIn>,
+) -> Result<(), ClientError> {
+    let mut oauth = match config.auth {
+        Auth::OAuth(oauth) => *oauth,
+        _ => OAuthConfig::new(store),
+    };
+    oauth.sign_in = Some(sign_in);
+    for scope in scopes {
+        if !oauth.scopes.contains(scope) {
+            oauth.scopes.push(scope.clone());
+        }
+    }
+    config.auth = Auth::None;
+    let server = config.endpoint()?;
+    let oauth = OAuth::new(&config, oauth)?;
+    // Its refusal says where to go; where it has none, its places do.
+    let told = oauth.asks.get(&server).await?;
+    let challenges = told.headers.get_all(reqwest::header::WWW_AUTHENTICATE);
+    let challenges: Vec<String> = challenges
+        .iter()
+        .filter_map(|value| value.to_str().ok().map(str::to_owned))
+        .collect();
+    let mut state = oauth.state.lock().await;
+    oauth.load(&mut state).await?;
+    oauth
+        .acquire(&mut state, &Challenge::of(&challenges), Wish::Anew)
+        .await
+}
+
+/// Forgets what a sign-in brought.
+///
+/// # Errors
+/// When it cannot be removed.
+pub async fn logout(config: &HttpConfig, store: Arc<dyn TokenStore>) -> std::io::Result<()> {
+    let server = kept_under(config);
+    let forgotten = spawn_blocking(move || store.forget(&server));
+    forgotten
+        .await
+        .unwrap_or_else(|error| Err(std::io::Error::other(error)))
+}
+
+/// The name that a server's tokens are kept under.
+fn kept_under(config: &HttpConfig) -> String {
+    format!("{} {}", config.name, config.url)
+}
+
+/// What is wanted when a token is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    /// Any that is good, by renewal if that suffices.
+    Good,
+    /// One with more rights.
+    More,
+    /// A new sign-in, whatever there is.
+    Anew,
+}
+
+/// Says who we are by tokens.
+pub(super) struct OAuth {
+    name: String,
+    server: Url,
+    kept_under: String,
+    config: OAuthConfig,
+    secrets: Arc<dyn Secrets>,
+    asks: Asks,
+    /// One at a time asks for tokens; the others wait for what it gets.
+    state: Mutex<State>,
+    /// What is shown now.
+    current: RwLock<Option<Arc<Current>>>,
+    /// What the next proof for the server is to hold.
+    nonce: RwLock<Option<String>>,
+}
+
+#[derive(Default)]
+struct State {
+    loaded: bool,
+    record: Option<Record>,
+    failed: Option<(Instant, ClientError)>,
+}
+
+/// A token as it is shown.
+struct Current {
+    access: String,
+    header: HeaderValue,
+    renew_at: Option<u64>,
+    key: Option<ProofKey>,
+}
+
+impl OAuth {
+    pub(super) fn new(http: &HttpConfig, config: OAuthConfig) -> Result<Self, ClientError> {
+        let client = reach::client(http)?;
+        Ok(Self {
+            name: http.name.clone(),
+            server: http.endpoint()?,
+            kept_under: kept_under(http),
+            secrets: Arc::clone(&http.secrets),
+            asks: Asks::new(client, &http.url),
+            config,
+            state: Mutex::default(),
+            current: RwLock::default(),
+            nonce: RwLock::default(),
+        })
+    }
+
+    fn current(&self) -> Option<Arc<Current>> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        current.clone()
+    }
+
+    /// Shows from now on what the record holds.
+    fn use_record(&self, record: Option<&Record>) {
+        let current = record.and_then(|record| {
+            let token = record.token.as_ref()?;
+            let scheme = if token.bound { "DPoP" } else { "Bearer" };
+            let key = record.key.as_deref().and_then(ProofKey::from_text);
+            let key = key.filter(|_| token.bound);
+            if token.bound && key.is_none() {
+                return None;
+            }
+            Some(Arc::new(Current {
+                header: sensitive(&format!("{scheme} {}", token.access))?,
+                access: token.access.clone(),
+                renew_at: token.renew_at,
+                key,
+            }))
+        });
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = current;
+    }
+
+    /// Reads what is kept, once.
+    async fn load(&self, state: &mut State) -> Result<(), ClientError> {
+        if !state.loaded {
+            state.record = self.kept().await?;
+            state.loaded = true;
+            self.use_record(state.record.as_ref());
+        }
+        Ok(())
+    }
+
+    /// What is kept now.
+    async fn kept(&self) -> Result<Option<Record>, ClientError> {
+        let (store, server) = (Arc::clone(&self.config.store), self.kept_under.clone());
+        let loaded = spawn_blocking(move || store.load(&server)).await;
+        let text = self.stored(loaded)?;
+        Ok(text.as_deref().and_then(Record::parse))
+    }
+
+    /// Keeps a record, and shows what it holds.
+    async fn keep(&self, state: &mut State, record: Record) -> Result<(), ClientError> {
+        let (store, server) = (Arc::clone(&self.config.store), self.kept_under.clone());
+        let text = record.to_text();
+        self.use_record(Some(&record));
+        state.record = Some(record);
+        let saved = spawn_blocking(move || store.save(&server, &text)).await;
+        self.stored(saved)
+    }
+
+    fn stored<T>(
+        &self,
+        done: Result<std::io::Result<T>, tokio::task::JoinError>,
+    ) -> Result<T, ClientError> {
+        let done = done.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        done.map_err(|error| ClientError::NeedsAuth {
+            what: format!(
+                "the tokens of {} cannot be kept or read: {error}",
+                self.name
+            ),
+        })
+    }
+
+    /// The headers of a request, with the token that is current.
+    fn shown(&self, request: &AuthRequest) -> Result<AuthHeaders, ClientError> {
+        let Some(current) = self.current() else {
+            return Ok(Vec::new());
+        };
+        let mut headers = vec![(AUTHORIZATION, current.header.clone())];
+        if let Some(key) = &current.key {
+            let nonce = self
+                .nonce
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
+            let proof = key
+                .proof(
+                    &request.method,
+                    &request.url,
+                    nonce.as_deref(),
+                    Some(&current.access),
+                )
+                .map_err(|error| tokens::unsigned(&error))?;
+            let proof = HeaderValue::try_from(proof).expect("a token is visible characters");
+            headers.push((PROOF, proof));
+        }
+        Ok(headers)
+    }
+
+    async fn headers_of(&self, request: AuthRequest) -> Result<AuthHeaders, ClientError> {
+        let lapses = |current: &Current| current.renew_at.is_some_and(|at| at <= keys::now());
+        if self.current().is_some_and(|current| !lapses(&current)) {
+            return self.shown(&request);
+        }
+        let mut state = self.state.lock().await;
+        self.load(&mut state).await?;
+        let token = state
+            .record
+            .as_ref()
+            .and_then(|record| record.token.as_ref());
+        if token.is_some_and(|token| token.lapses() && token.refresh.is_some()) {
+            match self.renew(&mut state).await {
+                Ok(()) => {}
+                // The server says what is to be done instead.
+                Err(NoToken::Spent(_)) => self.use_record(None),
+                Err(NoToken::Other(error)) => return Err(error),
+            }
+        }
+        drop(state);
+        self.shown(&request)
+    }
+
+    /// What becomes of a request that was refused.
+    async fn answer(&self, refusal: Refusal) -> Result<bool, ClientError> {
+        let challenge = Challenge::of(&refusal.challenges);
+        let error = challenge.error.as_deref().unwrap_or_default();
+        if error == "use_dpop_nonce" {
+            return Ok(refusal.headers.contains_key(NONCE));
+        }
+        let wish = match refusal.status {
+            401 => Wish::Good,
+            _ if error == "insufficient_scope" && refusal.before < MAX_STEP_UPS => Wish::More,
+            _ => return Ok(false),
+        };
+        let mut state = self.state.lock().await;
+        self.load(&mut state).await?;
+        // Another request may have had the same trouble, and be over it.
+        if self.current().map(|current| current.header.clone()) != refusal.shown {
+            return Ok(true);
+        }
+        if let Some((at, failed)) = &state.failed
+            && at.elapsed() < FAILED_PAUSE
+        {
+            return Err(failed.clone());
+        }
+        if wish == Wish::Good && refusal.shown.is_some() && refusal.before > 1 {
+            return Ok(false);
+        }
+        match self.acquire(&mut state, &challenge, wish).await {
+            Ok(()) => {
+                state.failed = None;
+                Ok(true)
+            }
+            Err(error) => {
+                state.failed = Some((Instant::now(), error.clone()));
+                Err(error)
+            }
+        }
+    }
+
+    /// Somebody has to sign in.
+    fn needs_sign_in(&self, scopes: &[String]) -> ClientError {
+        let name = &self.name;
+        let what = match scopes {
+            [] => format!("run `orchestra mcp login {name}`"),
+            _ => format!(
+                "run `orchestra mcp login {name}`; these rights are needed: {}",
+                orchestra_wire::shown(&scopes.join(" "))
+            ),
+        };
+        ClientError::NeedsAuth { what }
+    }
+}
+
+/// The token of a configuration, as something that says who we are.
+pub(super) struct Tokens(pub(super) Arc<OAuth>);
+
+impl Authorizer for Tokens {
+    fn headers(&self, request: AuthRequest) -> BoxFuture<Result<AuthHeaders, ClientError>> {
+        let oauth = Arc::clone(&self.0);
+        Box::pin(async move { oauth.headers_of(request).await })
+    }
+
+    fn refused(&self, refusal: Refusal) -> BoxFuture<Result<bool, ClientError>> {
+        let oauth = Arc::clone(&self.0);
+        Box::pin(async move { oauth.answer(refusal).await })
+    }
+
+    fn observe(&self, headers: &HeaderMap) {
+        let Some(nonce) = headers.get(NONCE).and_then(|value| value.to_str().ok()) else {
+            return;
+        };
+        let mut current = self.0.nonce.write().unwrap_or_else(PoisonError::into_inner);
+        if current.as_deref() != Some(nonce) {
+            *current = Some(nonce.to_owned());
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! A sign-in: a person is sent to the authorization server, and comes back to this machine with a
+//! code (RFC 8252, section 7.3; RFC 9207).
+
+use std::time::Duration;
+
+use reqwest::Url;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    time::{Instant, timeout, timeout_at},
+};
+
+use crate::client::ClientError;
+
+/// How long a person may take.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// How long a browser may take to say what it wants.
+const HEAD_TIME: Duration = Duration::from_secs(5);
+
+/// The longest request of a browser.
+const MAX_HEAD_BYTES: usize = 16 * 1024;
+
+/// Where people come back to.
+const PATH: &str = "/callback";
+
+/// The place that people come back to.
+pub(super) struct Callback {
+    listener: TcpListener,
+    /// Its URL.
+    pub(super) url: String,
+}
+
+/// What an authorization server is held to when it sends somebody back.
+pub(super) struct Expected<'a> {
+    pub(super) state: &'a str,
+    pub(super) issuer: &'a str,
+    /// It says who it is.
+    pub(super) names_itself: bool,
+}
+
+impl Callback {
+    /// Listens on this machine; on any port where that is 0.
+    ///
+    /// # Errors
+    /// When the port is taken.
+    pub(super) async fn open(port: u16) -> Result<Self, ClientError> {
+        let failed = |error: std::io::Error| ClientError::NeedsAuth {
+            what: format!("nobody can come back to 127.0.0.1:{port} from the sign-in: {error}"),
+        };
+        let listener = TcpListener::bind(("127.0.0.1", port))
+            .await
+            .map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port();
+        let url = format!("http://127.0.0.1:{port}{PATH}");
+        Ok(Self { listener, url })
+    }
+
+    /// Waits for whoever comes back; answers the code. Others who come are sent away.
+    ///
+    /// # Errors
+    /// When nobody comes in time, the sign-in was refused, or another server sent them.
+    pub(super) async fn code(&self, expected: &Expected<'_>) -> Result<String, ClientError> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let Ok(accepted) = timeout_at(until, self.listener.accept()).await else {
+                let minutes = PATIENCE.as_secs() / 60;
+                let what = format!("nobody came back from the sign-in within {minutes} minutes");
+                return Err(ClientError::NeedsAuth { what });
+            };
+            let Ok((mut stream, _)) = accepted else {
+                continue;
+            };
+            let Ok(Some(target)) = timeout(HEAD_TIME, target(&mut stream)).await else {
+                continue;
+            };
+            match returned(&target, expected) {
+                None => tell(&mut stream, "404 Not Found", "Nothing is here.").await,
+                Some(Ok(code)) => {
+                    let text = "Signed in. This page can be closed.";
+                    tell(&mut stream, "200 OK", text).await;
+                    return Ok(code);
+                }
+                Some(Err(what)) => {
+                    let text = "The sign-in did not succeed; the program says why.";
+                    tell(&mut stream, "400 Bad Request", text).await;
+                    return Err(ClientError::NeedsAuth { what });
+                }
+            }
+        }
+    }
+}
+
+/// What somebody brings; `None` for whoever was not sent by us.
+fn returned(target: &str, expected: &Expected<'_>) -> Option<Result<String, String>> {
+    let url = Url::parse("http://127.0.0.1").ok()?.join(target).ok()?;
+    let value = |name: &str| {
+        let mut pairs = url.query_pairs();
+        pairs.find_map(|(key, value)| (key == name).then(|| value.into_owned()))
+    };
+    if url.path() != PATH || value("state").as_deref() != Some(expected.state) {
+        return None;
+    }
+    // Who sent them is looked at before anything else they bring (RFC 9207, section 2.4).
+    match value("iss") {
+        Some(issuer) if issuer != expected.issuer => {
+            let told = orchestra_wire::shown(&issuer).into_owned();
+            let what = format!("another authorization server sent the answer: {told}");
+            return Some(Err(what));
+        }
+        None if expected.names_itself => {
+            let what = "the answer does not name its authorization server, which it should";
+            return Some(Err(what.to_owned()));
+        }
+        _ => {}
+    }
+    if let Some(error) = value("error") {
+        let more = value("error_description").unwrap_or_default();
+        let told = format!("{error} {more}");
+        let told = orchestra_wire::shown(told.trim()).into_owned();
+        return Some(Err(format!("the sign-in was refused: {told}")));
+    }
+    Some(value("code").ok_or_else(|| "the sign-in brought no code".to_owned()))
+}
+
+/// What a browser asks for.
+async fn target(stream: &mut TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    let mut piece = [0; 2048];
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        let read = stream.read(&mut piece).await.ok()?;
+        if read == 0 || head.len() + read > MAX_HEAD_BYTES {
+            return None;
+        }
+        head.extend_from_slice(&piece[..read]);
+    }
+    let head = std::str::from_utf8(&head).ok()?;
+    let mut words = head.lines().next()?.split(' ');
+    (words.next()? == "GET").then_some(())?;
+    words.next().map(str::to_owned)
+}
+
+async fn tell(stream: &mut TcpStream, status: &str, text: &str) {
+    let response = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
+         Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n{text}",
+        text.len()
+    );
+    // Whoever does not read it has come back all the same.
+    drop(timeout(HEAD_TIME, stream.write_all(response.as_bytes())).await);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_back_is_looked_at() {
+        let check = |query: &str, names_itself: bool| {
+            let expected = Expected {
+                state: "s",
+                issuer: "https://i.example",
+                names_itself,
+            };
+            returned(&format!("/callback?{query}"), &expected)
+        };
+        let good = "code=c&state=s&iss=https%3A%2F%2Fi.example";
+        assert_eq!(check(good, true), Some(Ok("c".to_owned())));
+        assert_eq!(check("code=c&state=s", false), Some(Ok("c".to_owned())));
+        assert_eq!(check("code=c&state=other", false), None);
+        assert_eq!(check("code=c", false), None);
+        for (query, names_itself, told) in [
+            ("code=c&state=s", true, "does not name"),
+            (
+                "code=c&state=s&iss=https%3A%2F%2Fi.example%2F",
+                true,
+                "another",
+            ),
+            (
+                "code=c&state=s&iss=https%3A%2F%2Fevil.example",
+                false,
+                "another",
+            ),
+            ("error=access_denied&state=s", false, "access_denied"),
+            ("state=s", false, "no code"),
+        ] {
+            let what = check(query, names_itself).unwrap().unwrap_err();
+            assert!(what.contains(told), "{query}: {what}");
+        }
+        let expected = Expected {
+            state: "s",
+            issuer: "i",
+            names_itself: false,
+        };
+        assert_eq!(returned("/other?code=c&state=s", &expected), None);
+    }
+}

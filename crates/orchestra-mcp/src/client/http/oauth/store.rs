@@ -1,0 +1,188 @@
+//! Where tokens are kept: one file for each server, which nobody else can read.
+//!
+//! A keyring of the system would need its daemon and a session bus, which servers, containers and
+//! editors over SSH do not have; the file is the same everywhere.
+
+use std::{
+    collections::HashMap,
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _, Write as _},
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+};
+
+use sha2::{Digest as _, Sha256};
+
+/// The largest file that is read.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
+
+/// Keeps what is secret, under the names of servers. Called off the runtime's threads: it may
+/// block.
+pub trait TokenStore: Send + Sync + 'static {
+    /// What is kept for a server.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn load(&self, server: &str) -> io::Result<Option<String>>;
+
+    /// Keeps it, in place of what was.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn save(&self, server: &str, record: &str) -> io::Result<()>;
+
+    /// Forgets it; also when there is nothing.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    fn forget(&self, server: &str) -> io::Result<()>;
+
+    /// Waits until nobody else changes what is kept for a server; dropping the answer lets others
+    /// go on.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    fn lock(&self, server: &str) -> io::Result<Box<dyn Send>>;
+}
+
+/// Files in a directory of the user, mode 0600.
+#[derive(Debug, Clone)]
+pub struct FileStore {
+    directory: PathBuf,
+}
+
+impl FileStore {
+    /// Keeps its files in a directory, which is made when it is first needed.
+    #[must_use]
+    pub const fn new(directory: PathBuf) -> Self {
+        Self { directory }
+    }
+
+    /// A name that no server's name leads out of the directory by.
+    fn path(&self, server: &str, ending: &str) -> PathBuf {
+        let digest = Sha256::digest(server.as_bytes());
+        let mut name = String::new();
+        for byte in &digest[..16] {
+            name.push_str(&format!("{byte:02x}"));
+        }
+        self.directory.join(format!("{name}.{ending}"))
+    }
+
+    fn prepare(&self) -> io::Result<()> {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&self.directory)
+    }
+}
+
+/// What only its owner can read.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+impl TokenStore for FileStore {
+    fn load(&self, server: &str) -> io::Result<Option<String>> {
+        let file = match File::open(self.path(server, "json")) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut text = String::new();
+        file.take(MAX_FILE_BYTES).read_to_string(&mut text)?;
+        Ok(Some(text))
+    }
+
+    fn save(&self, server: &str, record: &str) -> io::Result<()> {
+        self.prepare()?;
+        let temporary = self.path(server, &format!("{}.new", std::process::id()));
+        // What a program left that was killed here.
+        drop(fs::remove_file(&temporary));
+        let mut file = private().write(true).create_new(true).open(&temporary)?;
+        file.write_all(record.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(temporary, self.path(server, "json"))
+    }
+
+    fn forget(&self, server: &str) -> io::Result<()> {
+        match fs::remove_file(self.path(server, "json")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn lock(&self, server: &str) -> io::Result<Box<dyn Send>> {
+        self.prepare()?;
+        let mut options = private();
+        options.write(true).create(true).truncate(false);
+        let file = options.open(self.path(server, "lock"))?;
+        file.lock()?;
+        Ok(Box::new(file))
+    }
+}
+
+/// Keeps it for as long as the program runs.
+#[derive(Debug, Default)]
+pub struct MemoryStore(Mutex<HashMap<String, String>>);
+
+impl MemoryStore {
+    fn records(&self) -> std::sync::MutexGuard<'_, HashMap<String, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TokenStore for MemoryStore {
+    fn load(&self, server: &str) -> io::Result<Option<String>> {
+        Ok(self.records().get(server).cloned())
+    }
+
+    fn save(&self, server: &str, record: &str) -> io::Result<()> {
+        self.records().insert(server.to_owned(), record.to_owned());
+        Ok(())
+    }
+
+    fn forget(&self, server: &str) -> io::Result<()> {
+        self.records().remove(server);
+        Ok(())
+    }
+
+    fn lock(&self, _server: &str) -> io::Result<Box<dyn Send>> {
+        Ok(Box::new(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn files_are_nobodys_but_their_owners() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().unwrap();
+        let store = FileStore::new(directory.path().join("deep/tokens"));
+        let server = "../../evil https://x";
+        assert_eq!(store.load(server).unwrap(), None);
+        store.save(server, "one").unwrap();
+        store.save(server, "two").unwrap();
+        drop(store.lock(server).unwrap());
+        assert_eq!(store.load(server).unwrap().as_deref(), Some("two"));
+        let kept = directory.path().join("deep/tokens");
+        let mode =
+            |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&kept), 0o700);
+        let files: Vec<_> = fs::read_dir(&kept)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        assert_eq!(files.len(), 2, "{files:?}");
+        assert!(files.iter().all(|path| mode(path) == 0o600));
+        store.forget(server).unwrap();
+        store.forget(server).unwrap();
+        assert_eq!(store.load(server).unwrap(), None);
+    }
+}

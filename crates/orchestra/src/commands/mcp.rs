@@ -8,6 +8,7 @@ mod export;
 mod import;
 mod list;
 mod remove;
+mod replay;
 mod table;
 mod tap;
 mod validate;
@@ -54,6 +55,7 @@ enum Command {
     Validate(validate::Arguments),
     Import(import::Arguments),
     Export(export::Arguments),
+    Replay(replay::Arguments),
     Tap(tap::Arguments),
 }
 
@@ -71,6 +73,7 @@ struct Here {
 pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
     // Needs no configuration, and writes nothing of its own to where a server writes.
     let command = match arguments.command {
+        Command::Replay(arguments) => return replay::run(&arguments),
         Command::Tap(arguments) => return tap::run(arguments),
         command => command,
     };
@@ -83,6 +86,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     flags.check()?;
     let here = Here::look(servers::places(&config.workspace, &flags.mcp_config))?;
     match command {
+        Command::Replay(arguments) => replay::run(&arguments),
         Command::Tap(arguments) => tap::run(arguments),
         Command::List(arguments) => list::run(&here, &arguments),
         Command::Approve(arguments) => decide::approve(&here, &arguments),

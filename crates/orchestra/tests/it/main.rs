@@ -11,6 +11,7 @@ mod hook;
 mod import;
 mod init;
 mod mcp;
+mod mcp_replay;
 mod mcp_tap;
 mod oauth;
 mod protocol;

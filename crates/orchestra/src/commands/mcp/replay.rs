@@ -1,0 +1,208 @@
+//! `orchestra mcp replay`: says a recording again, and compares what is answered.
+
+use std::{
+    ffi::OsString,
+    fmt::Write as _,
+    fs::File,
+    io::BufReader,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use clap::Args;
+use orchestra_mcp::client::{
+    ChildConfig, ChildConnector, Connector, Environment,
+    http::{HttpConfig, HttpConnector},
+    tap::{Change, Difference, Recording, ReplayConfig, ReplayReport, replay},
+};
+use serde::Serialize;
+
+use super::tap::redactor;
+use crate::{
+    exit::{Exit, Failure},
+    output::{self, Format},
+    serving,
+};
+
+/// Say a recording of `orchestra mcp tap` again, and compare the replies
+///
+/// Each request is sent as it was, one after the other. Exits with 1 when an answer differs. What
+/// holds masked secrets cannot be said again and is left out.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The recording
+    file: PathBuf,
+    /// Which server of the recording, when it holds several
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Say it to the server at this URL
+    #[arg(long, conflicts_with = "command", required_unless_present = "command")]
+    url: Option<String>,
+    /// Do not compare what is at this place of an answer, such as /result/serverInfo/version; more
+    /// than one may be given
+    #[arg(long, value_name = "POINTER")]
+    ignore: Vec<String>,
+    /// Mask what arguments of this name hold, as in the recording; more than one may be given
+    #[arg(long, value_name = "NAME")]
+    mask: Vec<String>,
+    /// How long one answer may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    timeout: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Say it to a server that this command starts
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// What came of it, for programs.
+#[derive(Serialize)]
+struct Answer {
+    requests: u64,
+    same: u64,
+    /// Requests whose earlier answer is not in the recording.
+    unknown: u64,
+    /// Messages of the recording that cannot be said again.
+    left_out: u64,
+    /// Messages that are not in the recording.
+    dropped: u64,
+    differences: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    id: serde_json::Value,
+    method: String,
+    changes: Vec<Cell>,
+}
+
+#[derive(Serialize)]
+struct Cell {
+    at: String,
+    recorded: Option<String>,
+    now: Option<String>,
+}
+
+/// Says it again and compares.
+///
+/// # Errors
+/// When the recording cannot be read, or the server cannot be reached.
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let path = &arguments.file;
+    let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
+    let recording = Recording::read(BufReader::new(file), arguments.name.as_deref());
+    let recording = recording.with_context(|| format!("reading {}", path.display()))?;
+    let config = ReplayConfig {
+        timeout: Duration::from_secs(arguments.timeout.into()),
+        ignore: arguments.ignore.clone(),
+        redactor: redactor(&arguments.mask),
+    };
+    let (left_out, dropped) = (recording.left_out, recording.dropped);
+    let runtime = serving::runtime()?;
+    let report = runtime.block_on(async {
+        let connected = connector(arguments)?.connect().await;
+        let connected = connected.map_err(|error| anyhow::anyhow!(error.explain()))?;
+        Ok::<_, Failure>(replay(recording, connected, &config).await)
+    })?;
+    let answer = Answer::of(report, left_out, dropped);
+    Format::of_flag(arguments.json).print(&answer, |answer| {
+        output::printable(&answer.text()).into_owned()
+    })?;
+    Ok(if answer.differences.is_empty() {
+        Exit::Ok
+    } else {
+        Exit::Failed
+    })
+}
+
+fn connector(arguments: &Arguments) -> Result<Arc<dyn Connector>, Failure> {
+    if let Some(url) = &arguments.url {
+        let url = url
+            .parse()
+            .map_err(|error| Failure::usage_text(format!("--url {url} is no URL: {error}")))?;
+        let connector = HttpConnector::new(HttpConfig::new("server", url));
+        let connector = connector.map_err(|error| Failure::usage_text(error.explain()))?;
+        return Ok(Arc::new(connector));
+    }
+    let (program, rest) = arguments
+        .command
+        .split_first()
+        .ok_or_else(|| Failure::usage_text("say it to whom? Give --url, or a command after --"))?;
+    let name = Path::new(program).file_name().unwrap_or(program);
+    let mut config = ChildConfig::new(name.to_string_lossy(), program);
+    config.args = rest.to_vec();
+    // As when it was recorded.
+    config.environment = Environment::All;
+    Ok(Arc::new(ChildConnector::new(config)))
+}
+
+impl Answer {
+    fn of(report: ReplayReport, left_out: u64, dropped: u64) -> Self {
+        let differences = report.differences.into_iter().map(Row::of);
+        Self {
+            requests: report.requests,
+            same: report.same,
+            unknown: report.unknown,
+            left_out,
+            dropped,
+            differences: differences.collect(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        for row in &self.differences {
+            let _ = writeln!(text, "{} {}", row.id, row.method);
+            for cell in &row.changes {
+                let place = if cell.at.is_empty() { "/" } else { &cell.at };
+                let shown =
+                    |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".into());
+                let (recorded, now) = (shown(&cell.recorded), shown(&cell.now));
+                let _ = writeln!(
+                    text,
+                    "  {place}\n    recorded {recorded}\n    now      {now}"
+                );
+            }
+        }
+        let differ = self.differences.len();
+        let _ = writeln!(
+            text,
+            "{} requests: {} answered alike, {differ} differ",
+            self.requests, self.same
+        );
+        for (count, what) in [
+            (self.unknown, "answers are not in the recording"),
+            (self.left_out, "messages cannot be said again"),
+            (self.dropped, "messages are not in the recording"),
+        ] {
+            if count > 0 {
+                let _ = writeln!(text, "{count} {what}");
+            }
+        }
+        text
+    }
+}
+
+impl Row {
+    fn of(difference: Difference) -> Self {
+        Self {
+            id: serde_json::from_str(difference.id.as_json()).unwrap_or_default(),
+            method: difference.method,
+            changes: difference.changes.into_iter().map(Cell::of).collect(),
+        }
+    }
+}
+
+impl Cell {
+    fn of(change: Change) -> Self {
+        Self {
+            at: change.at,
+            recorded: change.recorded,
+            now: change.now,
+        }
+    }
+}

@@ -3,7 +3,6 @@
 mod ask;
 mod calls;
 mod follow;
-mod headers;
 mod offered;
 
 use std::{

@@ -186,7 +186,7 @@ impl Server {
         ];
         let mut call = ServerCall::new("tools/call", Some(params(&own, cx.params.as_ref())), cx);
         call.name = Some(tool.theirs.clone());
-        call.headers = tool.headers.fill(&arguments);
+        call.headers = tool.mirrored.headers(Some(&arguments));
         call.safe = tool.is_safe;
         call.as_task = tool.wants_task;
         match self.client.call(call).await {

@@ -6,9 +6,10 @@ use std::{
 };
 
 use orchestra_hub::{Annotations, Catalog, PromptDescriptor, ToolDescriptor};
+use orchestra_mcp::client::http::MirroredParams;
 use orchestra_wire::RawJson;
 
-use super::{headers::Headers, long};
+use super::long;
 use crate::{
     config::{ServerConfig, Transport},
     definitions::{self, ToolDefinition},
@@ -48,7 +49,8 @@ pub(crate) struct Tool {
     pub(super) is_safe: bool,
     pub(super) is_read_only: bool,
     pub(super) wants_task: bool,
-    pub(super) headers: Headers,
+    /// Arguments that its server wants in headers as well.
+    pub(super) mirrored: MirroredParams,
     /// Whether it was told that its results are not as it says.
     pub(super) lies: AtomicBool,
 }
@@ -124,9 +126,17 @@ impl Offered {
                 ..
             } = descriptor.annotations;
             let is_read_only = config.trust && read_only == Some(true);
-            let headers = match config.transport {
-                Transport::Http(_) => Headers::of(&descriptor.input_schema),
-                Transport::Stdio(_) => Headers::default(),
+            let mirrored = match config.transport {
+                Transport::Http(_) => MirroredParams::of(&descriptor.input_schema),
+                Transport::Stdio(_) => Ok(MirroredParams::default()),
+            };
+            let mirrored = match mirrored {
+                Ok(mirrored) => mirrored,
+                // Such a tool must not be offered; others of its server are.
+                Err(error) => {
+                    tracing::warn!(server = %config.name, tool = %theirs, "left out: {error}");
+                    continue;
+                }
             };
             let tool = Tool {
                 input: Schema::new(Some(descriptor.input_schema.clone())),
@@ -136,7 +146,7 @@ impl Offered {
                 lies: AtomicBool::new(false),
                 is_read_only,
                 wants_task,
-                headers,
+                mirrored,
                 theirs,
             };
             self.tools.insert(name, Arc::new(tool));

@@ -5,6 +5,7 @@
 mod approval;
 mod discovery;
 mod gateway;
+mod kill;
 mod offers;
 mod played;
 mod reload;

@@ -4,6 +4,7 @@
 //! What a judge and a script are stands in `judges/README.md`. A judge whose tools cannot be had
 //! is left out loudly, and is a failure on a CI machine.
 
+mod others;
 mod server;
 
 use std::{
@@ -160,6 +161,7 @@ pub(crate) fn all(word: Option<&str>) -> Result<Tally> {
             }
         }
     }
+    others::all(word, &mut tally);
     Ok(tally)
 }
 

@@ -1,0 +1,208 @@
+//! Servers of others behind the gateway, all at once, from one short `mcp.json`; the calls are made
+//! by judges, so that nobody at either end is of ours.
+//!
+//! `judges/servers` pins the servers: four reference servers on Node.js over stdio, one of them
+//! over Streamable HTTP and over the old pair of routes as well, and one in Python.
+
+use std::{
+    fs,
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::{Absent, Judge, LIMIT, NEWEST_OF_EACH_ERA, client, debug, renew, report};
+use crate::{
+    run::{self, Ended},
+    served::{Served, Told},
+    test::Tally,
+    tools,
+};
+
+/// How long a server may take to listen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const JUDGES: [(&str, Judge); 2] = [
+    ("rmcp", Judge::Rmcp),
+    ("typescript-v2", Judge::TypeScript("v2.mjs")),
+];
+
+/// Through which command the servers are reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Through {
+    Stdio,
+    Up,
+}
+
+/// Where everything is.
+struct Installed {
+    node: PathBuf,
+    modules: PathBuf,
+    python: PathBuf,
+}
+
+/// A server of others over HTTP, killed when dropped.
+struct Listening {
+    process: Child,
+    address: SocketAddr,
+}
+
+/// Runs the judges whose name holds `word`.
+pub(super) fn all(word: Option<&str>, tally: &mut Tally) {
+    for through in [Through::Stdio, Through::Up] {
+        for (judge_name, judge) in JUDGES {
+            for revision in NEWEST_OF_EACH_ERA {
+                let over = match through {
+                    Through::Stdio => "",
+                    Through::Up => " over http",
+                };
+                let name = format!("{judge_name} {revision} others{over}");
+                if word.is_none_or(|word| name.contains(word)) {
+                    report(&name, sit(judge, revision, through), tally);
+                }
+            }
+        }
+    }
+}
+
+fn sit(judge: Judge, revision: &str, through: Through) -> Result<Result<Ended>, Absent> {
+    let client = client(judge, revision).map_err(Absent)?;
+    let installed = Installed::find().map_err(Absent)?;
+    Ok(hear(client, revision, through, &installed))
+}
+
+fn hear(
+    mut client: Command,
+    revision: &str,
+    through: Through,
+    installed: &Installed,
+) -> Result<Ended> {
+    let directory = run::target().join(format!("judges/{}", std::process::id()));
+    renew(&directory)?;
+    let directory = directory.canonicalize().context("the judge's workspace")?;
+    let http = Listening::start(installed, "streamableHttp")?;
+    let sse = Listening::start(installed, "sse")?;
+    let fill = |text: String| {
+        [
+            ("DIRECTORY", directory.display().to_string()),
+            ("NODE", installed.node.display().to_string()),
+            ("MODULES", installed.modules.display().to_string()),
+            ("PYTHON", installed.python.display().to_string()),
+            ("HTTP", format!("http://{}", http.address)),
+            ("SSE", format!("http://{}", sse.address)),
+        ]
+        .iter()
+        .fold(text, |text, (name, value)| {
+            text.replace(&format!("${{{name}}}"), value)
+        })
+    };
+    let write = |from: &str, name: &str| -> Result<PathBuf> {
+        let from = run::root().join(from);
+        let text = fs::read_to_string(&from).with_context(|| format!("reading {}", from.display()));
+        let to = directory.join(name);
+        fs::write(&to, fill(text?)).with_context(|| format!("writing {}", to.display()))?;
+        Ok(to)
+    };
+    let servers = write("judges/servers/mcp.json", "servers.json")?;
+    let script = write("judges/scripts/others.json", "script.json")?;
+    client.arg(revision).arg(script);
+    let program = debug("orchestra")?;
+    let arguments = |command: &mut Command| {
+        command
+            .arg("--workspace")
+            .arg(&directory)
+            .arg("--only-servers");
+        command.arg("--mcp-config").arg(&servers);
+    };
+    let served = match through {
+        Through::Stdio => {
+            client.arg(program).arg("stdio");
+            arguments(&mut client);
+            None
+        }
+        Through::Up => {
+            let mut up = Command::new(program);
+            up.args(["up", "--json", "--http", "127.0.0.1:0"]);
+            arguments(&mut up);
+            // What it keeps lies with the workspace.
+            up.env("HOME", &directory);
+            let served = Served::start(&mut up, Told::Stdout)?;
+            let site = served.url().strip_suffix("/mcp");
+            client.arg(site.context("MCP is at another path")?);
+            Some(served)
+        }
+    };
+    client.env("HOME", &directory);
+    let started = Instant::now();
+    let mut ended = run::run_within(&mut client, LIMIT)?;
+    drop(served);
+    if ended.success {
+        let seconds = started.elapsed().as_secs_f32();
+        ended.out = format!("{} in {seconds:.1} s", ended.out.trim());
+        fs::remove_dir_all(&directory).context("removing the judge's workspace")?;
+    }
+    Ok(ended)
+}
+
+impl Installed {
+    fn find() -> Result<Self> {
+        let home = tools::npm_project("judges/servers")?;
+        Ok(Self {
+            node: tools::node()?,
+            modules: home.join("node_modules/@modelcontextprotocol"),
+            python: tools::python_of("judges/servers")?,
+        })
+    }
+
+    fn script(&self, server: &str) -> PathBuf {
+        self.modules.join(server).join("dist/index.js")
+    }
+}
+
+impl Listening {
+    /// Starts the reference server `everything` over one of its transports.
+    fn start(installed: &Installed, transport: &str) -> Result<Self> {
+        let free = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
+        let address = free.local_addr()?;
+        drop(free);
+        let process = start(
+            &installed.node,
+            &installed.script("server-everything"),
+            transport,
+            address,
+        )?;
+        let mut server = Self { process, address };
+        let end = Instant::now() + PATIENCE;
+        while TcpStream::connect(address).is_err() {
+            let ended = server.process.try_wait().context("looking at the server")?;
+            ensure!(ended.is_none(), "the server ended before it listened");
+            ensure!(Instant::now() < end, "the server does not listen");
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(server)
+    }
+}
+
+fn start(node: &Path, script: &Path, transport: &str, address: SocketAddr) -> Result<Child> {
+    Command::new(node)
+        .arg(script)
+        .arg(transport)
+        .env("PORT", address.port().to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("starting a server of others")
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // What has ended already cannot be ended again.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -51,7 +51,7 @@ struct Listening {
     address: SocketAddr,
 }
 
-/// Runs the judges whose name holds `word`.
+/// Runs the judges whose name holds `word`; none unless they are asked for.
 pub(super) fn all(word: Option<&str>, tally: &mut Tally) {
     for through in [Through::Stdio, Through::Up] {
         for (judge_name, judge) in JUDGES {
@@ -61,7 +61,7 @@ pub(super) fn all(word: Option<&str>, tally: &mut Tally) {
                     Through::Up => " over http",
                 };
                 let name = format!("{judge_name} {revision} others{over}");
-                if word.is_none_or(|word| name.contains(word)) {
+                if word.is_some_and(|word| name.contains(word)) {
                     report(&name, sit(judge, revision, through), tally);
                 }
             }

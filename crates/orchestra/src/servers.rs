@@ -5,7 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use orchestra_gateway::{approval::DecisionFile, discovery::Places, expand::Scope};
 
-use crate::{config::user_directory, env::Variable, exit::Failure};
+use crate::{
+    config::user_directory,
+    env::Variable,
+    exit::Failure,
+    workspace::{PROJECTS, RUN},
+};
 
 /// Which servers of others are offered.
 #[derive(Debug, Clone, Default, Args)]
@@ -77,4 +82,9 @@ pub(crate) fn decisions() -> Result<DecisionFile, Failure> {
         Failure::usage_text("set HOME or XDG_STATE_HOME: decisions over servers are kept there")
     })?;
     Ok(DecisionFile::new(&directory.join("orchestra")))
+}
+
+/// Where what servers of a workspace write to standard error is kept.
+pub(crate) fn log_directory(workspace: &Path) -> PathBuf {
+    workspace.join(PROJECTS).join(RUN).join("servers")
 }

@@ -5,7 +5,6 @@ use std::{
     io::Write,
     net::TcpStream,
     process::{Command, Stdio},
-    sync::atomic::Ordering,
     thread,
     time::Duration,
 };
@@ -76,7 +75,6 @@ impl Server {
             "fork" => return output.text(id, &fork(arguments["alone"] == true)),
             "change_tools" => self.change_tools(),
             "lie" => {
-                self.lies.store(true, Ordering::Relaxed);
                 let lie = json!({"content": [], "structuredContent": {"n": "not a number"}});
                 return output.result(id, &lie);
             }

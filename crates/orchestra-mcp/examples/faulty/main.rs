@@ -14,7 +14,7 @@ use std::{
     process::ExitCode,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     thread,
     time::Duration,
@@ -53,7 +53,6 @@ struct Server {
     output: Output,
     /// Generation of the list of tools.
     generation: AtomicU64,
-    lies: AtomicBool,
 }
 
 fn main() -> ExitCode {
@@ -112,7 +111,6 @@ fn serve(options: Options) {
     let server = Arc::new(Server {
         output: Output::new(options.crash_at, options.logs),
         generation: AtomicU64::new(0),
-        lies: AtomicBool::new(false),
         options,
     });
     server.begin_habits();

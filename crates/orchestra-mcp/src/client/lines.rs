@@ -130,6 +130,8 @@ impl LinesLink {
                 None => ClientError::Closed,
             };
             ending.end(reason);
+            // Whoever waits for room waits in vain.
+            ending.pipe.end();
         });
         let writer = Arc::clone(&core);
         let writing = tokio::spawn(async move { writer.pipe.run().await });

@@ -1,15 +1,20 @@
 //! Servers that are our children, through the client: what the transport contract asks for, and
 //! the bounds within which they run.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use orchestra_hub::{Cx, ListKind};
 use orchestra_mcp::client::{
-    ChildConfig, ChildConnector, ChildLimits, Client, ClientConfig, ClientError, Launcher,
-    ProtocolChoice, Sandbox, TransportType,
+    ChildConfig, ChildConnector, ChildLimits, Client, ClientConfig, ClientError, ClientEvent,
+    Launcher, ProtocolChoice, Reply, Sandbox, ServerCall, TransportType,
 };
 use orchestra_wire::{Era, RawJson};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, timeout},
+};
 
 use crate::faulty::{self, Server, example, gone, text_of};
 
@@ -135,6 +140,118 @@ async fn a_server_that_does_not_answer_any_more_is_a_timeout_and_is_killed() {
         gone(process).await;
     }
     timeout(faulty::PATIENCE, client.close()).await.unwrap();
+}
+
+/// A server that changes its tools all the time: each change is told until the list was fetched.
+#[tokio::test]
+async fn tools_that_change_are_told() {
+    let client = client(faulty::config(&["--change-every", "20"]));
+    let mut events = client.take_events().unwrap();
+    client.start();
+    let mut seen = Vec::new();
+    while seen.len() < 3 {
+        let event = timeout(faulty::PATIENCE, events.recv()).await.unwrap();
+        if !matches!(event, Some(ClientEvent::ListChanged(ListKind::Tools))) {
+            continue;
+        }
+        let tools = client.list(ListKind::Tools).await.unwrap();
+        let generation = tools.iter().find_map(|tool| {
+            let tool: Value = tool.parse().unwrap();
+            let number = tool["name"].as_str()?.strip_prefix("generation_")?;
+            number.parse::<u64>().ok()
+        });
+        seen.push(generation.unwrap());
+    }
+    assert!(seen.is_sorted() && seen[0] < seen[2], "{seen:?}");
+    client.close().await;
+}
+
+/// What one caller has seen.
+#[derive(Default)]
+struct Seen {
+    calls: u32,
+    broken: u32,
+}
+
+/// Calls by turns what may run twice and what may not, until told to stop.
+async fn call_on(client: Client, caller: u32, until: Instant) -> Seen {
+    let mut seen = Seen::default();
+    while Instant::now() < until {
+        let safe = seen.calls % 2 == 0;
+        let text = format!("{}-{caller}-{}", if safe { "safe" } else { "once" }, seen.calls);
+        let params = json!({"name": "echo", "arguments": {"text": text}});
+        let cx = Cx {
+            deadline: Some((Instant::now() + faulty::PATIENCE).into_std()),
+            ..Cx::default()
+        };
+        let params = Some(RawJson::of(&params).unwrap());
+        let mut call = ServerCall::new("tools/call", params, cx);
+        call.safe = safe;
+        seen.calls += 1;
+        match timeout(2 * faulty::PATIENCE, client.call(call)).await {
+            Ok(Ok(Reply::Result(result))) => assert!(result.as_str().contains(&text)),
+            Ok(Err(ClientError::Crashed(_) | ClientError::Closed)) if !safe => seen.broken += 1,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+    seen
+}
+
+/// A server that is killed again and again: what may run twice is answered all the same, nothing
+/// else runs twice, whoever uses another server sees nothing of it, and no process is left.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_killed_again_and_again_is_invisible_to_safe_calls() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("journal");
+    let victim = client(faulty::config(&["--journal", journal.to_str().unwrap()]));
+    let other = client(faulty::config(&[]));
+    call(&victim, "echo", json!({})).await.unwrap();
+    call(&other, "echo", json!({})).await.unwrap();
+    let (neighbour, until) = (only_id(&other), Instant::now() + Duration::from_secs(3));
+    let mut callers = JoinSet::new();
+    for caller in 0..20 {
+        callers.spawn(call_on(victim.clone(), caller, until));
+    }
+    let undisturbed = tokio::spawn(call_on(other.clone(), 0, until));
+    let (mut killed, mut back) = (Vec::new(), Vec::new());
+    while Instant::now() < until {
+        for id in victim.process_ids() {
+            let process = Pid::from_raw(id.cast_signed()).unwrap();
+            // It may be gone by itself.
+            let _ = kill_process(process, Signal::KILL);
+            killed.push(id);
+        }
+        let moment = Instant::now();
+        let last = killed.last().copied();
+        while victim.process_ids().is_empty() || victim.process_ids().last().copied() == last {
+            assert!(moment.elapsed() < faulty::PATIENCE, "it does not come back");
+            sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(victim.process_ids().len(), 1, "one process at most");
+        back.push(moment.elapsed());
+        sleep(Duration::from_millis(200)).await;
+    }
+    let seen = callers.join_all().await;
+    assert_eq!(undisturbed.await.unwrap().broken, 0);
+    assert_eq!(only_id(&other), neighbour);
+    killed.extend(victim.process_ids());
+    victim.close().await;
+    other.close().await;
+    for id in killed.iter().copied().chain([neighbour]) {
+        gone(id).await;
+    }
+    let journal = std::fs::read_to_string(journal).unwrap();
+    let mut ran = HashSet::new();
+    for line in journal.lines().filter(|line| line.contains("once-")) {
+        let (_, call) = line.split_once(' ').unwrap();
+        assert!(ran.insert(call), "{call} ran twice");
+    }
+    let calls: u32 = seen.iter().map(|seen| seen.calls).sum();
+    let broken: u32 = seen.iter().map(|seen| seen.broken).sum();
+    back.sort();
+    let (kills, median, worst) = (back.len(), back[back.len() / 2], back[back.len() - 1]);
+    println!("{kills} kills, {calls} calls, {broken} told; back after {median:?}, {worst:?}");
+    assert!(median < Duration::from_millis(500), "back after {median:?}");
 }
 
 #[tokio::test]

@@ -116,6 +116,24 @@ async fn a_server_that_reads_slowly_makes_callers_wait_and_loses_nothing() {
     }
 }
 
+/// Whoever waits for room, without waiting for an answer, does not wait for ever.
+#[tokio::test]
+async fn the_end_of_the_stream_ends_those_who_wait_for_room() {
+    let ends = ends(100);
+    let params = RawJson::of(&"x".repeat(3 << 20)).unwrap();
+    let waiting: Vec<_> = (0..4)
+        .map(|_| tokio::spawn(ends.link.notify("x", Some(params.clone()))))
+        .collect();
+    tokio::task::yield_now().await;
+    drop((ends.reads, ends.writes));
+    let mut refused = 0;
+    for waiting in waiting {
+        let told = timeout(PATIENCE, waiting).await.expect("it ends").unwrap();
+        refused += usize::from(told.is_err());
+    }
+    assert!(refused > 0);
+}
+
 #[tokio::test]
 async fn requests_of_the_server_are_told_answered_and_bounded() {
     let mut ends = ends(1 << 20);

@@ -122,8 +122,11 @@ impl Pipe {
         let all_left = async {
             loop {
                 let room = self.room.notified();
-                if !self.queue().is_written {
-                    return;
+                {
+                    let queue = self.queue();
+                    if queue.is_broken || !queue.is_written {
+                        return;
+                    }
                 }
                 room.await;
             }
@@ -134,7 +137,8 @@ impl Pipe {
         self.end();
     }
 
-    fn end(&self) {
+    /// Nothing goes out any more.
+    pub(super) fn end(&self) {
         self.queue().is_broken = true;
         self.writing().output = None;
         self.room.notify_waiters();

@@ -19,7 +19,7 @@ use super::{
 
 /// How long a child whose output has ended is given to end before it counts as one that has only
 /// closed its output.
-const END_AFTER_OUTPUT: Duration = Duration::from_millis(500);
+const END_AFTER_OUTPUT: Duration = Duration::from_secs(2);
 
 /// How long a child that was killed may take to be gone. Only the system itself can hold one back.
 const GONE: Duration = Duration::from_secs(10);

@@ -178,7 +178,11 @@ async fn call_on(client: Client, caller: u32, until: Instant) -> Seen {
     let mut seen = Seen::default();
     while Instant::now() < until {
         let safe = seen.calls % 2 == 0;
-        let text = format!("{}-{caller}-{}", if safe { "safe" } else { "once" }, seen.calls);
+        let text = format!(
+            "{}-{caller}-{}",
+            if safe { "safe" } else { "once" },
+            seen.calls
+        );
         let params = json!({"name": "echo", "arguments": {"text": text}});
         let cx = Cx {
             deadline: Some((Instant::now() + faulty::PATIENCE).into_std()),

@@ -5,12 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use orchestra_gateway::{approval::DecisionFile, discovery::Places, expand::Scope};
 
-use crate::{
-    config::user_directory,
-    env::Variable,
-    exit::Failure,
-    workspace::{PROJECTS, RUN},
-};
+use crate::{config::user_directory, env::Variable, exit::Failure};
 
 /// Which servers of others are offered.
 #[derive(Debug, Clone, Default, Args)]
@@ -73,6 +68,14 @@ pub(crate) fn scope(workspace: &Path) -> Scope {
 /// # Errors
 /// When the user has no home.
 pub(crate) fn decisions() -> Result<DecisionFile, Failure> {
+    Ok(DecisionFile::new(&state_directory()?))
+}
+
+/// Where the program keeps what it knows of servers between runs.
+///
+/// # Errors
+/// When the user has no home.
+pub(crate) fn state_directory() -> Result<PathBuf, Failure> {
     let state = Variable::StateHome.read().map(PathBuf::from);
     let usual = || {
         let home = Variable::Home.read()?;
@@ -81,10 +84,5 @@ pub(crate) fn decisions() -> Result<DecisionFile, Failure> {
     let directory = state.or_else(usual).ok_or_else(|| {
         Failure::usage_text("set HOME or XDG_STATE_HOME: decisions over servers are kept there")
     })?;
-    Ok(DecisionFile::new(&directory.join("orchestra")))
-}
-
-/// Where what servers of a workspace write to standard error is kept.
-pub(crate) fn log_directory(workspace: &Path) -> PathBuf {
-    workspace.join(PROJECTS).join(RUN).join("servers")
+    Ok(directory.join("orchestra"))
 }

@@ -1,6 +1,7 @@
 //! Assembles what serves a workspace: the store, the built-in tools over it, the hub, and an MCP
 //! server for each face.
 
+mod others;
 mod resources;
 mod scratch;
 
@@ -17,6 +18,7 @@ use crate::{
     exit::Failure,
     workspace::run_directory,
 };
+use others::Others;
 use resources::BundledResources;
 
 pub(crate) use scratch::Scratch;
@@ -41,6 +43,7 @@ pub(crate) struct Serving {
     store: Store,
     hub: Hub,
     config: Config,
+    others: Option<Others>,
 }
 
 /// The runtime that everything is served in.
@@ -94,7 +97,23 @@ impl Serving {
             store,
             hub,
             config: config.clone(),
+            others: None,
         })
+    }
+
+    /// Finds and starts the servers of others, for as long as this is served. Must run inside the
+    /// runtime; waits for none of them.
+    ///
+    /// # Errors
+    /// When what the user decided of them cannot be read.
+    pub(crate) fn start_others(&mut self) -> Result<(), Failure> {
+        match Others::start(&self.hub, &self.config) {
+            Ok(others) => self.others = Some(others),
+            // Whoever asked for servers is told; others are served without.
+            Err(failure) if self.config.servers.given().next().is_some() => return Err(failure),
+            Err(failure) => tracing::warn!(?failure, "no servers of others are served"),
+        }
+        Ok(())
     }
 
     /// The hub.
@@ -146,6 +165,14 @@ impl Serving {
         if let Err(error) = self.store.settle(CATCHING_UP) {
             tracing::warn!(%error, "edits of the readable files may not be seen yet");
         }
+    }
+
+    /// Ends the servers of others, and writes what is still to be written.
+    pub(crate) async fn end(mut self) {
+        if let Some(others) = self.others.take() {
+            others.close().await;
+        }
+        self.close();
     }
 
     /// Writes what is still to be written.

@@ -22,10 +22,15 @@ impl Fingerprint {
         }
         match &config.sandbox {
             Sandbox::None => digest.text("no sandbox"),
-            Sandbox::Workspace { read, write } => {
+            Sandbox::Workspace {
+                read,
+                write,
+                network,
+            } => {
                 digest.text("sandbox");
                 digest.texts(read);
                 digest.texts(write);
+                digest.flag(*network);
             }
         }
         let bytes = digest.0.finalize();

@@ -51,12 +51,13 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     logging::start(&config.log.value)?;
     let runtime = stdio::runtime()?;
     let served = runtime.block_on(async {
-        let serving = Serving::open(&config, Options::default())?;
+        let mut serving = Serving::open(&config, Options::default())?;
+        serving.start_others()?;
         let life = ServerLifecycle::stdio(&serving.server()?, LifecycleTimes::default());
         let _told = life.on_status_change(serving::tell);
         life.start().map_err(anyhow::Error::from)?;
         let ended = life.ended().await;
-        serving.close();
+        serving.end().await;
         ended.map_err(|reason| Failure::from(anyhow::Error::msg(reason)))
     });
     // The thread that reads stdin may still be blocked there; it ends with the process.

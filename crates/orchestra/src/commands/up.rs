@@ -102,12 +102,14 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     let tls = config.access.tls.value.as_ref().map(access::tls);
     let tls = tls.transpose().map_err(Failure::usage)?;
     let guard = access::guard(&config.access, config.http.value).map_err(Failure::usage)?;
-    let serving = Serving::open(config, Options::default())?;
+    let mut serving = Serving::open(config, Options::default())?;
     while !place.take()? {
         if let Some(running) = place.running()? {
             return announce_running(config, &running, format);
         }
     }
+    // Only when the place is ours: another program that runs here has them.
+    serving.start_others()?;
     // Taken before anything is announced, so that a signal right after the line is not lost.
     let stop = listen::stop_signal()?;
     let listener = match config.access.oauth.resource() {
@@ -131,7 +133,7 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
         Err(failure) => Err(failure),
     };
     place.withdraw();
-    serving.close();
+    serving.end().await;
     served.map(|()| Exit::Ok)
 }
 

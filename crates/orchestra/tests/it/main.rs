@@ -14,6 +14,7 @@ mod mcp;
 mod mcp_replay;
 mod mcp_tap;
 mod oauth;
+mod others;
 mod protocol;
 mod skills;
 mod stdio;

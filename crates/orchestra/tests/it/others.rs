@@ -1,0 +1,74 @@
+//! Servers of others behind `orchestra stdio`, as a file of servers names them.
+
+use std::{thread::sleep, time::Duration, time::Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Session, Workspace};
+
+/// A server in a few lines of shell, of the session era.
+const SERVER: &str = r#"while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
+  case "$line" in
+    *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}\n' "$id" ;;
+    *'"method":"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"say.hello","inputSchema":{"type":"object"},"x-own":[1.50]}]}}\n' "$id" ;;
+    *'"method":"tools/call"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"hello"}],"x-more":true}}\n' "$id" ;;
+    *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
+  esac
+done
+"#;
+
+fn workspace() -> Workspace {
+    let workspace = Workspace::new();
+    workspace.write("server.sh", SERVER);
+    write_servers(&workspace, &["shell"]);
+    workspace
+}
+
+fn write_servers(workspace: &Workspace, names: &[&str]) {
+    let server = json!({"command": "sh", "args": [workspace.join("server.sh")]});
+    let servers: serde_json::Map<String, Value> = names
+        .iter()
+        .map(|name| ((*name).to_owned(), server.clone()))
+        .collect();
+    workspace.write(
+        "servers.json",
+        &json!({ "mcpServers": servers }).to_string(),
+    );
+}
+
+fn names(session: &mut Session) -> Vec<String> {
+    let listed = session.request("tools/list", &json!({}));
+    let tools = listed["result"]["tools"].as_array().unwrap().iter();
+    tools
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_server_of_others_is_offered_alone_or_beside_the_board() {
+    let workspace = workspace();
+    let file = workspace.join("servers.json");
+    let flags = ["stdio", "--mcp-config", file.to_str().unwrap()];
+    let mut session = Session::start(workspace.command(flags));
+    let all = names(&mut session);
+    assert!(all.iter().any(|name| name == "create_project"), "{all:?}");
+    assert!(all.iter().any(|name| name == "shell__say_hello"), "{all:?}");
+    drop(session);
+    let alone = [&flags[..], &["--only-servers"]].concat();
+    let mut session = Session::start(workspace.command(alone));
+    assert_eq!(names(&mut session), ["shell__say_hello"]);
+    let listed = session.request("tools/list", &json!({}));
+    assert_eq!(listed["result"]["tools"][0]["x-own"], json!([1.5]));
+    let params = json!({"name": "shell__say_hello", "arguments": {}});
+    let answer = session.request("tools/call", &params);
+    assert_eq!(answer["result"]["content"][0]["text"], "hello");
+    assert_eq!(answer["result"]["x-more"], true);
+    // A server more in the file, while this one is served.
+    write_servers(&workspace, &["more", "shell"]);
+    let end = Instant::now() + Duration::from_secs(20);
+    while names(&mut session).len() < 2 {
+        assert!(Instant::now() < end, "the file is read again in time");
+        sleep(Duration::from_millis(50));
+    }
+}

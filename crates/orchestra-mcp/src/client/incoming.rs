@@ -1,6 +1,10 @@
 //! What a server says by itself: progress and questions of a call, changes, logs.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::{
+    future::poll_fn,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    task::{Context, Poll, ready},
+};
 
 use orchestra_hub::{ClientFeatures, Cx, ListKind, ProgressSink};
 use orchestra_wire::{RawJson, RequestId, RpcError, text_of};
@@ -95,32 +99,74 @@ impl OpenCall {
     }
 }
 
-/// Hands on what comes in until the link ends.
-pub(super) async fn route(session: Weak<Session>, mut incoming: mpsc::Receiver<Incoming>) {
-    let answering = Arc::new(Semaphore::new(ANSWERING));
-    while let Some(Incoming { message, related }) = incoming.recv().await {
-        let Some(session) = session.upgrade() else {
-            return;
-        };
+/// What the server has said by itself and nobody has taken yet.
+///
+/// Whoever takes a message sees to it before anybody takes the next. So a call that has its answer
+/// can see to what came before it: the last report of its progress is not lost to the race between
+/// two tasks.
+pub(super) struct Mailbox {
+    incoming: Mutex<mpsc::Receiver<Incoming>>,
+    answering: Arc<Semaphore>,
+}
+
+impl Mailbox {
+    pub(super) fn new(incoming: mpsc::Receiver<Incoming>) -> Self {
+        Self {
+            incoming: Mutex::new(incoming),
+            answering: Arc::new(Semaphore::new(ANSWERING)),
+        }
+    }
+
+    /// Sees to everything that has come.
+    pub(super) fn empty(&self, session: &Arc<Session>) {
+        let mut incoming = self.incoming();
+        while let Ok(message) = incoming.try_recv() {
+            self.hand_on(session, message);
+        }
+    }
+
+    /// Sees to the next message; false when there is none any more.
+    fn next(&self, session: &Weak<Session>, cx: &mut Context<'_>) -> Poll<bool> {
+        let mut incoming = self.incoming();
+        match ready!(incoming.poll_recv(cx)).zip(session.upgrade()) {
+            None => Poll::Ready(false),
+            Some((message, session)) => {
+                self.hand_on(&session, message);
+                Poll::Ready(true)
+            }
+        }
+    }
+
+    fn incoming(&self) -> MutexGuard<'_, mpsc::Receiver<Incoming>> {
+        self.incoming.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hand_on(&self, session: &Arc<Session>, Incoming { message, related }: Incoming) {
         match message {
             ServerMessage::Notification { method, params } => {
-                notified(&session, &method, params, related.as_ref());
+                notified(session, &method, params, related.as_ref());
             }
             ServerMessage::Request { id, method, params } => {
                 let asked = Asked { id, method, params };
-                if let Some((id, answer)) = asked_of(&session, asked, related.as_ref()) {
-                    // A server that asks and does not read is not answered any more.
-                    if let Ok(place) = Arc::clone(&answering).try_acquire_owned() {
-                        let answered = session.link.respond(id, answer);
-                        spawn(async move {
-                            let _ = answered.await;
-                            drop(place);
-                        });
-                    }
+                let Some((id, answer)) = asked_of(session, asked, related.as_ref()) else {
+                    return;
+                };
+                // A server that asks and does not read is not answered any more.
+                if let Ok(place) = Arc::clone(&self.answering).try_acquire_owned() {
+                    let answered = session.link.respond(id, answer);
+                    spawn(async move {
+                        let _ = answered.await;
+                        drop(place);
+                    });
                 }
             }
         }
     }
+}
+
+/// Hands on what comes in until the link ends.
+pub(super) async fn route(mailbox: Arc<Mailbox>, session: Weak<Session>) {
+    while poll_fn(|cx| mailbox.next(&session, cx)).await {}
 }
 
 fn notified(

@@ -22,7 +22,7 @@ use super::{
     TransportType,
     events::Events,
     greeting,
-    incoming::{self, OpenCall},
+    incoming::{self, Mailbox, OpenCall},
     parking::Parking,
 };
 
@@ -35,6 +35,7 @@ pub(super) struct Session {
     pub(super) config: Arc<ClientConfig>,
     pub(super) events: Events,
     parking: Arc<Parking>,
+    mailbox: Arc<Mailbox>,
     facts: OnceLock<Arc<ServerFacts>>,
     ids: AtomicU64,
     calls: Mutex<HashMap<u64, Arc<OpenCall>>>,
@@ -76,12 +77,14 @@ impl Session {
         last_era: Option<Era>,
     ) -> Result<Arc<Self>, ClientError> {
         let Connected { link, incoming } = connected;
+        let mailbox = Arc::new(Mailbox::new(incoming));
         let session = Arc::new(Self {
             link,
             transport,
             config: Arc::clone(config),
             events,
             parking: Arc::clone(parking),
+            mailbox: Arc::clone(&mailbox),
             facts: OnceLock::new(),
             ids: AtomicU64::new(1),
             calls: Mutex::default(),
@@ -93,7 +96,7 @@ impl Session {
             busy: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
         });
-        tokio::spawn(incoming::route(Arc::downgrade(&session), incoming));
+        tokio::spawn(incoming::route(mailbox, Arc::downgrade(&session)));
         let facts = greeting::greet(&session, last_era).await?;
         // Nobody else greets.
         let _ = session.facts.set(Arc::new(facts));

@@ -3,6 +3,7 @@
 
 mod faults;
 mod greeting;
+mod matrix;
 mod played;
 mod questions;
 

@@ -96,7 +96,11 @@ impl Session {
             let until = last.map_or(silent_at, |last| last.min(silent_at));
             tokio::select! {
                 biased;
-                answer = &mut waiting.response => break answer,
+                answer = &mut waiting.response => {
+                    // What came before it.
+                    self.mailbox.empty(self);
+                    break answer;
+                }
                 Some(question) = waiting.questions.recv() => {
                     return Ok(Told::Input(self.park(call, waiting, question)));
                 }
@@ -173,7 +177,10 @@ impl Session {
             id,
             method: call.method.clone().into_owned(),
             params,
-            name: call.name.clone(),
+            name: match self.transport {
+                TransportType::Http => call.name.clone().or_else(|| meant(call)),
+                TransportType::Stdio => None,
+            },
             headers: call.headers.clone(),
         }
     }
@@ -184,6 +191,23 @@ impl Session {
         let open = Arc::new(OpenCall::new(&call.cx, sender));
         self.calls().insert(number, Arc::clone(&open));
         (number, open, questions)
+    }
+}
+
+/// The tool, prompt or URI that a call means whose caller has not said.
+fn meant(call: &ServerCall) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Meant<'a> {
+        #[serde(borrow)]
+        name: Option<std::borrow::Cow<'a, str>>,
+        #[serde(borrow)]
+        uri: Option<std::borrow::Cow<'a, str>>,
+    }
+    let meant: Meant<'_> = call.params.as_ref()?.parse().ok()?;
+    match &*call.method {
+        "tools/call" | "prompts/get" => meant.name.map(std::borrow::Cow::into_owned),
+        "resources/read" => meant.uri.map(std::borrow::Cow::into_owned),
+        _ => None,
     }
 }
 

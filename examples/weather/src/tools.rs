@@ -69,7 +69,8 @@ fn tool(name: &str, description: &str, input: &Value, output: &Value) -> Result<
             open_world: Some(true),
             ..Annotations::default()
         },
-        group: "weather",
+        group: "weather".into(),
+        definition: None,
         cost: Cost::Quick,
         long: LongWork::Never,
     })

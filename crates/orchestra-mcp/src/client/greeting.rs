@@ -132,7 +132,13 @@ fn ask_discover(session: &Arc<Session>, revision: Revision) -> Response {
     let mut rope = Rope::new();
     rope.push(b"{\"_meta\":{");
     let config = &session.config;
-    params::stateless(&mut rope, revision, &config.client_info, config.features);
+    params::stateless(
+        &mut rope,
+        revision,
+        &config.client_info,
+        config.features,
+        true,
+    );
     rope.push(b"}}");
     session.ask("server/discover", params::raw(rope))
 }
@@ -198,7 +204,7 @@ async fn initialize(session: &Arc<Session>) -> Result<ServerFacts, ClientError> 
     rope.push(b"{\"protocolVersion\":\"");
     rope.push(offered.as_str().as_bytes());
     rope.push(b"\",\"capabilities\":");
-    rope.push(params::capabilities(config.features, offered).as_bytes());
+    rope.push(params::capabilities(config.features, offered, false).as_bytes());
     rope.push(b",\"clientInfo\":");
     params::client_info(&mut rope, &config.client_info);
     rope.push_byte(b'}');

@@ -43,7 +43,7 @@ impl Envelope<'_> {
         rope.push_byte(b'{');
         let mut first = true;
         self.meta(&mut rope, theirs, &mut first);
-        if self.call.as_task {
+        if self.call.as_task && !self.revision.self_describing_results() {
             separate(&mut rope, &mut first);
             rope.push(b"\"task\":{}");
         }
@@ -70,7 +70,9 @@ impl Envelope<'_> {
         let mut empty = true;
         if self.revision.self_describing_results() {
             separate(&mut members, &mut empty);
-            stateless(&mut members, self.revision, self.info, *features);
+            // Reports of a call that becomes a task come to nobody, so who wants them waits.
+            let tasks = self.call.as_task || self.call.cx.long || !progress.is_wanted();
+            stateless(&mut members, self.revision, self.info, *features, tasks);
             if let Some(level) = self.call.cx.log_level {
                 members.push_byte(b',');
                 members.push(PREFIX);
@@ -115,8 +117,9 @@ impl Envelope<'_> {
     }
 }
 
-/// The capabilities of whoever calls, as `capabilities` of `initialize` and of `_meta` have them.
-pub(super) fn capabilities(features: ClientFeatures, revision: Revision) -> String {
+/// The capabilities of whoever calls, as `capabilities` of `initialize` and of `_meta` have them;
+/// `tasks` when the call may become one.
+pub(super) fn capabilities(features: ClientFeatures, revision: Revision, tasks: bool) -> String {
     let mut members: Vec<&str> = Vec::new();
     match (features.elicitation, features.elicitation_url) {
         (false, false) => {}
@@ -136,12 +139,11 @@ pub(super) fn capabilities(features: ClientFeatures, revision: Revision) -> Stri
             false => "\"sampling\":{}",
         });
     }
-    let stateless = revision.self_describing_results();
     if features.roots {
         // Changes of roots are told in sessions only, and ours do not change.
         members.push("\"roots\":{}");
     }
-    if stateless {
+    if tasks && revision.self_describing_results() {
         members.push("\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}");
     }
     format!("{{{}}}", members.join(","))
@@ -153,6 +155,7 @@ pub(super) fn stateless(
     revision: Revision,
     info: &ClientInfo,
     features: ClientFeatures,
+    tasks: bool,
 ) {
     rope.push(PREFIX);
     rope.push(b"protocolVersion\":\"");
@@ -164,7 +167,7 @@ pub(super) fn stateless(
     rope.push_byte(b',');
     rope.push(PREFIX);
     rope.push(b"clientCapabilities\":");
-    rope.push(capabilities(features, revision).as_bytes());
+    rope.push(capabilities(features, revision, tasks).as_bytes());
 }
 
 /// Appends `clientInfo`.
@@ -331,15 +334,15 @@ mod tests {
             roots: true,
         };
         assert_eq!(
-            capabilities(all, Revision::V2025_06_18),
+            capabilities(all, Revision::V2025_06_18, true),
             r#"{"elicitation":{},"sampling":{},"roots":{}}"#
         );
         assert_eq!(
-            capabilities(all, Revision::V2025_11_25),
+            capabilities(all, Revision::V2025_11_25, true),
             r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}"#
         );
         assert_eq!(
-            capabilities(ClientFeatures::default(), Revision::V2026_07_28),
+            capabilities(ClientFeatures::default(), Revision::V2026_07_28, true),
             r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#
         );
     }

@@ -95,8 +95,9 @@ impl Drop for Followed {
             return;
         }
         let (session, params) = (Arc::clone(&self.session), named(&self.id));
+        let id = std::mem::take(&mut self.id);
         spawn(async move {
-            let call = ServerCall::new("tasks/cancel", params, Cx::default());
+            let call = about(&id, "tasks/cancel", params);
             let _ = session.ask_within(&call, ASK).await;
         });
     }
@@ -131,7 +132,7 @@ pub(super) async fn resume(
         rope.push(b",\"inputResponses\":");
         write::raw(&mut rope, &answers.responses);
         rope.push_byte(b'}');
-        let update = ServerCall::new("tasks/update", params::raw(rope), Cx::default());
+        let update = about(id, "tasks/update", params::raw(rope));
         session.ask_within(&update, ASK).await?;
     }
     let task = TaskName {
@@ -162,7 +163,7 @@ async fn poll(
             () = sleep(pause) => {}
             () = late => return Err(ClientError::Timeout { after: began.elapsed() }),
         }
-        let ask = ServerCall::new("tasks/get", named(&task.id), Cx::default());
+        let ask = about(&task.id, "tasks/get", named(&task.id));
         let result = session.ask_within(&ask, ASK).await?;
         let told: Told<'_> = result
             .parse()
@@ -220,6 +221,14 @@ async fn session_result(
         ..ServerCall::new("tasks/result", named(id), call.cx.clone())
     };
     Box::pin(session.call(&call)).await
+}
+
+/// A request about a task, which is also named in a header over HTTP (extension tasks, transports).
+fn about(id: &str, method: &'static str, params: Option<RawJson>) -> ServerCall {
+    ServerCall {
+        name: Some(id.to_owned()),
+        ..ServerCall::new(method, params, Cx::default())
+    }
 }
 
 fn broke(text: &'static str) -> RpcError {

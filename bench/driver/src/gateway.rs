@@ -5,7 +5,7 @@ mod many;
 mod over_http;
 mod over_stdio;
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{fs, path::PathBuf, process::Command, time::Duration};
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -20,6 +20,9 @@ use crate::{
 
 /// The server that is behind all of them.
 const SERVER: &str = "bench-rmcp-echo";
+
+/// How long servers may take to start, a hundred of them at once.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How often each peer runs, in turn with the others.
 const ROUNDS: usize = 5;

@@ -38,6 +38,10 @@ pub(crate) struct Calls {
     answered: Vec<u64>,
 }
 
+/// How a notification without parameters begins, and how long it may be.
+const NOTICE: &[u8] = br#""method":"notifications/"#;
+const NOTICE_BYTES: usize = 256;
+
 const HEAD: &str = r#"{"jsonrpc":"2.0","id":"#;
 
 /// The machine's moods change within a run, so its best stretch of this length counts.
@@ -77,8 +81,12 @@ impl Calls {
         }
     }
 
-    /// Notes an answer; an answer that is wrong in any way seen here is an error.
-    fn note(&mut self, line: &[u8]) -> Result<()> {
+    /// Notes an answer, and says whether it is one and no notification; an answer that is wrong in
+    /// any way seen here is an error.
+    fn note(&mut self, line: &[u8]) -> Result<bool> {
+        if line.len() <= self.text_bytes.max(NOTICE_BYTES) && memmem::find(line, NOTICE).is_some() {
+            return Ok(false);
+        }
         let shown = || String::from_utf8_lossy(&line[..line.len().min(300)]).into_owned();
         ensure!(line.len() > self.text_bytes, "no echo: {}", shown());
         let id = id_of(line).filter(|id| (FIRST_ID..self.next_id).contains(id));
@@ -93,7 +101,7 @@ impl Calls {
             shown()
         );
         self.answered[word] |= bit;
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -163,14 +171,13 @@ fn answers(server: &mut Server, calls: &mut Calls, partial: &mut Vec<u8>) -> Res
     let (mut count, mut start) = (0, 0);
     for end in memchr::memchr_iter(b'\n', chunk) {
         if partial.is_empty() {
-            calls.note(&chunk[start..end])?;
+            count += usize::from(calls.note(&chunk[start..end])?);
         } else {
             partial.extend_from_slice(&chunk[start..end]);
-            calls.note(partial)?;
+            count += usize::from(calls.note(partial)?);
             partial.clear();
         }
         start = end + 1;
-        count += 1;
     }
     partial.extend_from_slice(&chunk[start..]);
     let taken = chunk.len();

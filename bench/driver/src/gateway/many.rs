@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Home, SERVER};
+use super::{Home, PATIENCE, SERVER};
 use crate::{
     bars::{Bars, Want},
     numbers::{Samples, millis},
@@ -19,9 +19,6 @@ use crate::{
 const SERVERS: usize = 100;
 const USED: usize = 5;
 const LISTS: usize = 200;
-
-/// How long a hundred processes may take to start.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(super) fn run(bars: &mut Bars) -> Result<()> {
     let home = Home::new()?;

@@ -4,12 +4,13 @@ use std::{
     env,
     net::{SocketAddr, TcpListener},
     process::Command,
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
-use super::{Home, ROUNDS, SERVER, hold_added};
+use super::{Home, PATIENCE, ROUNDS, SERVER, hold_added};
 use crate::{
     awake::Awake,
     bars::{Bars, Want},
@@ -138,7 +139,12 @@ fn prepare(server: &Listening) -> Result<Prepared> {
     let text = "x".repeat(TEXT);
     let session = server.initialize()?;
     let call = Prepared::echo(Era::Session, session.as_deref(), &text);
-    server.check(&call, &text)?;
+    // The server behind a proxy may still start.
+    let started = Instant::now();
+    while let Err(error) = server.check(&call, &text) {
+        ensure!(started.elapsed() < PATIENCE, "it does not start: {error:#}");
+        thread::sleep(Duration::from_millis(10));
+    }
     Ok(call)
 }
 

@@ -1,10 +1,15 @@
 //! The echo server over stdio, directly and through `orchestra stdio`.
 
-use std::{process::Command, time::Duration};
+use std::{
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::json;
 
-use super::{Home, ROUNDS, SERVER, hold_added};
+use super::{Home, PATIENCE, ROUNDS, SERVER, hold_added};
 use crate::{
     awake::Awake,
     bars::Bars,
@@ -60,6 +65,12 @@ pub(super) fn run(bars: &mut Bars) -> Result<()> {
 fn round(peer: &mut Peer) -> Result<Run> {
     let mut server = Server::open(&mut peer.command)?;
     process::put(server.pid(), Place::Anywhere);
+    // The server behind us may still start.
+    let started = Instant::now();
+    while let Err(error) = server.call("echo", &json!({"text": "hello"})) {
+        ensure!(started.elapsed() < PATIENCE, "it does not start: {error:#}");
+        thread::sleep(Duration::from_millis(10));
+    }
     let mut calls = Calls::echo(TEXT, Era::Session);
     load::sequential(&mut server, &mut calls, WARM_UP)?;
     let one_by_one = load::sequential(&mut server, &mut calls, SEQUENTIAL)?;

@@ -376,7 +376,7 @@ pub fn references(config: &ServerConfig) -> Vec<Reference> {
 /// Every text of a server that may refer to something.
 fn texts(config: &ServerConfig) -> Vec<&Template> {
     let mut texts: Vec<&Template> = config.roots.iter().collect();
-    if let Sandbox::Workspace { read, write, .. } = &config.sandbox {
+    if let Sandbox::Workspace { read, write } = &config.sandbox {
         texts.extend(read.iter().chain(write));
     }
     match &config.transport {

@@ -2,7 +2,8 @@
 //!
 //! [`config`] says what a server is, whatever file it was written in; [`discovery`] finds the
 //! servers of a workspace and its user, [`approval`] keeps what the user decided of them,
-//! [`expand`] puts in what their texts refer to, and [`watch`] tells of changes.
+//! [`expand`] puts in what their texts refer to, [`connect`] reaches them, and [`watch`] tells of
+//! changes.
 //!
 //! A [`Gateway`] runs them behind a hub: each is a provider like any other, whose tools are called
 //! under the rules and budgets of its configuration.
@@ -13,6 +14,7 @@ pub mod approval;
 mod cache;
 mod canonical;
 pub mod config;
+pub mod connect;
 mod definitions;
 pub mod discovery;
 pub mod expand;
@@ -23,7 +25,6 @@ mod names;
 mod pins;
 mod policy;
 mod provider;
-mod reach;
 mod schema;
 mod server;
 mod spill;
@@ -31,4 +32,3 @@ pub mod watch;
 
 pub use gateway::{Connect, Gateway, GatewayOptions, Reach, ServerReport};
 pub use pins::{Change, PinFile};
-pub use reach::{Reacher, SignIns};

@@ -158,7 +158,7 @@ const fn long(server_has_tasks: bool, by_definition: LongWork) -> LongWork {
     }
 }
 
-fn client_config(config: &ServerConfig, roots: Vec<Root>) -> ClientConfig {
+pub(crate) fn client_config(config: &ServerConfig, roots: Vec<Root>) -> ClientConfig {
     let retry = &config.retry;
     let growth = match retry.backoff {
         Backoff::Exponential => Growth::Exponential(2.0),

@@ -5,7 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use orchestra_gateway::{approval::DecisionFile, discovery::Places, expand::Scope};
 
-use crate::{config::user_directory, env::Variable, exit::Failure};
+use crate::{
+    config::user_directory,
+    env::Variable,
+    exit::Failure,
+    workspace::{PROJECTS, RUN},
+};
 
 /// Which servers of others are offered.
 #[derive(Debug, Clone, Default, Args)]
@@ -85,4 +90,17 @@ pub(crate) fn state_directory() -> Result<PathBuf, Failure> {
         Failure::usage_text("set HOME or XDG_STATE_HOME: decisions over servers are kept there")
     })?;
     Ok(directory.join("orchestra"))
+}
+
+/// Where what sign-ins brought is kept.
+///
+/// # Errors
+/// When the user has no home.
+pub(crate) fn token_directory() -> Result<PathBuf, Failure> {
+    Ok(state_directory()?.join("tokens"))
+}
+
+/// Where what servers of a workspace write to standard error is kept.
+pub(crate) fn log_directory(workspace: &Path) -> PathBuf {
+    workspace.join(PROJECTS).join(RUN).join("servers")
 }

@@ -6,6 +6,7 @@
 
 use std::{
     fs,
+    io::{BufRead as _, BufReader, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -14,6 +15,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
 
 use super::{Absent, Judge, LIMIT, NEWEST_OF_EACH_ERA, client, debug, renew, report};
 use crate::{
@@ -109,7 +111,7 @@ fn hear(
     };
     let servers = write("judges/servers/mcp.json", "servers.json")?;
     let script = write("judges/scripts/others.json", "script.json")?;
-    client.arg(revision).arg(script);
+    client.arg(revision).arg(&script);
     let program = debug("orchestra")?;
     let arguments = |command: &mut Command| {
         command
@@ -117,7 +119,10 @@ fn hear(
             .arg(&directory)
             .arg("--only-servers");
         command.arg("--mcp-config").arg(&servers);
+        // What it keeps lies with the workspace.
+        command.env("HOME", &directory);
     };
+    get_to_know(&program, &script, &arguments)?;
     let served = match through {
         Through::Stdio => {
             client.arg(program).arg("stdio");
@@ -128,15 +133,12 @@ fn hear(
             let mut up = Command::new(program);
             up.args(["up", "--json", "--http", "127.0.0.1:0"]);
             arguments(&mut up);
-            // What it keeps lies with the workspace.
-            up.env("HOME", &directory);
             let served = Served::start(&mut up, Told::Stdout)?;
             let site = served.url().strip_suffix("/mcp");
             client.arg(site.context("MCP is at another path")?);
             Some(served)
         }
     };
-    client.env("HOME", &directory);
     let started = Instant::now();
     let mut ended = run::run_within(&mut client, LIMIT)?;
     drop(served);
@@ -146,6 +148,64 @@ fn hear(
         fs::remove_dir_all(&directory).context("removing the judge's workspace")?;
     }
     Ok(ended)
+}
+
+/// Runs the gateway until it lists what the script looks for: from then on it knows what the servers
+/// offer. Interpreters may take longer for their first start than a list waits.
+fn get_to_know(program: &Path, script: &Path, arguments: &dyn Fn(&mut Command)) -> Result<()> {
+    let script: Value = serde_json::from_slice(&fs::read(script).context("reading the script")?)?;
+    let wanted = script["steps"][0]["has"].as_array();
+    let wanted = wanted.context("the script begins with a list")?;
+    let mut command = Command::new(program);
+    command.arg("stdio");
+    arguments(&mut command);
+    let quiet = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut process = quiet.spawn().context("starting the gateway")?;
+    let mut input = process.stdin.take().context("a pipe to the gateway")?;
+    let mut output = BufReader::new(process.stdout.take().context("a pipe from it")?);
+    let end = Instant::now() + PATIENCE;
+    let mut ask = |method: &str, params: Value| -> Result<Value> {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        writeln!(input, "{message}").context("asking the gateway")?;
+        loop {
+            let mut line = String::new();
+            let length = output
+                .read_line(&mut line)
+                .context("reading from the gateway")?;
+            ensure!(length > 0, "the gateway ended");
+            let answer: Value = serde_json::from_str(&line).context("the gateway's answer")?;
+            if answer["id"] == 1 {
+                return Ok(answer);
+            }
+        }
+    };
+    let client = json!({"name": "judge", "version": "1.0.0"});
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+    ask("initialize", hello)?;
+    loop {
+        let listed = ask("tools/list", json!({}))?;
+        let tools = listed["result"]["tools"].as_array();
+        let names: Vec<&Value> = tools
+            .into_iter()
+            .flatten()
+            .map(|tool| &tool["name"])
+            .collect();
+        let missing: Vec<&Value> = wanted.iter().filter(|name| !names.contains(name)).collect();
+        if missing.is_empty() {
+            break;
+        }
+        ensure!(
+            Instant::now() < end,
+            "the gateway does not offer {missing:?}"
+        );
+        thread::sleep(Duration::from_millis(50));
+    }
+    drop(input);
+    process.wait().context("waiting for the gateway")?;
+    Ok(())
 }
 
 impl Installed {

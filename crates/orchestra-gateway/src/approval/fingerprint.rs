@@ -22,15 +22,10 @@ impl Fingerprint {
         }
         match &config.sandbox {
             Sandbox::None => digest.text("no sandbox"),
-            Sandbox::Workspace {
-                read,
-                write,
-                network,
-            } => {
+            Sandbox::Workspace { read, write } => {
                 digest.text("sandbox");
                 digest.texts(read);
                 digest.texts(write);
-                digest.flag(*network);
             }
         }
         let bytes = digest.0.finalize();

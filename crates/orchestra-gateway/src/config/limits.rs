@@ -49,13 +49,11 @@ pub enum Sandbox {
     /// Nothing.
     #[default]
     None,
-    /// Its directory and the listed paths, without the network where that is not permitted (Linux).
+    /// Its directory and the listed paths, without the network (Linux).
     Workspace {
         /// More paths that it may read, relative to its directory.
         read: Vec<Template>,
         /// More paths that it may read and write.
         write: Vec<Template>,
-        /// Whether it may use the network.
-        network: bool,
     },
 }

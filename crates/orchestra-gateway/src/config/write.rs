@@ -228,14 +228,9 @@ fn write_rules(map: &mut Map<String, Value>, config: &ServerConfig) {
     if config.limits != Limits::default() {
         put(map, "limits", write_limits(&config.limits));
     }
-    if let Sandbox::Workspace {
-        read,
-        write,
-        network,
-    } = &config.sandbox
-    {
+    if let Sandbox::Workspace { read, write } = &config.sandbox {
         let value = json!({
-            "mode": "workspace", "read": texts(read), "write": texts(write), "network": network,
+            "mode": "workspace", "read": texts(read), "write": texts(write),
         });
         put(map, "sandbox", value);
     }

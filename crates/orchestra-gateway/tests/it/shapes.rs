@@ -187,7 +187,7 @@ fn every_key_of_ours_is_read() {
         pool = { max = 4, stateless = true, outstanding = 8 }
         grace = { stdin = "1s", term = "500ms" }
         health = { interval = "1m", timeout = "2s", max_timeouts = 5 }
-        sandbox = { mode = "workspace", read = ["/usr"], write = ["out"], network = true }
+        sandbox = { mode = "workspace", read = ["/usr"], write = ["out"] }
         cache_ttl = "10s"
         tools = { allow = ["read_*"], deny = ["read_all"] }
         rules = [{ effect = "deny", tool = "read_file", arguments = { path = "/etc/*" } }, { effect = "ask" }]
@@ -248,9 +248,7 @@ fn every_key_of_ours_is_read() {
     assert_eq!((all.pool.max, all.pool.outstanding), (4, 8));
     assert_eq!(all.grace.term, Duration::from_millis(500));
     assert_eq!(all.health.max_timeouts, 5);
-    assert!(
-        matches!(&all.sandbox, Sandbox::Workspace { network: true, write, .. } if write.len() == 1)
-    );
+    assert!(matches!(&all.sandbox, Sandbox::Workspace { write, .. } if write.len() == 1));
     assert_eq!(all.cache_ttl, Some(Duration::from_secs(10)));
     assert_eq!(all.rules[0].effect, Effect::Deny);
     assert_eq!(

@@ -1,6 +1,7 @@
 //! Servers that are our children: their messages go over standard input and output, what they
 //! have to say for themselves over standard error.
 
+mod log;
 mod stderr;
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
@@ -52,6 +53,9 @@ pub struct ChildConfig {
     pub max_message_bytes: usize,
     /// Lines in a row that are no messages after which the connection counts as in trouble.
     pub max_junk_lines: u32,
+    /// A file that standard error is kept in as well; a larger one is begun anew, and the one before
+    /// is kept beside it as `NAME.1`. For the owner alone.
+    pub log: Option<PathBuf>,
 }
 
 impl ChildConfig {
@@ -72,6 +76,7 @@ impl ChildConfig {
             grace_term: Duration::from_secs(3),
             max_message_bytes: MAX_MESSAGE_BYTES,
             max_junk_lines: MAX_JUNK_LINES,
+            log: None,
         }
     }
 
@@ -124,7 +129,7 @@ impl ChildConnector {
             max_junk_lines: config.max_junk_lines,
         };
         let peer = Arc::new(Process {
-            stderr: Stderr::follow(stderr, config.name.clone()),
+            stderr: Stderr::follow(stderr, config.name.clone(), config.log.clone()),
             handle,
             config,
         });

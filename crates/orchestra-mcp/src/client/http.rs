@@ -53,6 +53,8 @@ use self::{
 };
 use super::{Agreed, Answer, ClientError, Connected, Connector, Link, Outgoing, TransportType};
 
+pub use reqwest::Url;
+
 pub use self::{
     auth::{AuthHeaders, AuthRequest, Authorizer, Refusal},
     config::{Auth, Flavour, HttpConfig, HttpTimeouts, MAX_MESSAGE_BYTES},

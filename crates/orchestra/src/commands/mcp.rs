@@ -2,11 +2,17 @@
 
 mod add;
 mod bridge;
+mod call;
+mod check;
 mod decide;
 mod edit;
 mod export;
 mod import;
 mod list;
+mod live;
+mod login;
+mod logs;
+mod offers;
 mod remove;
 mod replay;
 mod table;
@@ -20,6 +26,8 @@ use orchestra_gateway::{
     approval::{DecisionFile, Decisions, DecisionsError},
     discovery::{Found, Places, Server},
 };
+
+use orchestra_hub::ListKind;
 
 use crate::{
     cli::Common,
@@ -46,6 +54,17 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     List(list::Arguments),
+    Test(check::Arguments),
+    /// List the tools of servers, as these tell them
+    Tools(offers::Arguments),
+    /// List the resources of servers, and their templates
+    Resources(offers::Arguments),
+    /// List the prompts of servers
+    Prompts(offers::Arguments),
+    Call(call::Arguments),
+    Logs(logs::Arguments),
+    Login(login::Login),
+    Logout(login::Logout),
     Approve(decide::Approve),
     Enable(decide::Enable),
     Disable(decide::Disable),
@@ -89,6 +108,14 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Tap(arguments) => tap::run(arguments),
         Command::List(arguments) => list::run(&here, &arguments),
+        Command::Test(arguments) => check::run(&here, &arguments),
+        Command::Tools(arguments) => offers::run(&here, ListKind::Tools, arguments),
+        Command::Resources(arguments) => offers::run(&here, ListKind::Resources, arguments),
+        Command::Prompts(arguments) => offers::run(&here, ListKind::Prompts, arguments),
+        Command::Call(arguments) => call::run(&here, arguments),
+        Command::Login(arguments) => login::login(&here, &arguments),
+        Command::Logout(arguments) => login::logout(&here, &arguments),
+        Command::Logs(arguments) => logs::run(&here, &arguments),
         Command::Approve(arguments) => decide::approve(&here, &arguments),
         Command::Enable(arguments) => decide::enable(&here, &arguments),
         Command::Disable(arguments) => decide::disable(&here, &arguments),

@@ -3,8 +3,9 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use orchestra_gateway::{
-    Gateway, GatewayOptions, Reacher,
+    Gateway, GatewayOptions,
     config::ServerConfig,
+    connect::Connectors,
     discovery::{Found, Server},
     watch::Watching,
 };
@@ -36,10 +37,12 @@ impl Others {
     pub(super) fn start(hub: &Hub, config: &Config) -> Result<Self, Failure> {
         let places = servers::places(&config.workspace, &config.servers.mcp_config);
         let scope = servers::scope(&config.workspace);
-        let reacher = Reacher::new(scope.clone());
+        let connectors = Connectors::new(scope.clone())
+            .with_logs(&servers::log_directory(&config.workspace))
+            .with_tokens(&servers::token_directory()?);
         let options = GatewayOptions {
             state: servers::state_directory()?,
-            connect: Arc::new(move |config| reacher.reach(config)),
+            connect: connectors.connect(),
             grace: GRACE,
         };
         let watching = Watching::start(places, scope, servers::decisions()?)

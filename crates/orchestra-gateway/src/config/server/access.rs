@@ -111,16 +111,12 @@ pub(super) fn sandbox(fields: &mut Fields<'_>) -> Sandbox {
     let Some(member) = fields.take(&["sandbox"]) else {
         return Sandbox::None;
     };
-    let workspace = |read, write, network| Sandbox::Workspace {
-        read,
-        write,
-        network,
-    };
+    let workspace = |read, write| Sandbox::Workspace { read, write };
     match &member.node.value {
         Value::Bool(false) => Sandbox::None,
         Value::Text(text) if same(text, "none") => Sandbox::None,
-        Value::Bool(true) => workspace(Vec::new(), Vec::new(), false),
-        Value::Text(text) if same(text, "workspace") => workspace(Vec::new(), Vec::new(), false),
+        Value::Bool(true) => workspace(Vec::new(), Vec::new()),
+        Value::Text(text) if same(text, "workspace") => workspace(Vec::new(), Vec::new()),
         Value::Map(_) => {
             let path = fields.path_of(member);
             let Some(mut inner) = Fields::of(&member.node, &path, fields.report()) else {
@@ -130,7 +126,6 @@ pub(super) fn sandbox(fields: &mut Fields<'_>) -> Sandbox {
             let sandbox = workspace(
                 inner.templates(&["read"]).unwrap_or_default(),
                 inner.templates(&["write"]).unwrap_or_default(),
-                inner.flag(&["network"]).unwrap_or(false),
             );
             let ended = inner.end();
             fields.fail_within("sandbox", ended);

@@ -1,6 +1,7 @@
 //! What a server says on standard error: forwarded to the log, its end kept for when it crashes.
 
 use std::{
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -11,6 +12,8 @@ use tokio::{
     task::AbortHandle,
     time::timeout,
 };
+
+use super::log::LogFile;
 
 /// How much of the end is kept.
 const KEPT_BYTES: usize = 64 * 1024;
@@ -29,12 +32,16 @@ pub(super) struct Stderr {
 
 impl Stderr {
     /// Reads it to its end, however much comes.
-    pub(super) fn follow(input: impl AsyncRead + Send + Unpin + 'static, server: String) -> Self {
+    pub(super) fn follow(
+        input: impl AsyncRead + Send + Unpin + 'static,
+        server: String,
+        log: Option<PathBuf>,
+    ) -> Self {
         let kept = Arc::<Mutex<Vec<u8>>>::default();
         let (sender, ended) = watch::channel(false);
         let keeping = Arc::clone(&kept);
         let task = tokio::spawn(async move {
-            read(input, &server, &keeping).await;
+            read(input, &server, &keeping, log.map(LogFile::new)).await;
             sender.send_replace(true);
         });
         Self {
@@ -61,7 +68,12 @@ impl Drop for Stderr {
     }
 }
 
-async fn read(mut input: impl AsyncRead + Unpin, server: &str, kept: &Mutex<Vec<u8>>) {
+async fn read(
+    mut input: impl AsyncRead + Unpin,
+    server: &str,
+    kept: &Mutex<Vec<u8>>,
+    mut file: Option<LogFile>,
+) {
     let mut piece = vec![0; 16 * 1024];
     let mut line = Vec::new();
     while let Ok(length @ 1..) = input.read(&mut piece).await {
@@ -74,6 +86,9 @@ async fn read(mut input: impl AsyncRead + Unpin, server: &str, kept: &Mutex<Vec<
                 let over = kept.len() - KEPT_BYTES;
                 kept.drain(..over);
             }
+        }
+        if let Some(open) = file.take() {
+            file = open.append(said, server).await;
         }
         if tracing::enabled!(tracing::Level::DEBUG) {
             log(said, server, &mut line);

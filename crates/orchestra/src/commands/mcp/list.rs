@@ -9,7 +9,11 @@ use orchestra_gateway::{
 };
 use serde::Serialize;
 
-use super::{Here, table};
+use super::{
+    Here,
+    check::{self, Report},
+    live, table,
+};
 use crate::{
     exit::{Exit, Failure},
     output::Format,
@@ -21,6 +25,12 @@ pub(super) struct Arguments {
     /// Also list the files that were looked at, and servers whose names stronger ones have
     #[arg(long)]
     sources: bool,
+    /// Start or reach each, to say how it is and how many tools it has
+    #[arg(long, conflicts_with = "no_start")]
+    check: bool,
+    /// Start none, as is done anyway
+    #[arg(long)]
+    no_start: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -52,6 +62,8 @@ pub(super) struct Row<'a> {
     /// The program, or the address without what may be a secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check: Option<Report>,
     #[serde(flatten)]
     place: PlaceRow<'a>,
 }
@@ -95,7 +107,10 @@ pub(super) struct DiagnosticRow<'a> {
 
 pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     let found = &here.found;
-    let rows = found.servers.iter().map(Row::of).collect();
+    let mut rows: Vec<Row<'_>> = found.servers.iter().map(Row::of).collect();
+    if arguments.check {
+        checked(here, &mut rows)?;
+    }
     let listing = Listing {
         servers: rows,
         shadowed: arguments.sources.then(|| shadowed(found)),
@@ -107,6 +122,32 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     }
     Format::of_flag(arguments.json).print(&listing, text)?;
     Ok(Exit::Ok)
+}
+
+/// Reaches each server that is used, all at once.
+fn checked(here: &Here, rows: &mut [Row<'_>]) -> Result<(), Failure> {
+    let servers = live::chosen(here, &[])?;
+    let reports = live::each(here, &servers, None, check::check)?;
+    for (server, report) in servers.iter().zip(reports) {
+        let row = rows.iter_mut().find(|row| row.name == server.name.as_str());
+        let Some(row) = row else { continue };
+        let report = report.unwrap_or_else(Report::of_trouble);
+        row.state = match &report.error {
+            None => "ready",
+            Some(trouble) if trouble.code == "needs_auth" => "needs_auth",
+            Some(_) => "offline",
+        };
+        row.reason = match &report.error {
+            None => Some(format!(
+                "{} tools, {:.1} ms",
+                report.tools.unwrap_or_default(),
+                report.latency_ms.unwrap_or_default()
+            )),
+            Some(trouble) => Some(trouble.message.clone()),
+        };
+        row.check = Some(report);
+    }
+    Ok(())
 }
 
 impl<'a> Row<'a> {
@@ -121,6 +162,7 @@ impl<'a> Row<'a> {
             reason: reason(server),
             transport: config.map(|config| config.transport.as_str()),
             target: config.map(|config| target(config)),
+            check: None,
             place: PlaceRow::of(&server.origin),
         }
     }

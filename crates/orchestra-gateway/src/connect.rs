@@ -1,0 +1,385 @@
+//! How servers are reached: connectors out of configurations. What texts refer to is put in when a
+//! process is started or a request is sent, so that nothing here holds a secret.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use orchestra_hub::BoxFuture;
+use orchestra_mcp::client::{
+    ChildConfig, ChildConnector, Client, ClientError, Connected, Connector, Root, TransportType,
+    http::{
+        self as client_http, HttpConnector, Url,
+        oauth::{
+            ClientProof, FileStore, KnownClient, MemoryStore, OAuthConfig, SignIn, TokenStore,
+            login, logout,
+        },
+    },
+};
+use orchestra_process as process;
+use orchestra_wire::RawJson;
+
+use crate::{
+    config::{
+        Auth, Effect, Flavour, HttpConfig, InheritEnv, Sandbox, ServerConfig, Template, Transport,
+    },
+    expand::{ExpandError, Scope},
+    gateway::{Connect, Reach},
+    policy::Policy,
+    server::client_config,
+};
+
+/// Reaches servers.
+#[derive(Debug, Clone)]
+pub struct Connectors {
+    scope: Scope,
+    logs: Option<PathBuf>,
+    tokens: Option<PathBuf>,
+}
+
+impl Connectors {
+    /// Puts in what `scope` knows.
+    #[must_use]
+    pub const fn new(scope: Scope) -> Self {
+        Self {
+            scope,
+            logs: None,
+            tokens: None,
+        }
+    }
+
+    /// Keeps what processes write to standard error in a directory, a file for each server.
+    #[must_use]
+    pub fn with_logs(mut self, directory: &Path) -> Self {
+        self.logs = Some(directory.to_owned());
+        self
+    }
+
+    /// Keeps what sign-ins bring in a directory; otherwise it is forgotten with this program.
+    #[must_use]
+    pub fn with_tokens(mut self, directory: &Path) -> Self {
+        self.tokens = Some(directory.to_owned());
+        self
+    }
+
+    /// As a gateway wants it.
+    #[must_use]
+    pub fn connect(self) -> Connect {
+        Arc::new(move |config| self.reach(config))
+    }
+
+    /// How a server is reached.
+    ///
+    /// # Errors
+    /// When its configuration cannot be used.
+    pub fn reach(&self, config: &ServerConfig) -> Result<Reach, ClientError> {
+        Ok(Reach {
+            connector: self.connector(config)?,
+            roots: self.roots(config).map_err(invalid)?,
+        })
+    }
+
+    /// A client of a server, without a hub around it. Starts nothing yet.
+    ///
+    /// # Errors
+    /// When its configuration cannot be used.
+    pub fn client(&self, config: &ServerConfig) -> Result<Client, ClientError> {
+        let Reach { connector, roots } = self.reach(config)?;
+        Ok(Client::new(connector, client_config(config, roots)))
+    }
+
+    /// Signs a person in to a server. `show` is told where to go.
+    ///
+    /// # Errors
+    /// When the server is no server on the network, or the sign-in does not come about.
+    pub async fn sign_in(
+        &self,
+        config: &ServerConfig,
+        scopes: &[String],
+        show: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<(), ClientError> {
+        let http = self.http(network(config)?, config)?;
+        let show: Arc<dyn SignIn> = Arc::new(move |url: &Url| show(url.as_str()));
+        login(http, self.store(), scopes, show).await
+    }
+
+    /// Forgets what a sign-in to a server brought.
+    ///
+    /// # Errors
+    /// When the server is no server on the network, or what is kept cannot be removed.
+    pub async fn sign_out(&self, config: &ServerConfig) -> Result<(), ClientError> {
+        let http = self.http(network(config)?, config)?;
+        let forgotten = logout(&http, self.store()).await;
+        forgotten.map_err(|error| ClientError::InvalidConfig {
+            what: format!("forget the tokens: {error}"),
+        })
+    }
+
+    fn store(&self) -> Arc<dyn TokenStore> {
+        match &self.tokens {
+            Some(directory) => Arc::new(FileStore::new(directory.clone())),
+            None => Arc::new(MemoryStore::default()),
+        }
+    }
+
+    /// How tokens are asked for. A server of which nothing is said gets those of an earlier sign-in.
+    fn oauth(
+        &self,
+        auth: Option<&Auth>,
+        config: &ServerConfig,
+        late: &mut Late,
+    ) -> Result<client_http::Auth, ClientError> {
+        let mut oauth = OAuthConfig::new(self.store());
+        if let Some(Auth::OAuth {
+            client_id,
+            client_secret,
+            scopes,
+            redirect_port,
+        }) = auth
+        {
+            oauth.scopes.clone_from(scopes);
+            oauth.callback_port = redirect_port.unwrap_or(0);
+            if let Some(id) = client_id {
+                let proof = match client_secret {
+                    Some(secret) => ClientProof::Secret(late.text(secret)?),
+                    None => ClientProof::None,
+                };
+                let id = self.scope.expand(id, config).map_err(invalid)?;
+                oauth.client = Some(KnownClient { id, proof });
+            }
+        }
+        Ok(client_http::Auth::OAuth(Box::new(oauth)))
+    }
+
+    fn connector(&self, config: &ServerConfig) -> Result<Arc<dyn Connector>, ClientError> {
+        match &config.transport {
+            Transport::Stdio(_) => Ok(Arc::new(LateChild {
+                scope: self.scope.clone(),
+                config: Arc::new(config.clone()),
+                log: self
+                    .logs
+                    .as_ref()
+                    .map(|logs| log_file(logs, config.name.as_str())),
+            })),
+            Transport::Http(http) => {
+                let config = self.http(http, config)?;
+                Ok(Arc::new(HttpConnector::new(config)?))
+            }
+        }
+    }
+
+    /// What a server is told as roots: its own, else the workspace.
+    fn roots(&self, config: &ServerConfig) -> Result<Vec<Root>, ExpandError> {
+        let mut paths = Vec::with_capacity(config.roots.len());
+        for root in &config.roots {
+            paths.push(self.scope.path(root, config)?);
+        }
+        if paths.is_empty() {
+            paths.push(self.scope.workspace().to_owned());
+        }
+        Ok(paths.iter().map(|path| root(path)).collect())
+    }
+
+    /// A server on the network. Headers and tokens are looked up when they are sent.
+    fn http(
+        &self,
+        http: &HttpConfig,
+        config: &ServerConfig,
+    ) -> Result<client_http::HttpConfig, ClientError> {
+        let endpoint = self.scope.endpoint(http, config).map_err(invalid)?;
+        let url = endpoint.url.parse().map_err(|error| {
+            let what = format!("url: {error}");
+            ClientError::InvalidConfig { what }
+        })?;
+        let mut late = Late::default();
+        let mut reached = client_http::HttpConfig::new(config.name.as_str(), url);
+        reached.flavour = match endpoint.flavour {
+            Flavour::Auto => client_http::Flavour::Auto,
+            Flavour::Streamable => client_http::Flavour::Streamable,
+            Flavour::Rpc => client_http::Flavour::Rpc,
+            Flavour::Sse => client_http::Flavour::Sse,
+        };
+        for (name, value) in &http.headers {
+            reached.headers.push((name.clone(), late.text(value)?));
+        }
+        reached.auth = match &http.auth {
+            None if says_who(http) => client_http::Auth::None,
+            None | Some(Auth::OAuth { .. }) => self.oauth(http.auth.as_ref(), config, &mut late)?,
+            Some(Auth::Bearer(token)) => client_http::Auth::Bearer(late.text(token)?),
+            Some(Auth::Env(variable)) => client_http::Auth::Env(variable.clone()),
+            Some(Auth::Command { command, args }) => client_http::Auth::Command {
+                program: self.scope.expand(command, config).map_err(invalid)?,
+                args: self.scope.all(args, config).map_err(invalid)?,
+            },
+        };
+        reached.ca_file = endpoint.ca_file;
+        reached.client_certificate = endpoint.client_cert.map(|(certificate, key)| {
+            let key = key.unwrap_or_else(|| certificate.clone());
+            (certificate, key)
+        });
+        reached.allow_insecure = endpoint.allow_insecure;
+        reached.max_message_bytes = config.max_message_bytes;
+        reached.secrets = late.secrets(self.scope.clone(), config.clone());
+        Ok(reached)
+    }
+}
+
+/// Whether a configured header says who we are.
+fn says_who(http: &HttpConfig) -> bool {
+    let mut names = http.headers.iter();
+    names.any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+}
+
+/// A server on the network.
+fn network(config: &ServerConfig) -> Result<&HttpConfig, ClientError> {
+    match &config.transport {
+        Transport::Http(http) => Ok(http),
+        Transport::Stdio(_) => Err(ClientError::InvalidConfig {
+            what: "the server is a process; only servers on the network are signed in to".into(),
+        }),
+    }
+}
+
+/// Texts that are expanded when they are sent: each stands in for itself as a variable.
+#[derive(Default)]
+struct Late(Vec<Template>);
+
+/// How the variables of these texts begin; no variable of an environment does.
+const LATE: &str = "text.";
+
+impl Late {
+    fn text(&mut self, text: &Template) -> Result<client_http::Template, ClientError> {
+        let variable = format!("${{{LATE}{}}}", self.0.len());
+        self.0.push(text.clone());
+        client_http::Template::parse(&variable).map_err(|error| ClientError::InvalidConfig {
+            what: error.to_string(),
+        })
+    }
+
+    fn secrets(self, scope: Scope, config: ServerConfig) -> Arc<dyn client_http::Secrets> {
+        Arc::new(move |name: &str| match name.strip_prefix(LATE) {
+            Some(place) => {
+                let text = self.0.get(place.parse::<usize>().ok()?)?;
+                scope.expand(text, &config).ok()
+            }
+            None => scope.variable(name).ok(),
+        })
+    }
+}
+
+/// A child whose texts are expanded when it is started.
+struct LateChild {
+    scope: Scope,
+    config: Arc<ServerConfig>,
+    log: Option<PathBuf>,
+}
+
+impl LateChild {
+    fn child(&self) -> Result<ChildConfig, ExpandError> {
+        let config = &self.config;
+        let Transport::Stdio(stdio) = &config.transport else {
+            return Err(ExpandError::Unusable("the server is no process"));
+        };
+        let started = self.scope.process(stdio, config)?;
+        let mut child = ChildConfig::new(config.name.as_str(), started.command);
+        child.args = started.args.into_iter().map(Into::into).collect();
+        child.cwd = Some(started.cwd);
+        child.environment = match started.inherit_env {
+            InheritEnv::Default => process::Environment::Default,
+            InheritEnv::All => process::Environment::All,
+            InheritEnv::None => process::Environment::None,
+        };
+        let variables = started.env.into_iter();
+        child.variables = variables
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        let limits = &config.limits.process;
+        child.limits = process::Limits {
+            address_space: limits.address_space,
+            open_files: limits.open_files,
+            processes: limits.processes,
+            cpu_time: limits.cpu_time,
+        };
+        let all = |paths: &[Template]| {
+            let paths = paths.iter().map(|path| self.scope.path(path, config));
+            paths.collect::<Result<Vec<_>, _>>()
+        };
+        child.sandbox = match &config.sandbox {
+            Sandbox::None => process::Sandbox::None,
+            Sandbox::Workspace { read, write } => process::Sandbox::Workspace {
+                paths: all(write)?,
+                read_only: all(read)?,
+            },
+        };
+        child.grace_stdin = config.grace.stdin;
+        child.grace_term = config.grace.term;
+        child.max_message_bytes = config.max_message_bytes;
+        child.log.clone_from(&self.log);
+        Ok(child)
+    }
+}
+
+impl Connector for LateChild {
+    fn transport(&self) -> TransportType {
+        TransportType::Stdio
+    }
+
+    fn connect(&self) -> BoxFuture<Result<Connected, ClientError>> {
+        match self.child() {
+            Ok(child) => ChildConnector::new(child).connect(),
+            Err(error) => Box::pin(std::future::ready(Err(invalid(error)))),
+        }
+    }
+}
+
+/// Where what a server writes to standard error is kept.
+#[must_use]
+pub fn log_file(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("{name}.log"))
+}
+
+/// Whether the rules of a server permit a call, where nobody can be asked.
+///
+/// # Errors
+/// Which rule forbids it, in words.
+pub fn permits(config: &ServerConfig, tool: &str, arguments: &RawJson) -> Result<(), String> {
+    let policy = Policy::new(config, None);
+    if !policy.offers(tool) {
+        return Err(format!(
+            "`tools` of the server {} leaves it out",
+            config.name
+        ));
+    }
+    let decision = policy.decide(tool, arguments);
+    match (decision.effect, decision.rule) {
+        (Effect::Deny, Some(rule)) => {
+            Err(format!("{rule} of the server {} forbids it", config.name))
+        }
+        (Effect::Deny, None) => Err(format!("the server {} permits no such call", config.name)),
+        _ => Ok(()),
+    }
+}
+
+fn invalid(error: ExpandError) -> ClientError {
+    ClientError::InvalidConfig {
+        what: error.to_string(),
+    }
+}
+
+/// A directory as a root.
+fn root(path: &Path) -> Root {
+    let mut uri = String::from("file://");
+    for byte in path.to_string_lossy().bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
+                uri.push(char::from(byte));
+            }
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    Root { uri, name }
+}

@@ -1,0 +1,156 @@
+//! `orchestra mcp test`.
+
+use std::{sync::Arc, time::Duration};
+
+use clap::Args;
+use orchestra_hub::ListKind;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{
+    Here,
+    live::{self, Live, Trouble},
+};
+use crate::{
+    exit::{Exit, Failure},
+    output::{self, Format},
+};
+
+/// Start or reach servers, greet them, and ask how they are
+///
+/// Exit code 0 when all are well, 1 when one is not, 3 when its configuration is invalid, 4 when it
+/// cannot be reached, 5 when it is not approved or wants a sign-in.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The servers [default: all that are used]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// How long each may take, in seconds [default: its start_timeout]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    timeout: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found out about a server.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    server: String,
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transport: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    protocol: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    info: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tools: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompts: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resources: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_ms: Option<u128>,
+    /// Of the health check.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) latency_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<Trouble>,
+}
+
+pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
+    let servers = live::chosen(here, &arguments.names)?;
+    let within = arguments.timeout.map(Duration::from_secs);
+    let checked = live::each(here, &servers, within, check)?;
+    let mut exit = Exit::Ok;
+    let reports: Vec<Report> = checked
+        .into_iter()
+        .map(|checked| checked.unwrap_or_else(Report::of_trouble))
+        .collect();
+    for trouble in reports.iter().filter_map(|report| report.error.as_ref()) {
+        // With several, the worst is that not all are well.
+        exit = if exit == Exit::Ok || exit == trouble.exit {
+            trouble.exit
+        } else {
+            Exit::Failed
+        };
+    }
+    Format::of_flag(arguments.json).print(&reports, |reports| text(reports))?;
+    Ok(exit)
+}
+
+/// Asks a server how it is and what it offers.
+pub(super) async fn check(live: Arc<Live>) -> Result<Report, Trouble> {
+    let begin = Instant::now();
+    let healthy = live.client.health_check().await;
+    healthy.map_err(|error| Trouble::of(&live.config.name, &error))?;
+    let latency = begin.elapsed();
+    let count = async |kind| live::list(&live, kind).await.map(|listed| listed.len());
+    let info = live.facts.info.as_ref();
+    Ok(Report {
+        server: live.config.name.to_string(),
+        ok: true,
+        transport: Some(live.config.transport.as_str()),
+        protocol: Some(live.facts.revision.as_str()),
+        info: info.and_then(|info| info.parse().ok()),
+        tools: Some(count(ListKind::Tools).await?),
+        prompts: Some(count(ListKind::Prompts).await?),
+        resources: Some(count(ListKind::Resources).await?),
+        start_ms: Some(live.started_in.as_millis()),
+        latency_ms: Some(latency.as_secs_f64() * 1e3),
+        error: None,
+    })
+}
+
+impl Report {
+    pub(super) fn of_trouble(trouble: Trouble) -> Self {
+        Self {
+            server: trouble.server.clone(),
+            ok: false,
+            transport: None,
+            protocol: None,
+            info: None,
+            tools: None,
+            prompts: None,
+            resources: None,
+            start_ms: None,
+            latency_ms: None,
+            error: Some(trouble),
+        }
+    }
+}
+
+fn text(reports: &[Report]) -> String {
+    let mut text = String::new();
+    for report in reports {
+        let server = &report.server;
+        if let Some(trouble) = &report.error {
+            text.push_str(&format!(
+                "{server}: {}: {}\n",
+                trouble.code, trouble.message
+            ));
+            continue;
+        }
+        let info = report.info.as_ref();
+        let word = |key: &str| info.and_then(|info| info[key].as_str()).unwrap_or("?");
+        text.push_str(&format!(
+            "{server}: well: {} {} over {}, MCP {}, started in {} ms, answers in {:.1} ms; \
+             {} tools, {} prompts, {} resources\n",
+            word("name"),
+            word("version"),
+            report.transport.unwrap_or_default(),
+            report.protocol.unwrap_or_default(),
+            report.start_ms.unwrap_or_default(),
+            report.latency_ms.unwrap_or_default(),
+            report.tools.unwrap_or_default(),
+            report.prompts.unwrap_or_default(),
+            report.resources.unwrap_or_default(),
+        ));
+    }
+    if reports.is_empty() {
+        text.push_str("no servers are used; `orchestra mcp list` says why\n");
+    }
+    output::printable(&text).into_owned()
+}

@@ -1,0 +1,254 @@
+//! Servers that are reached for one command: started, asked, and ended.
+
+use std::{sync::Arc, time::Duration};
+
+use orchestra_gateway::{
+    config::{ServerConfig, ServerName},
+    connect::Connectors,
+    discovery::{Server, ServerState},
+};
+use orchestra_hub::ListKind;
+use orchestra_mcp::client::{Client, ClientError, ClientStatus, ServerFacts};
+use orchestra_wire::RawJson;
+use serde::Serialize;
+use tokio::{
+    task::JoinSet,
+    time::{Instant, timeout},
+};
+
+use super::Here;
+use crate::{
+    exit::{Exit, Failure},
+    output, servers, serving,
+};
+
+/// How long a server may take to end, after what its own times say.
+const CLOSING: Duration = Duration::from_secs(5);
+
+/// A server that answers.
+pub(super) struct Live {
+    pub(super) config: Arc<ServerConfig>,
+    pub(super) client: Client,
+    pub(super) facts: Arc<ServerFacts>,
+    /// From the start to the end of the handshake.
+    pub(super) started_in: Duration,
+}
+
+/// What went wrong with a server, as JSON tells it.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Trouble {
+    pub(super) server: String,
+    pub(super) code: &'static str,
+    pub(super) message: String,
+    #[serde(skip)]
+    pub(super) exit: Exit,
+}
+
+impl Trouble {
+    /// What a client says.
+    pub(super) fn of(name: &ServerName, error: &ClientError) -> Self {
+        let message = match error {
+            ClientError::NeedsAuth { .. } => {
+                format!("{}; `orchestra mcp login {name}` signs in", error.explain())
+            }
+            _ => error.explain(),
+        };
+        Self {
+            server: name.to_string(),
+            code: error.code(),
+            message,
+            exit: exit_of(error),
+        }
+    }
+
+    /// Says it on stderr.
+    pub(super) fn complain(&self) {
+        let text = format!("{}: {}: {}", self.server, self.code, self.message);
+        output::complain(&output::printable(&text));
+    }
+}
+
+/// How to exit after an error of a client.
+fn exit_of(error: &ClientError) -> Exit {
+    match error {
+        ClientError::Unreachable { .. }
+        | ClientError::Crashed(_)
+        | ClientError::Closed
+        | ClientError::Timeout { .. }
+        | ClientError::CircuitOpen { .. } => Exit::Problems,
+        ClientError::Http(failure) if failure.status == 0 || failure.status >= 500 => {
+            Exit::Problems
+        }
+        ClientError::NeedsAuth { .. } => Exit::Denied,
+        ClientError::Http(failure) if matches!(failure.status, 401 | 403) => Exit::Denied,
+        ClientError::InvalidConfig { .. } => Exit::Refused,
+        _ => Exit::Failed,
+    }
+}
+
+/// The configuration of a server that may be started. One that is switched off may be, too: it was
+/// named.
+pub(super) fn startable(server: &Server) -> Result<Arc<ServerConfig>, Trouble> {
+    let (code, message, exit) = match &server.state {
+        ServerState::Usable(config) | ServerState::Disabled { config, .. } => {
+            return Ok(Arc::clone(config));
+        }
+        ServerState::NeedsApproval { .. } => ("needs_approval", None, Exit::Denied),
+        ServerState::Invalid { .. } => ("invalid_config", None, Exit::Refused),
+        ServerState::Own => ("own", None::<String>, Exit::Usage),
+    };
+    let message = message.or_else(|| super::list::reason(server));
+    Err(Trouble {
+        server: server.name.to_string(),
+        code,
+        message: message.unwrap_or_default(),
+        exit,
+    })
+}
+
+/// The servers of these names, else all that are used.
+pub(super) fn chosen<'a>(here: &'a Here, names: &[String]) -> Result<Vec<&'a Server>, Failure> {
+    if names.is_empty() {
+        let used = |server: &&Server| matches!(server.state, ServerState::Usable(_));
+        return Ok(here.found.servers.iter().filter(used).collect());
+    }
+    names.iter().map(|name| here.server(name)).collect()
+}
+
+/// How servers are reached, with what sign-ins have brought.
+pub(super) fn connectors(here: &Here) -> Result<Connectors, Failure> {
+    let connectors = Connectors::new(servers::scope(&here.places.workspace));
+    Ok(connectors.with_tokens(&servers::token_directory()?))
+}
+
+/// Starts or reaches a server, once.
+pub(super) async fn open(
+    connectors: &Connectors,
+    config: Arc<ServerConfig>,
+    within: Option<Duration>,
+) -> Result<Live, Trouble> {
+    let begin = Instant::now();
+    let trouble = |error: &ClientError| Trouble::of(&config.name, error);
+    let within = within.unwrap_or(config.start_timeout);
+    let once = {
+        let mut once = ServerConfig::clone(&config);
+        // Whoever waits at a terminal is told at once.
+        once.retry.attempts = 1;
+        once.start_timeout = within;
+        once.health.interval = None;
+        once
+    };
+    let client = connectors.client(&once).map_err(|error| trouble(&error))?;
+    client.start();
+    match timeout(within, ready(&client)).await {
+        Ok(Ok(facts)) => Ok(Live {
+            config,
+            client,
+            facts,
+            started_in: begin.elapsed(),
+        }),
+        Ok(Err(error)) => {
+            close(&client).await;
+            Err(trouble(&error))
+        }
+        Err(_) => {
+            close(&client).await;
+            Err(trouble(&ClientError::Timeout { after: within }))
+        }
+    }
+}
+
+/// Ends a server.
+pub(super) async fn close(client: &Client) {
+    // What does not end in time is ended with us.
+    let _ = timeout(CLOSING, client.close()).await;
+}
+
+/// Waits until it answers, or has failed for the first time.
+async fn ready(client: &Client) -> Result<Arc<ServerFacts>, ClientError> {
+    let mut status = client.status();
+    loop {
+        let now = status.borrow_and_update().clone();
+        match now {
+            ClientStatus::Ready | ClientStatus::Degraded(_) => {
+                if let Some(facts) = client.server() {
+                    return Ok(facts);
+                }
+            }
+            ClientStatus::Restarting { reason, .. } | ClientStatus::Offline { reason, .. } => {
+                return Err(ClientError::clone(&reason));
+            }
+            ClientStatus::NeedsAuth(what) => return Err(ClientError::NeedsAuth { what }),
+            ClientStatus::Invalid(what) => return Err(ClientError::InvalidConfig { what }),
+            ClientStatus::Closed => return Err(ClientError::Closed),
+            ClientStatus::Idle | ClientStatus::Starting => {}
+        }
+        if status.changed().await.is_err() {
+            return Err(ClientError::Closed);
+        }
+    }
+}
+
+/// Everything of one kind that a server lists; nothing where it has none of that kind.
+pub(super) async fn list(live: &Live, kind: ListKind) -> Result<Vec<RawJson>, Trouble> {
+    let can = &live.facts.can;
+    let has = match kind {
+        ListKind::Tools => can.tools.is_some(),
+        ListKind::Prompts => can.prompts.is_some(),
+        ListKind::Resources | ListKind::Templates => can.resources.is_some(),
+    };
+    if !has {
+        return Ok(Vec::new());
+    }
+    let listed = live.client.list(kind).await;
+    listed.map_err(|error| Trouble::of(&live.config.name, &error))
+}
+
+/// Does something with servers, all at once, and ends them. Results come in the order of the
+/// servers.
+pub(super) fn each<T, W, F>(
+    here: &Here,
+    servers: &[&Server],
+    within: Option<Duration>,
+    work: W,
+) -> Result<Vec<Result<T, Trouble>>, Failure>
+where
+    T: Send + 'static,
+    W: Fn(Arc<Live>) -> F + Clone + Send + 'static,
+    F: Future<Output = Result<T, Trouble>> + Send + 'static,
+{
+    let connectors = connectors(here)?;
+    let runtime = serving::runtime()?;
+    runtime.block_on(async {
+        let mut tasks = JoinSet::new();
+        let mut results: Vec<Option<Result<T, Trouble>>> = Vec::new();
+        for (place, server) in servers.iter().enumerate() {
+            results.push(None);
+            let config = match startable(server) {
+                Ok(config) => config,
+                Err(trouble) => {
+                    results[place] = Some(Err(trouble));
+                    continue;
+                }
+            };
+            let (connectors, work) = (connectors.clone(), work.clone());
+            tasks.spawn(async move {
+                let worked = match open(&connectors, config, within).await {
+                    Ok(live) => {
+                        let live = Arc::new(live);
+                        let worked = work(Arc::clone(&live)).await;
+                        close(&live.client).await;
+                        worked
+                    }
+                    Err(trouble) => Err(trouble),
+                };
+                (place, worked)
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            let (place, worked) = done?;
+            results[place] = Some(worked);
+        }
+        Ok(results.into_iter().flatten().collect())
+    })
+}

@@ -1,0 +1,83 @@
+//! `orchestra mcp login` and `logout`.
+
+use clap::Args;
+use orchestra_mcp::client::ClientError;
+
+use super::{
+    Here,
+    live::{self, Trouble},
+};
+use crate::{
+    exit::{Exit, Failure},
+    output, serving,
+};
+
+/// Sign in to a server on the network, with a browser
+///
+/// Says where to go, and waits until the sign-in comes back to this machine. What it brings is kept
+/// for the user alone, and used by `up` and `stdio` from then on.
+#[derive(Debug, Args)]
+pub(super) struct Login {
+    /// The server
+    name: String,
+    /// A right to ask for, beside those that the server names; may be given again
+    #[arg(long, value_name = "SCOPE")]
+    scope: Vec<String>,
+}
+
+/// Forget what a sign-in brought
+#[derive(Debug, Args)]
+pub(super) struct Logout {
+    /// The server
+    name: String,
+}
+
+pub(super) fn login(here: &Here, arguments: &Login) -> Result<Exit, Failure> {
+    let server = here.server(&arguments.name)?;
+    let config = match live::startable(server) {
+        Ok(config) => config,
+        Err(trouble) => return Ok(said(&trouble)),
+    };
+    let connectors = live::connectors(here)?;
+    let show = |url: &str| {
+        output::complain(&format!("Sign in here:\n{}", output::printable(url)));
+    };
+    let signed_in = connectors.sign_in(&config, &arguments.scope, show);
+    match serving::runtime()?.block_on(signed_in) {
+        Ok(()) => {
+            output::lines(&format!("{}: signed in", server.name))?;
+            Ok(Exit::Ok)
+        }
+        Err(error) => Ok(failed(&server.name, &error)),
+    }
+}
+
+pub(super) fn logout(here: &Here, arguments: &Logout) -> Result<Exit, Failure> {
+    let server = here.server(&arguments.name)?;
+    let config = match live::startable(server) {
+        Ok(config) => config,
+        Err(trouble) => return Ok(said(&trouble)),
+    };
+    let connectors = live::connectors(here)?;
+    match serving::runtime()?.block_on(connectors.sign_out(&config)) {
+        Ok(()) => {
+            output::lines(&format!("{}: signed out", server.name))?;
+            Ok(Exit::Ok)
+        }
+        Err(error) => Ok(failed(&server.name, &error)),
+    }
+}
+
+fn said(trouble: &Trouble) -> Exit {
+    trouble.complain();
+    trouble.exit
+}
+
+fn failed(name: &orchestra_gateway::config::ServerName, error: &ClientError) -> Exit {
+    let mut trouble = Trouble::of(name, error);
+    if let ClientError::NeedsAuth { what } = error {
+        // Whoever does so already need not be told how.
+        trouble.message.clone_from(what);
+    }
+    said(&trouble)
+}

@@ -1,0 +1,110 @@
+//! `orchestra mcp tools`, `resources` and `prompts`: what servers offer.
+
+use clap::Args;
+use orchestra_hub::ListKind;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    Here,
+    live::{self, Trouble},
+    table,
+};
+use crate::{
+    exit::{Exit, Failure},
+    output::Format,
+};
+
+/// Which servers are asked.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The servers [default: all that are used]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// The same
+    #[arg(long, value_name = "NAME")]
+    server: Vec<String>,
+    /// Do not cut descriptions short
+    #[arg(long, short)]
+    verbose: bool,
+    /// Print JSON, everything as the servers tell it
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Listing {
+    servers: Vec<Offered>,
+    errors: Vec<Trouble>,
+}
+
+#[derive(Serialize)]
+struct Offered {
+    server: String,
+    items: Vec<Value>,
+}
+
+/// How much of a description is shown.
+const SHORT_CHARS: usize = 80;
+
+pub(super) fn run(here: &Here, kind: ListKind, arguments: Arguments) -> Result<Exit, Failure> {
+    let mut names = arguments.names;
+    names.extend(arguments.server);
+    let servers = live::chosen(here, &names)?;
+    let listed = live::each(here, &servers, None, move |live| async move {
+        let mut items = live::list(&live, kind).await?;
+        if kind == ListKind::Resources {
+            items.extend(live::list(&live, ListKind::Templates).await?);
+        }
+        let items = items.iter().filter_map(|item| item.parse().ok());
+        Ok(Offered {
+            server: live.config.name.to_string(),
+            items: items.collect(),
+        })
+    })?;
+    let mut listing = Listing {
+        servers: Vec::new(),
+        errors: Vec::new(),
+    };
+    for one in listed {
+        match one {
+            Ok(offered) => listing.servers.push(offered),
+            Err(trouble) => listing.errors.push(trouble),
+        }
+    }
+    if !arguments.json {
+        listing.errors.iter().for_each(Trouble::complain);
+    }
+    let verbose = arguments.verbose;
+    Format::of_flag(arguments.json).print(&listing, |listing| text(listing, verbose))?;
+    // One bad server hides no other.
+    match (listing.servers.is_empty(), listing.errors.first()) {
+        (true, Some(trouble)) => Ok(trouble.exit),
+        _ => Ok(Exit::Ok),
+    }
+}
+
+fn text(listing: &Listing, verbose: bool) -> String {
+    let mut rows = Vec::new();
+    for offered in &listing.servers {
+        for item in &offered.items {
+            let word = |key: &str| item[key].as_str().unwrap_or_default().to_owned();
+            let id = ["uri", "uriTemplate", "name"].map(word);
+            let id = id.into_iter().find(|id| !id.is_empty());
+            let mut description = word("description");
+            if !verbose && description.chars().count() > SHORT_CHARS {
+                description = description.chars().take(SHORT_CHARS - 1).collect();
+                description.push('…');
+            }
+            rows.push(vec![
+                offered.server.clone(),
+                id.unwrap_or_default(),
+                description,
+            ]);
+        }
+    }
+    match rows.is_empty() {
+        true => String::new(),
+        false => table::lines(&["SERVER", "NAME", "DESCRIPTION"], &rows),
+    }
+}

@@ -43,7 +43,13 @@ pub(crate) fn load(
 }
 
 fn lua(call: &Prepared) -> String {
-    let mut text = format!("wrk.method = \"POST\"\nwrk.body = [==[{}]==]\n", call.body);
+    // Each request has an id of its own: those of one session may run at once.
+    let (head, tail) = call.body.split_once("\"id\":2").unwrap_or((&call.body, ""));
+    let id = "\"id\":";
+    let mut text = format!(
+        "wrk.method = \"POST\"\nlocal id = 1\nfunction request()\n  id = id + 1\n  \
+         return wrk.format(nil, nil, nil, [==[{head}{id}]==] .. id .. [==[{tail}]==])\nend\n"
+    );
     for (name, value) in &call.headers {
         writeln!(text, "wrk.headers[\"{name}\"] = \"{value}\"")
             .expect("writing to a string does not fail");

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use orchestra_hub::{ClientFeatures, LongWork};
+use orchestra_hub::ClientFeatures;
 use orchestra_mcp::client::{
     Backoff as ClientBackoff, Client, ClientConfig, Connector, Growth, ProtocolChoice,
     Retry as ClientRetry, Root,
@@ -147,14 +147,6 @@ impl Drop for Running<'_> {
         self.0
             .running
             .send_modify(|running| *running = running.saturating_sub(1));
-    }
-}
-
-/// Whether calls of a tool may be waited for as tasks.
-const fn long(server_has_tasks: bool, by_definition: LongWork) -> LongWork {
-    match server_has_tasks {
-        true => LongWork::May,
-        false => by_definition,
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use orchestra_wire::{RawJson, Revision};
+use orchestra_wire::{Era, RawJson, Revision};
 
 use crate::{CallEnd, CancelSignal, ListKind, LogLevel, SkillQuery};
 
@@ -102,6 +102,8 @@ pub struct Cx {
     pub connection: u64,
     /// The least severe log messages of this call that its client wants; `None` when none.
     pub log_level: Option<LogLevel>,
+    /// In which era the client speaks; `None` where it speaks no MCP.
+    pub era: Option<Era>,
     /// What the client can be asked for with `InputRequired`.
     pub features: ClientFeatures,
     /// The client's answers, when the call is repeated after `InputRequired`.

@@ -9,7 +9,6 @@ use orchestra_hub::{Annotations, Catalog, PromptDescriptor, ToolDescriptor};
 use orchestra_mcp::client::http::MirroredParams;
 use orchestra_wire::RawJson;
 
-use super::long;
 use crate::{
     config::{ServerConfig, Transport},
     definitions::{self, ToolDefinition},
@@ -110,7 +109,6 @@ impl Offered {
             .collect();
         let names = tools.iter().map(|tool| tool.name.as_str());
         let names = names::shown(&config.name, config.prefix, names);
-        let has_tasks = known.lists.facts.tasks;
         for (tool, name) in tools.into_iter().zip(names) {
             let Some(name) = name else { continue };
             let ToolDefinition {
@@ -119,7 +117,6 @@ impl Offered {
                 wants_task,
             } = tool;
             descriptor.name.clone_from(&name);
-            descriptor.long = long(has_tasks, descriptor.long);
             let Annotations {
                 read_only,
                 idempotent,

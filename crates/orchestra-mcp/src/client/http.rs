@@ -11,7 +11,7 @@
 //!
 //! A server that has forgotten its session (`404`) ends the link: the call that was told fails with
 //! an [`HttpFailure`] whose `sent` is `false`, for it did not run, and
-//! [`Link::ended`](super::Link::ended) resolves with [`ClientError::Closed`].
+//! [`Link::ended`] resolves with [`ClientError::Closed`].
 //!
 //! [`HttpFailure`]: super::HttpFailure
 

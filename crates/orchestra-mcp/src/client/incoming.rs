@@ -7,7 +7,7 @@ use std::{
 };
 
 use orchestra_hub::{ClientFeatures, Cx, ListKind, ProgressSink};
-use orchestra_wire::{RawJson, RequestId, RpcError, text_of};
+use orchestra_wire::{Era, RawJson, RequestId, RpcError, text_of};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::{
@@ -36,6 +36,7 @@ struct Caller {
     progress: ProgressSink,
     features: ClientFeatures,
     connection: u64,
+    era: Option<Era>,
     heard: Instant,
 }
 
@@ -45,6 +46,8 @@ pub(super) struct Asked {
     pub(super) id: RequestId,
     pub(super) method: String,
     pub(super) params: Option<RawJson>,
+    /// What the client would have to offer to be asked, and does not: its call ends with that.
+    pub(super) lacks: Option<Ask>,
 }
 
 impl OpenCall {
@@ -56,6 +59,7 @@ impl OpenCall {
                 progress: cx.progress.clone(),
                 features: cx.features,
                 connection: cx.connection,
+                era: cx.era,
                 heard: now,
             }),
             questions,
@@ -68,6 +72,7 @@ impl OpenCall {
         caller.progress = cx.progress.clone();
         caller.features = cx.features;
         caller.connection = cx.connection;
+        caller.era = cx.era;
         caller.heard = Instant::now();
     }
 
@@ -147,7 +152,13 @@ impl Mailbox {
                 notified(session, &method, params, related.as_ref());
             }
             ServerMessage::Request { id, method, params } => {
-                let asked = Asked { id, method, params };
+                let lacks = None;
+                let asked = Asked {
+                    id,
+                    method,
+                    params,
+                    lacks,
+                };
                 let Some((id, answer)) = asked_of(session, asked, related.as_ref()) else {
                     return;
                 };
@@ -232,11 +243,14 @@ fn log(session: &Arc<Session>, params: Option<&RawJson>, related: Option<&Reques
         return;
     };
     let data = RawJson::from_raw(message.data);
-    match find(session, related) {
-        Some(open) if related.is_some() => {
-            open.hear().log(level, message.logger.as_deref(), &data);
-        }
-        _ => session.events.log(level, message.logger, data),
+    // Of a call, where the connection tells, or where all calls are of one client.
+    let sink = find(session, related)
+        .or_else(|| newest_of_one(session).ok().flatten())
+        .map(|open| open.hear())
+        .filter(ProgressSink::is_wanted);
+    match sink {
+        Some(sink) => sink.log(level, message.logger.as_deref(), &data),
+        None => session.events.log(level, message.logger, data),
     }
 }
 
@@ -303,29 +317,45 @@ fn whom(
     ask: Ask,
     related: Option<&RequestId>,
 ) -> Result<Arc<OpenCall>, String> {
-    if let Some(open) = find(session, related) {
-        return match open.can(ask) {
-            true => Ok(open),
-            false => Err("the client of this call does not offer it".to_owned()),
-        };
+    let open = match find(session, related) {
+        Some(open) => open,
+        None => newest_of_one(session)
+            .map_err(|Several| {
+                "several clients have calls open; nobody can tell whom to ask".to_owned()
+            })?
+            .ok_or_else(|| "no call is open".to_owned())?,
+    };
+    if open.can(ask) {
+        return Ok(open);
     }
+    if open.caller().era == Some(Era::Stateless) && ask != Ask::Roots {
+        // MCP 2026-07-28: a call that needs what its client has not declared is refused.
+        let _ = open.questions.try_send(Asked {
+            id: RequestId::from_number(0),
+            method: String::new(),
+            params: None,
+            lacks: Some(ask),
+        });
+    }
+    Err("the client that calls does not offer it".to_owned())
+}
+
+/// Calls of several clients are open.
+struct Several;
+
+/// The call that began last, where all that are open are of one client. Nobody's are those that
+/// watch the server.
+fn newest_of_one(session: &Arc<Session>) -> Result<Option<Arc<OpenCall>>, Several> {
     let calls = session.calls();
-    let mut found: Option<(u64, Arc<OpenCall>)> = None;
-    for (number, open) in calls.iter() {
-        match &found {
+    let mut found: Option<(u64, &Arc<OpenCall>)> = None;
+    for (number, open) in calls.iter().filter(|(_, open)| !open.questions.is_closed()) {
+        match found {
             Some((_, other)) if other.caller().connection != open.caller().connection => {
-                return Err(
-                    "several clients have calls open; nobody can tell whom to ask".to_owned(),
-                );
+                return Err(Several);
             }
-            // Of one client the call that began last.
-            Some((newest, _)) if newest > number => {}
-            _ => found = Some((*number, Arc::clone(open))),
+            Some((newest, _)) if newest > *number => {}
+            _ => found = Some((*number, open)),
         }
     }
-    match found {
-        Some((_, open)) if open.can(ask) => Ok(open),
-        Some(_) => Err("the client that calls does not offer it".to_owned()),
-        None => Err("no call is open".to_owned()),
-    }
+    Ok(found.map(|(_, open)| Arc::clone(open)))
 }

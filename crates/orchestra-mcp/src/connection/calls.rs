@@ -87,6 +87,7 @@ impl Connection {
             connection: self.attachment.number(),
             params: parsed.params.take(),
             remark: Remark::default(),
+            era: Some(parsed.revision.era()),
             long: may_last,
         };
         let job = Job {

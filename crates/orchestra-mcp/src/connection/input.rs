@@ -228,6 +228,7 @@ impl Connection {
             connection,
             params: open.params.clone(),
             remark: Remark::default(),
+            era: Some(Era::Session),
             long: false,
         };
         let job = Job {

@@ -286,6 +286,7 @@ impl Terms {
                 connection: self.connection,
                 params: self.params.clone(),
                 remark: Remark::default(),
+                era: Some(self.revision.era()),
                 long: true,
             },
         }

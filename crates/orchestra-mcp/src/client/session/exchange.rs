@@ -22,6 +22,7 @@ use crate::client::{
     results::{Kind, Told},
     tasks,
 };
+use crate::wanted::lacking;
 
 /// Questions of one call that wait.
 const QUESTIONS: usize = 16;
@@ -102,6 +103,9 @@ impl Session {
                     break answer;
                 }
                 Some(question) = waiting.questions.recv() => {
+                    if let Some(ask) = question.lacks {
+                        return Err(ClientError::Rpc(lacking(&[ask])));
+                    }
                     return Ok(Told::Input(self.park(call, waiting, question)));
                 }
                 () = sleep_until(until) => {

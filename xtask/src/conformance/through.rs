@@ -1,0 +1,86 @@
+//! The same scenarios through `orchestra up`, which has the fixture behind it: as a process, over
+//! HTTP, and behind another Orchestra; in both eras.
+
+use std::{fs, path::Path, process::Command};
+
+use anyhow::{Context as _, Result};
+
+use super::server::Suite;
+use crate::{
+    run,
+    served::{Served, Told},
+    test::Tally,
+};
+
+/// How the fixture stands behind the hub.
+#[derive(Clone, Copy)]
+enum Behind {
+    Process,
+    Http,
+    /// As a process of another hub, which is a process of ours.
+    Another,
+}
+
+/// Plays all of it.
+///
+/// # Errors
+/// When something cannot be started. A scenario that fails is counted.
+pub(super) fn play(suite: &Suite, tally: &mut Tally) -> Result<()> {
+    for (behind, name) in [
+        (Behind::Process, "stdio"),
+        (Behind::Http, "http"),
+        (Behind::Another, "orchestra stdio"),
+    ] {
+        for era in ["session", "stateless"] {
+            let directory = run::target().join("through");
+            // What an earlier run has left.
+            let _ = fs::remove_dir_all(&directory);
+            fs::create_dir_all(&directory)?;
+            let (_fixture, through) = serve(behind, era, &directory)?;
+            let of = format!("through up, {era} era over {name}, ");
+            suite.requirements(&of, through.url(), tally)?;
+        }
+    }
+    Ok(())
+}
+
+/// Starts the hub with the fixture behind it.
+fn serve(behind: Behind, era: &str, directory: &Path) -> Result<(Option<Served>, Served)> {
+    let fixture = run::target().join("debug/examples/everything");
+    let orchestra = run::target().join("debug/orchestra");
+    let process = serde_json::json!({"command": fixture, "args": ["--era", era]});
+    let mut over_http = None;
+    let server = match behind {
+        Behind::Process => process,
+        Behind::Http => {
+            let mut command = Command::new(&fixture);
+            command.args(["--http", "127.0.0.1:0", "--era", era]);
+            let served = Served::start(&mut command, Told::Stderr)?;
+            let server = serde_json::json!({"type": "http", "url": served.url()});
+            over_http = Some(served);
+            server
+        }
+        Behind::Another => {
+            let config = directory.join("inner.json");
+            write(&config, process)?;
+            let inner = directory.join("inner");
+            serde_json::json!({"command": orchestra, "args": [
+                "stdio", "--workspace", inner, "--mcp-config", config, "--only-servers",
+            ]})
+        }
+    };
+    let config = directory.join("mcp.json");
+    write(&config, server)?;
+    let mut up = Command::new(&orchestra);
+    up.args(["up", "--json", "--only-servers", "--http", "127.0.0.1:0"]);
+    up.arg("--workspace").arg(directory.join("outer"));
+    up.arg("--mcp-config").arg(&config);
+    Ok((over_http, Served::start(&mut up, Told::Stdout)?))
+}
+
+fn write(path: &Path, mut server: serde_json::Value) -> Result<()> {
+    // The suite knows the fixture's own names.
+    server["prefix"] = false.into();
+    let config = serde_json::json!({"mcpServers": {"everything": server}});
+    fs::write(path, config.to_string()).with_context(|| format!("writing {}", path.display()))
+}

@@ -1,10 +1,11 @@
 //! `cargo xtask conformance`: the public conformance suite, over HTTP, against the fixture
-//! `everything` as a server and the fixture `conformance_client` as a client. Every scenario of each
+//! `everything` as a server, directly and through `orchestra up`, and the fixture `conformance_client` as a client. Every scenario of each
 //! revision that the suite knows must pass, those of extensions included; there is no list of
 //! expected failures.
 
 mod client;
 mod server;
+mod through;
 
 use std::time::Duration;
 
@@ -61,6 +62,7 @@ pub(crate) fn all() -> Result<Tally> {
 fn play(suite: &Suite) -> Result<Tally> {
     let mut tally = Tally::default();
     server::play(suite, &mut tally)?;
+    through::play(suite, &mut tally)?;
     client::play(suite, &mut tally)?;
     Ok(tally)
 }

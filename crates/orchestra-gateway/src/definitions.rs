@@ -85,7 +85,7 @@ pub(crate) fn tool(item: &RawJson, group: &str) -> Result<ToolDefinition, String
             group: group.to_owned().into(),
             cost: Cost::Quick,
             long: match support.as_deref() {
-                Some("optional" | "required") => LongWork::May,
+                Some("optional" | "required") => LongWork::Later,
                 _ => LongWork::Never,
             },
             definition: Some(definition),

@@ -47,7 +47,10 @@ pub enum LongWork {
     Never,
     /// It goes on alone when its first poll does not answer and its caller knows how to come back.
     May,
-    /// The same, and a caller who could know how and does not is refused: nobody waits so long.
+    /// It goes on alone when its provider says so by [`Later`](crate::Later), as that of another
+    /// server does, which knows only from its answer; until then its caller waits.
+    Later,
+    /// As `May`, and a caller who could know how and does not is refused: nobody waits so long.
     Must,
 }
 

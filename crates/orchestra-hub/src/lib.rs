@@ -51,8 +51,8 @@ pub use outcome::{
 pub use permission::{NamePattern, Permission};
 pub use provider::{BoxFuture, LogLevel, Notice, Provider, ProviderId};
 pub use request::{
-    Answers, Caller, ClientFeatures, CompletionRef, Cx, ProgressListener, ProgressSink, Remark,
-    Request, Target,
+    Answers, Caller, ClientFeatures, CompletionRef, Cx, Later, ProgressListener, ProgressSink,
+    Remark, Request, Target,
 };
 pub use skills::{
     MAX_SKILL_BYTES, MAX_SKILL_FILES, Sha256Digest, SkillAnswer, SkillDescriptor, SkillError,

@@ -9,7 +9,7 @@ use std::{
 
 use orchestra_wire::{Era, RawJson, Revision};
 
-use crate::{CallEnd, CancelSignal, ListKind, LogLevel, SkillQuery};
+use crate::{CallEnd, CancelSignal, CancelSource, ListKind, LogLevel, SkillQuery};
 
 /// One call, owned.
 #[derive(Debug, Clone)]
@@ -119,6 +119,24 @@ pub struct Cx {
     /// Whether the call may go on after its request was answered; only for a tool whose descriptor
     /// says so. It has until [`HubConfig::long_deadline`](crate::HubConfig::long_deadline).
     pub long: bool,
+    /// How its provider says that it goes on for long; where that can be said.
+    pub later: Option<Later>,
+}
+
+/// Says that a call goes on for long, so that its caller need not wait for it.
+#[derive(Debug, Clone, Default)]
+pub struct Later(CancelSource);
+
+impl Later {
+    /// It does.
+    pub fn begin(&self) {
+        self.0.cancel();
+    }
+
+    /// Waits until it does.
+    pub async fn begun(&self) {
+        self.0.signal().cancelled().await;
+    }
 }
 
 /// What a provider adds to the record of a call; once, before it answers.

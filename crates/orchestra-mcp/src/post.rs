@@ -25,6 +25,7 @@ use crate::{
     http::{Eras, Identity, budget::Budget},
     report::Emit,
     server::Server,
+    tasks::{Ended, Long, until_later},
     told::{MetaCache, RequestMeta},
 };
 
@@ -49,7 +50,7 @@ pub(crate) struct Answering {
     attachment: Arc<Attachment>,
     connection: Connection,
     reports: Arc<Reports>,
-    running: Vec<BoxFuture<(Ticket, Result<Outcome, ProviderError>)>>,
+    running: Vec<BoxFuture<(Ticket, Ended)>>,
     out: Rope,
     is_over: bool,
     stop: Option<watch::Receiver<bool>>,
@@ -239,9 +240,12 @@ impl Answering {
             }
             select! {
                 biased;
-                (at, (ticket, outcome)) = next_done(&mut self.running) => {
+                (at, (ticket, ended)) = next_done(&mut self.running) => {
                     drop(self.running.swap_remove(at));
-                    self.finish(&ticket, outcome);
+                    match ended {
+                        Ended::Answered(outcome) => self.finish(&ticket, outcome),
+                        Ended::Later(call) => self.go_on(*call, ticket),
+                    }
                 }
                 () = self.reports.filled.notified() => {}
             }
@@ -293,8 +297,8 @@ impl Answering {
 
     fn run(&mut self, job: Job) {
         let Job { ticket, request } = job;
-        let is_long = request.cx.long;
-        let attachment = match is_long {
+        let long = Long::of(&request.cx);
+        let attachment = match request.cx.long {
             false => &self.attachment,
             true => self.server.0.tasks.attachment(&self.server),
         };
@@ -306,9 +310,20 @@ impl Answering {
                 return self.finish(&ticket, outcome);
             }
         }
+        match long {
+            Long::Never => self.wait_for(call, ticket),
+            Long::AtOnce => self.go_on(call, ticket),
+            Long::WhenSaid(later) => self.running.push(Box::pin(async move {
+                let ended = until_later(call, &later).await;
+                (ticket, ended)
+            })),
+        }
+    }
+
+    /// Makes a call a task, where there is room for one, else waits for it.
+    fn go_on(&mut self, call: Call, ticket: Ticket) {
         let now = Instant::now();
-        let work = is_long.then(|| self.connection.become_task(&ticket, now, &mut self.out));
-        match work.flatten() {
+        match self.connection.become_task(&ticket, now, &mut self.out) {
             Some(work) => work.run(&self.server, call, self.stop.clone(), &Handle::current()),
             None => self.wait_for(call, ticket),
         }
@@ -316,10 +331,10 @@ impl Answering {
 
     fn wait_for(&mut self, call: Call, ticket: Ticket) {
         let running: BoxFuture<_> = if call.cost() == Cost::Quick {
-            Box::pin(async move { (ticket, call.await) })
+            Box::pin(async move { (ticket, Ended::Answered(call.await)) })
         } else {
             let running = self.server.0.run_heavy(call, Handle::current());
-            Box::pin(async move { (ticket, running.await) })
+            Box::pin(async move { (ticket, Ended::Answered(running.await)) })
         };
         self.running.push(running);
     }

@@ -26,6 +26,7 @@ use crate::{
     http::{Eras, Identity},
     report::Emit,
     server::Server,
+    tasks::{Ended, Long, until_later},
 };
 
 /// Where a session's bytes go. No method may block, save where it says so.
@@ -188,20 +189,20 @@ impl Session {
             mut ticket,
             request,
         } = job;
-        let long = request.cx.long;
-        let attachment = match long {
+        let long = Long::of(&request.cx);
+        let attachment = match request.cx.long {
             false => &self.attachment,
             true => self.server.0.tasks.attachment(&self.server),
         };
         let mut call = attachment.call_at(request, *now);
         loop {
             if call.cost() == Cost::Heavy {
-                return self.go_on(call, ticket, long, *now, out);
+                return self.go_on(call, ticket, &long, *now, out);
             }
             // The waker does nothing: whatever waits is polled again by the task it moves to.
             let poll = Pin::new(&mut call).poll(&mut Context::from_waker(Waker::noop()));
             let Poll::Ready(outcome) = poll else {
-                return self.go_on(call, ticket, long, *now, out);
+                return self.go_on(call, ticket, &long, *now, out);
             };
             *now = call.ended().unwrap_or(*now);
             let mark = out.mark();
@@ -223,17 +224,26 @@ impl Session {
         self: &Arc<Self>,
         call: Call,
         ticket: Ticket,
-        long: bool,
+        long: &Long,
         now: Instant,
         out: &mut Rope,
     ) {
-        if long {
+        if matches!(long, Long::AtOnce) {
             let work = self.connection().become_task(&ticket, now, out);
             if let Some(work) = work {
                 return work.run(&self.server, call, self.stop.get().cloned(), &self.runtime);
             }
         }
         let session = Arc::clone(self);
+        if let Long::WhenSaid(later) = long {
+            let later = later.clone();
+            return self.track(async move {
+                match until_later(call, &later).await {
+                    Ended::Answered(outcome) => session.finish(&ticket, outcome),
+                    Ended::Later(call) => session.becomes_long(*call, ticket).await,
+                }
+            });
+        }
         if call.cost() == Cost::Quick {
             return self.track(async move {
                 let outcome = call.await;
@@ -245,6 +255,22 @@ impl Session {
             let outcome = running.await;
             session.finish(&ticket, outcome);
         });
+    }
+
+    /// Makes a call a task that has run for a while, where there is room for one.
+    async fn becomes_long(self: &Arc<Self>, call: Call, ticket: Ticket) {
+        let mut out = Rope::new();
+        let work = self
+            .connection()
+            .become_task(&ticket, Instant::now(), &mut out);
+        let Some(work) = work else {
+            let outcome = call.await;
+            return self.finish(&ticket, outcome);
+        };
+        work.run(&self.server, call, self.stop.get().cloned(), &self.runtime);
+        // Its place is free.
+        self.start_ready(&mut out);
+        self.outbox.send(out);
     }
 
     fn finish(self: &Arc<Self>, ticket: &Ticket, outcome: Result<Outcome, ProviderError>) {

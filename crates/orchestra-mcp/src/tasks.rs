@@ -5,6 +5,7 @@
 //! clocks are read, ids are drawn, and whoever watches a task is told; [`work`] runs the calls.
 
 mod id;
+mod later;
 mod ledger;
 mod state;
 mod time;
@@ -24,6 +25,7 @@ use tokio::{runtime::Handle, task::JoinSet};
 
 use crate::{http::Identity, server::Server};
 pub(crate) use id::TaskId;
+pub(crate) use later::{Ended, Long, until_later};
 pub(crate) use ledger::Created;
 use ledger::{Ledger, Moment};
 pub(crate) use state::{Event, Responses};

@@ -18,6 +18,9 @@ const REQUIREMENTS: [[&str; 4]; 3] = [
     ["--suite", "all", "--requirements", "2026-07-28"],
 ];
 
+/// The revisions that the suite knows.
+pub(super) const REVISIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
+
 /// The suite's program, below its project.
 const SUITE: &str = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
 
@@ -39,12 +42,19 @@ impl Suite {
         command
     }
 
-    /// Plays what each revision requires. `of` says of whom, in the lines that are printed.
+    /// Plays what some revisions require. `of` says of whom, in the lines that are printed.
     ///
     /// # Errors
     /// When the suite cannot be run. A scenario that fails is counted.
-    pub(super) fn requirements(&self, of: &str, url: &str, tally: &mut Tally) -> Result<()> {
-        for requirement in REQUIREMENTS {
+    pub(super) fn requirements(
+        &self,
+        of: &str,
+        url: &str,
+        revisions: &[&str],
+        tally: &mut Tally,
+    ) -> Result<()> {
+        let wanted = |requirement: &[&str; 4]| revisions.contains(&requirement[3]);
+        for requirement in REQUIREMENTS.into_iter().filter(wanted) {
             let [.., flag, revision] = requirement;
             let wanted = match flag {
                 "--requirements" => &requirement[2..],
@@ -140,6 +150,6 @@ pub(super) fn play(suite: &Suite, tally: &mut Tally) -> Result<()> {
     let mut fixture = Command::new(run::target().join("debug/examples/everything"));
     fixture.args(["--http", "127.0.0.1:0"]);
     let fixture = Served::start(&mut fixture, Told::Stderr)?;
-    suite.requirements("", fixture.url(), tally)?;
+    suite.requirements("", fixture.url(), &REVISIONS, tally)?;
     suite.extensions(fixture.url(), tally)
 }

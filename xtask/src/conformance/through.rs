@@ -1,11 +1,15 @@
 //! The same scenarios through `orchestra up`, which has the fixture behind it: as a process, over
 //! HTTP, and behind another Orchestra; in both eras.
+//!
+//! What 2026-07-28 requires is not played before a fixture that speaks sessions alone. Three things
+//! of it have no form in a session: the keys of questions, tasks of the extension, and that each
+//! request says anew what its client can be asked for.
 
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result};
 
-use super::server::Suite;
+use super::server::{REVISIONS, Suite};
 use crate::{
     run,
     served::{Served, Told},
@@ -31,14 +35,14 @@ pub(super) fn play(suite: &Suite, tally: &mut Tally) -> Result<()> {
         (Behind::Http, "http"),
         (Behind::Another, "orchestra stdio"),
     ] {
-        for era in ["session", "stateless"] {
+        for (era, revisions) in [("session", &REVISIONS[..2]), ("stateless", &REVISIONS[..])] {
             let directory = run::target().join("through");
             // What an earlier run has left.
             let _ = fs::remove_dir_all(&directory);
             fs::create_dir_all(&directory)?;
             let (_fixture, through) = serve(behind, era, &directory)?;
             let of = format!("through up, {era} era over {name}, ");
-            suite.requirements(&of, through.url(), tally)?;
+            suite.requirements(&of, through.url(), revisions, tally)?;
         }
     }
     Ok(())

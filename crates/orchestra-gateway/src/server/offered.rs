@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use orchestra_hub::{Annotations, Catalog, PromptDescriptor, ToolDescriptor};
+use orchestra_hub::{Annotations, Catalog, LongWork, PromptDescriptor, ToolDescriptor};
 use orchestra_mcp::client::http::MirroredParams;
 use orchestra_wire::RawJson;
 
@@ -117,6 +117,9 @@ impl Offered {
                 wants_task,
             } = tool;
             descriptor.name.clone_from(&name);
+            if known.lists.facts.tasks {
+                descriptor.long = LongWork::Later;
+            }
             let Annotations {
                 read_only,
                 idempotent,

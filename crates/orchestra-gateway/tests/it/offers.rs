@@ -36,7 +36,10 @@ async fn servers_stand_side_by_side_under_their_names() {
         json!([{"name": "one", "uri": "x://one", "size": 7}])
     );
     let (told, _) = text(bench.call("one__do_it", json!({"a": 1})).await);
-    assert_eq!(told, r#"tools/call {"arguments":{"a":1},"name":"do.it"}"#);
+    let (method, params) = told.split_once(' ').unwrap();
+    let params: serde_json::Value = serde_json::from_str(params).unwrap();
+    let expected = json!({"arguments": {"a": 1}, "name": "do.it"});
+    assert_eq!((method, params), ("tools/call", expected));
     let instructions = bench.attach().instructions().unwrap();
     assert_eq!(instructions, "Server one: Be kind.\n\nBe kind.");
     let groups = bench.hub.toolset("one").unwrap();

@@ -7,7 +7,7 @@ use std::{
 };
 
 use orchestra_hub::{ClientFeatures, Cx, ListKind, ProgressSink};
-use orchestra_wire::{Era, RawJson, RequestId, RpcError, text_of};
+use orchestra_wire::{RawJson, RequestId, RpcError, text_of};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::{
@@ -36,7 +36,6 @@ struct Caller {
     progress: ProgressSink,
     features: ClientFeatures,
     connection: u64,
-    era: Option<Era>,
     heard: Instant,
 }
 
@@ -46,8 +45,6 @@ pub(super) struct Asked {
     pub(super) id: RequestId,
     pub(super) method: String,
     pub(super) params: Option<RawJson>,
-    /// What the client would have to offer to be asked, and does not: its call ends with that.
-    pub(super) lacks: Option<Ask>,
 }
 
 impl OpenCall {
@@ -59,7 +56,6 @@ impl OpenCall {
                 progress: cx.progress.clone(),
                 features: cx.features,
                 connection: cx.connection,
-                era: cx.era,
                 heard: now,
             }),
             questions,
@@ -72,7 +68,6 @@ impl OpenCall {
         caller.progress = cx.progress.clone();
         caller.features = cx.features;
         caller.connection = cx.connection;
-        caller.era = cx.era;
         caller.heard = Instant::now();
     }
 
@@ -152,13 +147,7 @@ impl Mailbox {
                 notified(session, &method, params, related.as_ref());
             }
             ServerMessage::Request { id, method, params } => {
-                let lacks = None;
-                let asked = Asked {
-                    id,
-                    method,
-                    params,
-                    lacks,
-                };
+                let asked = Asked { id, method, params };
                 let Some((id, answer)) = asked_of(session, asked, related.as_ref()) else {
                     return;
                 };
@@ -327,15 +316,6 @@ fn whom(
     };
     if open.can(ask) {
         return Ok(open);
-    }
-    if open.caller().era == Some(Era::Stateless) && ask != Ask::Roots {
-        // MCP 2026-07-28: a call that needs what its client has not declared is refused.
-        let _ = open.questions.try_send(Asked {
-            id: RequestId::from_number(0),
-            method: String::new(),
-            params: None,
-            lacks: Some(ask),
-        });
     }
     Err("the client that calls does not offer it".to_owned())
 }

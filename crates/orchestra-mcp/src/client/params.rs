@@ -1,7 +1,7 @@
 //! Parameters as they leave: what the caller gave, and what the protocol wants beside it.
 
 use orchestra_hub::{Answers, ClientFeatures, Cx};
-use orchestra_wire::{RawJson, RequestId, Revision, Rope, write};
+use orchestra_wire::{Era, RawJson, RequestId, Revision, Rope, write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -70,8 +70,12 @@ impl Envelope<'_> {
         let mut empty = true;
         if self.revision.self_describing_results() {
             separate(&mut members, &mut empty);
-            // Reports of a call that becomes a task come to nobody, so who wants them waits.
-            let tasks = self.call.as_task || self.call.cx.long || !progress.is_wanted();
+            // Who knows tasks gets one, and who knows them not is refused where there must be one; for
+            // others they are followed here. Reports of a call that becomes a task come to nobody, so
+            // that who wants them waits.
+            let cx = &self.call.cx;
+            let unknown = cx.era != Some(Era::Stateless) && !progress.is_wanted();
+            let tasks = self.call.as_task || cx.long || unknown;
             stateless(&mut members, self.revision, self.info, *features, tasks);
             if let Some(level) = self.call.cx.log_level {
                 members.push_byte(b',');

@@ -109,6 +109,9 @@ pub(super) async fn follow(
     call: &ServerCall,
     task: TaskName,
 ) -> Result<Reply, ClientError> {
+    if let Some(later) = &call.cx.later {
+        later.begin();
+    }
     let mut followed = Followed {
         session: Arc::clone(session),
         id: task.id.clone(),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use orchestra_hub::{
-    Answers, Caller, Cx, Outcome, ProgressSink, ProviderError, Remark, Request, Target,
+    Answers, Caller, Cx, Later, LongWork, Outcome, ProgressSink, ProviderError, Remark, Request,
+    Target,
 };
 use orchestra_wire::{
     Era, MAX_REPLY_BYTES, Params, PendingError, RequestId, Rope, RpcError, shown, text_of, write,
@@ -39,6 +40,8 @@ impl Connection {
         }
         self.open_state(parsed, &mut call)?;
         let may_last = self.may_last(parsed, &call)?;
+        let says_later = self.attachment.long_work(&call.target) == LongWork::Later;
+        let later = (may_last && says_later).then(Later::default);
         let serial = self.serial();
         let capabilities = parsed.capabilities(self.session.capabilities);
         let (reports, mut progress) = self.reports(parsed);
@@ -89,6 +92,7 @@ impl Connection {
             remark: Remark::default(),
             era: Some(parsed.revision.era()),
             long: may_last,
+            later,
         };
         let job = Job {
             ticket: Ticket {

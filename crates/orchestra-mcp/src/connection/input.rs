@@ -230,6 +230,7 @@ impl Connection {
             remark: Remark::default(),
             era: Some(Era::Session),
             long: false,
+            later: None,
         };
         let job = Job {
             ticket: ticket.clone(),

@@ -53,7 +53,7 @@ impl Connection {
         }
         let knows_tasks = parsed.capabilities(self.session.capabilities).tasks;
         match (self.attachment.long_work(&call.target), knows_tasks) {
-            (LongWork::Never, _) | (LongWork::May, false) => Ok(false),
+            (LongWork::Never, _) | (LongWork::May | LongWork::Later, false) => Ok(false),
             (LongWork::Must, false) => Err(lacking()),
             (long, true) => match self.server.0.tasks.has_room(parsed.bytes, parsed.now) {
                 false if long == LongWork::Must => Err(busy()),

@@ -288,6 +288,7 @@ impl Terms {
                 remark: Remark::default(),
                 era: Some(self.revision.era()),
                 long: true,
+                later: None,
             },
         }
     }

@@ -22,7 +22,6 @@ use crate::client::{
     results::{Kind, Told},
     tasks,
 };
-use crate::wanted::lacking;
 
 /// Questions of one call that wait.
 const QUESTIONS: usize = 16;
@@ -103,9 +102,6 @@ impl Session {
                     break answer;
                 }
                 Some(question) = waiting.questions.recv() => {
-                    if let Some(ask) = question.lacks {
-                        return Err(ClientError::Rpc(lacking(&[ask])));
-                    }
                     return Ok(Told::Input(self.park(call, waiting, question)));
                 }
                 () = sleep_until(until) => {

@@ -196,9 +196,9 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
     assert_eq!(client.stats().in_flight, 0);
 }
 
-/// Which failures of HTTP are tried again, for whom, and how often.
+/// `TestHTTPRetry`: which failures of HTTP are tried again, for whom, and how often.
 #[tokio::test(start_paused = true)]
-async fn failures_of_http_are_tried_again_where_that_is_harmless() {
+async fn test_http_retry_failures_are_tried_again_where_that_is_harmless() {
     let unsent = || Said::Fail(ClientError::Http(Arc::new(HttpFailure::default())));
     type Fault = Box<dyn Fn() -> Said + Send + Sync>;
     let cases: Vec<(&str, Fault, bool, usize)> = vec![

@@ -4,7 +4,15 @@
 mod log;
 mod stderr;
 
-use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    ffi::OsString,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use orchestra_hub::BoxFuture;
 use orchestra_process::SpawnError;
@@ -132,6 +140,7 @@ impl ChildConnector {
             stderr: Stderr::follow(stderr, config.name.clone(), config.log.clone()),
             handle,
             config,
+            is_stopping: AtomicBool::new(false),
         });
         Ok(LinesLink::with_peer(stdout, stdin, lines, Some(peer)))
     }
@@ -168,6 +177,8 @@ struct Process {
     handle: Handle,
     stderr: Stderr,
     config: Arc<ChildConfig>,
+    /// It ends because we want it to.
+    is_stopping: AtomicBool,
 }
 
 impl Process {
@@ -186,13 +197,16 @@ impl Process {
         };
         let server = &self.config.name;
         let (code, signal, limit) = (crash.exit, crash.signal, &crash.limit);
-        tracing::warn!(
-            server,
-            code,
-            signal,
-            limit,
-            "the server's process has ended"
-        );
+        match self.is_stopping.load(Ordering::Relaxed) {
+            true => tracing::debug!(server, code, signal, "ended"),
+            false => tracing::warn!(
+                server,
+                code,
+                signal,
+                limit,
+                "the server's process has ended"
+            ),
+        }
         ClientError::Crashed(Arc::new(crash))
     }
 }
@@ -216,6 +230,7 @@ impl Peer for Process {
     }
 
     fn stop(self: Arc<Self>) -> BoxFuture<()> {
+        self.is_stopping.store(true, Ordering::Relaxed);
         Box::pin(async move {
             let server = &self.config.name;
             if timeout(self.config.grace_stdin, self.handle.exited())

@@ -31,7 +31,7 @@ impl TapStream {
         }
     }
 
-    /// Looks at bytes that have passed, in their order. It never waits.
+    /// Looks at bytes that pass, in their order, before they are handed on. It never waits.
     pub fn passed(&mut self, mut bytes: &[u8]) {
         while let Some(frame) = self.lines.next(&mut bytes) {
             let seen = match frame {

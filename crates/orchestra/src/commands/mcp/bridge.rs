@@ -65,10 +65,11 @@ fn pass_input(mut server: ChildStdin, mut tap: TapStream) {
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut client = io::stdin().lock();
     while let Ok(length) = read(&mut client, &mut chunk) {
+        // Noted before it is handed on: an answer is not to stand before its question.
+        tap.passed(&chunk[..length]);
         if length == 0 || server.write_all(&chunk[..length]).is_err() {
             break;
         }
-        tap.passed(&chunk[..length]);
     }
     tap.ended();
 }
@@ -81,8 +82,8 @@ fn pass_output(server: &mut impl Read, mut tap: TapStream) -> Result<(), Failure
             tap.ended();
             return Ok(());
         }
-        output::raw(&chunk[..length])?;
         tap.passed(&chunk[..length]);
+        output::raw(&chunk[..length])?;
     }
 }
 

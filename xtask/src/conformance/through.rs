@@ -39,7 +39,9 @@ pub(super) fn play(suite: &Suite, tally: &mut Tally) -> Result<()> {
             let directory = run::target().join("through");
             // What an earlier run has left.
             let _ = fs::remove_dir_all(&directory);
-            fs::create_dir_all(&directory)?;
+            for inside in ["outer", "inner", "home"] {
+                fs::create_dir_all(directory.join(inside))?;
+            }
             let (_fixture, through) = serve(behind, era, &directory)?;
             let of = format!("through up, {era} era over {name}, ");
             suite.requirements(&of, through.url(), revisions, tally)?;
@@ -79,6 +81,9 @@ fn serve(behind: Behind, era: &str, directory: &Path) -> Result<(Option<Served>,
     up.args(["up", "--json", "--only-servers", "--http", "127.0.0.1:0"]);
     up.arg("--workspace").arg(directory.join("outer"));
     up.arg("--mcp-config").arg(&config);
+    // What it learns of servers is kept for nobody.
+    up.env("HOME", directory.join("home"));
+    up.env_remove("XDG_STATE_HOME");
     Ok((over_http, Served::start(&mut up, Told::Stdout)?))
 }
 

@@ -53,7 +53,7 @@ struct Listening {
     address: SocketAddr,
 }
 
-/// Runs the judges whose name holds `word`; none unless they are asked for.
+/// Runs the judges whose name holds `word`, or all.
 pub(super) fn all(word: Option<&str>, tally: &mut Tally) {
     for through in [Through::Stdio, Through::Up] {
         for (judge_name, judge) in JUDGES {
@@ -63,7 +63,7 @@ pub(super) fn all(word: Option<&str>, tally: &mut Tally) {
                     Through::Up => " over http",
                 };
                 let name = format!("{judge_name} {revision} others{over}");
-                if word.is_some_and(|word| name.contains(word)) {
+                if word.is_none_or(|word| name.contains(word)) {
                     report(&name, sit(judge, revision, through), tally);
                 }
             }

@@ -137,17 +137,22 @@ impl ClientCapabilities {
     }
 
     pub(crate) const fn can(self, ask: Ask) -> bool {
-        match ask {
-            Ask::ElicitForm => self.features.elicitation,
-            Ask::ElicitUrl => self.features.elicitation_url,
-            Ask::Sampling => self.features.sampling,
-            Ask::SamplingTools => self.features.sampling_tools,
-            Ask::Roots => self.features.roots,
-        }
+        ask.is_in(self.features)
     }
 }
 
 impl Ask {
+    /// Whether a client offers it.
+    pub(crate) const fn is_in(self, features: ClientFeatures) -> bool {
+        match self {
+            Self::ElicitForm => features.elicitation,
+            Self::ElicitUrl => features.elicitation_url,
+            Self::Sampling => features.sampling,
+            Self::SamplingTools => features.sampling_tools,
+            Self::Roots => features.roots,
+        }
+    }
+
     /// What a request to the client needs; `None` for a method that is not for clients.
     pub(crate) fn of(method: &str, params: Option<&RawValue>) -> Option<Self> {
         #[derive(Deserialize)]

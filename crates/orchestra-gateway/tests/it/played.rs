@@ -206,7 +206,9 @@ impl Link for Line {
         Box::pin(async { Ok(()) })
     }
 
-    fn agreed(&self, _agreed: Agreed) {}
+    fn agreed(&self, _agreed: Agreed) -> BoxFuture<()> {
+        Box::pin(async {})
+    }
 
     fn ended(&self) -> BoxFuture<ClientError> {
         let mut ended = self.ended.subscribe();

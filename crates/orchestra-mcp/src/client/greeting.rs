@@ -48,7 +48,7 @@ pub(super) async fn greet(
             Probed::Silent(late) => initialize_beside(session, late).await?,
         },
     };
-    session.link.agreed(Agreed {
+    let listening = session.link.agreed(Agreed {
         revision: facts.revision,
     });
     if facts.revision.era() == Era::Session {
@@ -57,6 +57,8 @@ pub(super) async fn greet(
             .notify("notifications/initialized", None)
             .await?;
     }
+    // What a server asks in the first call would be lost if nobody listened yet.
+    listening.await;
     Ok(facts)
 }
 

@@ -36,6 +36,7 @@ mod template;
 use std::{
     future::ready,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use orchestra_hub::BoxFuture;
@@ -44,7 +45,7 @@ use reqwest::{
     Client, Method,
     header::{CONTENT_TYPE, HeaderMap},
 };
-use tokio::{task::AbortHandle, time::timeout};
+use tokio::{sync::oneshot, task::AbortHandle, time::timeout};
 
 use self::{
     auth::Authorization,
@@ -121,6 +122,10 @@ impl Connector for HttpConnector {
         })
     }
 }
+
+/// For how long a session waits for the stream on which its server speaks by itself. Servers there
+/// are that say nothing at all on it, not even that it is open, before they have something to say.
+const LISTEN_WAIT: Duration = Duration::from_millis(500);
 
 /// One connection with its tasks.
 struct HttpLink {
@@ -200,16 +205,20 @@ impl Link for HttpLink {
         self.post(core::response(&id, &answer))
     }
 
-    fn agreed(&self, agreed: Agreed) {
+    fn agreed(&self, agreed: Agreed) -> BoxFuture<()> {
         self.core.agree(agreed.revision);
         let listens = self.core.is_mcp()
             && agreed.revision.era() == Era::Session
             && self.core.old.get().is_none();
         let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
         if listens && listener.is_none() && self.core.has_ended().is_none() {
-            let listening = tokio::spawn(listen::run(Arc::downgrade(&self.core)));
+            let (tried, heard) = oneshot::channel();
+            let listening = tokio::spawn(listen::run(Arc::downgrade(&self.core), tried));
             *listener = Some(listening.abort_handle());
+            // Either it was tried, or nobody tries any more.
+            return Box::pin(async move { drop(timeout(LISTEN_WAIT, heard).await) });
         }
+        Box::pin(ready(()))
     }
 
     fn ended(&self) -> BoxFuture<ClientError> {

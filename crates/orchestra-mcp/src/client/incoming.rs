@@ -11,7 +11,7 @@ use orchestra_wire::{RawJson, RequestId, RpcError, text_of};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::{
-    sync::{Semaphore, mpsc},
+    sync::{Notify, Semaphore, mpsc},
     time::Instant,
 };
 
@@ -21,14 +21,29 @@ use super::{
 };
 use crate::told::{Ask, level};
 
+/// Questions of one call that wait.
+const QUESTIONS: usize = 16;
+
 /// Answers to requests of the server that wait to be written.
 const ANSWERING: usize = 64;
 
 /// A call that the server has not answered.
 pub(super) struct OpenCall {
     pub(super) began: Instant,
+    pub(super) whose: Whose,
     caller: Mutex<Caller>,
-    questions: mpsc::Sender<Asked>,
+    questions: Mutex<Vec<Asked>>,
+    /// Rings when there is a question.
+    pub(super) asked: Notify,
+}
+
+/// On whose behalf a request is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// Somebody uses the server.
+    Caller,
+    /// It is only watched: nobody is there to be asked.
+    Ours,
 }
 
 /// Who waits for it, and since when nothing was heard.
@@ -48,18 +63,42 @@ pub(super) struct Asked {
 }
 
 impl OpenCall {
-    pub(super) fn new(cx: &Cx, questions: mpsc::Sender<Asked>) -> Self {
+    pub(super) fn new(cx: &Cx, whose: Whose) -> Self {
         let now = Instant::now();
         Self {
             began: now,
+            whose,
             caller: Mutex::new(Caller {
                 progress: cx.progress.clone(),
                 features: cx.features,
                 connection: cx.connection,
                 heard: now,
             }),
-            questions,
+            questions: Mutex::default(),
+            asked: Notify::new(),
         }
+    }
+
+    /// Leaves a question for whoever waits; false when too many wait already.
+    fn ask(&self, asked: Asked) -> bool {
+        let mut questions = self.questions();
+        let has_room = questions.len() < QUESTIONS;
+        if has_room {
+            questions.push(asked);
+            self.asked.notify_one();
+        }
+        has_room
+    }
+
+    /// The questions that wait.
+    pub(super) fn take_questions(&self) -> Vec<Asked> {
+        std::mem::take(&mut self.questions())
+    }
+
+    fn questions(&self) -> MutexGuard<'_, Vec<Asked>> {
+        self.questions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// It goes on for whoever made it again.
@@ -88,14 +127,7 @@ impl OpenCall {
     }
 
     fn can(&self, ask: Ask) -> bool {
-        let features = self.caller().features;
-        match ask {
-            Ask::ElicitForm => features.elicitation,
-            Ask::ElicitUrl => features.elicitation_url,
-            Ask::Sampling => features.sampling,
-            Ask::SamplingTools => features.sampling_tools,
-            Ask::Roots => features.roots,
-        }
+        ask.is_in(self.caller().features)
     }
 }
 
@@ -281,22 +313,18 @@ fn asked_of(
         return Some((id, Err(RpcError::method_not_found(&asked.method))));
     };
     let refused = match whom(session, ask, related) {
-        Ok(open) => match open.questions.try_send(asked) {
-            Ok(()) => return None,
-            Err(_) => "too many questions wait already".to_owned(),
+        Ok(open) => match open.ask(asked) {
+            true => return None,
+            false => "too many questions wait already".to_owned(),
         },
         Err(_) if ask == Ask::Roots => {
             return Some((id, Ok(Root::answer(&session.config.roots))));
         }
         Err(why) => why,
     };
-    let text = format!("{} cannot be asked for: {refused}", asked_name(ask));
+    let text = format!("{ask} cannot be asked for: {refused}");
     // The code of MCP for a user who is not there to say yes (sampling, error handling).
     Some((id, Err(RpcError::new(orchestra_wire::ErrorCode(-1), text))))
-}
-
-fn asked_name(ask: Ask) -> String {
-    ask.to_string()
 }
 
 /// The call that a question belongs to: the one it came with, else the one that runs. Where several
@@ -323,12 +351,11 @@ fn whom(
 /// Calls of several clients are open.
 struct Several;
 
-/// The call that began last, where all that are open are of one client. Nobody's are those that
-/// watch the server.
+/// The call that began last, where all that are open are of one client.
 fn newest_of_one(session: &Arc<Session>) -> Result<Option<Arc<OpenCall>>, Several> {
     let calls = session.calls();
     let mut found: Option<(u64, &Arc<OpenCall>)> = None;
-    for (number, open) in calls.iter().filter(|(_, open)| !open.questions.is_closed()) {
+    for (number, open) in calls.iter().filter(|(_, open)| open.whose == Whose::Caller) {
         match found {
             Some((_, other)) if other.caller().connection != open.caller().connection => {
                 return Err(Several);

@@ -308,9 +308,10 @@ impl Link for LinesLink {
         Box::pin(async move { core.send(message).await })
     }
 
-    fn agreed(&self, agreed: Agreed) {
+    fn agreed(&self, agreed: Agreed) -> BoxFuture<()> {
         let batches = agreed.revision.batches();
         self.0.core.batches.store(batches, Ordering::Relaxed);
+        Box::pin(std::future::ready(()))
     }
 
     fn ended(&self) -> BoxFuture<ClientError> {

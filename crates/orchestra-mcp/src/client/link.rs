@@ -68,8 +68,9 @@ pub trait Link: Send + Sync + 'static {
     fn respond(&self, id: RequestId, answer: Answer) -> BoxFuture<Result<(), ClientError>>;
 
     /// The handshake is over. HTTP puts the revision into its headers from now on and, for a
-    /// session, opens the stream for what the server says by itself.
-    fn agreed(&self, agreed: Agreed);
+    /// session, opens the stream for what the server says by itself; this goes on without the
+    /// future, which resolves when the server can be heard or it was waited for long enough.
+    fn agreed(&self, agreed: Agreed) -> BoxFuture<()>;
 
     /// Resolves when the link has ended, with the reason. Any number may wait.
     fn ended(&self) -> BoxFuture<ClientError>;

@@ -147,8 +147,8 @@ impl Link for TapLink {
         self.inner.respond(id, answer)
     }
 
-    fn agreed(&self, agreed: Agreed) {
-        self.inner.agreed(agreed);
+    fn agreed(&self, agreed: Agreed) -> BoxFuture<()> {
+        self.inner.agreed(agreed)
     }
 
     fn ended(&self) -> BoxFuture<ClientError> {

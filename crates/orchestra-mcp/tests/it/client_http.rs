@@ -78,7 +78,7 @@ async fn our_own_server_is_spoken_to_in_both_eras() {
     let told = result(&*there.link, 1, "initialize", &greeting()).await;
     assert_eq!(told["protocolVersion"], "2025-11-25");
     let revision = Revision::V2025_11_25;
-    there.link.agreed(Agreed { revision });
+    drop(there.link.agreed(Agreed { revision }));
     let initialized = there.link.notify("notifications/initialized", None);
     timeout(PATIENCE, initialized).await.unwrap().unwrap();
     let old = result(&*there.link, 2, "tools/call", &echo).await;
@@ -92,7 +92,7 @@ async fn our_own_server_is_spoken_to_in_both_eras() {
     let told = result(&*there.link, 1, "server/discover", &stateless(json!({}))).await;
     assert!(told["supportedVersions"].to_string().contains("2026-07-28"));
     let revision = Revision::V2026_07_28;
-    there.link.agreed(Agreed { revision });
+    drop(there.link.agreed(Agreed { revision }));
     let new = result(&*there.link, 2, "tools/call", &stateless(echo)).await;
     assert_eq!(new["content"], old["content"]);
     let error = ask(&*there.link, 3, "nothing/such", &stateless(json!({}))).await;
@@ -122,7 +122,7 @@ async fn a_session_is_kept_ended_and_missed() {
     let there = connected(server.config("/mcp")).await;
     result(&*there.link, 1, "initialize", &greeting()).await;
     let revision = Revision::V2025_06_18;
-    there.link.agreed(Agreed { revision });
+    drop(there.link.agreed(Agreed { revision }));
     there
         .link
         .notify("notifications/initialized", None)
@@ -167,7 +167,7 @@ async fn a_stateless_request_says_in_headers_what_it_is() {
     for (id, agreed) in [(1, false), (2, true)] {
         if agreed {
             let revision = Revision::V2026_07_28;
-            there.link.agreed(Agreed { revision });
+            drop(there.link.agreed(Agreed { revision }));
         }
         let params = stateless(json!({"name": "größe"}));
         let mut outgoing = scripted::outgoing(id, "tools/call", &params);

@@ -211,7 +211,7 @@ async fn batches_are_taken_where_the_revision_has_them() {
     use orchestra_wire::Revision;
     let server = Server::start(&[]).await;
     server.call_in_vain(1, "batch", json!({})).await;
-    let agreed = |revision| server.link.agreed(Agreed { revision });
+    let agreed = |revision| drop(server.link.agreed(Agreed { revision }));
     agreed(Revision::V2025_03_26);
     server.call(2, "batch", json!({})).await.unwrap().unwrap();
     agreed(Revision::V2025_06_18);

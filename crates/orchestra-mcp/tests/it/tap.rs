@@ -89,8 +89,9 @@ impl Link for ServerLink {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn agreed(&self, agreed: Agreed) {
+    fn agreed(&self, agreed: Agreed) -> BoxFuture<()> {
         assert_eq!(agreed.revision, Revision::V2025_11_25);
+        Box::pin(std::future::ready(()))
     }
 
     fn ended(&self) -> BoxFuture<ClientError> {
@@ -424,7 +425,9 @@ async fn a_server_that_is_silent_is_a_difference() {
         fn respond(&self, _: RequestId, _: Answer) -> BoxFuture<Result<(), ClientError>> {
             Box::pin(std::future::ready(Ok(())))
         }
-        fn agreed(&self, _: Agreed) {}
+        fn agreed(&self, _: Agreed) -> BoxFuture<()> {
+            Box::pin(std::future::ready(()))
+        }
         fn ended(&self) -> BoxFuture<ClientError> {
             Box::pin(std::future::pending())
         }

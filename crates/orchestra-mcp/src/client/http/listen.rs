@@ -7,7 +7,10 @@ use std::{
 
 use orchestra_wire::{Inbound, parse, parse_item};
 use reqwest::Response;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep, timeout},
+};
 
 use super::{core::Core, events::Events, stream::encoded_id};
 use crate::client::ClientError;
@@ -22,8 +25,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// A stream that lived for this long ends the doubling.
 const HEALTHY: Duration = Duration::from_secs(10);
 
-/// Listens for as long as the server offers it and the connection lives.
-pub(super) async fn run(core: Weak<Core>) {
+/// Listens for as long as the server offers it and the connection lives. `tried` is told when the
+/// stream is there for the first time, or is known not to be.
+pub(super) async fn run(core: Weak<Core>, tried: oneshot::Sender<()>) {
+    let mut tried = Some(tried);
     let mut events = None;
     let mut wait = FIRST_WAIT;
     loop {
@@ -37,6 +42,9 @@ pub(super) async fn run(core: Weak<Core>) {
                 core.open_stream(last).await,
             )
         };
+        if let Some(tried) = tried.take() {
+            tried.send(()).ok();
+        }
         let events = events
             .as_mut()
             .expect("it was made when the first stream was opened");

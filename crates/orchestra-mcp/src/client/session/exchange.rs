@@ -8,23 +8,17 @@ use std::sync::{
 
 use orchestra_hub::{BoxFuture, InputRequired};
 use orchestra_wire::{Era, RawJson, RequestId};
-use tokio::{
-    sync::mpsc,
-    time::{Instant, sleep_until},
-};
+use tokio::time::{Instant, sleep_until};
 
 use super::{Session, spawn};
 use crate::client::{
     Answer, ClientError, Outgoing, Reply, ServerCall, TransportType,
-    incoming::{Asked, OpenCall},
+    incoming::{Asked, OpenCall, Whose},
     params::Envelope,
     parking::{Parked, State},
     results::{Kind, Told},
     tasks,
 };
-
-/// Questions of one call that wait.
-const QUESTIONS: usize = 16;
 
 impl Session {
     /// Makes a call, from its beginning or from where it waits for answers.
@@ -52,14 +46,11 @@ impl Session {
         call: &ServerCall,
         state: Option<&str>,
     ) -> Result<Told, ClientError> {
-        let (number, open, questions) = self.enter(call);
-        let response = self.link.request(self.outgoing(number, call, state));
-        let waiting = Waiting {
-            entered: Entered::new(self, number, Whose::Caller),
-            open,
-            questions,
-            response,
-        };
+        let entered = self.enter(call, Whose::Caller);
+        let response = self
+            .link
+            .request(self.outgoing(entered.number, call, state));
+        let waiting = Waiting { entered, response };
         self.wait(call, waiting).await
     }
 
@@ -69,7 +60,7 @@ impl Session {
         call: &ServerCall,
         waiting: Waiting,
     ) -> Result<Reply, ClientError> {
-        waiting.open.renew(&call.cx);
+        waiting.entered.open.renew(&call.cx);
         let told = self.wait(call, waiting).await?;
         self.take(call, told).await
     }
@@ -92,7 +83,7 @@ impl Session {
         let silence = call.timeout.unwrap_or(self.config.call_timeout);
         let last = call.cx.deadline.map(Instant::from_std);
         let answer = loop {
-            let silent_at = waiting.open.heard() + silence;
+            let silent_at = waiting.entered.open.heard() + silence;
             let until = last.map_or(silent_at, |last| last.min(silent_at));
             tokio::select! {
                 biased;
@@ -101,15 +92,20 @@ impl Session {
                     self.mailbox.empty(self);
                     break answer;
                 }
-                Some(question) = waiting.questions.recv() => {
-                    return Ok(Told::Input(self.park(call, waiting, question)));
+                () = waiting.entered.open.asked.notified() => {
+                    let asked = waiting.entered.open.take_questions();
+                    // A question may have been taken along with the one before it.
+                    if asked.is_empty() {
+                        continue;
+                    }
+                    return Ok(Told::Input(self.park(call, waiting, asked)));
                 }
                 () = sleep_until(until) => {
-                    if Instant::now() < waiting.open.heard() + silence
+                    if Instant::now() < waiting.entered.open.heard() + silence
                         && last.is_none_or(|last| Instant::now() < last) {
                         continue;
                     }
-                    let after = waiting.open.began.elapsed();
+                    let after = waiting.entered.open.began.elapsed();
                     drop(waiting);
                     self.note_timeout();
                     return Err(ClientError::Timeout { after });
@@ -131,13 +127,9 @@ impl Session {
     fn park(
         self: &Arc<Self>,
         call: &ServerCall,
-        mut waiting: Waiting,
-        first: Asked,
+        waiting: Waiting,
+        asked: Vec<Asked>,
     ) -> InputRequired {
-        let mut asked = vec![first];
-        while let Ok(more) = waiting.questions.try_recv() {
-            asked.push(more);
-        }
         let parked = Parked {
             session: Arc::clone(self),
             waiting,
@@ -153,9 +145,9 @@ impl Session {
         call: &ServerCall,
         state: Option<&str>,
     ) -> Result<Answer, ClientError> {
-        let (number, ..) = self.enter(call);
-        let entered = Entered::new(self, number, Whose::Ours);
-        let answer = self.link.request(self.outgoing(number, call, state)).await;
+        let entered = self.enter(call, Whose::Ours);
+        let outgoing = self.outgoing(entered.number, call, state);
+        let answer = self.link.request(outgoing).await;
         entered.done();
         answer
     }
@@ -185,12 +177,19 @@ impl Session {
         }
     }
 
-    fn enter(&self, call: &ServerCall) -> (u64, Arc<OpenCall>, mpsc::Receiver<Asked>) {
+    fn enter(self: &Arc<Self>, call: &ServerCall, whose: Whose) -> Entered {
         let number = self.next_id();
-        let (sender, questions) = mpsc::channel(QUESTIONS);
-        let open = Arc::new(OpenCall::new(&call.cx, sender));
+        let open = Arc::new(OpenCall::new(&call.cx, whose));
         self.calls().insert(number, Arc::clone(&open));
-        (number, open, questions)
+        if whose == Whose::Caller {
+            self.busy.fetch_add(1, Ordering::Relaxed);
+        }
+        Entered {
+            session: Arc::downgrade(self),
+            number,
+            open,
+            done: AtomicBool::new(false),
+        }
     }
 }
 
@@ -213,45 +212,22 @@ fn meant(call: &ServerCall) -> Option<String> {
 
 /// A call that was sent and not answered yet.
 pub(in crate::client) struct Waiting {
-    pub(in crate::client) entered: Entered,
-    pub(in crate::client) open: Arc<OpenCall>,
-    pub(in crate::client) questions: mpsc::Receiver<Asked>,
-    pub(in crate::client) response: BoxFuture<Result<Answer, ClientError>>,
+    entered: Entered,
+    response: BoxFuture<Result<Answer, ClientError>>,
 }
 
 /// Holds the place of a call; when it is dropped before the call is done, the server is told that
 /// nobody waits any more.
-pub(in crate::client) struct Entered {
+struct Entered {
     session: Weak<Session>,
     number: u64,
-    whose: Whose,
+    open: Arc<OpenCall>,
     done: AtomicBool,
 }
 
-/// On whose behalf a request is sent.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Whose {
-    /// Somebody uses the server.
-    Caller,
-    /// It is only watched.
-    Ours,
-}
-
 impl Entered {
-    fn new(session: &Arc<Session>, number: u64, whose: Whose) -> Self {
-        if whose == Whose::Caller {
-            session.busy.fetch_add(1, Ordering::Relaxed);
-        }
-        Self {
-            session: Arc::downgrade(session),
-            number,
-            whose,
-            done: AtomicBool::new(false),
-        }
-    }
-
     /// The call was answered.
-    pub(in crate::client) fn done(&self) {
+    fn done(&self) {
         self.done.store(true, Ordering::Relaxed);
     }
 }
@@ -262,7 +238,7 @@ impl Drop for Entered {
             return;
         };
         session.calls().remove(&self.number);
-        if self.whose == Whose::Caller {
+        if self.open.whose == Whose::Caller {
             session.busy.fetch_sub(1, Ordering::Relaxed);
             *session.last_used() = Instant::now();
         }

@@ -191,7 +191,7 @@ fn agree_after(link: &dyn Link, result: &RawJson) {
 
 fn agree(link: &dyn Link, version: Option<String>) {
     if let Some(revision) = version.as_deref().and_then(Revision::parse) {
-        link.agreed(Agreed { revision });
+        drop(link.agreed(Agreed { revision }));
     }
 }
 

@@ -338,7 +338,9 @@ impl Link for PlayedLink {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn agreed(&self, _agreed: Agreed) {}
+    fn agreed(&self, _agreed: Agreed) -> BoxFuture<()> {
+        Box::pin(std::future::ready(()))
+    }
 
     fn ended(&self) -> BoxFuture<ClientError> {
         Box::pin(self.over())

@@ -3,6 +3,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use axum::http::Method;
+use futures_util::FutureExt as _;
 use orchestra_mcp::client::{
     Agreed, ClientError, ServerMessage,
     http::{Flavour, HttpConfig},
@@ -10,7 +11,7 @@ use orchestra_mcp::client::{
 use orchestra_wire::{RawJson, RequestId, Revision};
 use serde_json::{Value, json};
 use tokio::{
-    sync::{Mutex, mpsc},
+    sync::{Mutex, Semaphore, mpsc},
     time::timeout,
 };
 
@@ -132,7 +133,7 @@ async fn a_stream_that_ends_before_its_answer_is_opened_again_behind_its_last_ev
     let server = server.await;
     let there = connected(server.config("/mcp")).await;
     let revision = Revision::V2025_11_25;
-    there.link.agreed(Agreed { revision });
+    drop(there.link.agreed(Agreed { revision }));
     let got = result(&*there.link, 1, "tools/call", &json!({})).await;
     assert_eq!(got["came"], "back");
 }
@@ -149,7 +150,7 @@ async fn a_stream_that_cannot_be_opened_again_is_broken() {
     ] {
         let server = broken(first, |_, _| empty(405)).await;
         let there = connected(server.config("/mcp")).await;
-        there.link.agreed(Agreed { revision });
+        drop(there.link.agreed(Agreed { revision }));
         let error = ask(&*there.link, 1, "tools/call", &json!({}))
             .await
             .unwrap_err();
@@ -195,7 +196,7 @@ async fn what_a_server_says_by_itself_is_heard() {
     let server = server.await;
     let mut there = connected(server.config("/mcp")).await;
     let revision = Revision::V2025_03_26;
-    there.link.agreed(Agreed { revision });
+    drop(there.link.agreed(Agreed { revision }));
     for expected in ["one", "two", "three", "four"] {
         let heard = timeout(PATIENCE, there.incoming.recv())
             .await
@@ -207,6 +208,33 @@ async fn what_a_server_says_by_itself_is_heard() {
         assert_eq!(method, format!("notifications/{expected}"));
         assert_eq!(heard.related, None);
     }
+}
+
+/// A server drops what it asks while it cannot be heard, so nobody may call before that.
+#[tokio::test]
+async fn a_session_waits_until_its_server_can_be_heard() {
+    let lets = Arc::new(Semaphore::new(0));
+    let opens = Arc::clone(&lets);
+    let server = Scripted::new(move |seen: Seen| {
+        let opens = Arc::clone(&opens);
+        async move {
+            if seen.method != Method::GET {
+                return json_of(200, &seen.result(&json!({})));
+            }
+            opens.acquire().await.unwrap().forget();
+            let (response, stream) = events();
+            tokio::spawn(async move { stream.closed().await });
+            response
+        }
+    });
+    let server = server.await;
+    let there = connected(server.config("/mcp")).await;
+    let revision = Revision::V2025_11_25;
+    let mut listening = there.link.agreed(Agreed { revision });
+    server.saw(|seen| seen.method == Method::GET).await;
+    assert_eq!((&mut listening).now_or_never(), None);
+    lets.add_permits(1);
+    timeout(PATIENCE, listening).await.unwrap();
 }
 
 /// A server of 2024-11-05: a stream, and a place to post to that answers on it.
@@ -256,7 +284,7 @@ async fn old_pair(flavour: Flavour) {
     let got = result(&*there.link, 1, "initialize", &super::greeting()).await;
     assert_eq!(got["asked"], "initialize");
     let revision = Revision::V2024_11_05;
-    there.link.agreed(Agreed { revision });
+    drop(there.link.agreed(Agreed { revision }));
     there
         .link
         .notify("notifications/initialized", None)

@@ -4,6 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 
 use clap::Args;
 use orchestra_gateway::{
+    Change, PinFile,
     config::{Auth, InheritEnv, Sandbox, ServerConfig, Template, Transport},
     discovery::{Server, ServerState},
     expand::{self, Reference},
@@ -14,13 +15,15 @@ use super::{Here, list};
 use crate::{
     exit::{Exit, Failure},
     output::{self, Format},
+    servers,
 };
 
-/// Show what a server of the workspace would run, and approve it
+/// Show what a server of the workspace would run, or how its tools changed, and approve it
 ///
 /// An approval is good for the server as it is, in this workspace: when its command, arguments,
 /// environment, address, headers or sandbox change, it is asked for again. Programs and files that
-/// it names may change without that.
+/// it names may change without that. A tool that a server describes anew is hidden until that is
+/// approved, too.
 #[derive(Debug, Args)]
 pub(super) struct Approve {
     /// The servers [default: show all that wait]
@@ -64,6 +67,69 @@ pub(super) struct Restart {
     names: Vec<String>,
 }
 
+/// What of a server waits to be approved.
+enum Pending<'s> {
+    /// It is not to be started before.
+    Start(&'s ServerConfig),
+    /// These tools are not shown before.
+    Tools(PinFile, Vec<Change>),
+}
+
+impl<'s> Pending<'s> {
+    fn of(server: &'s Server) -> Result<Option<Self>, Failure> {
+        Ok(match &server.state {
+            ServerState::NeedsApproval { config, .. } => Some(Self::Start(config)),
+            ServerState::Usable(config) => {
+                let pins = PinFile::new(&servers::state_directory()?, config);
+                let changes = pins.changes();
+                (!changes.is_empty()).then_some(Self::Tools(pins, changes))
+            }
+            _ => None,
+        })
+    }
+
+    /// In lines.
+    fn shown(&self) -> Vec<String> {
+        match self {
+            Self::Start(config) => shown(config),
+            Self::Tools(_, changes) => changes
+                .iter()
+                .flat_map(
+                    |Change {
+                         tool,
+                         before,
+                         after,
+                     }| {
+                        [
+                            format!("changed its tool {tool}"),
+                            format!("from {}", before.as_str()),
+                            format!("to {}", after.as_str()),
+                        ]
+                    },
+                )
+                .collect(),
+        }
+    }
+
+    fn approve(&self, here: &Here) -> Result<(), Failure> {
+        match self {
+            Self::Start(config) => {
+                here.decide(|decisions| decisions.approve(&here.places.workspace, config))
+            }
+            // Those that were shown, and no others that came meanwhile.
+            Self::Tools(pins, changes) => {
+                let now = pins.changes();
+                let seen = changes.iter().filter(|change| now.contains(change));
+                let seen: Vec<&str> = seen.map(|change| change.tool.as_str()).collect();
+                if !seen.is_empty() {
+                    pins.approve(&seen)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct Decided<'a> {
     name: &'a str,
@@ -77,7 +143,7 @@ pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure>
     }
     let shows_all = arguments.names.is_empty();
     let servers: Vec<&Server> = if shows_all {
-        here.found.servers.iter().filter(|one| waits(one)).collect()
+        here.found.servers.iter().collect()
     } else {
         let named = arguments.names.iter().map(|name| here.server(name));
         named.collect::<Result<_, _>>()?
@@ -86,18 +152,16 @@ pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure>
     let mut decided = Vec::new();
     let mut exit = Exit::Ok;
     for server in servers {
-        let (result, shows) = match &server.state {
-            ServerState::NeedsApproval { config, .. } => {
-                let shows = shown(config);
+        let (result, shows) = match (Pending::of(server)?, &server.state) {
+            (Some(pending), _) => {
+                let shows = pending.shown();
                 let approves = match shows_all && !arguments.all {
                     true => None,
                     false => Some(arguments.yes || asked(server, &shows, format)?),
                 };
                 match approves {
                     Some(true) => {
-                        here.decide(|decisions| {
-                            decisions.approve(&here.places.workspace, config);
-                        })?;
+                        pending.approve(here)?;
                         ("approved", shows)
                     }
                     Some(false) => {
@@ -107,11 +171,12 @@ pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure>
                     None => ("waits", shows),
                 }
             }
-            ServerState::Invalid { reason } => {
+            _ if shows_all => continue,
+            (None, ServerState::Invalid { reason }) => {
                 exit = Exit::Refused;
                 ("invalid", vec![reason.clone()])
             }
-            _ => ("needs no approval", Vec::new()),
+            (None, _) => ("needs no approval", Vec::new()),
         };
         decided.push(Decided {
             name: server.name.as_str(),
@@ -140,11 +205,6 @@ fn text(decided: &[Decided<'_>], arguments: &Approve) -> String {
         _ => {}
     }
     output::printable(&text).into_owned()
-}
-
-/// Whether it waits to be approved.
-const fn waits(server: &Server) -> bool {
-    matches!(server.state, ServerState::NeedsApproval { .. })
 }
 
 /// Asks at the terminal. Where there is none, only `--yes` approves.

@@ -41,6 +41,13 @@ fn late(id: &str) -> Arc<Late> {
 }
 
 impl Late {
+    /// Resolves when somebody waits for what it offers.
+    async fn is_waited_for(&self) {
+        while self.wanted.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
     fn know(&self, catalog: Catalog) {
         self.is_ready.store(true, Ordering::SeqCst);
         self.inner.catalog.send_replace(Arc::new(catalog));
@@ -122,7 +129,7 @@ async fn a_list_waits_for_who_does_not_know_yet_and_not_for_long() {
     assert!(hub.toolset("late").is_ok());
     assert!(!attachment.is_settled());
     let (waiting, begun) = (tokio::spawn(attachment.call(list())), Instant::now());
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    late.is_waited_for().await;
     late.know(tools(&["one"]));
     let Outcome::List { items, next, .. } = waiting.await.unwrap().unwrap() else {
         panic!("a list")
@@ -170,7 +177,7 @@ async fn a_call_waits_for_a_tool_that_may_be_of_who_does_not_know_yet() {
     assert_eq!(begun.elapsed(), Duration::ZERO, "known already");
     let attachment = hub.attach(caller(), Toolset::All);
     let waiting = tokio::spawn(attachment.call(call_of("one", &json!({}))));
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    late.is_waited_for().await;
     late.know(tools(&["one"]));
     assert_eq!(text(waiting.await.unwrap().unwrap()), "late one {}");
     let error = call(&hub, "none").await.unwrap_err();
@@ -202,7 +209,6 @@ async fn a_provider_says_how_many_of_its_calls_run_at_once() {
     hub.register(late.clone()).unwrap();
     let attachment = hub.attach(caller(), Toolset::All);
     let first = tokio::spawn(attachment.call(call_of("wait", &json!({}))));
-    tokio::time::sleep(Duration::from_millis(1)).await;
     let mut second = tokio::spawn(attachment.call(call_of("a", &json!({}))));
     let waits = tokio::time::timeout(Duration::from_secs(1), &mut second).await;
     assert!(waits.is_err());

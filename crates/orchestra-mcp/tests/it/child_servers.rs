@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::{
     task::JoinSet,
-    time::{Instant, sleep, timeout},
+    time::{Instant, interval, timeout},
 };
 
 use crate::faulty::{self, Server, example, gone, text_of};
@@ -218,7 +218,10 @@ async fn a_server_that_is_killed_again_and_again_is_invisible_to_safe_calls() {
     }
     let undisturbed = tokio::spawn(call_on(other.clone(), 0, until));
     let (mut killed, mut back) = (Vec::new(), Vec::new());
+    let mut status = victim.status();
+    let mut pace = interval(Duration::from_millis(200));
     while Instant::now() < until {
+        status.borrow_and_update();
         for id in victim.process_ids() {
             let process = Pid::from_raw(id.cast_signed()).unwrap();
             // It may be gone by itself.
@@ -228,12 +231,14 @@ async fn a_server_that_is_killed_again_and_again_is_invisible_to_safe_calls() {
         let moment = Instant::now();
         let last = killed.last().copied();
         while victim.process_ids().is_empty() || victim.process_ids().last().copied() == last {
-            assert!(moment.elapsed() < faulty::PATIENCE, "it does not come back");
-            sleep(Duration::from_millis(1)).await;
+            timeout(faulty::PATIENCE, status.changed())
+                .await
+                .expect("it comes back")
+                .unwrap();
         }
         assert_eq!(victim.process_ids().len(), 1, "one process at most");
         back.push(moment.elapsed());
-        sleep(Duration::from_millis(200)).await;
+        pace.tick().await;
     }
     let seen = callers.join_all().await;
     assert_eq!(undisturbed.await.unwrap().broken, 0);

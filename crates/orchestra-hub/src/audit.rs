@@ -25,6 +25,10 @@ const QUEUE: usize = 4_096;
 /// Lines are written when they exceed this.
 const BUFFER_BYTES: usize = 64 * 1024;
 
+/// For how long records are gathered, so that the thread need not be woken for each: that would
+/// cost a call more than the record itself.
+const GATHER: Duration = Duration::from_millis(10);
+
 /// How long a batch of records waits for the lock of the file, and how often it looks.
 const LOCK_TIME: Duration = Duration::from_secs(1);
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
@@ -125,6 +129,7 @@ impl Drop for Audit {
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
             // A panicked thread has nothing left to write.
             let _ = thread.join();
         }
@@ -155,6 +160,7 @@ impl Writer {
 
     fn run(mut self, records: &Receiver<Record>) {
         while let Ok(first) = records.recv() {
+            thread::park_timeout(GATHER);
             let batch = std::iter::once(first).chain(records.try_iter().take(QUEUE));
             if let Err(error) = self.write(batch) {
                 tracing::warn!(%error, path = %self.config.path.display(), "cannot write audit");

@@ -5,7 +5,7 @@ mod others;
 mod resources;
 mod scratch;
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{io, num::NonZeroUsize, path::Path, sync::Arc, thread, time::Duration};
 
 use orchestra_hub::{Attachment, Audit, AuditConfig, Caller, Hub, HubConfig, Toolset};
 use orchestra_mcp::{Limits, Server, ServerStatus};
@@ -29,8 +29,8 @@ const CLOSING: Duration = Duration::from_secs(5);
 /// How long the sweep for edited files may take, where its end is waited for.
 const CATCHING_UP: Duration = Duration::from_secs(30);
 
-/// Threads of the runtime. Calls are polled where they arrive; these only run what waits.
-const WORKERS: usize = 2;
+/// Threads of the runtime at most. Calls are polled where they arrive; these only run what waits.
+const MAX_WORKERS: usize = 2;
 
 /// Size at which the audit file is rotated.
 const AUDIT_BYTES: u64 = 4 * 1024 * 1024;
@@ -51,8 +51,11 @@ pub(crate) struct Serving {
 /// # Errors
 /// When the system gives no threads.
 pub(crate) fn runtime() -> std::io::Result<Runtime> {
+    // On a small machine a second thread would take turns with the servers behind us, which costs
+    // more than it brings.
+    let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     Builder::new_multi_thread()
-        .worker_threads(WORKERS)
+        .worker_threads((processors / 2).clamp(1, MAX_WORKERS))
         .enable_all()
         .build()
 }

@@ -28,6 +28,7 @@ struct Late {
     inner: Arc<crate::provider::TestProvider>,
     is_ready: AtomicBool,
     wanted: AtomicUsize,
+    served: AtomicUsize,
     levels: Mutex<Vec<Option<LogLevel>>>,
 }
 
@@ -36,16 +37,22 @@ fn late(id: &str) -> Arc<Late> {
         inner: provider(id, Catalog::default()),
         is_ready: AtomicBool::new(false),
         wanted: AtomicUsize::new(0),
+        served: AtomicUsize::new(0),
         levels: Mutex::default(),
     })
+}
+
+/// Resolves when something was counted.
+async fn comes(count: &AtomicUsize) {
+    while count.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
 }
 
 impl Late {
     /// Resolves when somebody waits for what it offers.
     async fn is_waited_for(&self) {
-        while self.wanted.load(Ordering::SeqCst) == 0 {
-            tokio::task::yield_now().await;
-        }
+        comes(&self.wanted).await;
     }
 
     fn know(&self, catalog: Catalog) {
@@ -87,6 +94,7 @@ impl Provider for Late {
     }
 
     fn serve(&self, request: Request) -> BoxFuture<Result<Outcome, ProviderError>> {
+        self.served.fetch_add(1, Ordering::SeqCst);
         self.inner.serve(request)
     }
 
@@ -209,6 +217,7 @@ async fn a_provider_says_how_many_of_its_calls_run_at_once() {
     hub.register(late.clone()).unwrap();
     let attachment = hub.attach(caller(), Toolset::All);
     let first = tokio::spawn(attachment.call(call_of("wait", &json!({}))));
+    comes(&late.served).await;
     let mut second = tokio::spawn(attachment.call(call_of("a", &json!({}))));
     let waits = tokio::time::timeout(Duration::from_secs(1), &mut second).await;
     assert!(waits.is_err());

@@ -27,7 +27,7 @@ use tokio::{
 pub use counters::LinkCounters;
 
 use self::{
-    pipe::{Broken, Pipe},
+    pipe::{Broken, Pace, Pipe},
     reader::Reader,
 };
 use super::{Agreed, Answer, ClientError, Connected, LINK_QUEUE, Link, Outgoing};
@@ -193,11 +193,17 @@ impl Core {
     }
 
     async fn send(&self, message: Rope) -> Result<(), ClientError> {
-        let ended = self.open().ended.clone();
-        if let Some(reason) = ended {
-            return Err(reason);
-        }
-        match self.pipe.send(message).await {
+        let pace = {
+            let open = self.open();
+            if let Some(reason) = &open.ended {
+                return Err(reason.clone());
+            }
+            match open.requests.len() {
+                0..=1 => Pace::AtOnce,
+                _ => Pace::Together,
+            }
+        };
+        match self.pipe.send(message, pace).await {
             Ok(()) => Ok(()),
             // The reader finds out why, soon.
             Err(Broken) => Err(self.ended().await),

@@ -219,7 +219,9 @@ async fn a_server_that_is_killed_again_and_again_is_invisible_to_safe_calls() {
     let undisturbed = tokio::spawn(call_on(other.clone(), 0, until));
     let (mut killed, mut back) = (Vec::new(), Vec::new());
     let mut status = victim.status();
-    let mut pace = interval(Duration::from_millis(200));
+    // One that ends before it has answered anything is not started again at once.
+    let lives = Duration::from_millis(200);
+    let mut pace = interval(lives);
     while Instant::now() < until {
         status.borrow_and_update();
         for id in victim.process_ids() {
@@ -238,6 +240,7 @@ async fn a_server_that_is_killed_again_and_again_is_invisible_to_safe_calls() {
         }
         assert_eq!(victim.process_ids().len(), 1, "one process at most");
         back.push(moment.elapsed());
+        pace.reset();
         pace.tick().await;
     }
     let seen = callers.join_all().await;

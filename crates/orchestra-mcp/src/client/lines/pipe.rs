@@ -1,8 +1,9 @@
 //! What goes out over one stream, in order, whoever sends it.
 //!
 //! Whoever comes first writes, in place, as much as the stream takes at once; the others leave
-//! their messages with it, so that what is said at the same time leaves by one write. Only when
-//! the stream takes no more does a task of its own go on.
+//! their messages with it. Only when the stream takes no more does a task of its own go on. Where
+//! much is said at the same time, this task writes all of it, when whoever else is about to say
+//! something has said it: each write wakes the server, which costs more than what is written.
 
 use std::{
     io::{self, IoSlice},
@@ -13,7 +14,7 @@ use std::{
 };
 
 use orchestra_wire::Rope;
-use tokio::{io::AsyncWrite, sync::Notify, time::timeout};
+use tokio::{io::AsyncWrite, sync::Notify, task::yield_now, time::timeout};
 
 /// Messages that may wait, in bytes; past this callers wait. One larger message may go alone.
 const QUEUE_BYTES: usize = 4 * 1024 * 1024;
@@ -29,8 +30,8 @@ pub(super) type Output = Box<dyn AsyncWrite + Send + Unpin>;
 pub(super) struct Pipe {
     queue: Mutex<Queue>,
     writing: Mutex<Writing>,
-    /// The stream takes no more at once.
-    stuck: Notify,
+    /// There is something to write for the task.
+    left: Notify,
     /// There is room, or nothing is left.
     room: Notify,
     /// The stream has broken.
@@ -52,6 +53,15 @@ struct Writing {
     written: usize,
 }
 
+/// When a message leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// As soon as the stream takes it.
+    AtOnce,
+    /// With what others are about to say.
+    Together,
+}
+
 /// Nothing goes out any more.
 #[derive(Debug)]
 pub(super) struct Broken;
@@ -65,17 +75,17 @@ impl Pipe {
                 now: Rope::new(),
                 written: 0,
             }),
-            stuck: Notify::new(),
+            left: Notify::new(),
             room: Notify::new(),
             broken: Notify::new(),
         }
     }
 
     /// Sends a message when there is room; it is on its way when this was polled once and there was.
-    pub(super) async fn send(&self, mut message: Rope) -> Result<(), Broken> {
+    pub(super) async fn send(&self, mut message: Rope, pace: Pace) -> Result<(), Broken> {
         loop {
             let room = self.room.notified();
-            match self.try_send(message)? {
+            match self.try_send(message, pace)? {
                 None => return Ok(()),
                 Some(back) => message = back,
             }
@@ -84,7 +94,7 @@ impl Pipe {
     }
 
     /// Sends a message if there is room, else gives it back.
-    pub(super) fn try_send(&self, message: Rope) -> Result<Option<Rope>, Broken> {
+    pub(super) fn try_send(&self, message: Rope, pace: Pace) -> Result<Option<Rope>, Broken> {
         {
             let mut queue = self.queue();
             if queue.is_broken {
@@ -100,19 +110,19 @@ impl Pipe {
                 return Ok(None);
             }
         }
-        if self
-            .drain(&mut Context::from_waker(Waker::noop()))
-            .is_pending()
-        {
-            self.stuck.notify_one();
+        let at_once = || self.drain(&mut Context::from_waker(Waker::noop()));
+        if pace == Pace::Together || at_once().is_pending() {
+            self.left.notify_one();
         }
         Ok(None)
     }
 
-    /// Writes what the stream did not take at once, for as long as it is polled.
+    /// Writes what was left for it, for as long as it is polled.
     pub(super) async fn run(&self) {
         loop {
-            self.stuck.notified().await;
+            self.left.notified().await;
+            // Those that can go on now come first.
+            yield_now().await;
             std::future::poll_fn(|context| self.drain(context)).await;
         }
     }

@@ -18,6 +18,7 @@ use super::{
     Core,
     counters::excerpt,
     cut::{Cut, Cutter, TooLong},
+    pipe::Pace,
 };
 use crate::client::{ClientError, Incoming, ServerMessage};
 
@@ -197,7 +198,7 @@ impl Reader {
         let mut message = Rope::new();
         write::error(&mut message, Some(id), error);
         // When it does not read, it does not miss the refusal either.
-        let _ = self.core.pipe.try_send(message);
+        let _ = self.core.pipe.try_send(message, Pace::AtOnce);
     }
 }
 

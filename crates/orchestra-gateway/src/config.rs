@@ -7,6 +7,7 @@ mod fields;
 mod file;
 mod limits;
 mod name;
+mod named;
 mod node;
 mod origin;
 mod report;
@@ -24,6 +25,7 @@ pub(crate) use file::is_absent;
 pub use file::{Contents, File, Written};
 pub use limits::{Budget, Limits, ProcessLimits, Sandbox};
 pub use name::{NameError, ServerName};
+pub use named::NamedFile;
 pub use origin::{Diagnostic, Origin, Place, Severity, Source, Trust};
 pub use template::{Input, Template};
 pub use transport::{Auth, Flavour, HttpConfig, InheritEnv, StdioConfig, Transport};
@@ -91,6 +93,9 @@ pub struct ServerConfig {
     pub idle_stop: Option<Duration>,
     /// What `${input:ID}` may mean in its texts.
     pub inputs: Arc<BTreeMap<String, Input>>,
+    /// The files that it names and that were read for it, as they were: another content makes it
+    /// another server. Empty as it is read from its file.
+    pub named: Vec<NamedFile>,
 }
 
 /// How long a call may take when nothing is said (as desktop clients have it).
@@ -135,6 +140,7 @@ impl ServerConfig {
             roots: Vec::new(),
             idle_stop: None,
             inputs: Arc::default(),
+            named: Vec::new(),
         }
     }
 

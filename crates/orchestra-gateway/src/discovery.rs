@@ -327,8 +327,11 @@ impl Places {
                     config: Arc::from(config),
                 }
             }
-            Ok(config) => match scope.check(&config) {
-                Ok(()) => ServerState::Usable(Arc::from(config)),
+            Ok(mut config) => match scope.check(&config) {
+                Ok(()) => {
+                    config.named = scope.named_files(&config);
+                    ServerState::Usable(Arc::from(config))
+                }
                 Err(error) => {
                     let reason = error.to_string();
                     diagnostics.push(Diagnostic {

@@ -7,6 +7,7 @@
 //! `$$` is a `$`. A `$` before anything else is one as well.
 
 mod env_file;
+mod named;
 mod parts;
 
 use std::{

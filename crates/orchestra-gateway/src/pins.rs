@@ -178,6 +178,11 @@ impl Known {
         pinned.is_none_or(|pinned| pinned == definition || hash(pinned) == hash(definition))
     }
 
+    /// How many tools are pinned.
+    pub(crate) fn pinned(&self) -> usize {
+        self.pinned.len()
+    }
+
     fn changes(&self) -> Vec<Change> {
         let tools = self.lists.tools.iter();
         let changes = tools.filter_map(|definition| {

@@ -240,6 +240,10 @@ impl Provider for Downstream {
         }
     }
 
+    fn may_know(&self, name: &str) -> bool {
+        self.server().may_know(name)
+    }
+
     fn group(&self) -> Option<&str> {
         Some(&self.group)
     }
@@ -253,7 +257,17 @@ impl Provider for Downstream {
     }
 
     fn serve(&self, request: Request) -> BoxFuture<Result<Outcome, ProviderError>> {
-        Box::pin(self.server().serve(request))
+        let mut server = self.server();
+        let running = loop {
+            let running = server.begin();
+            let now = self.server();
+            // One that was replaced in between may not wait for calls any more.
+            if Arc::ptr_eq(&now, &server) {
+                break running;
+            }
+            server = now;
+        };
+        Box::pin(server.serve(request, running))
     }
 
     fn notices(&self) -> Option<mpsc::Receiver<Notice>> {

@@ -5,18 +5,19 @@ mod calls;
 mod follow;
 mod offered;
 
-use std::{
-    sync::{Arc, PoisonError, RwLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use orchestra_hub::ClientFeatures;
 use orchestra_mcp::client::{
-    Backoff as ClientBackoff, Client, ClientConfig, Connector, Growth, ProtocolChoice,
+    Backoff as ClientBackoff, Client, ClientConfig, ClientError, Connector, Growth, ProtocolChoice,
     Retry as ClientRetry, Root,
 };
 use orchestra_wire::Era;
-use tokio::{sync::watch, task::spawn_blocking, time::timeout};
+use tokio::{
+    sync::watch,
+    task::spawn_blocking,
+    time::{Instant, timeout, timeout_at},
+};
 
 use crate::{
     cache::Cache,
@@ -39,7 +40,9 @@ pub(crate) struct Server {
     policy: Policy,
     cache: Option<Cache>,
     spill: Option<Spill>,
-    offered: RwLock<Arc<Offered>>,
+    offered: watch::Sender<Arc<Offered>>,
+    /// Why its tools could not be listed the last time, as long as none were ever seen.
+    unlisted: watch::Sender<Option<ClientError>>,
     /// How many calls run.
     running: watch::Sender<usize>,
 }
@@ -54,7 +57,7 @@ pub(crate) struct Parts {
 }
 
 /// Counts a call while it runs.
-struct Running<'s>(&'s Server);
+pub(crate) struct Running(Arc<Server>);
 
 impl Server {
     /// Reads what is known of it; starts nothing. Blocks for as long as reading a file takes.
@@ -78,7 +81,8 @@ impl Server {
             client: Client::new(connector, client_config(&config, roots)),
             cache: config.cache_ttl.map(Cache::new),
             spill: spill.filter(|_| config.limits.budget.result_bytes.is_some()),
-            offered: RwLock::new(Arc::new(offered)),
+            offered: watch::Sender::new(Arc::new(offered)),
+            unlisted: watch::Sender::new(None),
             running: watch::Sender::new(0),
             pins,
             policy,
@@ -91,8 +95,54 @@ impl Server {
     }
 
     pub(crate) fn offered(&self) -> Arc<Offered> {
-        let offered = self.offered.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&offered)
+        Arc::clone(&self.offered.borrow())
+    }
+
+    /// What it offers, once that is known: a server that is not started yet is started for it.
+    ///
+    /// # Errors
+    /// Why it is not known, when that is known first, or the time is over. Nothing was called.
+    async fn seen(
+        &self,
+        deadline: Option<std::time::Instant>,
+    ) -> Result<Arc<Offered>, ClientError> {
+        let now = self.offered();
+        if now.known.is_some() {
+            return Ok(now);
+        }
+        let usual = Instant::now() + self.config.start_timeout;
+        let deadline = deadline.map_or(usual, Instant::from_std);
+        let (mut offered, mut unlisted) = (self.offered.subscribe(), self.unlisted.subscribe());
+        loop {
+            {
+                let now = offered.borrow_and_update();
+                if now.known.is_some() {
+                    return Ok(Arc::clone(&now));
+                }
+            }
+            if let Some(error) = unlisted.borrow_and_update().clone() {
+                return Err(error);
+            }
+            self.client.reach(deadline).await?;
+            let changed = async {
+                tokio::select! {
+                    _ = offered.changed() => {}
+                    _ = unlisted.changed() => {}
+                }
+            };
+            if timeout_at(deadline, changed).await.is_err() {
+                let what = "it had not said what it offers when the time for the call was over";
+                return Err(ClientError::Unreachable { what: what.into() });
+            }
+        }
+    }
+
+    /// Whether a tool or prompt that is shown under this name may be one of its own, as far as is
+    /// known.
+    pub(crate) fn may_know(&self, name: &str) -> bool {
+        let rest = name.strip_prefix(self.name());
+        let is_ours = rest.is_some_and(|rest| rest.starts_with("__"));
+        is_ours && self.config.prefix && !self.is_known()
     }
 
     /// Whether it was ever seen.
@@ -111,14 +161,15 @@ impl Server {
             cache.clear();
         }
         let differs = !after.shows_the_same(&before);
-        *self.offered.write().unwrap_or_else(PoisonError::into_inner) = after;
+        self.offered.send_replace(after);
         differs
     }
 
-    fn begin(&self) -> Running<'_> {
+    /// Counts a call that begins.
+    pub(crate) fn begin(self: &Arc<Self>) -> Running {
         self.running
             .send_modify(|running| *running = (*running + 1).min(MAX_CALLS));
-        Running(self)
+        Running(Arc::clone(self))
     }
 
     /// Lets calls that run go on to their end for at most `grace`, and ends the connection.
@@ -142,7 +193,7 @@ impl Server {
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for Running {
     fn drop(&mut self) {
         self.0
             .running
@@ -170,6 +221,7 @@ pub(crate) fn client_config(config: &ServerConfig, roots: Vec<Root>) -> ClientCo
         call_timeout: config.timeout,
         start_timeout: config.start_timeout,
         health_timeout: config.health.timeout,
+        max_timeouts: config.health.max_timeouts,
         // Never, as far as anybody lives to see.
         health_interval: config
             .health

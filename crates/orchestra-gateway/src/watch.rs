@@ -1,12 +1,18 @@
 //! Tells when servers are added, changed or removed while we run.
 //!
-//! Every file that may hold servers is watched, also those that are not there yet, and what the
-//! user decides of them. What belongs together is taken together: files are read again when they
+//! Every file that may hold servers is watched, also those that are not there yet, what the user
+//! decides of them, and the files that servers name. What belongs together is taken together: files are read again when they
 //! were left alone for half a second.
 
 mod arm;
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::{
     sync::{Notify, watch},
@@ -62,6 +68,7 @@ impl Watching {
         let armed = Armed::new(Arc::clone(&again));
         let mut looker = Looker {
             known: decisions.read()?,
+            named: BTreeSet::new(),
             places,
             scope,
             decisions,
@@ -97,6 +104,8 @@ struct Looker {
     scope: Scope,
     decisions: DecisionFile,
     known: Decisions,
+    /// The files that servers named the last time.
+    named: BTreeSet<PathBuf>,
     armed: Armed,
 }
 
@@ -112,6 +121,7 @@ impl Looker {
         let directories = self.places.environment.iter();
         paths.extend(directories.map(|path| Arc::from(path.as_path())));
         paths.push(self.decisions.path().into());
+        paths.extend(self.named.iter().map(|path| Arc::from(path.as_path())));
         self.armed.arm(&paths);
     }
 
@@ -122,6 +132,15 @@ impl Looker {
                 tracing::warn!(%error, "what was decided of servers stays as it was");
             }
         }
+        let found = self.places.find(&self.scope, &self.known);
+        let named = found.usable().flat_map(|config| &config.named);
+        let named: BTreeSet<PathBuf> = named.map(|file| file.path().to_owned()).collect();
+        if named == self.named {
+            return found;
+        }
+        self.named = named;
+        self.arm();
+        // One of them may have changed before it was watched.
         self.places.find(&self.scope, &self.known)
     }
 }

@@ -193,8 +193,7 @@ impl Attachment {
     #[must_use]
     pub fn input_schema(&self, tool: &str) -> Option<RawJson> {
         let view = self.view();
-        let found = view.reachable().find(|found| found.name == tool);
-        found.map(|tool| tool.input_schema.clone())
+        view.callable(tool).map(|tool| tool.input_schema.clone())
     }
 
     /// Whether a call of `target`, as this caller can make it, may go on after its request was

@@ -101,7 +101,7 @@ impl Call {
                 start,
                 limit,
             } => lists::route(hub, &view.toolset, *kind, *revision, (*start, *limit)),
-            _ => view.route(&mut request),
+            _ => view.route(&mut request, &hub.config.permission),
         };
         let bill = Bill {
             hub: Arc::clone(hub),
@@ -189,7 +189,8 @@ impl Call {
             return;
         };
         let mut request = later.request;
-        let route = hub.view(&later.toolset).route(&mut request);
+        let view = hub.view(&later.toolset);
+        let route = view.route(&mut request, &hub.config.permission);
         if let Some(bill) = &mut self.bill {
             bill.record = bill.record.is_some().then(|| record_of(&request));
         }

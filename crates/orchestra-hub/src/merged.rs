@@ -66,10 +66,18 @@ pub struct Collision {
     pub newcomer: ProviderId,
 }
 
-/// Tells of the collisions that were not there before.
+/// Tells of the collisions that were not there before, once for each provider that has some.
 pub(crate) fn tell_of(told: &mut HashSet<Collision>, collisions: Vec<Collision>) {
+    let mut fresh: BTreeMap<&ProviderId, Vec<&Collision>> = BTreeMap::new();
     for collision in collisions.iter().filter(|found| !told.contains(found)) {
-        tracing::warn!(%collision, "hidden, because its name is taken");
+        fresh
+            .entry(&collision.newcomer)
+            .or_default()
+            .push(collision);
+    }
+    for (provider, hidden) in fresh {
+        let (count, first) = (hidden.len(), hidden[0]);
+        tracing::warn!(%provider, count, %first, "hidden, because their names are taken");
     }
     *told = collisions.into_iter().collect();
 }

@@ -36,6 +36,13 @@ pub trait Provider: Send + Sync + 'static {
         Offers::default()
     }
 
+    /// Whether a tool or prompt of this name may be its own, although its catalog shows none, because
+    /// it does not know yet what it offers. Calls of such names are handed to it: it waits until it
+    /// knows, or answers why it does not. Must not block.
+    fn may_know(&self, _name: &str) -> bool {
+        false
+    }
+
     /// The group of its tools, where it may have none of them yet.
     fn group(&self) -> Option<&str> {
         None

@@ -24,6 +24,9 @@ pub(crate) struct View {
     shown: Vec<At>,
     /// The tools that can be called, directly or through `call_tool`.
     callable: HashMap<String, (At, Arc<ToolMetrics>)>,
+    /// Tools of other servers that can be called, by the names that those gave them; `None` where
+    /// several have one.
+    bare: OnceLock<HashMap<String, Option<String>>>,
     raw_to: Option<Arc<Slot>>,
     lists: [[OnceLock<Listing>; Revision::ALL.len()]; ListKind::ALL.len()],
 }
@@ -73,6 +76,7 @@ impl View {
         Self {
             shown,
             callable,
+            bare: OnceLock::new(),
             raw_to,
             toolset,
             merged,
@@ -114,8 +118,8 @@ impl View {
             return LongWork::Never;
         };
         let of = |name: &str| {
-            let tool = self.callable.get(name);
-            tool.map_or(LongWork::Never, |(at, _)| self.merged.tool(*at).long)
+            let tool = self.callable(name);
+            tool.map_or(LongWork::Never, |tool| tool.long)
         };
         if self.toolset != Toolset::Search {
             return of(name);
@@ -123,8 +127,74 @@ impl View {
         search::inner_name(name, arguments).map_or(LongWork::Never, |name| of(&name))
     }
 
-    /// Finds where `request` goes. A call of `call_tool` becomes the call of the inner tool.
-    pub(crate) fn route(&self, request: &mut Request) -> Route {
+    /// A tool that can be called by this name: its own, or the one that its server gave it when no
+    /// other has that.
+    pub(crate) fn callable(&self, name: &str) -> Option<&ToolDescriptor> {
+        let by = |name: &str| self.callable.get(name);
+        let found = by(name).or_else(|| by(self.bare(name)?));
+        found.map(|(at, _)| self.merged.tool(*at))
+    }
+
+    /// The name of the only tool that its server calls so.
+    fn bare(&self, name: &str) -> Option<&str> {
+        let all = self.bare.get_or_init(|| {
+            let mut all = HashMap::new();
+            for (shown, (at, _)) in &self.callable {
+                let definition = self.merged.tool(*at).definition.as_ref();
+                let theirs = definition.and_then(|definition| definition.member("name"));
+                let Some(Ok(theirs)) = theirs.map(|theirs| theirs.parse::<String>()) else {
+                    continue;
+                };
+                all.entry(theirs)
+                    .and_modify(|of| *of = None)
+                    .or_insert_with(|| Some(shown.clone()));
+            }
+            all
+        });
+        all.get(name)?.as_deref()
+    }
+
+    /// Finds where `request` goes. A call of `call_tool` becomes the call of the inner tool, and one
+    /// by the name of a server's own the call of the name that is shown. What is not known goes to
+    /// the provider that does not know yet what it offers, and may have it.
+    pub(crate) fn route(&self, request: &mut Request, permission: &Permission) -> Route {
+        let route = self.route_known(request);
+        let Route::Refuse(ProviderError::Unknown { .. }, _) = &route else {
+            return route;
+        };
+        let late = match &request.target {
+            Target::Tool { name, .. } => self.late(name).filter(|slot| self.may_show(slot)),
+            Target::Prompt { name, .. } => self.late(name),
+            _ => None,
+        };
+        match (late, &request.target) {
+            (Some(_), Target::Tool { name, .. }) if !permission.permits(name) => denied(name),
+            (Some(slot), _) => to(slot),
+            (None, _) => route,
+        }
+    }
+
+    /// The provider that does not know yet what it offers, and may have this.
+    fn late(&self, name: &str) -> Option<&Arc<Slot>> {
+        self.merged.slots().find(|slot| {
+            let may_know = slot.guarded(|provider| provider.may_know(name));
+            may_know.unwrap_or_default()
+        })
+    }
+
+    /// Whether tools that a provider has later will be in the toolset.
+    fn may_show(&self, slot: &Slot) -> bool {
+        match &self.toolset {
+            Toolset::All | Toolset::Search => true,
+            Toolset::Lean => false,
+            Toolset::Groups(groups) => {
+                let group = slot.provider.group();
+                group.is_some_and(|group| groups.contains(group))
+            }
+        }
+    }
+
+    fn route_known(&self, request: &mut Request) -> Route {
         if self.toolset == Toolset::Search
             && let Target::Tool { name, arguments } = &request.target
         {
@@ -134,7 +204,7 @@ impl View {
                 search::Resolved::NotOurs => return unknown("tool", name),
             }
         }
-        match &request.target {
+        match &mut request.target {
             Target::Tool { name, .. } => self.route_tool(name),
             Target::Prompt { name, arguments } => match self.merged.find_prompt(name) {
                 None => unknown("prompt", name),
@@ -182,23 +252,35 @@ impl View {
         }
     }
 
-    fn route_tool(&self, name: &str) -> Route {
-        if let Some((at, metrics)) = self.callable.get(name) {
-            return Route::Provider {
-                slot: Arc::clone(self.merged.slot(*at)),
-                cost: self.merged.tool(*at).cost,
-                metrics: Some(Arc::clone(metrics)),
-            };
+    fn route_tool(&self, name: &mut String) -> Route {
+        let there = |(at, metrics): &(At, Arc<ToolMetrics>)| Route::Provider {
+            slot: Arc::clone(self.merged.slot(*at)),
+            cost: self.merged.tool(*at).cost,
+            metrics: Some(Arc::clone(metrics)),
+        };
+        if let Some(tool) = self.callable.get(name) {
+            return there(tool);
         }
-        let there = self.merged.tools.iter().map(|at| self.merged.tool(*at));
-        match there.into_iter().find(|tool| tool.name == name) {
-            Some(tool) if self.toolset == Toolset::Search || self.toolset.shows(tool) => {
-                let denied = ProviderError::Denied(shown(name).into_owned());
-                Route::Refuse(denied, CallEnd::Denied)
+        let mut all = self.merged.tools.iter().map(|at| self.merged.tool(*at));
+        let is_shown =
+            |tool: &ToolDescriptor| self.toolset == Toolset::Search || self.toolset.shows(tool);
+        if all.any(|tool| tool.name == *name && is_shown(tool)) {
+            return denied(name);
+        }
+        let meant = self.bare(name).map(str::to_owned);
+        match meant.and_then(|shown| self.callable.get_key_value(&shown)) {
+            Some((shown, tool)) => {
+                name.clone_from(shown);
+                there(tool)
             }
-            _ => unknown("tool", name),
+            None => unknown("tool", name),
         }
     }
+}
+
+fn denied(name: &str) -> Route {
+    let denied = ProviderError::Denied(shown(name).into_owned());
+    Route::Refuse(denied, CallEnd::Denied)
 }
 
 fn to(slot: &Arc<Slot>) -> Route {

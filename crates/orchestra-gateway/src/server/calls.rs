@@ -12,7 +12,7 @@ use orchestra_mcp::client::{ClientError, Reply, ServerCall};
 use orchestra_wire::{RawJson, Rope, write};
 
 use super::{
-    Server,
+    Running, Server,
     ask::{self, Mind},
     offered::Tool,
 };
@@ -34,13 +34,19 @@ struct Done {
 }
 
 impl Server {
-    /// Answers a request that was routed here.
-    pub(crate) async fn serve(self: Arc<Self>, request: Request) -> Answer {
-        let _running = self.begin();
+    /// Answers a request that was routed here, and was counted.
+    pub(crate) async fn serve(self: Arc<Self>, request: Request, _running: Running) -> Answer {
         let Request { target, mut cx } = request;
         match target {
             Target::Tool { name, arguments } => {
-                let offered = self.offered();
+                let offered = match self.seen(cx.deadline).await {
+                    Ok(offered) => offered,
+                    Err(error) => {
+                        cx.remark
+                            .set(Some(CallEnd::Unreachable), error.code().to_owned());
+                        return explain::tool(self.name(), error, false);
+                    }
+                };
                 let Some(tool) = offered.tool(&name).cloned() else {
                     return Err(unknown("tool", name));
                 };
@@ -58,7 +64,8 @@ impl Server {
                 done.answer
             }
             Target::Prompt { name, arguments } => {
-                let offered = self.offered();
+                let offered = self.seen(cx.deadline).await;
+                let offered = offered.map_err(|error| explain::other(self.name(), error))?;
                 let theirs = offered
                     .prompt(&name)
                     .ok_or_else(|| unknown("prompt", name.clone()))?;

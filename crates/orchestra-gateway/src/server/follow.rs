@@ -3,7 +3,7 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use orchestra_hub::{ListKind, Notice};
-use orchestra_mcp::client::{ClientEvent, ClientStatus};
+use orchestra_mcp::client::{ClientError, ClientEvent, ClientStatus};
 use tokio::{
     task::spawn_blocking,
     time::{Instant, MissedTickBehavior, interval, sleep_until},
@@ -11,6 +11,7 @@ use tokio::{
 
 use super::Server;
 use crate::{
+    config::Pins,
     pins::{Facts, Known, Lists},
     policy::Rate,
 };
@@ -27,6 +28,9 @@ const CHORES: Duration = Duration::from_secs(2);
 
 /// Log messages and unknown notifications that are passed on: a second, and at once.
 const NOTICES: (f64, u32) = (100.0, 200);
+
+/// Names that one line of the log tells.
+const MAX_NAMED: usize = 10;
 
 /// What hears of a server.
 pub(crate) trait Follower: Send + 'static {
@@ -63,7 +67,10 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
         tokio::select! {
             event = events.recv() => match event {
                 None => return,
-                Some(ClientEvent::Started) => stale = Stale::ALL,
+                Some(ClientEvent::Started) => {
+                    stale = Stale::ALL;
+                    server.unlisted.send_replace(None);
+                }
                 Some(ClientEvent::ListChanged(kind)) => stale.add(kind),
                 Some(ClientEvent::ResourceUpdated(uri)) => {
                     follower.told(Notice::ResourceUpdated(uri));
@@ -135,7 +142,8 @@ fn take(server: &Arc<Server>, follower: &impl Follower, known: Known, failed: St
             if !hidden.is_empty() {
                 tracing::warn!(
                     server = server.name(),
-                    tools = hidden.join(", "),
+                    count = hidden.len(),
+                    tools = hidden[..hidden.len().min(MAX_NAMED)].join(", "),
                     "hidden, because they changed since they were approved; see `orchestra mcp approve`"
                 );
             }
@@ -164,6 +172,12 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> (Known, Stale) {
                     "what it offers cannot be listed"
                 );
                 failed.add(kind);
+                if kind == ListKind::Tools && before.is_none() {
+                    // Whoever waits for its tools is told; none are shown for those that may be there.
+                    server.unlisted.send_replace(Some(not_listed(error)));
+                    failed = Stale::ALL;
+                    break;
+                }
             }
         }
     }
@@ -196,7 +210,27 @@ async fn learn(server: &Arc<Server>, lists: Lists, before: Option<Known>) -> Kno
     let (pins, mode) = (server.pins.clone(), server.config.pins);
     let kept = before.clone();
     let learnt = spawn_blocking(move || pins.learn(lists, mode, kept.as_ref())).await;
-    learnt.unwrap_or_else(|_| before.unwrap_or_default())
+    let Ok(learnt) = learnt else {
+        return before.unwrap_or_default();
+    };
+    if before.is_none() && mode == Pins::Ask && learnt.pinned() > 0 {
+        tracing::info!(
+            server = server.name(),
+            tools = learnt.pinned(),
+            "pinned as they are now; one that is told anew is hidden until `orchestra mcp approve` takes it"
+        );
+    }
+    learnt
+}
+
+/// Why nobody knows which tools there are. A call that waits for that did not run.
+fn not_listed(error: ClientError) -> ClientError {
+    match error {
+        ClientError::NeedsAuth { .. } | ClientError::CircuitOpen { .. } => error,
+        error => ClientError::Unreachable {
+            what: format!("its tools cannot be listed: {}", error.explain()),
+        },
+    }
 }
 
 /// What is hidden may have been approved by another program.

@@ -109,6 +109,7 @@ impl Offered {
             .collect();
         let names = tools.iter().map(|tool| tool.name.as_str());
         let names = names::shown(&config.name, config.prefix, names);
+        let mut left_out = LeftOut::default();
         for (tool, name) in tools.into_iter().zip(names) {
             let Some(name) = name else { continue };
             let ToolDefinition {
@@ -126,15 +127,11 @@ impl Offered {
                 ..
             } = descriptor.annotations;
             let is_read_only = config.trust && read_only == Some(true);
-            let mirrored = match config.transport {
-                Transport::Http(_) => MirroredParams::of(&descriptor.input_schema),
-                Transport::Stdio(_) => Ok(MirroredParams::default()),
-            };
-            let mirrored = match mirrored {
+            let mirrored = match mirrored(config, &descriptor) {
                 Ok(mirrored) => mirrored,
                 // Such a tool must not be offered; others of its server are.
                 Err(error) => {
-                    tracing::warn!(server = %config.name, tool = %theirs, "left out: {error}");
+                    left_out.add::<()>(format!("{theirs}: {error}"));
                     continue;
                 }
             };
@@ -152,6 +149,7 @@ impl Offered {
             self.tools.insert(name, Arc::new(tool));
             shown.push(descriptor);
         }
+        left_out.tell(config, "tool");
     }
 
     fn add_prompts(
@@ -191,6 +189,14 @@ impl Offered {
     }
 }
 
+/// The arguments that a server wants in headers as well.
+fn mirrored(config: &ServerConfig, tool: &ToolDescriptor) -> Result<MirroredParams, String> {
+    match config.transport {
+        Transport::Http(_) => MirroredParams::of(&tool.input_schema).map_err(|why| why.to_string()),
+        Transport::Stdio(_) => Ok(MirroredParams::default()),
+    }
+}
+
 /// All items that can be understood; the others are told and left out.
 fn all<T>(
     config: &ServerConfig,
@@ -198,14 +204,38 @@ fn all<T>(
     items: &[RawJson],
     read: impl Fn(&RawJson) -> Result<T, String>,
 ) -> Vec<T> {
+    let mut left_out = LeftOut::default();
     let items = items.iter().filter_map(|item| match read(item) {
         Ok(item) => Some(item),
-        Err(why) => {
-            tracing::warn!(server = %config.name, %kind, %why, "left out");
-            None
-        }
+        Err(why) => left_out.add(why),
     });
-    items.collect()
+    let items = items.collect();
+    left_out.tell(config, kind);
+    items
+}
+
+/// Items that nobody is shown: told in one line, however many they are.
+#[derive(Default)]
+struct LeftOut {
+    count: usize,
+    first: String,
+}
+
+impl LeftOut {
+    fn add<T>(&mut self, why: String) -> Option<T> {
+        if self.count == 0 {
+            self.first = why;
+        }
+        self.count += 1;
+        None
+    }
+
+    fn tell(&self, config: &ServerConfig, kind: &str) {
+        if self.count > 0 {
+            let (count, first) = (self.count, &self.first);
+            tracing::warn!(server = %config.name, %kind, count, %first, "left out");
+        }
+    }
 }
 
 fn instructions(config: &ServerConfig, facts: &Facts) -> Option<String> {

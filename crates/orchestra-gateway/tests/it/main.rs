@@ -3,14 +3,24 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod approval;
+mod bad_http;
+mod bad_stdio;
 mod discovery;
+mod forms;
 mod gateway;
 mod kill;
+#[path = "../../../orchestra-hub/tests/it/log.rs"]
+mod log;
 mod offers;
 mod played;
 mod reload;
+mod rig;
 mod rules;
+#[expect(dead_code, reason = "the tests of orchestra-mcp use the rest")]
+#[path = "../../../orchestra-mcp/tests/it/client_http/scripted.rs"]
+mod scripted;
 mod shapes;
+mod starting;
 mod support;
 
 /// A file that no `mod` line names would never be compiled.

@@ -45,6 +45,10 @@ pub(crate) struct Played {
     pub(crate) heard: Mutex<Vec<(String, Value)>>,
     /// Nobody gets in.
     pub(crate) is_away: AtomicBool,
+    /// Whoever wants in waits.
+    pub(crate) is_held: watch::Sender<bool>,
+    /// Its tools cannot be listed.
+    pub(crate) is_mute: AtomicBool,
     pub(crate) connects: AtomicUsize,
     /// Lets the tool `wait` go on.
     pub(crate) gate: Notify,
@@ -79,6 +83,8 @@ impl Played {
             })),
             heard: Mutex::default(),
             is_away: AtomicBool::new(false),
+            is_held: watch::Sender::new(false),
+            is_mute: AtomicBool::new(false),
             connects: AtomicUsize::new(0),
             gate: Notify::new(),
             links: Mutex::default(),
@@ -133,6 +139,10 @@ impl Played {
             }))),
             "server/discover" => Err(RpcError::method_not_found(method)),
             "ping" => Ok(RawJson::empty_object()),
+            "tools/list" if self.is_mute.load(Ordering::SeqCst) => Err(RpcError::new(
+                ErrorCode::INTERNAL_ERROR,
+                "the index is broken",
+            )),
             "tools/list" => Ok(raw(&json!({"tools": *self.tools.lock().unwrap()}))),
             "prompts/list" => Ok(raw(&json!({"prompts": [{"name": "p.q", "icons": []}]}))),
             "resources/list" => {
@@ -161,6 +171,8 @@ impl Connector for Door {
         let server = Arc::clone(&self.0);
         Box::pin(async move {
             server.connects.fetch_add(1, Ordering::SeqCst);
+            let mut held = server.is_held.subscribe();
+            let _ = held.wait_for(|held| !held).await;
             if server.is_away.load(Ordering::SeqCst) {
                 let what = "nobody is there".to_owned();
                 return Err(ClientError::Unreachable { what });

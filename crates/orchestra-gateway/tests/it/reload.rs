@@ -1,14 +1,29 @@
 //! Files that change while servers run.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use orchestra_gateway::{
     discovery::{Change, Found},
     watch::Watching,
 };
-use tokio::{sync::watch, time::timeout};
+use serde_json::json;
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
 
-use crate::support::{World, states};
+use crate::{
+    played::{self, Bench, Played, tool},
+    rig::{Rig, is_soak, say},
+    support::{World, states},
+};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -61,6 +76,44 @@ async fn files_that_come_change_and_go_are_seen() {
     until(&mut found, &[("a", "enabled")]).await;
 }
 
+/// What a file holds that a server names belongs to its configuration.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_another_when_a_file_that_it_names_changes() {
+    let world = World::new();
+    let path = "home/.config/orchestra/mcp.json";
+    let (a, b) = (
+        r#""a": {"command": "a", "envFile": "secrets.env"}"#,
+        r#""b": {"command": "b", "env": {"X": "1"}}"#,
+    );
+    world.write(path, &format!("{{\"mcpServers\": {{{a}, {b}}}}}"));
+    // It is not there yet.
+    let (_watching, mut found) = watching(&world);
+    let (server, other) = (
+        Played::new(vec![tool("get")]),
+        Played::new(vec![tool("get")]),
+    );
+    let bench = Bench::new(&[("a", &server), ("b", &other)]);
+    let apply = |found: &Found| {
+        let usable = found.usable().map(|config| (**config).clone());
+        bench.gateway.apply(usable.collect());
+    };
+    apply(&found.borrow_and_update());
+    assert_eq!(bench.tools().await, ["a__get", "b__get"]);
+    for (text, connects) in [("KEY=hunter-2", 2), ("KEY=hunter-3", 3)] {
+        world.write("workspace/secrets.env", text);
+        timeout(PATIENCE, found.changed()).await.unwrap().unwrap();
+        let now = Arc::clone(&found.borrow_and_update());
+        assert!(!format!("{now:?}").contains("hunter"));
+        apply(&now);
+        played::until(|| server.connects.load(Ordering::SeqCst) == connects).await;
+    }
+    assert_eq!(other.connects.load(Ordering::SeqCst), 1);
+    // Written anew with what it held, it is the same.
+    let before = world.find();
+    world.write("workspace/secrets.env", "KEY=hunter-3");
+    assert_eq!(world.find().changes_since(&before), []);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_belongs_together_is_taken_together() {
     let world = World::new();
@@ -78,4 +131,75 @@ async fn what_belongs_together_is_taken_together() {
     }
     timeout(PATIENCE, found.changed()).await.unwrap().unwrap();
     assert_eq!(found.borrow().servers.len(), 50);
+}
+
+/// Servers that stay while others come, change and go.
+fn others_change(round: usize) -> String {
+    let stays = |name: &str| format!("\"{name}\": {{\"command\": \"faulty\"}}");
+    let changes =
+        format!("\"changes\": {{\"command\": \"faulty\", \"description\": \"round {round}\"}}");
+    let mut servers = vec![stays("one"), changes, stays("two")];
+    if !round.is_multiple_of(2) {
+        servers.insert(0, stays("guest"));
+    }
+    let space = "\n".repeat(round);
+    format!("{{{space}\"mcpServers\": {{{}}}}}", servers.join(", "))
+}
+
+/// Neither of servers that stay, nor of one that is replaced each time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_is_dropped_while_the_configuration_changes() {
+    let (world, rounds) = (World::new(), if is_soak() { 100 } else { 4 });
+    let path = "home/.config/orchestra/mcp.json";
+    world.write(path, &others_change(0));
+    let (_watching, mut found) = watching(&world);
+    let rig = Arc::new(Rig::new());
+    let apply = |found: &Found| {
+        let usable = found.usable().map(|config| (**config).clone());
+        rig.gateway.apply(usable.collect());
+    };
+    apply(&found.borrow_and_update());
+    for name in ["one", "changes", "two"] {
+        rig.is_well(name).await;
+    }
+    let processes = ["one", "two"].map(|name| rig.process(name));
+    let over = Arc::new(AtomicBool::new(false));
+    let callers: Vec<_> = (0..50)
+        .map(|caller| {
+            let (rig, over) = (Arc::clone(&rig), Arc::clone(&over));
+            tokio::spawn(async move {
+                let mut calls = 0_usize;
+                while !over.load(Ordering::Relaxed) {
+                    let server = ["one", "two", "changes"][(caller + calls) % 3];
+                    let text = format!("{caller} {calls}");
+                    let arguments = json!({ "text": text });
+                    let told = rig.call(&format!("{server}__echo"), arguments).await;
+                    assert_eq!(told.ok(), text);
+                    calls += 1;
+                    // Callers think in between.
+                    sleep(Duration::from_millis(5)).await;
+                }
+                calls
+            })
+        })
+        .collect();
+    for round in 1..=rounds {
+        world.write(path, &others_change(round));
+        timeout(PATIENCE, found.changed()).await.unwrap().unwrap();
+        apply(&found.borrow_and_update());
+        rig.is_well("changes").await;
+    }
+    over.store(true, Ordering::Relaxed);
+    let mut calls = 0;
+    for caller in callers {
+        calls += caller.await.unwrap();
+    }
+    assert_eq!(["one", "two"].map(|name| rig.process(name)), processes);
+    say(&format!(
+        "{rounds} reloads under 50 callers: {calls} calls, none dropped"
+    ));
+    let Ok(rig) = Arc::try_unwrap(rig) else {
+        panic!("all callers have ended");
+    };
+    rig.close(&[]).await;
 }

@@ -4,6 +4,7 @@
 
 mod calls;
 mod catalog;
+mod log;
 mod notices;
 mod others;
 mod provider;

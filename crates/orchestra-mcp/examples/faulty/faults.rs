@@ -78,6 +78,10 @@ impl Server {
                 let lie = json!({"content": [], "structuredContent": {"n": "not a number"}});
                 return output.result(id, &lie);
             }
+            lie if lie.starts_with("lie_") => {
+                let structured = json!({"content": [], "structuredContent": {"n": {}}});
+                return output.result(id, &structured);
+            }
             "memory" | "files" | "forks" | "cpu" => take_all(name),
             "read" => match std::fs::read_to_string(word("path")) {
                 Ok(text) => return output.text(id, &text),
@@ -172,6 +176,46 @@ impl Server {
         }
         self.output.bytes(tail.as_bytes());
     }
+}
+
+/// Definitions of tools that are wrong, each in its own way.
+pub(crate) fn lies() -> Vec<Value> {
+    let of = |name: &str, schema: Value| json!({"name": name, "inputSchema": schema});
+    let nonsense = json!({"type": "object", "properties": {"a": {"type": "nonsense"}}});
+    let pattern = json!({"type": "object", "properties": {"b": {"pattern": "("}}});
+    let around = json!({"type": "object", "$ref": "#"});
+    let mutual = json!({
+        "type": "object", "$ref": "#/$defs/x",
+        "$defs": {"x": {"$ref": "#/$defs/y"}, "y": {"$ref": "#/$defs/x"}},
+    });
+    let branches = json!({"type": "object", "anyOf": [{"$ref": "#"}, {"$ref": "#"}]});
+    vec![
+        of("lie_type", nonsense),
+        of("lie_pattern", pattern),
+        of(
+            "lie_nowhere",
+            json!({"type": "object", "$ref": "#/nowhere"}),
+        ),
+        of(
+            "lie_elsewhere",
+            json!({"type": "object", "$ref": "http://127.0.0.1:1/x.json"}),
+        ),
+        of("lie_around", around.clone()),
+        of("lie_mutual", mutual),
+        of("lie_branches", branches),
+        of("lie_array", json!({"type": "array"})),
+        of("lie_text", json!("object")),
+        json!({"name": "lie_none"}),
+        json!({"name": "lie_output", "inputSchema": {"type": "object"}, "outputSchema": around}),
+        of("echo", json!({"type": "object"})),
+        of("", json!({"type": "object"})),
+        json!({"name": 7, "inputSchema": {"type": "object"}}),
+        json!({"inputSchema": {"type": "object"}}),
+        json!("lie"),
+        json!({
+            "name": "long", "inputSchema": {"type": "object"}, "description": "x".repeat(300 << 10),
+        }),
+    ]
 }
 
 pub(crate) fn complain(error: &dyn std::fmt::Display) {

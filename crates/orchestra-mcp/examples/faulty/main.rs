@@ -44,6 +44,8 @@ struct Options {
     change_every: Option<Duration>,
     /// It sends so many notifications each second.
     notifications: u32,
+    /// It has tools whose definitions are wrong.
+    lies: bool,
     /// What it wants to start.
     start_delay: Duration,
 }
@@ -88,6 +90,7 @@ impl Options {
                 "--ignore-end" => options.ignores_end = true,
                 "--logs" => options.logs = true,
                 "--silent" => options.silent = true,
+                "--lies" => options.lies = true,
                 "--crash-at" => options.crash_at = Some(words.next()?.parse().ok()?),
                 "--change-every" => options.change_every = Some(millis(words.next()?)?),
                 "--notifications" => options.notifications = words.next()?.parse().ok()?,
@@ -212,6 +215,9 @@ impl Server {
             "inputSchema": {"type": "object"},
             "outputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
         }));
+        if self.options.lies {
+            tools.extend(faults::lies());
+        }
         json!({"tools": tools})
     }
 

@@ -96,6 +96,14 @@ impl Client {
         self.0.members[0].want();
     }
 
+    /// Waits until the server can be called, and starts it for that, until a deadline.
+    ///
+    /// # Errors
+    /// Why it cannot be called, as a call would be told.
+    pub async fn reach(&self, deadline: Instant) -> Result<(), ClientError> {
+        self.0.members[0].session(deadline).await.map(drop)
+    }
+
     /// Makes a call. It waits for a server that is being started, and is tried again where that is
     /// harmless, within its deadline.
     ///
@@ -120,6 +128,7 @@ impl Client {
             let pause = match &error {
                 // The start itself is spaced already.
                 ClientError::Closed | ClientError::Crashed(_) => least,
+                error if error.is_session_gone() => least,
                 _ => retry.backoff.next(attempt - 1).max(least),
             };
             if Instant::now() + pause >= deadline {

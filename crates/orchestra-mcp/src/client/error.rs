@@ -155,9 +155,18 @@ impl ClientError {
             Self::Closed | Self::Timeout { .. } | Self::Crashed(_) | Self::Unreachable { .. } => {
                 true
             }
-            Self::Http(failure) => matches!(failure.status, 0 | 429 | 500 | 502 | 503 | 504),
+            Self::Http(failure) => {
+                let passes = matches!(failure.status, 0 | 429 | 500 | 502 | 503 | 504);
+                passes || self.is_session_gone()
+            }
             _ => false,
         }
+    }
+
+    /// Whether the server has forgotten the session, so that the call did not run and is to be made
+    /// again in a new one.
+    pub(super) fn is_session_gone(&self) -> bool {
+        matches!(self, Self::Http(failure) if failure.status == 404 && !failure.sent)
     }
 
     /// Whether the server is at fault, rather than the caller, the configuration or a rule.

@@ -162,7 +162,8 @@ impl Session {
     }
 
     fn note_end(&self, error: &ClientError) {
-        if matches!(error, ClientError::Closed | ClientError::Crashed(_)) {
+        let has_ended = matches!(error, ClientError::Closed | ClientError::Crashed(_));
+        if has_ended || error.is_session_gone() {
             self.is_over.store(true, Ordering::Relaxed);
         }
     }

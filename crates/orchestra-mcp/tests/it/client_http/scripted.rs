@@ -7,6 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use axum::{
@@ -28,7 +29,8 @@ use tokio::{
     time::timeout,
 };
 
-use crate::http::PATIENCE;
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A request as it came.
 #[derive(Debug, Clone)]

@@ -1,0 +1,153 @@
+//! Calls of servers of which it is not known yet what they offer.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use orchestra_gateway::config::Pins;
+use orchestra_hub::{Cx, ProviderError, Target};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    log::Lines,
+    played::{Bench, Played, config, text, tool, tool_call, until},
+};
+
+/// A call that has so long.
+fn within(seconds: u64) -> Cx {
+    let deadline = std::time::Instant::now() + Duration::from_secs(seconds);
+    Cx {
+        deadline: Some(deadline),
+        ..Cx::default()
+    }
+}
+
+#[tokio::test]
+async fn a_call_waits_for_a_server_that_is_still_starting() {
+    let (here, slow) = (Played::new(vec![tool("a")]), Played::new(vec![tool("get")]));
+    slow.is_held.send_replace(true);
+    let bench = Bench::new(&[("here", &here), ("slow", &slow)]);
+    bench.gateway.apply(vec![config("here"), config("slow")]);
+    // Lists do not wait any longer after this.
+    assert_eq!(bench.tools().await, ["here__a"]);
+    assert!(bench.attach().is_settled());
+    let call = bench.ask(tool_call("slow__get", &json!({"x": 1})), Cx::default());
+    let open = async {
+        until(|| slow.connects.load(Ordering::SeqCst) == 1).await;
+        assert!(!text(bench.call("here__a", json!({})).await).1);
+        slow.is_held.send_replace(false);
+    };
+    let (answer, ()) = tokio::join!(call, open);
+    assert!(!text(answer.unwrap()).1);
+    let expected = json!({"name": "get", "arguments": {"x": 1}});
+    assert_eq!(slow.heard("tools/call"), [expected]);
+    // What it has not is not there, now that this is known.
+    let error = bench.try_call("slow__put", json!({})).await.unwrap_err();
+    assert_eq!(error.to_string(), "unknown tool: slow__put");
+}
+
+#[tokio::test]
+async fn a_call_of_a_server_that_does_not_come_says_why() {
+    let (away, slow) = (
+        Played::new(vec![tool("get")]),
+        Played::new(vec![tool("get")]),
+    );
+    away.is_away.store(true, Ordering::SeqCst);
+    slow.is_held.send_replace(true);
+    let bench = Bench::new(&[("away", &away), ("slow", &slow)]);
+    let all = ["away", "slow", "none"].map(config);
+    bench.gateway.apply(all.to_vec());
+    bench.tools().await;
+    for (name, what, advice) in [
+        ("away__get", "nobody is there", "Try again"),
+        ("slow__get", "still starting", "Try again"),
+        (
+            "none__get",
+            "there is no such server",
+            "`orchestra mcp validate`",
+        ),
+    ] {
+        let begun = Instant::now();
+        let answer = bench.ask(tool_call(name, &json!({})), within(1)).await;
+        let (told, is_error) = text(answer.unwrap());
+        assert!(is_error && told.contains(what), "{told}");
+        assert!(
+            told.contains("The call did not run.") && told.contains(advice),
+            "{told}"
+        );
+        assert!(begun.elapsed() < Duration::from_secs(5), "{name}");
+    }
+    let prompt = Target::Prompt {
+        name: "away__p_q".into(),
+        arguments: std::collections::BTreeMap::new(),
+    };
+    let error = bench.ask(prompt, within(1)).await.unwrap_err();
+    assert!(matches!(&error, ProviderError::Unreachable(why) if why.contains("nobody is there")));
+}
+
+/// That its tools cannot be listed does not mean that it has none.
+#[tokio::test(start_paused = true)]
+async fn a_server_whose_tools_cannot_be_listed_is_not_shown_without_any() {
+    let server = Played::new(vec![tool("get")]);
+    server.is_mute.store(true, Ordering::SeqCst);
+    let bench = Bench::new(&[("s", &server)]);
+    bench.gateway.apply(vec![config("s")]);
+    assert_eq!(bench.tools().await, Vec::<String>::new());
+    assert!(!bench.gateway.servers()[0].is_known);
+    let (told, is_error) = text(bench.call("s__get", json!({})).await);
+    assert!(is_error && told.contains("the index is broken"), "{told}");
+    assert!(
+        told.contains("cannot be listed") && told.contains("did not run"),
+        "{told}"
+    );
+    server.is_mute.store(false, Ordering::SeqCst);
+    // It is asked again.
+    while bench.tools().await.is_empty() {
+        sleep(Duration::from_secs(1)).await;
+    }
+    assert!(!text(bench.call("s__get", json!({})).await).1);
+}
+
+#[tokio::test]
+async fn the_bare_name_of_a_tool_is_taken_where_only_one_server_has_it() {
+    let one = Played::new(vec![tool("do.it"), tool("same")]);
+    let two = Played::new(vec![tool("same")]);
+    let bench = Bench::new(&[("one", &one), ("two", &two)]);
+    bench.gateway.apply(vec![config("one"), config("two")]);
+    bench.tools().await;
+    assert!(!text(bench.call("do.it", json!({"x": 1})).await).1);
+    let expected = json!({"name": "do.it", "arguments": {"x": 1}});
+    assert_eq!(one.heard("tools/call"), [expected]);
+    let error = bench.try_call("same", json!({})).await.unwrap_err();
+    assert_eq!(error.to_string(), "unknown tool: same");
+}
+
+#[tokio::test]
+async fn how_many_tools_are_pinned_is_told_once() {
+    let lines = Lines::default();
+    let _guard = lines.listen();
+    let server = Played::new(vec![tool("a"), tool("b")]);
+    let names = [("s", &server), ("follows", &server)];
+    let bench = Bench::new(&names);
+    let mut follows = config("follows");
+    follows.pins = Pins::Follow;
+    bench.gateway.apply(vec![config("s"), follows]);
+    bench.tools().await;
+    let pinned = || {
+        let told = lines.take().into_iter();
+        told.filter(|line| line.contains("pinned"))
+            .collect::<Vec<_>>()
+    };
+    let told = pinned();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("server=\"s\" tools=2"), "{told:?}");
+    server.change_tools(vec![tool("a"), tool("b"), tool("c")]);
+    while bench.tools().await.len() < 6 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    bench.gateway.close(Duration::from_secs(5)).await;
+    let again = Bench::in_state(bench.state.clone(), &names);
+    again.gateway.apply(vec![config("s")]);
+    again.tools().await;
+    assert!(!text(again.call("s__a", json!({})).await).1);
+    assert_eq!(pinned(), Vec::<String>::new());
+}

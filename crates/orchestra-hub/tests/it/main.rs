@@ -5,6 +5,7 @@
 mod calls;
 mod catalog;
 mod log;
+mod names;
 mod notices;
 mod others;
 mod provider;

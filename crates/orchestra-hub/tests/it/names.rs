@@ -1,0 +1,175 @@
+//! Names of other servers' tools: those that nobody knows yet, those without their prefix, and those
+//! that are taken.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use orchestra_hub::{
+    BoxFuture, Catalog, HubConfig, NamePattern, Outcome, Permission, Provider, ProviderError,
+    ProviderId, Request, Toolset,
+};
+use orchestra_wire::RawJson;
+use serde_json::json;
+use tokio::{sync::watch, time::Instant};
+
+use crate::provider::{
+    TestProvider, call, call_of, caller, hub, hub_with, provider, resources, text, tools,
+};
+
+/// A provider over another that does not know yet which tools it has, but how they will be called.
+struct Late {
+    inner: Arc<TestProvider>,
+    is_ready: AtomicBool,
+}
+
+fn late(id: &str) -> Arc<Late> {
+    Arc::new(Late {
+        inner: provider(id, Catalog::default()),
+        is_ready: AtomicBool::new(false),
+    })
+}
+
+impl Late {
+    fn know(&self, catalog: Catalog) {
+        self.is_ready.store(true, Ordering::SeqCst);
+        self.inner.catalog.send_replace(Arc::new(catalog));
+    }
+}
+
+impl Provider for Late {
+    fn id(&self) -> &ProviderId {
+        self.inner.id()
+    }
+
+    fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.inner.catalog()
+    }
+
+    fn is_ready(&self) -> bool {
+        self.is_ready.load(Ordering::SeqCst)
+    }
+
+    fn may_know(&self, name: &str) -> bool {
+        !self.is_ready() && name.starts_with("late__")
+    }
+
+    fn group(&self) -> Option<&str> {
+        Some("late")
+    }
+
+    fn serve(&self, request: Request) -> BoxFuture<Result<Outcome, ProviderError>> {
+        self.inner.serve(request)
+    }
+}
+
+/// However long that takes, and to whomever its tools will be shown.
+#[tokio::test(start_paused = true)]
+async fn a_name_that_only_one_may_know_is_for_it_to_answer() {
+    let late = late("late");
+    let hub = hub_with(
+        HubConfig {
+            permission: Permission::new([], [NamePattern::new("*__wipe")]),
+            ..HubConfig::default()
+        },
+        &[&provider("here", tools(&["a"]))],
+    );
+    hub.register(late.clone()).unwrap();
+    let begun = Instant::now();
+    let answer = call(&hub, "late__get").await.unwrap();
+    assert_eq!(answer, "late late__get {}");
+    assert_eq!(begun.elapsed(), Duration::ZERO, "it waits by itself");
+    let error = call(&hub, "late__wipe").await.unwrap_err();
+    assert!(matches!(error, ProviderError::Denied(_)), "{error}");
+    let shown_to = |toolset: &str| hub.attach(caller(), Toolset::parse(toolset).unwrap());
+    let get = || call_of("late__get", &json!({}));
+    let mine = shown_to("late").call(get()).await;
+    assert_eq!(text(mine.unwrap()), "late late__get {}");
+    let inner = json!({"name": "late__get"});
+    let inner = shown_to("search").call(call_of("call_tool", &inner)).await;
+    assert_eq!(text(inner.unwrap()), "late late__get {}");
+    for other in ["lean", "test"] {
+        let error = shown_to(other).call(get()).await.unwrap_err();
+        assert_eq!(error.to_string(), "unknown tool: late__get", "{other}");
+    }
+    late.know(tools(&["late__put"]));
+    let error = call(&hub, "late__get").await.unwrap_err();
+    assert_eq!(error.to_string(), "unknown tool: late__get");
+}
+
+/// A catalog of another server: names as they are shown, of names that it gave.
+fn foreign(server: &str, names: &[&str]) -> Catalog {
+    let tools = names.iter().map(|name| {
+        let mut tool = crate::provider::tool(&format!("{server}__{name}"), "test");
+        let definition = json!({"name": name, "inputSchema": {"type": "object"}});
+        tool.definition = Some(RawJson::of(&definition).unwrap());
+        tool
+    });
+    Catalog {
+        tools: tools.collect(),
+        ..Catalog::default()
+    }
+}
+
+#[tokio::test]
+async fn the_name_that_only_one_server_gave_is_taken_without_its_prefix() {
+    let hub = hub(&[
+        &provider("own", tools(&["search"])),
+        &provider("one", foreign("one", &["get", "same", "search"])),
+        &provider("two", foreign("two", &["same", "do.it"])),
+    ]);
+    for (name, expected) in [
+        ("get", "one one__get {}"),
+        ("do.it", "two two__do.it {}"),
+        ("search", "own search {}"),
+        ("two__same", "two two__same {}"),
+    ] {
+        assert_eq!(call(&hub, name).await.unwrap(), expected);
+    }
+    let error = call(&hub, "same").await.unwrap_err();
+    assert_eq!(error.to_string(), "unknown tool: same");
+    let attachment = hub.attach(caller(), Toolset::All);
+    assert!(attachment.input_schema("get").is_some());
+    let searching = hub.attach(caller(), Toolset::Search);
+    let inner = call_of("call_tool", &json!({"name": "get"}));
+    let answer = searching.call(inner).await.unwrap();
+    assert_eq!(text(answer), "one one__get {}");
+    let error = searching.call(call_of("get", &json!({}))).await;
+    assert!(error.is_err(), "only the two of its own are called there");
+}
+
+#[tokio::test]
+async fn names_that_are_taken_are_told_once_for_each_provider() {
+    let lines = crate::log::Lines::default();
+    let _guard = lines.listen();
+    let many = |scheme: &str| {
+        let mut catalog = resources();
+        let of = |n: usize| {
+            let mut resource = catalog.resources[0].clone();
+            resource.uri = format!("{scheme}://{n}");
+            resource
+        };
+        catalog.resources = (0..500).map(of).collect();
+        catalog.templates.clear();
+        catalog
+    };
+    let second = provider("second", many("x"));
+    let hub = hub(&[&provider("first", many("x"))]);
+    hub.register_beside(second.clone()).unwrap();
+    let told = lines.take();
+    assert_eq!(told.len(), 1, "{told:?}");
+    let first = "resource x://0 of provider second is already offered by provider first";
+    for part in ["provider=second", "count=500", first] {
+        assert!(told[0].contains(part), "{told:?}");
+    }
+    // What was told is not told again, and what is new is.
+    let mut more = many("x");
+    more.tools = vec![crate::provider::tool("a", "test")];
+    second.catalog.send_replace(Arc::new(more));
+    assert_eq!(call(&hub, "a").await.unwrap(), "second a {}");
+    assert_eq!(lines.take(), Vec::<String>::new());
+}

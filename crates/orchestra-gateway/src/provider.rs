@@ -11,15 +11,15 @@ use std::{
 };
 
 use orchestra_hub::{
-    BoxFuture, Catalog, LogLevel, Notice, Offers, Outcome, Provider, ProviderError, ProviderId,
-    Request,
+    BoxFuture, Catalog, LogLevel, Notice, Offers, Outcome, PeerReport, Provider, ProviderError,
+    ProviderId, Request,
 };
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
 };
 
-use crate::server::{Follower, Server, follow};
+use crate::server::{Follower, Server, follow, report};
 
 /// Notices that wait for the hub.
 const NOTICES: usize = 1_024;
@@ -242,6 +242,10 @@ impl Provider for Downstream {
 
     fn may_know(&self, name: &str) -> bool {
         self.server().may_know(name)
+    }
+
+    fn peer(&self) -> Option<PeerReport> {
+        Some(report(&self.server().client))
     }
 
     fn group(&self) -> Option<&str> {

@@ -4,6 +4,7 @@ mod ask;
 mod calls;
 mod follow;
 mod offered;
+mod report;
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,6 +29,7 @@ use crate::{
 };
 pub(crate) use follow::{Follower, follow};
 pub(crate) use offered::Offered;
+pub(crate) use report::report;
 
 /// Places for calls that run.
 const MAX_CALLS: usize = 1 << 20;

@@ -13,8 +13,8 @@ use std::{
 use tokio::{runtime::Handle, sync::Semaphore, task::AbortHandle};
 
 use crate::{
-    Attachment, Audit, Caller, Catalog, Collision, Metrics, MetricsReport, Permission, Provider,
-    ProviderId, ToolDescriptor, ToolMetrics, ToolReport, Toolset, ToolsetError,
+    Attachment, Audit, Caller, Catalog, Collision, Metrics, MetricsReport, PeerReport, Permission,
+    Provider, ProviderId, ToolDescriptor, ToolMetrics, ToolReport, Toolset, ToolsetError,
     attachments::Attachments,
     listing::ListKind,
     merged::{self, Merged},
@@ -245,6 +245,19 @@ impl Hub {
         merged
             .slots()
             .map(|slot| (slot.id.clone(), slot.is_ready()))
+            .collect()
+    }
+
+    /// How the programs are that providers speak for, in the order of their registration.
+    #[must_use]
+    pub fn peers(&self) -> Vec<(ProviderId, PeerReport)> {
+        let merged = self.0.merged();
+        merged
+            .slots()
+            .filter_map(|slot| {
+                let report = slot.guarded(Provider::peer).flatten()?;
+                Some((slot.id.clone(), report))
+            })
             .collect()
     }
 

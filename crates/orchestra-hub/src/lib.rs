@@ -19,6 +19,7 @@ mod mask;
 mod merged;
 mod metrics;
 mod outcome;
+mod peer;
 mod permission;
 mod provider;
 mod pump;
@@ -48,6 +49,7 @@ pub use outcome::{
     Completion, Content, InputRequired, Outcome, PromptResult, ProviderError, ResourceContents,
     ResourceResult, ResultKind, ToolResult,
 };
+pub use peer::{PeerCalls, PeerLatency, PeerReport, PeerStatus};
 pub use permission::{NamePattern, Permission};
 pub use provider::{BoxFuture, LogLevel, Notice, Provider, ProviderId};
 pub use request::{

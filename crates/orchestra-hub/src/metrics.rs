@@ -72,6 +72,7 @@ impl CallEnd {
 pub struct Metrics {
     ends: [AtomicU64; CallEnd::ALL.len()],
     waiting: AtomicU64,
+    micros: AtomicU64,
     latency: Histogram,
 }
 
@@ -94,6 +95,8 @@ pub struct MetricsReport {
     pub ends: Vec<(CallEnd, u64)>,
     /// Calls that were polled and have not ended.
     pub waiting: u64,
+    /// Time of all ended calls together.
+    pub total: Duration,
     /// Latency classes: upper bound, and how many calls fell below it and not below the one
     /// before. The last class has no upper bound.
     pub latency: Vec<(Option<Duration>, u64)>,
@@ -133,7 +136,9 @@ impl Metrics {
 
     pub(crate) fn end(&self, end: CallEnd, elapsed: Duration) {
         self.ends[end as usize].fetch_add(1, Ordering::Relaxed);
-        self.latency.record(micros(elapsed));
+        let micros = micros(elapsed);
+        self.micros.fetch_add(micros, Ordering::Relaxed);
+        self.latency.record(micros);
     }
 
     /// What the counters say now.
@@ -149,6 +154,7 @@ impl Metrics {
         });
         MetricsReport {
             waiting: load(&self.waiting),
+            total: Duration::from_micros(load(&self.micros)),
             ends,
             latency: latency.collect(),
         }
@@ -192,6 +198,7 @@ mod tests {
         metrics.end(CallEnd::Panicked, Duration::from_micros(3));
         let report = metrics.report();
         assert_eq!(report.waiting, 1);
+        assert_eq!(report.total, Duration::from_micros(3));
         assert_eq!(report.ends[10], (CallEnd::Panicked, 1));
         assert_eq!(report.latency[2], (Some(Duration::from_micros(4)), 1));
     }

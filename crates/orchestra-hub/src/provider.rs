@@ -4,7 +4,7 @@ use std::{fmt, future::Future, num::NonZeroUsize, pin::Pin, sync::Arc};
 
 use tokio::sync::{mpsc, watch};
 
-use crate::{Catalog, Offers, Outcome, ProviderError, Request};
+use crate::{Catalog, Offers, Outcome, PeerReport, ProviderError, Request};
 use orchestra_wire::RawJson;
 
 /// A boxed future that owns what it needs.
@@ -41,6 +41,11 @@ pub trait Provider: Send + Sync + 'static {
     /// knows, or answers why it does not. Must not block.
     fn may_know(&self, _name: &str) -> bool {
         false
+    }
+
+    /// How the program is that it speaks for; `None` when there is none. Must not block.
+    fn peer(&self) -> Option<PeerReport> {
+        None
     }
 
     /// The group of its tools, where it may have none of them yet.

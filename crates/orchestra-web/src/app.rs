@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::{
     health,
     openapi::{self, Tokens},
-    refusal, rest,
+    refusal, rest, servers,
 };
 
 /// The name of the face in the audit.
@@ -47,7 +47,7 @@ pub fn app(server: &Server, options: HttpOptions) -> Router {
         document: OnceLock::new(),
         face: face.clone(),
     });
-    let (rest, document) = openapi::described(rest::routes());
+    let (rest, document) = openapi::described(rest::routes().merge(servers::routes()));
     let (health, document) = openapi::with_public(document, health::routes());
     let tokens = if face.options().access.asks_who_calls() {
         Tokens::Needed

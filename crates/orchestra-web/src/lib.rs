@@ -8,6 +8,8 @@
 //! | `GET /api/mcp/resources`, `POST /api/mcp/resources/read` | the same of resources |
 //! | `GET /api/mcp/prompts`, `POST /api/mcp/prompts/get` | the same of prompts |
 //! | `GET /api/mcp/sse`, `POST /api/mcp/messages` | MCP of 2024-11-05 |
+//! | `GET /api/mcp/servers` | how the servers of others are |
+//! | `GET /metrics` | all figures, as OpenMetrics, which Prometheus reads |
 //! | `GET /api/openapi.json` | describes all of these |
 //! | `GET /.well-known/oauth-protected-resource` | where OAuth is asked for: who gives out tokens |
 //! | `GET /health`, `GET /ready` | whether the program lives, and whether it can be asked |
@@ -24,9 +26,11 @@
 //! (`rustls::crypto::CryptoProvider::install_default`).
 
 mod app;
+mod figures;
 mod health;
 mod openapi;
 mod refusal;
 mod rest;
+mod servers;
 
 pub use app::app;

@@ -39,7 +39,7 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// The most that is kept of what a client says about itself.
 const MAX_SAID_BYTES: usize = 256;
 
-type Answer = Result<Response, Refusal>;
+pub(crate) type Answer = Result<Response, Refusal>;
 
 /// The routes with their descriptions.
 pub(crate) fn routes() -> OpenApiRouter<Arc<Site>> {
@@ -216,7 +216,7 @@ impl Site {
     }
 
     /// An answer, which counts until its client has read it.
-    fn answer(&self, body: impl Into<Bytes>) -> Answer {
+    pub(crate) fn answer(&self, body: impl Into<Bytes>) -> Answer {
         let body = self.face.hold(body.into())?;
         let json = HeaderValue::from_static("application/json");
         Ok(([(header::CONTENT_TYPE, json)], body).into_response())

@@ -110,6 +110,13 @@ async fn a_server_that_was_never_seen_holds_up_nobody() {
     assert!(bench.gateway.restart("away") && !bench.gateway.restart("nobody"));
     tools_changed(&mut notices).await;
     assert_eq!(bench.tools().await, ["away__b", "here__a"]);
+    let states = bench.hub.peers().into_iter();
+    let states = states.map(|(id, report)| (id.to_string(), report.status.as_str()));
+    let expected = [("away", "ready"), ("here", "ready"), ("none", "invalid")];
+    assert_eq!(
+        states.collect::<Vec<_>>(),
+        expected.map(|(id, status)| (id.to_owned(), status))
+    );
     let reports = bench.gateway.servers();
     let told: Vec<_> = reports
         .iter()

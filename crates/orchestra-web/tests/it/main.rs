@@ -8,6 +8,7 @@ mod integrated;
 mod old;
 mod openapi;
 mod rest;
+mod servers;
 mod site;
 mod toys;
 

@@ -20,7 +20,7 @@ async fn the_document_has_every_route_and_its_statuses() {
         "200", "400", "401", "403", "404", "408", "413", "415", "429", "502", "503", "504",
     ];
     let list = ["200", "401", "403", "429", "503"];
-    let expected: [(&str, &str, &[&str]); 11] = [
+    let expected: [(&str, &str, &[&str]); 13] = [
         ("/api/mcp/tools", "get", &list),
         ("/api/mcp/tools/call", "post", &of_calls),
         ("/api/mcp/resources", "get", &list),
@@ -40,6 +40,8 @@ async fn the_document_has_every_route_and_its_statuses() {
             ],
         ),
         ("/api/openapi.json", "get", &list),
+        ("/api/mcp/servers", "get", &list),
+        ("/metrics", "get", &list),
         ("/health", "get", &["200", "403", "429"]),
         ("/ready", "get", &["200", "403", "429", "503"]),
     ];

@@ -291,10 +291,9 @@ async fn tokens_and_rates_hold_for_rest() {
             .starts_with("bearer")
     );
     assert!(answer.json()["error"].as_str().unwrap().contains("token"));
-    assert_eq!(
-        site.send("GET /api/openapi.json", &[], "").await.status,
-        401
-    );
+    for path in ["/api/openapi.json", "/api/mcp/servers", "/metrics"] {
+        assert_eq!(site.send(&format!("GET {path}"), &[], "").await.status, 401);
+    }
     for path in ["/health", "/ready"] {
         assert_eq!(site.send(&format!("GET {path}"), &[], "").await.status, 200);
     }

@@ -3,13 +3,13 @@
 use std::{
     future::pending,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
 use orchestra_hub::{
-    Annotations, BoxFuture, Catalog, Content, Cost, InputRequired, LongWork, Outcome,
+    Annotations, BoxFuture, Catalog, Content, Cost, InputRequired, LongWork, Outcome, PeerReport,
     PromptArgument, PromptDescriptor, PromptResult, Provider, ProviderError, ProviderId, Request,
     ResourceContents, ResourceDescriptor, ResourceResult, Target, TemplateDescriptor,
     ToolDescriptor, ToolResult, parse_arguments,
@@ -23,6 +23,8 @@ pub(crate) struct Toys {
     id: ProviderId,
     pub(crate) catalog: watch::Sender<Arc<Catalog>>,
     pub(crate) is_ready: AtomicBool,
+    /// How the program is that this one speaks for.
+    pub(crate) peer: Mutex<Option<PeerReport>>,
     /// Lets a call of `hold` go on.
     pub(crate) gate: Arc<Notify>,
     /// Calls of `wait` and `hold` that have begun and not ended.
@@ -127,6 +129,7 @@ pub(crate) fn toys() -> Arc<Toys> {
         id: ProviderId::parse("toys").unwrap(),
         catalog: watch::Sender::new(Arc::new(catalog())),
         is_ready: AtomicBool::new(true),
+        peer: Mutex::default(),
         gate: Arc::default(),
         waiting: Arc::default(),
     })
@@ -142,6 +145,7 @@ pub(crate) fn visitor(id: &str, name: &str) -> Arc<Toys> {
         id: ProviderId::parse(id).unwrap(),
         catalog: watch::Sender::new(Arc::new(catalog)),
         is_ready: AtomicBool::new(true),
+        peer: Mutex::default(),
         gate: Arc::default(),
         waiting: Arc::default(),
     })
@@ -166,6 +170,10 @@ impl Provider for Toys {
 
     fn is_ready(&self) -> bool {
         self.is_ready.load(Ordering::SeqCst)
+    }
+
+    fn peer(&self) -> Option<PeerReport> {
+        self.peer.lock().unwrap().clone()
     }
 
     fn serve(&self, request: Request) -> BoxFuture<Result<Outcome, ProviderError>> {

@@ -1,0 +1,183 @@
+//! The servers of others, and the figures of the program, for people and for what watches over it.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use axum::{
+    extract::State,
+    http::{HeaderValue, header},
+    response::{IntoResponse as _, Response},
+};
+use orchestra_hub::{PeerReport, ProviderId};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    app::Site,
+    figures,
+    refusal::{Guarded, Refusal},
+    rest::Answer,
+};
+
+/// The routes with their descriptions.
+pub(crate) fn routes() -> OpenApiRouter<Arc<Site>> {
+    OpenApiRouter::default()
+        .routes(routes!(servers))
+        .routes(routes!(metrics))
+}
+
+/// The servers.
+#[derive(Serialize, ToSchema)]
+struct Servers {
+    servers: Vec<Server>,
+    /// How many there are.
+    count: usize,
+}
+
+/// How one server is. Counters begin with its provider.
+#[derive(Serialize, ToSchema)]
+struct Server {
+    name: String,
+    /// `stdio` or `http`.
+    transport: &'static str,
+    /// The revision of MCP that it speaks, once it was greeted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    protocol: Option<&'static str>,
+    /// `idle`, `starting`, `ready`, `degraded`, `restarting`, `offline`, `needs-auth`, `invalid` or
+    /// `closed`.
+    status: &'static str,
+    /// Why, where that is not as it should be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    reason: Option<String>,
+    calls: Calls,
+    /// Starts after the first.
+    restarts: u64,
+    /// Processes that run for it.
+    processes: usize,
+    /// Bytes of parameters sent.
+    bytes_out: u64,
+    /// Bytes of results received.
+    bytes_in: u64,
+    latency_ms: Latency,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    last_error: Option<LastError>,
+    /// For how long it has been ready without a break, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    uptime_s: Option<u64>,
+}
+
+/// Calls by their end.
+#[derive(Serialize, ToSchema)]
+struct Calls {
+    /// They brought a result.
+    answered: u64,
+    /// They brought an error.
+    refused: u64,
+    /// They failed.
+    failed: u64,
+    /// They were not sent, or cancelled.
+    aside: u64,
+    /// They run.
+    in_flight: usize,
+}
+
+/// Milliseconds that calls took.
+#[derive(Serialize, ToSchema)]
+struct Latency {
+    /// Mean of the last 100.
+    mean: f64,
+    /// Half of the last 1 024 took at most this long.
+    p50: f64,
+    /// Nine of ten did.
+    p90: f64,
+    /// 99 of 100 did.
+    p99: f64,
+    /// The mean wait of the last 100 before they were sent.
+    queue: f64,
+}
+
+/// What failed last.
+#[derive(Serialize, ToSchema)]
+struct LastError {
+    /// Milliseconds since 1970.
+    unix_ms: u64,
+    text: String,
+}
+
+/// The servers of others: how each is, what it did, how long its calls took.
+#[utoipa::path(
+    get, path = "/api/mcp/servers", tag = "service",
+    responses((status = 200, description = "The servers, in their order.", body = Servers), Guarded)
+)]
+async fn servers(State(site): State<Arc<Site>>) -> Answer {
+    let peers = site.face.server().hub().peers().into_iter();
+    let servers: Vec<Server> = peers.map(|(id, report)| shown(&id, report)).collect();
+    let servers = Servers {
+        count: servers.len(),
+        servers,
+    };
+    site.answer(serde_json::to_vec(&servers).expect("the report has a JSON form"))
+}
+
+/// The figures of the program, in the format of OpenMetrics, which Prometheus reads.
+#[utoipa::path(
+    get, path = "/metrics", tag = "service",
+    responses(
+        (status = 200, description = "The figures.", body = String,
+            content_type = "application/openmetrics-text"),
+        Guarded
+    )
+)]
+async fn metrics(State(site): State<Arc<Site>>) -> Result<Response, Refusal> {
+    let text = figures::text(site.face.server().hub());
+    let body = site.face.hold(text.into())?;
+    let kind = HeaderValue::from_static(figures::MEDIA_TYPE);
+    Ok(([(header::CONTENT_TYPE, kind)], body).into_response())
+}
+
+fn shown(id: &ProviderId, report: PeerReport) -> Server {
+    let (calls, latency) = (report.calls, report.latency);
+    let millis = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
+    Server {
+        name: id.to_string(),
+        transport: report.transport,
+        protocol: report.protocol,
+        status: report.status.as_str(),
+        reason: report.reason,
+        calls: Calls {
+            answered: calls.answered,
+            refused: calls.refused,
+            failed: calls.failed,
+            aside: calls.aside,
+            in_flight: report.in_flight,
+        },
+        restarts: report.restarts,
+        processes: report.processes,
+        bytes_out: report.bytes_out,
+        bytes_in: report.bytes_in,
+        latency_ms: Latency {
+            mean: millis(latency.mean),
+            p50: millis(latency.p50),
+            p90: millis(latency.p90),
+            p99: millis(latency.p99),
+            queue: millis(latency.queue),
+        },
+        last_error: report.last_error.map(|(at, text)| LastError {
+            unix_ms: unix_millis(at),
+            text,
+        }),
+        uptime_s: report.uptime.map(|uptime| uptime.as_secs()),
+    }
+}
+
+fn unix_millis(at: SystemTime) -> u64 {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

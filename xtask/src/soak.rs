@@ -1,20 +1,23 @@
 //! `cargo xtask soak`: the fault tests at full size, again and again.
 //!
-//! A test that has a long variant asks for it by the environment variable `ORCHESTRA_SOAK`.
+//! A test that has a long variant asks for it by the environment variable `ORCHESTRA_SOAK`, and
+//! prints what it has counted.
 
 use anyhow::{Result, bail};
 
-use crate::{run, test};
+use crate::{run, test, tools};
 
 /// Runs the workspace's tests in a release build at full size, `rounds` times.
 ///
 /// # Errors
-/// At the first round with a failure.
+/// At the first round with a failure, or when a CI machine has no Node.js or Python.
 pub(crate) fn run(rounds: u32) -> Result<()> {
+    tools::runtimes()?;
     for round in 1..=rounds {
         run::say(&format!("== soak, round {round} of {rounds}"));
         let arguments = ["test", "--workspace", "--release", "--no-fail-fast"];
         let mut command = run::cargo(arguments);
+        command.args(["--", "--show-output"]);
         command.env("ORCHESTRA_SOAK", "1");
         let (tally, succeeded) = test::counted(&mut command)?;
         if test::close(tally, succeeded).is_err() {

@@ -48,6 +48,7 @@ impl Tally {
 /// When something cannot be run, or a test failed.
 pub(crate) fn run() -> Result<()> {
     tools::program("git")?;
+    tools::runtimes()?;
     let mut arguments = vec!["test", "--workspace", "--no-fail-fast"];
     if run::in_ci() {
         arguments.push("--locked");

@@ -130,6 +130,26 @@ pub(crate) fn node() -> Result<PathBuf> {
     Ok(PathBuf::from("node"))
 }
 
+/// Brings what the workspace's own tests start servers with beside Rust. Where that cannot be had,
+/// they leave those servers out, and say so.
+///
+/// # Errors
+/// On a CI machine, where nothing may be left out.
+pub(crate) fn runtimes() -> Result<()> {
+    let all = [
+        ("Node.js", node().map(drop)),
+        ("Python", program("python3")),
+    ];
+    for (name, outcome) in all {
+        match outcome {
+            Err(error) if run::in_ci() => return Err(error),
+            Err(error) => run::say(&format!("no servers in {name}: {error:#}")),
+            Ok(()) => {}
+        }
+    }
+    Ok(())
+}
+
 /// Copies an npm project of the repository below the tools, with its locked packages installed.
 ///
 /// # Errors

@@ -16,6 +16,7 @@ mod played;
 mod reload;
 mod rig;
 mod rules;
+mod runtimes;
 #[expect(dead_code, reason = "the tests of orchestra-mcp use the rest")]
 #[path = "../../../orchestra-mcp/tests/it/client_http/scripted.rs"]
 mod scripted;

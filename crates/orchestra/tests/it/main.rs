@@ -10,12 +10,17 @@ mod growth;
 mod hook;
 mod import;
 mod init;
+#[cfg(target_os = "linux")]
+mod killed;
 mod mcp;
 mod mcp_replay;
 mod mcp_tap;
 mod oauth;
 mod others;
 mod protocol;
+#[cfg(target_os = "linux")]
+#[path = "../../../orchestra-gateway/tests/it/runtimes.rs"]
+mod runtimes;
 mod skills;
 mod stdio;
 mod support;

@@ -16,6 +16,7 @@ use orchestra_mcp::client::{
             login, logout,
         },
     },
+    tap::Redactor,
 };
 use orchestra_process as process;
 use orchestra_wire::RawJson;
@@ -24,7 +25,7 @@ use crate::{
     config::{
         Auth, Effect, Flavour, HttpConfig, InheritEnv, Sandbox, ServerConfig, Template, Transport,
     },
-    expand::{ExpandError, Scope},
+    expand::{ExpandError, Reference, Scope, references},
     gateway::{Connect, Reach},
     policy::Policy,
     server::client_config,
@@ -276,6 +277,18 @@ struct LateChild {
 }
 
 impl LateChild {
+    /// What the configuration takes from our environment, but for paths, which errors need.
+    fn secrets(&self) -> Redactor {
+        let names = references(&self.config);
+        let names = names.iter().filter_map(Reference::variable);
+        let values = names.filter_map(|name| self.scope.variable(&name).ok());
+        values
+            .filter(|value| !value.starts_with('/'))
+            .fold(Redactor::default(), |redactor, value| {
+                redactor.value(&value)
+            })
+    }
+
     fn child(&self) -> Result<ChildConfig, ExpandError> {
         let config = &self.config;
         let Transport::Stdio(stdio) = &config.transport else {
@@ -294,6 +307,7 @@ impl LateChild {
         child.variables = variables
             .map(|(name, value)| (name.into(), value.into()))
             .collect();
+        child.secrets = self.secrets();
         let limits = &config.limits.process;
         child.limits = process::Limits {
             address_space: limits.address_space,

@@ -11,7 +11,7 @@ use std::{
 };
 
 use orchestra_hub::ListKind;
-use orchestra_wire::{RawJson, Rope, write};
+use orchestra_wire::{Era, RawJson, Revision, Rope, write};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
@@ -77,6 +77,15 @@ pub(crate) struct Facts {
     pub(crate) subscribe: bool,
     pub(crate) completions: bool,
     pub(crate) tasks: bool,
+    /// The revision of MCP that was agreed upon; empty when it is to be asked for anew.
+    pub(crate) revision: String,
+}
+
+impl Facts {
+    /// The era in which the server is greeted first: that of the last time.
+    pub(crate) fn era(&self) -> Option<Era> {
+        Revision::parse(&self.revision).map(Revision::era)
+    }
 }
 
 /// What is known of a server.

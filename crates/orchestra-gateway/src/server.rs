@@ -78,9 +78,14 @@ impl Server {
         let pins = PinFile::new(&state, &config);
         let policy = Policy::new(&config, quota);
         let known = pins.load();
+        let last_era = known.as_ref().and_then(|known| known.lists.facts.era());
         let offered = Offered::of(&config, &policy, known);
+        let client = ClientConfig {
+            last_era,
+            ..client_config(&config, roots)
+        };
         Self {
-            client: Client::new(connector, client_config(&config, roots)),
+            client: Client::new(connector, client),
             cache: config.cache_ttl.map(Cache::new),
             spill: spill.filter(|_| config.limits.budget.result_bytes.is_some()),
             offered: watch::Sender::new(Arc::new(offered)),

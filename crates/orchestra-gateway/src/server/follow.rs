@@ -185,13 +185,21 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> (Known, Stale) {
         return (before.unwrap_or_default(), failed);
     }
     if let Some(facts) = server.client.server() {
+        let info = facts.info.as_ref();
+        let info = info.map(|info| info.as_str().to_owned());
+        let info = info.unwrap_or_default();
+        // One that was replaced by another may speak more than it did.
+        let is_other = before
+            .as_ref()
+            .is_some_and(|before| before.lists.facts.info != info);
+        let revision = match is_other {
+            true => String::new(),
+            false => facts.revision.as_str().to_owned(),
+        };
         lists.facts = Facts {
             instructions: facts.instructions.clone(),
-            info: facts
-                .info
-                .as_ref()
-                .map(|info| info.as_str().to_owned())
-                .unwrap_or_default(),
+            info,
+            revision,
             resources: facts.can.resources.is_some(),
             subscribe: facts.can.subscribe,
             completions: facts.can.completions,

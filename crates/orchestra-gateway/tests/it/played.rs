@@ -137,7 +137,10 @@ impl Played {
                 "protocolVersion": "2025-11-25", "capabilities": capabilities,
                 "serverInfo": {"name": "played", "version": "1"}, "instructions": "Be kind.",
             }))),
-            "server/discover" => Err(RpcError::method_not_found(method)),
+            "server/discover" => {
+                self.heard.lock().unwrap().push((method.to_owned(), params));
+                Err(RpcError::method_not_found(method))
+            }
             "ping" => Ok(RawJson::empty_object()),
             "tools/list" if self.is_mute.load(Ordering::SeqCst) => Err(RpcError::new(
                 ErrorCode::INTERNAL_ERROR,

@@ -23,6 +23,7 @@ use self::stderr::Stderr;
 use super::{
     ClientError, Connected, Connector, Crash, TransportType,
     lines::{LinesConfig, LinesLink, MAX_JUNK_LINES, MAX_MESSAGE_BYTES, Peer},
+    tap::Redactor,
 };
 
 /// How long a child whose output has ended is given to end before it counts as one that has only
@@ -64,6 +65,9 @@ pub struct ChildConfig {
     /// A file that standard error is kept in as well; a larger one is begun anew, and the one before
     /// is kept beside it as `NAME.1`. For the owner alone.
     pub log: Option<PathBuf>,
+    /// What is masked in all that it says there, beside its variables whose names say that they are
+    /// secrets and what looks like a token.
+    pub secrets: Redactor,
 }
 
 impl ChildConfig {
@@ -85,7 +89,16 @@ impl ChildConfig {
             max_message_bytes: MAX_MESSAGE_BYTES,
             max_junk_lines: MAX_JUNK_LINES,
             log: None,
+            secrets: Redactor::default(),
         }
+    }
+
+    /// What must not be told of what it says.
+    fn redactor(&self) -> Redactor {
+        let variables = self.variables.iter().filter_map(|(name, value)| {
+            Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()))
+        });
+        self.secrets.clone().environment(variables)
     }
 
     fn program(&self) -> Command {
@@ -137,7 +150,12 @@ impl ChildConnector {
             max_junk_lines: config.max_junk_lines,
         };
         let peer = Arc::new(Process {
-            stderr: Stderr::follow(stderr, config.name.clone(), config.log.clone()),
+            stderr: Stderr::follow(
+                stderr,
+                config.name.clone(),
+                config.log.clone(),
+                config.redactor(),
+            ),
             handle,
             config,
             is_stopping: AtomicBool::new(false),

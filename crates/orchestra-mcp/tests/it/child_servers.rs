@@ -6,7 +6,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use orchestra_hub::{Cx, ListKind};
 use orchestra_mcp::client::{
     ChildConfig, ChildConnector, ChildLimits, Client, ClientConfig, ClientError, ClientEvent,
-    Launcher, ProtocolChoice, Reply, Sandbox, ServerCall, TransportType,
+    Launcher, ProtocolChoice, Reply, Sandbox, ServerCall, TransportType, tap::Redactor,
 };
 use orchestra_wire::{Era, RawJson};
 use rustix::process::{Pid, Signal, kill_process};
@@ -276,6 +276,35 @@ async fn what_cannot_be_started_says_what_to_do() {
         "{told}"
     );
     assert_eq!(error.code(), "unreachable");
+}
+
+/// What a server says on standard error is kept, logged and told to the model: its secrets are not.
+#[tokio::test]
+async fn no_secret_of_a_server_leaves_by_its_standard_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("server.log");
+    let mut config = faulty::config(&[]);
+    config.command = "sh".into();
+    // In two pieces, the second without the end of its line.
+    let script = "printf 'the key is planted' >&2; printf -- '-one, and %s\nlast: %s' \"$MORE\" \"$API_KEY\" >&2; exit 3";
+    config.args = vec!["-c".into(), script.into()];
+    config.variables = vec![
+        ("API_KEY".into(), "planted-one".into()),
+        ("MORE".into(), "planted-two".into()),
+    ];
+    config.secrets = Redactor::default().value("planted-two");
+    config.log = Some(log.clone());
+    let server = Server::of(config).await;
+    let error = server.call(1, "echo", json!({})).await.unwrap_err();
+    let ClientError::Crashed(crash) = &error else {
+        panic!("{error:?}")
+    };
+    let kept = std::fs::read_to_string(log).unwrap();
+    for told in [&crash.stderr_tail, &kept, &error.explain()] {
+        assert!(told.contains("the key is ***, and ***"), "{told}");
+        assert!(told.contains("last: ***"), "{told}");
+        assert!(!told.contains("planted"), "{told}");
+    }
 }
 
 /// Calls a tool of a server that has limits, and tells which one ended it.

@@ -1,4 +1,5 @@
-//! What a server says on standard error: forwarded to the log, its end kept for when it crashes.
+//! What a server says on standard error: forwarded to the log line by line, its end kept for when it
+//! crashes, and no secret in either.
 
 use std::{
     path::PathBuf,
@@ -14,11 +15,12 @@ use tokio::{
 };
 
 use super::log::LogFile;
+use crate::client::tap::Redactor;
 
 /// How much of the end is kept.
 const KEPT_BYTES: usize = 64 * 1024;
 
-/// Longest piece that is logged as one line.
+/// A line is waited for up to this length; a longer one is told in pieces.
 const LINE_BYTES: usize = 4 * 1024;
 
 /// How long the last words of a child that has ended may take to be read.
@@ -36,12 +38,13 @@ impl Stderr {
         input: impl AsyncRead + Send + Unpin + 'static,
         server: String,
         log: Option<PathBuf>,
+        redactor: Redactor,
     ) -> Self {
         let kept = Arc::<Mutex<Vec<u8>>>::default();
         let (sender, ended) = watch::channel(false);
         let keeping = Arc::clone(&kept);
         let task = tokio::spawn(async move {
-            read(input, &server, &keeping, log.map(LogFile::new)).await;
+            read(input, &server, &keeping, log.map(LogFile::new), &redactor).await;
             sender.send_replace(true);
         });
         Self {
@@ -73,37 +76,66 @@ async fn read(
     server: &str,
     kept: &Mutex<Vec<u8>>,
     mut file: Option<LogFile>,
+    redactor: &Redactor,
 ) {
     let mut piece = vec![0; 16 * 1024];
-    let mut line = Vec::new();
-    while let Ok(length @ 1..) = input.read(&mut piece).await {
-        let said = &piece[..length];
-        {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.extend_from_slice(said);
-            // Cut back now and then, so that a flood does not move all of it each time.
-            if kept.len() > 2 * KEPT_BYTES {
-                let over = kept.len() - KEPT_BYTES;
-                kept.drain(..over);
-            }
-        }
+    let mut lines = Lines::default();
+    loop {
+        let said = match input.read(&mut piece).await {
+            Ok(length @ 1..) => lines.take(&piece[..length], redactor),
+            _ => lines.rest(redactor),
+        };
+        keep(said.as_bytes(), kept);
         if let Some(open) = file.take() {
-            file = open.append(said, server).await;
+            file = open.append(said.as_bytes(), server).await;
         }
-        if tracing::enabled!(tracing::Level::DEBUG) {
-            log(said, server, &mut line);
+        for line in said.lines() {
+            tracing::debug!(server, "stderr: {}", line.trim_end());
+        }
+        if lines.has_ended {
+            return;
         }
     }
 }
 
-/// Logs whole lines, and the pieces of those that are very long.
-fn log(said: &[u8], server: &str, line: &mut Vec<u8>) {
-    for part in said.split_inclusive(|byte| *byte == b'\n') {
-        line.extend_from_slice(part);
-        if part.ends_with(b"\n") || line.len() >= LINE_BYTES {
-            let text = String::from_utf8_lossy(line);
-            tracing::debug!(server, "stderr: {}", text.trim_end());
-            line.clear();
-        }
+fn keep(said: &[u8], kept: &Mutex<Vec<u8>>) {
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.extend_from_slice(said);
+    // Cut back now and then, so that a flood does not move all of it each time.
+    if kept.len() > 2 * KEPT_BYTES {
+        let over = kept.len() - KEPT_BYTES;
+        kept.drain(..over);
     }
+}
+
+/// Cuts what is said into lines: a secret that comes in two pieces is one.
+#[derive(Default)]
+struct Lines {
+    begun: Vec<u8>,
+    has_ended: bool,
+}
+
+impl Lines {
+    /// The lines that have ended, without secrets, and the pieces of one that is very long.
+    fn take(&mut self, said: &[u8], redactor: &Redactor) -> String {
+        self.begun.extend_from_slice(said);
+        let whole = match self.begun.iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => end + 1,
+            None if self.begun.len() >= LINE_BYTES => self.begun.len(),
+            None => return String::new(),
+        };
+        let rest = self.begun.split_off(whole);
+        masked(&std::mem::replace(&mut self.begun, rest), redactor)
+    }
+
+    /// What was said last.
+    fn rest(&mut self, redactor: &Redactor) -> String {
+        self.has_ended = true;
+        masked(&std::mem::take(&mut self.begun), redactor)
+    }
+}
+
+fn masked(said: &[u8], redactor: &Redactor) -> String {
+    let said = String::from_utf8_lossy(said);
+    redactor.text(&said).unwrap_or_else(|| said.into_owned())
 }

@@ -64,7 +64,7 @@ impl Redactor {
     }
 
     /// The text without secrets; `None` when it has none.
-    pub(super) fn text(&self, text: &str) -> Option<String> {
+    pub(in crate::client) fn text(&self, text: &str) -> Option<String> {
         let mut masked = None;
         for value in &self.values {
             let found = masked.as_deref().unwrap_or(text);

@@ -84,15 +84,22 @@ pub(crate) fn tool(item: &RawJson, group: &str) -> Result<ToolDefinition, String
             annotations: hints,
             group: group.to_owned().into(),
             cost: Cost::Quick,
-            long: match support.as_deref() {
-                Some("optional" | "required") => LongWork::Later,
-                _ => LongWork::Never,
+            long: match (lasts(item).as_deref(), support.as_deref()) {
+                (Some("must"), _) => LongWork::MustLater,
+                (Some(_), _) | (None, Some("optional" | "required")) => LongWork::Later,
+                (None, _) => LongWork::Never,
             },
             definition: Some(definition),
         },
         name,
         wants_task: support.as_deref() == Some("required"),
     })
+}
+
+/// What another Orchestra says in the session era of how long calls of a tool may last.
+fn lasts(item: &RawJson) -> Option<String> {
+    let said = item.member("_meta")?.member(LongWork::META)?;
+    said.parse::<String>().ok()
 }
 
 /// Reads a prompt; `Err` says why it is left out.

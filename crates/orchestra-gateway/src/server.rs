@@ -5,6 +5,7 @@ mod calls;
 mod follow;
 mod offered;
 mod report;
+mod results;
 
 use std::{sync::Arc, time::Duration};
 

@@ -52,6 +52,24 @@ pub enum LongWork {
     Later,
     /// As `May`, and a caller who could know how and does not is refused: nobody waits so long.
     Must,
+    /// As `Later`, and refused as `Must`.
+    MustLater,
+}
+
+impl LongWork {
+    /// The member of `_meta` by which a tool says in a list of the session era, which has no such
+    /// tasks, that its calls may last.
+    pub const META: &'static str = "orchestra/longWork";
+
+    /// The value of [`META`](Self::META); `None` for a tool whose calls do not last.
+    #[must_use]
+    pub const fn as_str(self) -> Option<&'static str> {
+        match self {
+            Self::Never => None,
+            Self::May | Self::Later => Some("may"),
+            Self::Must | Self::MustLater => Some("must"),
+        }
+    }
 }
 
 /// MCP tool annotations: hints, never a guarantee.

@@ -1,11 +1,11 @@
 //! Catalogs as the text that list methods answer, written once per catalog and revision.
 
 use bytes::Bytes;
-use orchestra_wire::{Member, RawJson, Revision, Rope, write};
+use orchestra_wire::{Era, Member, RawJson, Revision, Rope, write};
 use serde::Deserialize;
 
 use crate::{
-    Annotations, PromptDescriptor, ResourceDescriptor, TemplateDescriptor, ToolDescriptor,
+    Annotations, LongWork, PromptDescriptor, ResourceDescriptor, TemplateDescriptor, ToolDescriptor,
 };
 
 /// What can be listed.
@@ -137,6 +137,15 @@ pub(crate) fn tool(rope: &mut Rope, tool: &ToolDescriptor, revision: Revision) {
     }
     if revision.tool_annotations() {
         annotations(rope, tool.annotations);
+    }
+    if let (Some(long), Era::Session, true) =
+        (tool.long.as_str(), revision.era(), revision.titles())
+    {
+        rope.push(b",\"_meta\":{\"");
+        rope.push(LongWork::META.as_bytes());
+        rope.push(b"\":\"");
+        rope.push(long.as_bytes());
+        rope.push(b"\"}");
     }
     rope.push_byte(b'}');
 }
@@ -338,6 +347,27 @@ mod tests {
             text(Revision::V2026_07_28),
             format!("{titled}{schema}{hints}")
         );
+    }
+
+    /// The newest revision has tasks, whose clients are told by their answers.
+    #[test]
+    fn a_session_is_told_which_calls_may_last() {
+        let text = |long, revision| {
+            let lasting = ToolDescriptor { long, ..sample() };
+            let listing = Listing::of([&lasting], revision, tool);
+            String::from_utf8(listing.text().to_vec()).unwrap()
+        };
+        for (long, told) in [
+            (LongWork::May, "may"),
+            (LongWork::Must, "must"),
+            (LongWork::MustLater, "must"),
+        ] {
+            let hint = format!(r#","_meta":{{"orchestra/longWork":"{told}"}}}}"#);
+            assert!(text(long, Revision::V2025_06_18).ends_with(&hint));
+            assert!(!text(long, Revision::V2025_03_26).contains("_meta"));
+            assert!(!text(long, Revision::V2026_07_28).contains("_meta"));
+        }
+        assert!(!text(LongWork::Never, Revision::V2025_11_25).contains("_meta"));
     }
 
     /// Seen in every revision as it came, but for the name and what a revision would refuse.

@@ -188,6 +188,33 @@ pub struct ClientFeatures {
     pub roots: bool,
 }
 
+impl ClientFeatures {
+    /// Whether it can be asked for anything.
+    #[must_use]
+    pub const fn any(self) -> bool {
+        let Self {
+            elicitation,
+            elicitation_url,
+            sampling,
+            sampling_tools: _,
+            roots,
+        } = self;
+        elicitation || elicitation_url || sampling || roots
+    }
+
+    /// What both can be asked for.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            elicitation: self.elicitation && other.elicitation,
+            elicitation_url: self.elicitation_url && other.elicitation_url,
+            sampling: self.sampling && other.sampling,
+            sampling_tools: self.sampling_tools && other.sampling_tools,
+            roots: self.roots && other.roots,
+        }
+    }
+}
+
 /// The client's answers to an earlier [`InputRequired`](crate::InputRequired).
 #[derive(Debug, Clone)]
 pub struct Answers {
@@ -207,6 +234,11 @@ pub trait ProgressListener: Send + Sync {
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>);
     /// A log message.
     fn log(&self, level: LogLevel, logger: Option<&str>, data: &RawJson);
+    /// Whether progress goes anywhere, so that whoever is asked on the caller's behalf is asked for
+    /// it.
+    fn wants_progress(&self) -> bool {
+        true
+    }
 }
 
 impl ProgressSink {
@@ -216,10 +248,18 @@ impl ProgressSink {
         Self(Some(listener))
     }
 
-    /// Whether anybody asked.
+    /// Whether anybody asked for anything.
     #[must_use]
     pub const fn is_wanted(&self) -> bool {
         self.0.is_some()
+    }
+
+    /// Whether anybody asked for progress.
+    #[must_use]
+    pub fn wants_progress(&self) -> bool {
+        self.0
+            .as_ref()
+            .is_some_and(|listener| listener.wants_progress())
     }
 
     /// Reports progress; nothing happens when nobody asked.

@@ -19,6 +19,7 @@ mod lines;
 mod link;
 mod lists;
 mod member;
+mod open;
 mod params;
 mod parking;
 mod results;

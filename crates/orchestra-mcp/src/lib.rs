@@ -27,6 +27,7 @@ pub mod stdio;
 pub mod stream;
 mod tasks;
 mod told;
+mod translation;
 mod transport;
 mod wanted;
 

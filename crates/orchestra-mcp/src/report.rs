@@ -97,6 +97,10 @@ impl SessionReports {
 impl ProgressListener for SessionReports {
     fn progress(&self, _progress: f64, _total: Option<f64>, _message: Option<&str>) {}
 
+    fn wants_progress(&self) -> bool {
+        false
+    }
+
     fn log(&self, level: LogLevel, logger: Option<&str>, data: &RawJson) {
         if self.wants(level) && take(&self.logs) {
             self.emit.emit(None, log_message(level, logger, data));
@@ -140,6 +144,10 @@ impl CallReports {
 }
 
 impl ProgressListener for CallReports {
+    fn wants_progress(&self) -> bool {
+        self.token.is_some()
+    }
+
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let Some(token) = &self.token else { return };
         // Held while the message is emitted, so that progress leaves in ascending order.

@@ -16,6 +16,7 @@ use crate::{
     http::Eras,
     server::ServerInner,
     tasks::EXTENSION,
+    translation,
 };
 
 /// How long a client may keep lists and the answer to `server/discover`, in milliseconds. Changes
@@ -128,6 +129,7 @@ impl Results<'_> {
         rope: &mut Rope,
         id: &RequestId,
         offers: Offers,
+        translates: bool,
         text: Option<&str>,
     ) {
         write::result_head(rope, id);
@@ -135,7 +137,11 @@ impl Results<'_> {
         rope.push(self.revision.as_str().as_bytes());
         rope.push(b"\",");
         self.capabilities(rope, offers);
-        rope.push(b",\"serverInfo\":");
+        if translates {
+            rope.push_byte(b',');
+            rope.push(translation::EXPERIMENTAL.as_bytes());
+        }
+        rope.push(b"},\"serverInfo\":");
         rope.push(self.server.info(self.revision));
         self.instructions(rope, text);
         rope.push_byte(b'}');
@@ -160,6 +166,7 @@ impl Results<'_> {
         }
         rope.push(b"],");
         self.capabilities(rope, offers);
+        rope.push_byte(b'}');
         self.instructions(rope, text);
         self.tail(rope, &Caching::List, None);
         write::close(rope);
@@ -310,6 +317,7 @@ impl Results<'_> {
         rope.push(b"}}");
     }
 
+    /// The capabilities, but for the end of their object.
     fn capabilities(self, rope: &mut Rope, offers: Offers) {
         let (lists, resources): (&[u8], &[u8]) = match self.lifetime {
             Lifetime::Stream | Lifetime::Requests | Lifetime::Posted => (
@@ -335,7 +343,6 @@ impl Results<'_> {
             rope.push(b",\"logging\":{}");
         }
         self.extensions(rope, offers);
-        rope.push_byte(b'}');
     }
 
     /// The extensions. Revisions up to 2025-11-25 have no `extensions`, but their set of

@@ -7,7 +7,10 @@ use orchestra_wire::{FieldsError, MetaFields, RawJson, RequestId, Revision, RpcE
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{json, value::RawValue};
 
-use crate::http::{self, Eras};
+use crate::{
+    http::{self, Eras},
+    translation,
+};
 
 /// What the client can be asked for, as it says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,6 +18,8 @@ pub(crate) struct ClientCapabilities {
     pub(crate) features: ClientFeatures,
     /// It knows tasks: a call may go on after its request was answered.
     pub(crate) tasks: bool,
+    /// It is another Orchestra, which [says more](crate::translation) than its session has place for.
+    pub(crate) translates: bool,
 }
 
 /// Something a server may ask of a client.
@@ -37,6 +42,8 @@ pub(crate) struct RequestMeta<'a> {
     pub(crate) others: bool,
     /// Set for a stateless request.
     pub(crate) stateless: Option<StatelessMeta>,
+    /// What the caller of a session's request can be asked for, where it says.
+    pub(crate) caller: Option<ClientFeatures>,
 }
 
 /// The members of `_meta` that make a request stateless.
@@ -58,17 +65,20 @@ struct KnownMeta {
     text: Box<str>,
     others: bool,
     stateless: Option<StatelessMeta>,
+    caller: Option<ClientFeatures>,
 }
 
 /// A longer `_meta` is not kept.
 const MAX_CACHED_BYTES: usize = 4 * 1024;
 
 #[derive(Deserialize)]
-struct RawCapabilities {
+struct RawCapabilities<'a> {
     elicitation: Option<RawElicitation>,
     sampling: Option<RawSampling>,
     roots: Option<IgnoredAny>,
     extensions: Option<RawExtensions>,
+    #[serde(borrow)]
+    experimental: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -98,7 +108,7 @@ impl ClientCapabilities {
         if !value.get().starts_with('{') {
             return None;
         }
-        let raw: RawCapabilities = serde_json::from_str(value.get()).ok()?;
+        let raw: RawCapabilities<'_> = serde_json::from_str(value.get()).ok()?;
         let elicitation = raw.elicitation.as_ref();
         let url = elicitation.is_some_and(|modes| modes.url.is_some());
         let features = ClientFeatures {
@@ -113,6 +123,7 @@ impl ClientCapabilities {
         Some(Self {
             features,
             tasks: extensions.is_some_and(|extensions| extensions.tasks.is_some()),
+            translates: raw.experimental.is_some_and(translation::is_among),
         })
     }
 
@@ -126,14 +137,15 @@ impl ClientCapabilities {
     }
 
     pub(crate) const fn any(self) -> bool {
-        let ClientFeatures {
-            elicitation,
-            elicitation_url,
-            sampling,
-            sampling_tools: _,
-            roots,
-        } = self.features;
-        elicitation || elicitation_url || sampling || roots
+        self.features.any()
+    }
+
+    /// Those of one caller of a session; another Orchestra asks on behalf of several.
+    pub(crate) const fn of_caller(mut self, caller: Option<ClientFeatures>) -> Self {
+        if let (Some(caller), true) = (caller, self.translates) {
+            self.features = self.features.and(caller);
+        }
+        self
     }
 
     pub(crate) const fn can(self, ask: Ask) -> bool {
@@ -142,6 +154,14 @@ impl ClientCapabilities {
 }
 
 impl Ask {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::ElicitForm,
+        Self::ElicitUrl,
+        Self::Sampling,
+        Self::SamplingTools,
+        Self::Roots,
+    ];
+
     /// Whether a client offers it.
     pub(crate) const fn is_in(self, features: ClientFeatures) -> bool {
         match self {
@@ -236,6 +256,7 @@ impl MetaCache {
             return Ok(RequestMeta {
                 stateless,
                 others: known.others,
+                caller: known.caller,
                 ..RequestMeta::default()
             });
         }
@@ -246,6 +267,7 @@ impl MetaCache {
                 text: value.get().into(),
                 others: meta.others,
                 stateless: meta.stateless.clone(),
+                caller: meta.caller,
             }));
         }
         Ok(meta)
@@ -269,6 +291,10 @@ impl<'a> RequestMeta<'a> {
             trace: fields.traceparent.and_then(text_of).map(Into::into),
             others: fields.has_others(),
             stateless,
+            caller: fields
+                .caller_capabilities
+                .and_then(ClientCapabilities::parse)
+                .map(|capabilities| capabilities.features),
         })
     }
 }

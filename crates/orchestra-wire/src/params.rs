@@ -179,7 +179,7 @@ fields! {
 }
 
 fields! {
-    /// Members of `_meta` that MCP knows; all others are ignored.
+    /// Members of `_meta` that are known; all others are ignored.
     MetaFields {
         /// The token for progress.
         progress_token = "progressToken";
@@ -193,6 +193,8 @@ fields! {
         client_capabilities = "io.modelcontextprotocol/clientCapabilities";
         /// The log level that the request asks for.
         log_level = "io.modelcontextprotocol/logLevel";
+        /// What the caller of a session's request can do, where the session is of several.
+        caller_capabilities = "orchestra/clientCapabilities";
     }
 }
 

@@ -1,9 +1,6 @@
 //! What a caller asks of a server, from its rules to its answer.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use orchestra_hub::{
     CallEnd, Completion, CompletionRef, Cx, Outcome, ProviderError, Request, ResultKind, Target,
@@ -15,10 +12,11 @@ use super::{
     Running, Server,
     ask::{self, Mind},
     offered::Tool,
+    results::{lasting, no_object, verbatim},
 };
 use crate::{cache::Key, config::Effect, definitions::raw, explain};
 
-type Answer = Result<Outcome, ProviderError>;
+pub(super) type Answer = Result<Outcome, ProviderError>;
 
 /// Parameters that belong to a round of questions, or ask for something that our callers are not
 /// offered: they are not passed on.
@@ -196,7 +194,13 @@ impl Server {
         call.headers = tool.mirrored.headers(Some(&arguments));
         call.safe = tool.is_safe;
         call.as_task = tool.wants_task;
-        match self.client.call(call).await {
+        let later = call.cx.later.clone().filter(|_| tool.lasts);
+        let calling = self.client.call(call);
+        let reply = match &later {
+            Some(later) => lasting(calling, later).await,
+            None => calling.await,
+        };
+        match reply {
             Ok(Reply::Result(result)) => {
                 let answer = self.tool_answer(tool, result, cache.zip(key)).await;
                 Done {
@@ -227,54 +231,6 @@ impl Server {
                     note: note.map(str::to_owned),
                 }
             }
-        }
-    }
-
-    /// A tool's result as it is passed on.
-    async fn tool_answer(
-        &self,
-        tool: &Tool,
-        result: RawJson,
-        keep: Option<(&crate::cache::Cache, Key)>,
-    ) -> Answer {
-        if !result.as_bytes().starts_with(b"{") {
-            return Err(explain::other(self.name(), no_object()));
-        }
-        let is_error = result
-            .member("isError")
-            .is_some_and(|flag| flag.as_str() == "true");
-        if tool.output.is_there() && !is_error {
-            self.check_structure(tool, &result);
-        }
-        if let (Some((cache, key)), false) = (keep, is_error) {
-            cache.keep(key, &result);
-        }
-        let cap = self.config.limits.budget.result_bytes;
-        let is_large = cap.is_some_and(|cap| result.as_bytes().len() as u64 > cap);
-        if let (Some(spill), true) = (&self.spill, is_large) {
-            match spill.keep(result.clone(), is_error).await {
-                Ok(outcome) => return Ok(outcome),
-                Err(error) => {
-                    tracing::warn!(server = self.name(), %error, "a large result cannot be kept, and is passed on whole");
-                }
-            }
-        }
-        Ok(verbatim(result, is_error))
-    }
-
-    /// Says once when results are not as the tool says.
-    fn check_structure(&self, tool: &Tool, result: &RawJson) {
-        if tool.lies.load(Ordering::Relaxed) {
-            return;
-        }
-        let mistakes = match result.member("structuredContent") {
-            Some(structured) => tool.output.mistakes(&structured, &tool.shown),
-            None => Some("there is no structuredContent".to_owned()),
-        };
-        if let Some(mistakes) = mistakes
-            && !tool.lies.swap(true, Ordering::Relaxed)
-        {
-            tracing::warn!(server = self.name(), tool = tool.theirs, %mistakes, "results are not as its outputSchema says");
         }
     }
 
@@ -351,20 +307,6 @@ fn refusal(text: String, code: &'static str, end: CallEnd, again: Option<Duratio
         answer: Ok(explain::failure(text, code, false, again)),
         end: Some(end),
         note: Some(code.to_owned()),
-    }
-}
-
-const fn verbatim(result: RawJson, is_error: bool) -> Outcome {
-    Outcome::Verbatim {
-        kind: ResultKind::Tool,
-        result,
-        is_error,
-    }
-}
-
-fn no_object() -> ClientError {
-    ClientError::InvalidMessage {
-        what: "the result is no object".to_owned(),
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) struct Tool {
     pub(super) is_safe: bool,
     pub(super) is_read_only: bool,
     pub(super) wants_task: bool,
+    /// Its calls may last, and its server makes no tasks of them: we do.
+    pub(super) lasts: bool,
     /// Arguments that its server wants in headers as well.
     pub(super) mirrored: MirroredParams,
     /// Whether it was told that its results are not as it says.
@@ -118,7 +120,9 @@ impl Offered {
                 wants_task,
             } = tool;
             descriptor.name.clone_from(&name);
-            if known.lists.facts.tasks {
+            let tasks = known.lists.facts.tasks;
+            let lasts = !tasks && descriptor.long != LongWork::Never;
+            if tasks {
                 descriptor.long = LongWork::Later;
             }
             let Annotations {
@@ -143,6 +147,7 @@ impl Offered {
                 lies: AtomicBool::new(false),
                 is_read_only,
                 wants_task,
+                lasts,
                 mirrored,
                 theirs,
             };

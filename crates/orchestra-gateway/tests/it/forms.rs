@@ -238,9 +238,10 @@ impl Tour {
         self.rig.until(|| !is_sent()).await;
     }
 
-    /// A call that its server goes on with after it has answered is one call for its caller, who
-    /// need not wait for it where that caller knows tasks.
-    async fn task(&self, is_stateless: bool) {
+    /// A call that its server goes on with after it has answered, or that lasts where its server knows
+    /// no such thing, is one call for its caller, who need not wait for it where that caller knows
+    /// tasks.
+    async fn task(&self) {
         let later = Later::default();
         let cx = Cx {
             long: true,
@@ -250,19 +251,13 @@ impl Tour {
         let name = "s__slow_compute";
         let arguments = json!({"seconds": 0.4, "label": "it"});
         let long = self.attachment.long_work(&tool_call(name, &arguments));
-        let expected = match is_stateless {
-            true => LongWork::Later,
-            false => LongWork::Never,
-        };
-        assert_eq!(long, expected);
+        assert_eq!(long, LongWork::Later);
         let told = self.rig.call_with(name, arguments.clone(), cx).await;
         assert_eq!(told.ok(), "computed it");
         let told = self.rig.call(name, arguments).await;
         assert_eq!(told.ok(), "computed it");
-        if is_stateless {
-            let begun = timeout(PATIENCE, later.begun()).await;
-            assert!(begun.is_ok(), "its server did not make a task of it");
-        }
+        let begun = timeout(PATIENCE, later.begun()).await;
+        assert!(begun.is_ok(), "nobody made a task of it");
     }
 }
 
@@ -285,7 +280,7 @@ async fn tour(config: ServerConfig, revision: &str) {
     tour.progress_and_logging().await;
     tour.subscription_and_changes().await;
     tour.cancellation().await;
-    tour.task(revision == STATELESS).await;
+    tour.task().await;
     tour.rig.close(&[]).await;
 }
 

@@ -6,6 +6,7 @@ mod approval;
 mod bad_http;
 mod bad_stdio;
 mod discovery;
+mod eras;
 mod forms;
 mod gateway;
 mod kill;

@@ -1,4 +1,4 @@
-//! A server that its test plays, in the session era, and a gateway with it behind a hub.
+//! A server that its test plays, in the era that the test says, and a gateway with it behind a hub.
 
 use std::{
     collections::HashMap,
@@ -43,6 +43,8 @@ pub(crate) struct Played {
     pub(crate) say: Mutex<Say>,
     /// Methods and parameters that came, without those of the handshake and lists.
     pub(crate) heard: Mutex<Vec<(String, Value)>>,
+    /// It speaks the newest era alone, with tasks; else that of sessions.
+    pub(crate) is_stateless: AtomicBool,
     /// Nobody gets in.
     pub(crate) is_away: AtomicBool,
     /// Whoever wants in waits.
@@ -82,6 +84,7 @@ impl Played {
                 said(&format!("{method} {params}"))
             })),
             heard: Mutex::default(),
+            is_stateless: AtomicBool::new(false),
             is_away: AtomicBool::new(false),
             is_held: watch::Sender::new(false),
             is_mute: AtomicBool::new(false),
@@ -132,7 +135,17 @@ impl Played {
             "tools": {"listChanged": true}, "resources": {"subscribe": true}, "prompts": {},
             "logging": {}, "completions": {},
         });
+        let is_stateless = self.is_stateless.load(Ordering::SeqCst);
         match method {
+            "server/discover" if is_stateless => {
+                let mut capabilities = capabilities;
+                capabilities["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
+                Ok(raw(&json!({
+                    "resultType": "complete", "supportedVersions": ["2026-07-28"],
+                    "capabilities": capabilities, "ttlMs": 0, "cacheScope": "private",
+                })))
+            }
+            "initialize" if is_stateless => Err(RpcError::method_not_found(method)),
             "initialize" => Ok(raw(&json!({
                 "protocolVersion": "2025-11-25", "capabilities": capabilities,
                 "serverInfo": {"name": "played", "version": "1"}, "instructions": "Be kind.",
@@ -156,6 +169,9 @@ impl Played {
             _ => {
                 let heard = (method.to_owned(), params.clone());
                 self.heard.lock().unwrap().push(heard);
+                if method == "subscriptions/listen" {
+                    std::future::pending::<()>().await;
+                }
                 if params["name"] == "wait" {
                     self.gate.notified().await;
                 }

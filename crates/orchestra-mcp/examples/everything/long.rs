@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use crate::{Answer, ask, catalog::tool, form, prompts::answered, tools};
 
-/// How long a call works that is not told how long.
-const A_WHILE: Duration = Duration::from_millis(50);
+/// How long a call works that is not told how long:
+/// longer than what somebody in between takes for an answer at once.
+const A_WHILE: Duration = Duration::from_millis(600);
 
 /// The names of the tools.
 pub(crate) const TOOLS: [&str; 6] = [

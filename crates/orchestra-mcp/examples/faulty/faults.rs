@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 use crate::Server;
 
 /// All of them, save those that are offered apart.
-pub(crate) const NAMES: [&str; 31] = [
+pub(crate) const NAMES: [&str; 32] = [
     "echo",
+    "ask",
     "delay",
     "silence",
     "crash",
@@ -60,6 +61,7 @@ impl Server {
         let output = &self.output;
         match name {
             "echo" => return output.text(id, word("text")),
+            "ask" => return output.text(id, &self.ask(word("text"))),
             "delay" => thread::sleep(Duration::from_millis(number("ms").unwrap_or(0))),
             "silence" => return,
             "crash" => crash(arguments),

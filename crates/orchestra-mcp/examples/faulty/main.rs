@@ -8,13 +8,15 @@ mod faults;
 mod output;
 
 use std::{
+    collections::HashMap,
     fs::OpenOptions,
     io::{BufRead, Write},
     path::PathBuf,
     process::ExitCode,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
+        mpsc,
     },
     thread,
     time::Duration,
@@ -55,6 +57,9 @@ struct Server {
     output: Output,
     /// Generation of the list of tools.
     generation: AtomicU64,
+    /// Who waits for an answer of the client, by the ids of questions.
+    asking: Mutex<HashMap<u64, mpsc::Sender<Value>>>,
+    questions: AtomicU64,
 }
 
 fn main() -> ExitCode {
@@ -114,6 +119,8 @@ fn serve(options: Options) {
     let server = Arc::new(Server {
         output: Output::new(options.crash_at, options.logs),
         generation: AtomicU64::new(0),
+        asking: Mutex::default(),
+        questions: AtomicU64::new(1),
         options,
     });
     server.begin_habits();
@@ -167,6 +174,11 @@ impl Server {
 
     fn take(self: &Arc<Self>, message: &Value) {
         let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) else {
+            let question = message["id"].as_u64().unwrap_or(0);
+            if let Some(asker) = self.asking().remove(&question) {
+                // It may not wait any more.
+                let _ = asker.send(message.clone());
+            }
             return;
         };
         if self.options.silent && method != "initialize" {
@@ -219,6 +231,23 @@ impl Server {
             tools.extend(faults::lies());
         }
         json!({"tools": tools})
+    }
+
+    /// Asks the client's user without saying for which call; what comes back.
+    fn ask(&self, text: &str) -> String {
+        let id = self.questions.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = mpsc::channel();
+        self.asking().insert(id, sender);
+        let schema = json!({"type": "object", "properties": {}});
+        let params = json!({"message": text, "requestedSchema": schema});
+        self.output.message(&json!({
+            "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params,
+        }));
+        answer.recv().unwrap_or_default().to_string()
+    }
+
+    fn asking(&self) -> MutexGuard<'_, HashMap<u64, mpsc::Sender<Value>>> {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes down that a call has run, before anything else of it.

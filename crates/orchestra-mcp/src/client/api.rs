@@ -5,9 +5,11 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use orchestra_hub::{Cx, InputRequired, ListKind, LogLevel};
 use orchestra_wire::{RawJson, Revision};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::{ClientError, TransportType};
+use crate::translation;
 
 /// A request for a server.
 #[derive(Debug, Clone)]
@@ -137,6 +139,9 @@ pub struct ServerCan {
     pub logging: bool,
     /// Calls of it may become tasks (extension `io.modelcontextprotocol/tasks`).
     pub tasks: bool,
+    /// It is another Orchestra: it says of its questions which call they belong to, and takes word of
+    /// what the caller of each request can be asked for.
+    pub translation: bool,
 }
 
 /// Whether a server tells when a list changes.
@@ -194,13 +199,15 @@ impl ServerCan {
     pub(crate) fn of(capabilities: &RawJson) -> Self {
         #[derive(Deserialize, Default)]
         #[serde(default)]
-        struct Raw {
+        struct Raw<'a> {
             tools: Option<Lists>,
             prompts: Option<Lists>,
             resources: Option<Resources>,
             completions: Option<serde::de::IgnoredAny>,
             logging: Option<serde::de::IgnoredAny>,
             extensions: Extensions,
+            #[serde(borrow)]
+            experimental: Option<&'a RawValue>,
         }
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "camelCase", default)]
@@ -214,7 +221,7 @@ impl ServerCan {
             #[serde(rename = "io.modelcontextprotocol/tasks")]
             tasks: Option<serde::de::IgnoredAny>,
         }
-        let raw: Raw = capabilities.parse().unwrap_or_default();
+        let raw: Raw<'_> = capabilities.parse().unwrap_or_default();
         let resources = raw.resources;
         Self {
             tools: raw.tools,
@@ -226,6 +233,7 @@ impl ServerCan {
             completions: raw.completions.is_some(),
             logging: raw.logging.is_some(),
             tasks: raw.extensions.tasks.is_some(),
+            translation: raw.experimental.is_some_and(translation::is_among),
         }
     }
 

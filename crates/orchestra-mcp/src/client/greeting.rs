@@ -12,6 +12,7 @@ use super::{
     Agreed, Answer, ClientError, HttpFailure, ProtocolChoice, ServerCan, ServerFacts, params,
     session::Session,
 };
+use crate::translation;
 
 type Response = BoxFuture<Result<Answer, ClientError>>;
 
@@ -206,7 +207,11 @@ async fn initialize(session: &Arc<Session>) -> Result<ServerFacts, ClientError> 
     rope.push(b"{\"protocolVersion\":\"");
     rope.push(offered.as_str().as_bytes());
     rope.push(b"\",\"capabilities\":");
-    rope.push(params::capabilities(config.features, offered, false).as_bytes());
+    let capabilities = params::capabilities(config.features, offered, false);
+    rope.push_byte(b'{');
+    rope.push(translation::EXPERIMENTAL.as_bytes());
+    rope.push(if capabilities == "{}" { b"" } else { b"," });
+    rope.push(&capabilities.as_bytes()[1..]);
     rope.push(b",\"clientInfo\":");
     params::client_info(&mut rope, &config.client_info);
     rope.push_byte(b'}');

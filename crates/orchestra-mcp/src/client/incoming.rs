@@ -6,130 +6,24 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use orchestra_hub::{ClientFeatures, Cx, ListKind, ProgressSink};
+use orchestra_hub::{ListKind, ProgressSink};
 use orchestra_wire::{RawJson, RequestId, RpcError, text_of};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::{
-    sync::{Notify, Semaphore, mpsc},
-    time::Instant,
-};
+use tokio::sync::{Semaphore, mpsc};
 
 use super::{
     Answer, Incoming, Root, ServerMessage,
+    open::{Asked, OpenCall, Whose},
     session::{Session, spawn},
 };
-use crate::told::{Ask, level};
-
-/// Questions of one call that wait.
-const QUESTIONS: usize = 16;
+use crate::{
+    told::{Ask, level},
+    translation::{self, About},
+};
 
 /// Answers to requests of the server that wait to be written.
 const ANSWERING: usize = 64;
-
-/// A call that the server has not answered.
-pub(super) struct OpenCall {
-    pub(super) began: Instant,
-    pub(super) whose: Whose,
-    caller: Mutex<Caller>,
-    questions: Mutex<Vec<Asked>>,
-    /// Rings when there is a question.
-    pub(super) asked: Notify,
-}
-
-/// On whose behalf a request is sent.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
-    /// Somebody uses the server.
-    Caller,
-    /// It is only watched: nobody is there to be asked.
-    Ours,
-}
-
-/// Who waits for it, and since when nothing was heard.
-struct Caller {
-    progress: ProgressSink,
-    features: ClientFeatures,
-    connection: u64,
-    heard: Instant,
-}
-
-/// A question of the server.
-#[derive(Debug, Clone)]
-pub(super) struct Asked {
-    pub(super) id: RequestId,
-    pub(super) method: String,
-    pub(super) params: Option<RawJson>,
-}
-
-impl OpenCall {
-    pub(super) fn new(cx: &Cx, whose: Whose) -> Self {
-        let now = Instant::now();
-        Self {
-            began: now,
-            whose,
-            caller: Mutex::new(Caller {
-                progress: cx.progress.clone(),
-                features: cx.features,
-                connection: cx.connection,
-                heard: now,
-            }),
-            questions: Mutex::default(),
-            asked: Notify::new(),
-        }
-    }
-
-    /// Leaves a question for whoever waits; false when too many wait already.
-    fn ask(&self, asked: Asked) -> bool {
-        let mut questions = self.questions();
-        let has_room = questions.len() < QUESTIONS;
-        if has_room {
-            questions.push(asked);
-            self.asked.notify_one();
-        }
-        has_room
-    }
-
-    /// The questions that wait.
-    pub(super) fn take_questions(&self) -> Vec<Asked> {
-        std::mem::take(&mut self.questions())
-    }
-
-    fn questions(&self) -> MutexGuard<'_, Vec<Asked>> {
-        self.questions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// It goes on for whoever made it again.
-    pub(super) fn renew(&self, cx: &Cx) {
-        let mut caller = self.caller();
-        caller.progress = cx.progress.clone();
-        caller.features = cx.features;
-        caller.connection = cx.connection;
-        caller.heard = Instant::now();
-    }
-
-    /// When something was heard of it.
-    pub(super) fn heard(&self) -> Instant {
-        self.caller().heard
-    }
-
-    fn caller(&self) -> MutexGuard<'_, Caller> {
-        self.caller.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Says that it goes on; where its progress goes.
-    fn hear(&self) -> ProgressSink {
-        let mut caller = self.caller();
-        caller.heard = Instant::now();
-        caller.progress.clone()
-    }
-
-    fn can(&self, ask: Ask) -> bool {
-        ask.is_in(self.caller().features)
-    }
-}
 
 /// What the server has said by itself and nobody has taken yet.
 ///
@@ -179,7 +73,7 @@ impl Mailbox {
                 notified(session, &method, params, related.as_ref());
             }
             ServerMessage::Request { id, method, params } => {
-                let asked = Asked { id, method, params };
+                let asked = (id, method, params);
                 let Some((id, answer)) = asked_of(session, asked, related.as_ref()) else {
                     return;
                 };
@@ -266,7 +160,7 @@ fn log(session: &Arc<Session>, params: Option<&RawJson>, related: Option<&Reques
     let data = RawJson::from_raw(message.data);
     // Of a call, where the connection tells, or where all calls are of one client.
     let sink = find(session, related)
-        .or_else(|| newest_of_one(session).ok().flatten())
+        .or_else(|| newest_of_one(session, |_| true).ok().flatten())
         .map(|open| open.hear())
         .filter(ProgressSink::is_wanted);
     match sink {
@@ -298,25 +192,32 @@ fn find(session: &Arc<Session>, related: Option<&RequestId>) -> Option<Arc<OpenC
 /// What a question is answered with at once; `None` when somebody else is asked.
 fn asked_of(
     session: &Arc<Session>,
-    asked: Asked,
+    (id, method, params): (RequestId, String, Option<RawJson>),
     related: Option<&RequestId>,
 ) -> Option<(RequestId, Answer)> {
-    let id = asked.id.clone();
-    if asked.method == "ping" {
+    if method == "ping" {
         return Some((id, Ok(RawJson::empty_object())));
     }
-    let params = asked
-        .params
+    let raw = params
         .as_ref()
         .and_then(|params| serde_json::from_str::<&RawValue>(params.as_str()).ok());
-    let Some(ask) = Ask::of(&asked.method, params) else {
-        return Some((id, Err(RpcError::method_not_found(&asked.method))));
+    let Some(ask) = Ask::of(&method, raw) else {
+        return Some((id, Err(RpcError::method_not_found(&method))));
     };
-    let refused = match whom(session, ask, related) {
-        Ok(open) => match open.ask(asked) {
-            true => return None,
-            false => "too many questions wait already".to_owned(),
-        },
+    let about = About::of(params.as_ref());
+    let refused = match whom(session, ask, related, &about) {
+        Ok(open) => {
+            let asked = Asked {
+                id: id.clone(),
+                method,
+                params: params.as_ref().map(translation::without_about),
+                input: about.input,
+            };
+            match open.ask(asked) {
+                true => return None,
+                false => "too many questions wait already".to_owned(),
+            }
+        }
         Err(_) if ask == Ask::Roots => {
             return Some((id, Ok(Root::answer(&session.config.roots))));
         }
@@ -327,20 +228,31 @@ fn asked_of(
     Some((id, Err(RpcError::new(orchestra_wire::ErrorCode(-1), text))))
 }
 
-/// The call that a question belongs to: the one it came with, else the one that runs. Where several
-/// callers have calls that run, nobody can tell, and a question must not reach a stranger.
+/// The call that a question belongs to: the one that it came with or that it names, else the one
+/// that runs. Where several callers have calls that run, nobody can tell, and a question must not
+/// reach a stranger. A `progressToken` names nobody: in a request of the server it is the server's.
 fn whom(
     session: &Arc<Session>,
     ask: Ask,
     related: Option<&RequestId>,
+    about: &About,
 ) -> Result<Arc<OpenCall>, String> {
-    let open = match find(session, related) {
-        Some(open) => open,
-        None => newest_of_one(session)
-            .map_err(|Several| {
-                "several clients have calls open; nobody can tell whom to ask".to_owned()
-            })?
-            .ok_or_else(|| "no call is open".to_owned())?,
+    let gone = || "the call that it belongs to waits here no longer".to_owned();
+    let open = match (find(session, related), about) {
+        (Some(open), _) => open,
+        (
+            None,
+            About {
+                input: Some(input), ..
+            },
+        ) => session.calls().get(&input.call).cloned().ok_or_else(gone)?,
+        (
+            None,
+            About {
+                task: Some(task), ..
+            },
+        ) => of_task(session, task).ok_or_else(gone)?,
+        (None, _) => running(session)?,
     };
     if open.can(ask) {
         return Ok(open);
@@ -348,18 +260,47 @@ fn whom(
     Err("the client that calls does not offer it".to_owned())
 }
 
+/// The call that runs, of all those whose questions are not out yet; where there is none, the one
+/// that may ask more.
+fn running(session: &Arc<Session>) -> Result<Arc<OpenCall>, String> {
+    let running = newest_of_one(session, |open| !open.has_asked());
+    let found = match running {
+        Ok(None) => newest_of_one(session, |_| true),
+        found => found,
+    };
+    found
+        .map_err(|Several| {
+            "calls of several clients are open on this connection, and nobody can tell whom to \
+             ask; in a larger pool of connections each client would have one of its own"
+                .to_owned()
+        })?
+        .ok_or_else(|| "no call is open".to_owned())
+}
+
+fn of_task(session: &Arc<Session>, task: &str) -> Option<Arc<OpenCall>> {
+    let calls = session.calls();
+    let mut of_task = calls
+        .values()
+        .filter(|open| open.task.as_deref() == Some(task));
+    of_task.next().cloned()
+}
+
 /// Calls of several clients are open.
 struct Several;
 
-/// The call that began last, where all that are open are of one client.
-fn newest_of_one(session: &Arc<Session>) -> Result<Option<Arc<OpenCall>>, Several> {
+/// The call that began last of some, where all of them are of one client.
+fn newest_of_one(
+    session: &Arc<Session>,
+    is_one: impl Fn(&OpenCall) -> bool,
+) -> Result<Option<Arc<OpenCall>>, Several> {
     let calls = session.calls();
     let mut found: Option<(u64, &Arc<OpenCall>)> = None;
-    for (number, open) in calls.iter().filter(|(_, open)| open.whose == Whose::Caller) {
+    let some = calls
+        .iter()
+        .filter(|(_, open)| open.whose == Whose::Caller && is_one(open));
+    for (number, open) in some {
         match found {
-            Some((_, other)) if other.caller().connection != open.caller().connection => {
-                return Err(Several);
-            }
+            Some((_, other)) if other.connection() != open.connection() => return Err(Several),
             Some((newest, _)) if newest > *number => {}
             _ => found = Some((*number, open)),
         }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{ClientInfo, ServerCall};
-use crate::told::level_name;
+use crate::{told::level_name, translation};
 
 /// The name of a member of `_meta` that the protocol defines.
 const PREFIX: &[u8] = b"\"io.modelcontextprotocol/";
@@ -18,6 +18,8 @@ pub(super) struct Envelope<'a> {
     pub(super) call: &'a ServerCall,
     /// The id of the request, which is the token of its progress.
     pub(super) id: &'a RequestId,
+    /// What the caller can be asked for, where the server is to know that.
+    pub(super) caller: Option<ClientFeatures>,
     /// The server's own state, when the call is repeated with answers.
     pub(super) state: Option<&'a str>,
 }
@@ -74,7 +76,7 @@ impl Envelope<'_> {
             // others they are followed here. Reports of a call that becomes a task come to nobody, so
             // that who wants them waits.
             let cx = &self.call.cx;
-            let unknown = cx.era != Some(Era::Stateless) && !progress.is_wanted();
+            let unknown = cx.era != Some(Era::Stateless) && !progress.wants_progress();
             let tasks = self.call.as_task || cx.long || unknown;
             stateless(&mut members, self.revision, self.info, *features, tasks);
             if let Some(level) = self.call.cx.log_level {
@@ -85,10 +87,16 @@ impl Envelope<'_> {
                 members.push_byte(b'"');
             }
         }
-        if progress.is_wanted() {
+        if progress.wants_progress() {
             separate(&mut members, &mut empty);
             members.push(b"\"progressToken\":");
             members.push(self.id.as_bytes());
+        }
+        if let Some(caller) = self.caller {
+            separate(&mut members, &mut empty);
+            write::string(&mut members, translation::CALLER);
+            members.push_byte(b':');
+            members.push(capabilities(caller, self.revision, false).as_bytes());
         }
         if let Some(trace) = trace {
             separate(&mut members, &mut empty);
@@ -206,6 +214,7 @@ fn foreign_meta(inner: &str) -> Option<Parts> {
     let ours = |key: &str| {
         key == "progressToken"
             || key == "traceparent"
+            || key == translation::CALLER
             || key.starts_with("io.modelcontextprotocol/")
     };
     let join = |members: &[(String, &RawValue)], skip: &dyn Fn(&str) -> bool| {
@@ -278,6 +287,7 @@ mod tests {
             info: &info,
             call,
             id: &RequestId::from_number(7),
+            caller: None,
             state: Some("s"),
         };
         envelope.params().map(|params| params.as_str().to_owned())

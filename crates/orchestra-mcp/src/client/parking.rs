@@ -12,7 +12,7 @@ use orchestra_wire::{ErrorCode, RawJson, RpcError};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
-    incoming::Asked,
+    open::Asked,
     session::{Session, Waiting, spawn},
 };
 
@@ -108,9 +108,10 @@ impl Parked {
     /// Hands the answers to the server.
     pub(super) fn answer(&mut self, answers: &Answers) {
         let given: HashMap<String, &RawValue> = answers.responses.parse().unwrap_or_default();
-        for (place, asked) in self.asked.drain(..).enumerate() {
+        let keys = keys(&self.asked);
+        for (key, asked) in keys.iter().zip(self.asked.drain(..)) {
             let answer = given
-                .get(&key(place))
+                .get(key)
                 .map(|answer| RawJson::from_raw(answer))
                 .ok_or_else(|| refusal("the client did not answer"));
             spawn(self.session.link.respond(asked.id, answer));
@@ -130,14 +131,25 @@ fn refusal(text: &'static str) -> RpcError {
     RpcError::new(ErrorCode::INTERNAL_ERROR, text)
 }
 
-fn key(place: usize) -> String {
-    format!("q{}", place + 1)
+/// The keys of the answers: those that the server has told, else numbered ones.
+fn keys(asked: &[Asked]) -> Vec<String> {
+    let mut keys: Vec<String> = Vec::with_capacity(asked.len());
+    for (place, asked) in asked.iter().enumerate() {
+        let told = asked.input.as_ref().map(|input| input.key.clone());
+        let numbered = (place + 1..).map(|number| format!("q{number}"));
+        let key = told
+            .into_iter()
+            .chain(numbered)
+            .find(|key| !keys.contains(key));
+        keys.extend(key);
+    }
+    keys
 }
 
 /// `inputRequests`.
 fn questions(asked: &[Asked]) -> RawJson {
     let mut requests = Map::new();
-    for (place, asked) in asked.iter().enumerate() {
+    for (key, asked) in keys(asked).into_iter().zip(asked) {
         let mut request = Map::new();
         request.insert("method".to_owned(), Value::String(asked.method.clone()));
         let params = asked
@@ -147,14 +159,33 @@ fn questions(asked: &[Asked]) -> RawJson {
         if let Some(params) = params {
             request.insert("params".to_owned(), params);
         }
-        requests.insert(key(place), Value::Object(request));
+        requests.insert(key, Value::Object(request));
     }
     RawJson::of(&requests).expect("a JSON object has a JSON form")
 }
 
 #[cfg(test)]
 mod tests {
+    use orchestra_wire::RequestId;
+
     use super::*;
+    use crate::translation::Input;
+
+    #[test]
+    fn keys_are_those_that_were_told_and_come_once() {
+        let told = [None, Some("q2"), Some("name"), None, Some("name")];
+        let asked = told.map(|key| Asked {
+            id: RequestId::from_number(1),
+            method: "roots/list".to_owned(),
+            params: None,
+            input: key.map(|key| Input {
+                key: key.to_owned(),
+                count: 1,
+                call: 1,
+            }),
+        });
+        assert_eq!(keys(&asked), ["q1", "q2", "name", "q4", "q5"]);
+    }
 
     #[test]
     fn states_come_back_as_what_they_were() {

@@ -1,6 +1,7 @@
 //! One greeted connection: calls go out with what the revision wants around them, and what the
 //! server says by itself finds whom it is for.
 
+mod claim;
 mod exchange;
 
 use std::{
@@ -22,10 +23,13 @@ use super::{
     TransportType,
     events::Events,
     greeting,
-    incoming::{self, Mailbox, OpenCall},
+    incoming::{self, Mailbox},
+    open::OpenCall,
     parking::Parking,
+    watching::Logged,
 };
 
+pub(super) use claim::Claim;
 pub(super) use exchange::Waiting;
 
 /// A greeted connection.
@@ -39,6 +43,8 @@ pub(super) struct Session {
     facts: OnceLock<Arc<ServerFacts>>,
     ids: AtomicU64,
     calls: Mutex<HashMap<u64, Arc<OpenCall>>>,
+    claims: claim::Claims,
+    pub(super) logged: Logged,
     /// Fires when the connection is to be made anew.
     recycle: Notify,
     /// Whether a call brought anything.
@@ -88,6 +94,8 @@ impl Session {
             facts: OnceLock::new(),
             ids: AtomicU64::new(1),
             calls: Mutex::default(),
+            claims: claim::Claims::default(),
+            logged: Logged::default(),
             recycle: Notify::new(),
             has_answered: AtomicBool::new(false),
             is_over: AtomicBool::new(false),

@@ -21,6 +21,9 @@ const POLL: Duration = Duration::from_secs(1);
 /// It is not asked more often than this, whatever it says, and not more rarely.
 const POLL_BOUNDS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(60));
 
+/// Waits for the end of a task, in the session era.
+const RESULT: &str = "tasks/result";
+
 /// How long one question about a task may go unanswered.
 const ASK: Duration = Duration::from_secs(30);
 
@@ -221,9 +224,18 @@ async fn session_result(
 ) -> Result<Reply, ClientError> {
     let call = ServerCall {
         as_task: false,
-        ..ServerCall::new("tasks/result", named(id), call.cx.clone())
+        ..ServerCall::new(RESULT, named(id), call.cx.clone())
     };
     Box::pin(session.call(&call)).await
+}
+
+/// The task whose end a call waits for.
+pub(super) fn awaited(call: &ServerCall) -> Option<String> {
+    if call.method != RESULT {
+        return None;
+    }
+    let told: Told<'_> = call.params.as_ref()?.parse().ok()?;
+    Some(told.task_id)
 }
 
 /// A request about a task, which is also named in a header over HTTP (extension tasks, transports).

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use orchestra_hub::{Cx, ListKind, LogLevel};
+use orchestra_hub::{BoxFuture, Cx, ListKind, LogLevel};
 use orchestra_wire::{Era, RawJson};
 use serde_json::json;
 use tokio::sync::watch;
@@ -20,6 +20,9 @@ use crate::told::level_name;
 
 /// How long a server has to take note.
 const NOTE: Duration = Duration::from_secs(30);
+
+/// How long a call waits until the server logs what the call wants of it.
+const HEED: Duration = Duration::from_secs(2);
 
 /// Pause before a stream that broke is opened again; it doubles up to the second.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
@@ -37,6 +40,57 @@ pub(super) struct Watching {
 struct Wanted {
     uris: BTreeSet<String>,
     level: Option<LogLevel>,
+}
+
+/// What a server of the session era was told to log. There is one level for all callers, so that it
+/// is the least that any of them wants; what each gets of it is up to its own sink.
+#[derive(Default)]
+pub(super) struct Logged(Mutex<Levels>);
+
+#[derive(Default)]
+struct Levels {
+    /// The least that a call has wanted.
+    calls: Option<LogLevel>,
+    told: Option<LogLevel>,
+}
+
+impl Logged {
+    /// What the server is to be told now that a call wants a level; `None` when it knows.
+    fn by_call(&self, level: LogLevel) -> Option<LogLevel> {
+        let mut levels = self.levels();
+        let least = |known: Option<LogLevel>| known.map_or(level, |known| known.min(level));
+        levels.calls = Some(least(levels.calls));
+        let told = least(levels.told);
+        (levels.told.replace(told) != Some(told)).then_some(told)
+    }
+
+    /// The same when callers want a level for all that they do.
+    fn by_sessions(&self, level: LogLevel) -> Option<LogLevel> {
+        let mut levels = self.levels();
+        let told = levels.calls.map_or(level, |calls| calls.min(level));
+        (levels.told.replace(told) != Some(told)).then_some(told)
+    }
+
+    fn levels(&self) -> MutexGuard<'_, Levels> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    /// Has a server of the session era log what a call wants that speaks for itself alone; `None`
+    /// when it does already.
+    pub(super) fn heed(self: &Arc<Self>, call: &ServerCall) -> Option<BoxFuture<()>> {
+        let level = call.cx.log_level?;
+        let (Era::Session, Some(Era::Stateless)) = (self.era(), call.cx.era) else {
+            return None;
+        };
+        self.facts().filter(|facts| facts.can.logging)?;
+        let level = self.logged.by_call(level)?;
+        let session = Arc::clone(self);
+        Some(Box::pin(async move {
+            note(&session, "logging/setLevel", level_of(level), HEED).await;
+        }))
+    }
 }
 
 impl Watching {
@@ -90,33 +144,29 @@ impl Shared {
             let wanted = self.watching.wanted().clone();
             if can.subscribe {
                 for uri in wanted.uris.difference(&told.uris) {
-                    self.note(session, "resources/subscribe", json!({ "uri": uri }))
-                        .await;
+                    note(session, "resources/subscribe", json!({ "uri": uri }), NOTE).await;
                 }
                 for uri in told.uris.difference(&wanted.uris) {
-                    self.note(session, "resources/unsubscribe", json!({ "uri": uri }))
-                        .await;
+                    note(
+                        session,
+                        "resources/unsubscribe",
+                        json!({ "uri": uri }),
+                        NOTE,
+                    )
+                    .await;
                 }
             }
             if let Some(level) = wanted
                 .level
                 .filter(|_| can.logging && wanted.level != told.level)
+                .and_then(|level| session.logged.by_sessions(level))
             {
-                let level = json!({ "level": level_name(level) });
-                self.note(session, "logging/setLevel", level).await;
+                note(session, "logging/setLevel", level_of(level), NOTE).await;
             }
             told = wanted;
             if changed.changed().await.is_err() {
                 return;
             }
-        }
-    }
-
-    async fn note(&self, session: &Arc<Session>, method: &'static str, params: serde_json::Value) {
-        let params = RawJson::of(&params).ok();
-        let call = ServerCall::new(method, params, Cx::default());
-        if let Err(error) = session.ask_within(&call, NOTE).await {
-            tracing::debug!(server = %self.config.name, method, reason = %error.explain(), "refused");
         }
     }
 
@@ -179,6 +229,24 @@ impl Shared {
                 }
             }
         }
+    }
+}
+
+fn level_of(level: LogLevel) -> serde_json::Value {
+    json!({ "level": level_name(level) })
+}
+
+/// Has a server take note of something.
+async fn note(
+    session: &Arc<Session>,
+    method: &'static str,
+    params: serde_json::Value,
+    within: Duration,
+) {
+    let params = RawJson::of(&params).ok();
+    let call = ServerCall::new(method, params, Cx::default());
+    if let Err(error) = session.ask_within(&call, within).await {
+        tracing::debug!(server = %session.config.name, method, reason = %error.explain(), "refused");
     }
 }
 

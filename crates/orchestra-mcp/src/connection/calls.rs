@@ -11,8 +11,8 @@ use orchestra_wire::{
 };
 
 use super::{
-    Connection, Handled, Job, Lifetime, Open, Stage, Ticket, internal, requests::Parsed,
-    tasks::Long,
+    Connection, Handled, Job, Lifetime, Open, Stage, Ticket, input::readable, internal,
+    requests::Parsed, tasks::Long,
 };
 use crate::{
     report::{CallReports, Logs},
@@ -40,8 +40,11 @@ impl Connection {
         }
         self.open_state(parsed, &mut call)?;
         let may_last = self.may_last(parsed, &call)?;
-        let says_later = self.attachment.long_work(&call.target) == LongWork::Later;
-        let later = (may_last && says_later).then(Later::default);
+        let says_later = || {
+            let long = self.attachment.long_work(&call.target);
+            matches!(long, LongWork::Later | LongWork::MustLater)
+        };
+        let later = (may_last && says_later()).then(Later::default);
         let serial = self.serial();
         let capabilities = parsed.capabilities(self.session.capabilities);
         let (reports, mut progress) = self.reports(parsed);
@@ -189,7 +192,7 @@ impl Connection {
         let mut parts = open.batch.map(|batch| self.take_batch(batch));
         let target = parts.as_mut().map_or(&mut *out, |batch| batch.begin_item());
         let mark = target.mark();
-        match outcome {
+        match outcome.or_else(|error| readable(&open, error)) {
             Ok(outcome) => self
                 .results(open.revision)
                 .outcome(target, &ticket.id, outcome),

@@ -8,7 +8,7 @@ use orchestra_hub::{
     Answers, Caller, Content, Cx, InputRequired, Outcome, ProgressSink, ProviderError, Remark,
     Request, Target, ToolResult,
 };
-use orchestra_wire::{Era, RawJson, Reply, ResponseRef, Rope, RpcError, write};
+use orchestra_wire::{Era, ErrorCode, RawJson, Reply, ResponseRef, Rope, RpcError, write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -17,6 +17,7 @@ use crate::{
     report::cancelled,
     seal::Purpose,
     told::Ask,
+    translation,
     wanted::{
         NOTHING_ASKED, NOTHING_CAN_BE_ASKED, TOO_OFTEN, UNKNOWN_FORM, Wanted, lacking, understand,
     },
@@ -130,8 +131,9 @@ impl Connection {
             };
             return self.again(ticket, answers).map_or(Step::Nothing, Step::Run);
         }
+        let translates = open.capabilities.translates;
         let mark = out.mark();
-        for (place, (_, request)) in wanted.0.iter().enumerate() {
+        for (place, (key, request)) in wanted.0.iter().enumerate() {
             let method = request.method.clone();
             let question = Question {
                 ticket: ticket.clone(),
@@ -150,7 +152,12 @@ impl Connection {
                 );
                 return Step::Nothing;
             };
-            let params = request.params.map(RawJson::from_raw);
+            let mut params = request.params.map(RawJson::from_raw);
+            if translates {
+                let count = wanted.0.len();
+                let told = translation::question(params.as_ref(), key, count, &ticket.id);
+                params = Some(told);
+            }
             write::request(out, &id, &request.method, params.as_ref());
             out.push_byte(b'\n');
         }
@@ -266,28 +273,22 @@ impl Connection {
 
     fn lacks_capability(&mut self, ticket: &Ticket, era: Era, missing: &[Ask], out: &mut Rope) {
         let lacking = lacking(missing);
-        let error = match era {
-            Era::Session => internal(lacking.message),
-            Era::Stateless => lacking,
-        };
-        self.fail(ticket, error, out);
+        let translates = |open: &Open| open.capabilities.translates;
+        match (era, self.open.get(&ticket.id).is_some_and(translates)) {
+            (Era::Session, false) => self.fail(ticket, internal(lacking.message), out),
+            (Era::Stateless, _) => self.fail(ticket, lacking, out),
+            // It knows in which words its own caller is told.
+            (Era::Session, true) => self.settle(ticket, Err(refused(lacking)), out),
+        }
     }
 
     /// Ends a call with an error; for a session's tool that is a result the model can read.
     fn fail(&mut self, ticket: &Ticket, error: RpcError, out: &mut Rope) {
         let reads = |open: &Open| open.kind == Kind::Tool && open.era() == Era::Session;
         let outcome = if self.open.get(&ticket.id).is_some_and(reads) {
-            Ok(Outcome::Tool(ToolResult {
-                content: vec![Content::Text(error.message.into_owned())],
-                is_error: true,
-                ..ToolResult::default()
-            }))
+            Ok(failed(error.message.into_owned()))
         } else {
-            Err(ProviderError::Rpc {
-                code: error.code.0,
-                message: error.message.into_owned(),
-                data: error.data,
-            })
+            Err(refused(error))
         };
         self.settle(ticket, outcome, out);
     }
@@ -346,6 +347,38 @@ impl Asking {
         rope.push_byte(b'}');
         let text = rope.into_vec();
         serde_json::from_slice(&text).map_or_else(|_| RawJson::empty_object(), RawJson::from_raw)
+    }
+}
+
+/// What a session's tool is answered where a code of the newest era says that its client cannot be
+/// asked: a result that the model can read.
+pub(super) fn readable(open: &Open, error: ProviderError) -> Result<Outcome, ProviderError> {
+    match error {
+        ProviderError::Rpc { code, message, .. }
+            if code == ErrorCode::MISSING_CLIENT_CAPABILITY.0
+                && open.kind == Kind::Tool
+                && open.era() == Era::Session
+                && !open.capabilities.translates =>
+        {
+            Ok(failed(message))
+        }
+        error => Err(error),
+    }
+}
+
+fn failed(text: String) -> Outcome {
+    Outcome::Tool(ToolResult {
+        content: vec![Content::Text(text)],
+        is_error: true,
+        ..ToolResult::default()
+    })
+}
+
+fn refused(error: RpcError) -> ProviderError {
+    ProviderError::Rpc {
+        code: error.code.0,
+        message: error.message.into_owned(),
+        data: error.data,
     }
 }
 

@@ -240,8 +240,9 @@ impl Connection {
         self.session.client = parsed.fields.client_info.and_then(told::client_name);
         let text = self.instructions();
         let offers = self.attachment.offers();
+        let translates = self.session.capabilities.translates;
         self.results(revision)
-            .initialize(out, parsed.id, offers, text.as_deref());
+            .initialize(out, parsed.id, offers, translates, text.as_deref());
         Ok(Handled::Written)
     }
 
@@ -367,10 +368,10 @@ fn not_offered(method: Method) -> RpcError {
 impl Parsed<'_, '_> {
     /// What the client can be asked for during this request.
     pub(super) fn capabilities(&self, session: ClientCapabilities) -> ClientCapabilities {
-        self.meta
-            .stateless
-            .as_ref()
-            .map_or(session, |meta| meta.capabilities)
+        match &self.meta.stateless {
+            Some(meta) => meta.capabilities,
+            None => session.of_caller(self.meta.caller),
+        }
     }
 
     pub(super) fn token(&self) -> Option<Box<str>> {

@@ -54,7 +54,7 @@ impl Connection {
         let knows_tasks = parsed.capabilities(self.session.capabilities).tasks;
         match (self.attachment.long_work(&call.target), knows_tasks) {
             (LongWork::Never, _) | (LongWork::May | LongWork::Later, false) => Ok(false),
-            (LongWork::Must, false) => Err(lacking()),
+            (LongWork::Must | LongWork::MustLater, false) => Err(lacking()),
             (long, true) => match self.server.0.tasks.has_room(parsed.bytes, parsed.now) {
                 false if long == LongWork::Must => Err(busy()),
                 has_room => Ok(has_room),

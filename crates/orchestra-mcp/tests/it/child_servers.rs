@@ -3,7 +3,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use orchestra_hub::{Cx, ListKind};
+use orchestra_hub::{Answers, Cx, ListKind};
 use orchestra_mcp::client::{
     ChildConfig, ChildConnector, ChildLimits, Client, ClientConfig, ClientError, ClientEvent,
     Launcher, ProtocolChoice, Reply, Sandbox, ServerCall, TransportType, tap::Redactor,
@@ -12,6 +12,7 @@ use orchestra_wire::{Era, RawJson};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::{
+    sync::Barrier,
     task::JoinSet,
     time::{Instant, interval, timeout},
 };
@@ -369,4 +370,62 @@ async fn a_sandboxed_server_reaches_its_directory_and_no_network() {
     let connect = json!({"address": listener.local_addr().unwrap()});
     let told = text_of(server.call(3, "connect", connect).await);
     assert!(told.starts_with("Network is unreachable"), "{told}");
+}
+
+/// A server that says of no question for which call it is, and callers who come at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn questions_reach_their_callers_over_connections_of_their_own() {
+    let config = ClientConfig {
+        name: "faulty".to_owned(),
+        protocol: ProtocolChoice::Era(Era::Session),
+        pool: 3,
+        ..ClientConfig::default()
+    };
+    let client = Client::new(Arc::new(ChildConnector::new(faulty::config(&[]))), config);
+    let mut callers = JoinSet::new();
+    let all = Arc::new(Barrier::new(3));
+    for connection in 1..=3_u64 {
+        let (client, all) = (client.clone(), Arc::clone(&all));
+        callers.spawn(async move {
+            let arguments = json!({"text": format!("who is {connection}?")});
+            let params = json!({"name": "ask", "arguments": arguments});
+            let mut cx = Cx {
+                connection,
+                deadline: Some((Instant::now() + faulty::PATIENCE).into_std()),
+                ..Cx::default()
+            };
+            cx.features.elicitation = true;
+            let params = RawJson::of(&params).unwrap();
+            let mut call = ServerCall::new("tools/call", Some(params), cx);
+            let Reply::InputRequired(input) = client.call(call.clone()).await.unwrap() else {
+                panic!("it does not ask")
+            };
+            let asked: Value = input.requests.parse().unwrap();
+            // None is answered before all are asked.
+            all.wait().await;
+            let message = format!("who is {connection}?");
+            assert_eq!(asked["q1"]["params"]["message"], *message);
+            let answer = json!({"q1": {"action": "accept", "content": {"n": connection}}});
+            call.cx.answers = Some(Answers {
+                responses: RawJson::of(&answer).unwrap(),
+                state: input.state,
+            });
+            let Reply::Result(result) = client.call(call).await.unwrap() else {
+                panic!("it asks twice")
+            };
+            let result: Value = result.parse().unwrap();
+            let text = result["content"][0]["text"].as_str().unwrap();
+            let answer: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(answer["result"]["content"]["n"], connection);
+        });
+    }
+    while let Some(ended) = callers.join_next().await {
+        ended.unwrap();
+    }
+    let processes: HashSet<u32> = client.process_ids().into_iter().collect();
+    assert_eq!(processes.len(), 3);
+    client.close().await;
+    for process in processes {
+        gone(process).await;
+    }
 }

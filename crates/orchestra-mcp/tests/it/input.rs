@@ -213,3 +213,53 @@ async fn a_completion_asks_for_nothing() {
     let text = reply["error"]["message"].as_str().unwrap();
     assert!(text.contains("only tools, prompts"), "{text}");
 }
+
+/// Between two Orchestras a session loses nothing of what the newest era says of a question.
+#[test]
+fn another_orchestra_is_told_what_a_question_is_about_and_tells_who_calls() {
+    let capabilities = r#"{"elicitation":{},"sampling":{},"roots":{},
+        "experimental":{"orchestra/translation":{}}}"#;
+    let capabilities = capabilities.replace("\n", "");
+    let mut server = Server::session("everything", "2025-11-25", &capabilities);
+    let tool = "test_input_required_result_multiple_inputs";
+    server.send(&call(7, tool, &json!({})));
+    let asked = [server.reply(), server.reply(), server.reply()];
+    let mut keys = Vec::new();
+    for ask in &asked {
+        let about = &ask["params"]["_meta"]["orchestra/input"];
+        assert_eq!((&about["count"], &about["call"]), (&json!(3), &json!(7)));
+        keys.push(about["key"].as_str().unwrap());
+    }
+    keys.sort_unstable();
+    assert_eq!(keys, ["client_roots", "greeting", "user_name"]);
+    for ask in &asked {
+        server.send(&answer(ask, &json!({"action": "accept", "roots": []})));
+    }
+    assert_eq!(server.reply()["id"], 7);
+    // Of what all of its callers can do, this one can do less.
+    let only =
+        |capabilities: Value| json!({"_meta": {"orchestra/clientCapabilities": capabilities}});
+    let can = "test_input_required_result_capabilities";
+    let ask = server.call(&call(8, can, &only(json!({"sampling": {}, "unknown": {}}))));
+    assert_eq!(ask["method"], "sampling/createMessage");
+    assert_eq!(ask["params"]["_meta"]["orchestra/input"]["count"], 1);
+    server.send(&answer(&ask, &json!({"role": "assistant", "content": {}})));
+    assert_eq!(server.reply()["id"], 8);
+    let refused = server.call(&call(9, "test_missing_capability", &only(json!({}))));
+    assert_eq!(refused["error"]["code"], -32021, "{refused}");
+    let required = &refused["error"]["data"]["requiredCapabilities"];
+    assert_eq!(*required, json!({"sampling": {}}));
+}
+
+#[test]
+fn who_is_no_orchestra_is_told_nothing_of_it_and_is_not_believed() {
+    let mut server = Server::session("everything", "2025-11-25", ALL);
+    let none = json!({"_meta": {"orchestra/clientCapabilities": {}}});
+    let ask = server.call(&call(1, "test_missing_capability", &none));
+    assert_eq!(ask["method"], "sampling/createMessage");
+    assert!(ask["params"].get("_meta").is_none(), "{ask}");
+    let nothing = r#"{"experimental":["orchestra/translation"]}"#;
+    let mut server = Server::session("everything", "2025-11-25", nothing);
+    let refused = server.call(&call(1, "test_missing_capability", &json!({})));
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
+}

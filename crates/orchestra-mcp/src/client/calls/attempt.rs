@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use orchestra_wire::Era;
 use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout_at},
@@ -17,6 +18,7 @@ use crate::client::{
     latency::Ended,
     member::{Member, Shared},
     parking::State,
+    session::{Claim, Session},
 };
 
 /// Above this part of failures a server is said to be degraded.
@@ -50,6 +52,7 @@ impl Client {
         let began = Instant::now();
         let member = self.pick();
         let session = member.session(deadline).await?;
+        let (member, session, _claim) = self.apart(call, member, session, deadline).await;
         let place = match member.outstanding.try_acquire() {
             Ok(place) => place,
             Err(_) => match timeout_at(deadline, member.outstanding.acquire()).await {
@@ -119,6 +122,53 @@ impl Client {
             Err(_) => breaker.aside(),
         }
         reply
+    }
+
+    /// The connection for a call whose server may ask something: another one than the first that
+    /// has room where nobody could tell on that one whom the server asks, as long as the pool has
+    /// one. Where there is but one connection, this costs nothing.
+    async fn apart<'a>(
+        &'a self,
+        call: &ServerCall,
+        mut member: &'a Arc<Member>,
+        mut session: Arc<Session>,
+        deadline: Instant,
+    ) -> (&'a Arc<Member>, Arc<Session>, Option<Claim>) {
+        let inner = &self.0;
+        if inner.members.len() == 1 || session.era() == Era::Stateless {
+            return (member, session, None);
+        }
+        // Others may take a connection while it is waited for.
+        for _ in &inner.members {
+            if let Some(claim) = session.claim(&call.cx) {
+                return (member, session, Some(claim));
+            }
+            let Some(other) = self.unshared(call) else {
+                break;
+            };
+            let Ok(found) = other.session(deadline).await else {
+                break;
+            };
+            (member, session) = (other, found);
+        }
+        (member, session, None)
+    }
+
+    /// A connection on which a call would confuse nobody.
+    fn unshared(&self, call: &ServerCall) -> Option<&Arc<Member>> {
+        let inner = &self.0;
+        let used = inner.used.load(Ordering::Relaxed);
+        let fits = |member: &&Arc<Member>| {
+            let ready = member.ready();
+            member.outstanding.available_permits() > 0
+                && ready.is_none_or(|session| !session.would_confuse(&call.cx))
+        };
+        let found = inner.members[..used].iter().find(fits);
+        if found.is_none() && used < inner.members.len() {
+            inner.used.fetch_max(used + 1, Ordering::Relaxed);
+            return Some(&inner.members[used]);
+        }
+        found
     }
 
     /// The connection to use: the first that has room, and another one only when none has.

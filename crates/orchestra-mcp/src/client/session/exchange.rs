@@ -6,19 +6,20 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use orchestra_hub::{BoxFuture, InputRequired};
+use orchestra_hub::{BoxFuture, ClientFeatures, InputRequired};
 use orchestra_wire::{Era, RawJson, RequestId};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Session, spawn};
 use crate::client::{
-    Answer, ClientError, Outgoing, Reply, ServerCall, TransportType,
-    incoming::{Asked, OpenCall, Whose},
+    Answer, ClientError, Outgoing, Reply, ServerCall, ServerFacts, TransportType,
+    open::{Asked, OpenCall, Whose},
     params::Envelope,
     parking::{Parked, State},
     results::{Kind, Told},
     tasks,
 };
+use crate::wanted::lacking;
 
 impl Session {
     /// Makes a call, from its beginning or from where it waits for answers.
@@ -46,6 +47,9 @@ impl Session {
         call: &ServerCall,
         state: Option<&str>,
     ) -> Result<Told, ClientError> {
+        if let Some(heeded) = self.heed(call) {
+            heeded.await;
+        }
         let entered = self.enter(call, Whose::Caller);
         let response = self
             .link
@@ -115,6 +119,7 @@ impl Session {
         waiting.entered.done();
         self.timeouts.store(0, Ordering::Relaxed);
         let answer = answer.inspect_err(|error| self.note_end(error))?;
+        let answer = refused_for_want(call, &waiting.entered.open, answer);
         let result = answer.map_err(|error| {
             self.has_answered.store(true, Ordering::Relaxed);
             ClientError::Rpc(error)
@@ -130,6 +135,7 @@ impl Session {
         waiting: Waiting,
         asked: Vec<Asked>,
     ) -> InputRequired {
+        waiting.entered.open.park();
         let parked = Parked {
             session: Arc::clone(self),
             waiting,
@@ -157,6 +163,7 @@ impl Session {
         let params = match self.facts.get() {
             Some(facts) => Envelope {
                 revision: facts.revision,
+                caller: self.caller(facts, call),
                 info: &self.config.client_info,
                 call,
                 id: &id,
@@ -177,9 +184,17 @@ impl Session {
         }
     }
 
+    /// What the caller can be asked for, where the server is to know that it is less than was said
+    /// for all callers.
+    fn caller(&self, facts: &ServerFacts, call: &ServerCall) -> Option<ClientFeatures> {
+        let all = self.config.features;
+        let can = call.cx.features.and(all);
+        (facts.can.translation && facts.revision.era() == Era::Session && can != all).then_some(can)
+    }
+
     fn enter(self: &Arc<Self>, call: &ServerCall, whose: Whose) -> Entered {
         let number = self.next_id();
-        let open = Arc::new(OpenCall::new(&call.cx, whose));
+        let open = Arc::new(OpenCall::new(&call.cx, whose, tasks::awaited(call)));
         self.calls().insert(number, Arc::clone(&open));
         if whose == Whose::Caller {
             self.busy.fetch_add(1, Ordering::Relaxed);
@@ -190,6 +205,23 @@ impl Session {
             open,
             done: AtomicBool::new(false),
         }
+    }
+}
+
+/// What a call of the stateless era that failed comes to whose server wanted to ask what its caller
+/// cannot answer: who declares nothing is told what to declare (MCP 2026-07-28, capabilities).
+fn refused_for_want(call: &ServerCall, open: &OpenCall, answer: Answer) -> Answer {
+    let (Some(lacked), Some(Era::Stateless)) = (open.lacked(), call.cx.era) else {
+        return answer;
+    };
+    let failed = answer.as_ref().map_or(true, |result| {
+        let flag = result.member("isError");
+        flag.is_some_and(|flag| flag.as_str() == "true")
+    });
+    if failed {
+        Err(lacking(&lacked))
+    } else {
+        answer
     }
 }
 

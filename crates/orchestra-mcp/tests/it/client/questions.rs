@@ -1,14 +1,22 @@
 //! What a server asks of whoever calls, in both eras, and calls that go on as tasks.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
+use futures_util::FutureExt;
 use orchestra_hub::{Answers, ClientFeatures, InputRequired};
-use orchestra_mcp::client::{Client, ClientError, Reply, Root, ServerCall};
+use orchestra_mcp::client::{Client, ClientError, Reply, Root, ServerCall, TransportType};
+use orchestra_wire::Era;
 use serde_json::{Value, json};
 
 use super::{
     client_of, config,
-    played::{Played, Said},
+    played::{Greets, Played, Said},
     raw, result, tool,
 };
 
@@ -41,7 +49,7 @@ fn answered(mut call: ServerCall, input: InputRequired, responses: &Value) -> Se
 }
 
 /// A server that asks for a sample while it works, and answers when it has it.
-fn curious() -> std::sync::Arc<Played> {
+fn curious() -> Arc<Played> {
     Played::session(|asked| {
         let params = json!({"messages": [], "maxTokens": 5});
         asked.link.ask(77, "sampling/createMessage", params, None);
@@ -83,6 +91,68 @@ async fn who_offers_nothing_is_not_asked_and_the_server_is_told() {
             .unwrap()
             .contains("does not offer it")
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_fails_for_what_its_caller_cannot_be_asked_says_what_that_is() {
+    for is_error in [true, false] {
+        let played = Played::session(move |asked| {
+            let params = json!({"messages": [], "maxTokens": 5});
+            asked.link.ask(77, "sampling/createMessage", params, None);
+            let result = json!({"content": [], "isError": is_error});
+            Said::after(Duration::from_secs(1), result)
+        });
+        let client = client_of(&played, config());
+        for era in [Era::Stateless, Era::Session] {
+            let mut call = tool("t");
+            call.cx.era = Some(era);
+            match client.call(call).await {
+                // What its server makes of it, where it makes something.
+                Ok(Reply::Result(_)) => assert!(!is_error || era == Era::Session),
+                Err(ClientError::Rpc(error)) => {
+                    assert!(is_error && era == Era::Stateless, "{error:?}");
+                    assert_eq!(error.code.0, -32021);
+                    let data: Value = error.data.unwrap().parse().unwrap();
+                    assert_eq!(data, json!({"requiredCapabilities": {"sampling": {}}}));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_orchestra_is_told_what_each_caller_can_be_asked_for() {
+    for experimental in [json!({"orchestra/translation": {}}), json!({})] {
+        let tells = experimental["orchestra/translation"].is_object();
+        let played = Played::new(Greets::Not, TransportType::Stdio, move |asked| {
+            Said::result(match asked.method.as_str() {
+                "initialize" => json!({
+                    "protocolVersion": "2025-11-25", "serverInfo": {"name": "p", "version": "1"},
+                    "capabilities": {"experimental": experimental},
+                }),
+                "server/discover" => return Said::error(-32601, "method not found"),
+                _ => json!({"content": []}),
+            })
+        });
+        let mut config = config();
+        config.features = asked_of(1).cx.features;
+        let client = client_of(&played, config);
+        let told = |call| async {
+            result(&client, call).await;
+            played.last("tools/call")["_meta"]["orchestra/clientCapabilities"].clone()
+        };
+        assert_eq!(told(asked_of(1)).await, Value::Null, "as was said for all");
+        let mut less = asked_of(2);
+        less.cx.features.elicitation = false;
+        let expected = match tells {
+            true => json!({"sampling": {}, "roots": {}}),
+            false => Value::Null,
+        };
+        assert_eq!(told(less).await, expected);
+        let said = &played.last("initialize")["capabilities"]["experimental"];
+        assert!(said["orchestra/translation"].is_object(), "{said}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,6 +237,182 @@ async fn a_question_that_nobody_answers_gives_the_call_up() {
     let late = answered(call, input, &json!({"q1": {}}));
     let error = client.call(late).await.unwrap_err();
     assert!(matches!(&error, ClientError::Rpc(error) if error.message.contains("is gone")));
+}
+
+/// Asks as often as the arguments say, of nobody by name, and never answers.
+fn asks(call: &super::played::Asked) {
+    let times = call.params["arguments"]["times"].as_u64().unwrap_or(0);
+    for number in 0..times {
+        let question = json!({"message": call.params["arguments"]["who"]});
+        let id = number + 10 * call.id.as_json().parse::<u64>().unwrap();
+        call.link.ask(id, "elicitation/create", question, None);
+    }
+}
+
+fn asking(connection: u64, times: u64) -> ServerCall {
+    let mut call = asked_of(connection);
+    let arguments = json!({"times": times, "who": connection});
+    call.params = Some(raw(&json!({"name": "t", "arguments": arguments})));
+    call
+}
+
+/// Whom the first question of an input is for.
+fn who(input: &InputRequired) -> Value {
+    let requests: Value = input.requests.parse().unwrap();
+    requests["q1"]["params"]["message"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_question_is_out_is_not_taken_for_the_one_that_asks() {
+    let played = Played::session(|call| {
+        asks(call);
+        Said::never()
+    });
+    let client = client_of(&played, config());
+    let first = question(&client, asking(1, 1)).await;
+    assert_eq!(who(&first), 1);
+    // What comes at once may belong to either call, and reaches nobody.
+    let second = tokio::spawn({
+        let client = client.clone();
+        async move { question(&client, asking(2, 1)).await }
+    });
+    let refused = played.answered(1).await;
+    assert!(refused["error"].as_str().unwrap().contains("larger pool"));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let third = question(&client, asking(3, 0));
+    tokio::select! {
+        _ = third => panic!("nobody asked it"),
+        () = played.until("tools/call", 3) => {}
+    }
+    second.abort();
+    let _ = second.await;
+    let fourth = question(&client, asking(4, 1)).await;
+    assert_eq!(who(&fourth), 4);
+    // The first is answered, and what its server asks then is its own.
+    let again = answered(asking(1, 0), first, &json!({"q1": {"action": "accept"}}));
+    let resumed = tokio::spawn({
+        let client = client.clone();
+        async move { question(&client, again).await }
+    });
+    played.answered(2).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    played.ask(99, "elicitation/create", json!({"message": "more?"}));
+    assert_eq!(who(&resumed.await.unwrap()), "more?");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_names_its_call_reaches_it_under_its_key() {
+    let number = Arc::new(AtomicU64::new(0));
+    let second = Arc::clone(&number);
+    let played = Played::session(move |call| match call.method.as_str() {
+        "tools/call" if call.params["task"].is_object() => {
+            let id = call.params["arguments"]["who"].to_string();
+            Said::result(json!({"task": {"taskId": id, "status": "working", "pollInterval": 50}}))
+        }
+        "tasks/get" => Said::result(json!({"status": "input_required"})),
+        "tools/call" if call.params["arguments"]["who"] == 2 => {
+            second.store(call.id.as_json().parse().unwrap(), Ordering::SeqCst);
+            Said::never()
+        }
+        _ => Said::never(),
+    });
+    let client = client_of(&played, config());
+    let calls = [1, 2, 3, 4].map(|connection| {
+        let client = client.clone();
+        let mut call = asking(connection, 0);
+        call.as_task = connection > 2;
+        tokio::spawn(async move { question(&client, call).await })
+    });
+    played.until("tasks/result", 2).await;
+    let number = number.load(Ordering::SeqCst);
+    let task = |id: &str| json!({"io.modelcontextprotocol/related-task": {"taskId": id}});
+    let ask = |id: u64, meta: Value| {
+        let params = json!({"message": id, "_meta": meta});
+        played.ask(id, "elicitation/create", params);
+    };
+    let first = json!({"key": "name", "count": 2, "call": number});
+    ask(11, json!({"orchestra/input": first}));
+    ask(31, task("3"));
+    ask(41, task("4"));
+    ask(51, task("5"));
+    let second = json!({"key": "age", "count": 2, "call": number});
+    ask(12, json!({"orchestra/input": second, "vendor/x": 1}));
+    // A token of the server is no name of a call.
+    ask(61, json!({"progressToken": number}));
+    let [first, second, third, fourth] = calls;
+    let input = timeout(second).await;
+    let requests: Value = input.requests.parse().unwrap();
+    assert_eq!(requests["name"]["params"], json!({"message": 11}));
+    let with_more = json!({"message": 12, "_meta": {"vendor/x": 1}});
+    assert_eq!(requests["age"]["params"], with_more);
+    assert_eq!(
+        (who(&timeout(third).await), who(&timeout(fourth).await)),
+        (json!(31), json!(41))
+    );
+    assert!(!first.is_finished());
+    first.abort();
+    for (answer, why) in [(1, "waits here no longer"), (2, "several clients")] {
+        let refused = played.answered(answer).await;
+        assert!(
+            refused["error"].as_str().unwrap().contains(why),
+            "{refused}"
+        );
+    }
+    let answers = json!({"age": {"n": 2}, "name": {"n": 1}});
+    drop(
+        client
+            .call(answered(asking(1, 0), input, &answers))
+            .now_or_never(),
+    );
+    assert_eq!(played.answered(3).await["result"]["n"], 1);
+    assert_eq!(played.answered(4).await["result"]["n"], 2);
+}
+
+async fn timeout(task: tokio::task::JoinHandle<InputRequired>) -> InputRequired {
+    let waited = tokio::time::timeout(Duration::from_secs(60), task);
+    waited.await.expect("it is asked").unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_has_a_connection_for_each_who_may_be_asked() {
+    let played = Played::session(|call| match call.params["arguments"]["times"].as_u64() {
+        Some(_) => {
+            asks(call);
+            Said::never()
+        }
+        None => Said::after(Duration::from_secs(1), json!({})),
+    });
+    let mut config = config();
+    config.pool = 2;
+    let client = client_of(&played, config);
+    // Nobody can be asked: one connection is enough.
+    let plain = [1, 2].map(|connection| {
+        let client = client.clone();
+        let mut call = tool("t");
+        call.cx.connection = connection;
+        tokio::spawn(async move { result(&client, call).await })
+    });
+    for call in plain {
+        call.await.unwrap();
+    }
+    assert_eq!(played.starts(), 1);
+    let calls = [1, 2].map(|connection| {
+        let client = client.clone();
+        tokio::spawn(async move { question(&client, asking(connection, 1)).await })
+    });
+    for (call, caller) in calls.into_iter().zip(1..) {
+        assert_eq!(who(&timeout(call).await), caller);
+    }
+    assert_eq!(played.starts(), 2);
+    // The pool has no more: what could be meant for several reaches none of them.
+    let third = client.call(asking(3, 1));
+    tokio::select! {
+        _ = third => panic!("it is not asked"),
+        refused = played.answered(1) => {
+            assert!(refused["error"].as_str().unwrap().contains("larger pool"), "{refused}");
+        }
+    }
+    assert_eq!(played.starts(), 2);
 }
 
 #[tokio::test]

@@ -1,0 +1,179 @@
+//! Calls that the server has not answered: who waits for each, and what the server has asked of it.
+
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::Duration,
+};
+
+use orchestra_hub::{ClientFeatures, Cx, ProgressSink};
+use orchestra_wire::{RawJson, RequestId};
+use tokio::{sync::Notify, time::Instant};
+
+use crate::{told::Ask, translation::Input};
+
+/// Questions of one call that wait.
+const QUESTIONS: usize = 16;
+
+/// What a server asks so soon after a question of a call is asked together with it.
+const TOGETHER: Duration = Duration::from_secs(1);
+
+/// A call that the server has not answered.
+pub(super) struct OpenCall {
+    pub(super) began: Instant,
+    pub(super) whose: Whose,
+    /// The task of the server whose end it waits for.
+    pub(super) task: Option<String>,
+    caller: Mutex<Caller>,
+    questions: Mutex<Vec<Asked>>,
+    /// Rings when there are questions.
+    pub(super) asked: Notify,
+    /// What was asked of a caller who does not offer it, a bit each.
+    lacked: AtomicU8,
+}
+
+/// On whose behalf a request is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// Somebody uses the server.
+    Caller,
+    /// It is only watched: nobody is there to be asked.
+    Ours,
+}
+
+/// Who waits for it, and since when nothing was heard.
+struct Caller {
+    progress: ProgressSink,
+    features: ClientFeatures,
+    connection: u64,
+    heard: Instant,
+    /// Since when it waits for answers of its caller.
+    parked: Option<Instant>,
+}
+
+/// A question of the server.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    pub(super) id: RequestId,
+    pub(super) method: String,
+    pub(super) params: Option<RawJson>,
+    /// What the server says of it.
+    pub(super) input: Option<Input>,
+}
+
+impl OpenCall {
+    pub(super) fn new(cx: &Cx, whose: Whose, task: Option<String>) -> Self {
+        let now = Instant::now();
+        Self {
+            began: now,
+            whose,
+            task,
+            caller: Mutex::new(Caller {
+                progress: cx.progress.clone(),
+                features: cx.features,
+                connection: cx.connection,
+                heard: now,
+                parked: None,
+            }),
+            questions: Mutex::default(),
+            asked: Notify::new(),
+            lacked: AtomicU8::new(0),
+        }
+    }
+
+    /// Leaves a question for whoever waits; false when too many wait already. Those that belong
+    /// together are waited for together.
+    pub(super) fn ask(&self, asked: Asked) -> bool {
+        let count = asked.input.as_ref().map_or(1, |input| input.count);
+        let mut questions = self.questions();
+        let has_room = questions.len() < QUESTIONS;
+        if has_room {
+            questions.push(asked);
+            if questions.len() >= count.min(QUESTIONS) {
+                self.asked.notify_one();
+            }
+        }
+        has_room
+    }
+
+    /// The questions that wait.
+    pub(super) fn take_questions(&self) -> Vec<Asked> {
+        std::mem::take(&mut self.questions())
+    }
+
+    fn questions(&self) -> MutexGuard<'_, Vec<Asked>> {
+        self.questions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It waits for answers of its caller.
+    pub(super) fn park(&self) {
+        self.caller().parked = Some(Instant::now());
+    }
+
+    /// It goes on for whoever made it again.
+    pub(super) fn renew(&self, cx: &Cx) {
+        let mut caller = self.caller();
+        caller.progress = cx.progress.clone();
+        caller.features = cx.features;
+        caller.connection = cx.connection;
+        caller.heard = Instant::now();
+        caller.parked = None;
+    }
+
+    /// When something was heard of it.
+    pub(super) fn heard(&self) -> Instant {
+        self.caller().heard
+    }
+
+    /// Whether its questions are out already, so that what the server asks now is of another call.
+    pub(super) fn has_asked(&self) -> bool {
+        let parked = self.caller().parked;
+        parked.is_some_and(|since| since.elapsed() >= TOGETHER)
+    }
+
+    pub(super) fn connection(&self) -> u64 {
+        self.caller().connection
+    }
+
+    /// Whether it is of another caller than a call that is to be made, and one of the two can be
+    /// asked for something.
+    pub(super) fn confuses(&self, cx: &Cx) -> bool {
+        let caller = self.caller();
+        self.whose == Whose::Caller
+            && caller.connection != cx.connection
+            && (caller.features.any() || cx.features.any())
+    }
+
+    fn caller(&self) -> MutexGuard<'_, Caller> {
+        self.caller.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that it goes on; where its progress goes.
+    pub(super) fn hear(&self) -> ProgressSink {
+        let mut caller = self.caller();
+        caller.heard = Instant::now();
+        caller.progress.clone()
+    }
+
+    /// Whether its caller offers what is asked; remembered where not.
+    pub(super) fn can(&self, ask: Ask) -> bool {
+        let can = ask.is_in(self.caller().features);
+        if !can {
+            self.lacked.fetch_or(1 << ask as u8, Ordering::Relaxed);
+        }
+        can
+    }
+
+    /// What was asked of a caller who does not offer it.
+    pub(super) fn lacked(&self) -> Option<Vec<Ask>> {
+        let lacked = self.lacked.load(Ordering::Relaxed);
+        (lacked != 0).then(|| {
+            let asks = Ask::ALL.into_iter();
+            asks.filter(|ask| lacked & (1 << *ask as u8) != 0).collect()
+        })
+    }
+}

@@ -35,7 +35,7 @@ impl Tally {
         }
     }
 
-    fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
         self.ignored += other.ignored;

@@ -7,9 +7,9 @@
 //! of others that speaks sessions alone, keys are numbered, a call becomes a task where its tool says
 //! `taskSupport`, and a question that the caller cannot answer is refused to its server.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path, process::Command, thread};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
 use super::server::{REVISIONS, Suite};
 use crate::{
@@ -27,29 +27,48 @@ enum Behind {
     Another,
 }
 
-/// Plays all of it.
+/// Plays all of it, both eras at once: scenarios wait for most of their time.
 ///
 /// # Errors
 /// When something cannot be started. A scenario that fails is counted.
 pub(super) fn play(suite: &Suite, tally: &mut Tally) -> Result<()> {
-    for (behind, name) in [
-        (Behind::Process, "stdio"),
-        (Behind::Http, "http"),
-        (Behind::Another, "orchestra stdio"),
-    ] {
-        for era in ["session", "stateless"] {
-            let directory = run::target().join("through");
-            // What an earlier run has left.
-            let _ = fs::remove_dir_all(&directory);
-            for inside in ["outer", "inner", "home"] {
-                fs::create_dir_all(directory.join(inside))?;
-            }
-            let (_fixture, through) = serve(behind, era, &directory)?;
-            let of = format!("through up, {era} era over {name}, ");
-            suite.requirements(&of, through.url(), &REVISIONS, tally)?;
-        }
+    for behind in [Behind::Process, Behind::Http, Behind::Another] {
+        let (session, stateless) = thread::scope(|scope| {
+            let session = scope.spawn(|| play_one(suite, behind, "session"));
+            let stateless = play_one(suite, behind, "stateless");
+            (session.join(), stateless)
+        });
+        tally.add(stateless?);
+        let Ok(session) = session else {
+            bail!("the scenarios of the session era ended in the middle");
+        };
+        tally.add(session?);
     }
     Ok(())
+}
+
+fn play_one(suite: &Suite, behind: Behind, era: &str) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let directory = run::target().join("through").join(era);
+    // What an earlier run has left.
+    let _ = fs::remove_dir_all(&directory);
+    for inside in ["outer", "inner", "home"] {
+        fs::create_dir_all(directory.join(inside))?;
+    }
+    let (_fixture, through) = serve(behind, era, &directory)?;
+    let of = format!("through up, {era} era over {}, ", behind.name());
+    suite.requirements(&of, through.url(), &REVISIONS, &mut tally)?;
+    Ok(tally)
+}
+
+impl Behind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Process => "stdio",
+            Self::Http => "http",
+            Self::Another => "orchestra stdio",
+        }
+    }
 }
 
 /// Starts the hub with the fixture behind it.

@@ -11,7 +11,7 @@ use crate::{Answer, ask, catalog::tool, form, prompts::answered, tools};
 
 /// How long a call works that is not told how long:
 /// longer than what somebody in between takes for an answer at once.
-const A_WHILE: Duration = Duration::from_millis(600);
+const A_WHILE: Duration = Duration::from_millis(400);
 
 /// The names of the tools.
 pub(crate) const TOOLS: [&str; 6] = [

@@ -253,13 +253,14 @@ fn another_orchestra_is_told_what_a_question_is_about_and_tells_who_calls() {
 
 #[test]
 fn who_is_no_orchestra_is_told_nothing_of_it_and_is_not_believed() {
+    let tool = "test_input_required_result_sampling";
     let mut server = Server::session("everything", "2025-11-25", ALL);
     let none = json!({"_meta": {"orchestra/clientCapabilities": {}}});
-    let ask = server.call(&call(1, "test_missing_capability", &none));
+    let ask = server.call(&call(1, tool, &none));
     assert_eq!(ask["method"], "sampling/createMessage");
     assert!(ask["params"].get("_meta").is_none(), "{ask}");
     let nothing = r#"{"experimental":["orchestra/translation"]}"#;
     let mut server = Server::session("everything", "2025-11-25", nothing);
-    let refused = server.call(&call(1, "test_missing_capability", &json!({})));
+    let refused = server.call(&call(1, tool, &json!({})));
     assert_eq!(refused["result"]["isError"], true, "{refused}");
 }

@@ -31,7 +31,11 @@ use reqwest::{
     Url,
     header::{AUTHORIZATION, HeaderMap, HeaderValue},
 };
-use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
+use tokio::{
+    sync::{Mutex, OwnedMutexGuard},
+    task::spawn_blocking,
+    time::Instant,
+};
 
 use self::{
     ask::Asks,
@@ -134,7 +138,7 @@ pub(super) struct OAuth {
     secrets: Arc<dyn Secrets>,
     asks: Asks,
     /// One at a time asks for tokens; the others wait for what it gets.
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
     /// What is shown now.
     current: RwLock<Option<Arc<Current>>>,
     /// What the next proof for the server is to hold.
@@ -166,7 +170,7 @@ impl OAuth {
             secrets: Arc::clone(&http.secrets),
             asks: Asks::new(client, &http.url),
             config,
-            state: Mutex::default(),
+            state: Arc::default(),
             current: RwLock::default(),
             nonce: RwLock::default(),
         })
@@ -264,31 +268,39 @@ impl OAuth {
         Ok(headers)
     }
 
-    async fn headers_of(&self, request: AuthRequest) -> Result<AuthHeaders, ClientError> {
+    async fn headers_of(self: Arc<Self>, request: AuthRequest) -> Result<AuthHeaders, ClientError> {
         let lapses = |current: &Current| current.renew_at.is_some_and(|at| at <= keys::now());
         if self.current().is_some_and(|current| !lapses(&current)) {
             return self.shown(&request);
         }
-        let mut state = self.state.lock().await;
+        let mut state = Arc::clone(&self.state).lock_owned().await;
         self.load(&mut state).await?;
         let token = state
             .record
             .as_ref()
             .and_then(|record| record.token.as_ref());
         if token.is_some_and(|token| token.lapses() && token.refresh.is_some()) {
-            match self.renew(&mut state).await {
-                Ok(()) => {}
-                // The server says what is to be done instead.
-                Err(NoToken::Spent(_)) => self.use_record(None),
-                Err(NoToken::Other(error)) => return Err(error),
-            }
+            let oauth = Arc::clone(&self);
+            to_its_end(async move { oauth.renew_ahead(state).await }).await?;
         }
-        drop(state);
         self.shown(&request)
     }
 
+    /// Renews what lapses before it is shown.
+    async fn renew_ahead(&self, mut state: OwnedMutexGuard<State>) -> Result<(), ClientError> {
+        match self.renew(&mut state).await {
+            Ok(()) => Ok(()),
+            // The server says what is to be done instead.
+            Err(NoToken::Spent(_)) => {
+                self.use_record(None);
+                Ok(())
+            }
+            Err(NoToken::Other(error)) => Err(error),
+        }
+    }
+
     /// What becomes of a request that was refused.
-    async fn answer(&self, refusal: Refusal) -> Result<bool, ClientError> {
+    async fn answer(self: Arc<Self>, refusal: Refusal) -> Result<bool, ClientError> {
         let challenge = Challenge::of(&refusal.challenges);
         let error = challenge.error.as_deref().unwrap_or_default();
         if error == "use_dpop_nonce" {
@@ -299,7 +311,7 @@ impl OAuth {
             _ if error == "insufficient_scope" && refusal.before < MAX_STEP_UPS => Wish::More,
             _ => return Ok(false),
         };
-        let mut state = self.state.lock().await;
+        let mut state = Arc::clone(&self.state).lock_owned().await;
         self.load(&mut state).await?;
         // Another request may have had the same trouble, and be over it.
         if self.current().map(|current| current.header.clone()) != refusal.shown {
@@ -313,16 +325,22 @@ impl OAuth {
         if wish == Wish::Good && refusal.shown.is_some() && refusal.before > 1 {
             return Ok(false);
         }
-        match self.acquire(&mut state, &challenge, wish).await {
-            Ok(()) => {
-                state.failed = None;
-                Ok(true)
-            }
-            Err(error) => {
-                state.failed = Some((Instant::now(), error.clone()));
-                Err(error)
-            }
-        }
+        let oauth = Arc::clone(&self);
+        to_its_end(async move { oauth.acquire_anew(state, challenge, wish).await }).await?;
+        Ok(true)
+    }
+
+    /// Gets a token, and remembers when that fails.
+    async fn acquire_anew(
+        &self,
+        mut state: OwnedMutexGuard<State>,
+        challenge: Challenge,
+        wish: Wish,
+    ) -> Result<(), ClientError> {
+        let acquired = self.acquire(&mut state, &challenge, wish).await;
+        let failed = acquired.as_ref().err();
+        state.failed = failed.map(|error| (Instant::now(), error.clone()));
+        acquired
     }
 
     /// Somebody has to sign in.
@@ -336,6 +354,22 @@ impl OAuth {
             ),
         };
         ClientError::NeedsAuth { what }
+    }
+}
+
+/// Asks for a token in a task of its own, which goes on when nobody waits for it any more: what an
+/// issuer answers may be all that is good from then on, for it spends what it was asked by. Such a
+/// task ends by itself, because each of its steps has its time.
+async fn to_its_end(
+    work: impl Future<Output = Result<(), ClientError>> + Send + 'static,
+) -> Result<(), ClientError> {
+    match tokio::spawn(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The program ends.
+            Err(_) => Err(ClientError::Closed),
+        },
     }
 }
 

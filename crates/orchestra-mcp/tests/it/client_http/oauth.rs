@@ -1,5 +1,7 @@
 //! Sign-ins: how a client finds out where, what it keeps, and what it does not believe.
 
+mod given_up;
+
 use std::{
     collections::HashMap,
     sync::{
@@ -21,6 +23,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
+    sync::{Notify, watch},
     time::timeout,
 };
 
@@ -40,6 +43,10 @@ struct Realm {
     server: Mutex<Value>,
     /// Whether renewals are refused.
     refuses: Mutex<bool>,
+    /// Whether it is slow: tokens are given out, and nothing is answered until this is over.
+    slow: watch::Sender<bool>,
+    /// Rings when something was given out that waits for that.
+    held: Notify,
 }
 
 fn merged(mut document: Value, changes: &Value) -> Value {
@@ -101,7 +108,9 @@ impl Realm {
     fn token(&self, seen: &Seen) -> Response {
         let asked = form(seen);
         let renews = asked["grant_type"] == "refresh_token";
-        if renews && *self.refuses.lock().unwrap() {
+        let given = self.given.load(Ordering::SeqCst);
+        let is_spent = || asked["refresh_token"] != format!("refresh-{}", given - 1);
+        if renews && (*self.refuses.lock().unwrap() || is_spent()) {
             return json_of(400, &json!({"error": "invalid_grant"}));
         }
         let number = self.given.fetch_add(1, Ordering::SeqCst);
@@ -127,7 +136,17 @@ async fn realm() -> (Arc<Realm>, Scripted) {
     let plays = Arc::clone(&realm);
     let server = Scripted::new(move |seen| {
         let plays = Arc::clone(&plays);
-        async move { plays.answer(&seen) }
+        async move {
+            let answer = plays.answer(&seen);
+            if seen.path == "/token" {
+                let mut slow = plays.slow.subscribe();
+                if *slow.borrow() {
+                    plays.held.notify_one();
+                }
+                slow.wait_for(|slow| !slow).await.unwrap();
+            }
+            answer
+        }
     });
     (realm, server.await)
 }

@@ -76,7 +76,8 @@ async fn lines_of_100_mib() {
             told.failed("invalid_message", true, &words);
             rig.is_well("bad").await;
         }
-        let more = most_memory() - before;
+        // The system counts in steps, and may tell a little less than before.
+        let more = most_memory().saturating_sub(before);
         assert!(more < 80 << 10, "{more} KiB");
         format!("2 of them, {more} KiB more memory")
     })

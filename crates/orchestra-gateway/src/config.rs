@@ -3,6 +3,7 @@
 //! Texts that may hold `${…}` stay as they were written ([`Template`]): they are expanded when a
 //! process is started or a request is sent, so that no secret is kept here.
 
+mod cut;
 mod fields;
 mod file;
 mod limits;
@@ -21,6 +22,7 @@ mod write;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
+pub use cut::CutError;
 pub(crate) use file::is_absent;
 pub use file::{Contents, File, Written};
 pub use limits::{Budget, Limits, ProcessLimits, Sandbox};

@@ -1,6 +1,8 @@
 //! How servers are reached: connectors out of configurations. What texts refer to is put in when a
 //! process is started or a request is sent, so that nothing here holds a secret.
 
+mod tapped;
+
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -12,11 +14,11 @@ use orchestra_mcp::client::{
     http::{
         self as client_http, HttpConnector, Url,
         oauth::{
-            ClientProof, FileStore, KnownClient, MemoryStore, OAuthConfig, SignIn, TokenStore,
-            login, logout,
+            ClientProof, FileStore, KnownClient, MemoryStore, OAuthConfig, SignIn, SignedOut,
+            TokenStore, login, logout,
         },
     },
-    tap::Redactor,
+    tap::{Redactor, Tap},
 };
 use orchestra_process as process;
 use orchestra_wire::RawJson;
@@ -37,6 +39,7 @@ pub struct Connectors {
     scope: Scope,
     logs: Option<PathBuf>,
     tokens: Option<PathBuf>,
+    tap: Option<Tap>,
 }
 
 impl Connectors {
@@ -47,6 +50,7 @@ impl Connectors {
             scope,
             logs: None,
             tokens: None,
+            tap: None,
         }
     }
 
@@ -76,7 +80,7 @@ impl Connectors {
     /// When its configuration cannot be used.
     pub fn reach(&self, config: &ServerConfig) -> Result<Reach, ClientError> {
         Ok(Reach {
-            connector: self.connector(config)?,
+            connector: self.tapped(self.connector(config)?, config),
             roots: self.roots(config).map_err(invalid)?,
         })
     }
@@ -105,13 +109,13 @@ impl Connectors {
         login(http, self.store(), scopes, show).await
     }
 
-    /// Forgets what a sign-in to a server brought.
+    /// Has what a sign-in to a server brought taken back by whoever gave it out, and forgets it.
     ///
     /// # Errors
     /// When the server is no server on the network, or what is kept cannot be removed.
-    pub async fn sign_out(&self, config: &ServerConfig) -> Result<(), ClientError> {
+    pub async fn sign_out(&self, config: &ServerConfig) -> Result<SignedOut, ClientError> {
         let http = self.http(network(config)?, config)?;
-        let forgotten = logout(&http, self.store()).await;
+        let forgotten = logout(http, self.store()).await;
         forgotten.map_err(|error| ClientError::InvalidConfig {
             what: format!("forget the tokens: {error}"),
         })
@@ -155,18 +159,20 @@ impl Connectors {
 
     fn connector(&self, config: &ServerConfig) -> Result<Arc<dyn Connector>, ClientError> {
         match &config.transport {
-            Transport::Stdio(_) => Ok(Arc::new(LateChild {
-                scope: self.scope.clone(),
-                config: Arc::new(config.clone()),
-                log: self
-                    .logs
-                    .as_ref()
-                    .map(|logs| log_file(logs, config.name.as_str())),
-            })),
+            Transport::Stdio(_) => Ok(Arc::new(self.late_child(config))),
             Transport::Http(http) => {
                 let config = self.http(http, config)?;
                 Ok(Arc::new(HttpConnector::new(config)?))
             }
+        }
+    }
+
+    fn late_child(&self, config: &ServerConfig) -> LateChild {
+        let logs = self.logs.as_ref();
+        LateChild {
+            scope: self.scope.clone(),
+            config: Arc::new(config.clone()),
+            log: logs.map(|logs| log_file(logs, config.name.as_str())),
         }
     }
 

@@ -4,6 +4,7 @@ mod ask;
 mod calls;
 mod follow;
 mod offered;
+mod relist;
 mod report;
 mod results;
 
@@ -30,6 +31,7 @@ use crate::{
 };
 pub(crate) use follow::{Follower, follow};
 pub(crate) use offered::Offered;
+use relist::Relisting;
 pub(crate) use report::report;
 
 /// Places for calls that run.
@@ -46,6 +48,7 @@ pub(crate) struct Server {
     offered: watch::Sender<Arc<Offered>>,
     /// Why its tools could not be listed the last time, as long as none were ever seen.
     unlisted: watch::Sender<Option<ClientError>>,
+    relisting: Relisting,
     /// How many calls run.
     running: watch::Sender<usize>,
 }
@@ -91,6 +94,7 @@ impl Server {
             spill: spill.filter(|_| config.limits.budget.result_bytes.is_some()),
             offered: watch::Sender::new(Arc::new(offered)),
             unlisted: watch::Sender::new(None),
+            relisting: Relisting::default(),
             running: watch::Sender::new(0),
             pins,
             policy,

@@ -15,6 +15,7 @@ mod logging;
 mod output;
 mod servers;
 mod serving;
+mod trace;
 mod workspace;
 
 use std::process::ExitCode;

@@ -9,6 +9,7 @@ use crate::{
     config::user_directory,
     env::Variable,
     exit::Failure,
+    trace::TraceFlags,
     workspace::{PROJECTS, RUN},
 };
 
@@ -21,6 +22,8 @@ pub(crate) struct ServerFlags {
     /// Offer the servers alone, without the built-in tools
     #[arg(long)]
     pub(crate) only_servers: bool,
+    #[command(flatten)]
+    pub(crate) trace: TraceFlags,
 }
 
 impl ServerFlags {
@@ -43,6 +46,7 @@ impl ServerFlags {
         let flags = [
             (!self.mcp_config.is_empty(), "--mcp-config"),
             (self.only_servers, "--only-servers"),
+            (self.trace.is_given(), "--trace"),
         ];
         let given = flags.into_iter().filter(|(is_given, _)| *is_given);
         given.map(|(_, flag)| flag)

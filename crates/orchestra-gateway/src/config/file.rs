@@ -211,21 +211,21 @@ pub(crate) fn is_absent(error: &io::Error) -> bool {
 }
 
 /// The servers of a file.
-struct Section<'a> {
-    servers: Vec<Named<'a>>,
+pub(super) struct Section<'a> {
+    pub(super) servers: Vec<Named<'a>>,
     shared: Shared,
 }
 
-struct Named<'a> {
-    name: &'a str,
+pub(super) struct Named<'a> {
+    pub(super) name: &'a str,
     place: Place,
-    path: Path,
+    pub(super) path: Path,
     node: &'a Node,
 }
 
 /// Finds the servers. A file may hold much else, which is not ours to judge; one that looks like
 /// none of the known shapes is told so, but for a file with the settings of a program.
-fn shape<'a>(root: &'a Node, report: &'a Report) -> Option<Section<'a>> {
+pub(super) fn shape<'a>(root: &'a Node, report: &'a Report) -> Option<Section<'a>> {
     let top = Path::default();
     let Some(members) = root.members() else {
         if root.value != Value::Null {

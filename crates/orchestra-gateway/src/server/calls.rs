@@ -23,7 +23,7 @@ pub(super) type Answer = Result<Outcome, ProviderError>;
 const OURS: [&str; 3] = ["inputResponses", "requestState", "task"];
 
 /// What became of a tool's call.
-struct Done {
+pub(super) struct Done {
     answer: Answer,
     /// How it is counted, where its answer does not show that.
     end: Option<CallEnd>,
@@ -195,13 +195,14 @@ impl Server {
         call.safe = tool.is_safe;
         call.as_task = tool.wants_task;
         let later = call.cx.later.clone().filter(|_| tool.lasts);
-        let calling = self.client.call(call);
+        let calling = self.call_mirrored(tool, &arguments, call);
         let reply = match &later {
             Some(later) => lasting(calling, later).await,
             None => calling.await,
         };
         match reply {
-            Ok(Reply::Result(result)) => {
+            Err(done) => *done,
+            Ok(Ok(Reply::Result(result))) => {
                 let answer = self.tool_answer(tool, result, cache.zip(key)).await;
                 Done {
                     answer,
@@ -209,7 +210,7 @@ impl Server {
                     note: None,
                 }
             }
-            Ok(Reply::InputRequired(mut input)) => {
+            Ok(Ok(Reply::InputRequired(mut input))) => {
                 ask::wrap(mind, &mut input);
                 Done {
                     answer: Ok(Outcome::InputRequired(input)),
@@ -217,7 +218,7 @@ impl Server {
                     note: None,
                 }
             }
-            Err(error) => {
+            Ok(Err(error)) => {
                 let (end, note) = match &error {
                     ClientError::Rpc(_) | ClientError::Cancelled => (None, None),
                     ClientError::Timeout { .. } => {
@@ -302,7 +303,12 @@ impl Server {
     }
 }
 
-fn refusal(text: String, code: &'static str, end: CallEnd, again: Option<Duration>) -> Done {
+pub(super) fn refusal(
+    text: String,
+    code: &'static str,
+    end: CallEnd,
+    again: Option<Duration>,
+) -> Done {
     Done {
         answer: Ok(explain::failure(text, code, false, again)),
         end: Some(end),

@@ -86,7 +86,9 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
                 not_before = Instant::now() + pause;
                 stale.join(failed);
                 take(&server, &follower, known, failed);
+                server.relisting.looked();
             }
+            () = server.relisting.wanted() => stale.add(ListKind::Tools),
             () = sleep_until(not_before), if fetching.is_none() && !stale.is_empty() => {
                 fetching = Some(Box::pin(fetch(Arc::clone(&server), std::mem::take(&mut stale))));
             }

@@ -1,6 +1,6 @@
 //! Calls on their way through: what passes unchanged, and what is told when a server breaks.
 
-use std::sync::atomic::Ordering;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use orchestra_hub::{CompletionRef, Cx, HubNotice, LogLevel, Outcome, ProviderError, Target};
 use serde_json::{Value, json};
@@ -201,4 +201,25 @@ async fn a_flood_of_what_nobody_asked_for_costs_no_change() {
     }
     assert!(logs < 1_000, "{logs}");
     assert_eq!(bench.tools().await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_server_is_started_anew_after_as_many_timeouts_as_are_configured() {
+    let server = Played::new(vec![tool("wait"), tool("a")]);
+    let bench = Bench::new(&[("s", &server)]);
+    let mut config = config("s");
+    config.timeout = Duration::from_millis(50);
+    config.health.max_timeouts = 2;
+    bench.gateway.apply(vec![config]);
+    bench.tools().await;
+    // It is well when it is asked; it only does not answer calls.
+    for starts in 1..=2 {
+        assert_eq!(server.connects.load(Ordering::SeqCst), starts);
+        for _ in 0..2 {
+            let (told, is_error) = text(bench.call("s__wait", json!({})).await);
+            assert!(is_error, "{told}");
+        }
+        until(|| server.connects.load(Ordering::SeqCst) == starts + 1).await;
+    }
+    assert!(!text(bench.call("s__a", json!({})).await).1);
 }

@@ -14,6 +14,7 @@ mod kill;
 mod log;
 mod offers;
 mod played;
+mod relist;
 mod reload;
 mod rig;
 mod rules;

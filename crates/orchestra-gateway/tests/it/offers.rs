@@ -229,3 +229,52 @@ async fn a_changed_configuration_takes_over_without_a_gap() {
     assert_eq!(bench.tools().await, Vec::<String>::new());
     assert!(bench.catalogs().is_empty());
 }
+
+/// Callers that never stop, while the configuration changes under them again and again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_changes_under_load_drops_no_call() {
+    const CALLERS: usize = 16;
+    let (steady, changed) = (Played::new(vec![tool("a")]), Played::new(vec![tool("a")]));
+    let bench = Bench::new(&[("steady", &steady), ("changed", &changed)]);
+    bench
+        .gateway
+        .apply(vec![config("steady"), config("changed")]);
+    bench.tools().await;
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let mut callers = tokio::task::JoinSet::new();
+    for caller in 0..CALLERS {
+        let (attachment, stopped) = (bench.attach(), stopped.clone());
+        callers.spawn(async move {
+            let mut made = 0;
+            while !*stopped.borrow() {
+                let name = ["steady__a", "changed__a"][caller % 2];
+                let call = attachment.call(orchestra_hub::Request {
+                    target: crate::played::tool_call(name, &json!({"caller": caller})),
+                    cx: orchestra_hub::Cx::default(),
+                });
+                let (told, is_error) = text(call.await.expect(name));
+                assert!(!is_error, "{name}: {told}");
+                made += 1;
+                tokio::task::yield_now().await;
+            }
+            made
+        });
+    }
+    for round in 1..=20 {
+        let mut other = config("changed");
+        other.timeout = std::time::Duration::from_secs(100 + round);
+        let connects = changed.connects.load(Ordering::SeqCst);
+        bench.gateway.apply(vec![config("steady"), other]);
+        until(|| changed.connects.load(Ordering::SeqCst) > connects).await;
+    }
+    stop.send_replace(true);
+    let made: usize = callers.join_all().await.into_iter().sum();
+    let heard = steady.heard("tools/call").len() + changed.heard("tools/call").len();
+    assert_eq!(heard, made, "each call was made once");
+    assert!(made > CALLERS);
+    assert_eq!(
+        steady.connects.load(Ordering::SeqCst),
+        1,
+        "who did not change runs on"
+    );
+}

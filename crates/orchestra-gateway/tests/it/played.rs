@@ -13,7 +13,8 @@ use std::{
 use orchestra_gateway::{
     Gateway, GatewayOptions, Reach,
     config::{
-        InheritEnv, Origin, Place, ServerConfig, Source, StdioConfig, Template, Transport, Trust,
+        Flavour, HttpConfig, InheritEnv, Origin, Place, ServerConfig, Source, StdioConfig,
+        Template, Transport, Trust,
     },
 };
 use orchestra_hub::{
@@ -54,6 +55,10 @@ pub(crate) struct Played {
     pub(crate) connects: AtomicUsize,
     /// Lets the tool `wait` go on.
     pub(crate) gate: Notify,
+    /// Headers of the last call.
+    pub(crate) headers: Mutex<Vec<(String, String)>>,
+    /// How often the tools were listed.
+    pub(crate) lists: AtomicUsize,
     links: Mutex<Vec<(mpsc::Sender<Incoming>, watch::Sender<bool>)>>,
 }
 
@@ -90,6 +95,8 @@ impl Played {
             is_mute: AtomicBool::new(false),
             connects: AtomicUsize::new(0),
             gate: Notify::new(),
+            headers: Mutex::default(),
+            lists: AtomicUsize::new(0),
             links: Mutex::default(),
         })
     }
@@ -159,7 +166,10 @@ impl Played {
                 ErrorCode::INTERNAL_ERROR,
                 "the index is broken",
             )),
-            "tools/list" => Ok(raw(&json!({"tools": *self.tools.lock().unwrap()}))),
+            "tools/list" => {
+                self.lists.fetch_add(1, Ordering::SeqCst);
+                Ok(raw(&json!({"tools": *self.tools.lock().unwrap()})))
+            }
             "prompts/list" => Ok(raw(&json!({"prompts": [{"name": "p.q", "icons": []}]}))),
             "resources/list" => {
                 let one = json!({"uri": "x://one", "name": "one", "size": 7});
@@ -218,6 +228,9 @@ impl Link for Line {
         let ended = self.ended();
         Box::pin(async move {
             let params = request.params.map(|params| params.parse().unwrap());
+            if request.method == "tools/call" {
+                *server.headers.lock().unwrap() = request.headers;
+            }
             let answer = server.answer(&request.method, params.unwrap_or_default());
             tokio::select! {
                 answer = answer => Ok(answer),
@@ -275,6 +288,21 @@ pub(crate) fn config(name: &str) -> ServerConfig {
     ServerConfig::new(name.parse().unwrap(), origin, transport)
 }
 
+/// The same of a server on the network.
+pub(crate) fn on_the_network(name: &str) -> ServerConfig {
+    let mut config = config(name);
+    config.transport = Transport::Http(HttpConfig {
+        url: Template::new(name),
+        flavour: Flavour::Streamable,
+        headers: Vec::new(),
+        auth: None,
+        ca_file: None,
+        client_cert: None,
+        allow_insecure: false,
+    });
+    config
+}
+
 /// A gateway over played servers, by name.
 pub(crate) struct Bench {
     pub(crate) hub: Hub,
@@ -296,10 +324,11 @@ impl Bench {
             .map(|(name, server)| ((*name).to_owned(), Arc::clone(server)))
             .collect();
         let connect = move |config: &ServerConfig| {
-            let Transport::Stdio(stdio) = &config.transport else {
-                panic!("all are alike")
+            let name = match &config.transport {
+                Transport::Stdio(stdio) => stdio.command.written(),
+                Transport::Http(http) => http.url.written(),
             };
-            match servers.get(stdio.command.written()) {
+            match servers.get(name) {
                 Some(server) => Ok(Reach {
                     connector: Arc::new(Door(Arc::clone(server))),
                     roots: Vec::new(),

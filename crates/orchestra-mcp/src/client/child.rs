@@ -101,7 +101,9 @@ impl ChildConfig {
         self.secrets.clone().environment(variables)
     }
 
-    fn program(&self) -> Command {
+    /// How it is started.
+    #[must_use]
+    pub fn command(&self) -> Command {
         // direct: it is the command of a guarded child.
         let mut command = Command::new(&self.command)
             .args(&self.args)
@@ -136,7 +138,7 @@ impl ChildConnector {
     /// When it cannot be started.
     pub async fn start(&self) -> Result<(Arc<LinesLink>, Connected), ClientError> {
         let config = Arc::clone(&self.0);
-        let child = config.program().spawn().await.map_err(not_started)?;
+        let child = config.command().spawn().await.map_err(not_started)?;
         let Child {
             stdin,
             stdout,

@@ -27,6 +27,7 @@ mod mirrored;
 mod names;
 pub mod oauth;
 mod old;
+mod program;
 mod reach;
 mod reply;
 mod send;

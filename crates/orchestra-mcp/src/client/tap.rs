@@ -37,6 +37,7 @@ pub struct TapConnector {
     inner: Arc<dyn Connector>,
     tap: Tap,
     server: Arc<str>,
+    masks: Option<Arc<Redactor>>,
 }
 
 impl TapConnector {
@@ -47,7 +48,15 @@ impl TapConnector {
             inner,
             tap,
             server: server.into(),
+            masks: None,
         }
+    }
+
+    /// Masks this in messages of the server, in place of what the tap masks in all.
+    #[must_use]
+    pub fn masking(mut self, redactor: Redactor) -> Self {
+        self.masks = Some(Arc::new(redactor));
+        self
     }
 }
 
@@ -61,6 +70,7 @@ impl Connector for TapConnector {
         let tap = Tapped {
             tap: self.tap.clone(),
             server: Arc::clone(&self.server),
+            masks: self.masks.clone(),
         };
         Box::pin(async move {
             let Connected { link, incoming } = connecting.await?;
@@ -80,15 +90,19 @@ impl Connector for TapConnector {
 struct Tapped {
     tap: Tap,
     server: Arc<str>,
+    masks: Option<Arc<Redactor>>,
 }
 
 impl Tapped {
     fn sent(&self, seen: Seen) {
-        self.tap.note(&self.server, Direction::Sent, seen);
+        let masks = self.masks.as_ref();
+        self.tap.note(&self.server, Direction::Sent, seen, masks);
     }
 
     fn received(&self, seen: Seen) {
-        self.tap.note(&self.server, Direction::Received, seen);
+        let masks = self.masks.as_ref();
+        self.tap
+            .note(&self.server, Direction::Received, seen, masks);
     }
 }
 

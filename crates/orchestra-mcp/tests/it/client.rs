@@ -4,6 +4,7 @@
 mod faults;
 mod greeting;
 mod matrix;
+mod over_http;
 mod played;
 mod questions;
 

@@ -5,6 +5,7 @@ mod faults;
 mod oauth;
 pub(crate) mod scripted;
 mod streams;
+mod tls;
 
 use std::sync::Arc;
 

@@ -92,21 +92,23 @@ struct Here {
 pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
     // Needs no configuration, and writes nothing of its own to where a server writes.
     let command = match arguments.command {
-        Command::Replay(arguments) => return replay::run(&arguments),
-        Command::Tap(arguments) => return tap::run(arguments),
+        Command::Replay(arguments) if arguments.server.is_none() => {
+            return replay::run(None, &arguments);
+        }
+        Command::Tap(arguments) if arguments.server.is_none() => return tap::run(None, arguments),
         command => command,
     };
     let config = Config::settle(common, Overrides::default())?;
     logging::start(&config.log.value)?;
     let flags = servers::ServerFlags {
         mcp_config: arguments.mcp_config,
-        only_servers: false,
+        ..servers::ServerFlags::default()
     };
     flags.check()?;
     let here = Here::look(servers::places(&config.workspace, &flags.mcp_config))?;
     match command {
-        Command::Replay(arguments) => replay::run(&arguments),
-        Command::Tap(arguments) => tap::run(arguments),
+        Command::Replay(arguments) => replay::run(Some(&here), &arguments),
+        Command::Tap(arguments) => tap::run(Some(&here), arguments),
         Command::List(arguments) => list::run(&here, &arguments),
         Command::Test(arguments) => check::run(&here, &arguments),
         Command::Tools(arguments) => offers::run(&here, ListKind::Tools, arguments),

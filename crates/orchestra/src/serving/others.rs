@@ -10,9 +10,10 @@ use orchestra_gateway::{
     watch::Watching,
 };
 use orchestra_hub::Hub;
+use orchestra_mcp::client::tap::Tap;
 use tokio::{sync::watch, task::JoinHandle};
 
-use crate::{config::Config, exit::Failure, servers};
+use crate::{config::Config, exit::Failure, servers, trace};
 
 /// How long calls may go on when their server is removed or replaced.
 const GRACE: Duration = Duration::from_secs(10);
@@ -26,6 +27,8 @@ pub(super) struct Others {
     /// Looks after their files for as long as it is there.
     _watching: Watching,
     following: JoinHandle<()>,
+    /// Records what is said to them.
+    tap: Option<Tap>,
 }
 
 impl Others {
@@ -40,6 +43,11 @@ impl Others {
         let connectors = Connectors::new(scope.clone())
             .with_logs(&servers::log_directory(&config.workspace))
             .with_tokens(&servers::token_directory()?);
+        let tap = config.servers.trace.open()?;
+        let connectors = match &tap {
+            Some(tap) => connectors.with_tap(tap.clone()),
+            None => connectors,
+        };
         let options = GatewayOptions {
             state: servers::state_directory()?,
             connect: connectors.connect(),
@@ -56,6 +64,7 @@ impl Others {
             gateway,
             _watching: watching,
             following,
+            tap,
         })
     }
 
@@ -63,6 +72,9 @@ impl Others {
     pub(super) async fn close(self) {
         self.following.abort();
         self.gateway.close(ENDING).await;
+        if let Some(tap) = &self.tap {
+            trace::finish(tap);
+        }
     }
 }
 

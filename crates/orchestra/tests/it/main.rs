@@ -13,8 +13,11 @@ mod init;
 #[cfg(target_os = "linux")]
 mod killed;
 mod mcp;
+mod mcp_login;
+mod mcp_logs;
 mod mcp_replay;
 mod mcp_tap;
+mod mcp_trace;
 mod oauth;
 mod others;
 mod protocol;

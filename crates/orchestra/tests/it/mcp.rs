@@ -202,8 +202,78 @@ fn a_file_that_is_not_understood_is_left_alone() {
     assert_eq!(said.code, Some(3), "{said:?}");
     assert_eq!(workspace.read(".mcp.json"), "{ this is no JSON");
     workspace.write(".mcp.json", "{}");
-    workspace.write("orchestra.toml", "[mcp.servers.b]\ncommand = \"cat\"\n");
-    assert_eq!(workspace.run(["mcp", "remove", "b"]).code, Some(3));
+    let entangled = "mcp = {servers = {b = {command = \"cat\"}, c = {command = \"cat\"}}}\n";
+    workspace.write("orchestra.toml", entangled);
+    let said = workspace.run(["mcp", "remove", "b"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.err.contains("take it out by hand"), "{said:?}");
+    assert_eq!(workspace.read("orchestra.toml"), entangled);
+}
+
+#[test]
+fn servers_are_removed_from_files_of_toml_and_yaml() {
+    let workspace = Workspace::new();
+    workspace.write(
+        "orchestra.toml",
+        "tools = \"lean\" # few\n\n[mcp.servers.a]\ncommand = \"cat\"\n[mcp.servers.a.env]\nK = \"1\"\n\n\
+         # the second\n[mcp.servers.b]\ncommand = \"cat\"\n",
+    );
+    let said = workspace.run(["mcp", "remove", "a"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(
+        workspace.read("orchestra.toml"),
+        "tools = \"lean\" # few\n\n\n# the second\n[mcp.servers.b]\ncommand = \"cat\"\n"
+    );
+    assert_eq!(states(&workspace).len(), 1);
+    assert_eq!(workspace.run(["config", "show"]).code, Some(0));
+    // A file that was named by hand is nobody's to change.
+    workspace.write("c.yaml", "mcp:\n  servers:\n    c: {command: cat}\n");
+    let said = workspace.run(["mcp", "--mcp-config", "c.yaml", "remove", "c"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.err.contains("mcp disable c"), "{said:?}");
+}
+
+#[test]
+fn servers_that_claude_code_keeps_for_a_project_are_taken_over_there() {
+    let workspace = Workspace::new();
+    let file = serde_json::json!({
+        "mcpServers": {"all": {"command": "cat"}, "both": {"command": "for-all"}},
+        "projects": {
+            workspace.path().to_str().unwrap(): {
+                "allowedTools": [],
+                "mcpServers": {"mine": {"command": "cat"}, "both": {"command": "for-here"}, "odd": {"command": 1}},
+            },
+            "/another/project": {"mcpServers": {"theirs": {"command": "cat"}}},
+            "/a/third": {"mcpServers": {}},
+        },
+    });
+    fs::write(workspace.home().join(".claude.json"), file.to_string()).unwrap();
+    let said = workspace.run(["mcp", "import", "claude-code", "--json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.err.contains("servers of 1 other projects"), "{said:?}");
+    let rows = json(&said);
+    let told: Vec<(&str, &str)> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            (
+                row["name"].as_str().unwrap(),
+                row["result"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let expected = [
+        ("mine", "added"),
+        ("both", "added"),
+        ("odd", "invalid"),
+        ("all", "added"),
+        ("both", "known"),
+    ];
+    assert_eq!(told, expected);
+    let exported = json(&workspace.run(["mcp", "export", "both"]));
+    assert_eq!(exported["mcpServers"]["both"]["command"], "for-here");
+    assert_eq!(state(&workspace, "theirs"), "");
 }
 
 #[test]

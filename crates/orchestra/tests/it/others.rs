@@ -108,3 +108,42 @@ fn a_tool_that_is_described_anew_is_shown_again_when_that_is_approved() {
     let none = workspace.run(["mcp", "approve"]);
     assert!(none.out.contains("no server waits"), "{none:?}");
 }
+
+#[test]
+fn what_is_said_to_servers_is_recorded_while_they_are_served() {
+    let workspace = workspace();
+    let server = json!({"command": "sh", "args": [workspace.join("server.sh")],
+        "env": {"MY_TOKEN": "planted-env"}});
+    let servers = json!({"mcpServers": {"shell": server}});
+    workspace.write("servers.json", &servers.to_string());
+    let flags = [
+        "stdio",
+        "--only-servers",
+        "--mcp-config",
+        "servers.json",
+        "--trace-file",
+        "trace.jsonl",
+    ];
+    let mut session = Session::start(workspace.command(flags));
+    assert_eq!(names(&mut session), ["shell__say_hello"]);
+    let arguments = json!({"text": "planted-env", "more": "planted-mark"});
+    let said = session.tool("shell__say_hello", &arguments);
+    assert_eq!(said["content"][0]["text"], "hello", "nothing is altered");
+    assert!(session.process.end().success());
+    let recorded = workspace.read("trace.jsonl");
+    let lines: Vec<Value> = recorded
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of_call = |direction: &str| {
+        let mut lines = lines.iter().filter(|line| line["direction"] == direction);
+        lines.find(|line| line["method"] == "tools/call").unwrap()
+    };
+    let (sent, received) = (of_call("sent"), of_call("received"));
+    assert_eq!(sent["server"], "shell");
+    let arguments = &sent["message"]["params"]["arguments"];
+    assert_eq!(*arguments, json!({"text": "***", "more": "planted-mark"}));
+    assert_eq!(received["message"]["result"]["content"][0]["text"], "hello");
+    assert!(received["ms"].is_number(), "{received}");
+    assert!(!recorded.contains("planted-env"));
+}

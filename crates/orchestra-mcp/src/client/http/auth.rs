@@ -1,26 +1,22 @@
 //! How a request says who sends it, and what is done when that is not enough.
 
-use std::{process::Stdio, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use orchestra_hub::BoxFuture;
+use orchestra_process::Launcher;
 use reqwest::{
     Method, StatusCode, Url,
     header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue},
 };
-use tokio::{io::AsyncReadExt as _, process::Command, sync::Mutex, time::timeout};
+use tokio::sync::Mutex;
 
 use super::{
     config::{Auth, HttpConfig, sensitive},
     oauth::{OAuth, OAuthConfig, Tokens},
+    program,
     template::{self, Secrets, Template},
 };
 use crate::client::ClientError;
-
-/// How long a program may take to print a token.
-const COMMAND_TIME: Duration = Duration::from_secs(30);
-
-/// The longest token that a program may print.
-const MAX_TOKEN_BYTES: u64 = 16 * 1024;
 
 /// Says who sends a request, in ways of its own.
 pub trait Authorizer: Send + Sync + 'static {
@@ -83,6 +79,7 @@ enum Way {
     Command {
         program: String,
         args: Vec<String>,
+        launcher: Option<Launcher>,
         /// What it printed the last time.
         token: Mutex<Option<HeaderValue>>,
     },
@@ -106,6 +103,7 @@ impl Authorization {
             Auth::Command { program, args } => Way::Command {
                 program: program.clone(),
                 args: args.clone(),
+                launcher: config.launcher.clone(),
                 token: Mutex::default(),
             },
             Auth::OAuth(oauth) => {
@@ -137,12 +135,16 @@ impl Authorization {
             Way::Command {
                 program,
                 args,
+                launcher,
                 token,
             } => {
                 let mut token = token.lock().await;
                 let value = match &*token {
                     Some(value) => value.clone(),
-                    None => token.insert(printed(program, args).await?).clone(),
+                    None => {
+                        let printed = program::token(program, args, launcher.as_ref()).await?;
+                        token.insert(printed).clone()
+                    }
                 };
                 headers.insert(AUTHORIZATION, value);
             }
@@ -214,46 +216,11 @@ fn bearer(template: &Template, secrets: &dyn Secrets) -> Result<HeaderValue, Cli
     })
 }
 
-fn bearer_value(token: &str) -> Option<HeaderValue> {
+/// A token as the value of `Authorization`.
+pub(super) fn bearer_value(token: &str) -> Option<HeaderValue> {
     let token = token.strip_prefix("Bearer ").unwrap_or(token);
     if token.is_empty() {
         return None;
     }
     sensitive(&format!("Bearer {token}"))
-}
-
-/// Runs a program that prints a token.
-async fn printed(program: &str, args: &[String]) -> Result<HeaderValue, ClientError> {
-    let failed = |what: String| ClientError::NeedsAuth {
-        what: format!("the program {program} of `auth` {what}"),
-    };
-    // direct: the user's own helper, with the user's environment; it is ended with this future.
-    let mut child = Command::new(program)
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| failed(format!("cannot be started: {error}")))?;
-    let output = child.stdout.take().expect("it was asked for");
-    let ended = timeout(COMMAND_TIME, async {
-        let mut said = Vec::new();
-        output.take(MAX_TOKEN_BYTES).read_to_end(&mut said).await?;
-        Ok::<_, std::io::Error>((said, child.wait().await?))
-    });
-    let (said, status) = match ended.await {
-        Ok(Ok(ended)) => ended,
-        Ok(Err(error)) => return Err(failed(format!("cannot be read: {error}"))),
-        Err(_) => {
-            let seconds = COMMAND_TIME.as_secs();
-            return Err(failed(format!("did not end within {seconds} s")));
-        }
-    };
-    if !status.success() {
-        return Err(failed(format!("failed: {status}")));
-    }
-    let text = String::from_utf8_lossy(&said);
-    let first = text.lines().next().unwrap_or_default().trim();
-    bearer_value(first).ok_or_else(|| failed("printed no token on its first line".into()))
 }

@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use orchestra_process::Launcher;
 use reqwest::{
     Url,
     header::{HeaderName, HeaderValue},
@@ -55,7 +56,8 @@ pub enum Auth {
     Bearer(Template),
     /// A variable with a token in it.
     Env(String),
-    /// A program that prints a token on the first line of its output.
+    /// A program that prints a token on the first line of its output. It has our environment, and
+    /// ends with what it has started when it is done or its time is over.
     Command {
         /// The program.
         program: String,
@@ -106,6 +108,8 @@ pub struct HttpConfig {
     pub headers: Vec<(String, Template)>,
     /// How the server is told who calls.
     pub auth: Auth,
+    /// Which program guards the one of [`Auth::Command`]; this one when nothing is said.
+    pub launcher: Option<Launcher>,
     /// Where the values of variables come from.
     pub secrets: Arc<dyn Secrets>,
     /// How long things may take.
@@ -134,6 +138,7 @@ impl HttpConfig {
             flavour: Flavour::default(),
             headers: Vec::new(),
             auth: Auth::default(),
+            launcher: None,
             secrets: Arc::new(Environment),
             timeouts: HttpTimeouts::default(),
             ca_file: None,

@@ -67,49 +67,18 @@ pub(super) fn unsent(error: &reqwest::Error) -> ClientError {
     broken(what)
 }
 
-/// `Retry-After` in either of its forms (RFC 9110, section 10.2.3).
+/// `Retry-After` as seconds or as a date, in each of the three forms that a date has (RFC 9110,
+/// sections 10.2.3 and 5.6.7).
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = match text.parse() {
         Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => date(text)?.duration_since(now).unwrap_or_default(),
+        Err(_) => {
+            let until = httpdate::parse_http_date(text).ok()?;
+            until.duration_since(now).unwrap_or_default()
+        }
     };
     Some(wait.min(MAX_RETRY_AFTER))
-}
-
-/// A date as HTTP writes it now: `Sun, 06 Nov 1994 08:49:37 GMT`.
-fn date(text: &str) -> Option<SystemTime> {
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
-    let (_, rest) = text.split_once(", ")?;
-    let mut parts = rest.split(' ');
-    let day: u64 = parts.next()?.parse().ok()?;
-    let month = parts.next()?;
-    let month = MONTHS.iter().position(|name| *name == month)? as u64 + 1;
-    let year: u64 = parts.next()?.parse().ok()?;
-    let mut clock = parts.next()?.split(':').map(str::parse::<u64>);
-    let (hour, minute, second) = (
-        clock.next()?.ok()?,
-        clock.next()?.ok()?,
-        clock.next()?.ok()?,
-    );
-    let in_range = (1..=31).contains(&day)
-        && (1970..10_000).contains(&year)
-        && hour < 24
-        && minute < 60
-        && second <= 60;
-    if parts.next() != Some("GMT") || !in_range {
-        return None;
-    }
-    // Days since 1970-01-01, years counted from March so that a leap day comes last.
-    let (year, month) = match month {
-        1 | 2 => (year - 1, month + 9),
-        _ => (year, month - 3),
-    };
-    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
-    let seconds = (days.checked_sub(719_468)?) * 86_400 + hour * 3_600 + minute * 60 + second;
-    Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
 /// The beginning of a body, on one line, without what was sent in secret.
@@ -146,14 +115,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn retry_after_is_read_in_both_forms() {
+    fn retry_after_is_seconds_or_a_date_in_each_of_its_forms() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         for (text, expected) in [
             ("7", Some(7)),
             ("0", Some(0)),
             ("Sun, 06 Nov 1994 08:49:47 GMT", Some(10)),
             ("Sun, 06 Nov 1994 08:49:27 GMT", Some(0)),
+            // As RFC 850 and as asctime of C had it: obsolete, and to be understood.
+            ("Sunday, 06-Nov-94 08:49:47 GMT", Some(10)),
+            ("Sunday, 06-Nov-94 08:49:27 GMT", Some(0)),
+            ("Sun Nov  6 08:49:47 1994", Some(10)),
+            ("Sun Nov  6 08:50:37 1994", Some(60)),
             ("Tue, 29 Feb 2000 00:00:00 GMT", Some(24 * 3_600)),
+            ("Thu, 30 Feb 2000 00:00:00 GMT", None),
             ("99999999999", Some(24 * 3_600)),
             ("-1", None),
             ("soon", None),
@@ -165,8 +140,6 @@ mod tests {
             let expected = expected.map(Duration::from_secs);
             assert_eq!(retry_after(&headers, now), expected, "{text}");
         }
-        let leap = SystemTime::UNIX_EPOCH + Duration::from_secs(951_782_400);
-        assert_eq!(date("Tue, 29 Feb 2000 00:00:00 GMT"), Some(leap));
     }
 
     #[test]

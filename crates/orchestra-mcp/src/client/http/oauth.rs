@@ -17,6 +17,7 @@ mod discovery;
 mod grant;
 mod keys;
 mod login;
+mod logout;
 mod record;
 mod store;
 mod tokens;
@@ -54,6 +55,7 @@ use crate::client::ClientError;
 
 pub use self::{
     config::{ClientProof, Enterprise, Grant, KnownClient, OAuthConfig, SignIn},
+    logout::{SignedOut, logout},
     store::{FileStore, MemoryStore, TokenStore},
 };
 
@@ -99,18 +101,6 @@ pub async fn login(
     oauth
         .acquire(&mut state, &Challenge::of(&challenges), Wish::Anew)
         .await
-}
-
-/// Forgets what a sign-in brought.
-///
-/// # Errors
-/// When it cannot be removed.
-pub async fn logout(config: &HttpConfig, store: Arc<dyn TokenStore>) -> std::io::Result<()> {
-    let server = kept_under(config);
-    let forgotten = spawn_blocking(move || store.forget(&server));
-    forgotten
-        .await
-        .unwrap_or_else(|error| Err(std::io::Error::other(error)))
 }
 
 /// The name that a server's tokens are kept under.

@@ -41,7 +41,7 @@ impl TapStream {
                 },
                 Frame::TooLong => Seen::TooLong,
             };
-            self.tap.note(&self.server, self.direction, seen);
+            self.tap.note(&self.server, self.direction, seen, None);
         }
     }
 

@@ -59,6 +59,7 @@ pub struct Tap(Arc<Inner>);
 
 struct Inner {
     queue: Mutex<Option<SyncSender<Passed>>>,
+    redactor: Redactor,
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -100,6 +101,8 @@ struct Passed {
     direction: Direction,
     seen: Seen,
     bytes: usize,
+    /// What is masked in it, where that is not as in all.
+    masks: Option<Arc<Redactor>>,
 }
 
 impl Tap {
@@ -112,7 +115,8 @@ impl Tap {
         let writer = Writer {
             file: config.file.map(Rotating::open).transpose()?,
             trace: config.trace,
-            redactor: config.redactor,
+            redactor: config.redactor.clone(),
+            masks: None,
             pairing: Pairing::default(),
             shared: Arc::clone(&shared),
             told_dropped: 0,
@@ -122,13 +126,27 @@ impl Tap {
         let thread = thread.spawn(move || writer.run(&passed))?;
         Ok(Self(Arc::new(Inner {
             queue: Mutex::new(Some(queue)),
+            redactor: config.redactor,
             shared,
             thread: Mutex::new(Some(thread)),
         })))
     }
 
-    /// A message passed. It never waits.
-    pub(super) fn note(&self, server: &Arc<str>, direction: Direction, seen: Seen) {
+    /// What is masked in all messages.
+    #[must_use]
+    pub fn redactor(&self) -> &Redactor {
+        &self.0.redactor
+    }
+
+    /// A message passed; `masks` says what is masked in it, where that is not as in all. It never
+    /// waits.
+    pub(super) fn note(
+        &self,
+        server: &Arc<str>,
+        direction: Direction,
+        seen: Seen,
+        masks: Option<&Arc<Redactor>>,
+    ) {
         let shared = &self.0.shared;
         let bytes = seen.bytes();
         let queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,6 +159,7 @@ impl Tap {
             direction,
             seen,
             bytes,
+            masks: masks.cloned(),
         };
         // One is always taken, however large.
         let fits = waiting == 0 || waiting.saturating_add(bytes) <= QUEUE_BYTES;
@@ -252,6 +271,8 @@ struct Writer {
     file: Option<Rotating>,
     trace: Option<Box<dyn io::Write + Send>>,
     redactor: Redactor,
+    /// What is masked in the message that is written now.
+    masks: Option<Arc<Redactor>>,
     pairing: Pairing,
     shared: Arc<Shared>,
     /// What was left out and is told already.
@@ -295,6 +316,7 @@ impl Writer {
     fn record(&mut self, passed: Passed) {
         let (at, time, server, direction) =
             (passed.at, passed.time, passed.server, passed.direction);
+        self.masks = passed.masks;
         let line = passed.seen.into_line();
         let known = self.know(line.as_deref(), &server, direction, at);
         let (message, masked) = line
@@ -383,8 +405,12 @@ impl Writer {
         }
     }
 
+    fn redactor(&self) -> &Redactor {
+        self.masks.as_deref().unwrap_or(&self.redactor)
+    }
+
     fn name(&self, method: &str) -> String {
-        self.redactor
+        self.redactor()
             .text(method)
             .unwrap_or_else(|| method.to_owned())
     }
@@ -394,14 +420,14 @@ impl Writer {
     fn redacted(&self, line: &[u8]) -> (Option<Box<RawValue>>, bool) {
         match serde_json::from_slice(line) {
             Ok(mut message) => {
-                if self.redactor.message(&mut message) {
+                if self.redactor().message(&mut message) {
                     return (to_raw_value(&message).ok(), true);
                 }
                 (serde_json::from_slice(line).ok(), false)
             }
             Err(_) => {
                 let text = String::from_utf8_lossy(&line[..line.len().min(EXCERPT)]);
-                let masked = self.redactor.text(&text);
+                let masked = self.redactor().text(&text);
                 let told = to_raw_value(masked.as_deref().unwrap_or(&text));
                 (told.ok(), masked.is_some())
             }

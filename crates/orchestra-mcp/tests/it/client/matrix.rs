@@ -12,8 +12,9 @@ use orchestra_hub::{
 use orchestra_mcp::{
     Limits,
     client::{
-        Client, ClientConfig, ClientError, ClientEvent, Connected, Connector, LinesConfig,
-        LinesLink, MAX_JUNK_LINES, MAX_MESSAGE_BYTES, ProtocolChoice, Reply, TransportType,
+        ChildConfig, ChildConnector, Client, ClientConfig, ClientError, ClientEvent, ClientStatus,
+        Connected, Connector, Launcher, LinesConfig, LinesLink, MAX_JUNK_LINES, MAX_MESSAGE_BYTES,
+        ProtocolChoice, Reply, TransportType,
         http::{HttpConfig, HttpConnector},
     },
     http::{Eras, HttpOptions},
@@ -25,6 +26,7 @@ use tokio::{sync::watch, time::timeout};
 
 use super::{raw, result, tool};
 use crate::{
+    faulty::example,
     http::{PATIENCE, Site},
     memory::{Shared, WATCHED, server_with},
 };
@@ -212,6 +214,75 @@ async fn http_carries_everything_in_both_eras() {
     for (protocol, revision) in [("auto", NEW), ("legacy", OLD)] {
         let (client, shared, _site) = over_http(protocol, Eras::Both).await;
         play(&client, &shared, revision).await;
+    }
+}
+
+/// What is spoken between a server of these eras and a client that insists on something.
+const MEETINGS: [(&str, &str, Option<&str>); 9] = [
+    ("both", "auto", Some(NEW)),
+    ("both", "modern", Some(NEW)),
+    ("both", "legacy", Some(OLD)),
+    ("session", "auto", Some(OLD)),
+    ("session", "legacy", Some(OLD)),
+    ("session", "modern", None),
+    ("stateless", "auto", Some(NEW)),
+    ("stateless", "modern", Some(NEW)),
+    ("stateless", "legacy", None),
+];
+
+/// Whether two meet as they should: they speak the revision, or the client says that there is none.
+async fn meet(client: &Client, revision: Option<&str>, what: &str) {
+    if let Some(revision) = revision {
+        let tools = timeout(PATIENCE, client.list(ListKind::Tools)).await;
+        assert!(!tools.unwrap().unwrap().is_empty(), "{what}");
+        assert_eq!(client.metadata().protocol_version, revision, "{what}");
+        client.health_check().await.unwrap();
+        client.close().await;
+        return;
+    }
+    let mut status = client.status();
+    client.start();
+    let failed = |status: &ClientStatus| match status {
+        ClientStatus::Restarting { reason, .. } | ClientStatus::Offline { reason, .. } => {
+            assert!(
+                matches!(**reason, ClientError::Handshake { .. }),
+                "{what}: {reason:?}"
+            );
+            true
+        }
+        other => {
+            assert!(!matches!(other, ClientStatus::Ready), "{what}");
+            false
+        }
+    };
+    let ended = timeout(PATIENCE, status.wait_for(failed)).await;
+    ended.expect("it says so").unwrap();
+    client.close().await;
+}
+
+#[tokio::test]
+async fn every_client_meets_every_server_over_stdio() {
+    for (eras, protocol, revision) in MEETINGS {
+        let mut child = ChildConfig::new("everything", example("everything"));
+        if eras != "both" {
+            child.args = vec!["--era".into(), eras.into()];
+        }
+        child.launcher = Some(Launcher::new(example("faulty"), ["__child"]));
+        let client = Client::new(Arc::new(ChildConnector::new(child)), config(protocol));
+        meet(&client, revision, &format!("{eras} {protocol}")).await;
+    }
+}
+
+#[tokio::test]
+async fn every_client_meets_every_server_over_http() {
+    for (eras, protocol, revision) in MEETINGS {
+        let served = match eras {
+            "session" => Eras::Session,
+            "stateless" => Eras::Stateless,
+            _ => Eras::Both,
+        };
+        let (client, _shared, _site) = over_http(protocol, served).await;
+        meet(&client, revision, &format!("{eras} {protocol}")).await;
     }
 }
 

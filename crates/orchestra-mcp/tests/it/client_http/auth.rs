@@ -8,9 +8,12 @@ use std::sync::{
 use axum::http::Method;
 use orchestra_mcp::client::{
     ClientError, Sent,
-    http::{Auth, Template},
+    http::{Auth, HttpConfig, Template},
 };
+use orchestra_process::Launcher;
 use serde_json::json;
+
+use crate::faulty::example;
 
 use super::scripted::{Scripted, ask, connected, empty, json_of, result, with};
 
@@ -68,19 +71,24 @@ async fn a_token_that_stays_refused_is_told_with_what_to_do() {
     }
 }
 
-#[cfg(unix)]
+/// A configuration with a program that prints a token; `$0` is `word` for it.
+fn printed_by(server: &Scripted, script: &str, word: &std::path::Path) -> HttpConfig {
+    let mut config = server.config("/mcp");
+    config.auth = Auth::Command {
+        program: "sh".into(),
+        args: vec!["-c".into(), script.into(), word.to_str().unwrap().into()],
+    };
+    config.launcher = Some(Launcher::new(example("faulty"), ["__child"]));
+    config
+}
+
 #[tokio::test]
 async fn a_program_prints_the_token_and_is_asked_again_when_it_is_refused() {
     let server = guarded().await;
     let directory = tempfile::tempdir().unwrap();
     let counter = directory.path().join("runs");
-    let mut config = server.config("/mcp");
     let script = r#"echo >>"$0"; if [ "$(wc -l <"$0")" -gt 1 ]; then echo good; else echo bad; fi"#;
-    config.auth = Auth::Command {
-        program: "sh".into(),
-        args: vec!["-c".into(), script.into(), counter.to_str().unwrap().into()],
-    };
-    let there = connected(config.clone()).await;
+    let there = connected(printed_by(&server, script, &counter)).await;
     for id in 1..4 {
         result(&*there.link, id, "ping", &json!({})).await;
     }
@@ -88,18 +96,62 @@ async fn a_program_prints_the_token_and_is_asked_again_when_it_is_refused() {
         std::fs::read_to_string(&counter).unwrap().lines().count(),
         2
     );
+}
 
-    config.auth = Auth::Command {
-        program: "sh".into(),
-        args: vec!["-c".into(), "echo secret; exit 3".into()],
+#[tokio::test]
+async fn a_program_that_prints_no_token_is_told_with_its_own_words() {
+    let server = guarded().await;
+    let directory = tempfile::tempdir().unwrap();
+    let pid = directory.path().join("pid");
+    for (script, told) in [
+        (
+            "echo printed-secret; echo 'sign in first' >&2; exit 3",
+            "of `auth` failed: exit code 3: sign in first",
+        ),
+        (
+            "echo 'not with Bearer s3cret-s3cret' >&2; kill -9 $$",
+            "failed: ended by signal 9: not with Bearer",
+        ),
+        ("true", "printed no token on its first line"),
+        ("echo $$ >\"$0\"; exec yes", "prints more than 16384 bytes"),
+    ] {
+        let there = connected(printed_by(&server, script, &pid)).await;
+        let error = ask(&*there.link, 1, "ping", &json!({})).await.unwrap_err();
+        assert!(matches!(error, ClientError::NeedsAuth { .. }), "{error:?}");
+        let shown = error.explain();
+        assert!(shown.contains(told), "{shown}");
+        assert!(
+            !shown.contains("printed-secret") && !shown.contains("s3cret"),
+            "{shown}"
+        );
+    }
+    assert!(server.seen().is_empty());
+    // The one that never ends was ended.
+    gone(&pid).await;
+}
+
+#[tokio::test]
+async fn what_a_program_leaves_behind_holds_nobody_up_and_is_ended() {
+    let server = guarded().await;
+    let directory = tempfile::tempdir().unwrap();
+    let pid = directory.path().join("pid");
+    let script = "sleep 600 & echo $! >\"$0\"; echo complaint >&2; echo good";
+    let there = connected(printed_by(&server, script, &pid)).await;
+    result(&*there.link, 1, "ping", &json!({})).await;
+    gone(&pid).await;
+}
+
+/// Waits for the end of the process whose id is in a file.
+async fn gone(file: &std::path::Path) {
+    let pid = std::fs::read_to_string(file).unwrap();
+    let pid = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+    let looking = async {
+        while rustix::process::test_kill_process(pid).is_ok() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
     };
-    let there = connected(config).await;
-    let error = ask(&*there.link, 1, "ping", &json!({})).await.unwrap_err();
-    assert!(
-        error.explain().contains("failed: exit status: 3"),
-        "{error}"
-    );
-    assert!(!error.explain().contains("secret"));
+    let ended = tokio::time::timeout(crate::http::PATIENCE, looking).await;
+    assert!(ended.is_ok(), "it still runs");
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use orchestra_mcp::client::{
     ClientError,
     http::{
         Auth, HttpConfig, HttpConnector,
-        oauth::{FileStore, MemoryStore, OAuthConfig, TokenStore, login, logout},
+        oauth::{FileStore, MemoryStore, OAuthConfig, SignedOut, TokenStore, login, logout},
     },
 };
 use reqwest::Url;
@@ -90,6 +90,8 @@ impl Realm {
                 &json!({"client_id": "me", "client_secret": "s3cret:/"}),
             ),
             "/token" => self.token(seen),
+            "/revoke" => empty(200),
+            "/trouble" => empty(503),
             "/mcp" => {
                 let good = format!("Bearer {}", self.good.lock().unwrap());
                 if seen.header("authorization") == Some(&good) {
@@ -290,9 +292,62 @@ async fn signing_in_and_out_by_command() {
     let there = connected(config.clone()).await;
     result(&*there.link, 1, "ping", &json!({})).await;
 
-    logout(&config, store).await.unwrap();
+    // Its authorization server takes nothing back.
+    let out = logout(config.clone(), Arc::clone(&store)).await.unwrap();
+    assert!(matches!(out, SignedOut::NotRevocable), "{out:?}");
     assert!(refused().await.contains("orchestra mcp login"));
     assert_eq!(realm.given.load(Ordering::SeqCst), 1);
+    let out = logout(config.clone(), store).await.unwrap();
+    assert!(matches!(out, SignedOut::Nothing), "{out:?}");
+}
+
+#[tokio::test]
+async fn tokens_are_taken_back_where_that_is_possible_and_forgotten_in_any_case() {
+    let (realm, server) = realm().await;
+    let at = format!("http://{}", server.address);
+    let says = |place: String| {
+        let document = json!({
+            "revocation_endpoint": place,
+            "revocation_endpoint_auth_methods_supported": ["client_secret_post"],
+        });
+        *realm.server.lock().unwrap() = document;
+    };
+    says(format!("{at}/revoke"));
+    let store: Arc<dyn TokenStore> = Arc::new(MemoryStore::default());
+    let config = with_oauth(&server, &OAuthConfig::new(Arc::clone(&store)));
+    let sign_in = async || {
+        let agrees = Arc::new(|url: &Url| {
+            tokio::spawn(agree(url.clone(), Some(url.origin().ascii_serialization())));
+        });
+        login(config.clone(), Arc::clone(&store), &[], agrees).await
+    };
+    sign_in().await.unwrap();
+    let out = logout(config.clone(), Arc::clone(&store)).await.unwrap();
+    assert!(matches!(out, SignedOut::Revoked), "{out:?}");
+    let revoked: Vec<_> = asked_at(&server, "/revoke").iter().map(form).collect();
+    let hints: Vec<_> = revoked
+        .iter()
+        .map(|form| (&*form["token"], &*form["token_type_hint"]))
+        .collect();
+    assert_eq!(
+        hints,
+        [("refresh-0", "refresh_token"), ("token-0", "access_token")]
+    );
+    // It wants to know who asks in another way than where it gives tokens out.
+    assert_eq!(
+        (&*revoked[0]["client_id"], &*revoked[0]["client_secret"]),
+        ("me", "s3cret:/")
+    );
+
+    // One that is in trouble, and one that is at a place where others could listen.
+    for place in [format!("{at}/trouble"), "http://as.example/revoke".into()] {
+        sign_in().await.unwrap();
+        says(place.clone());
+        let out = logout(config.clone(), Arc::clone(&store)).await.unwrap();
+        assert!(matches!(out, SignedOut::NotRevoked(_)), "{place}: {out:?}");
+        let out = logout(config.clone(), Arc::clone(&store)).await.unwrap();
+        assert!(matches!(out, SignedOut::Nothing), "{out:?}");
+    }
 }
 
 /// What comes of a sign-in at a realm that was changed.

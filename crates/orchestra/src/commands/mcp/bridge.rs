@@ -3,21 +3,28 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    io::{self, Read, Write as _},
-    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    fs::File,
+    io::{self, Read},
+    os::fd::OwnedFd,
+    process::{Child, Command, ExitStatus, Stdio},
     thread,
     time::Duration,
 };
 
 use anyhow::Context as _;
-use orchestra_mcp::client::tap::{Direction, Tap, TapStream};
+use orchestra_mcp::client::{
+    ChildConfig,
+    tap::{Direction, Tap, TapStream},
+};
+use orchestra_process::Exit;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     select,
     signal::unix::{SignalKind, signal},
+    time::timeout,
 };
 
-use crate::{exit::Failure, output};
+use crate::{exit::Failure, output, serving};
 
 /// What a pipe holds.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -61,7 +68,79 @@ pub(super) fn run(
     Ok(child.wait().context("waiting for the server")?)
 }
 
-fn pass_input(mut server: ChildStdin, mut tap: TapStream) {
+/// Runs a configured server to its end: guarded, within its limits, with an environment of its own.
+///
+/// # Errors
+/// When it cannot be started.
+pub(super) fn run_guarded(config: &ChildConfig, name: &str, tap: &Tap) -> Result<Exit, Failure> {
+    let runtime = serving::runtime()?;
+    let child = runtime.block_on(async { config.command().spawn().await });
+    let child = child.with_context(|| format!("starting {}", config.command.display()))?;
+    let orchestra_process::Child {
+        stdin,
+        stdout,
+        stderr,
+        handle,
+    } = child;
+    let (input, output, mut errors) = {
+        let _entered = runtime.enter();
+        let pipes = (
+            stdin.into_blocking_fd(),
+            stdout.into_blocking_fd(),
+            stderr.into_blocking_fd(),
+        );
+        let file = |pipe: io::Result<OwnedFd>| pipe.map(File::from).context("a pipe of the server");
+        (file(pipes.0)?, file(pipes.1)?, file(pipes.2)?)
+    };
+    let sent = TapStream::new(tap.clone(), name, Direction::Sent);
+    // It may still wait for input when the server has ended, and goes with the process.
+    thread::Builder::new()
+        .name("input".into())
+        .spawn(move || pass_input(input, sent))?;
+    let complaints = thread::Builder::new()
+        .name("errors".into())
+        // That nobody reads them is no reason to end.
+        .spawn(move || drop(io::copy(&mut errors, &mut io::stderr())))?;
+    runtime.spawn(pass_signals_to(handle.clone()));
+    let received = TapStream::new(tap.clone(), name, Direction::Received);
+    match pass_output(&mut { output }, received) {
+        // The client has gone: so may the server.
+        Err(Failure::BrokenPipe) => handle.terminate(),
+        passed => passed?,
+    }
+    let exit = runtime.block_on(async {
+        match timeout(GRACE, handle.exited()).await {
+            Ok(exit) => exit,
+            // It has closed its output, or was told that nobody reads it, and runs on.
+            Err(_) => {
+                handle.kill();
+                handle.exited().await
+            }
+        }
+    });
+    // Nothing is left that could write to it.
+    drop(complaints.join());
+    Ok(exit)
+}
+
+/// What asks us to end asks the server to, and ends it when it does not.
+async fn pass_signals_to(server: orchestra_process::Handle) {
+    let (Ok(mut terminate), Ok(mut interrupt)) = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    ) else {
+        return;
+    };
+    select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    server.terminate();
+    tokio::time::sleep(GRACE).await;
+    server.kill();
+}
+
+fn pass_input(mut server: impl io::Write, mut tap: TapStream) {
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut client = io::stdin().lock();
     while let Ok(length) = read(&mut client, &mut chunk) {

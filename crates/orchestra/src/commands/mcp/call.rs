@@ -3,9 +3,9 @@
 use std::{fs, io, io::Read as _, path::PathBuf, sync::Arc};
 
 use clap::Args;
-use orchestra_gateway::connect;
+use orchestra_gateway::{config::Transport, connect};
 use orchestra_hub::{Cx, ListKind};
-use orchestra_mcp::client::{Reply, ServerCall};
+use orchestra_mcp::client::{Reply, ServerCall, http::MirroredParams};
 use orchestra_wire::RawJson;
 use serde_json::{Map, Value, json};
 
@@ -16,6 +16,7 @@ use super::{
 use crate::{
     exit::{Exit, Failure},
     output,
+    trace::TraceFlags,
 };
 
 /// The largest arguments that are read.
@@ -34,6 +35,8 @@ pub(super) struct Arguments {
     /// A file with all arguments as one JSON object; - reads it from stdin
     #[arg(long, value_name = "FILE", conflicts_with = "pairs")]
     args: Option<PathBuf>,
+    #[command(flatten)]
+    trace: TraceFlags,
     /// Print the whole result as JSON
     #[arg(long)]
     json: bool,
@@ -52,7 +55,9 @@ pub(super) fn run(here: &Here, arguments: Arguments) -> Result<Exit, Failure> {
     let server = here.server(&arguments.server)?;
     let given = Given::read(arguments.pairs, arguments.args)?;
     let tool = arguments.tool.clone();
-    let called = live::each(here, &[server], None, move |live| {
+    let connectors = live::connectors(here)?;
+    let trace = &arguments.trace;
+    let called = live::each_traced(trace, connectors, &[server], None, move |live| {
         call(live, tool.clone(), given.clone())
     })?;
     let name = &arguments.tool;
@@ -161,13 +166,32 @@ async fn call(live: Arc<Live>, tool: String, given: Given) -> Result<Called, Tro
     if let Err(why) = connect::permits(&live.config, &tool, &arguments) {
         return Ok(Called::NoPermission(why));
     }
+    let headers = match headers(&live, &found["inputSchema"], &arguments) {
+        Ok(headers) => headers,
+        Err(why) => return Ok(Called::Wrong(why)),
+    };
     let mut call = ServerCall::new("tools/call", Some(params), Cx::default());
+    call.headers = headers;
     call.name = Some(tool);
     match live.client.call(call).await {
         Ok(Reply::Result(result)) => Ok(Called::Result(result.parse().unwrap_or(Value::Null))),
         Ok(Reply::InputRequired(_)) => Ok(Called::Asks),
         Err(error) => Err(Trouble::of(&live.config.name, &error)),
     }
+}
+
+/// What a server on the network wants repeated in headers.
+fn headers(
+    live: &Live,
+    schema: &Value,
+    arguments: &RawJson,
+) -> Result<Vec<(String, String)>, String> {
+    if !matches!(live.config.transport, Transport::Http(_)) {
+        return Ok(Vec::new());
+    }
+    let schema = RawJson::of(schema).map_err(|error| error.to_string())?;
+    let mirrored = MirroredParams::of(&schema).map_err(|error| error.to_string())?;
+    Ok(mirrored.headers(Some(arguments)))
 }
 
 /// Prints a result: its text, or all of it as JSON. A tool that says that it failed is a refusal.

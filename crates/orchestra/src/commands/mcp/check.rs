@@ -15,6 +15,7 @@ use super::{
 use crate::{
     exit::{Exit, Failure},
     output::{self, Format},
+    trace::TraceFlags,
 };
 
 /// Start or reach servers, greet them, and ask how they are
@@ -29,6 +30,8 @@ pub(super) struct Arguments {
     /// How long each may take, in seconds [default: its start_timeout]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: Option<u64>,
+    #[command(flatten)]
+    trace: TraceFlags,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -63,7 +66,8 @@ pub(super) struct Report {
 pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     let servers = live::chosen(here, &arguments.names)?;
     let within = arguments.timeout.map(Duration::from_secs);
-    let checked = live::each(here, &servers, within, check)?;
+    let connectors = live::connectors(here)?;
+    let checked = live::each_traced(&arguments.trace, connectors, &servers, within, check)?;
     let mut exit = Exit::Ok;
     let reports: Vec<Report> = checked
         .into_iter()

@@ -1,8 +1,12 @@
 //! Files of servers that are changed for the user: in place, so that all else stays as it was.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::Context as _;
+use orchestra_gateway::{config::File, discovery::Server};
 
 use super::Here;
 use crate::{
@@ -67,6 +71,30 @@ impl Target {
     /// Where it is.
     pub(super) fn path(&self) -> PathBuf {
         self.root.path().join(&self.relative)
+    }
+
+    /// Takes a server out of a file of TOML or YAML; every other line stays as it is.
+    ///
+    /// # Errors
+    /// When that cannot be done; the file is left alone then.
+    pub(super) fn cut(&self, server: &Server) -> Result<(), Failure> {
+        let refused = |error: anyhow::Error| {
+            let path = self.path();
+            Failure::Refused(error.context(format!("{} was left alone", path.display())))
+        };
+        let text = self.root.read(&self.relative).context("read the file");
+        let text = text.map_err(refused)?.unwrap_or_default();
+        let origin = &server.origin;
+        let file = File {
+            path: Arc::clone(&origin.file),
+            source: origin.source,
+            trust: origin.trust,
+            directory: origin.directory.clone(),
+        };
+        let cut = file.without(&text, &server.shown_name);
+        let text = cut.map_err(|error| refused(error.into()))?;
+        let written = self.root.write(&self.relative, &text, self.mode);
+        written.map_err(|error| refused(error.into()))
     }
 
     /// Changes the servers of the file, which is made when it is not there.

@@ -1,13 +1,18 @@
 //! `orchestra mcp import`: servers out of the files of other programs.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs, io,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 use orchestra_gateway::{
-    config::{File, Source, Values, Written},
+    config::{File, Place, Source, Values, Written},
     discovery::is_own,
 };
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{
     Here,
@@ -20,9 +25,13 @@ use crate::{
     output::{self, Format},
 };
 
+/// The most that is read of a file in which programs keep servers for each project.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
 /// Take over servers that other programs know
 ///
-/// Servers are copied as they are; those whose names are known already are left alone.
+/// Servers are copied as they are; those whose names are known already are left alone. Of a program
+/// that keeps servers for each project, those for this workspace are taken, before its others.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// The programs [default: all that are here]
@@ -109,7 +118,10 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     let mut rows = Vec::new();
     let mut chosen: Vec<Written> = Vec::new();
     for path in files(arguments)? {
-        for written in servers(here, &path) {
+        let mut all = project_servers(here, &path);
+        let of_project = all.len();
+        all.extend(servers(here, &path));
+        for (place, written) in all.into_iter().enumerate() {
             let reason = match &written.config {
                 Err(reason) => Some(("invalid", Some(reason.clone()))),
                 Ok(config) if is_own(config) => Some(("own", None)),
@@ -119,7 +131,8 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
                 Ok(_) if chosen.iter().any(|one| one.name == written.name) => Some(("known", None)),
                 Ok(_) => None,
             };
-            let (result, reason) = reason.unwrap_or(("added", None));
+            let added = (place < of_project).then(|| "kept for this project there".to_owned());
+            let (result, reason) = reason.unwrap_or(("added", added));
             rows.push(Row {
                 name: written.name.to_string(),
                 from: path.clone(),
@@ -181,6 +194,79 @@ fn servers(here: &Here, path: &Path) -> Vec<Written> {
         servers.extend(contents.servers);
     }
     servers
+}
+
+/// The servers that a program keeps in a file of the user for this workspace, as Claude Code does.
+fn project_servers(here: &Here, path: &Path) -> Vec<Written> {
+    let workspace = &here.places.workspace;
+    let Ok(Some(text)) = read(path) else {
+        // What is wrong with it is told where its other servers are read.
+        return Vec::new();
+    };
+    let Ok(Value::Object(top)) = serde_json::from_str(&text) else {
+        return Vec::new();
+    };
+    let projects = top.get("projects").and_then(Value::as_object);
+    let is_here = |directory: &str| {
+        let directory = Path::new(directory);
+        directory == workspace
+            || directory
+                .canonicalize()
+                .is_ok_and(|real| real == *workspace)
+    };
+    let (mut found, mut others) = (Vec::new(), 0);
+    for (directory, project) in projects.into_iter().flatten() {
+        let servers = project
+            .get("mcpServers")
+            .filter(|servers| has_some(servers));
+        match servers {
+            Some(servers) if is_here(directory) => {
+                let file = File {
+                    path: path.into(),
+                    source: Source::User,
+                    trust: Source::User.trust(),
+                    directory: workspace.clone(),
+                };
+                let contents = file.understand(&json!({ "mcpServers": servers }).to_string());
+                for mut diagnostic in contents.diagnostics {
+                    // Its place is in a text that nobody has seen.
+                    diagnostic.place = Place::START;
+                    output::complain(&output::printable(&diagnostic.to_string()));
+                }
+                found.extend(contents.servers);
+            }
+            Some(_) => others += 1,
+            None => {}
+        }
+    }
+    if others > 0 {
+        output::complain(&format!(
+            "{}: servers of {others} other projects are left alone; import them there",
+            path.display()
+        ));
+    }
+    found
+}
+
+fn has_some(servers: &Value) -> bool {
+    servers
+        .as_object()
+        .is_some_and(|servers| !servers.is_empty())
+}
+
+/// The text of a file of JSON; `None` for whatever else has its name.
+fn read(path: &Path) -> io::Result<Option<String>> {
+    let is_json = path
+        .extension()
+        .is_some_and(|extension| extension == "json");
+    if !is_json || !fs::metadata(path)?.is_file() {
+        return Ok(None);
+    }
+    let mut text = String::new();
+    fs::File::open(path)?
+        .take(MAX_BYTES)
+        .read_to_string(&mut text)?;
+    Ok(Some(text))
 }
 
 /// Puts servers into a file. Whoever does so for the workspace approves them with that.

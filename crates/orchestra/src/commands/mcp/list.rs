@@ -127,7 +127,7 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
 /// Reaches each server that is used, all at once.
 fn checked(here: &Here, rows: &mut [Row<'_>]) -> Result<(), Failure> {
     let servers = live::chosen(here, &[])?;
-    let reports = live::each(here, &servers, None, check::check)?;
+    let reports = live::each(&live::connectors(here)?, &servers, None, check::check)?;
     for (server, report) in servers.iter().zip(reports) {
         let row = rows.iter_mut().find(|row| row.name == server.name.as_str());
         let Some(row) = row else { continue };

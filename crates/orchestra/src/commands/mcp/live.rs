@@ -20,6 +20,7 @@ use super::Here;
 use crate::{
     exit::{Exit, Failure},
     output, servers, serving,
+    trace::{self, TraceFlags},
 };
 
 /// How long a server may take to end, after what its own times say.
@@ -204,10 +205,10 @@ pub(super) async fn list(live: &Live, kind: ListKind) -> Result<Vec<RawJson>, Tr
     listed.map_err(|error| Trouble::of(&live.config.name, &error))
 }
 
-/// Does something with servers, all at once, and ends them. Results come in the order of the
-/// servers.
-pub(super) fn each<T, W, F>(
-    here: &Here,
+/// The same as [`each`], recorded where that is wanted.
+pub(super) fn each_traced<T, W, F>(
+    trace: &TraceFlags,
+    connectors: Connectors,
     servers: &[&Server],
     within: Option<Duration>,
     work: W,
@@ -217,7 +218,28 @@ where
     W: Fn(Arc<Live>) -> F + Clone + Send + 'static,
     F: Future<Output = Result<T, Trouble>> + Send + 'static,
 {
-    let connectors = connectors(here)?;
+    let Some(tap) = trace.open()? else {
+        return each(&connectors, servers, within, work);
+    };
+    let connectors = connectors.with_tap(tap.clone());
+    let done = each(&connectors, servers, within, work);
+    trace::finish(&tap);
+    done
+}
+
+/// Does something with servers, all at once, and ends them. Results come in the order of the
+/// servers.
+pub(super) fn each<T, W, F>(
+    connectors: &Connectors,
+    servers: &[&Server],
+    within: Option<Duration>,
+    work: W,
+) -> Result<Vec<Result<T, Trouble>>, Failure>
+where
+    T: Send + 'static,
+    W: Fn(Arc<Live>) -> F + Clone + Send + 'static,
+    F: Future<Output = Result<T, Trouble>> + Send + 'static,
+{
     let runtime = serving::runtime()?;
     runtime.block_on(async {
         let mut tasks = JoinSet::new();

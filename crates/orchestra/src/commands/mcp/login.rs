@@ -1,7 +1,7 @@
 //! `orchestra mcp login` and `logout`.
 
 use clap::Args;
-use orchestra_mcp::client::ClientError;
+use orchestra_mcp::client::{ClientError, http::oauth::SignedOut};
 
 use super::{
     Here,
@@ -25,7 +25,7 @@ pub(super) struct Login {
     scope: Vec<String>,
 }
 
-/// Forget what a sign-in brought
+/// Forget what a sign-in brought, and have it taken back by whoever gave it out
 #[derive(Debug, Args)]
 pub(super) struct Logout {
     /// The server
@@ -60,8 +60,21 @@ pub(super) fn logout(here: &Here, arguments: &Logout) -> Result<Exit, Failure> {
     };
     let connectors = live::connectors(here)?;
     match serving::runtime()?.block_on(connectors.sign_out(&config)) {
-        Ok(()) => {
-            output::lines(&format!("{}: signed out", server.name))?;
+        Ok(ended) => {
+            let name = &server.name;
+            let more = match ended {
+                SignedOut::Nothing => "nobody was signed in".to_owned(),
+                SignedOut::Revoked => "signed out; its tokens were taken back".to_owned(),
+                SignedOut::NotRevocable => "signed out; its tokens are forgotten here, and good \
+                     until they lapse: who gave them out takes none back"
+                    .to_owned(),
+                SignedOut::NotRevoked(error) => format!(
+                    "signed out; its tokens are forgotten here, and good until they lapse: they \
+                     could not be taken back: {}",
+                    error.explain()
+                ),
+            };
+            output::lines(&output::printable(&format!("{name}: {more}")))?;
             Ok(Exit::Ok)
         }
         Err(error) => Ok(failed(&server.name, &error)),

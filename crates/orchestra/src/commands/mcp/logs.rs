@@ -3,7 +3,8 @@
 use std::{
     fs,
     io::{self, Read as _, Seek as _, SeekFrom},
-    path::Path,
+    os::unix::fs::MetadataExt as _,
+    path::PathBuf,
     thread,
     time::Duration,
 };
@@ -33,59 +34,122 @@ pub(super) struct Arguments {
 /// How much of the end of a file is looked through.
 const TAIL_BYTES: u64 = 256 * 1024;
 
+/// The longest line that is waited for; the beginning of a longer one is shown without its end.
+const MAX_LINE_BYTES: usize = 64 * 1024;
+
 /// How often is looked for more.
 const AGAIN: Duration = Duration::from_millis(250);
 
 pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     let server = here.server(&arguments.name)?;
     let directory = servers::log_directory(&here.places.workspace);
-    let path = connect::log_file(&directory, server.name.as_str());
-    let mut at = match read(&path, None) {
-        Ok((text, at)) => {
-            let lines: Vec<&str> = text.lines().collect();
-            let from = lines.len().saturating_sub(arguments.lines);
-            print(&lines[from..].join("\n"))?;
-            at
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound && arguments.follow => 0,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            output::complain(&format!(
-                "{} wrote nothing to standard error here yet, under `orchestra up` or `stdio`",
-                server.name
-            ));
-            return Ok(Exit::Ok);
-        }
-        Err(error) => return Err(error.into()),
-    };
+    let mut log = Log::new(connect::log_file(&directory, server.name.as_str()));
+    match log.end(arguments.lines)? {
+        Some(text) => print(&text)?,
+        None if arguments.follow => {}
+        None => output::complain(&format!(
+            "{} wrote nothing to standard error here yet, under `orchestra up` or `stdio`",
+            server.name
+        )),
+    }
     if !arguments.follow {
         return Ok(Exit::Ok);
     }
     loop {
+        print(&log.more()?)?;
         thread::sleep(AGAIN);
-        if let Ok((text, now)) = read(&path, Some(at)) {
-            at = now;
-            print(text.trim_end_matches('\n'))?;
-        }
     }
 }
 
-/// What is in a file behind a place, or at its end; and where that ends. A file that is shorter than
-/// that was begun anew.
-fn read(path: &Path, from: Option<u64>) -> io::Result<(String, u64)> {
-    let mut file = fs::File::open(path)?;
-    let length = file.metadata()?.len();
-    let from = match from {
-        Some(from) if from <= length => from,
-        Some(_) => 0,
-        None => length.saturating_sub(TAIL_BYTES),
-    };
-    file.seek(SeekFrom::Start(from))?;
-    let mut bytes = Vec::new();
-    let read = file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
-    Ok((
-        String::from_utf8_lossy(&bytes).into_owned(),
-        from + read as u64,
-    ))
+/// A file that grows, and is put aside for another one of its name when it is long.
+struct Log {
+    path: PathBuf,
+    file: Option<fs::File>,
+    /// The beginning of a line whose end has not come yet.
+    begun: Vec<u8>,
+}
+
+impl Log {
+    const fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            file: None,
+            begun: Vec::new(),
+        }
+    }
+
+    /// Its last lines; `None` when there is no file yet.
+    fn end(&mut self, lines: usize) -> io::Result<Option<String>> {
+        if !self.open()? {
+            return Ok(None);
+        }
+        let Some(file) = &mut self.file else {
+            return Ok(None);
+        };
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let all: Vec<&str> = text.lines().collect();
+        let from = all.len().saturating_sub(lines);
+        Ok(Some(all[from..].join("\n")))
+    }
+
+    /// The lines that were added since, of the file that was put aside as well.
+    fn more(&mut self) -> io::Result<String> {
+        if self.file.is_none() && !self.open()? {
+            return Ok(String::new());
+        }
+        self.take()?;
+        if self.is_replaced()? {
+            // What came to the old one before it was put aside.
+            self.take()?;
+            if self.open()? {
+                self.take()?;
+            }
+        }
+        let end = match self.begun.iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => end + 1,
+            None if self.begun.len() > MAX_LINE_BYTES => self.begun.len(),
+            None => 0,
+        };
+        let rest = self.begun.split_off(end);
+        let whole = std::mem::replace(&mut self.begun, rest);
+        Ok(String::from_utf8_lossy(&whole).into_owned())
+    }
+
+    /// Opens the file that has the name now; whether there is one.
+    fn open(&mut self) -> io::Result<bool> {
+        match fs::File::open(&self.path) {
+            Ok(file) => {
+                self.file = Some(file);
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn take(&mut self) -> io::Result<()> {
+        if let Some(file) = &mut self.file {
+            // One that was cut short is read from its beginning.
+            if file.metadata()?.len() < file.stream_position()? {
+                file.rewind()?;
+            }
+            file.read_to_end(&mut self.begun)?;
+        }
+        Ok(())
+    }
+
+    /// Whether another file has the name now.
+    fn is_replaced(&self) -> io::Result<bool> {
+        let Some(file) = &self.file else {
+            return Ok(false);
+        };
+        let (ours, now) = (file.metadata()?, fs::metadata(&self.path));
+        Ok(now.is_ok_and(|now| (now.dev(), now.ino()) != (ours.dev(), ours.ino())))
+    }
 }
 
 fn print(text: &str) -> Result<(), Failure> {

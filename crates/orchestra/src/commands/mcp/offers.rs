@@ -51,17 +51,22 @@ pub(super) fn run(here: &Here, kind: ListKind, arguments: Arguments) -> Result<E
     let mut names = arguments.names;
     names.extend(arguments.server);
     let servers = live::chosen(here, &names)?;
-    let listed = live::each(here, &servers, None, move |live| async move {
-        let mut items = live::list(&live, kind).await?;
-        if kind == ListKind::Resources {
-            items.extend(live::list(&live, ListKind::Templates).await?);
-        }
-        let items = items.iter().filter_map(|item| item.parse().ok());
-        Ok(Offered {
-            server: live.config.name.to_string(),
-            items: items.collect(),
-        })
-    })?;
+    let listed = live::each(
+        &live::connectors(here)?,
+        &servers,
+        None,
+        move |live| async move {
+            let mut items = live::list(&live, kind).await?;
+            if kind == ListKind::Resources {
+                items.extend(live::list(&live, ListKind::Templates).await?);
+            }
+            let items = items.iter().filter_map(|item| item.parse().ok());
+            Ok(Offered {
+                server: live.config.name.to_string(),
+                items: items.collect(),
+            })
+        },
+    )?;
     let mut listing = Listing {
         servers: Vec::new(),
         errors: Vec::new(),

@@ -19,18 +19,22 @@ pub(super) struct Arguments {
 pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     let server = here.server(&arguments.name)?;
     let origin = &server.origin;
-    let is_json = origin
-        .file
-        .extension()
-        .is_some_and(|extension| extension == "json" || extension == "jsonc");
-    if !is_json || !matches!(origin.source, Source::User | Source::Workspace) {
+    if !matches!(origin.source, Source::User | Source::Workspace) {
         return Err(Failure::refused(format!(
-            "{origin}: this file is changed by hand; take the server out there, or use \
+            "{origin}: this file was named by hand, and is changed by hand; or use \
              `orchestra mcp disable {}`",
             server.name
         )));
     }
-    Target::at(&origin.file)?.change(|servers| servers.remove(&server.shown_name))?;
+    let target = Target::at(&origin.file)?;
+    let extension = origin
+        .file
+        .extension()
+        .and_then(|extension| extension.to_str());
+    match extension {
+        Some("toml" | "yaml" | "yml") => target.cut(server)?,
+        _ => target.change(|servers| servers.remove(&server.shown_name))?,
+    }
     here.decide(|decisions| {
         decisions.revoke(&here.places.workspace, &server.name);
         decisions.switch(&here.places.workspace, &server.name, None);

@@ -13,17 +13,18 @@ use std::{
 use anyhow::Context as _;
 use clap::Args;
 use orchestra_mcp::client::{
-    ChildConfig, ChildConnector, Connector, Environment,
+    ChildConfig, ChildConnector, ClientError, Connector, Environment,
     http::{HttpConfig, HttpConnector},
     tap::{Change, Difference, Recording, ReplayConfig, ReplayReport, replay},
 };
 use serde::Serialize;
 
-use super::tap::redactor;
+use super::{Here, live};
 use crate::{
     exit::{Exit, Failure},
     output::{self, Format},
     serving,
+    trace::redactor,
 };
 
 /// Say a recording of `orchestra mcp tap` again, and compare the replies
@@ -37,8 +38,11 @@ pub(crate) struct Arguments {
     /// Which server of the recording, when it holds several
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Say it to a configured server
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "url"])]
+    pub(super) server: Option<String>,
     /// Say it to the server at this URL
-    #[arg(long, conflicts_with = "command", required_unless_present = "command")]
+    #[arg(long, conflicts_with = "command", required_unless_present_any = ["command", "server"])]
     url: Option<String>,
     /// Do not compare what is at this place of an answer, such as /result/serverInfo/version; more
     /// than one may be given
@@ -86,11 +90,29 @@ struct Cell {
     now: Option<String>,
 }
 
-/// Says it again and compares.
+/// Says it again and compares. `here` is there where a configured server was named.
 ///
 /// # Errors
 /// When the recording cannot be read, or the server cannot be reached.
-pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+pub(crate) fn run(here: Option<&Here>, arguments: &Arguments) -> Result<Exit, Failure> {
+    let mut redactor = redactor(&arguments.mask);
+    let connector = match (here, &arguments.server) {
+        (Some(here), Some(name)) => {
+            let config = match live::startable(here.server(name)?) {
+                Ok(config) => config,
+                Err(trouble) => {
+                    trouble.complain();
+                    return Ok(trouble.exit);
+                }
+            };
+            let connectors = live::connectors(here)?;
+            redactor = connectors.redactor(&config, redactor);
+            let reached = connectors.reach(&config);
+            let unusable = |error: ClientError| Failure::usage_text(error.explain());
+            reached.map_err(unusable)?.connector
+        }
+        _ => connector(arguments)?,
+    };
     let path = &arguments.file;
     let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
     let recording = Recording::read(BufReader::new(file), arguments.name.as_deref());
@@ -98,12 +120,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let config = ReplayConfig {
         timeout: Duration::from_secs(arguments.timeout.into()),
         ignore: arguments.ignore.clone(),
-        redactor: redactor(&arguments.mask),
+        redactor,
     };
     let (left_out, dropped) = (recording.left_out, recording.dropped);
     let runtime = serving::runtime()?;
     let report = runtime.block_on(async {
-        let connected = connector(arguments)?.connect().await;
+        let connected = connector.connect().await;
         let connected = connected.map_err(|error| anyhow::anyhow!(error.explain()))?;
         Ok::<_, Failure>(replay(recording, connected, &config).await)
     })?;

@@ -2,27 +2,31 @@
 
 use std::{
     ffi::OsString,
-    io,
     path::{Path, PathBuf},
 };
 
-use anyhow::Context as _;
 use clap::Args;
-use orchestra_mcp::client::tap::{Redactor, Tap, TapConfig, TapFile};
+use orchestra_mcp::client::{
+    ChildConfig,
+    tap::{Redactor, Tap},
+};
 
-use super::bridge;
+use super::{Here, bridge, live};
 use crate::{
     exit::{Exit, Failure},
-    output,
+    trace::{self, finish, redactor},
 };
 
 /// Stand between a client and a server over stdio, and record what they say
 ///
-/// In a client's configuration, put `orchestra mcp tap --file FILE --` before the server's command.
-/// Bytes are passed on as they are, at once, in both directions. Without --file, a line for each
+/// In a client's configuration, put `orchestra mcp tap --file FILE --` before the server's command;
+/// or name a server that is configured here, which is started as its configuration says. Bytes are passed on as they are, at once, in both directions. Without --file, a line for each
 /// message goes to stderr.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
+    /// A configured server, in place of a command
+    #[arg(conflicts_with = "command", required_unless_present = "command")]
+    pub(super) server: Option<String>,
     /// Record whole messages here, a line of JSON each, secrets masked; put aside at 64 MiB
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
@@ -32,42 +36,34 @@ pub(crate) struct Arguments {
     /// Mask what arguments of this name hold; more than one may be given
     #[arg(long, value_name = "NAME")]
     mask: Vec<String>,
-    /// What the server is called in the recording [default: the name of its program]
+    /// What the server is called in the recording [default: its own, or that of its program]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// The server's command
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-/// Passes on and records until the server ends.
+/// Passes on and records until the server ends. `here` is there where a configured one was named.
 ///
 /// # Errors
 /// When the server cannot be started, or ends with an error.
-pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
+pub(crate) fn run(here: Option<&Here>, arguments: Arguments) -> Result<Exit, Failure> {
+    let masks = redactor(&arguments.mask);
+    if let (Some(here), Some(name)) = (here, &arguments.server) {
+        return configured(here, name, &arguments, masks);
+    }
     let (program, rest) = arguments
         .command
         .split_first()
         .ok_or_else(|| Failure::usage_text("which command starts the server?"))?;
-    let name = arguments.name.unwrap_or_else(|| {
+    let name = arguments.name.clone().unwrap_or_else(|| {
         let file = Path::new(program).file_name().unwrap_or(program);
         file.to_string_lossy().into_owned()
     });
-    let trace = arguments.trace || arguments.file.is_none();
-    let tap = Tap::open(TapConfig {
-        file: arguments.file.clone().map(TapFile::at),
-        trace: trace.then(|| Box::new(io::stderr()) as _),
-        redactor: redactor(&arguments.mask),
-    })
-    .with_context(|| format!("recording to {}", shown(arguments.file.as_deref())))?;
+    let tap = open(&arguments, masks)?;
     let ended = bridge::run(program, rest, &name, &tap);
-    let totals = tap.finish();
-    if totals.dropped > 0 {
-        output::complain(&format!(
-            "{} messages are not in the recording: they came faster than they could be written",
-            totals.dropped
-        ));
-    }
+    finish(&tap);
     let status = ended?;
     if status.success() {
         return Ok(Exit::Ok);
@@ -75,17 +71,47 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
     Err(anyhow::anyhow!("the server ended with {status}").into())
 }
 
-/// Masks the secrets of our own environment, which the server inherits, and marked arguments.
-pub(super) fn redactor(marked: &[String]) -> Redactor {
-    let variables = std::env::vars_os();
-    let variables = variables
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let redactor = Redactor::default().environment(variables);
-    marked
-        .iter()
-        .fold(redactor, |redactor, name| redactor.argument(name))
+/// The same with a server that is configured: with its own environment, limits and sandbox.
+fn configured(
+    here: &Here,
+    name: &str,
+    arguments: &Arguments,
+    masks: Redactor,
+) -> Result<Exit, Failure> {
+    let server = here.server(name)?;
+    let config = match live::startable(server) {
+        Ok(config) => config,
+        Err(trouble) => {
+            trouble.complain();
+            return Ok(trouble.exit);
+        }
+    };
+    let connectors = live::connectors(here)?;
+    let child: ChildConfig = connectors.child(&config).map_err(|error| {
+        Failure::usage_text(format!(
+            "{name}: {}; what a server on the network says is recorded by \
+             `orchestra mcp test {name} --trace-file FILE`",
+            error.explain()
+        ))
+    })?;
+    let tap = open(arguments, connectors.redactor(&config, masks))?;
+    let shown = arguments.name.as_deref().unwrap_or(name);
+    let ended = bridge::run_guarded(&child, shown, &tap);
+    finish(&tap);
+    let exit = ended?;
+    if exit.is_success() {
+        return Ok(Exit::Ok);
+    }
+    let why = match (exit.code, exit.signal, exit.limit) {
+        (_, _, Some(limit)) => limit.to_string(),
+        (Some(code), _, None) => format!("exit code {code}"),
+        (None, Some(signal), None) => format!("signal {signal}"),
+        (None, None, None) => "its guard".to_owned(),
+    };
+    Err(anyhow::anyhow!("the server ended with {why}").into())
 }
 
-fn shown(file: Option<&Path>) -> String {
-    file.map_or_else(|| "stderr".to_owned(), |file| file.display().to_string())
+fn open(arguments: &Arguments, redactor: Redactor) -> Result<Tap, Failure> {
+    let shows = arguments.trace || arguments.file.is_none();
+    trace::open(arguments.file.as_deref(), shows, redactor)
 }

@@ -65,6 +65,44 @@ struct Server {
     client_id_metadata_document_supported: bool,
     #[serde(default)]
     dpop_signing_alg_values_supported: Vec<String>,
+    revocation_endpoint: Option<String>,
+    revocation_endpoint_auth_methods_supported: Option<Vec<String>>,
+}
+
+/// Where an authorization server takes tokens back (RFC 7009; RFC 8414, section 2).
+pub(super) struct Revocation {
+    pub(super) url: Url,
+    /// How clients may show who they are there; `None` where it does not say.
+    pub(super) methods: Option<Vec<String>>,
+}
+
+/// Where an issuer takes tokens back; `None` where it does not.
+///
+/// # Errors
+/// When it cannot be asked, or what it answers contradicts itself.
+pub(super) async fn revocation(
+    asks: &Asks,
+    issuer: &str,
+) -> Result<Option<Revocation>, ClientError> {
+    let Some(place) = asks.place(issuer) else {
+        return Ok(None);
+    };
+    let Some(server) = described(asks, issuer, &place).await? else {
+        return Ok(None);
+    };
+    let Some(named) = server.revocation_endpoint else {
+        return Ok(None);
+    };
+    match asks.place(&named) {
+        Some(url) => Ok(Some(Revocation {
+            url,
+            methods: server.revocation_endpoint_auth_methods_supported,
+        })),
+        None => Err(refused(
+            &place,
+            "it takes tokens back at a place that cannot be trusted",
+        )),
+    }
 }
 
 /// Finds who lets people into `server`, beginning with what its refusal says.

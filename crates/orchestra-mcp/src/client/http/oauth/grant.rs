@@ -151,7 +151,7 @@ impl OAuth {
         Ok(self.keep(state, record).await?)
     }
 
-    fn client_proof(&self) -> ClientProof {
+    pub(super) fn client_proof(&self) -> ClientProof {
         let client = self.config.client.as_ref();
         client
             .map(|client| client.proof.clone())

@@ -1,0 +1,74 @@
+//! Servers whose messages are recorded: by us, or by whoever stands between them and their clients.
+
+use std::sync::Arc;
+
+use orchestra_hub::names_secret;
+use orchestra_mcp::client::{
+    ChildConfig, ClientError, Connector,
+    tap::{Redactor, Tap, TapConnector},
+};
+
+use super::{Connectors, invalid};
+use crate::config::{Auth, ServerConfig, Transport};
+
+impl Connectors {
+    /// Records what goes over connections, what each server's configuration holds in secret masked.
+    #[must_use]
+    pub fn with_tap(mut self, tap: Tap) -> Self {
+        self.tap = Some(tap);
+        self
+    }
+
+    pub(super) fn tapped(
+        &self,
+        connector: Arc<dyn Connector>,
+        config: &ServerConfig,
+    ) -> Arc<dyn Connector> {
+        match &self.tap {
+            Some(tap) => {
+                let masks = self.redactor(config, tap.redactor().clone());
+                let tapped = TapConnector::new(connector, tap.clone(), config.name.as_str());
+                Arc::new(tapped.masking(masks))
+            }
+            None => connector,
+        }
+    }
+
+    /// How the process of a server is started, for whoever passes its bytes on.
+    ///
+    /// # Errors
+    /// When the server is no process, or its configuration refers to what is not there.
+    pub fn child(&self, config: &ServerConfig) -> Result<ChildConfig, ClientError> {
+        self.late_child(config).child().map_err(invalid)
+    }
+
+    /// Masks, beside what `redactor` does, what the configuration of a server holds in secret:
+    /// variables and headers whose names say so, and its token.
+    #[must_use]
+    pub fn redactor(&self, config: &ServerConfig, redactor: Redactor) -> Redactor {
+        let expand = |text| self.scope.expand(text, config).ok();
+        match &config.transport {
+            Transport::Stdio(stdio) => match self.scope.process(stdio, config) {
+                Ok(process) => redactor.environment(process.env),
+                // It is not started then, and says nothing.
+                Err(_) => redactor,
+            },
+            Transport::Http(http) => {
+                let headers = http.headers.iter();
+                let secret = headers
+                    .filter(|(name, _)| names_secret(name) || name.eq_ignore_ascii_case("cookie"));
+                let token = match &http.auth {
+                    Some(Auth::Bearer(token)) => expand(token),
+                    Some(Auth::Env(variable)) => self.scope.variable(variable).ok(),
+                    _ => None,
+                };
+                let values = secret.filter_map(|(_, value)| expand(value)).chain(token);
+                values.fold(redactor, |redactor, value| {
+                    // Behind its scheme, where it has one.
+                    let bare = value.rsplit(' ').next().unwrap_or_default();
+                    redactor.value(bare).value(&value)
+                })
+            }
+        }
+    }
+}

@@ -54,6 +54,15 @@ fn main() -> ExitCode {
             sleep();
         }
         "parent" => parent(rest),
+        "adopter" => {
+            orchestra_process::adopt_orphans().unwrap();
+            parent(rest);
+        }
+        "owner" => owner(rest),
+        "terminal" => match std::fs::File::open("/dev/tty") {
+            Ok(_) => say("opened"),
+            Err(error) => return fail(&error),
+        },
         "memory" => {
             let mut taken = Vec::new();
             loop {
@@ -101,6 +110,17 @@ fn main() -> ExitCode {
             Ok(_) => say("connected"),
             Err(error) => return fail(&error),
         },
+        "datagram" => {
+            let (pair, _other) = std::os::unix::net::UnixDatagram::pair().unwrap();
+            pair.send_to(b"datagram", word(0)).unwrap();
+            say("sent");
+        }
+        "pair" => {
+            let (mut pair, mut other) = std::os::unix::net::UnixStream::pair().unwrap();
+            pair.write_all(b"!").unwrap();
+            other.read_exact(&mut [0]).unwrap();
+            say("paired");
+        }
         other => return fail(&format!("unknown: {other}")),
     }
     ExitCode::SUCCESS
@@ -195,8 +215,31 @@ fn parent(rest: Vec<String>) {
         let command = orchestra_process::Command::new(std::env::current_exe().unwrap()).args(rest);
         let mut child = command.spawn().await.unwrap();
         let mut stdout = tokio::io::stdout();
-        tokio::io::copy(&mut child.stdout, &mut stdout)
-            .await
-            .unwrap();
+        let mut stderr = tokio::io::stderr();
+        let (said, told) = tokio::join!(
+            tokio::io::copy(&mut child.stdout, &mut stdout),
+            tokio::io::copy(&mut child.stderr, &mut stderr)
+        );
+        said.unwrap();
+        told.unwrap();
+        child.handle.exited().await;
+        say("ended");
     });
+}
+
+/// As [`parent`], with a terminal of its own, as a program has that somebody started in a shell.
+fn owner(rest: Vec<String>) {
+    setsid().unwrap();
+    let flags = rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY;
+    let terminal = rustix::pty::openpt(flags).unwrap();
+    rustix::pty::grantpt(&terminal).unwrap();
+    rustix::pty::unlockpt(&terminal).unwrap();
+    let name = rustix::pty::ptsname(&terminal, Vec::new()).unwrap();
+    // Who leads a session and has no terminal gets the one that it opens.
+    let mut options = std::fs::File::options();
+    options.read(true).write(true);
+    let _ours = options.open(name.to_str().unwrap()).unwrap();
+    std::fs::File::open("/dev/tty").unwrap();
+    say("owned");
+    parent(rest);
 }

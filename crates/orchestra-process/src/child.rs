@@ -21,6 +21,7 @@ use crate::{
     Exit, Limit, Limits, SpawnError,
     command::{Begun, NO_ANSWER},
     message::{Failure, KILL, Report, Step, TERMINATE},
+    orphans,
 };
 
 /// How long guard and stage may take; some milliseconds on a machine that is not stuck.
@@ -156,12 +157,18 @@ async fn supervise(
                 child = id.as_raw_pid(),
                 "a guard was killed; its child ends too"
             );
-            // The child dies with its guard; the rest of its group is up to us.
+            // The child dies with its guard; the rest is up to us.
             let _ = kill_process_group(id, Signal::KILL);
+            wait(&mut guard).await;
+            orphans::kill_adopted().await;
             Exit::default()
         }
     };
     told.send_replace(Some(exit));
+    wait(&mut guard).await;
+}
+
+async fn wait(guard: &mut process::Child) {
     if let Err(error) = guard.wait().await {
         tracing::debug!(%error, "a guard cannot be waited for");
     }

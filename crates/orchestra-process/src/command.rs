@@ -24,6 +24,9 @@ use crate::{
 /// How long a guard may take to take its order. It takes some milliseconds.
 const HAND_OVER: Duration = Duration::from_secs(10);
 
+/// Longest part of a name that is shown in lists of processes.
+const MAX_NAME_CHARS: usize = 64;
+
 /// What is wrong with a guard that does not take or answer its order.
 pub(crate) const NO_ANSWER: &str = "it did not answer; the program must come to `child_main`";
 
@@ -34,6 +37,7 @@ static STARTING: Mutex<()> = Mutex::new(());
 /// A program that is to be started, and within which bounds. No shell is involved.
 #[derive(Debug, Clone)]
 pub struct Command {
+    name: Option<String>,
     program: OsString,
     arguments: Vec<OsString>,
     directory: Option<PathBuf>,
@@ -58,6 +62,7 @@ impl Command {
     /// A program by its path, or by its name on `PATH`: the child's, if it is given one.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
+            name: None,
             program: program.into(),
             arguments: Vec::new(),
             directory: None,
@@ -67,6 +72,13 @@ impl Command {
             sandbox: Sandbox::default(),
             launcher: None,
         }
+    }
+
+    /// What its guard is called in lists of processes; the file name of the program unless said.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
     }
 
     /// More arguments.
@@ -174,7 +186,19 @@ impl Command {
         };
         let order =
             serde_json::to_vec(&order).map_err(|error| no_guard(&launcher.program, &error))?;
-        start_guard(&launcher, &order).map_err(|error| no_guard(&launcher.program, &error))
+        start_guard(&launcher, &self.title(), &order)
+            .map_err(|error| no_guard(&launcher.program, &error))
+    }
+
+    /// What the guard is called where processes are listed.
+    fn title(&self) -> String {
+        let program = Path::new(&self.program);
+        let program = program.file_name().unwrap_or(&self.program);
+        let name = self.name.clone();
+        let name = name.unwrap_or_else(|| program.to_string_lossy().into_owned());
+        let shown = name.chars().filter(|char| !char.is_control());
+        let shown: String = shown.take(MAX_NAME_CHARS).collect();
+        format!("orchestra: guard of {shown}")
     }
 
     fn confinement(&self) -> Result<Option<Confinement>, SpawnError> {
@@ -233,7 +257,7 @@ fn runnable(path: &Path) -> io::Result<()> {
     Ok(access(path, Access::EXEC_OK)?)
 }
 
-fn start_guard(launcher: &Launcher, order: &[u8]) -> io::Result<Begun> {
+fn start_guard(launcher: &Launcher, title: &str, order: &[u8]) -> io::Result<Begun> {
     let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     let (control, theirs) = UnixStream::pair()?;
     let (their_input, input) = io::pipe()?;
@@ -241,6 +265,7 @@ fn start_guard(launcher: &Launcher, order: &[u8]) -> io::Result<Begun> {
     let (error, their_error) = io::pipe()?;
     // direct: this is the one place where a guard begins.
     let guard = tokio::process::Command::new(&launcher.program)
+        .arg0(title)
         .args(&launcher.arguments)
         .env_clear()
         .stdin(Stdio::from(OwnedFd::from(theirs)))

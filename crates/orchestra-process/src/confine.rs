@@ -6,7 +6,10 @@ use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
+};
 
 use crate::message::Confinement;
 
@@ -28,13 +31,12 @@ const SYSTEM: [&str; 12] = [
 ];
 
 /// Devices that hold nothing.
-const DEVICES: [&str; 6] = [
+const DEVICES: [&str; 5] = [
     "/dev/null",
     "/dev/zero",
     "/dev/full",
     "/dev/random",
     "/dev/urandom",
-    "/dev/tty",
 ];
 
 /// The newest kernel interface that is asked for; older kernels hold what they can.
@@ -113,17 +115,36 @@ fn allow(
 
 fn restrict_sockets() -> Result<(), Box<dyn std::error::Error>> {
     // A socket that cannot be made is a network that is not there; a ring could make one past us.
-    refuse(libc::SYS_socket, libc::ENETUNREACH)?;
-    refuse(libc::SYS_io_uring_setup, libc::ENOSYS)
+    refuse(libc::SYS_socket, libc::ENETUNREACH, Vec::new())?;
+    refuse(libc::SYS_socketpair, libc::ENETUNREACH, unbound_pairs()?)?;
+    refuse(libc::SYS_io_uring_setup, libc::ENOSYS, Vec::new())
 }
 
-fn refuse(call: i64, errno: i32) -> Result<(), Box<dyn std::error::Error>> {
+/// All pairs but those of Unix streams. Each end of a datagram pair can send to whatever has a name
+/// in the file system; a stream stays with its peer.
+fn unbound_pairs() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    let mut wrong = vec![(0, SeccompCmpOp::Ne, libc::AF_UNIX.unsigned_abs().into())];
+    // The kind is in the lowest four bits, and streams have 1; the others are flags.
+    wrong.extend([2, 4, 8].map(|bit| (1, SeccompCmpOp::MaskedEq(bit), bit)));
+    let rules = wrong.into_iter().map(|(argument, is, value)| {
+        let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, is, value)?;
+        SeccompRule::new(vec![condition])
+    });
+    rules.collect()
+}
+
+/// Refuses a system call: where one of `rules` holds, or always when there is none.
+fn refuse(
+    call: i64,
+    errno: i32,
+    rules: Vec<SeccompRule>,
+) -> Result<(), Box<dyn std::error::Error>> {
     let calls = [
         call,
         #[cfg(target_arch = "x86_64")]
         (call | X32),
     ];
-    let rules: BTreeMap<_, _> = calls.into_iter().map(|call| (call, Vec::new())).collect();
+    let rules: BTreeMap<_, _> = calls.map(|call| (call, rules.clone())).into();
     let filter = SeccompFilter::new(
         rules,
         SeccompAction::Allow,

@@ -8,7 +8,7 @@
 use std::{
     ffi::{OsStr, OsString},
     io::{self, Read},
-    os::{fd::AsFd, unix::net::UnixStream, unix::process::CommandExt},
+    os::{fd::AsFd, unix::net::UnixStream},
     process::{Command, ExitCode, Stdio},
     sync::mpsc,
     thread,
@@ -56,6 +56,9 @@ pub fn child_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn run() -> ExitCode {
+    // Else it is called as the file that it was started by, which may be `exe`.
+    #[cfg(target_os = "linux")]
+    let _ = std::fs::write("/proc/self/comm", "guard");
     let Ok(control) = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3) else {
         return ExitCode::FAILURE;
     };
@@ -78,7 +81,7 @@ fn run() -> ExitCode {
     }
 }
 
-/// Starts the child; it is its own group.
+/// Starts the child; the stage makes a group and a session of it.
 fn start(control: &UnixStream) -> Result<(Pid, Limits), Failure> {
     let broken = |error: io::Error| Failure::new(Step::Guard, &error);
     let (bytes, stdio) = message::receive(control).map_err(broken)?;
@@ -99,7 +102,6 @@ fn start(control: &UnixStream) -> Result<(Pid, Limits), Failure> {
         .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        .process_group(0)
         .spawn()
         .map_err(broken)?;
     let child = Pid::from_raw(stage.id().cast_signed())

@@ -38,7 +38,7 @@ pub(crate) fn run(guard: Option<&OsStr>) -> ExitCode {
 }
 
 fn become_command(guard: Option<&OsStr>, order: &[u8], stdio: Stdio) -> Failure {
-    if let Err(error) = die_with(guard) {
+    if let Err(error) = die_with(guard).and_then(|()| leave_session()) {
         return Failure::new(Step::Guard, &error);
     }
     let order: Order = match serde_json::from_slice(order) {
@@ -88,6 +88,13 @@ fn die_with(guard: Option<&OsStr>) -> io::Result<()> {
     if parent.as_deref() != guard {
         return Err(io::Error::other("the guard has ended"));
     }
+    Ok(())
+}
+
+/// No terminal of ours is the child's to read or to type into. What it starts is of its group, which
+/// is killed as one.
+fn leave_session() -> io::Result<()> {
+    rustix::process::setsid()?;
     Ok(())
 }
 

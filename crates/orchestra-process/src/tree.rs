@@ -1,6 +1,6 @@
 //! Who descends from a process.
 
-use rustix::process::Pid;
+use rustix::process::{Pid, getpid, getsid};
 
 /// The processes that descend from `root`, itself not included: children, their children and so
 /// on, as far as the system tells (Linux; elsewhere nobody is told).
@@ -17,6 +17,17 @@ pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
         }
     }
     all
+}
+
+/// The children of this process that it has not started: those that lost their parent. None of
+/// ours leaves our session, and nobody can enter it. Linux; elsewhere nobody is told.
+pub(crate) fn adopted() -> Vec<Pid> {
+    let Ok(ours) = getsid(None) else {
+        return Vec::new();
+    };
+    let mut children = children(getpid());
+    children.retain(|child| getsid(Some(*child)).is_ok_and(|session| session != ours));
+    children
 }
 
 /// Whether [`descendants`] can see them.

@@ -20,7 +20,7 @@ mod workspace;
 
 use std::process::ExitCode;
 
-use orchestra_process::{CHILD_COMMAND, child_main};
+use orchestra_process::{CHILD_COMMAND, adopt_orphans, child_main};
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
@@ -28,6 +28,9 @@ fn main() -> ExitCode {
     if words.next().is_some_and(|word| word == CHILD_COMMAND) {
         return child_main(words);
     }
+    // What is left of a child whose guard was killed is ours to end. Without it, one that has left
+    // its group goes on.
+    let _ = adopt_orphans();
     match cli::parse(std::env::args_os()) {
         Ok(invocation) => exit::report(commands::run(invocation)),
         Err(error) => exit::report_usage(&error),

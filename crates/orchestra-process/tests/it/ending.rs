@@ -84,11 +84,34 @@ async fn a_child_ends_with_its_guard() {
     kill_process(guard, Signal::KILL).unwrap();
     let exit = timeout(PATIENCE, child.handle.exited()).await.unwrap();
     assert_eq!((exit.code, exit.signal), (None, None));
-    // What has left the group is nobody's any more; the rest is ours.
+    // What has left the group is nobody's any more, unless somebody adopts it; the rest is ours.
     gone(family[0]).await;
     gone(family[1]).await;
     gone(guard).await;
     let _ = kill_process(family[2], Signal::KILL);
+}
+
+/// Also what has left its group and session.
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_outlives_a_guard_whose_parent_adopts() {
+    let mut parent = std::process::Command::new(path())
+        .args(["adopter", "family", "stay"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(parent.stdout.take().unwrap()).lines();
+    let family = ids(&said.next().unwrap().unwrap());
+    let guard = crate::program::parent(family[0]);
+    kill_process(guard, Signal::KILL).unwrap();
+    // It waits for the end of all that holds the output of the child.
+    assert_eq!(said.next().unwrap().unwrap(), "ended");
+    for process in family {
+        assert!(rustix::process::test_kill_process(process).is_err());
+    }
+    assert!(parent.wait().unwrap().success());
 }
 
 /// Whoever killed us, and however.

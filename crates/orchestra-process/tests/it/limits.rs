@@ -171,6 +171,26 @@ async fn the_network_and_local_sockets() {
     }
 }
 
+/// An end of a datagram pair could send to whatever has a name.
+#[tokio::test]
+async fn pairs_of_sockets_stay_with_each_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("socket");
+    let listener = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let mut piece = [0; 16];
+    let free = command(&["datagram", path.to_str().unwrap()]).directory(directory.path());
+    assert_eq!(run(&free).await.0, "sent\n");
+    assert_eq!(listener.recv(&mut piece).unwrap(), 8);
+    let (said, told, _) = run(&free.sandbox(workspace())).await;
+    assert_eq!(said, "");
+    assert!(told.contains("Network is unreachable"), "{told}");
+    let error = listener.recv(&mut piece).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+    let streams = command(&["pair"]).directory(directory.path());
+    assert_eq!(run(&streams.sandbox(workspace())).await.0, "paired\n");
+}
+
 /// Also those of root: a confined child cannot reach those who are not confined.
 #[tokio::test]
 async fn a_confined_child_kills_nobody_outside() {

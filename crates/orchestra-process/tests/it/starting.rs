@@ -107,6 +107,41 @@ async fn a_program_is_found_on_the_childs_path_or_relative_to_its_directory() {
     assert_eq!(run(&relative).await.0, "found\n");
 }
 
+/// Whoever has it could type into it.
+#[test]
+fn a_child_has_no_terminal_of_ours() {
+    let ran = std::process::Command::new(path())
+        .args(["owner", "terminal"])
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    let (said, told) = (
+        String::from_utf8_lossy(&ran.stdout),
+        String::from_utf8_lossy(&ran.stderr),
+    );
+    assert_eq!(said, "owned\nended\n", "{told}");
+    assert!(told.contains("No such device or address"), "{told}");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_guard_says_whose_it_is() {
+    let line = async |command: orchestra_process::Command| {
+        let child = command.spawn().await.unwrap();
+        let guard = crate::program::parent(pid(child.handle.id()));
+        let of = |file: &str| {
+            let path = format!("/proc/{}/{file}", guard.as_raw_pid());
+            std::fs::read_to_string(path).unwrap()
+        };
+        (of("cmdline").replace('\0', " "), of("comm"))
+    };
+    let (called, short) = line(command(&["sleep"])).await;
+    assert_eq!(called.trim_end(), "orchestra: guard of child __child");
+    assert_eq!(short, "guard\n");
+    let named = line(command(&["sleep"]).name("files\n\0of mine")).await.0;
+    assert_eq!(named.trim_end(), "orchestra: guard of filesof mine __child");
+}
+
 /// Descriptors of one child that another inherits would keep its pipes and its guard open.
 #[tokio::test(flavor = "multi_thread")]
 async fn children_that_start_at_once_share_nothing() {

@@ -245,7 +245,7 @@ impl Provider for Downstream {
     }
 
     fn peer(&self) -> Option<PeerReport> {
-        Some(report(&self.server().client))
+        Some(report(&self.server()))
     }
 
     fn group(&self) -> Option<&str> {

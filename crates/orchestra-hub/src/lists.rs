@@ -7,13 +7,22 @@ use orchestra_wire::Revision;
 use tokio::time::timeout_at;
 
 use crate::{
-    BoxFuture, ListKind, Outcome, Toolset,
+    BoxFuture, ListKind, Outcome, ProviderError, Toolset,
     hub::Inner,
+    mask,
+    provider::Provider,
     slot::{Change, Slot},
     view::Route,
 };
 
-/// Answers a list after waiting.
+/// Servers that are named when none has told its tools.
+const MAX_NAMED: usize = 8;
+
+/// How much of the reason of each is told, in bytes.
+const MAX_REASON: usize = 256;
+
+/// Answers a list after waiting. Where nobody offers a tool because those who should cannot, that is
+/// told: an empty list would say that there are none.
 pub(crate) fn route(
     hub: &Arc<Inner>,
     toolset: &Toolset,
@@ -28,7 +37,11 @@ pub(crate) fn route(
             settling.await;
         }
         let view = hub.view(&toolset);
-        let (items, next) = view.list(kind, revision).page(start, limit);
+        let listing = view.list(kind, revision);
+        if let (true, ListKind::Tools, Some(missing)) = (listing.is_empty(), kind, hub.missing()) {
+            return Err(ProviderError::Unreachable(missing));
+        }
+        let (items, next) = listing.page(start, limit);
         Ok(Outcome::List { kind, items, next })
     }))
 }
@@ -56,6 +69,34 @@ impl Inner {
                 }
             }
         }))
+    }
+
+    /// Which programs should offer tools and do not, because they are not as they should be; `None`
+    /// when there are none.
+    pub(crate) fn missing(&self) -> Option<String> {
+        let merged = self.merged();
+        let missing = merged.slots().filter_map(|slot| {
+            let peer = slot.guarded(Provider::peer).flatten()?;
+            if peer.is_known {
+                return None;
+            }
+            let (id, status) = (&slot.id, peer.status.as_str());
+            Some(match &peer.reason {
+                Some(reason) => {
+                    let reason = mask(reason);
+                    let end = reason.floor_char_boundary(MAX_REASON);
+                    format!("{id} is {status} ({})", &reason[..end])
+                }
+                None => format!("{id} is {status}"),
+            })
+        });
+        let missing: Vec<String> = missing.take(MAX_NAMED).collect();
+        let named = missing.join("; ");
+        (!missing.is_empty()).then(|| {
+            format!(
+                "no tools are known: {named}. Ask again in a moment; `orchestra mcp test` tells more"
+            )
+        })
     }
 
     /// Tells all providers from which level on somebody wants to hear.

@@ -12,6 +12,8 @@ pub struct PeerReport {
     pub protocol: Option<&'static str>,
     /// Where it stands.
     pub status: PeerStatus,
+    /// Whether it is known what it offers, be it from an earlier run.
+    pub is_known: bool,
     /// Why it stands there, where that is not as it should be.
     pub reason: Option<String>,
     /// Its calls by their end.

@@ -1,16 +1,20 @@
 //! How a server is, as the hub tells it.
 
 use orchestra_hub::{PeerCalls, PeerLatency, PeerReport, PeerStatus};
-use orchestra_mcp::client::{Client, ClientStatus};
+use orchestra_mcp::client::ClientStatus;
 
-/// What is known of the server behind a client.
-pub(crate) fn report(client: &Client) -> PeerReport {
+use super::Server;
+
+/// What is known of a server.
+pub(crate) fn report(server: &Server) -> PeerReport {
+    let client = &server.client;
     let (metadata, stats) = (client.metadata(), client.stats());
     let (status, reason) = said(&client.status().borrow());
     PeerReport {
         transport: metadata.transport.as_str(),
         protocol: Some(metadata.protocol_version).filter(|version| !version.is_empty()),
         status,
+        is_known: server.is_known(),
         reason,
         calls: PeerCalls {
             answered: stats.answered,

@@ -12,7 +12,7 @@ use std::{
 
 use orchestra_hub::{
     BoxFuture, Catalog, Cx, Hub, HubConfig, HubNotice, ListKind, LogLevel, Notice, Offers, Outcome,
-    Provider, ProviderError, ProviderId, Request, Target, Toolset,
+    PeerReport, PeerStatus, Provider, ProviderError, ProviderId, Request, Target, Toolset,
 };
 use orchestra_wire::{RawJson, Revision};
 use serde_json::json;
@@ -30,6 +30,7 @@ struct Late {
     wanted: AtomicUsize,
     served: AtomicUsize,
     levels: Mutex<Vec<Option<LogLevel>>>,
+    peer: Mutex<Option<PeerReport>>,
 }
 
 fn late(id: &str) -> Arc<Late> {
@@ -38,6 +39,7 @@ fn late(id: &str) -> Arc<Late> {
         is_ready: AtomicBool::new(false),
         wanted: AtomicUsize::new(0),
         served: AtomicUsize::new(0),
+        peer: Mutex::default(),
         levels: Mutex::default(),
     })
 }
@@ -72,6 +74,10 @@ impl Provider for Late {
 
     fn is_ready(&self) -> bool {
         self.is_ready.load(Ordering::SeqCst)
+    }
+
+    fn peer(&self) -> Option<PeerReport> {
+        self.peer.lock().unwrap().clone()
     }
 
     fn list_wanted(&self) {
@@ -173,6 +179,32 @@ async fn who_never_knows_is_waited_for_once() {
         notice,
         Some(HubNotice::CatalogChanged { tools: true, .. })
     ));
+}
+
+#[tokio::test]
+async fn an_empty_list_is_not_shown_for_those_that_failed() {
+    let (away, well) = (late("away"), provider("well", Catalog::default()));
+    away.know(Catalog::default());
+    let report = PeerReport {
+        status: PeerStatus::Offline,
+        reason: Some("exit code 3, api_key=abcdef0123".into()),
+        ..PeerReport::default()
+    };
+    *away.peer.lock().unwrap() = Some(report);
+    let hub = hub(&[&well]);
+    assert!(listed(&hub).await.is_empty(), "there are none");
+    hub.register(away.clone()).unwrap();
+    let attachment = hub.attach(caller(), Toolset::All);
+    let error = attachment.call(list()).await.unwrap_err().to_string();
+    assert!(
+        error.contains("away is offline (exit code 3, api_key=***)"),
+        "{error}"
+    );
+    // One that is bad hides nobody.
+    well.catalog.send_replace(Arc::new(tools(&["a"])));
+    while !listed(&hub).await.contains("\"a\"") {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

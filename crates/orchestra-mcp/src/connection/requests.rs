@@ -262,7 +262,8 @@ impl Connection {
     ) -> Result<Handled, RpcError> {
         let start = start_of(parsed, Paged::Catalog(kind))?;
         let limit = self.server.0.limits.page.get();
-        if !self.attachment.is_settled() {
+        let listing = self.attachment.list(kind, parsed.revision);
+        if listing.is_empty() || !self.attachment.is_settled() {
             let revision = parsed.revision;
             let call = NewCall {
                 target: Target::List {
@@ -275,7 +276,6 @@ impl Connection {
             };
             return self.enter(parsed, call);
         }
-        let listing = self.attachment.list(kind, parsed.revision);
         let (items, next) = listing.page(start, limit);
         let outcome = Outcome::List { kind, items, next };
         self.results(parsed.revision)

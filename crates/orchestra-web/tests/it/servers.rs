@@ -15,6 +15,7 @@ fn report() -> PeerReport {
         transport: "stdio",
         protocol: Some("2025-11-25"),
         status: PeerStatus::Restarting,
+        is_known: true,
         reason: Some("it crashed".into()),
         calls: PeerCalls {
             answered: 40,

@@ -11,8 +11,8 @@ use std::{
 use crate::{
     approval::Decisions,
     config::{
-        Diagnostic, File, Origin, Place, ServerConfig, ServerName, Severity, Source, Transport,
-        Trust, Written,
+        Contents, Diagnostic, File, Origin, Place, ServerConfig, ServerName, Severity, Source,
+        Transport, Trust, Written,
     },
     expand::Scope,
 };
@@ -53,6 +53,25 @@ pub struct Found {
     pub files: Vec<LookedAt>,
     /// What is wrong with them.
     pub diagnostics: Vec<Diagnostic>,
+}
+
+/// What files said when they could be understood.
+#[derive(Debug, Default)]
+pub(crate) struct LastRead(BTreeMap<Arc<Path>, Vec<Written>>);
+
+impl LastRead {
+    fn or_before(&mut self, file: &File, now: Option<Contents>) -> Option<Contents> {
+        let Some(mut now) = now else {
+            self.0.remove(&file.path);
+            return None;
+        };
+        if !now.is_broken {
+            self.0.insert(Arc::clone(&file.path), now.servers.clone());
+        } else if let Some(before) = self.0.get(&file.path) {
+            now.servers.clone_from(before);
+        }
+        Some(now)
+    }
 }
 
 /// A file that was looked at.
@@ -264,9 +283,20 @@ impl Places {
     /// Reads every file and decides what becomes of each server. Nothing is started.
     #[must_use]
     pub fn find(&self, scope: &Scope, decisions: &Decisions) -> Found {
+        self.find_again(scope, decisions, &mut LastRead::default())
+    }
+
+    /// As [`find`](Self::find); of a file that cannot be understood now, what it said when it
+    /// could be is taken, so that one that somebody is writing stops no server.
+    pub(crate) fn find_again(
+        &self,
+        scope: &Scope,
+        decisions: &Decisions,
+        last: &mut LastRead,
+    ) -> Found {
         let mut found = Found::default();
         for file in self.files() {
-            let contents = file.read();
+            let contents = last.or_before(&file, file.read());
             found.files.push(LookedAt {
                 path: Arc::clone(&file.path),
                 source: file.source,

@@ -22,7 +22,7 @@ use tokio::{
 
 use crate::{
     approval::{DecisionFile, Decisions, DecisionsError},
-    discovery::{Found, Places},
+    discovery::{Found, LastRead, Places},
     expand::Scope,
 };
 use arm::Armed;
@@ -69,6 +69,7 @@ impl Watching {
         let mut looker = Looker {
             known: decisions.read()?,
             named: BTreeSet::new(),
+            last: LastRead::default(),
             places,
             scope,
             decisions,
@@ -106,6 +107,7 @@ struct Looker {
     known: Decisions,
     /// The files that servers named the last time.
     named: BTreeSet<PathBuf>,
+    last: LastRead,
     armed: Armed,
 }
 
@@ -132,7 +134,7 @@ impl Looker {
                 tracing::warn!(%error, "what was decided of servers stays as it was");
             }
         }
-        let found = self.places.find(&self.scope, &self.known);
+        let found = self.find();
         let named = found.usable().flat_map(|config| &config.named);
         let named: BTreeSet<PathBuf> = named.map(|file| file.path().to_owned()).collect();
         if named == self.named {
@@ -141,7 +143,14 @@ impl Looker {
         self.named = named;
         self.arm();
         // One of them may have changed before it was watched.
-        self.places.find(&self.scope, &self.known)
+        self.find()
+    }
+
+    fn find(&mut self) -> Found {
+        let Self {
+            scope, known, last, ..
+        } = self;
+        self.places.find_again(scope, known, last)
     }
 }
 

@@ -41,10 +41,12 @@ pub struct Contents {
     pub servers: Vec<Written>,
     /// What is wrong with it.
     pub diagnostics: Vec<Diagnostic>,
+    /// Whether nothing of it can be understood, as of one that is only half written.
+    pub is_broken: bool,
 }
 
 /// A server as a file says it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Written {
     /// Its name.
     pub name: ServerName,
@@ -96,6 +98,7 @@ impl File {
         Contents {
             diagnostics: diagnostics.collect(),
             servers: servers.into_iter().map(|(_, written)| written).collect(),
+            is_broken: false,
         }
     }
 
@@ -161,6 +164,7 @@ impl File {
         Contents {
             servers: Vec::new(),
             diagnostics: vec![diagnostic],
+            is_broken: true,
         }
     }
 

@@ -68,12 +68,16 @@ async fn files_that_come_change_and_go_are_seen() {
     ));
     fs::remove_dir_all(world.path().join("workspace/.vscode")).unwrap();
     until(&mut found, &[("a", "enabled")]).await;
-    // A file that is broken for a moment is told, and is back when it is mended.
+    // A file that is broken for a moment is told, and stops nothing.
     world.write(user, "{");
+    let told = found.wait_for(|found| found.diagnostics.len() == 1);
+    drop(timeout(PATIENCE, told).await.unwrap().unwrap());
+    assert_eq!(states(&found.borrow()), [("a", "enabled")]);
+    world.write(user, r#"{"mcpServers": {"c": {"command": "y"}}}"#);
+    until(&mut found, &[("c", "enabled")]).await;
+    assert_eq!(found.borrow().diagnostics.len(), 0);
+    fs::remove_file(&path).unwrap();
     until(&mut found, &[]).await;
-    assert_eq!(found.borrow().diagnostics.len(), 1);
-    world.write(user, r#"{"mcpServers": {"a": {"command": "y"}}}"#);
-    until(&mut found, &[("a", "enabled")]).await;
 }
 
 /// What a file holds that a server names belongs to its configuration.

@@ -58,6 +58,7 @@ pub fn child_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn run() -> ExitCode {
     // Else it is called as the file that it was started by, which may be `exe`.
     #[cfg(target_os = "linux")]
+    // direct: it is no file, but a name that the system keeps.
     let _ = std::fs::write("/proc/self/comm", "guard");
     let Ok(control) = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3) else {
         return ExitCode::FAILURE;

@@ -114,6 +114,37 @@ fn nothing_outlives_a_guard_whose_parent_adopts() {
     assert!(parent.wait().unwrap().success());
 }
 
+/// What it has started in the background is nobody's then.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_child_ends_when_we_and_its_guard_are_killed() {
+    let mut parent = std::process::Command::new(path())
+        .args(["parent", "family", "stay"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(parent.stdout.take().unwrap()).lines();
+    let family = ids(&said.next().unwrap().unwrap());
+    let guard = crate::program::parent(family[0]);
+    // A guard that is stopped does not hear of our end.
+    kill_process(guard, Signal::STOP).unwrap();
+    kill_process(pid(parent.id()), Signal::KILL).unwrap();
+    kill_process(guard, Signal::KILL).unwrap();
+    parent.wait().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        gone(guard).await;
+        gone(family[0]).await;
+    });
+    for process in &family[1..] {
+        let _ = kill_process(*process, Signal::KILL);
+    }
+}
+
 /// Whoever killed us, and however.
 #[cfg(target_os = "linux")]
 #[test]

@@ -111,8 +111,9 @@ fn notified(
             session.list_changed(ListKind::Templates);
         }
         "notifications/resources/updated" => updated(session, params.as_ref()),
+        "notifications/subscriptions/acknowledged" => begun(session, params.as_ref(), related),
         // The server gives up a question of its own: whoever was asked answers into the void.
-        "notifications/cancelled" | "notifications/subscriptions/acknowledged" => {}
+        "notifications/cancelled" => {}
         // Tasks are asked for as often as their server says.
         "notifications/tasks" | "notifications/tasks/status" => {}
         _ => session.events.other(method, params),
@@ -181,6 +182,28 @@ fn updated(session: &Arc<Session>, params: Option<&RawJson>) {
     });
     if let Some(uri) = uri {
         session.events.updated(uri);
+    }
+}
+
+/// A stream has begun: the one that this came on, or the one that it names.
+fn begun(session: &Arc<Session>, params: Option<&RawJson>, related: Option<&RequestId>) {
+    #[derive(Deserialize)]
+    struct Acknowledged<'a> {
+        #[serde(borrow, rename = "_meta")]
+        meta: Meta<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Meta<'a> {
+        #[serde(borrow, rename = "io.modelcontextprotocol/subscriptionId")]
+        stream: &'a RawValue,
+    }
+    let named = || {
+        let told: Acknowledged<'_> = params?.parse().ok()?;
+        let number: u64 = told.meta.stream.get().parse().ok()?;
+        session.calls().get(&number).cloned()
+    };
+    if let Some(open) = find(session, related).or_else(named) {
+        open.begun.notify_one();
     }
 }
 

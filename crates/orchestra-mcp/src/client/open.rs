@@ -30,6 +30,8 @@ pub(super) struct OpenCall {
     questions: Mutex<Vec<Asked>>,
     /// Rings when there are questions.
     pub(super) asked: Notify,
+    /// Rings when the server says that the stream which it opens has begun.
+    pub(super) begun: Notify,
     /// What was asked of a caller who does not offer it, a bit each.
     lacked: AtomicU8,
 }
@@ -79,6 +81,7 @@ impl OpenCall {
             }),
             questions: Mutex::default(),
             asked: Notify::new(),
+            begun: Notify::new(),
             lacked: AtomicU8::new(0),
         }
     }

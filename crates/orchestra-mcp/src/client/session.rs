@@ -137,8 +137,8 @@ impl Session {
         call: &ServerCall,
         within: Duration,
     ) -> Result<RawJson, ClientError> {
-        let asked = tokio::time::timeout(within, self.send(call, None));
-        match asked.await {
+        let mut waiting = self.open_call(call);
+        match tokio::time::timeout(within, waiting.ended()).await {
             Ok(answer) => answer?.map_err(ClientError::Rpc),
             Err(_) => Err(ClientError::Timeout { after: within }),
         }

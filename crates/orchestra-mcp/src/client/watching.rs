@@ -1,5 +1,7 @@
 //! What is watched at a server: its lists, resources, its log. Kept over restarts, in both eras.
 
+mod listening;
+
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -12,7 +14,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::{
-    ClientError, ServerCall, TransportType,
+    ServerCall, TransportType,
     member::Shared,
     session::{Session, spawn},
 };
@@ -23,12 +25,6 @@ const NOTE: Duration = Duration::from_secs(30);
 
 /// How long a call waits until the server logs what the call wants of it.
 const HEED: Duration = Duration::from_secs(2);
-
-/// Pause before a stream that broke is opened again; it doubles up to the second.
-const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-
-/// A stream that lived this long was a good one.
-const GOOD: Duration = Duration::from_secs(30);
 
 /// What is wanted.
 pub(super) struct Watching {
@@ -169,67 +165,6 @@ impl Shared {
             }
         }
     }
-
-    /// Listens on one stream whose filter is what is wanted; when that changes, on another, which
-    /// begins before the one before ends.
-    async fn watch_stateless(&self, session: &Arc<Session>) {
-        let mut changed = self.watching.changed.subscribe();
-        let Some(can) = session.facts().map(|facts| facts.can) else {
-            return;
-        };
-        let lists = |kind| can.list(kind).is_some_and(|lists| lists.list_changed);
-        let (mut pause, mut is_first) = (AGAIN.0, true);
-        loop {
-            changed.mark_unchanged();
-            let uris: Vec<String> = match can.subscribe {
-                true => self.watching.wanted().uris.iter().cloned().collect(),
-                false => Vec::new(),
-            };
-            let filter = json!({"notifications": {
-                "toolsListChanged": lists(ListKind::Tools),
-                "promptsListChanged": lists(ListKind::Prompts),
-                "resourcesListChanged": lists(ListKind::Resources),
-                "resourceSubscriptions": uris,
-            }});
-            let nothing = uris.is_empty()
-                && ![ListKind::Tools, ListKind::Prompts, ListKind::Resources]
-                    .into_iter()
-                    .any(lists);
-            if nothing {
-                if changed.changed().await.is_err() {
-                    return;
-                }
-                continue;
-            }
-            if !std::mem::take(&mut is_first) {
-                // What was told between two streams nobody heard.
-                ListKind::ALL
-                    .into_iter()
-                    .for_each(|kind| session.list_changed(kind));
-            }
-            let began = tokio::time::Instant::now();
-            let call = ServerCall::new(
-                "subscriptions/listen",
-                RawJson::of(&filter).ok(),
-                Cx::default(),
-            );
-            tokio::select! {
-                ended = session.send(&call, None) => {
-                    if is_over(&ended) {
-                        return;
-                    }
-                    pause = if began.elapsed() > GOOD { AGAIN.0 } else { (pause * 2).min(AGAIN.1) };
-                    tokio::time::sleep(pause).await;
-                }
-                changed = changed.changed() => {
-                    if changed.is_err() {
-                        return;
-                    }
-                    is_first = true;
-                }
-            }
-        }
-    }
 }
 
 fn level_of(level: LogLevel) -> serde_json::Value {
@@ -247,15 +182,6 @@ async fn note(
     let call = ServerCall::new(method, params, Cx::default());
     if let Err(error) = session.ask_within(&call, within).await {
         tracing::debug!(server = %session.config.name, method, reason = %error.explain(), "refused");
-    }
-}
-
-/// Whether a stream is not worth opening again: the server does not know it, or is gone.
-fn is_over(ended: &Result<super::Answer, ClientError>) -> bool {
-    match ended {
-        Ok(Ok(_)) => false,
-        Ok(Err(error)) => matches!(error.code.0, -32601 | -32602),
-        Err(error) => matches!(error, ClientError::Closed | ClientError::Crashed(_)),
     }
 }
 

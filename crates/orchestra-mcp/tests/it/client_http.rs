@@ -2,6 +2,7 @@
 
 mod auth;
 mod faults;
+mod listening;
 mod oauth;
 pub(crate) mod scripted;
 mod streams;

@@ -145,17 +145,13 @@ impl Session {
             .park(parked, &call.cx, self.config.answer_timeout)
     }
 
-    /// Sends a request and waits for its answer alone: nothing can be asked meanwhile.
-    pub(in crate::client) async fn send(
-        self: &Arc<Self>,
-        call: &ServerCall,
-        state: Option<&str>,
-    ) -> Result<Answer, ClientError> {
+    /// Sends a request of our own, whose answer may end what it opens. Nothing can be asked
+    /// meanwhile.
+    pub(in crate::client) fn open_call(self: &Arc<Self>, call: &ServerCall) -> Waiting {
         let entered = self.enter(call, Whose::Ours);
-        let outgoing = self.outgoing(entered.number, call, state);
-        let answer = self.link.request(outgoing).await;
-        entered.done();
-        answer
+        let outgoing = self.outgoing(entered.number, call, None);
+        let response = self.link.request(outgoing);
+        Waiting { entered, response }
     }
 
     fn outgoing(&self, number: u64, call: &ServerCall, state: Option<&str>) -> Outgoing {
@@ -246,6 +242,20 @@ fn meant(call: &ServerCall) -> Option<String> {
 pub(in crate::client) struct Waiting {
     entered: Entered,
     response: BoxFuture<Result<Answer, ClientError>>,
+}
+
+impl Waiting {
+    /// What is known of it while it is open.
+    pub(in crate::client) fn open(&self) -> Arc<OpenCall> {
+        Arc::clone(&self.entered.open)
+    }
+
+    /// Its answer. May be dropped, and waited for once more.
+    pub(in crate::client) async fn ended(&mut self) -> Result<Answer, ClientError> {
+        let answer = (&mut self.response).await;
+        self.entered.done();
+        answer
+    }
 }
 
 /// Holds the place of a call; when it is dropped before the call is done, the server is told that

@@ -1,0 +1,177 @@
+//! Listens to a server of the stateless era on one stream, whose filter is what is wanted.
+
+use std::{sync::Arc, time::Duration};
+
+use orchestra_hub::{Cx, ListKind};
+use orchestra_wire::RawJson;
+use serde_json::json;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::client::{
+    Answer, ClientError, ServerCall, ServerCan,
+    member::Shared,
+    session::{Session, Waiting},
+};
+
+/// Pause before a stream that broke is opened again; it doubles up to the second.
+const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// A stream that lived this long was a good one.
+const GOOD: Duration = Duration::from_secs(30);
+
+/// How long a server has to say that a stream has begun. One that does not say so is taken to
+/// listen by then.
+const BEGIN: Duration = Duration::from_secs(10);
+
+/// How long the stream before is heard after that: what it said may still be on its way.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+impl Shared {
+    /// Listens on one stream; when what is wanted changes, on another, and the one before goes on
+    /// until that has begun.
+    pub(super) async fn watch_stateless(&self, session: &Arc<Session>) {
+        let mut changed = self.watching.changed.subscribe();
+        let Some(can) = session.facts().map(|facts| facts.can) else {
+            return;
+        };
+        let mut pause = AGAIN.0;
+        let mut ear = Ear::default();
+        loop {
+            changed.mark_unchanged();
+            let Some(call) = self.wanted_of(can) else {
+                ear.before = None;
+                if changed.changed().await.is_err() {
+                    return;
+                }
+                continue;
+            };
+            let opened = Instant::now();
+            let mut stream = session.open_call(&call);
+            ear.begun = None;
+            let ended = tokio::select! {
+                ended = ear.listen(session, &mut stream) => ended,
+                changed = changed.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    ear.keep(stream);
+                    continue;
+                }
+            };
+            // What is told from now on until another begins, nobody hears.
+            ear.missed = true;
+            // A server may refuse to have two of them: it is asked again for the one.
+            let is_only = ear.before.take().is_none();
+            if is_over(&ended, is_only) {
+                return;
+            }
+            if is_only {
+                pause = match opened.elapsed() > GOOD {
+                    true => AGAIN.0,
+                    false => (pause * 2).min(AGAIN.1),
+                };
+                sleep(pause).await;
+            }
+        }
+    }
+
+    /// What asks for all that is wanted; `None` where the server tells nothing of it.
+    fn wanted_of(&self, can: ServerCan) -> Option<ServerCall> {
+        let lists = |kind| can.list(kind).is_some_and(|lists| lists.list_changed);
+        let uris: Vec<String> = match can.subscribe {
+            true => self.watching.wanted().uris.iter().cloned().collect(),
+            false => Vec::new(),
+        };
+        let [tools, prompts, resources] =
+            [ListKind::Tools, ListKind::Prompts, ListKind::Resources].map(lists);
+        if uris.is_empty() && !(tools || prompts || resources) {
+            return None;
+        }
+        let filter = json!({"notifications": {
+            "toolsListChanged": tools,
+            "promptsListChanged": prompts,
+            "resourcesListChanged": resources,
+            "resourceSubscriptions": uris,
+        }});
+        let filter = RawJson::of(&filter).ok();
+        Some(ServerCall::new(
+            "subscriptions/listen",
+            filter,
+            Cx::default(),
+        ))
+    }
+}
+
+/// What is remembered from one stream to the next.
+#[derive(Default)]
+struct Ear {
+    /// The stream before, until the one now has begun.
+    before: Option<Waiting>,
+    /// When the one now has.
+    begun: Option<Instant>,
+    /// Whether something may have been told that nobody heard.
+    missed: bool,
+}
+
+impl Ear {
+    /// Hears a stream to its end. May be dropped.
+    async fn listen(
+        &mut self,
+        session: &Session,
+        stream: &mut Waiting,
+    ) -> Result<Answer, ClientError> {
+        let by = Instant::now() + BEGIN;
+        let open = stream.open();
+        loop {
+            let (has_begun, has_before) = (self.begun.is_some(), self.before.is_some());
+            let last_words = self.begun.map_or(by, |begun| begun + LAST_WORDS);
+            tokio::select! {
+                // What a stream has said before its end is looked at before that.
+                biased;
+                () = open.begun.notified(), if !has_begun => self.begin(session),
+                ended = stream.ended() => return ended,
+                () = end_of(&mut self.before), if has_before => {
+                    self.before = None;
+                    self.missed |= !has_begun;
+                }
+                () = sleep_until(by), if !has_begun => self.begin(session),
+                () = sleep_until(last_words), if has_begun && has_before => self.before = None,
+            }
+        }
+    }
+
+    /// The stream has begun.
+    fn begin(&mut self, session: &Session) {
+        self.begun = Some(Instant::now());
+        if std::mem::take(&mut self.missed) {
+            ListKind::ALL
+                .into_iter()
+                .for_each(|kind| session.list_changed(kind));
+        }
+    }
+
+    /// Another is to follow this stream, which is heard until then; or the one before it, if this
+    /// one has not begun.
+    fn keep(&mut self, stream: Waiting) {
+        if self.begun.is_some() || self.before.is_none() {
+            self.before = Some(stream);
+        }
+    }
+}
+
+async fn end_of(stream: &mut Option<Waiting>) {
+    if let Some(stream) = stream {
+        // Whatever it says, it is over.
+        let _ = stream.ended().await;
+    }
+}
+
+/// Whether a stream is not worth opening again: the server is gone, or does not know such streams,
+/// as it says of the only one.
+fn is_over(ended: &Result<Answer, ClientError>, is_only: bool) -> bool {
+    match ended {
+        Ok(Ok(_)) => false,
+        Ok(Err(error)) => is_only && matches!(error.code.0, -32601 | -32602),
+        Err(error) => matches!(error, ClientError::Closed | ClientError::Crashed(_)),
+    }
+}

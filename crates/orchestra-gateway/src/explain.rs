@@ -13,6 +13,9 @@ const ERROR: &str = "orchestra/error";
 /// The most characters of what happened; the end of a process may be long.
 const MAX_CHARS: usize = 2_000;
 
+/// What signs in at a server; its name follows.
+const SIGN_IN: &str = "orchestra mcp login";
+
 /// A tool's result that says it failed.
 pub(crate) fn failure(
     text: String,
@@ -81,8 +84,25 @@ fn passed(error: ClientError) -> Result<ProviderError, ClientError> {
     }
 }
 
+/// What happened. The kind of the error comes first where the text does not tell it.
+fn happened(error: &ClientError) -> String {
+    match error {
+        ClientError::CircuitOpen { last: None, .. } => "it failed too often".to_owned(),
+        ClientError::CircuitOpen {
+            last: Some(last), ..
+        } => format!("it failed too often; the last failure: {}", last.explain()),
+        _ => {
+            let (kind, text) = (error.to_string(), error.explain());
+            match text.starts_with(&kind) {
+                true => text,
+                false => format!("{kind}: {text}"),
+            }
+        }
+    }
+}
+
 fn said(server: &str, error: &ClientError, safe: bool) -> String {
-    let text = error.explain();
+    let text = happened(error);
     let cut = text.char_indices().nth_back(MAX_CHARS);
     // The end of what a process wrote says most.
     let text = match cut {
@@ -97,19 +117,18 @@ fn said(server: &str, error: &ClientError, safe: bool) -> String {
         }
     };
     let again = match (error, when(error)) {
-        (ClientError::NeedsAuth { .. }, _) => {
-            format!("Sign in with `orchestra mcp login {server}`.")
-        }
+        (ClientError::NeedsAuth { what }, _) if what.contains(SIGN_IN) => String::new(),
+        (ClientError::NeedsAuth { .. }, _) => format!(" Sign in with `{SIGN_IN} {server}`."),
         (ClientError::InvalidConfig { .. }, _) => {
             format!(
-                "`orchestra mcp validate` says what is wrong with the configuration of {server}."
+                " `orchestra mcp validate` says what is wrong with the configuration of {server}."
             )
         }
-        (_, Some(again)) if again.is_zero() => "Try again at once.".to_owned(),
-        (_, Some(again)) => format!("Try again in {} s.", again.as_secs_f64().ceil()),
-        (_, None) => "Trying again as it is will not help.".to_owned(),
+        (_, Some(again)) if again.is_zero() => " Try again at once.".to_owned(),
+        (_, Some(again)) => format!(" Try again in {} s.", again.as_secs_f64().ceil()),
+        (_, None) => " Trying again as it is will not help.".to_owned(),
     };
-    format!("Server {server}: {error}: {text}\n{ran} {again}")
+    format!("Server {server}: {text}\n{ran}{again}")
 }
 
 /// When another try may help; `None` for not by itself.
@@ -163,11 +182,60 @@ mod tests {
             retry_in: Duration::from_secs(7),
             last: None,
         };
-        let told = text(open, true);
-        assert!(
-            told.ends_with("The call did not run. Try again in 7 s."),
-            "{told}"
+        assert_eq!(
+            text(open, true),
+            "Server s: it failed too often\nThe call did not run. Try again in 7 s."
         );
+    }
+
+    /// Nothing is told twice.
+    #[test]
+    fn a_failure_says_everything_once() {
+        let unreachable = ClientError::Unreachable {
+            what: "no such program".to_owned(),
+        };
+        let open = ClientError::CircuitOpen {
+            retry_in: Duration::from_secs(7),
+            last: Some(Arc::new(unreachable.clone())),
+        };
+        let sign_in = |what: &str| ClientError::NeedsAuth {
+            what: what.to_owned(),
+        };
+        let timeout = ClientError::Timeout {
+            after: Duration::from_secs(2),
+        };
+        for (error, expected) in [
+            (
+                unreachable,
+                "cannot reach the server: no such program\nThe call did not run. Try again in 1 s.",
+            ),
+            (
+                open,
+                "it failed too often; the last failure: cannot reach the server: no such program\n\
+                 The call did not run. Try again in 7 s.",
+            ),
+            (
+                sign_in("run `orchestra mcp login s`"),
+                "the server wants a sign-in: run `orchestra mcp login s`\nThe call did not run.",
+            ),
+            (
+                sign_in("it lets nobody in"),
+                "the server wants a sign-in: it lets nobody in\n\
+                 The call did not run. Sign in with `orchestra mcp login s`.",
+            ),
+            (
+                ClientError::Closed,
+                "transport: connection closed\n\
+                 The call may have run; it changes nothing, so it can be repeated. Try again at once.",
+            ),
+            (
+                timeout,
+                "transport: invocation timeout: no answer within 2.0 s\n\
+                 The call may have run; it changes nothing, so it can be repeated. Try again in 1 s.",
+            ),
+        ] {
+            assert_eq!(text(error, true), format!("Server s: {expected}"));
+        }
     }
 
     #[test]

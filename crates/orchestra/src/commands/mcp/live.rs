@@ -49,7 +49,7 @@ impl Trouble {
     /// What a client says.
     pub(super) fn of(name: &ServerName, error: &ClientError) -> Self {
         let message = match error {
-            ClientError::NeedsAuth { .. } => {
+            ClientError::NeedsAuth { what } if !what.contains("orchestra mcp login") => {
                 format!("{}; `orchestra mcp login {name}` signs in", error.explain())
             }
             _ => error.explain(),

@@ -107,7 +107,7 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 pub const DEFAULT_START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a message may be when nothing is said; the same as for those of our own clients.
-pub const DEFAULT_MESSAGE_BYTES: usize = orchestra_wire::MAX_LINE_BYTES;
+pub const DEFAULT_MESSAGE_BYTES: usize = orchestra_mcp::client::MAX_MESSAGE_BYTES;
 
 impl ServerConfig {
     /// A server of which nothing is set but how it is reached.

@@ -36,10 +36,10 @@ pub use child::{ChildConfig, ChildConnector};
 pub use config::{Backoff, Circuit, ClientConfig, ClientInfo, Growth, ProtocolChoice, Retry, Root};
 pub use error::{ClientError, Crash, HttpFailure, Sent};
 pub use latency::ClientStats;
-pub use lines::{LinesConfig, LinesLink, LinkCounters, MAX_JUNK_LINES, MAX_MESSAGE_BYTES};
+pub use lines::{LinesConfig, LinesLink, LinkCounters, MAX_JUNK_LINES};
 pub use link::{
-    Agreed, Answer, Connected, Connector, Incoming, LINK_QUEUE, Link, Outgoing, ServerMessage,
-    TransportType,
+    Agreed, Answer, Connected, Connector, Incoming, LINK_QUEUE, Link, MAX_MESSAGE_BYTES, Outgoing,
+    ServerMessage, TransportType,
 };
 /// What bounds a child, as [`ChildConfig`] takes it.
 pub use orchestra_process::{Environment, Launcher, Limit, Limits as ChildLimits, Sandbox};

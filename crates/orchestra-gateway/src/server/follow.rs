@@ -62,7 +62,7 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
     let (mut stale, mut not_before) = (Stale::default(), Instant::now());
     let mut fetching: Option<Fetching> = None;
     let rate = Rate::new(NOTICES.0, Some(NOTICES.1));
-    let mut dropped = 0_u64;
+    let (mut dropped, mut missed) = (0, 0);
     loop {
         tokio::select! {
             event = events.recv() => match event {
@@ -105,6 +105,9 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
                 }
             }
             _ = chores.tick() => {
+                // Those for which there was no room before they came here.
+                let missed_in_all = server.client.dropped_events();
+                dropped += missed_in_all - std::mem::replace(&mut missed, missed_in_all);
                 if dropped > 0 {
                     tracing::warn!(server = server.name(), dropped, "says more than is passed on");
                     dropped = 0;

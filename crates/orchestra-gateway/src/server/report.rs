@@ -2,6 +2,7 @@
 
 use orchestra_hub::{PeerCalls, PeerLatency, PeerReport, PeerStatus};
 use orchestra_mcp::client::ClientStatus;
+use tokio::time::Instant;
 
 use super::Server;
 
@@ -48,9 +49,36 @@ fn said(status: &ClientStatus) -> (PeerStatus, Option<String>) {
         ClientStatus::Restarting { reason, .. } => {
             (PeerStatus::Restarting, Some(reason.to_string()))
         }
-        ClientStatus::Offline { reason, .. } => (PeerStatus::Offline, Some(reason.to_string())),
+        ClientStatus::Offline { next_at, reason } => {
+            let wait = next_at.saturating_duration_since(Instant::now());
+            let why = format!(
+                "{reason}; the next try is in {} s",
+                wait.as_secs_f64().ceil()
+            );
+            (PeerStatus::Offline, Some(why))
+        }
         ClientStatus::NeedsAuth(what) => (PeerStatus::NeedsAuth, Some(what.clone())),
         ClientStatus::Invalid(what) => (PeerStatus::Invalid, Some(what.clone())),
         ClientStatus::Closed => (PeerStatus::Closed, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use orchestra_mcp::client::ClientError;
+
+    use super::*;
+
+    #[test]
+    fn whoever_is_left_alone_is_said_to_be_offline_and_until_when() {
+        let (status, why) = said(&ClientStatus::Offline {
+            next_at: Instant::now() + Duration::from_secs(60),
+            reason: Arc::new(ClientError::Closed),
+        });
+        assert_eq!(status, PeerStatus::Offline);
+        let expected = "transport: connection closed; the next try is in 60 s";
+        assert_eq!(why.as_deref(), Some(expected));
     }
 }

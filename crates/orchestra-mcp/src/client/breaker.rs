@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 use super::{Circuit, ClientError};
 
@@ -16,6 +16,19 @@ pub(super) struct Breaker {
     state: Mutex<State>,
     /// Whether there is anything but success to think of; spares calls the lock.
     uneasy: AtomicBool,
+    /// Rings when calls are refused from now on, or are not any more.
+    turned: Notify,
+}
+
+/// What becomes of calls now.
+#[derive(Debug, Clone)]
+pub(super) enum Standing {
+    /// They pass.
+    Closed,
+    /// They are refused until then.
+    Open(Instant, Arc<ClientError>),
+    /// They pass one at a time, to see whether it is better.
+    Tried(Arc<ClientError>),
 }
 
 #[derive(Debug)]
@@ -38,6 +51,7 @@ impl Breaker {
             circuit,
             state: Mutex::new(State::Closed(0)),
             uneasy: AtomicBool::new(false),
+            turned: Notify::const_new(),
         }
     }
 
@@ -92,6 +106,7 @@ impl Breaker {
         }
         *state = State::Closed(0);
         self.uneasy.store(false, Ordering::Release);
+        self.turned.notify_one();
     }
 
     /// A call failed by the server's fault.
@@ -104,6 +119,7 @@ impl Breaker {
             State::HalfOpen { .. } => self.circuit.failures,
         };
         *state = if failures >= self.circuit.failures {
+            self.turned.notify_one();
             State::Open(now + self.circuit.pause, Arc::new(error.clone()))
         } else {
             State::Closed(failures)
@@ -120,18 +136,27 @@ impl Breaker {
         }
     }
 
-    /// Until when the server is left alone, and why.
-    pub(super) fn open(&self, now: Instant) -> Option<(Instant, Arc<ClientError>)> {
+    /// What becomes of calls, and why.
+    pub(super) fn standing(&self, now: Instant) -> Standing {
         match &*self.state() {
-            State::Open(until, last) if now < *until => Some((*until, Arc::clone(last))),
-            _ => None,
+            State::Closed(_) => Standing::Closed,
+            State::Open(until, last) if now < *until => Standing::Open(*until, Arc::clone(last)),
+            State::Open(_, last) | State::HalfOpen { last, .. } => {
+                Standing::Tried(Arc::clone(last))
+            }
         }
+    }
+
+    /// Waits until calls are refused, or are not any more. The time of a refusal passes silently.
+    pub(super) async fn turned(&self) {
+        self.turned.notified().await;
     }
 
     /// Forgets all failures.
     pub(super) fn reset(&self) {
         *self.state() = State::Closed(0);
         self.uneasy.store(false, Ordering::Release);
+        self.turned.notify_one();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -190,11 +215,13 @@ mod tests {
         let now = Instant::now();
         (0..5).for_each(|_| breaker.failure(&ClientError::Closed, now));
         let later = now + Duration::from_secs(60);
-        assert!(breaker.open(now).is_some() && breaker.open(later).is_none());
+        assert!(matches!(breaker.standing(now), Standing::Open(until, _) if until == later));
+        assert!(matches!(breaker.standing(later), Standing::Tried(_)));
         assert!(breaker.admit(later).is_ok());
         breaker.aside();
         assert!(breaker.admit(later).is_ok());
         breaker.reset();
+        assert!(matches!(breaker.standing(now), Standing::Closed));
         assert!(breaker.admit(later).is_ok());
     }
 }

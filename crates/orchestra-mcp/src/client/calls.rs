@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::join_all;
 use orchestra_hub::{Cx, ListKind, LogLevel};
 use orchestra_wire::{Era, RawJson};
 use tokio::{
@@ -45,7 +46,6 @@ struct Inner {
     /// How many of them have been needed so far.
     used: AtomicUsize,
     tasks: Vec<AbortHandle>,
-    breaker: Breaker,
     receiver: Mutex<Option<mpsc::Receiver<ClientEvent>>>,
     status: watch::Sender<ClientStatus>,
     /// When an exchange succeeded last.
@@ -62,6 +62,7 @@ impl Client {
         let members: Vec<_> = (0..pool)
             .map(|_| Arc::new(Member::new(config.outstanding)))
             .collect();
+        let circuit = config.circuit;
         let shared = Arc::new(Shared {
             connector,
             config: Arc::new(config),
@@ -69,6 +70,7 @@ impl Client {
             parking: Arc::default(),
             meter: Meter::default(),
             watching: Watching::new(),
+            breaker: Breaker::new(circuit),
         });
         let mut tasks: Vec<_> = members
             .iter()
@@ -78,13 +80,11 @@ impl Client {
         let status = watch::Sender::new(ClientStatus::Idle);
         let telling = tell_status(Arc::clone(&members[0]), Arc::clone(&shared), status.clone());
         tasks.push(tokio::spawn(telling).abort_handle());
-        let circuit = shared.config.circuit;
         Self(Arc::new(Inner {
             shared,
             members,
             used: AtomicUsize::new(1),
             tasks,
-            breaker: Breaker::new(circuit),
             receiver: Mutex::new(Some(receiver)),
             status,
             succeeded: Mutex::default(),
@@ -247,7 +247,7 @@ impl Client {
 
     /// Starts the server anew, whatever it is now; forgets earlier failures.
     pub fn restart(&self) {
-        self.0.breaker.reset();
+        self.0.shared.breaker.reset();
         let used = self.0.used.load(Ordering::Relaxed);
         self.0.members[..used]
             .iter()
@@ -257,9 +257,8 @@ impl Client {
     /// Ends what was started, in good order (seed 002, `Close`). Calls that run fail with
     /// [`ClientError::Closed`], and so do later ones. Idempotent.
     pub async fn close(&self) {
-        for member in &self.0.members {
-            member.close().await;
-        }
+        // All at once: each may take its grace.
+        join_all(self.0.members.iter().map(|member| member.close())).await;
         self.0.tasks.iter().for_each(AbortHandle::abort);
         self.0.status.send_replace(ClientStatus::Closed);
     }
@@ -293,12 +292,6 @@ impl Client {
     #[must_use]
     pub fn stats(&self) -> ClientStats {
         self.0.shared.meter.stats()
-    }
-
-    /// Until when the server is left alone because calls failed one after the other, and why.
-    #[must_use]
-    pub fn circuit(&self) -> Option<(Instant, Arc<ClientError>)> {
-        self.0.breaker.open(Instant::now())
     }
 
     /// The era that is spoken, once that is known: worth remembering for the next start.

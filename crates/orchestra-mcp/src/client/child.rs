@@ -21,8 +21,8 @@ use tokio::time::timeout;
 
 use self::stderr::Stderr;
 use super::{
-    ClientError, Connected, Connector, Crash, TransportType,
-    lines::{LinesConfig, LinesLink, MAX_JUNK_LINES, MAX_MESSAGE_BYTES, Peer},
+    ClientError, Connected, Connector, Crash, MAX_MESSAGE_BYTES, TransportType,
+    lines::{LinesConfig, LinesLink, MAX_JUNK_LINES, Peer},
     tap::Redactor,
 };
 
@@ -72,7 +72,7 @@ pub struct ChildConfig {
 
 impl ChildConfig {
     /// A server by its name and program, everything else as usual: 2 s and 3 s of grace, messages
-    /// of 16 MiB, 20 lines.
+    /// of 10 MiB, 20 lines.
     pub fn new(name: impl Into<String>, command: impl Into<OsString>) -> Self {
         Self {
             name: name.into(),

@@ -59,7 +59,7 @@ pub use reqwest::Url;
 
 pub use self::{
     auth::{AuthHeaders, AuthRequest, Authorizer, Refusal},
-    config::{Auth, Flavour, HttpConfig, HttpTimeouts, MAX_MESSAGE_BYTES},
+    config::{Auth, Flavour, HttpConfig, HttpTimeouts},
     mirrored::{InvalidAnnotation, MirroredParams},
     names::header_text,
     template::{Environment, Secrets, Template, TemplateError},

@@ -32,9 +32,6 @@ use self::{
 };
 use super::{Agreed, Answer, ClientError, Connected, LINK_QUEUE, Link, Outgoing};
 
-/// Longest message of a server, unless told otherwise.
-pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
-
 /// Lines in a row that are no messages after which a connection counts as in trouble, unless told
 /// otherwise.
 pub const MAX_JUNK_LINES: u32 = 20;

@@ -12,6 +12,9 @@ use super::ClientError;
 /// this, notifications are dropped and counted, and requests are answered with an error.
 pub const LINK_QUEUE: usize = 1_024;
 
+/// The longest message of a server unless told otherwise; the same as for those of our own clients.
+pub const MAX_MESSAGE_BYTES: usize = orchestra_wire::MAX_LINE_BYTES;
+
 /// Knows how to reach one server.
 pub trait Connector: Send + Sync + 'static {
     /// What carries the messages.

@@ -19,6 +19,7 @@ use tokio::{
 
 use super::{
     ClientConfig, ClientError, Connector,
+    breaker::Breaker,
     events::Events,
     latency::Meter,
     parking::Parking,
@@ -37,6 +38,7 @@ pub(super) struct Shared {
     pub(super) parking: Arc<Parking>,
     pub(super) meter: Meter,
     pub(super) watching: Watching,
+    pub(super) breaker: Breaker,
 }
 
 /// One connection, as long as its client lives.

@@ -182,10 +182,16 @@ async fn what_is_watched_is_watched_again_after_a_restart() {
     assert_eq!(last["uri"], "a:2");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_stateless_server_is_listened_to_on_one_stream() {
     let played = Played::stateless(|call| match call.method.as_str() {
-        "subscriptions/listen" => Said::never(),
+        "subscriptions/listen" => {
+            let id: Value = serde_json::from_str(call.id.as_json()).unwrap();
+            let begun = json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}});
+            call.link
+                .say("notifications/subscriptions/acknowledged", begun, None);
+            Said::never()
+        }
         _ => Said::result(json!({"resultType": "complete"})),
     });
     let client = client_of(&played, config());
@@ -198,6 +204,29 @@ async fn a_stateless_server_is_listened_to_on_one_stream() {
     assert_eq!(wanted["toolsListChanged"], true);
     // The stream before is given up.
     played.until("notifications/cancelled", 1).await;
+}
+
+/// Each may take the whole of its grace.
+#[tokio::test(start_paused = true)]
+async fn the_processes_of_a_pool_end_at_the_same_time() {
+    let grace = Duration::from_secs(5);
+    let played = Played::session(|_| Said::never());
+    played.end_within(grace);
+    let pooled = ClientConfig {
+        pool: 4,
+        outstanding: 1,
+        ..config()
+    };
+    let client = client_of(&played, pooled);
+    for calls in 1..=4 {
+        let client = client.clone();
+        tokio::spawn(async move { client.call(tool("t")).await });
+        played.until("tools/call", calls).await;
+    }
+    assert_eq!(played.starts(), 4);
+    let began = Instant::now();
+    client.close().await;
+    assert!((grace..grace * 2).contains(&began.elapsed()));
 }
 
 #[tokio::test]

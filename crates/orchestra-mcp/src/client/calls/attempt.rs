@@ -14,7 +14,7 @@ use tokio::{
 use super::{Client, Inner};
 use crate::client::{
     ClientError, ClientStatus, Reply, Sent, ServerCall, TransportType,
-    breaker::Breaker,
+    breaker::{Breaker, Standing},
     latency::Ended,
     member::{Member, Shared},
     parking::State,
@@ -47,8 +47,8 @@ impl Client {
                 .metered(call, Instant::now(), session.go_on(call, waiting))
                 .await;
         }
-        inner.breaker.admit(Instant::now())?;
-        let mut admitted = Admitted(Some(&inner.breaker));
+        inner.shared.breaker.admit(Instant::now())?;
+        let mut admitted = Admitted(Some(&inner.shared.breaker));
         let began = Instant::now();
         let member = self.pick();
         let session = member.session(deadline).await?;
@@ -77,7 +77,7 @@ impl Client {
         began: Instant,
         calling: impl Future<Output = Result<Reply, ClientError>>,
     ) -> Result<Reply, ClientError> {
-        let (meter, breaker) = (&self.0.shared.meter, &self.0.breaker);
+        let (meter, breaker) = (&self.0.shared.meter, &self.0.shared.breaker);
         let bytes_out = call
             .params
             .as_ref()
@@ -218,7 +218,7 @@ impl Drop for Counted<'_> {
         let meter = &self.inner.shared.meter;
         meter.end(self.how, took, self.queued, self.bytes_in);
         if self.how == Ended::Aside {
-            self.inner.breaker.aside();
+            self.inner.shared.breaker.aside();
         }
     }
 }
@@ -252,27 +252,78 @@ pub(super) async fn tell_status(
     let mut phase = member.phase();
     // What it was before anybody looked.
     phase.mark_changed();
-    let mut last_trouble = None;
+    let (mut last_trouble, mut left_alone) = (None, None);
+    let mut last = Standing::Closed;
     loop {
-        let is_ready = member.ready().is_some();
+        let looks = member.ready().is_some() || left_alone.is_some();
         let look = async {
-            match is_ready {
+            match looks {
                 true => sleep(LOOK).await,
                 false => std::future::pending().await,
             }
         };
         let changed = tokio::select! {
             changed = phase.changed() => changed.is_ok(),
+            () = shared.breaker.turned() => false,
             () = look => false,
         };
         let rate = shared.meter.error_rate();
         let links = member.ready().and_then(|session| session.link.trouble());
         let rate =
             (rate > DEGRADED).then(|| format!("{:.0} % of the last calls failed", rate * 100.0));
-        let trouble = links.or(rate);
-        if changed || trouble != last_trouble {
-            status.send_replace(phase.borrow_and_update().status(trouble.clone()));
-            last_trouble = trouble;
+        let standing = shared.breaker.standing(Instant::now());
+        let tried = match &standing {
+            Standing::Tried(last) => Some(format!(
+                "it failed too often, and is tried by one call at a time; the last failure: {last}"
+            )),
+            Standing::Closed | Standing::Open(..) => None,
+        };
+        let trouble = links.or(tried).or(rate);
+        let open = match &standing {
+            Standing::Open(until, _) => Some(*until),
+            Standing::Closed | Standing::Tried(_) => None,
+        };
+        if changed || trouble != last_trouble || open != left_alone {
+            let now = phase.borrow_and_update().status(trouble.clone());
+            status.send_replace(standing.over(now));
+            (last_trouble, left_alone) = (trouble, open);
+        }
+        if std::mem::discriminant(&standing) != std::mem::discriminant(&last) {
+            log_circuit(&shared.config.name, &standing);
+            last = standing;
+        }
+    }
+}
+
+fn log_circuit(server: &str, standing: &Standing) {
+    match standing {
+        Standing::Open(until, last) => {
+            let retry_in = until.saturating_duration_since(Instant::now()).as_secs();
+            let reason = last.explain();
+            tracing::warn!(
+                server,
+                retry_in,
+                reason,
+                "calls fail one after the other; it is left alone"
+            );
+        }
+        Standing::Tried(_) => tracing::info!(server, "it is tried again by the next call"),
+        Standing::Closed => tracing::info!(server, "calls pass again"),
+    }
+}
+
+impl Standing {
+    /// How a server is that would be called in this way if nobody refused its calls.
+    fn over(&self, status: ClientStatus) -> ClientStatus {
+        match (self, status) {
+            (
+                Self::Open(next_at, reason),
+                ClientStatus::Idle | ClientStatus::Ready | ClientStatus::Degraded(_),
+            ) => ClientStatus::Offline {
+                next_at: *next_at,
+                reason: Arc::clone(reason),
+            },
+            (_, status) => status,
         }
     }
 }

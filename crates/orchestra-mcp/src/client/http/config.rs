@@ -13,10 +13,7 @@ use super::{
     oauth::OAuthConfig,
     template::{self, Environment, Secrets, Template},
 };
-use crate::client::ClientError;
-
-/// The largest message of a server unless told otherwise.
-pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+use crate::client::{ClientError, MAX_MESSAGE_BYTES};
 
 /// Headers that belong to the transport and are not for configuration to say.
 const OWN_HEADERS: [&str; 10] = [

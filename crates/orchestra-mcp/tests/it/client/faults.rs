@@ -256,12 +256,30 @@ async fn a_server_that_fails_call_after_call_is_left_alone_and_tried_again() {
     let error = client.call(tool("t")).await.unwrap_err();
     assert!(matches!(error, ClientError::CircuitOpen { .. }));
     assert_eq!(played.count("tools/call"), 5);
-    assert!(client.circuit().is_some());
+    // Whoever asks how it is hears of it, and of each change.
+    let now = tokio::time::Instant::now();
+    let mut status = client.status();
+    let mut next =
+        async |wanted: fn(&ClientStatus) -> bool| status.wait_for(wanted).await.unwrap().clone();
+    let offline = next(|status| matches!(status, ClientStatus::Offline { .. })).await;
+    let ClientStatus::Offline { next_at, reason } = offline else {
+        panic!("{offline:?}")
+    };
+    assert!(
+        (59..=60).contains(&(next_at - now).as_secs()),
+        "{next_at:?}"
+    );
+    assert!(matches!(&*reason, ClientError::Http(failure) if failure.status == 502));
     broken.store(false, std::sync::atomic::Ordering::Relaxed);
-    tokio::time::sleep(Duration::from_secs(61)).await;
+    let tried = next(|status| !matches!(status, ClientStatus::Offline { .. })).await;
+    assert!(
+        matches!(&tried, ClientStatus::Degraded(why) if why.contains("one call at a time")),
+        "{tried:?}"
+    );
+    assert!((60..63).contains(&now.elapsed().as_secs()));
     result(&client, tool("t")).await;
     result(&client, tool("t")).await;
-    assert!(client.circuit().is_none());
+    next(|status| matches!(status, ClientStatus::Ready)).await;
 }
 
 #[tokio::test]

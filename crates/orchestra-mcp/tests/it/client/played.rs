@@ -76,6 +76,8 @@ pub(crate) struct Played {
     /// Whether a start fails.
     fails: Mutex<Option<ClientError>>,
     started_at: Mutex<Vec<tokio::time::Instant>>,
+    /// How long it takes to end.
+    grace: Mutex<Duration>,
 }
 
 pub(crate) struct PlayedLink {
@@ -102,6 +104,7 @@ impl Played {
             link: Mutex::default(),
             fails: Mutex::default(),
             started_at: Mutex::default(),
+            grace: Mutex::default(),
         })
     }
 
@@ -118,6 +121,11 @@ impl Played {
     /// Makes every start fail from now on, or none.
     pub(crate) fn fail_to_start(&self, error: Option<ClientError>) {
         *self.fails.lock().unwrap() = error;
+    }
+
+    /// Makes it take its time when it is ended.
+    pub(crate) fn end_within(&self, grace: Duration) {
+        *self.grace.lock().unwrap() = grace;
     }
 
     /// When it was started.
@@ -354,6 +362,8 @@ impl Link for PlayedLink {
             }
             first
         });
-        Box::pin(std::future::ready(()))
+        let played = self.played.upgrade();
+        let grace = played.map_or(Duration::ZERO, |played| *played.grace.lock().unwrap());
+        Box::pin(tokio::time::sleep(grace))
     }
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{body::Body, response::Response};
-use orchestra_mcp::client::{ClientError, HttpFailure, Sent};
+use orchestra_mcp::client::{ClientError, HttpFailure, MAX_MESSAGE_BYTES, Sent};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -137,7 +137,8 @@ async fn a_body_without_end_is_given_up_at_the_bound() {
     for method in ["json", "events", "long"] {
         let error = ask(&*there.link, 1, method, &json!({})).await.unwrap_err();
         let what = invalid(&error);
-        assert!(what.contains("larger than 16777216 bytes"), "{what}");
+        let bound = format!("larger than {MAX_MESSAGE_BYTES} bytes");
+        assert!(what.contains(&bound), "{what}");
     }
 }
 

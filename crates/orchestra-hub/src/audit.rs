@@ -2,9 +2,10 @@
 //! for it. Arguments and results are never written, only names, sizes, outcome and duration.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    ffi::OsString,
+    fs::{self, File, TryLockError},
     io::{self, Write},
-    os::unix::fs::MetadataExt,
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -15,6 +16,10 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use rustix::{
+    fs::{AtFlags, Mode, OFlags, Stat},
+    io::Errno,
+};
 use serde::Serialize;
 
 use crate::{CallEnd, mask, metrics::micros};
@@ -37,7 +42,8 @@ const LOCK_PAUSE: Duration = Duration::from_millis(1);
 /// say the same of it.
 #[derive(Debug, Clone)]
 pub struct AuditConfig {
-    /// The file; older ones stand beside it as `NAME.1`, `NAME.2`, ….
+    /// The file, for its owner alone; older ones stand beside it as `NAME.1`, `NAME.2`, …. Neither it
+    /// nor its directory may be a symbolic link.
     pub path: PathBuf,
     /// Size at which the file is rotated, in bytes.
     pub max_bytes: u64,
@@ -141,6 +147,7 @@ impl Drop for Audit {
 /// way into it, and its length is known.
 struct Writer {
     config: AuditConfig,
+    place: Place,
     file: File,
     /// How long the file is; known while it is locked.
     length: u64,
@@ -150,8 +157,10 @@ struct Writer {
 
 impl Writer {
     fn open(config: AuditConfig) -> io::Result<Self> {
+        let place = Place::open(&config.path)?;
         Ok(Self {
-            file: append_to(&config.path)?,
+            file: place.append()?,
+            place,
             config,
             length: 0,
             lines: Vec::new(),
@@ -201,35 +210,102 @@ impl Writer {
     fn lock(&mut self) -> io::Result<()> {
         loop {
             wait_for_lock(&self.file);
-            let (ours, path) = (self.file.metadata()?, &self.config.path);
-            match fs::metadata(path) {
-                Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => {
-                    self.length = there.len();
+            let ours = self.file.metadata()?;
+            match self.place.stat() {
+                Ok(there) if is_same(&there, &ours) => {
+                    self.length = ours.len();
                     return Ok(());
                 }
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                Ok(_) | Err(_) => self.file = append_to(path)?,
+                Err(error) if error != Errno::NOENT => return Err(error.into()),
+                Ok(_) | Err(_) => self.file = self.place.append()?,
             }
         }
     }
 
     /// Puts the locked file aside, and locks the one that follows it.
     fn rotate(&mut self) -> io::Result<()> {
-        let path = &self.config.path;
         for number in (1..self.config.keep).rev() {
-            rename_if_there(&numbered(path, number), &numbered(path, number + 1))?;
+            self.place.rename_if_there(number, number + 1)?;
         }
         if self.config.keep > 0 {
-            rename_if_there(path, &numbered(path, 1))?;
+            self.place.rename_if_there(0, 1)?;
         } else {
-            fs::remove_file(path)?;
+            self.place.remove()?;
         }
         self.lock()
     }
 }
 
-fn append_to(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
+/// The directory of the file, held open: whoever replaces it by a link leads us nowhere.
+struct Place {
+    directory: OwnedFd,
+    name: OsString,
+}
+
+impl Place {
+    fn open(path: &Path) -> io::Result<Self> {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let directory = path.parent().filter(|parent| *parent != Path::new(""));
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = directory.unwrap_or(Path::new("."));
+        Ok(Self {
+            directory: rustix::fs::open(directory, flags, Mode::empty())?,
+            name: name.to_owned(),
+        })
+    }
+
+    /// Opens the file, made for its owner alone. A link could lead anywhere and a pipe would hold us
+    /// up; both are refused.
+    fn append(&self) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let file = rustix::fs::openat(&self.directory, &self.name, flags, mode)?;
+        let file = File::from(file);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is no plain file; remove it"));
+        }
+        Ok(file)
+    }
+
+    /// The name of an older file; 0 is the file itself.
+    fn numbered(&self, number: usize) -> OsString {
+        let mut name = self.name.clone();
+        if number > 0 {
+            name.push(format!(".{number}"));
+        }
+        name
+    }
+
+    fn stat(&self) -> Result<Stat, Errno> {
+        rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    fn rename_if_there(&self, from: usize, to: usize) -> io::Result<()> {
+        let (from, to) = (self.numbered(from), self.numbered(to));
+        match rustix::fs::renameat(&self.directory, from, &self.directory, to) {
+            Err(Errno::NOENT) | Ok(()) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(
+            &self.directory,
+            &self.name,
+            AtFlags::empty(),
+        )?)
+    }
+}
+
+/// Whether a file that is there is the one that is open. Systems differ in how wide these are.
+#[allow(
+    clippy::useless_conversion,
+    clippy::unnecessary_cast,
+    reason = "on this system they may be as wide already"
+)]
+fn is_same(there: &Stat, ours: &fs::Metadata) -> bool {
+    (there.st_dev as u64, there.st_ino as u64) == (ours.dev(), ours.ino())
 }
 
 /// Waits for the lock, but not for ever: a process that was stopped while it had it must not hold
@@ -270,19 +346,6 @@ fn push_line(lines: &mut Vec<u8>, record: &Record) -> io::Result<()> {
     Ok(())
 }
 
-fn numbered(path: &Path, number: usize) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{number}"));
-    name.into()
-}
-
-fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::rename(from, to) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -321,6 +384,34 @@ mod tests {
              \"kind\":\"tool\",\"name\":\"https://h/?token=***\",\"argument_bytes\":12,\
              \"result_bytes\":34,\"outcome\":\"answered\",\"micros\":56}\n"
         );
+    }
+
+    #[test]
+    fn no_link_is_followed_and_the_file_is_its_owners() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let directory = tempfile::tempdir().unwrap();
+        let [run, elsewhere] = ["run", "elsewhere"].map(|name| directory.path().join(name));
+        fs::create_dir(&run).unwrap();
+        fs::create_dir(&elsewhere).unwrap();
+        let config = |path: PathBuf| AuditConfig {
+            path,
+            max_bytes: 500,
+            keep: 1,
+        };
+        symlink(elsewhere.join("file"), run.join("link.jsonl")).unwrap();
+        Audit::open(config(run.join("link.jsonl"))).unwrap_err();
+        symlink(&elsewhere, directory.path().join("linked")).unwrap();
+        Audit::open(config(directory.path().join("linked/audit.jsonl"))).unwrap_err();
+        // Also not when the directory is replaced while it is in use.
+        let audit = Audit::open(config(run.join("audit.jsonl"))).unwrap();
+        let aside = directory.path().join("aside");
+        fs::rename(&run, &aside).unwrap();
+        symlink(&elsewhere, &run).unwrap();
+        (0..40).for_each(|_| audit.record(record("a")));
+        drop(audit);
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+        let made = fs::metadata(aside.join("audit.jsonl")).unwrap();
+        assert_eq!(made.permissions().mode() & 0o777, 0o600);
     }
 
     #[test]
@@ -386,7 +477,11 @@ mod tests {
         files.sort();
         assert_eq!(
             files,
-            [path.clone(), numbered(&path, 1), numbered(&path, 2)]
+            [
+                path.clone(),
+                directory.path().join("audit.jsonl.1"),
+                directory.path().join("audit.jsonl.2")
+            ]
         );
         for file in files {
             assert!(fs::metadata(file).unwrap().len() < 1_000);

@@ -4,14 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use orchestra_gateway::{approval::DecisionFile, discovery::Places, expand::Scope};
+use sha2::{Digest as _, Sha256};
 
-use crate::{
-    config::user_directory,
-    env::Variable,
-    exit::Failure,
-    trace::TraceFlags,
-    workspace::{PROJECTS, RUN},
-};
+use crate::{config::user_directory, env::Variable, exit::Failure, trace::TraceFlags};
 
 /// Which servers of others are offered.
 #[derive(Debug, Clone, Default, Args)]
@@ -104,7 +99,21 @@ pub(crate) fn token_directory() -> Result<PathBuf, Failure> {
     Ok(state_directory()?.join("tokens"))
 }
 
-/// Where what servers of a workspace write to standard error is kept.
-pub(crate) fn log_directory(workspace: &Path) -> PathBuf {
-    workspace.join(PROJECTS).join(RUN).join("servers")
+/// Where what servers of a workspace write to standard error is kept: out of the reach of servers
+/// that may write in the workspace.
+///
+/// # Errors
+/// When the user has no home.
+pub(crate) fn log_directory(workspace: &Path) -> Result<PathBuf, Failure> {
+    /// Longest part of the directory's name that is for people.
+    const NAME_CHARS: usize = 40;
+    let name = workspace.file_name().unwrap_or_default().to_string_lossy();
+    let name: String = name.chars().take(NAME_CHARS).collect();
+    let digest = Sha256::digest(workspace.as_os_str().as_encoded_bytes());
+    let short: String = digest[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let logs = state_directory()?.join("mcp").join("logs");
+    Ok(logs.join(format!("{name}-{short}")))
 }

@@ -195,6 +195,8 @@ fn audit(workspace: &Path) -> Option<Audit> {
         })
     };
     open()
-        .map_err(|error: io::Error| tracing::warn!(%error, "calls are not audited"))
+        .map_err(|error: io::Error| {
+            tracing::warn!(%error, "calls are not audited: .projects/.run/audit.jsonl is not opened");
+        })
         .ok()
 }

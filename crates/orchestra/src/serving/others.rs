@@ -41,7 +41,7 @@ impl Others {
         let places = servers::places(&config.workspace, &config.servers.mcp_config);
         let scope = servers::scope(&config.workspace);
         let connectors = Connectors::new(scope.clone())
-            .with_logs(&servers::log_directory(&config.workspace))
+            .with_logs(&servers::log_directory(&config.workspace)?)
             .with_tokens(&servers::token_directory()?);
         let tap = config.servers.trace.open()?;
         let connectors = match &tap {

@@ -57,8 +57,10 @@ fn what_a_server_complains_of_is_followed_line_by_line_wherever_it_is_kept() {
             "{number}: {line}"
         );
     }
-    let kept = workspace.join(".projects/.run/servers/sh.log.1");
-    assert!(kept.exists(), "it was put aside");
+    let logs_of_all = workspace.home().join(".local/state/orchestra/mcp/logs");
+    let mut directories = std::fs::read_dir(logs_of_all).unwrap();
+    let kept = directories.next().unwrap().unwrap().path();
+    assert!(kept.join("sh.log.1").exists(), "it was put aside");
     let last = crate::support::said(logs(&["-n", "1"]), "");
     assert!(
         last.out.starts_with(&format!("complaint {many} of")) && last.out.lines().count() == 1,

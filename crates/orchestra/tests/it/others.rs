@@ -147,3 +147,43 @@ fn what_is_said_to_servers_is_recorded_while_they_are_served() {
     assert!(received["ms"].is_number(), "{received}");
     assert!(!recorded.contains("planted-env"));
 }
+
+/// A repository, and a server that may write in it, could lead what is kept there elsewhere.
+#[cfg(unix)]
+#[test]
+fn what_servers_say_is_kept_where_neither_they_nor_a_repository_reach() {
+    use std::os::unix::fs::symlink;
+
+    let workspace = workspace();
+    let speaking = format!("echo 'said by the server' >&2\n{SERVER}");
+    workspace.write("server.sh", &speaking);
+    let file = workspace.join("servers.json");
+    let flags = ["--mcp-config", file.to_str().unwrap(), "--only-servers"];
+    let stdio = || {
+        let mut session = Session::start(workspace.command([&["stdio"], &flags[..]].concat()));
+        let params = json!({"name": "shell__say_hello", "arguments": {}});
+        let answer = session.request("tools/call", &params);
+        assert_eq!(answer["result"]["content"][0]["text"], "hello");
+    };
+    workspace.write("elsewhere/file", "kept");
+    let run = workspace.join(".projects/.run");
+    std::fs::create_dir_all(run.join("servers")).unwrap();
+    for name in ["servers/shell.log", "audit.jsonl"] {
+        symlink(workspace.join("elsewhere/file"), run.join(name)).unwrap();
+    }
+    stdio();
+    assert_eq!(workspace.read("elsewhere/file"), "kept");
+    std::fs::remove_dir_all(&run).unwrap();
+    symlink(workspace.join("elsewhere"), &run).unwrap();
+    stdio();
+    let there = std::fs::read_dir(workspace.join("elsewhere")).unwrap();
+    assert_eq!(there.count(), 1);
+    let told = workspace.run(["mcp", "logs", "shell", flags[0], flags[1]]);
+    assert_eq!(
+        told.out, "said by the server\nsaid by the server\n",
+        "{told:?}"
+    );
+    // A workspace of the same servers has its own.
+    let logs = workspace.home().join(".local/state/orchestra/mcp/logs");
+    assert_eq!(std::fs::read_dir(logs).unwrap().count(), 1);
+}

@@ -6,6 +6,8 @@ use std::{
     path::PathBuf,
 };
 
+#[cfg(unix)]
+use rustix::fs::OFlags;
 use tokio::task::spawn_blocking;
 
 /// How long a file may get; the one before it is kept as well.
@@ -64,10 +66,18 @@ impl LogFile {
         let mut options = OpenOptions::new();
         options.append(true).create(true);
         #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            // A link could lead anywhere, and a pipe would hold us up.
+            let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+            options.mode(0o600).custom_flags(flags.bits().cast_signed());
+        }
         let file = options.open(&self.path)?;
-        let length = file.metadata()?.len();
-        Ok((file, length))
+        let found = file.metadata()?;
+        if !found.is_file() {
+            return Err(io::Error::other("it is no plain file; remove it"));
+        }
+        Ok((file, found.len()))
     }
 }
 
@@ -92,6 +102,27 @@ mod tests {
                 .count(),
             2
         );
+    }
+
+    #[tokio::test]
+    async fn a_link_is_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let elsewhere = directory.path().join("elsewhere");
+        fs::write(&elsewhere, "kept").unwrap();
+        let path = directory.path().join("a.log");
+        for target in [&elsewhere, &directory.path().join("missing")] {
+            std::os::unix::fs::symlink(target, &path).unwrap();
+            let log = LogFile::new(path.clone());
+            assert!(log.append(b"said", "a").await.is_none());
+            fs::remove_file(&path).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "kept");
+        assert!(!directory.path().join("missing").exists());
+        let log = LogFile::new(path.clone());
+        assert!(log.append(b"said", "a").await.is_some());
+        let mode =
+            std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path).unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
     }
 
     #[tokio::test]

@@ -42,7 +42,7 @@ const AGAIN: Duration = Duration::from_millis(250);
 
 pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     let server = here.server(&arguments.name)?;
-    let directory = servers::log_directory(&here.places.workspace);
+    let directory = servers::log_directory(&here.places.workspace)?;
     let mut log = Log::new(connect::log_file(&directory, server.name.as_str()));
     match log.end(arguments.lines)? {
         Some(text) => print(&text)?,

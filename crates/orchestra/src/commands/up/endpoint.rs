@@ -9,6 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+#[cfg(unix)]
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -126,10 +128,15 @@ impl Place {
         workspace::run_directory(self.root.path())
             .map_err(|error| failed("create", run_directory(), error))?;
         let path = self.root.path().join(lock_path());
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true);
+        // A link could lead anywhere, and a pipe would hold us up.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(
+            &mut options,
+            (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed(),
+        );
+        let file = options
             .open(&path)
             .map_err(|error| failed("open", lock_path(), error))?;
         match file.try_lock() {

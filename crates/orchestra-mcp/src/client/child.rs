@@ -63,7 +63,7 @@ pub struct ChildConfig {
     /// Lines in a row that are no messages after which the connection counts as in trouble.
     pub max_junk_lines: u32,
     /// A file that standard error is kept in as well; a larger one is begun anew, and the one before
-    /// is kept beside it as `NAME.1`. For the owner alone.
+    /// is kept beside it as `NAME.1`. For the owner alone; a symbolic link is not followed.
     pub log: Option<PathBuf>,
     /// What is masked in all that it says there, beside its variables whose names say that they are
     /// secrets and what looks like a token.
@@ -109,6 +109,7 @@ impl ChildConfig {
             .args(&self.args)
             .environment(self.environment)
             .variables(self.variables.iter().cloned())
+            .name(&self.name)
             .limits(self.limits.clone())
             .sandbox(self.sandbox.clone());
         if let Some(directory) = &self.cwd {
@@ -234,6 +235,13 @@ impl Process {
 impl Peer for Process {
     fn process_id(&self) -> u32 {
         self.handle.id()
+    }
+
+    fn gone(&self) -> BoxFuture<()> {
+        let exited = self.handle.exited();
+        Box::pin(async move {
+            exited.await;
+        })
     }
 
     fn reason(self: Arc<Self>) -> BoxFuture<ClientError> {

@@ -9,6 +9,7 @@ mod pipe;
 mod reader;
 
 use std::{
+    pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -20,15 +21,17 @@ use orchestra_hub::BoxFuture;
 use orchestra_wire::{Pending, RawJson, RequestId, Rope, write};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
+    select,
     sync::{OnceCell, mpsc, oneshot, watch},
     task::AbortHandle,
+    time::timeout,
 };
 
 pub use counters::LinkCounters;
 
 use self::{
     pipe::{Broken, Pace, Pipe},
-    reader::Reader,
+    reader::{LAST_ANSWERS, Reader},
 };
 use super::{Agreed, Answer, ClientError, Connected, LINK_QUEUE, Link, Outgoing};
 
@@ -51,7 +54,9 @@ pub struct LinesConfig {
 pub(super) trait Peer: Send + Sync + 'static {
     /// Its process.
     fn process_id(&self) -> u32;
-    /// Its streams have ended: why?
+    /// Resolves when its process has ended, whoever else holds its streams open.
+    fn gone(&self) -> BoxFuture<()>;
+    /// Its streams or its process have ended: why?
     fn reason(self: Arc<Self>) -> BoxFuture<ClientError>;
     /// Its input has ended: ends it, whatever it takes.
     fn stop(self: Arc<Self>) -> BoxFuture<()>;
@@ -121,10 +126,22 @@ impl LinesLink {
         };
         let (ending, ender) = (Arc::clone(&core), peer.clone());
         let reading = tokio::spawn(async move {
-            reader.run(input).await;
+            let mut all = pin!(reader.run(input));
             let reason = match ender {
-                Some(peer) => peer.reason().await,
-                None => ClientError::Closed,
+                Some(peer) => {
+                    select! {
+                        () = &mut all => {}
+                        () = peer.gone() => {
+                            // What it said is in its pipe; who else holds that is not waited for.
+                            let _ = timeout(LAST_ANSWERS, all).await;
+                        }
+                    }
+                    peer.reason().await
+                }
+                None => {
+                    all.await;
+                    ClientError::Closed
+                }
             };
             ending.end(reason);
             // Whoever waits for room waits in vain.

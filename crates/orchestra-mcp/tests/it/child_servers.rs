@@ -91,6 +91,54 @@ async fn test_stdio_process_crash() {
     gone(second).await;
 }
 
+/// The end of a process is seen also when somebody else holds its pipes: here one that has left its
+/// session, after the guard that would have killed it was killed itself.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_process_that_is_gone_ends_its_link_whoever_holds_its_pipes() {
+    let faulty = faulty::config(&[]);
+    let script = "\"$0\" alone & echo $! > \"$1\"; exec \"$0\"";
+    let directory = tempfile::tempdir().unwrap();
+    let noted = directory.path().join("alone");
+    let client = client(ChildConfig {
+        command: "sh".into(),
+        args: vec![
+            "-c".into(),
+            script.into(),
+            faulty.command.clone(),
+            noted.clone().into(),
+        ],
+        ..faulty
+    });
+    call(&client, "echo", json!({})).await.unwrap();
+    let process = only_id(&client);
+    let alone = std::fs::read_to_string(noted).unwrap();
+    let alone = Pid::from_raw(alone.trim().parse().unwrap()).unwrap();
+    // It leaves its session at once, but when is its own affair.
+    let left = async {
+        while rustix::process::getsid(Some(alone)).unwrap() != alone {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(faulty::PATIENCE, left).await.unwrap();
+    let mut status = client.status();
+    status.borrow_and_update();
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let fields = stat.rsplit(')').next().unwrap().split_whitespace();
+    let guard = fields.skip(1).map(|id| id.parse().unwrap()).next();
+    kill_process(Pid::from_raw(guard.unwrap()).unwrap(), Signal::KILL).unwrap();
+    // It is noticed without a call, and the next one finds it running again.
+    timeout(faulty::PATIENCE, status.changed())
+        .await
+        .expect("the end is noticed")
+        .unwrap();
+    call(&client, "echo", json!({})).await.unwrap();
+    assert_ne!(only_id(&client), process);
+    rustix::process::test_kill_process(alone).expect("it holds the pipes");
+    let _ = kill_process(alone, Signal::KILL);
+    client.close().await;
+}
+
 /// `TestStdioHandshake`: a real server, greeted in the era that it speaks.
 #[tokio::test]
 async fn test_stdio_handshake() {

@@ -22,8 +22,8 @@ use super::{
 };
 use crate::client::{ClientError, Incoming, ServerMessage};
 
-/// How long answers are still read after a server takes no more messages.
-const LAST_ANSWERS: Duration = Duration::from_millis(500);
+/// How long answers are still read after a server takes no more messages or has ended.
+pub(super) const LAST_ANSWERS: Duration = Duration::from_millis(500);
 
 pub(super) struct Reader {
     pub(super) core: Arc<Core>,

@@ -1,13 +1,14 @@
 //! `orchestra mcp tap`: what passes is unchanged and recorded.
 
 use std::{
-    io::{Read as _, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     process::Stdio,
+    time::{Duration, Instant},
 };
 
 use serde_json::Value;
 
-use crate::support::Workspace;
+use crate::support::{PATIENCE, Workspace};
 
 /// A server that answers each line by a line, and more.
 const SHELL: [&str; 2] = ["sh", "-c"];
@@ -107,10 +108,7 @@ fn a_server_that_fails_or_is_not_there_is_said() {
     let output = tap(&workspace, &[], "exit 3").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        said.contains("the server ended with exit status: 3"),
-        "{said}"
-    );
+    assert!(said.contains("the server ended with exit code 3"), "{said}");
     let said = workspace.run(["mcp", "tap"]);
     assert_eq!(said.code, Some(2));
 }
@@ -129,4 +127,28 @@ fn a_signal_ends_the_server_as_well() {
     output.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "asked\n");
     assert!(child.wait().unwrap().success());
+}
+
+/// However it ends, nothing of the server is left.
+#[test]
+fn a_tap_that_is_killed_takes_its_server_with_it() {
+    let workspace = Workspace::new();
+    // It minds neither the end of its input nor of its output.
+    let script = "trap '' PIPE; sleep 1000 & echo $$ $!; while :; do sleep 1; done";
+    let mut child = tap(&workspace, &[], script).spawn().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    let ids = line.split_whitespace().map(|id| id.parse().unwrap());
+    let server: Vec<_> = ids.filter_map(rustix::process::Pid::from_raw).collect();
+    assert_eq!(server.len(), 2, "{line}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let end = Instant::now() + PATIENCE;
+    for process in server {
+        while rustix::process::test_kill_process(process).is_ok() {
+            assert!(Instant::now() < end, "{process:?} is left");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
 }

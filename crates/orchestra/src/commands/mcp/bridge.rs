@@ -2,29 +2,25 @@
 //! a tap looks on.
 
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::OsStr,
     fs::File,
-    io::{self, Read},
-    os::fd::OwnedFd,
-    process::{Child, Command, ExitStatus, Stdio},
+    io::{self, Read, Write},
+    pin::pin,
     thread,
     time::Duration,
 };
 
 use anyhow::Context as _;
-use orchestra_mcp::client::{
-    ChildConfig,
-    tap::{Direction, Tap, TapStream},
-};
-use orchestra_process::Exit;
-use rustix::process::{Pid, Signal, kill_process};
+use orchestra_mcp::client::tap::{Direction, Tap, TapStream};
+use orchestra_process::{Child, Command, Exit, Handle};
 use tokio::{
     select,
-    signal::unix::{SignalKind, signal},
-    time::timeout,
+    signal::unix::{Signal, SignalKind, signal},
+    sync::oneshot,
+    time::{Instant, sleep_until},
 };
 
-use crate::{exit::Failure, output, serving};
+use crate::{exit::Failure, output};
 
 /// What a pipe holds.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -32,115 +28,126 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// How long a server may take to end when it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Runs a server to its end, with our input and output. It inherits the environment and standard
-/// error, as if it had been started without us.
+/// Runs a server to its end, with our input and output; what it says on standard error comes out of
+/// ours. It ends with us, however we end.
 ///
 /// # Errors
 /// When it cannot be started.
 pub(super) fn run(
+    command: &Command,
     program: &OsStr,
-    arguments: &[OsString],
     name: &str,
     tap: &Tap,
-) -> Result<ExitStatus, Failure> {
-    // direct: it stands in our place, so it is to inherit what we have; it ends with its input.
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("starting {}", program.display()))?;
-    let input = child.stdin.take().context("a pipe to the server")?;
-    let mut output = child.stdout.take().context("a pipe from the server")?;
-    let sent = TapStream::new(tap.clone(), name, Direction::Sent);
-    // It may still wait for input when the server has ended, and goes with the process.
-    thread::Builder::new()
-        .name("input".into())
-        .spawn(move || pass_input(input, sent))?;
-    pass_signals(&child)?;
-    let received = TapStream::new(tap.clone(), name, Direction::Received);
-    match pass_output(&mut output, received) {
-        // The client has gone: so may the server.
-        Err(Failure::BrokenPipe) => ask_to_end(&child),
-        passed => passed?,
-    }
-    drop(output);
-    Ok(child.wait().context("waiting for the server")?)
+) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("starting the async runtime")?;
+    runtime.block_on(async {
+        let signals = Signals::watch().context("watching for signals")?;
+        let child = command.spawn().await;
+        let child = child.with_context(|| format!("starting {}", program.display()))?;
+        pass(child, signals, name, tap).await
+    })
 }
 
-/// Runs a configured server to its end: guarded, within its limits, with an environment of its own.
-///
-/// # Errors
-/// When it cannot be started.
-pub(super) fn run_guarded(config: &ChildConfig, name: &str, tap: &Tap) -> Result<Exit, Failure> {
-    let runtime = serving::runtime()?;
-    let child = runtime.block_on(async { config.command().spawn().await });
-    let child = child.with_context(|| format!("starting {}", config.command.display()))?;
-    let orchestra_process::Child {
-        stdin,
-        stdout,
-        stderr,
-        handle,
-    } = child;
-    let (input, output, mut errors) = {
-        let _entered = runtime.enter();
-        let pipes = (
-            stdin.into_blocking_fd(),
-            stdout.into_blocking_fd(),
-            stderr.into_blocking_fd(),
-        );
-        let file = |pipe: io::Result<OwnedFd>| pipe.map(File::from).context("a pipe of the server");
-        (file(pipes.0)?, file(pipes.1)?, file(pipes.2)?)
-    };
+/// Passes everything on until the server has ended and all that it said was passed on.
+async fn pass(child: Child, mut signals: Signals, name: &str, tap: &Tap) -> Result<Exit, Failure> {
+    let handle = child.handle;
+    let input = File::from(child.stdin.into_blocking_fd()?);
+    let output = File::from(child.stdout.into_blocking_fd()?);
+    let mut errors = File::from(child.stderr.into_blocking_fd()?);
     let sent = TapStream::new(tap.clone(), name, Direction::Sent);
     // It may still wait for input when the server has ended, and goes with the process.
-    thread::Builder::new()
-        .name("input".into())
-        .spawn(move || pass_input(input, sent))?;
-    let complaints = thread::Builder::new()
-        .name("errors".into())
-        // That nobody reads them is no reason to end.
-        .spawn(move || drop(io::copy(&mut errors, &mut io::stderr())))?;
-    runtime.spawn(pass_signals_to(handle.clone()));
+    drop(begin("input", move || pass_input(input, sent))?);
     let received = TapStream::new(tap.clone(), name, Direction::Received);
-    match pass_output(&mut { output }, received) {
-        // The client has gone: so may the server.
-        Err(Failure::BrokenPipe) => handle.terminate(),
-        passed => passed?,
-    }
-    let exit = runtime.block_on(async {
-        match timeout(GRACE, handle.exited()).await {
-            Ok(exit) => exit,
-            // It has closed its output, or was told that nobody reads it, and runs on.
-            Err(_) => {
-                handle.kill();
-                handle.exited().await
+    let mut said = begin("output", move || pass_output(output, received))?;
+    let told = begin("errors", move || io::copy(&mut errors, &mut io::stderr()))?;
+    let mut exited = pin!(handle.exited());
+    let (mut is_passed, mut exit, mut end) = (false, None, End::default());
+    while !is_passed || exit.is_none() {
+        select! {
+            () = signals.heard(), if end.at.is_none() => end.ask(&handle),
+            () = end.reached() => end.force(&handle),
+            passed = &mut said, if !is_passed => {
+                is_passed = true;
+                match passed {
+                    // The client has gone: so may the server.
+                    Ok(Err(Failure::BrokenPipe)) => end.ask(&handle),
+                    Ok(passed) => passed?,
+                    Err(_) => {}
+                }
             }
+            ended = &mut exited, if exit.is_none() => exit = Some(ended),
         }
-    });
-    // Nothing is left that could write to it.
-    drop(complaints.join());
-    Ok(exit)
-}
-
-/// What asks us to end asks the server to, and ends it when it does not.
-async fn pass_signals_to(server: orchestra_process::Handle) {
-    let (Ok(mut terminate), Ok(mut interrupt)) = (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::interrupt()),
-    ) else {
-        return;
-    };
-    select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
     }
-    server.terminate();
-    tokio::time::sleep(GRACE).await;
-    server.kill();
+    // Nothing is left that could say more; that standard error is closed is no error.
+    let _ = told.await;
+    Ok(exit.unwrap_or_default())
 }
 
-fn pass_input(mut server: impl io::Write, mut tap: TapStream) {
+/// Does something that blocks in a thread of its own; resolves with what comes of it.
+fn begin<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<oneshot::Receiver<T>> {
+    let (done, result) = oneshot::channel();
+    let thread = thread::Builder::new().name(name.to_owned());
+    // Whoever does not wait does not want to know.
+    thread.spawn(move || drop(done.send(work())))?;
+    Ok(result)
+}
+
+/// When a server that was asked to end is killed.
+#[derive(Default)]
+struct End {
+    at: Option<Instant>,
+    is_over: bool,
+}
+
+impl End {
+    fn ask(&mut self, server: &Handle) {
+        server.terminate();
+        self.at.get_or_insert_with(|| Instant::now() + GRACE);
+    }
+
+    fn force(&mut self, server: &Handle) {
+        server.kill();
+        self.is_over = true;
+    }
+
+    async fn reached(&self) {
+        match self.at {
+            Some(at) if !self.is_over => sleep_until(at).await,
+            _ => std::future::pending().await,
+        }
+    }
+}
+
+/// What asks us to end.
+struct Signals([Signal; 3]);
+
+impl Signals {
+    fn watch() -> io::Result<Self> {
+        let [terminate, interrupt, hangup] = [
+            signal(SignalKind::terminate()),
+            signal(SignalKind::interrupt()),
+            signal(SignalKind::hangup()),
+        ];
+        Ok(Self([terminate?, interrupt?, hangup?]))
+    }
+
+    async fn heard(&mut self) {
+        let [terminate, interrupt, hangup] = &mut self.0;
+        select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+}
+
+fn pass_input(mut server: impl Write, mut tap: TapStream) {
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut client = io::stdin().lock();
     while let Ok(length) = read(&mut client, &mut chunk) {
@@ -153,10 +160,10 @@ fn pass_input(mut server: impl io::Write, mut tap: TapStream) {
     tap.ended();
 }
 
-fn pass_output(server: &mut impl Read, mut tap: TapStream) -> Result<(), Failure> {
+fn pass_output(mut server: impl Read, mut tap: TapStream) -> Result<(), Failure> {
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
-        let length = read(server, &mut chunk).context("reading from the server")?;
+        let length = read(&mut server, &mut chunk).context("reading from the server")?;
         if length == 0 {
             tap.ended();
             return Ok(());
@@ -173,50 +180,4 @@ fn read(from: &mut impl Read, chunk: &mut [u8]) -> io::Result<usize> {
             read => return read,
         }
     }
-}
-
-/// What asks us to end asks the server to, and ends it when it does not.
-fn pass_signals(child: &Child) -> Result<(), Failure> {
-    let Some(server) = pid(child) else {
-        return Ok(());
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("starting the async runtime")?;
-    let (mut terminate, mut interrupt) = {
-        let _entered = runtime.enter();
-        let asked = signal(SignalKind::terminate()).context("watching for signals")?;
-        (
-            asked,
-            signal(SignalKind::interrupt()).context("watching for signals")?,
-        )
-    };
-    // It ends with the process.
-    thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || {
-            runtime.block_on(async {
-                select! {
-                    _ = terminate.recv() => {}
-                    _ = interrupt.recv() => {}
-                }
-                // One that has ended already needs no asking.
-                let _ = kill_process(server, Signal::TERM);
-                tokio::time::sleep(GRACE).await;
-                let _ = kill_process(server, Signal::KILL);
-            });
-        })?;
-    Ok(())
-}
-
-fn ask_to_end(child: &Child) {
-    if let Some(server) = pid(child) {
-        // One that has ended already needs no asking.
-        let _ = kill_process(server, Signal::TERM);
-    }
-}
-
-fn pid(child: &Child) -> Option<Pid> {
-    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }

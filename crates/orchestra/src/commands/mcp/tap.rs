@@ -1,7 +1,7 @@
 //! `orchestra mcp tap`: stands between a client and a server.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
 };
 
@@ -10,6 +10,7 @@ use orchestra_mcp::client::{
     ChildConfig,
     tap::{Redactor, Tap},
 };
+use orchestra_process::{Command, Environment};
 
 use super::{Here, bridge, live};
 use crate::{
@@ -20,8 +21,9 @@ use crate::{
 /// Stand between a client and a server over stdio, and record what they say
 ///
 /// In a client's configuration, put `orchestra mcp tap --file FILE --` before the server's command;
-/// or name a server that is configured here, which is started as its configuration says. Bytes are passed on as they are, at once, in both directions. Without --file, a line for each
-/// message goes to stderr.
+/// or name a server that is configured here, which is started as its configuration says. Bytes are
+/// passed on as they are, at once, in both directions. Without --file, a line for each message goes
+/// to stderr.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// A configured server, in place of a command
@@ -62,13 +64,12 @@ pub(crate) fn run(here: Option<&Here>, arguments: Arguments) -> Result<Exit, Fai
         file.to_string_lossy().into_owned()
     });
     let tap = open(&arguments, masks)?;
-    let ended = bridge::run(program, rest, &name, &tap);
-    finish(&tap);
-    let status = ended?;
-    if status.success() {
-        return Ok(Exit::Ok);
-    }
-    Err(anyhow::anyhow!("the server ended with {status}").into())
+    // direct: it is the command of a guarded child. It stands in our place, so it has what we have.
+    let command = Command::new(program)
+        .args(rest)
+        .name(&name)
+        .environment(Environment::All);
+    pass(&command, program, &name, &tap)
 }
 
 /// The same with a server that is configured: with its own environment, limits and sandbox.
@@ -96,8 +97,13 @@ fn configured(
     })?;
     let tap = open(arguments, connectors.redactor(&config, masks))?;
     let shown = arguments.name.as_deref().unwrap_or(name);
-    let ended = bridge::run_guarded(&child, shown, &tap);
-    finish(&tap);
+    pass(&child.command(), &child.command, shown, &tap)
+}
+
+/// Runs it to its end, and says how it ended unless that was well.
+fn pass(command: &Command, program: &OsStr, name: &str, tap: &Tap) -> Result<Exit, Failure> {
+    let ended = bridge::run(command, program, name, tap);
+    finish(tap);
     let exit = ended?;
     if exit.is_success() {
         return Ok(Exit::Ok);

@@ -1,6 +1,8 @@
 //! What a server says of its tools, prompts and resources: read leniently, kept verbatim, and
 //! mended where a client would refuse the whole list for the sake of one item.
 
+use std::collections::HashSet;
+
 use orchestra_hub::{
     Annotations, Cost, LongWork, PromptArgument, PromptDescriptor, ResourceDescriptor,
     TemplateDescriptor, ToolDescriptor,
@@ -148,6 +150,17 @@ pub(crate) fn template(item: &RawJson) -> Result<TemplateDescriptor, String> {
         definition: Some(mended(item, &[("mimeType", Form::Text)])),
         uri_template,
     })
+}
+
+/// The first of each name; what has none stays, for others to complain of. Which of two definitions
+/// of one name was approved, nobody could say.
+pub(crate) fn once_each(mut items: Vec<RawJson>) -> Vec<RawJson> {
+    let mut seen = HashSet::new();
+    items.retain(|item| match named(item, "name") {
+        Ok(name) => seen.insert(name),
+        Err(_) => true,
+    });
+    items
 }
 
 /// The name of an item under a key.

@@ -4,6 +4,7 @@ mod ask;
 mod calls;
 mod follow;
 mod offered;
+mod params;
 mod relist;
 mod report;
 mod results;
@@ -149,12 +150,17 @@ impl Server {
         }
     }
 
-    /// Whether a tool or prompt that is shown under this name may be one of its own, as far as is
-    /// known.
+    /// Whether a tool or prompt that is not shown under this name may be one of its own: nobody
+    /// knows yet what it offers, the hub is about to be told, or the tool is hidden.
     pub(crate) fn may_know(&self, name: &str) -> bool {
+        let offered = self.offered();
+        if offered.known.is_some() {
+            let is_there = offered.tool(name).is_some() || offered.prompt(name).is_some();
+            return is_there || offered.hides(name);
+        }
         let rest = name.strip_prefix(self.name());
         let is_ours = rest.is_some_and(|rest| rest.starts_with("__"));
-        is_ours && self.config.prefix && !self.is_known()
+        is_ours && self.config.prefix
     }
 
     /// Whether it was ever seen.

@@ -36,9 +36,9 @@ pub trait Provider: Send + Sync + 'static {
         Offers::default()
     }
 
-    /// Whether a tool or prompt of this name may be its own, although its catalog shows none, because
-    /// it does not know yet what it offers. Calls of such names are handed to it: it waits until it
-    /// knows, or answers why it does not. Must not block.
+    /// Whether a tool or prompt of this name may be its own, although its catalog shows none: it does
+    /// not know yet what it offers, or can say why it does not offer this. Calls of such names are
+    /// handed to it: it waits until it knows, or answers why there is none. Must not block.
     fn may_know(&self, _name: &str) -> bool {
         false
     }

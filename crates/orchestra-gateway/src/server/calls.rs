@@ -6,21 +6,18 @@ use orchestra_hub::{
     CallEnd, Completion, CompletionRef, Cx, Outcome, ProviderError, Request, ResultKind, Target,
 };
 use orchestra_mcp::client::{ClientError, Reply, ServerCall};
-use orchestra_wire::{RawJson, Rope, write};
+use orchestra_wire::RawJson;
 
 use super::{
     Running, Server,
     ask::{self, Mind},
-    offered::Tool,
+    offered::{Offered, Tool},
+    params::{params, text},
     results::{lasting, no_object, verbatim},
 };
-use crate::{cache::Key, config::Effect, definitions::raw, explain};
+use crate::{cache::Key, config::Effect, explain};
 
 pub(super) type Answer = Result<Outcome, ProviderError>;
-
-/// Parameters that belong to a round of questions, or ask for something that our callers are not
-/// offered: they are not passed on.
-const OURS: [&str; 3] = ["inputResponses", "requestState", "task"];
 
 /// What became of a tool's call.
 pub(super) struct Done {
@@ -46,7 +43,7 @@ impl Server {
                     }
                 };
                 let Some(tool) = offered.tool(&name).cloned() else {
-                    return Err(unknown("tool", name));
+                    return not_there(&offered, name, &cx);
                 };
                 let remark = cx.remark.clone();
                 let decision = self.policy.decide(&tool.theirs, &arguments);
@@ -303,6 +300,20 @@ impl Server {
     }
 }
 
+/// What is told of a tool that is not shown.
+fn not_there(offered: &Offered, name: String, cx: &Cx) -> Answer {
+    if !offered.hides(&name) {
+        return Err(unknown("tool", name));
+    }
+    let text = format!(
+        "{name} was not called, and nothing ran: it is not as it was approved. The user can look at \
+         what changed, and approve it, with `orchestra mcp approve`."
+    );
+    let code = "needs_approval";
+    cx.remark.set(Some(CallEnd::Denied), code);
+    Ok(explain::failure(text, code, false, None))
+}
+
 pub(super) fn refusal(
     text: String,
     code: &'static str,
@@ -318,31 +329,4 @@ pub(super) fn refusal(
 
 fn unknown(kind: &'static str, name: String) -> ProviderError {
     ProviderError::Unknown { kind, name }
-}
-
-fn text(text: &str) -> RawJson {
-    let mut rope = Rope::new();
-    write::string(&mut rope, text);
-    raw(rope)
-}
-
-/// The parameters of a call: those of ours, and those of the caller that nobody here knows.
-fn params(own: &[(&str, RawJson)], theirs: Option<&RawJson>) -> RawJson {
-    let mut rope = Rope::new();
-    let mut separator = b'{';
-    let mut put = |key: &str, value: &RawJson| {
-        rope.push_byte(std::mem::replace(&mut separator, b','));
-        write::string(&mut rope, key);
-        rope.push_byte(b':');
-        write::raw(&mut rope, value);
-    };
-    own.iter().for_each(|(key, value)| put(key, value));
-    for member in theirs.and_then(RawJson::members).into_iter().flatten() {
-        let key = &*member.key;
-        if !OURS.contains(&key) && !own.iter().any(|(name, _)| *name == key) {
-            put(key, &member.value);
-        }
-    }
-    rope.push_byte(b'}');
-    raw(rope)
 }

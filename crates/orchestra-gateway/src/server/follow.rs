@@ -12,6 +12,7 @@ use tokio::{
 use super::Server;
 use crate::{
     config::Pins,
+    definitions,
     pins::{Facts, Known, Lists},
     policy::Rate,
 };
@@ -168,6 +169,7 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> (Known, Stale) {
     let mut failed = Stale::default();
     for kind in stale.kinds() {
         match server.client.list(kind).await {
+            Ok(items) if kind == ListKind::Tools => lists.tools = definitions::once_each(items),
             Ok(items) => *lists.of_mut(kind) = items,
             Err(error) => {
                 tracing::warn!(

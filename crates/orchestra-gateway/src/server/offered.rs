@@ -1,7 +1,7 @@
 //! What a server offers at one moment, as the hub is told and as calls find it.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, atomic::AtomicBool},
 };
 
@@ -33,6 +33,8 @@ pub(crate) struct Offered {
     prompts: HashMap<String, String>,
     /// Tools that are hidden until somebody approves how they changed.
     pub(crate) hidden: Vec<String>,
+    /// Their names as they were shown.
+    hidden_names: HashSet<String>,
 }
 
 /// A tool as it is called.
@@ -109,6 +111,9 @@ impl Offered {
                 None
             })
             .collect();
+        let hidden = self.hidden.iter().map(String::as_str);
+        let hidden = names::shown(&config.name, config.prefix, hidden);
+        self.hidden_names = hidden.into_iter().flatten().collect();
         let names = tools.iter().map(|tool| tool.name.as_str());
         let names = names::shown(&config.name, config.prefix, names);
         let mut left_out = LeftOut::default();
@@ -176,6 +181,11 @@ impl Offered {
 
     pub(super) fn tool(&self, shown: &str) -> Option<&Arc<Tool>> {
         self.tools.get(shown)
+    }
+
+    /// Whether a tool is hidden until somebody approves how it changed.
+    pub(super) fn hides(&self, shown: &str) -> bool {
+        self.hidden_names.contains(shown) && !self.tools.contains_key(shown)
     }
 
     /// The name of a prompt at the server.

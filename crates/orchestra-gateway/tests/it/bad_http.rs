@@ -1,149 +1,24 @@
 //! Each bad server over HTTP beside a good one behind one gateway: the good one is not disturbed,
 //! calls of the bad one are told what happened and run as often as they may, and it comes back.
 
+mod site;
+
 use std::{
-    net::SocketAddr,
     sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        Arc,
+        atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use axum::{body::Body, response::Response};
-use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpListener, TcpStream},
-};
+use serde_json::json;
 
+use self::site::{BOTH, Eras, Site, forward};
 use crate::{
     rig::{Rig, child, http, say, span},
-    scripted::{Scripted, Seen, empty, events, json_of, with},
+    scripted::{Scripted, Seen, empty, events, with},
 };
-
-/// Which eras a server speaks.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Eras {
-    Session,
-    Stateless,
-}
-
-/// What becomes of the next calls of tools.
-type Fault = Box<dyn Fn(&Seen) -> Response + Send + Sync>;
-
-/// A server whose calls go wrong as long as its test wants.
-struct Site {
-    server: Scripted,
-    play: Arc<Play>,
-}
-
-struct Play {
-    eras: Eras,
-    /// The number of the session of now.
-    session: AtomicUsize,
-    /// So many calls go wrong, and how.
-    fault: Mutex<Option<(usize, Fault)>>,
-}
-
-impl Site {
-    async fn new(eras: Eras) -> Self {
-        let play = Arc::new(Play {
-            eras,
-            session: AtomicUsize::new(0),
-            fault: Mutex::new(None),
-        });
-        let playing = Arc::clone(&play);
-        let server = Scripted::new(move |seen| std::future::ready(playing.answer(&seen))).await;
-        Self { server, play }
-    }
-
-    /// The next calls go wrong.
-    fn fails(&self, calls: usize, fault: impl Fn(&Seen) -> Response + Send + Sync + 'static) {
-        *self.play.fault.lock().unwrap() = Some((calls, Box::new(fault)));
-    }
-
-    fn recovers(&self) {
-        *self.play.fault.lock().unwrap() = None;
-    }
-
-    /// How often something was asked.
-    fn asked(&self, method: &str) -> usize {
-        let seen = self.server.seen();
-        seen.iter().filter(|seen| seen.rpc() == method).count()
-    }
-
-    fn url(&self) -> String {
-        format!("http://{}/mcp", self.server.address)
-    }
-}
-
-impl Play {
-    fn answer(&self, seen: &Seen) -> Response {
-        if seen.path != "/mcp" || seen.method == "GET" {
-            return empty(if seen.path == "/mcp" { 405 } else { 404 });
-        }
-        let current = format!("s-{}", self.session.load(Ordering::SeqCst));
-        let has_session = seen.header("mcp-session-id") == Some(&current);
-        match seen.rpc() {
-            "server/discover" if self.eras == Eras::Stateless => {
-                let capabilities = json!({"tools": {}});
-                let told = json!({
-                    "supportedVersions": ["2026-07-28"], "capabilities": capabilities,
-                    "resultType": "complete",
-                });
-                json_of(200, &seen.result(&told))
-            }
-            "initialize" if self.eras == Eras::Session => {
-                let number = self.session.fetch_add(1, Ordering::SeqCst) + 1;
-                let told = json!({
-                    "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
-                    "serverInfo": {"name": "bad", "version": "1"},
-                });
-                let headers = [
-                    ("content-type", "application/json"),
-                    ("mcp-session-id", &*format!("s-{number}")),
-                ];
-                with(200, &headers, &seen.result(&told).to_string())
-            }
-            "server/discover" => with(400, &[], "no session"),
-            "initialize" => {
-                let error = json!({
-                    "code": -32022, "message": "unsupported protocol version",
-                    "data": {"supported": ["2026-07-28"]},
-                });
-                let id = &seen.body["id"];
-                json_of(400, &json!({"jsonrpc": "2.0", "id": id, "error": error}))
-            }
-            _ if self.eras == Eras::Session && !has_session => empty(404),
-            "tools/list" => json_of(200, &seen.result(&tools())),
-            "tools/call" => self.call(seen),
-            _ if seen.body["id"].is_null() => empty(202),
-            _ => json_of(200, &seen.result(&json!({}))),
-        }
-    }
-
-    fn call(&self, seen: &Seen) -> Response {
-        if let Some((left, fault)) = &mut *self.fault.lock().unwrap()
-            && *left > 0
-        {
-            *left -= 1;
-            return fault(seen);
-        }
-        let text = seen.body["params"]["arguments"]["text"].clone();
-        let result = json!({"content": [{"type": "text", "text": text}], "resultType": "complete"});
-        json_of(200, &seen.result(&result))
-    }
-}
-
-fn tools() -> Value {
-    let tool = |name: &str, reads: bool| {
-        json!({
-            "name": name, "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": reads},
-        })
-    };
-    json!({"tools": [tool("echo", true), tool("write", false)], "resultType": "complete"})
-}
 
 /// What it does wrong is what its test says; `echo` of it may run twice.
 struct Bad<'b> {
@@ -174,10 +49,13 @@ impl Bad<'_> {
     }
 }
 
-async fn beside(kind: &str, eras: Eras, fault: impl AsyncFn(&Bad<'_>) -> String) {
-    let site = Site::new(eras).await;
-    let url = site.url();
-    beside_at(kind, &site, &url, fault).await;
+/// In each of these eras.
+async fn beside(kind: &str, eras: &[Eras], fault: impl AsyncFn(&Bad<'_>) -> String) {
+    for eras in eras {
+        let site = Site::new(*eras).await;
+        let (kind, url) = (format!("{kind}, {eras:?}"), site.url());
+        beside_at(&kind, &site, &url, &fault).await;
+    }
 }
 
 async fn beside_at(kind: &str, site: &Site, url: &str, fault: impl AsyncFn(&Bad<'_>) -> String) {
@@ -203,7 +81,7 @@ async fn beside_at(kind: &str, site: &Site, url: &str, fault: impl AsyncFn(&Bad<
 
 #[tokio::test]
 async fn unauthorized_401() {
-    beside("401", Eras::Session, async |bad| {
+    beside("401", &BOTH, async |bad| {
         bad.site.fails(usize::MAX, |_| {
             with(401, &[("www-authenticate", "Bearer")], "who are you?")
         });
@@ -219,7 +97,7 @@ async fn unauthorized_401() {
 
 #[tokio::test]
 async fn forbidden_403() {
-    beside("403", Eras::Session, async |bad| {
+    beside("403", &BOTH, async |bad| {
         bad.site
             .fails(usize::MAX, |_| with(403, &[], "not for you"));
         let runs = bad.runs(async {
@@ -241,7 +119,7 @@ async fn forbidden_403() {
 
 #[tokio::test]
 async fn a_session_that_is_gone_404() {
-    beside("404 on a known session", Eras::Session, async |bad| {
+    beside("404 on a known session", &[Eras::Session], async |bad| {
         let before = bad.site.asked("initialize");
         for _ in 0..10 {
             // As a server that was started anew: it knows no session.
@@ -257,7 +135,7 @@ async fn a_session_that_is_gone_404() {
 
 #[tokio::test]
 async fn too_many_requests_429() {
-    beside("429 with Retry-After", Eras::Session, async |bad| {
+    beside("429 with Retry-After", &BOTH, async |bad| {
         let slowly = |_: &Seen| with(429, &[("retry-after", "1")], "slowly");
         bad.site.fails(usize::MAX, slowly);
         let runs = bad.runs(async {
@@ -281,7 +159,7 @@ async fn too_many_requests_429() {
 
 #[tokio::test]
 async fn broken_500_and_503() {
-    beside("500 and 503", Eras::Session, async |bad| {
+    beside("500 and 503", &BOTH, async |bad| {
         for status in [500, 503] {
             bad.site
                 .fails(usize::MAX, move |_| with(status, &[], "on fire"));
@@ -302,7 +180,7 @@ async fn broken_500_and_503() {
 async fn a_redirect_elsewhere() {
     let elsewhere = Scripted::new(|_| async { empty(200) }).await;
     let target = format!("http://{}/mcp", elsewhere.address);
-    beside("redirect elsewhere", Eras::Session, async |bad| {
+    beside("redirect elsewhere", &BOTH, async |bad| {
         for status in [302, 307, 308] {
             let target = target.clone();
             bad.site.fails(usize::MAX, move |_| {
@@ -321,7 +199,7 @@ async fn a_redirect_elsewhere() {
 
 #[tokio::test]
 async fn streams_that_break() {
-    beside("broken streams", Eras::Session, async |bad| {
+    beside("broken streams", &BOTH, async |bad| {
         let ends = |_: &Seen| {
             let (response, stream) = events();
             // It says something and ends.
@@ -354,43 +232,6 @@ async fn streams_that_break() {
     .await;
 }
 
-/// Passes bytes on, or ends connections by a reset.
-async fn forward(to: SocketAddr, resets: Arc<AtomicBool>) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        while let Ok((mut client, _)) = listener.accept().await {
-            let resets = Arc::clone(&resets);
-            tokio::spawn(async move {
-                let mut server = TcpStream::connect(to).await.unwrap();
-                let (mut out, mut back) = ([0; 8192], [0; 8192]);
-                loop {
-                    tokio::select! {
-                        read = client.read(&mut out) => match read {
-                            Ok(_) if resets.load(Ordering::SeqCst) => {
-                                return client.set_zero_linger().unwrap();
-                            }
-                            Ok(length) if length > 0 => {
-                                server.write_all(&out[..length]).await.unwrap();
-                            }
-                            _ => return,
-                        },
-                        read = server.read(&mut back) => match read {
-                            Ok(length) if length > 0 => {
-                                if client.write_all(&back[..length]).await.is_err() {
-                                    return;
-                                }
-                            }
-                            _ => return,
-                        },
-                    }
-                }
-            });
-        }
-    });
-    address
-}
-
 #[tokio::test]
 async fn connections_that_are_reset() {
     let (site, resets) = (
@@ -412,21 +253,16 @@ async fn connections_that_are_reset() {
 
 #[tokio::test]
 async fn servers_of_one_era() {
-    for (kind, eras) in [
-        ("only the session era", Eras::Session),
-        ("only the stateless era", Eras::Stateless),
-    ] {
-        beside(kind, eras, async |bad| {
-            for n in 0..20 {
-                let text = json!({"text": format!("n{n}")});
-                let answer = bad.rig.call("bad__write", text).await;
-                assert_eq!(answer.ok(), format!("n{n}"));
-            }
-            bad.passes(|_| with(503, &[], "")).await;
-            "20 calls".to_owned()
-        })
-        .await;
-    }
+    beside("one era only", &BOTH, async |bad| {
+        for n in 0..20 {
+            let text = json!({"text": format!("n{n}")});
+            let answer = bad.rig.call("bad__write", text).await;
+            assert_eq!(answer.ok(), format!("n{n}"));
+        }
+        bad.passes(|_| with(503, &[], "")).await;
+        "20 calls".to_owned()
+    })
+    .await;
 }
 
 /// What is wrong from the beginning is told to who calls, and mended without a restart of ours.

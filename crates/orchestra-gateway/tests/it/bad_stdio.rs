@@ -304,6 +304,12 @@ async fn schemas_that_lie() {
         }
         // One of each name, and none that no client takes.
         assert_eq!(tools.iter().filter(|tool| **tool == "bad__echo").count(), 1);
+        let reports = rig.gateway.servers();
+        assert!(
+            reports
+                .iter()
+                .all(|report| report.needs_approval.is_empty())
+        );
         let mut calls = 0;
         for tool in tools.iter().filter(|tool| tool.starts_with("bad__lie")) {
             // What it wants cannot be held against anything; it is for its server to refuse.

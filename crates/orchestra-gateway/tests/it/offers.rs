@@ -171,7 +171,10 @@ async fn a_tool_that_is_told_anew_is_hidden_until_it_is_approved() {
     server.change_tools(vec![other.clone(), tool("b")]);
     tools_changed(&mut notices).await;
     assert_eq!(bench.tools().await, ["s__b"]);
-    assert!(bench.try_call("s__a", json!({})).await.is_err());
+    let (told, is_error) = text(bench.call("s__a", json!({})).await);
+    assert!(is_error && told.contains("nothing ran"), "{told}");
+    assert!(told.contains("`orchestra mcp approve`"), "{told}");
+    assert!(server.heard("tools/call").is_empty());
     assert_eq!(bench.gateway.servers()[0].needs_approval, ["a"]);
     let pins = PinFile::new(bench.state.path(), &config("s"));
     assert_eq!(

@@ -10,7 +10,7 @@
 //! the wait that the server names, and whether the request may have been run.
 //!
 //! A server that has forgotten its session (`404`) ends the link: the call that was told fails with
-//! an [`HttpFailure`] whose `sent` is `false`, for it did not run, and
+//! an [`HttpFailure`] whose `sent` is `false`, for it did not run, and so do later ones;
 //! [`Link::ended`] resolves with [`ClientError::Closed`].
 //!
 //! [`HttpFailure`]: super::HttpFailure
@@ -155,7 +155,7 @@ impl HttpLink {
         T: Send + 'static,
         F: Future<Output = Result<T, ClientError>> + Send + 'static,
     {
-        if let Some(error) = self.core.has_ended() {
+        if let Some(error) = self.core.over() {
             return Box::pin(ready(Err(error)));
         }
         let work = work(Arc::clone(&self.core));

@@ -148,6 +148,9 @@ async fn a_session_is_kept_ended_and_missed() {
     assert!(error.explain().contains("session"), "{}", error.explain());
     let ended = timeout(PATIENCE, ended).await.unwrap();
     assert!(matches!(ended, ClientError::Closed));
+    // Nothing of what comes later is sent.
+    let later = ask(&*there.link, 4, "tools/list", &json!({})).await;
+    assert_eq!(later.unwrap_err().sent(), Sent::No);
     let mut incoming = there.incoming;
     let over = timeout(PATIENCE, incoming.recv()).await.unwrap();
     assert!(over.is_none());

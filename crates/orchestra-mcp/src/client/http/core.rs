@@ -3,7 +3,7 @@
 
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError, RwLock,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use orchestra_wire::{ErrorCode, Message, RawJson, RequestId, Revision, Rope, RpcError, write};
@@ -35,6 +35,8 @@ pub(super) struct Core {
     state: RwLock<State>,
     incoming: Mutex<Option<mpsc::Sender<Incoming>>>,
     ended: watch::Sender<Option<ClientError>>,
+    /// It ended because the server knows the session no more.
+    pub(super) forgotten: AtomicBool,
     /// The old pair, where that is what the server knows.
     pub(super) old: OnceLock<OldPair>,
     chores: mpsc::Sender<Chore>,
@@ -100,6 +102,7 @@ impl Core {
             }),
             incoming: Mutex::new(Some(incoming)),
             ended: watch::channel(None).0,
+            forgotten: AtomicBool::new(false),
             old: OnceLock::new(),
             chores,
             dropped: AtomicU64::new(0),

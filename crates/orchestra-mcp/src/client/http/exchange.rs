@@ -1,5 +1,7 @@
 //! One request over Streamable HTTP, or over plain JSON-RPC: a POST, and what it is answered with.
 
+use std::sync::atomic::Ordering;
+
 use bytes::Bytes;
 use orchestra_wire::{Era, Rope, RpcError, write};
 use reqwest::{
@@ -17,6 +19,14 @@ use super::{
     send::{Sent, refusal_body},
 };
 use crate::client::{Answer, ClientError, Outgoing};
+
+/// A request that did not run because the server knows the session no more.
+fn forgotten(status: StatusCode) -> ClientError {
+    failure::not_run(
+        status,
+        "the server has ended the session; a new one is needed",
+    )
+}
 
 impl Core {
     /// Sends a request and waits for its answer.
@@ -130,11 +140,18 @@ impl Core {
     /// The server does not know our session any more: this connection is over.
     fn session_is_gone(&self, status: StatusCode) -> ClientError {
         self.leave_session();
+        self.forgotten.store(true, Ordering::Release);
         self.end(ClientError::Closed);
-        failure::not_run(
-            status,
-            "the server has ended the session; a new one is needed",
-        )
+        forgotten(status)
+    }
+
+    /// Why nothing is sent any more, once the connection has ended.
+    pub(super) fn over(&self) -> Option<ClientError> {
+        let ended = self.has_ended()?;
+        Some(match self.forgotten.load(Ordering::Acquire) {
+            true => forgotten(StatusCode::NOT_FOUND),
+            false => ended,
+        })
     }
 
     /// A response whose status says that the request failed. Its body may be an answer all the

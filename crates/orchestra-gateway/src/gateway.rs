@@ -139,7 +139,7 @@ impl Gateway {
         }
         for (name, config) in configs {
             match state.servers.get(&name) {
-                Some(downstream) if same(&downstream.server().config, &config) => {}
+                Some(downstream) if same(&downstream.newest().config, &config) => {}
                 Some(downstream) => downstream.replace(self.server(config)),
                 None => self.add(&mut state, name, config),
             }
@@ -198,7 +198,7 @@ impl Gateway {
     fn register_spill(&self, state: &mut State) {
         let mut servers = state.servers.values();
         let is_wanted =
-            servers.any(|server| server.server().config.limits.budget.result_bytes.is_some());
+            servers.any(|server| server.newest().config.limits.budget.result_bytes.is_some());
         let Some(spill) = self
             .spill
             .clone()

@@ -4,8 +4,8 @@ use std::{
     collections::BTreeSet,
     num::NonZeroUsize,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -36,7 +36,7 @@ pub(crate) struct Downstream {
 }
 
 struct Shared {
-    current: RwLock<Arc<Server>>,
+    servers: RwLock<Servers>,
     catalog: watch::Sender<Arc<Catalog>>,
     is_ready: AtomicBool,
     notices: mpsc::Sender<Notice>,
@@ -44,8 +44,14 @@ struct Shared {
     /// Followers, and servers that end.
     tasks: Mutex<JoinSet<()>>,
     grace: Duration,
-    /// The last server that came.
-    newest: AtomicU64,
+}
+
+/// The servers of one provider, each with a configuration of its own.
+struct Servers {
+    /// The one that is called.
+    current: Arc<Server>,
+    /// The one that takes its place as soon as it is known what it offers.
+    next: Option<Arc<Server>>,
 }
 
 /// What callers want to hear of.
@@ -58,8 +64,6 @@ struct Wanted {
 /// Follows one server for as long as its provider is there.
 struct Listener {
     shared: Weak<Shared>,
-    /// Which of the servers that came one after the other it is about.
-    serial: u64,
 }
 
 impl Downstream {
@@ -70,11 +74,13 @@ impl Downstream {
         let shared = Arc::new(Shared {
             is_ready: AtomicBool::new(server.is_known()),
             catalog: watch::Sender::new(catalog),
-            current: RwLock::new(Arc::clone(&server)),
+            servers: RwLock::new(Servers {
+                current: Arc::clone(&server),
+                next: None,
+            }),
             notices,
             wanted: Mutex::default(),
             tasks: Mutex::default(),
-            newest: AtomicU64::new(0),
             grace,
         });
         let downstream = Self {
@@ -88,8 +94,9 @@ impl Downstream {
     }
 
     /// Puts another configuration in the place of the one of now, as soon as it is known what that
-    /// offers. Calls that run go on to their end.
+    /// offers. Calls that run go on to their end; one that was still to take its place ends.
     pub(crate) fn replace(&self, server: Arc<Server>) {
+        self.shared.expect(&server);
         if server.is_known() {
             self.shared.take_over(&server);
         }
@@ -102,23 +109,38 @@ impl Downstream {
             server.client.start();
         }
         let listener = Listener {
-            serial: self.shared.newest.fetch_add(1, Ordering::AcqRel) + 1,
             shared: Arc::downgrade(&self.shared),
         };
         self.shared.tasks().spawn(follow(server, listener));
     }
 
+    /// The one that is called.
     pub(crate) fn server(&self) -> Arc<Server> {
-        self.shared.current()
+        Arc::clone(&self.shared.servers().current)
+    }
+
+    /// The one that came last; it may still have to take its place.
+    pub(crate) fn newest(&self) -> Arc<Server> {
+        Arc::clone(self.shared.servers().newest())
     }
 
     pub(crate) fn provider_id(&self) -> &ProviderId {
         &self.id
     }
 
-    /// Lets calls go on to their end for a while, and ends the connection.
+    /// Lets calls go on to their end for a while, and ends the connection; also that of a server
+    /// that has not taken its place yet.
     pub(crate) async fn close(&self) {
-        self.server().drain(self.shared.grace).await;
+        let (current, next) = {
+            let servers = &mut *self.shared.servers_mut();
+            (Arc::clone(&servers.current), servers.next.take())
+        };
+        let drain_next = async {
+            if let Some(next) = next {
+                next.drain(self.shared.grace).await;
+            }
+        };
+        tokio::join!(current.drain(self.shared.grace), drain_next);
         let mut tasks = std::mem::take(&mut *self.shared.tasks());
         // Those that drain others are bounded as well; those that follow end with their clients.
         let _ = tokio::time::timeout(self.shared.grace, async {
@@ -128,9 +150,32 @@ impl Downstream {
     }
 }
 
+impl Servers {
+    fn newest(&self) -> &Arc<Server> {
+        self.next.as_ref().unwrap_or(&self.current)
+    }
+}
+
 impl Shared {
-    fn current(&self) -> Arc<Server> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    fn servers(&self) -> RwLockReadGuard<'_, Servers> {
+        self.servers.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn servers_mut(&self) -> RwLockWriteGuard<'_, Servers> {
+        self.servers.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a server is the one that came last, as which alone it is told.
+    fn is_newest(&self, server: &Arc<Server>) -> bool {
+        Arc::ptr_eq(self.servers().newest(), server)
+    }
+
+    /// Makes a server the next, and lets the one go that was.
+    fn expect(&self, server: &Arc<Server>) {
+        let superseded = self.servers_mut().next.replace(Arc::clone(server));
+        if let Some(superseded) = superseded {
+            self.tasks().spawn(superseded.drain(self.grace));
+        }
     }
 
     fn wanted(&self) -> MutexGuard<'_, Wanted> {
@@ -143,14 +188,16 @@ impl Shared {
         tasks
     }
 
-    /// Makes a server the one that is called, and lets the one before go.
+    /// Makes the next server the one that is called, and lets the one before go. Nothing changes
+    /// where another one came after it.
     fn take_over(&self, server: &Arc<Server>) {
         {
-            let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-            if Arc::ptr_eq(&current, server) {
+            let servers = &mut *self.servers_mut();
+            let is_next = |next: &mut Arc<Server>| Arc::ptr_eq(next, server);
+            let Some(next) = servers.next.take_if(is_next) else {
                 return;
-            }
-            let before = std::mem::replace(&mut *current, Arc::clone(server));
+            };
+            let before = std::mem::replace(&mut servers.current, next);
             self.tasks().spawn(before.drain(self.grace));
         }
         let wanted = self.wanted();
@@ -171,20 +218,14 @@ impl Shared {
     }
 }
 
-impl Listener {
-    /// Whether no other server came after it, whose place it must not take.
-    fn is_newest(&self, shared: &Shared) -> bool {
-        shared.newest.load(Ordering::Acquire) == self.serial
-    }
-}
-
 impl Follower for Listener {
     fn settled(&self, server: &Arc<Server>) -> bool {
         let Some(shared) = self.shared.upgrade() else {
             return false;
         };
-        if !self.is_newest(&shared) {
-            return true;
+        if !shared.is_newest(server) {
+            // It is called until another one takes its place; one that never was is let go.
+            return Arc::ptr_eq(&shared.servers().current, server);
         }
         shared.take_over(server);
         if !shared.is_ready.swap(true, Ordering::AcqRel) {
@@ -198,7 +239,7 @@ impl Follower for Listener {
         if let Some(shared) = self
             .shared
             .upgrade()
-            .filter(|shared| self.is_newest(shared))
+            .filter(|shared| shared.is_newest(server))
         {
             shared.take_over(server);
             shared.is_ready.store(true, Ordering::Release);

@@ -1,13 +1,19 @@
 //! What of a server is approved.
 
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::config::{
-    Auth, HttpConfig, InheritEnv, Sandbox, ServerConfig, StdioConfig, Template, Transport,
+use crate::{
+    canonical,
+    config::{Input, ServerConfig, Transport, Values},
+    expand::{self, Reference},
+    names::hex,
 };
 
-/// The hash of everything in a server that says what is run or reached with which rights: when it
-/// changes, an approval is void.
+/// The hash of everything that a file says of a server: when it changes, an approval is void.
+///
+/// Texts go in as they were written, `${…}` included. What is not of the file stays out: where in it
+/// the server stands, whether it is switched on, and what the files hold that it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint(String);
 
@@ -15,21 +21,17 @@ impl Fingerprint {
     /// The fingerprint of a server.
     #[must_use]
     pub fn of(config: &ServerConfig) -> Self {
-        let mut digest = Digest(Sha256::new());
-        match &config.transport {
-            Transport::Stdio(stdio) => digest.stdio(stdio),
-            Transport::Http(http) => digest.http(http),
+        let mut server = config.to_json(Values::Kept);
+        if let Value::Object(members) = &mut server {
+            members.remove("disabled");
         }
-        match &config.sandbox {
-            Sandbox::None => digest.text("no sandbox"),
-            Sandbox::Workspace { read, write } => {
-                digest.text("sandbox");
-                digest.texts(read);
-                digest.texts(write);
-            }
-        }
-        let bytes = digest.0.finalize();
-        Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+        let whole = json!({
+            "server": server,
+            "headers": headers(&config.transport),
+            "directory": config.directory().to_string_lossy(),
+            "inputs": inputs(config),
+        });
+        Self(hex(&Sha256::digest(canonical::text(&whole).as_bytes())))
     }
 
     /// The hash, as hexadecimal digits.
@@ -39,92 +41,30 @@ impl Fingerprint {
     }
 }
 
-/// Each part with its length, so that no two servers look the same.
-struct Digest(Sha256);
+/// Headers in their order; one may be there twice, which an object would not tell.
+fn headers(transport: &Transport) -> Value {
+    let Transport::Http(http) = transport else {
+        return Value::Null;
+    };
+    let headers = http.headers.iter();
+    headers
+        .map(|(name, value)| json!([name, value.written()]))
+        .collect()
+}
 
-impl Digest {
-    fn text(&mut self, text: &str) {
-        self.0.update((text.len() as u64).to_le_bytes());
-        self.0.update(text.as_bytes());
-    }
-
-    fn flag(&mut self, flag: bool) {
-        self.0.update([u8::from(flag)]);
-    }
-
-    fn count(&mut self, count: usize) {
-        self.0.update((count as u64).to_le_bytes());
-    }
-
-    fn texts<'a>(&mut self, texts: impl IntoIterator<Item = &'a Template>) {
-        let texts: Vec<&Template> = texts.into_iter().collect();
-        self.count(texts.len());
-        for text in texts {
-            self.text(text.written());
-        }
-    }
-
-    fn stdio(&mut self, stdio: &StdioConfig) {
-        self.text("stdio");
-        self.texts([&stdio.command]);
-        self.texts(&stdio.args);
-        self.texts(&stdio.cwd);
-        self.count(stdio.env.len());
-        for (name, value) in &stdio.env {
-            self.text(name);
-            self.text(value.written());
-        }
-        self.texts(&stdio.env_file);
-        self.text(match stdio.inherit_env {
-            InheritEnv::Default => "default",
-            InheritEnv::All => "all",
-            InheritEnv::None => "none",
-        });
-    }
-
-    fn http(&mut self, http: &HttpConfig) {
-        self.text("http");
-        self.texts([&http.url]);
-        self.text(http.flavour.as_str());
-        self.count(http.headers.len());
-        for (name, value) in &http.headers {
-            self.text(name);
-            self.text(value.written());
-        }
-        self.texts(&http.ca_file);
-        let certificate = http.client_cert.iter();
-        self.texts(certificate.flat_map(|(certificate, key)| [certificate].into_iter().chain(key)));
-        self.flag(http.allow_insecure);
-        match &http.auth {
-            None => self.text("no auth"),
-            Some(Auth::Bearer(token)) => {
-                self.text("bearer");
-                self.texts([token]);
+/// What stands beside the servers of the file for the inputs that this one refers to.
+fn inputs(config: &ServerConfig) -> Value {
+    let ids = expand::references(config).into_iter();
+    let inputs: Map<String, Value> = ids
+        .filter_map(|reference| match reference {
+            Reference::Input(id) => {
+                let Input {
+                    default, is_secret, ..
+                } = config.inputs.get(&id)?;
+                Some((id, json!([default, is_secret])))
             }
-            Some(Auth::Env(name)) => {
-                self.text("env");
-                self.text(name);
-            }
-            Some(Auth::Command { command, args }) => {
-                self.text("command");
-                self.texts([command]);
-                self.texts(args);
-            }
-            Some(Auth::OAuth {
-                client_id,
-                client_secret,
-                scopes,
-                redirect_port,
-            }) => {
-                self.text("oauth");
-                self.texts(client_id);
-                self.texts(client_secret);
-                self.count(scopes.len());
-                for scope in scopes {
-                    self.text(scope);
-                }
-                self.text(&redirect_port.unwrap_or(0).to_string());
-            }
-        }
-    }
+            Reference::Variable(_) | Reference::Directory(_) => None,
+        })
+        .collect();
+    Value::Object(inputs)
 }

@@ -36,7 +36,7 @@ const MAX_NAMED: usize = 10;
 /// What hears of a server.
 pub(crate) trait Follower: Send + 'static {
     /// It is known what the server offers, or that this will not be known soon. False when nobody
-    /// follows any more.
+    /// follows any more, also because another server came in its place.
     fn settled(&self, server: &Arc<Server>) -> bool;
 
     /// What the server offers differs from what was told before.
@@ -86,8 +86,11 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
                 let pause = if failed.is_empty() { REST } else { AFTER_FAILURE };
                 not_before = Instant::now() + pause;
                 stale.join(failed);
-                take(&server, &follower, known, failed);
+                let goes_on = take(&server, &follower, known, failed);
                 server.relisting.looked();
+                if !goes_on {
+                    return;
+                }
             }
             () = server.relisting.wanted() => stale.add(ListKind::Tools),
             () = sleep_until(not_before), if fetching.is_none() && !stale.is_empty() => {
@@ -138,8 +141,9 @@ async fn wait(fetching: &mut Option<Fetching>) -> (Known, Stale) {
     }
 }
 
-/// Takes in what was fetched. When nothing could be, what was known before stays.
-fn take(server: &Arc<Server>, follower: &impl Follower, known: Known, failed: Stale) {
+/// Takes in what was fetched. When nothing could be, what was known before stays. False when nobody
+/// follows any more.
+fn take(server: &Arc<Server>, follower: &impl Follower, known: Known, failed: Stale) -> bool {
     let is_nothing = failed == Stale::ALL;
     if !is_nothing {
         let differs = server.offer(Some(known));
@@ -156,7 +160,7 @@ fn take(server: &Arc<Server>, follower: &impl Follower, known: Known, failed: St
             follower.changed(server);
         }
     }
-    follower.settled(server);
+    follower.settled(server)
 }
 
 /// Fetches lists and keeps them. Those that fail stay as they were.

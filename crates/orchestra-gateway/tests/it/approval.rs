@@ -20,14 +20,12 @@ fn a_server_of_a_repository_is_approved_as_it_is() {
     assert_eq!(states(&world.find()), [("a", "needs_approval")]);
     world.approve("a");
     assert_eq!(states(&world.find()), [("a", "enabled")]);
-    // What says nothing of what is run, and where it stands, asks nobody.
-    world.write(
-        FILE,
-        &server(&format!(
-            "\n\n{first}, \"timeout\": 5, \"description\": \"x\""
-        )),
-    );
-    assert_eq!(states(&world.find()), [("a", "enabled")]);
+    // Where it stands, beside what, and in which notation, asks nobody.
+    let moved = r#"{"mcpServers": {"b": {"command": "b"},
+
+        "a": {"env": {"A": "1"}, "args": ["1"], "command": "x"}}}"#;
+    world.write(FILE, moved);
+    assert_eq!(world.find().server("a").unwrap().state.as_str(), "enabled");
     for changed in [
         r#""command": "y", "args": ["1"], "env": {"A": "1"}"#,
         r#""command": "x", "args": ["2"], "env": {"A": "1"}"#,
@@ -52,6 +50,68 @@ fn a_server_of_a_repository_is_approved_as_it_is() {
 }
 
 #[test]
+fn limits_rules_and_every_other_key_are_part_of_what_was_approved() {
+    const ALL: [&str; 22] = [
+        r#""limits": {"dailyQuota": 10}"#,
+        r#""limits": {"addressSpace": "1GiB"}"#,
+        r#""rateLimit": 60"#,
+        r#""rules": [{"effect": "deny", "tool": "write_*"}]"#,
+        r#""tools": {"deny": ["x"]}"#,
+        r#""roots": ["/"]"#,
+        r#""retry": {"unsafe": true}"#,
+        r#""prefix": false"#,
+        r#""sandbox": "workspace""#,
+        r#""sandbox": {"write": ["/"]}"#,
+        r#""cacheTtl": "5s""#,
+        r#""features": {"sampling": false}"#,
+        r#""health": false"#,
+        r#""pool": {"max": 2}"#,
+        r#""grace": {"stdin": "5s"}"#,
+        r#""protocol": "legacy""#,
+        r#""timeout": 5"#,
+        r#""startTimeout": 5"#,
+        r#""idleStop": 5"#,
+        r#""lazy": true"#,
+        r#""maxMessageBytes": 5000"#,
+        r#""description": "harmless""#,
+    ];
+    let world = World::new();
+    let plain = r#""command": "x""#;
+    for key in ALL {
+        let with = format!("{plain}, {key}");
+        for (approved, changed) in [(plain, &with[..]), (&with, plain)] {
+            world.write(FILE, &server(approved));
+            let found = world.find();
+            assert_eq!(found.diagnostics, [], "{key}");
+            if states(&found) == [("a", "needs_approval")] {
+                world.approve("a");
+            }
+            world.write(FILE, &server(changed));
+            assert_eq!(states(&world.find()), [("a", "needs_approval")], "{key}");
+        }
+    }
+}
+
+#[test]
+fn what_inputs_are_by_default_is_part_of_it_where_a_server_refers_to_them() {
+    let world = World::new();
+    let path = "workspace/.vscode/mcp.json";
+    let file = |default: &str, other: &str| {
+        format!(
+            r#"{{"servers": {{"a": {{"command": "x", "args": ["${{input:i}}"]}}}},
+            "inputs": [{{"id": "i", "type": "promptString", "default": "{default}"}},
+                {{"id": "other", "type": "promptString", "default": "{other}"}}]}}"#
+        )
+    };
+    world.write(path, &file("good", "1"));
+    world.approve("a");
+    world.write(path, &file("good", "2"));
+    assert_eq!(states(&world.find()), [("a", "enabled")]);
+    world.write(path, &file("evil", "2"));
+    assert_eq!(states(&world.find()), [("a", "needs_approval")]);
+}
+
+#[test]
 fn addresses_headers_and_programs_that_print_tokens_are_part_of_it() {
     let world = World::new();
     let url = r#""url": "https://example.com/mcp", "headers": {"A": "1"}"#;
@@ -62,6 +122,7 @@ fn addresses_headers_and_programs_that_print_tokens_are_part_of_it() {
         r#""url": "https://example.com/mcp", "headers": {"A": "${SET}"}"#,
         r#""url": "https://example.com/mcp", "headers": {"A": "1"}, "auth": {"type": "command", "command": "x"}"#,
         r#""url": "https://example.com/mcp", "headers": {"A": "1"}, "allowInsecure": true"#,
+        r#""url": "https://example.com/mcp", "headers": {"A": "2"}, "env_http_headers": {"A": "SET"}"#,
     ] {
         world.write(FILE, &server(changed));
         assert_eq!(

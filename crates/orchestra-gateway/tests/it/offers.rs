@@ -281,3 +281,45 @@ async fn a_configuration_that_changes_under_load_drops_no_call() {
         "who did not change runs on"
     );
 }
+
+/// It neither runs on nor comes back, and neither does one that is still starting at the end.
+#[tokio::test]
+async fn a_server_that_is_replaced_while_it_starts_ends_at_once() {
+    let (old, slow, new) = (
+        Played::new(vec![tool("old")]),
+        Played::new(vec![tool("slow")]),
+        Played::new(vec![tool("new")]),
+    );
+    let bench = Bench::new(&[("s", &old), ("slow", &slow), ("new", &new)]);
+    let reached_as = |name: &str| {
+        let mut changed = config("s");
+        changed.transport = config(name).transport;
+        vec![changed]
+    };
+    let waits = |server: &Played| server.is_held.receiver_count();
+    bench.gateway.apply(reached_as("s"));
+    assert_eq!(bench.tools().await, ["s__old"]);
+    slow.is_held.send_replace(true);
+    bench.gateway.apply(reached_as("slow"));
+    until(|| waits(&slow) == 1).await;
+    // It is the same, and is not begun anew.
+    bench.gateway.apply(reached_as("slow"));
+    assert_eq!(slow.connects.load(Ordering::SeqCst), 1);
+    let attachment = bench.attach();
+    let mut notices = attachment.take_notices().unwrap();
+    bench.gateway.apply(reached_as("new"));
+    tools_changed(&mut notices).await;
+    assert_eq!(bench.tools().await, ["s__new"]);
+    until(|| waits(&slow) == 0).await;
+    // Back to the one of now while another one is on its way.
+    bench.gateway.apply(reached_as("slow"));
+    until(|| waits(&slow) == 1).await;
+    bench.gateway.apply(reached_as("new"));
+    until(|| waits(&slow) == 0).await;
+    assert!(!text(bench.call("s__new", json!({})).await).1);
+    bench.gateway.apply(reached_as("slow"));
+    until(|| waits(&slow) == 1).await;
+    bench.gateway.close(std::time::Duration::from_secs(5)).await;
+    assert_eq!(waits(&slow), 0, "it was closed as well");
+    assert_eq!(slow.connects.load(Ordering::SeqCst), 3);
+}

@@ -15,6 +15,7 @@ mod logs;
 mod offers;
 mod remove;
 mod replay;
+mod shown;
 mod table;
 mod tap;
 mod validate;

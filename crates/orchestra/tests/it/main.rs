@@ -13,6 +13,7 @@ mod init;
 #[cfg(target_os = "linux")]
 mod killed;
 mod mcp;
+mod mcp_approve;
 mod mcp_login;
 mod mcp_logs;
 mod mcp_replay;

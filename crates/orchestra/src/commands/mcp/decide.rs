@@ -5,13 +5,12 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use clap::Args;
 use orchestra_gateway::{
     Change, PinFile,
-    config::{Auth, InheritEnv, Sandbox, ServerConfig, Template, Transport},
+    config::ServerConfig,
     discovery::{Server, ServerState},
-    expand::{self, Reference},
 };
 use serde::Serialize;
 
-use super::{Here, list};
+use super::{Here, shown::shown};
 use crate::{
     exit::{Exit, Failure},
     output::{self, Format},
@@ -20,10 +19,10 @@ use crate::{
 
 /// Show what a server of the workspace would run, or how its tools changed, and approve it
 ///
-/// An approval is good for the server as it is, in this workspace: when its command, arguments,
-/// environment, address, headers or sandbox change, it is asked for again. Programs and files that
-/// it names may change without that. A tool that a server describes anew is hidden until that is
-/// approved, too.
+/// An approval is good for the server as it is, in this workspace: when anything changes that the
+/// file says of it, also its limits or rules, it is asked for again. Programs and files that it names
+/// may change without that. A tool that a server describes anew is hidden until that is approved,
+/// too.
 #[derive(Debug, Args)]
 pub(super) struct Approve {
     /// The servers [default: show all that wait]
@@ -225,62 +224,6 @@ fn asked(server: &Server, shows: &[String], format: Format) -> Result<bool, Fail
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
-}
-
-/// What a server would do, in lines. Arguments are shown as they were written; values of the
-/// environment and of headers only where they name variables.
-fn shown(config: &ServerConfig) -> Vec<String> {
-    let mut lines = Vec::new();
-    let named = |name: &str, value: &Template| match value.written().contains("${") {
-        true => format!("{name}={}", value.written()),
-        false => format!("{name}=…"),
-    };
-    match &config.transport {
-        Transport::Stdio(stdio) => {
-            let words: Vec<String> = std::iter::once(&stdio.command)
-                .chain(&stdio.args)
-                .map(|word| format!("{:?}", word.written()))
-                .collect();
-            lines.push(format!("runs {}", words.join(" ")));
-            let cwd = stdio.cwd.as_ref().map(Template::written);
-            let directory = config.directory().display().to_string();
-            lines.push(format!("in {}", cwd.unwrap_or(&directory)));
-            let env = stdio.env.iter();
-            lines.extend(env.map(|(name, value)| format!("with {}", named(name, value))));
-            let file = stdio.env_file.as_ref().map(Template::written);
-            lines.extend(file.map(|file| format!("with the variables of {file}")));
-            if stdio.inherit_env == InheritEnv::All {
-                lines.push("with all of your environment".into());
-            }
-        }
-        Transport::Http(http) => {
-            lines.push(format!("reaches {}", list::target(config)));
-            let headers = http.headers.iter();
-            lines.extend(headers.map(|(name, value)| format!("sends {}", named(name, value))));
-            match &http.auth {
-                Some(Auth::Command { command, args }) => {
-                    let words: Vec<String> = std::iter::once(command)
-                        .chain(args)
-                        .map(|word| format!("{:?}", word.written()))
-                        .collect();
-                    lines.push(format!("runs {} for a token", words.join(" ")));
-                }
-                Some(Auth::Env(variable)) => lines.push(format!("sends the token in {variable}")),
-                Some(Auth::Bearer(_)) => lines.push("sends a token".into()),
-                Some(Auth::OAuth { .. }) => lines.push("signs in by OAuth".into()),
-                None => {}
-            }
-        }
-    }
-    let references = expand::references(config);
-    let variables: Vec<String> = references.iter().filter_map(Reference::variable).collect();
-    if !variables.is_empty() {
-        lines.push(format!("gets to know {}", variables.join(", ")));
-    }
-    if let Sandbox::Workspace { .. } = config.sandbox {
-        lines.push("in a sandbox".into());
-    }
-    lines
 }
 
 fn revoke(here: &Here, names: &[String]) -> Result<Exit, Failure> {

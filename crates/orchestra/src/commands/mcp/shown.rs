@@ -1,0 +1,180 @@
+//! What is asked consent for: a server of a workspace, in lines.
+
+use orchestra_gateway::{
+    config::{
+        Auth, Budget, Effect, HttpConfig, InheritEnv, Limits, ProcessLimits, Sandbox, ServerConfig,
+        StdioConfig, Template, ToolFilter, Transport,
+    },
+    expand::{self, Reference},
+};
+
+use super::list;
+
+/// What a server would do and may do, in lines. Arguments are shown as they were written; values of
+/// the environment and of headers only where they name variables.
+pub(super) fn shown(config: &ServerConfig) -> Vec<String> {
+    let mut lines = Vec::new();
+    match &config.transport {
+        Transport::Stdio(stdio) => process(&mut lines, config, stdio),
+        Transport::Http(http) => reached(&mut lines, config, http),
+    }
+    known(&mut lines, config);
+    match &config.sandbox {
+        Sandbox::Workspace { read, write } => {
+            lines.push("in a sandbox: its directory, no network".into());
+            lines.extend(paths("that may also read", read));
+            lines.extend(paths("that may also write", write));
+        }
+        // Nobody confines what runs elsewhere.
+        Sandbox::None => {}
+    }
+    lines.extend(paths("is told the roots", &config.roots));
+    if !config.prefix {
+        lines.push("its tools keep their names, which may look like those of others".into());
+    }
+    if config.retry.repeat_unsafe {
+        lines.push("calls that may change something are repeated".into());
+    }
+    limits(&mut lines, &config.limits);
+    tools(&mut lines, config);
+    lines
+}
+
+fn words<'a>(words: impl IntoIterator<Item = &'a Template>) -> String {
+    let words = words
+        .into_iter()
+        .map(|word| format!("{:?}", word.written()));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn paths(what: &str, paths: &[Template]) -> Option<String> {
+    (!paths.is_empty()).then(|| format!("{what} {}", words(paths)))
+}
+
+/// A name with its value, where that is no secret.
+fn named(name: &str, value: &Template) -> String {
+    match value.written().contains("${") {
+        true => format!("{name}={}", value.written()),
+        false => format!("{name}=…"),
+    }
+}
+
+fn process(lines: &mut Vec<String>, config: &ServerConfig, stdio: &StdioConfig) {
+    let command = std::iter::once(&stdio.command).chain(&stdio.args);
+    lines.push(format!("runs {}", words(command)));
+    let cwd = stdio.cwd.as_ref().map(Template::written);
+    let directory = config.directory().display().to_string();
+    lines.push(format!("in {}", cwd.unwrap_or(&directory)));
+    let env = stdio.env.iter();
+    lines.extend(env.map(|(name, value)| format!("with {}", named(name, value))));
+    let file = stdio.env_file.as_ref().map(Template::written);
+    lines.extend(file.map(|file| format!("with the variables of {file}")));
+    if stdio.inherit_env == InheritEnv::All {
+        lines.push("with all of your environment".into());
+    }
+}
+
+fn reached(lines: &mut Vec<String>, config: &ServerConfig, http: &HttpConfig) {
+    lines.push(format!("reaches {}", list::target(config)));
+    let headers = http.headers.iter();
+    lines.extend(headers.map(|(name, value)| format!("sends {}", named(name, value))));
+    match &http.auth {
+        Some(Auth::Command { command, args }) => {
+            let command = words(std::iter::once(command).chain(args));
+            lines.push(format!("runs {command} for a token"));
+        }
+        Some(Auth::Env(variable)) => lines.push(format!("sends the token in {variable}")),
+        Some(Auth::Bearer(_)) => lines.push("sends a token".into()),
+        Some(Auth::OAuth { .. }) => lines.push("signs in by OAuth".into()),
+        None => {}
+    }
+    let file = http.ca_file.as_ref().map(Template::written);
+    lines.extend(file.map(|file| format!("trusts the certificates of {file}")));
+    if let Some((certificate, key)) = &http.client_cert {
+        let files = words(std::iter::once(certificate).chain(key));
+        lines.push(format!("signs in with the certificate {files}"));
+    }
+    if http.allow_insecure {
+        lines.push("also without encryption".into());
+    }
+}
+
+/// What it gets to know of the user, and what the file says where nobody else does.
+fn known(lines: &mut Vec<String>, config: &ServerConfig) {
+    let references = expand::references(config);
+    let variables: Vec<String> = references.iter().filter_map(Reference::variable).collect();
+    if !variables.is_empty() {
+        lines.push(format!("gets to know {}", variables.join(", ")));
+    }
+    for reference in &references {
+        let Reference::Input(id) = reference else {
+            continue;
+        };
+        let input = config.inputs.get(id);
+        if let Some((input, default)) =
+            input.and_then(|input| Some((input, input.default.as_ref()?)))
+        {
+            let default = match input.is_secret {
+                true => "…".into(),
+                false => format!("{default:?}"),
+            };
+            lines.push(format!(
+                "where ${{input:{id}}} is {default} when nobody sets it"
+            ));
+        }
+    }
+}
+
+fn limits(lines: &mut Vec<String>, limits: &Limits) {
+    let ProcessLimits {
+        address_space,
+        open_files,
+        processes,
+        cpu_time,
+    } = limits.process;
+    let Budget {
+        requests_per_second,
+        concurrency,
+        daily_quota,
+        ..
+    } = limits.budget;
+    let all = [
+        address_space.map(|most| format!("{most} bytes of address space")),
+        open_files.map(|most| format!("{most} open files")),
+        processes.map(|most| format!("{most} processes")),
+        cpu_time.map(|most| format!("{}s of CPU time", most.as_secs())),
+        requests_per_second.map(|most| format!("{most} calls a second")),
+        concurrency.map(|most| format!("{most} calls at once")),
+        daily_quota.map(|most| format!("{most} calls a day")),
+    ];
+    let set: Vec<String> = all.into_iter().flatten().collect();
+    if !set.is_empty() {
+        lines.push(format!("has at most {}", set.join(", ")));
+    }
+}
+
+fn tools(lines: &mut Vec<String>, config: &ServerConfig) {
+    let ToolFilter { allow, deny } = &config.tools;
+    if !allow.is_empty() {
+        lines.push(format!("offers of its tools only {}", allow.join(", ")));
+    }
+    if !deny.is_empty() {
+        lines.push(format!("does not offer {}", deny.join(", ")));
+    }
+    for rule in &config.rules {
+        let effect = match rule.effect {
+            Effect::Allow => "allowed",
+            Effect::Deny => "denied",
+            Effect::Ask => "asked for",
+        };
+        let with = rule.arguments.iter();
+        let with: Vec<String> = with
+            .map(|(path, value)| format!("{path}={value:?}"))
+            .collect();
+        let with = match with.is_empty() {
+            true => String::new(),
+            false => format!(" with {}", with.join(", ")),
+        };
+        lines.push(format!("rule: calls of {}{with} are {effect}", rule.tool));
+    }
+}

@@ -4,30 +4,36 @@
 use std::{
     fs,
     io::{self, Read as _, Write as _},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use serde::{Serialize, de::DeserializeOwned};
 
+use crate::config::is_absent;
+
 /// The largest file that is read.
 const MAX_BYTES: u64 = 96 * 1024 * 1024;
 
-/// Reads a file; `None` when there is none that can be read.
-pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    match read_text(path) {
-        Ok(text) => match serde_json::from_slice(&text) {
-            Ok(value) => Some(value),
-            Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "cannot be read, and is begun anew");
-                None
-            }
-        },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "cannot be read");
-            None
-        }
-    }
+/// What is kept in a file.
+pub(crate) trait Kept: Serialize + DeserializeOwned + Default {
+    /// Stands in the place of what cannot be understood any more.
+    fn lost() -> Self;
+}
+
+/// Reads a file; `None` when there is none.
+///
+/// # Errors
+/// When it cannot be read. [`io::ErrorKind::InvalidData`]: it is damaged.
+pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
+    let text = match read_text(path) {
+        Ok(text) => text,
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let value = serde_json::from_slice(&text);
+    value
+        .map(Some)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 fn read_text(path: &Path) -> io::Result<Vec<u8>> {
@@ -38,14 +44,16 @@ fn read_text(path: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Changes a file, which is made where there is none.
+/// Changes a file, which is made where there is none. One that is damaged is put aside first, and
+/// begun anew as one whose contents are lost.
 ///
 /// # Errors
-/// When it, or its directory, cannot be written.
-pub(crate) fn change<T, R>(path: &Path, change: impl FnOnce(&mut T) -> R) -> io::Result<R>
-where
-    T: Serialize + DeserializeOwned + Default,
-{
+/// When it cannot be read, or it or its directory cannot be written, or `change` fails; it is as it
+/// was then.
+pub(crate) fn change<T: Kept, R>(
+    path: &Path,
+    change: impl FnOnce(&mut T) -> io::Result<R>,
+) -> io::Result<R> {
     let directory = path.parent().unwrap_or_else(|| Path::new("."));
     private_directory(directory)?;
     let lock = private()
@@ -54,8 +62,17 @@ where
         .truncate(false)
         .open(path.with_extension("lock"))?;
     lock.lock()?;
-    let mut value = read(path).unwrap_or_default();
-    let answer = change(&mut value);
+    let mut value = match read(path) {
+        Ok(value) => value.unwrap_or_default(),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            let kept = put_aside(path)?;
+            let (path, kept) = (path.display(), kept.display());
+            tracing::error!(%path, %error, "damaged: what it held is lost, and kept as {kept}");
+            T::lost()
+        }
+        Err(error) => return Err(error),
+    };
+    let answer = change(&mut value)?;
     let text = serde_json::to_vec(&value)?;
     let aside = path.with_extension("new");
     let mut file = private()
@@ -69,6 +86,23 @@ where
     // Given back with its file.
     drop(lock);
     Ok(answer)
+}
+
+/// Where a file is kept that was damaged.
+pub(crate) fn aside(path: &Path) -> PathBuf {
+    path.with_extension("damaged")
+}
+
+/// Keeps a damaged file. It also stays where it is until another one takes its place, so that it is
+/// never forgotten that there was one.
+fn put_aside(path: &Path) -> io::Result<PathBuf> {
+    let kept = aside(path);
+    match fs::remove_file(&kept) {
+        Err(error) if !is_absent(&error) => return Err(error),
+        _ => {}
+    }
+    fs::hard_link(path, &kept).or_else(|_| fs::copy(path, &kept).map(drop))?;
+    Ok(kept)
 }
 
 /// Makes a directory that nobody else may look into.

@@ -4,7 +4,7 @@
 mod quota;
 mod rate;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use orchestra_wire::RawJson;
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub(crate) struct Policy {
     wait: bool,
     rate: Option<Rate>,
     at_once: Option<(u32, Semaphore)>,
-    pub(crate) quota: Option<Quota>,
+    pub(crate) quota: Option<Arc<Quota>>,
 }
 
 /// What the rules say of a call.
@@ -45,7 +45,7 @@ pub(crate) struct Exhausted {
 }
 
 impl Policy {
-    pub(crate) fn new(config: &ServerConfig, quota: Option<Quota>) -> Self {
+    pub(crate) fn new(config: &ServerConfig, quota: Option<Arc<Quota>>) -> Self {
         let Budget {
             requests_per_second,
             burst,
@@ -128,13 +128,10 @@ impl Policy {
             }
         }
         if let Some(quota) = &self.quota {
-            quota.take().map_err(|again| Exhausted {
+            quota.take().await.map_err(|spent| Exhausted {
                 code: "daily_quota_exceeded",
-                what: format!(
-                    "it was called {} times today, which is all it may be",
-                    quota.most()
-                ),
-                again,
+                what: spent.what,
+                again: spent.again,
             })?;
         }
         Ok(place)

@@ -78,11 +78,18 @@ impl Server {
         } = parts;
         let quota = config.limits.budget.daily_quota.map(|most| {
             let file = format!("{}-{}.json", config.name, identity(&config));
-            Quota::open(most, state.join("mcp").join("quota").join(file))
+            Quota::new(most, state.join("mcp").join("quota").join(file))
         });
         let pins = PinFile::new(&state, &config);
         let policy = Policy::new(&config, quota);
-        let known = pins.load();
+        let known = pins.load().unwrap_or_else(|error| {
+            let (server, path) = (&config.name, pins.path().display());
+            tracing::error!(
+                %server, %path, %error,
+                "it is not known which of its tools were approved: they are hidden until `orchestra mcp approve`"
+            );
+            None
+        });
         let last_era = known.as_ref().and_then(|known| known.lists.facts.era());
         let offered = Offered::of(&config, &policy, known);
         let client = ClientConfig {
@@ -194,19 +201,29 @@ impl Server {
     pub(crate) async fn drain(self: Arc<Self>, grace: Duration) {
         let mut running = self.running.subscribe();
         let _ = timeout(grace, running.wait_for(|running| *running == 0)).await;
-        self.save().await;
+        self.give_back().await;
         self.client.close().await;
     }
 
-    /// Writes down what was used of the quota of the day.
-    pub(crate) async fn save(self: &Arc<Self>) {
-        if !self.policy.quota.as_ref().is_some_and(Quota::is_unsaved) {
-            return;
+    /// Gives back what is left of the quota of the day, when nobody has called for a while.
+    pub(crate) async fn give_back_when_quiet(&self) {
+        if self
+            .policy
+            .quota
+            .as_ref()
+            .is_some_and(|quota| quota.is_quiet())
+        {
+            self.give_back().await;
         }
-        let server = Arc::clone(self);
-        let saved = spawn_blocking(move || server.policy.quota.as_ref().map(Quota::save));
-        if let Ok(Some(Err(error))) = saved.await {
-            tracing::warn!(server = self.name(), %error, "the calls of the day cannot be counted for others");
+    }
+
+    async fn give_back(&self) {
+        let Some(quota) = self.policy.quota.clone() else {
+            return;
+        };
+        let given = spawn_blocking(move || quota.give_back()).await;
+        if let Ok(Err(error)) = given {
+            tracing::warn!(server = self.name(), %error, "calls that were not made count as made today");
         }
     }
 }

@@ -65,6 +65,7 @@ pub(super) fn read(
     config.tools = tools(&mut fields);
     config.rules = rules::read(&mut fields);
     believed(&mut fields, &mut config, asks);
+    warn_of_cache(&mut fields, &config);
     fields.ignore(&FOREIGN);
     fields.end().map(|()| config)
 }
@@ -308,6 +309,19 @@ fn believed(fields: &mut Fields<'_>, config: &mut ServerConfig, asks: bool) {
     }
     config.trust = fields.flag(&["trust"]).unwrap_or(false);
     config.pins = fields.choice(&["pins"], &pins).unwrap_or_default();
+}
+
+/// Which of its tools only read, nobody but the server says.
+fn warn_of_cache(fields: &mut Fields<'_>, config: &ServerConfig) {
+    const UNUSED: &str = "is not used without `trust`, which only a file that the user chose can set: \
+        nobody but the server says which of its tools only read";
+    if config.cache_ttl.is_some()
+        && !config.trust
+        && let Some(member) = fields.take(&["cache_ttl"])
+    {
+        let path = fields.path_of(member);
+        fields.report().warn(member.place, &path, UNUSED);
+    }
 }
 
 /// A number whose range fits.

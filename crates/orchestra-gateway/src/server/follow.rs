@@ -24,7 +24,7 @@ const REST: Duration = Duration::from_millis(200);
 /// After a look that failed, until the next.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
-/// How often approvals of others, and the count of the day, are looked after.
+/// How often approvals of others, and the quota of the day, are looked after.
 const CHORES: Duration = Duration::from_secs(2);
 
 /// Log messages and unknown notifications that are passed on: a second, and at once.
@@ -116,7 +116,7 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
                     tracing::warn!(server = server.name(), dropped, "says more than is passed on");
                     dropped = 0;
                 }
-                server.save().await;
+                server.give_back_when_quiet().await;
                 look_at_approvals(&server, &follower).await;
             }
         }
@@ -148,13 +148,19 @@ fn take(server: &Arc<Server>, follower: &impl Follower, known: Known, failed: St
     if !is_nothing {
         let differs = server.offer(Some(known));
         if differs {
-            let hidden = &server.offered().hidden;
+            let offered = server.offered();
+            let hidden = &offered.hidden;
             if !hidden.is_empty() {
+                let is_lost = offered.known.as_ref().is_some_and(Known::is_lost);
+                let why = match is_lost {
+                    true => "the file of what was approved is damaged",
+                    false => "they changed since they were approved",
+                };
                 tracing::warn!(
                     server = server.name(),
                     count = hidden.len(),
                     tools = hidden[..hidden.len().min(MAX_NAMED)].join(", "),
-                    "hidden, because they changed since they were approved; see `orchestra mcp approve`"
+                    "hidden, because {why}; see `orchestra mcp approve`"
                 );
             }
             follower.changed(server);
@@ -259,7 +265,7 @@ async fn look_at_approvals(server: &Arc<Server>, follower: &impl Follower) {
         return;
     }
     let pins = server.pins.clone();
-    let Ok(Some(mut known)) = spawn_blocking(move || pins.load()).await else {
+    let Ok(Ok(Some(mut known))) = spawn_blocking(move || pins.load()).await else {
         return;
     };
     // Another program may have seen the server at another time.

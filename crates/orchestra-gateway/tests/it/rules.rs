@@ -123,6 +123,36 @@ async fn budgets_refuse_with_the_time_of_the_next_try() {
     assert_eq!(server.heard("tools/call").len(), 1);
 }
 
+/// However many programs serve it, and whichever of them is called.
+#[tokio::test]
+async fn the_quota_of_a_day_is_one_over_all_programs() {
+    let server = Played::new(vec![tool("get")]);
+    let mut config = config("s");
+    config.limits.budget.daily_quota = Some(10);
+    let state = std::sync::Arc::new(tempfile::tempdir().unwrap());
+    let programs: Vec<Bench> = (0..4)
+        .map(|_| Bench::in_state(state.clone(), &[("s", &server)]))
+        .collect();
+    for program in &programs {
+        program.gateway.apply(vec![config.clone()]);
+        program.tools().await;
+    }
+    let calls = programs.iter().map(|program| async {
+        let mut answered = 0;
+        for _ in 0..10 {
+            let (told, is_error) = text(program.call("s__get", json!({})).await);
+            assert!(!is_error || told.contains("all 10 calls"), "{told}");
+            answered += usize::from(!is_error);
+        }
+        answered
+    });
+    let mut answered = 0;
+    for calls in futures_util::future::join_all(calls).await {
+        answered += calls;
+    }
+    assert_eq!((answered, server.heard("tools/call").len()), (10, 10));
+}
+
 #[tokio::test]
 async fn results_of_read_only_tools_of_a_trusted_server_are_kept() {
     let mut reading = tool("get");

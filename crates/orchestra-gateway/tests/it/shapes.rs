@@ -385,6 +385,25 @@ fn one_bad_server_stops_no_other_and_is_told_with_its_place() {
 }
 
 #[test]
+fn what_is_kept_of_a_server_that_is_not_believed_is_told() {
+    let contents = |rest: &str| {
+        let text = format!("{{\"mcpServers\": {{\"a\": {{\"command\": \"x\", {rest}}}}}}}");
+        file("x.json").understand(&text)
+    };
+    let unused = contents("\"cacheTtl\": \"5s\"");
+    assert!(unused.servers[0].config.is_ok());
+    assert_eq!(unused.diagnostics[0].severity, Severity::Warning);
+    let told = told(&unused).join(" ");
+    assert!(
+        told.contains("a.cacheTtl: is not used without `trust`"),
+        "{told}"
+    );
+    let used = contents("\"cacheTtl\": \"5s\", \"trust\": true");
+    assert_eq!(used.diagnostics, []);
+    assert_eq!(contents("\"cacheTtl\": 0").diagnostics, []);
+}
+
+#[test]
 fn yaml_and_toml_tell_places_as_well() {
     let yaml = "mcp:\n  servers:\n    a:\n      command: x\n      timeout: never\n    b:\n      comand: y\n";
     let told_yaml = told(&file("x.yaml").understand(yaml));

@@ -70,8 +70,8 @@ pub(super) struct Restart {
 enum Pending<'s> {
     /// It is not to be started before.
     Start(&'s ServerConfig),
-    /// These tools are not shown before.
-    Tools(PinFile, Vec<Change>),
+    /// These tools are not shown before; also why it is not known what was approved of them.
+    Tools(PinFile, Vec<Change>, Option<String>),
 }
 
 impl<'s> Pending<'s> {
@@ -80,8 +80,9 @@ impl<'s> Pending<'s> {
             ServerState::NeedsApproval { config, .. } => Some(Self::Start(config)),
             ServerState::Usable(config) => {
                 let pins = PinFile::new(&servers::state_directory()?, config);
-                let changes = pins.changes();
-                (!changes.is_empty()).then_some(Self::Tools(pins, changes))
+                let (changes, damage) = (pins.changes(), pins.damage());
+                let waits = !changes.is_empty() || damage.is_some();
+                waits.then_some(Self::Tools(pins, changes, damage))
             }
             _ => None,
         })
@@ -91,39 +92,47 @@ impl<'s> Pending<'s> {
     fn shown(&self) -> Vec<String> {
         match self {
             Self::Start(config) => shown(config),
-            Self::Tools(_, changes) => changes
-                .iter()
-                .flat_map(
-                    |Change {
-                         tool,
-                         before,
-                         after,
-                     }| {
-                        [
-                            format!("changed its tool {tool}"),
-                            format!("from {}", before.as_str()),
-                            format!("to {}", after.as_str()),
-                        ]
-                    },
-                )
-                .collect(),
+            Self::Tools(_, changes, damage) => {
+                let mut lines = Vec::new();
+                if let Some(damage) = damage {
+                    lines.push(format!("what was approved of its tools is lost: {damage}"));
+                    if changes.is_empty() {
+                        lines.push("they are hidden, and shown here once it has run".into());
+                    }
+                }
+                for change in changes {
+                    let tool = &change.tool;
+                    match &change.before {
+                        Some(before) => {
+                            lines.push(format!("changed its tool {tool}"));
+                            lines.push(format!("from {}", before.as_str()));
+                        }
+                        None => lines.push(format!("has the tool {tool}")),
+                    }
+                    let word = change.before.as_ref().map_or("as", |_| "to");
+                    lines.push(format!("{word} {}", change.after.as_str()));
+                }
+                lines
+            }
         }
     }
 
-    fn approve(&self, here: &Here) -> Result<(), Failure> {
+    /// Whether something could be approved.
+    fn approve(&self, here: &Here) -> Result<bool, Failure> {
         match self {
             Self::Start(config) => {
-                here.decide(|decisions| decisions.approve(&here.places.workspace, config))
+                here.decide(|decisions| decisions.approve(&here.places.workspace, config))?;
+                Ok(true)
             }
             // Those that were shown, and no others that came meanwhile.
-            Self::Tools(pins, changes) => {
+            Self::Tools(pins, changes, _) => {
                 let now = pins.changes();
                 let seen = changes.iter().filter(|change| now.contains(change));
                 let seen: Vec<&str> = seen.map(|change| change.tool.as_str()).collect();
                 if !seen.is_empty() {
                     pins.approve(&seen)?;
                 }
-                Ok(())
+                Ok(!changes.is_empty())
             }
         }
     }
@@ -159,11 +168,8 @@ pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure>
                     false => Some(arguments.yes || asked(server, &shows, format)?),
                 };
                 match approves {
-                    Some(true) => {
-                        pending.approve(here)?;
-                        ("approved", shows)
-                    }
-                    Some(false) => {
+                    Some(true) if pending.approve(here)? => ("approved", shows),
+                    Some(_) => {
                         exit = Exit::Denied;
                         ("not approved", shows)
                     }

@@ -124,6 +124,11 @@ fn said(server: &str, error: &ClientError, safe: bool) -> String {
                 " `orchestra mcp validate` says what is wrong with the configuration of {server}."
             )
         }
+        (ClientError::Crashed(crash), None) => format!(
+            " The same call is likely to meet this limit again: ask for less, or change `{}` of \
+             {server}.",
+            crash.limit.as_deref().map_or("limits", setting)
+        ),
         (_, Some(again)) if again.is_zero() => " Try again at once.".to_owned(),
         (_, Some(again)) => format!(" Try again in {} s.", again.as_secs_f64().ceil()),
         (_, None) => " Trying again as it is will not help.".to_owned(),
@@ -131,11 +136,30 @@ fn said(server: &str, error: &ClientError, safe: bool) -> String {
     format!("Server {server}: {text}\n{ran}{again}")
 }
 
+/// The setting of a server that a limit comes from, by its words.
+fn setting(limit: &str) -> &'static str {
+    const SETTINGS: [(&str, &str); 6] = [
+        ("address space", "limits.address_space"),
+        ("open files", "limits.files"),
+        ("processes", "limits.processes"),
+        ("CPU time", "limits.cpu_time"),
+        ("files outside", "sandbox"),
+        ("network", "sandbox"),
+    ];
+    let limit = limit.strip_prefix("probably ").unwrap_or(limit);
+    let mut known = SETTINGS
+        .iter()
+        .filter(|(words, _)| limit.starts_with(words));
+    known.next().map_or("limits", |(_, setting)| setting)
+}
+
 /// When another try may help; `None` for not by itself.
 fn when(error: &ClientError) -> Option<Duration> {
     match error {
         ClientError::CircuitOpen { retry_in, .. } => Some(*retry_in),
         ClientError::Http(failure) if failure.retry_after.is_some() => failure.retry_after,
+        // What it was asked for is too much, and will be the next time.
+        ClientError::Crashed(crash) if crash.limit.is_some() => None,
         ClientError::Crashed(_) | ClientError::Closed | ClientError::Busy { .. } => {
             Some(Duration::ZERO)
         }
@@ -235,6 +259,36 @@ mod tests {
             ),
         ] {
             assert_eq!(text(error, true), format!("Server s: {expected}"));
+        }
+    }
+
+    #[test]
+    fn who_meets_a_limit_is_told_its_setting_and_no_time_to_try_again() {
+        let text = |limit: &str| {
+            let crash = Crash {
+                signal: Some(24),
+                limit: Some(limit.to_owned()),
+                ..Crash::default()
+            };
+            let error = ClientError::Crashed(Arc::new(crash));
+            assert_eq!(when(&error), None);
+            text(error, true)
+        };
+        let told = text("CPU time (2 s)");
+        assert!(told.contains("it ran into its limit: CPU time"), "{told}");
+        assert!(
+            told.ends_with(
+                "likely to meet this limit again: ask for less, or change `limits.cpu_time` of s."
+            ),
+            "{told}"
+        );
+        for (limit, key) in [
+            ("probably address space (9 bytes)", "`limits.address_space`"),
+            ("probably open files (9)", "`limits.files`"),
+            ("processes (9)", "`limits.processes`"),
+            ("probably network, which its sandbox closes", "`sandbox`"),
+        ] {
+            assert!(text(limit).contains(key), "{limit}");
         }
     }
 

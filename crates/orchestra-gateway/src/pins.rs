@@ -186,6 +186,33 @@ impl PinFile {
         })
     }
 
+    /// What of these tools, as the server tells them now, nobody has approved. Those are kept to
+    /// be shown and approved later; a server that was never seen has changed nothing.
+    #[must_use]
+    pub fn notice(&self, tools: &[RawJson], mode: Mode) -> Vec<Change> {
+        if mode != Mode::Ask {
+            return Vec::new();
+        }
+        let mut known = match self.load() {
+            Ok(None) => return Vec::new(),
+            Ok(Some(known)) => known,
+            Err(_) => Known {
+                is_lost: true,
+                ..Known::default()
+            },
+        };
+        let before = known.changes();
+        known.lists.tools = tools.to_vec();
+        let changes = known.changes();
+        if changes.iter().any(|change| !before.contains(change)) {
+            let kept = self.change(|known| known.lists.tools = tools.to_vec());
+            if let Err(error) = kept {
+                tracing::warn!(path = %self.path.display(), %error, "what a server changed cannot be kept");
+            }
+        }
+        changes
+    }
+
     /// What is known; `None` when the server was never seen.
     ///
     /// # Errors

@@ -132,3 +132,21 @@ fn a_file_that_cannot_be_read_or_is_newer_is_left_alone_and_approves_nothing() {
     assert!(!known.approves("t", &json(OLD)));
     assert_eq!(std::fs::read_to_string(&file.path).unwrap(), newer);
 }
+
+#[test]
+fn a_change_that_is_noticed_beside_is_kept_to_be_approved() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = file(directory.path());
+    assert_eq!(file.notice(&[json(OLD)], Mode::Ask), [], "never seen");
+    assert_eq!(file.load().unwrap(), None);
+    file.learn(tools(&[OLD]), Mode::Ask, None);
+    assert_eq!(file.notice(&[json(NEW)], Mode::Follow), []);
+    assert_eq!(file.changes(), []);
+    assert_eq!(file.notice(&[json(NEW)], Mode::Ask).len(), 1);
+    assert_eq!(file.changes()[0].after, json(NEW));
+    file.approve(&["t"]).unwrap();
+    assert_eq!(file.notice(&[json(NEW)], Mode::Ask), []);
+    // What cannot be read approves nothing.
+    std::fs::write(file.path(), "{").unwrap();
+    assert_eq!(file.notice(&[json(NEW)], Mode::Ask).len(), 1);
+}

@@ -17,6 +17,7 @@ mod mcp_approve;
 mod mcp_login;
 mod mcp_logs;
 mod mcp_replay;
+mod mcp_states;
 mod mcp_tap;
 mod mcp_trace;
 mod oauth;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{Session, Workspace};
 
 /// A server in a few lines of shell, of the session era.
-const SERVER: &str = r#"while IFS= read -r line; do
+pub(crate) const SERVER: &str = r#"while IFS= read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
   case "$line" in
     *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}\n' "$id" ;;

@@ -3,14 +3,14 @@
 use std::{fs, io, io::Read as _, path::PathBuf, sync::Arc};
 
 use clap::Args;
-use orchestra_gateway::{config::Transport, connect};
+use orchestra_gateway::{config::Transport, connect, discovery::ServerState};
 use orchestra_hub::{Cx, ListKind};
 use orchestra_mcp::client::{Reply, ServerCall, http::MirroredParams};
 use orchestra_wire::RawJson;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Here,
+    Here, list,
     live::{self, Live, Trouble},
 };
 use crate::{
@@ -53,6 +53,10 @@ enum Called {
 
 pub(super) fn run(here: &Here, arguments: Arguments) -> Result<Exit, Failure> {
     let server = here.server(&arguments.server)?;
+    if let ServerState::Disabled { .. } = server.state {
+        let why = list::reason(server).unwrap_or_default();
+        return Err(Failure::denied(format!("{}: {why}", server.name)));
+    }
     let given = Given::read(arguments.pairs, arguments.args)?;
     let tool = arguments.tool.clone();
     let connectors = live::connectors(here)?;
@@ -151,6 +155,13 @@ async fn call(live: Arc<Live>, tool: String, given: Given) -> Result<Called, Tro
         let names = tools.iter().filter_map(|tool| tool["name"].as_str());
         return Ok(Called::NoTool(names.map(str::to_owned).collect()));
     };
+    if live::hidden(&live, &listed).contains(&tool) {
+        let name = &live.config.name;
+        return Ok(Called::NoPermission(format!(
+            "{name} has changed its tool `{tool}` since it was approved; `orchestra mcp approve \
+             {name}` shows the change and approves it"
+        )));
+    }
     let arguments = match given.into_object(&found["inputSchema"]) {
         Ok(arguments) => arguments,
         Err(why) => return Ok(Called::Wrong(why)),

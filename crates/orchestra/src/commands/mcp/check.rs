@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use clap::Args;
+use orchestra_gateway::discovery::ServerState;
 use orchestra_hub::ListKind;
 use serde::Serialize;
 use serde_json::Value;
@@ -50,6 +51,12 @@ pub(super) struct Report {
     info: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tools: Option<usize>,
+    /// Those of them that wait to be approved, for they changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) hidden: Vec<String>,
+    /// It is switched off, and was tested because it was named.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    disabled: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompts: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,21 +75,28 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     let within = arguments.timeout.map(Duration::from_secs);
     let connectors = live::connectors(here)?;
     let checked = live::each_traced(&arguments.trace, connectors, &servers, within, check)?;
-    let mut exit = Exit::Ok;
     let reports: Vec<Report> = checked
         .into_iter()
-        .map(|checked| checked.unwrap_or_else(Report::of_trouble))
+        .zip(&servers)
+        .map(|(checked, server)| Report {
+            disabled: matches!(server.state, ServerState::Disabled { .. }),
+            ..checked.unwrap_or_else(Report::of_trouble)
+        })
         .collect();
-    for trouble in reports.iter().filter_map(|report| report.error.as_ref()) {
-        // With several, the worst is that not all are well.
-        exit = if exit == Exit::Ok || exit == trouble.exit {
-            trouble.exit
-        } else {
-            Exit::Failed
-        };
-    }
+    let exit = exit(reports.iter());
     Format::of_flag(arguments.json).print(&reports, |reports| text(reports))?;
     Ok(exit)
+}
+
+/// How to exit after these: with several that fail, the worst is that not all are well.
+pub(super) fn exit<'r>(reports: impl Iterator<Item = &'r Report>) -> Exit {
+    let troubles = reports.filter_map(|report| report.error.as_ref());
+    troubles.fold(Exit::Ok, |exit, trouble| {
+        match exit == Exit::Ok || exit == trouble.exit {
+            true => trouble.exit,
+            false => Exit::Failed,
+        }
+    })
 }
 
 /// Asks a server how it is and what it offers.
@@ -93,17 +107,20 @@ pub(super) async fn check(live: Arc<Live>) -> Result<Report, Trouble> {
     let latency = begin.elapsed();
     let count = async |kind| live::list(&live, kind).await.map(|listed| listed.len());
     let info = live.facts.info.as_ref();
+    let tools = live::list(&live, ListKind::Tools).await?;
     Ok(Report {
         server: live.config.name.to_string(),
         ok: true,
         transport: Some(live.config.transport.as_str()),
         protocol: Some(live.facts.revision.as_str()),
         info: info.and_then(|info| info.parse().ok()),
-        tools: Some(count(ListKind::Tools).await?),
+        tools: Some(tools.len()),
+        hidden: live::hidden(&live, &tools),
+        disabled: false,
         prompts: Some(count(ListKind::Prompts).await?),
         resources: Some(count(ListKind::Resources).await?),
         start_ms: Some(live.started_in.as_millis()),
-        latency_ms: Some(latency.as_secs_f64() * 1e3),
+        latency_ms: Some((latency.as_secs_f64() * 1e6).round() / 1e3),
         error: None,
     })
 }
@@ -117,6 +134,8 @@ impl Report {
             protocol: None,
             info: None,
             tools: None,
+            hidden: Vec::new(),
+            disabled: false,
             prompts: None,
             resources: None,
             start_ms: None,
@@ -129,7 +148,10 @@ impl Report {
 fn text(reports: &[Report]) -> String {
     let mut text = String::new();
     for report in reports {
-        let server = &report.server;
+        let server = match report.disabled {
+            true => format!("{}: disabled", report.server),
+            false => report.server.clone(),
+        };
         if let Some(trouble) = &report.error {
             text.push_str(&format!(
                 "{server}: {}: {}\n",
@@ -141,7 +163,7 @@ fn text(reports: &[Report]) -> String {
         let word = |key: &str| info.and_then(|info| info[key].as_str()).unwrap_or("?");
         text.push_str(&format!(
             "{server}: well: {} {} over {}, MCP {}, started in {} ms, answers in {:.1} ms; \
-             {} tools, {} prompts, {} resources\n",
+             {} tools, {} prompts, {} resources{}\n",
             word("name"),
             word("version"),
             report.transport.unwrap_or_default(),
@@ -151,6 +173,10 @@ fn text(reports: &[Report]) -> String {
             report.tools.unwrap_or_default(),
             report.prompts.unwrap_or_default(),
             report.resources.unwrap_or_default(),
+            match live::told_hidden(&report.server, &report.hidden) {
+                Some(hidden) => format!("; {hidden}"),
+                None => String::new(),
+            },
         ));
     }
     if reports.is_empty() {

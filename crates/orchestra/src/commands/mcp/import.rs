@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 use orchestra_gateway::{
-    config::{File, Place, Source, Values, Written},
+    config::{File, Place, Severity, Source, Values, Written},
     discovery::is_own,
 };
 use serde::Serialize;
@@ -115,12 +115,22 @@ struct Row {
 }
 
 pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
+    let adds = match arguments.dry_run {
+        true => "would_add",
+        false => "added",
+    };
     let mut rows = Vec::new();
+    let mut exit = Exit::Ok;
     let mut chosen: Vec<Written> = Vec::new();
     for path in files(arguments)? {
         let mut all = project_servers(here, &path);
         let of_project = all.len();
-        all.extend(servers(here, &path));
+        let (servers, is_whole) = servers(here, &path);
+        // What was named is to be understood; what happens to be here need not be.
+        if !is_whole && arguments.from.contains(&path) {
+            exit = Exit::Refused;
+        }
+        all.extend(servers);
         for (place, written) in all.into_iter().enumerate() {
             let reason = match &written.config {
                 Err(reason) => Some(("invalid", Some(reason.clone()))),
@@ -132,14 +142,14 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
                 Ok(_) => None,
             };
             let added = (place < of_project).then(|| "kept for this project there".to_owned());
-            let (result, reason) = reason.unwrap_or(("added", added));
+            let (result, reason) = reason.unwrap_or((adds, added));
             rows.push(Row {
                 name: written.name.to_string(),
                 from: path.clone(),
                 result,
                 reason,
             });
-            if result == "added" {
+            if result == adds {
                 chosen.push(written);
             }
         }
@@ -147,8 +157,8 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     if !arguments.dry_run && !chosen.is_empty() {
         add(here, arguments.scope, &chosen)?;
     }
-    Format::of_flag(arguments.json).print(&rows, |rows| text(rows, arguments))?;
-    Ok(Exit::Ok)
+    Format::of_flag(arguments.json).print(&rows, |rows| text(rows))?;
+    Ok(exit)
 }
 
 /// The files that are there, of the programs that were asked for.
@@ -174,12 +184,13 @@ fn files(arguments: &Arguments) -> Result<Vec<PathBuf>, Failure> {
     Ok(paths)
 }
 
-/// The servers of a file, or of the files in a directory. What is wrong there is told.
-fn servers(here: &Here, path: &Path) -> Vec<Written> {
+/// The servers of a file, or of the files in a directory. What is wrong there is told; whether nothing is.
+fn servers(here: &Here, path: &Path) -> (Vec<Written>, bool) {
     let mut places = here.places.clone();
     places.environment = vec![path.to_owned()];
     let files = places.files().into_iter();
     let mut servers = Vec::new();
+    let mut is_whole = true;
     for file in files.filter(|file| file.source == Source::Environment) {
         let file = File {
             directory: here.places.workspace.clone(),
@@ -189,11 +200,12 @@ fn servers(here: &Here, path: &Path) -> Vec<Written> {
             continue;
         };
         for diagnostic in &contents.diagnostics {
+            is_whole &= diagnostic.severity != Severity::Error;
             output::complain(&output::printable(&diagnostic.to_string()));
         }
         servers.extend(contents.servers);
     }
-    servers
+    (servers, is_whole)
 }
 
 /// The servers that a program keeps in a file of the user for this workspace, as Claude Code does.
@@ -291,16 +303,16 @@ fn add(here: &Here, scope: Scope, chosen: &[Written]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn text(rows: &[Row], arguments: &Arguments) -> String {
+fn text(rows: &[Row]) -> String {
     if rows.is_empty() {
         return "no servers of other programs are here\n".into();
     }
     let rows: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {
-            let result = match (row.result, arguments.dry_run) {
-                ("added", true) => "would be added",
-                (result, _) => result,
+            let result = match row.result {
+                "would_add" => "would be added",
+                result => result,
             };
             vec![
                 row.name.clone(),

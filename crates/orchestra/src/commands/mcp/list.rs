@@ -4,9 +4,11 @@ use std::path::Path;
 
 use clap::Args;
 use orchestra_gateway::{
-    config::{Origin, ServerConfig, Transport},
+    PinFile,
+    config::{Origin, ServerConfig, Template, Transport},
     discovery::{Found, Server, ServerState},
 };
+use orchestra_hub::{mask_whole, names_secret};
 use serde::Serialize;
 
 use super::{
@@ -17,7 +19,11 @@ use super::{
 use crate::{
     exit::{Exit, Failure},
     output::Format,
+    servers,
 };
+
+/// How much is shown of what a server runs.
+const TARGET_CHARS: usize = 60;
 
 /// List the servers
 #[derive(Debug, Args)]
@@ -62,6 +68,12 @@ pub(super) struct Row<'a> {
     /// The program, or the address without what may be a secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
+    /// Tools that wait to be approved, for they changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hidden: Vec<String>,
+    /// With the arguments, for people.
+    #[serde(skip)]
+    runs: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     check: Option<Report>,
     #[serde(flatten)]
@@ -111,6 +123,7 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     if arguments.check {
         checked(here, &mut rows)?;
     }
+    let exit = check::exit(rows.iter().filter_map(|row| row.check.as_ref()));
     let listing = Listing {
         servers: rows,
         shadowed: arguments.sources.then(|| shadowed(found)),
@@ -121,7 +134,7 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
         here.complain();
     }
     Format::of_flag(arguments.json).print(&listing, text)?;
-    Ok(Exit::Ok)
+    Ok(exit)
 }
 
 /// Reaches each server that is used, all at once.
@@ -139,12 +152,17 @@ fn checked(here: &Here, rows: &mut [Row<'_>]) -> Result<(), Failure> {
         };
         row.reason = match &report.error {
             None => Some(format!(
-                "{} tools, {:.1} ms",
+                "{} tools, {:.1} ms{}",
                 report.tools.unwrap_or_default(),
-                report.latency_ms.unwrap_or_default()
+                report.latency_ms.unwrap_or_default(),
+                match live::told_hidden(row.name, &report.hidden) {
+                    Some(hidden) => format!("; {hidden}"),
+                    None => String::new(),
+                }
             )),
             Some(trouble) => Some(trouble.message.clone()),
         };
+        row.hidden.clone_from(&report.hidden);
         row.check = Some(report);
     }
     Ok(())
@@ -154,14 +172,17 @@ impl<'a> Row<'a> {
     fn of(server: &'a Server) -> Self {
         let config = server.config();
         let name = server.name.as_str();
+        let hidden = hidden(server);
         Self {
             name,
             shown_name: Some(server.shown_name.as_str()).filter(|shown| *shown != name),
             description: config.and_then(|config| config.description.as_deref()),
             state: server.state.as_str(),
-            reason: reason(server),
+            reason: reason(server).or_else(|| live::told_hidden(name, &hidden)),
+            hidden,
             transport: config.map(|config| config.transport.as_str()),
             target: config.map(|config| target(config)),
+            runs: config.map(|config| runs(config)),
             check: None,
             place: PlaceRow::of(&server.origin),
         }
@@ -177,6 +198,44 @@ impl<'a> PlaceRow<'a> {
             column: origin.place.column,
         }
     }
+}
+
+/// The tools of a server that wait to be approved, as far as they were seen.
+fn hidden(server: &Server) -> Vec<String> {
+    let ServerState::Usable(config) = &server.state else {
+        return Vec::new();
+    };
+    let Ok(state) = servers::state_directory() else {
+        return Vec::new();
+    };
+    let changes = PinFile::new(&state, config).changes().into_iter();
+    changes.map(|change| change.tool).collect()
+}
+
+/// The program with its arguments, cut short, or the address. What follows a word that names a
+/// secret is left out.
+fn runs(config: &ServerConfig) -> String {
+    let Transport::Stdio(stdio) = &config.transport else {
+        return target(config);
+    };
+    let mut text = stdio.command.written().to_owned();
+    let mut is_secret = false;
+    for word in stdio.args.iter().map(Template::written) {
+        text.push(' ');
+        match (is_secret, word.split_once('=')) {
+            (true, _) => text.push_str("***"),
+            (false, Some((name, _))) if names_secret(name) => {
+                text.push_str(&format!("{name}=***"));
+            }
+            (false, _) => text.push_str(&mask_whole(word)),
+        }
+        is_secret = word.starts_with('-') && names_secret(word);
+    }
+    if text.chars().count() > TARGET_CHARS {
+        text = text.chars().take(TARGET_CHARS - 1).collect();
+        text.push('…');
+    }
+    text
 }
 
 /// Why a server is not used, and what to do.
@@ -269,7 +328,7 @@ fn text(listing: &Listing<'_>) -> String {
                 row.transport.unwrap_or("-").to_owned(),
                 row.state.to_owned(),
                 row.place.source.to_owned(),
-                row.target.clone().unwrap_or_else(|| "-".into()),
+                row.runs.clone().unwrap_or_else(|| "-".into()),
                 row.reason.clone().unwrap_or_default(),
             ]
         })

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use orchestra_gateway::{
+    PinFile,
     config::{ServerConfig, ServerName},
     connect::Connectors,
     discovery::{Server, ServerState},
@@ -225,6 +226,26 @@ where
     let done = each(&connectors, servers, within, work);
     trace::finish(&tap);
     done
+}
+
+/// The tools that are hidden because they changed since they were approved, out of what was listed
+/// now.
+pub(super) fn hidden(live: &Live, tools: &[RawJson]) -> Vec<String> {
+    let Ok(state) = servers::state_directory() else {
+        return Vec::new();
+    };
+    let changes = PinFile::new(&state, &live.config).notice(tools, live.config.pins);
+    changes.into_iter().map(|change| change.tool).collect()
+}
+
+/// How hidden tools are told; nothing when there are none.
+pub(super) fn told_hidden(name: &str, hidden: &[String]) -> Option<String> {
+    let count = match hidden.len() {
+        0 => return None,
+        1 => "1 tool".to_owned(),
+        count => format!("{count} tools"),
+    };
+    Some(format!("{count} hidden: `orchestra mcp approve {name}`"))
 }
 
 /// Does something with servers, all at once, and ends them. Results come in the order of the

@@ -1,18 +1,19 @@
 //! `orchestra mcp tools`, `resources` and `prompts`: what servers offer.
 
 use clap::Args;
+use orchestra_gateway::discovery::{Server, ServerState};
 use orchestra_hub::ListKind;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    Here,
+    Here, list,
     live::{self, Trouble},
     table,
 };
 use crate::{
     exit::{Exit, Failure},
-    output::Format,
+    output::{self, Format},
 };
 
 /// Which servers are asked.
@@ -42,6 +43,9 @@ struct Listing {
 struct Offered {
     server: String,
     items: Vec<Value>,
+    /// Tools that are hidden from callers, for they changed since they were approved.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hidden: Vec<String>,
 }
 
 /// How much of a description is shown.
@@ -57,6 +61,10 @@ pub(super) fn run(here: &Here, kind: ListKind, arguments: Arguments) -> Result<E
         None,
         move |live| async move {
             let mut items = live::list(&live, kind).await?;
+            let hidden = match kind {
+                ListKind::Tools => live::hidden(&live, &items),
+                _ => Vec::new(),
+            };
             if kind == ListKind::Resources {
                 items.extend(live::list(&live, ListKind::Templates).await?);
             }
@@ -64,6 +72,7 @@ pub(super) fn run(here: &Here, kind: ListKind, arguments: Arguments) -> Result<E
             Ok(Offered {
                 server: live.config.name.to_string(),
                 items: items.collect(),
+                hidden,
             })
         },
     )?;
@@ -79,6 +88,7 @@ pub(super) fn run(here: &Here, kind: ListKind, arguments: Arguments) -> Result<E
     }
     if !arguments.json {
         listing.errors.iter().for_each(Trouble::complain);
+        notes(&servers, &listing);
     }
     let verbose = arguments.verbose;
     Format::of_flag(arguments.json).print(&listing, |listing| text(listing, verbose))?;
@@ -86,6 +96,24 @@ pub(super) fn run(here: &Here, kind: ListKind, arguments: Arguments) -> Result<E
     match (listing.servers.is_empty(), listing.errors.first()) {
         (true, Some(trouble)) => Ok(trouble.exit),
         _ => Ok(Exit::Ok),
+    }
+}
+
+/// Says on stderr what of this no caller gets.
+fn notes(servers: &[&Server], listing: &Listing) {
+    let is_off = |server: &&&Server| matches!(server.state, ServerState::Disabled { .. });
+    for server in servers.iter().filter(is_off) {
+        let why = list::reason(server).unwrap_or_default();
+        output::complain(&output::printable(&format!(
+            "{}: disabled: {why}",
+            server.name
+        )));
+    }
+    for offered in &listing.servers {
+        let server = &offered.server;
+        if let Some(hidden) = live::told_hidden(server, &offered.hidden) {
+            output::complain(&format!("{server}: {hidden}"));
+        }
     }
 }
 
@@ -97,6 +125,9 @@ fn text(listing: &Listing, verbose: bool) -> String {
             let id = ["uri", "uriTemplate", "name"].map(word);
             let id = id.into_iter().find(|id| !id.is_empty());
             let mut description = word("description");
+            if offered.hidden.contains(&word("name")) {
+                description.insert_str(0, "(hidden) ");
+            }
             if !verbose && description.chars().count() > SHORT_CHARS {
                 description = description.chars().take(SHORT_CHARS - 1).collect();
                 description.push('…');

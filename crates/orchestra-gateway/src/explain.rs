@@ -163,9 +163,9 @@ fn when(error: &ClientError) -> Option<Duration> {
         ClientError::Crashed(_) | ClientError::Closed | ClientError::Busy { .. } => {
             Some(Duration::ZERO)
         }
-        ClientError::Timeout { .. } | ClientError::Unreachable { .. } => {
-            Some(Duration::from_secs(1))
-        }
+        ClientError::Timeout { .. }
+        | ClientError::SlowStart { .. }
+        | ClientError::Unreachable { .. } => Some(Duration::from_secs(1)),
         error if error.is_retryable() => Some(Duration::from_secs(1)),
         _ => None,
     }

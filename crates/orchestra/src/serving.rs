@@ -19,6 +19,7 @@ use crate::{
     workspace::run_directory,
 };
 use others::Others;
+pub(crate) use others::Shown;
 use resources::BundledResources;
 
 pub(crate) use scratch::Scratch;
@@ -117,6 +118,11 @@ impl Serving {
             Err(failure) => tracing::warn!(?failure, "no servers of others are served"),
         }
         Ok(())
+    }
+
+    /// The servers of others, as they were found when they were started.
+    pub(crate) fn others(&self) -> &[Shown] {
+        self.others.as_ref().map_or(&[], |others| &others.states)
     }
 
     /// The hub.

@@ -40,7 +40,7 @@ impl File {
         };
         let root = parse(text)?;
         let report = Report::default();
-        let section = shape(&root, &report);
+        let section = shape(&root, false, &report);
         let servers = section.map(|section| section.servers).unwrap_or_default();
         let found = servers.into_iter().find(|server| server.name == name);
         let path = found.ok_or_else(|| CutError::Absent(name.to_owned()))?.path;

@@ -10,6 +10,7 @@ use super::{
     report::{Finding, Report},
     server::{self, Shared},
     text::Notation,
+    units,
 };
 
 /// The largest file that is read. The settings of clients hold more than servers.
@@ -84,7 +85,7 @@ impl File {
         };
         let report = Report::default();
         let mut servers = Vec::new();
-        if let Some(section) = shape(&root, &report) {
+        if let Some(section) = shape(&root, self.is_of_servers(), &report) {
             self.read_servers(&section, (notation, text), &report, &mut servers);
         }
         let findings = report.into_findings().into_iter();
@@ -100,6 +101,12 @@ impl File {
             servers: servers.into_iter().map(|(_, written)| written).collect(),
             is_broken: false,
         }
+    }
+
+    /// Whether it is there for its servers, rather than one that holds much else.
+    fn is_of_servers(&self) -> bool {
+        let name = self.path.file_name().and_then(|name| name.to_str());
+        self.source == Source::CommandLine || matches!(name, Some("mcp.json" | ".mcp.json"))
     }
 
     fn read_servers(
@@ -229,7 +236,11 @@ pub(super) struct Named<'a> {
 
 /// Finds the servers. A file may hold much else, which is not ours to judge; one that looks like
 /// none of the known shapes is told so, but for a file with the settings of a program.
-pub(super) fn shape<'a>(root: &'a Node, report: &'a Report) -> Option<Section<'a>> {
+pub(super) fn shape<'a>(
+    root: &'a Node,
+    is_of_servers: bool,
+    report: &'a Report,
+) -> Option<Section<'a>> {
     let top = Path::default();
     let Some(members) = root.members() else {
         if root.value != Value::Null {
@@ -277,8 +288,44 @@ pub(super) fn shape<'a>(root: &'a Node, report: &'a Report) -> Option<Section<'a
     if !is_empty && members.iter().any(of_servers) {
         let message = "holds no servers where they are looked for; put them below `mcpServers`";
         report.error(root.place, &top, message);
+    } else {
+        misnamed(members, is_of_servers, report);
     }
     None
+}
+
+/// Tells of servers below a name that is not known. What else a program keeps beside its servers may
+/// look alike.
+fn misnamed(members: &[Member], is_of_servers: bool, report: &Report) {
+    const KNOWN: [&str; 5] = [
+        "mcpServers",
+        "mcp_servers",
+        "context_servers",
+        "servers",
+        "mcp",
+    ];
+    const BESIDE: [&str; 3] = ["$schema", "inputs", "version"];
+    let holds_servers = |member: &Member| {
+        let inner = member.node.members().unwrap_or_default().iter();
+        inner
+            .flat_map(|server| ["command", "url"].map(|key| server.node.member(key)))
+            .any(|reached| reached.is_some())
+    };
+    let mut others = members
+        .iter()
+        .filter(|member| !BESIDE.contains(&&*member.key));
+    let is_alone = is_of_servers && others.clone().count() == 1;
+    let meant = others.find_map(|member| {
+        let is_section = member.node.members().is_some();
+        let near = units::nearest(&member.key, &KNOWN).filter(|_| is_section);
+        let near = near.filter(|_| is_alone || holds_servers(member));
+        let usual = (is_alone && is_section).then_some(KNOWN[0]);
+        Some((member, near.or(usual)?))
+    });
+    if let Some((member, name)) = meant {
+        let message = format!("is not known, so nothing is read; did you mean `{name}`?");
+        report.error(member.place, &Path::default().key(&member.key), message);
+    }
 }
 
 fn servers<'a>(

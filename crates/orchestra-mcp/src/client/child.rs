@@ -244,6 +244,10 @@ impl Peer for Process {
         })
     }
 
+    fn stderr_tail(&self) -> String {
+        self.stderr.so_far()
+    }
+
     fn reason(self: Arc<Self>) -> BoxFuture<ClientError> {
         Box::pin(async move {
             match timeout(END_AFTER_OUTPUT, self.handle.exited()).await {

@@ -19,6 +19,14 @@ pub enum ClientError {
         /// How long was waited.
         after: Duration,
     },
+    /// The server was started and did not get ready in time.
+    #[error("transport: invocation timeout")]
+    SlowStart {
+        /// How long was waited.
+        after: Duration,
+        /// The end of what it wrote to standard error meanwhile.
+        stderr_tail: String,
+    },
     /// The server's process ended.
     #[error("transport: stdio process crashed")]
     Crashed(Arc<Crash>),
@@ -118,7 +126,7 @@ impl ClientError {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Closed => "transport_closed",
-            Self::Timeout { .. } => "timeout",
+            Self::Timeout { .. } | Self::SlowStart { .. } => "timeout",
             Self::Crashed(_) => "process_crashed",
             Self::InvalidMessage { .. } => "invalid_message",
             Self::Http(_) => "http",
@@ -138,6 +146,7 @@ impl ClientError {
     pub fn sent(&self) -> Sent {
         match self {
             Self::Unreachable { .. }
+            | Self::SlowStart { .. }
             | Self::Handshake { .. }
             | Self::CircuitOpen { .. }
             | Self::NeedsAuth { .. }
@@ -152,9 +161,11 @@ impl ClientError {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Closed | Self::Timeout { .. } | Self::Crashed(_) | Self::Unreachable { .. } => {
-                true
-            }
+            Self::Closed
+            | Self::Timeout { .. }
+            | Self::SlowStart { .. }
+            | Self::Crashed(_)
+            | Self::Unreachable { .. } => true,
             Self::Http(failure) => {
                 let passes = matches!(failure.status, 0 | 429 | 500 | 502 | 503 | 504);
                 passes || self.is_session_gone()
@@ -175,6 +186,7 @@ impl ClientError {
         match self {
             Self::Closed
             | Self::Timeout { .. }
+            | Self::SlowStart { .. }
             | Self::Crashed(_)
             | Self::InvalidMessage { .. }
             | Self::Unreachable { .. }
@@ -191,7 +203,10 @@ impl ClientError {
     #[must_use]
     pub fn counts_for_circuit(&self) -> bool {
         match self {
-            Self::Timeout { .. } | Self::InvalidMessage { .. } | Self::Unreachable { .. } => true,
+            Self::Timeout { .. }
+            | Self::SlowStart { .. }
+            | Self::InvalidMessage { .. }
+            | Self::Unreachable { .. } => true,
             Self::Http(_) => self.is_server_fault(),
             _ => false,
         }
@@ -202,6 +217,13 @@ impl ClientError {
     pub fn explain(&self) -> String {
         match self {
             Self::Timeout { after } => format!("no answer within {:.1} s", after.as_secs_f64()),
+            Self::SlowStart { after, stderr_tail } => {
+                let waited = after.as_secs_f64();
+                format!(
+                    "it was not ready within {waited:.1} s; the end of its stderr:\n{}",
+                    stderr_tail.trim()
+                )
+            }
             Self::Crashed(crash) => crash.to_string(),
             Self::InvalidMessage { what } => what.clone(),
             Self::Http(failure) => failure.to_string(),

@@ -54,6 +54,8 @@ pub struct LinesConfig {
 pub(super) trait Peer: Send + Sync + 'static {
     /// Its process.
     fn process_id(&self) -> u32;
+    /// The end of what it wrote to standard error until now.
+    fn stderr_tail(&self) -> String;
     /// Resolves when its process has ended, whoever else holds its streams open.
     fn gone(&self) -> BoxFuture<()>;
     /// Its streams or its process have ended: why?
@@ -361,6 +363,11 @@ impl Link for LinesLink {
             "the last {many} lines that it printed are no messages; its standard output is for \
              messages alone. The last one: {last}"
         ))
+    }
+
+    fn stderr_tail(&self) -> String {
+        let peer = self.0.peer.as_ref();
+        peer.map(|peer| peer.stderr_tail()).unwrap_or_default()
     }
 
     fn process_id(&self) -> Option<u32> {

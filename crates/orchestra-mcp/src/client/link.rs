@@ -88,6 +88,12 @@ pub trait Link: Send + Sync + 'static {
         None
     }
 
+    /// The end of what the process at the other end wrote to standard error until now, without
+    /// secrets.
+    fn stderr_tail(&self) -> String {
+        String::new()
+    }
+
     /// The process at the other end, if it is one of ours.
     fn process_id(&self) -> Option<u32> {
         None

@@ -5,7 +5,7 @@ mod phase;
 use std::{
     pin::pin,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -314,9 +314,11 @@ struct Course {
 
 async fn start(shared: &Arc<Shared>, last_era: Option<Era>) -> Result<Arc<Session>, ClientError> {
     let config = &shared.config;
+    let reached = OnceLock::new();
     let began = async {
         let connected = shared.connector.connect().await?;
         let link = Arc::clone(&connected.link);
+        let _first = reached.set(Arc::clone(&link));
         let opened = Session::open(
             connected,
             shared.connector.transport(),
@@ -346,11 +348,13 @@ async fn start(shared: &Arc<Shared>, last_era: Option<Era>) -> Result<Arc<Sessio
             }
         }
     };
-    timeout(config.start_timeout, began)
-        .await
-        .unwrap_or_else(|_| {
-            Err(ClientError::Timeout {
-                after: config.start_timeout,
-            })
+    let after = config.start_timeout;
+    timeout(after, began).await.unwrap_or_else(|_| {
+        let tail = reached.get().map(|link| link.stderr_tail());
+        let said = tail.filter(|tail| !tail.trim().is_empty());
+        Err(match said {
+            Some(stderr_tail) => ClientError::SlowStart { after, stderr_tail },
+            None => ClientError::Timeout { after },
         })
+    })
 }

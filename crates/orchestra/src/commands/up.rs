@@ -23,7 +23,7 @@ use crate::{
     logging,
     output::{self, Format},
     servers::ServerFlags,
-    serving::{self, Serving},
+    serving::{self, Serving, Shown},
     workspace::PROJECTS,
 };
 use endpoint::{Endpoint, Place};
@@ -60,6 +60,9 @@ struct Ready<'a> {
     already_running: bool,
     #[serde(flatten)]
     endpoint: &'a Endpoint,
+    /// The servers of others; not known of a program that runs already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    servers: Option<&'a [Shown]>,
 }
 
 /// Serves until a signal.
@@ -120,7 +123,7 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     warn(config, address);
     let endpoint = endpoint(config, address);
     place.publish(&endpoint)?;
-    let served = match announce(&config.workspace, &endpoint, false, format) {
+    let served = match announce(&config.workspace, &endpoint, Some(serving.others()), format) {
         Ok(()) | Err(Failure::BrokenPipe) => {
             let ends = async {
                 tokio::select! {
@@ -230,7 +233,7 @@ fn base(config: &Config, address: SocketAddr) -> String {
 /// Says where another process serves the workspace, and what of what was given here is not used
 /// there.
 fn announce_running(config: &Config, running: &Endpoint, format: Format) -> Result<Exit, Failure> {
-    announce(&config.workspace, running, true, format)?;
+    announce(&config.workspace, running, None, format)?;
     for name in unused(config, running) {
         output::complain(&format!(
             "process {} serves this workspace at {} already, so {name} was not used; stop the \
@@ -265,18 +268,20 @@ fn unused(config: &Config, running: &Endpoint) -> Vec<String> {
     unused
 }
 
-/// Says where the workspace is served and how to connect.
+/// Says where the workspace is served, with which servers of others, and how to connect. Those are
+/// known of this process alone, not of another that runs already.
 fn announce(
     workspace: &Path,
     endpoint: &Endpoint,
-    already_running: bool,
+    servers: Option<&[Shown]>,
     format: Format,
 ) -> Result<(), Failure> {
     let ready = Ready {
         event: "ready",
         workspace,
-        already_running,
+        already_running: servers.is_none(),
         endpoint,
+        servers,
     };
     format.print(&ready, text)
 }
@@ -306,6 +311,18 @@ const WITH_ISSUER: TokenPlaces = TokenPlaces {
     ..NO_TOKEN
 };
 
+/// The servers of others, if there are any.
+fn others(servers: &[Shown]) -> String {
+    let mut text = String::new();
+    for (place, server) in servers.iter().enumerate() {
+        if place == 0 {
+            text.push_str("\nServers:\n");
+        }
+        text.push_str(&format!("  {:<15}  {}\n", server.name, server.words()));
+    }
+    text
+}
+
 fn text(ready: &Ready<'_>) -> String {
     let state = if ready.already_running {
         "already runs"
@@ -334,7 +351,7 @@ fn text(ready: &Ready<'_>) -> String {
          \n\
          \x20 MCP over HTTP    {mcp}\n\
          \x20 MCP over stdio   orchestra stdio\n\
-         \n\
+         {}\n\
          Connect a client:\n\
          \x20 Claude Code      claude mcp add --transport http orchestra {mcp}{claude}\n\
          \x20 VS Code          .vscode/mcp.json   {{\"servers\": {{\"orchestra\": {{\"type\": \"http\", \"url\": \"{mcp}\"{files}}}}}}}\n\
@@ -343,6 +360,7 @@ fn text(ready: &Ready<'_>) -> String {
          {meaning}\
          \n\
          {stop}\n",
-        ready.endpoint.version
+        ready.endpoint.version,
+        others(ready.servers.unwrap_or_default())
     )
 }

@@ -1,16 +1,21 @@
 //! The servers of others behind the hub, as they are configured at each moment.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use orchestra_gateway::{
     Gateway, GatewayOptions,
     config::ServerConfig,
     connect::Connectors,
-    discovery::{Found, Server},
+    discovery::{Found, Server, ServerState},
     watch::Watching,
 };
 use orchestra_hub::Hub;
 use orchestra_mcp::client::tap::Tap;
+use serde::Serialize;
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{config::Config, exit::Failure, servers, trace};
@@ -24,6 +29,8 @@ const ENDING: Duration = Duration::from_secs(15);
 /// Servers that run.
 pub(super) struct Others {
     gateway: Arc<Gateway>,
+    /// What became of each when they were found.
+    pub(super) states: Vec<Shown>,
     /// Looks after their files for as long as it is there.
     _watching: Watching,
     following: JoinHandle<()>,
@@ -57,11 +64,16 @@ impl Others {
             .map_err(|error| Failure::from(anyhow::Error::from(error)))?;
         let gateway = Arc::new(Gateway::new(hub.clone(), options));
         let mut found = watching.found();
-        let mut restarts = Restarts::default();
-        take(&gateway, &found.borrow_and_update(), &mut restarts);
-        let following = tokio::spawn(follow(Arc::clone(&gateway), found, restarts));
+        let mut seen = Seen::default();
+        let states = {
+            let now = found.borrow_and_update();
+            take(&gateway, &now, &mut seen);
+            now.servers.iter().filter_map(Shown::of).collect()
+        };
+        let following = tokio::spawn(follow(Arc::clone(&gateway), found, seen));
         Ok(Self {
             gateway,
+            states,
             _watching: watching,
             following,
             tap,
@@ -78,32 +90,80 @@ impl Others {
     }
 }
 
-/// How often each server was to be started anew.
-type Restarts = HashMap<String, u64>;
+/// A server as it is told when the program starts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Shown {
+    /// Its name.
+    pub(crate) name: String,
+    /// What becomes of it.
+    pub(crate) state: &'static str,
+}
 
-async fn follow(
-    gateway: Arc<Gateway>,
-    mut found: watch::Receiver<Arc<Found>>,
-    mut restarts: Restarts,
-) {
-    while found.changed().await.is_ok() {
-        let now = Arc::clone(&found.borrow_and_update());
-        take(&gateway, &now, &mut restarts);
+impl Shown {
+    /// `None` for the program itself, which is none of the others.
+    fn of(server: &Server) -> Option<Self> {
+        let state = match &server.state {
+            ServerState::Own => return None,
+            ServerState::Usable(config) if config.lazy => "lazy",
+            ServerState::Usable(_) => "starting",
+            other => other.as_str(),
+        };
+        Some(Self {
+            name: server.name.to_string(),
+            state,
+        })
+    }
+
+    /// Its state in words.
+    pub(crate) fn words(&self) -> String {
+        let name = &self.name;
+        match self.state {
+            "needs_approval" => {
+                format!("waits for approval: orchestra mcp approve {name}")
+            }
+            "disabled" => format!("disabled: orchestra mcp enable {name}"),
+            "invalid" => "invalid: orchestra mcp list".to_owned(),
+            "lazy" => "starts with its first call".to_owned(),
+            other => other.to_owned(),
+        }
     }
 }
 
-fn take(gateway: &Gateway, found: &Found, restarts: &mut Restarts) {
+/// What was known of servers before.
+#[derive(Default)]
+struct Seen {
+    /// How often each was to be started anew.
+    restarts: HashMap<String, u64>,
+    /// Those that waited for approval.
+    waiting: HashSet<String>,
+}
+
+async fn follow(gateway: Arc<Gateway>, mut found: watch::Receiver<Arc<Found>>, mut seen: Seen) {
+    while found.changed().await.is_ok() {
+        let now = Arc::clone(&found.borrow_and_update());
+        take(&gateway, &now, &mut seen);
+    }
+}
+
+fn take(gateway: &Gateway, found: &Found, seen: &mut Seen) {
     for told in &found.diagnostics {
         tracing::warn!("{told}");
     }
+    let waits = |server: &&Server| matches!(server.state, ServerState::NeedsApproval { .. });
+    let waiting = found.servers.iter().filter(waits);
+    let waiting: HashSet<String> = waiting.map(|server| server.name.to_string()).collect();
+    for name in waiting.difference(&seen.waiting) {
+        tracing::warn!("{name} waits for approval: orchestra mcp approve {name}");
+    }
+    seen.waiting = waiting;
     let configs = found.usable().map(|config| ServerConfig::clone(config));
     gateway.apply(configs.collect());
     let asked = |server: &Server| (server.name.to_string(), server.restarts);
-    let now: Restarts = found.servers.iter().map(asked).collect();
+    let now: HashMap<String, u64> = found.servers.iter().map(asked).collect();
     for (name, times) in &now {
-        if restarts.get(name).is_some_and(|before| before < times) {
+        if seen.restarts.get(name).is_some_and(|before| before < times) {
             gateway.restart(name);
         }
     }
-    *restarts = now;
+    seen.restarts = now;
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     others::SERVER,
-    support::{Said, Session, Workspace},
+    support::{Running, Said, Session, Workspace, until_ready},
 };
 
 /// A workspace whose user has the server `shell`.
@@ -164,5 +164,101 @@ fn an_import_that_is_tried_or_fails_says_so() {
     assert!(
         both.out.contains("added"),
         "the good one is taken over: {both:?}"
+    );
+}
+
+#[test]
+fn a_misspelt_section_is_no_valid_file() {
+    let workspace = Workspace::new();
+    workspace.write("s.json", r#"{"mcpSevers": {"a": {"command": "cat"}}}"#);
+    let said = workspace.run(["mcp", "validate", "s.json"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.out.contains("did you mean `mcpServers`?"), "{said:?}");
+    let listed = workspace.run(["mcp", "--mcp-config", "s.json", "list"]);
+    assert!(
+        listed.err.contains("did you mean `mcpServers`?"),
+        "{listed:?}"
+    );
+    // What else the settings of a program hold is not judged.
+    let settings = r#"{"lsp": {"rust": {"command": "rust-analyzer"}}, "theme": "dark"}"#;
+    workspace.write("settings.json", settings);
+    let said = workspace.run(["mcp", "validate", "settings.json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+}
+
+#[test]
+fn a_server_that_would_be_reached_unencrypted_is_refused_before() {
+    let workspace = Workspace::new();
+    let add = ["mcp", "add", "z", "--url", "http://192.0.2.1/mcp"];
+    let refused = workspace.run(add);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("--allow-insecure"), "{refused:?}");
+    let file = r#"{"mcpServers": {"z": {"url": "http://192.0.2.1/mcp"}, "y": {"url": "http://[::1]:1/mcp"}}}"#;
+    workspace.write("s.json", file);
+    let said = workspace.run(["mcp", "validate", "s.json"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(
+        said.out
+            .contains("mcpServers.z.url: http to another machine"),
+        "{said:?}"
+    );
+    assert!(!said.out.contains("mcpServers.y"), "{said:?}");
+    let added = workspace.run([&add[..], &["--allow-insecure"]].concat());
+    assert_eq!(added.code, Some(0), "{added:?}");
+    let listing = out(&workspace.run(["mcp", "list", "--json"]));
+    assert_eq!(listing["servers"][0]["state"], "enabled", "{listing}");
+}
+
+#[test]
+fn a_start_that_takes_too_long_tells_what_the_server_said() {
+    let workspace = Workspace::new();
+    workspace.write(
+        "slow.sh",
+        "echo 'asking the oracle first' >&2\ncat > /dev/null\n",
+    );
+    let servers = json!({"mcpServers": {"slow": {"command": "sh",
+        "args": [workspace.join("slow.sh")], "startTimeout": "1s"}}});
+    workspace.write("s.json", &servers.to_string());
+    let said = workspace.run(["mcp", "--mcp-config", "s.json", "test", "slow"]);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    assert!(
+        said.out
+            .contains("slow: timeout: it was not ready within 1.0 s"),
+        "{said:?}"
+    );
+    assert!(said.out.contains("asking the oracle first"), "{said:?}");
+}
+
+#[test]
+fn whoever_starts_is_told_which_servers_wait() {
+    let workspace = Workspace::new();
+    workspace.write(
+        ".mcp.json",
+        r#"{"mcpServers": {"files": {"command": "cat"}}}"#,
+    );
+    let lazy = workspace.run(["mcp", "add", "late", "--lazy", "--", "cat"]);
+    assert_eq!(lazy.code, Some(0), "{lazy:?}");
+    let up = ["up", "--http", "127.0.0.1:0"];
+    let (ready, said) = until_ready(workspace.command([&up[..], &["--json"]].concat()));
+    let servers =
+        json!([{"name": "files", "state": "needs_approval"}, {"name": "late", "state": "lazy"}]);
+    assert_eq!(ready["servers"], servers, "{ready}");
+    assert!(
+        said.contains("files waits for approval: orchestra mcp approve files"),
+        "{said}"
+    );
+    assert!(!said.contains("late waits"), "{said}");
+    let running = Running::start(workspace.command(up));
+    let lines = std::iter::from_fn(|| running.line());
+    let lines: Vec<String> = lines
+        .take_while(|line| !line.starts_with("Connect"))
+        .collect();
+    let at = lines
+        .iter()
+        .position(|line| line == "Servers:")
+        .expect("a block");
+    assert!(
+        lines[at + 1].ends_with("waits for approval: orchestra mcp approve files"),
+        "{lines:?}"
     );
 }

@@ -155,6 +155,15 @@ fn http(fields: &mut Fields<'_>, address: &Member, flavour: Flavour) -> Option<T
         fields.wrong(address, "must begin with http:// or https://");
         return None;
     }
+    let allow_insecure = fields.flag(&["allowInsecure"]).unwrap_or(false);
+    if !allow_insecure && is_readable_on_the_way(url) {
+        fields.wrong(
+            address,
+            "http to another machine can be read and changed on the way; use https, or set \
+             `allowInsecure`",
+        );
+        return None;
+    }
     let names = ["headers", "http_headers"];
     let mut headers: Vec<(String, Template)> = Vec::new();
     for (name, value) in fields.pairs(&names).unwrap_or_default() {
@@ -180,8 +189,28 @@ fn http(fields: &mut Fields<'_>, address: &Member, flavour: Flavour) -> Option<T
         auth: access::auth(fields).or(token),
         ca_file: fields.template(&["caFile"]),
         client_cert: certificate.map(|certificate| (certificate, key)),
-        allow_insecure: fields.flag(&["allowInsecure"]).unwrap_or(false),
+        allow_insecure,
     }))
+}
+
+/// Whether an address leads to another machine, unencrypted, as far as that can be told before its
+/// variables are put in.
+fn is_readable_on_the_way(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else {
+        return false;
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = match host.strip_prefix('[') {
+        Some(inner) => inner.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let host = host.to_ascii_lowercase();
+    let is_local = match host.parse::<std::net::IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    };
+    !is_local && !authority.contains("${")
 }
 
 /// The characters of a token (RFC 9110, 5.6.2).

@@ -59,6 +59,11 @@ impl Stderr {
         let mut ended = self.ended.clone();
         // What does not come soon is left out.
         let _ = timeout(LAST_WORDS, ended.wait_for(|ended| *ended)).await;
+        self.so_far()
+    }
+
+    /// The end of what was said until now: whole lines.
+    pub(super) fn so_far(&self) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let tail = &kept[kept.len().saturating_sub(KEPT_BYTES)..];
         String::from_utf8_lossy(tail).into_owned()

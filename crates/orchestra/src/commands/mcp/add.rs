@@ -40,6 +40,9 @@ pub(super) struct Arguments {
     /// A header of every request
     #[arg(long, value_name = "NAME: VALUE", requires = "url")]
     header: Vec<String>,
+    /// Reach it unencrypted although it is another machine
+    #[arg(long, requires = "url")]
+    allow_insecure: bool,
     /// Where it runs
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
     cwd: Option<String>,
@@ -116,6 +119,9 @@ fn check(name: &ServerName, value: &Value, target: &Target) -> Result<(), Failur
     let wrong = contents.servers.into_iter().next().map(|one| one.config);
     match wrong {
         Some(Ok(_)) => Ok(()),
+        Some(Err(reason)) if value["url"].is_string() && reason.contains("`allowInsecure`") => {
+            Err(Failure::usage_text(format!("{reason} (--allow-insecure)")))
+        }
         Some(Err(reason)) => Err(Failure::usage_text(reason)),
         None => Err(Failure::usage_text("this is no server")),
     }
@@ -130,6 +136,9 @@ impl Arguments {
                 map.insert("type".into(), json!(transport));
             }
             map.insert("url".into(), json!(url));
+            if self.allow_insecure {
+                map.insert("allowInsecure".into(), json!(true));
+            }
             let pairs = pairs(&self.header, ':')?;
             if !pairs.is_empty() {
                 map.insert("headers".into(), Value::Object(pairs));

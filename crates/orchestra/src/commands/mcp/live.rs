@@ -27,6 +27,9 @@ use crate::{
 /// How long a server may take to end, after what its own times say.
 const CLOSING: Duration = Duration::from_secs(5);
 
+/// How much later than a client its start is given up.
+const SLACK: Duration = Duration::from_secs(1);
+
 /// A server that answers.
 pub(super) struct Live {
     pub(super) config: Arc<ServerConfig>,
@@ -77,6 +80,7 @@ fn exit_of(error: &ClientError) -> Exit {
         | ClientError::Crashed(_)
         | ClientError::Closed
         | ClientError::Timeout { .. }
+        | ClientError::SlowStart { .. }
         | ClientError::CircuitOpen { .. } => Exit::Problems,
         ClientError::Http(failure) if failure.status == 0 || failure.status >= 500 => {
             Exit::Problems
@@ -142,7 +146,8 @@ pub(super) async fn open(
     };
     let client = connectors.client(&once).map_err(|error| trouble(&error))?;
     client.start();
-    match timeout(within, ready(&client)).await {
+    // The client gives up by itself, and knows what the server said.
+    match timeout(within + SLACK, ready(&client)).await {
         Ok(Ok(facts)) => Ok(Live {
             config,
             client,

@@ -49,7 +49,7 @@ fn servers_are_listed_with_what_keeps_them_from_being_used() {
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_snapshot!(said.out, @r"
     NAME   TRANSPORT  STATE           SOURCE     TARGET                   NOTE
-    files  stdio      needs_approval  workspace  npx                      it came with the workspace; `orchestra mcp approve files` shows and approves it
+    files  stdio      needs_approval  workspace  npx -y server-files .    it came with the workspace; `orchestra mcp approve files` shows and approves it
     docs   http       needs_approval  workspace  https://example.com/mcp  it came with the workspace; `orchestra mcp approve docs` shows and approves it
     odd    -          invalid         workspace  -                        command: must be a text or a list of texts, not a number
     ");

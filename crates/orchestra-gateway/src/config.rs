@@ -7,6 +7,7 @@ mod cut;
 mod fields;
 mod file;
 mod limits;
+mod misnamed;
 mod name;
 mod named;
 mod node;

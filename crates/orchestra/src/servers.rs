@@ -1,6 +1,10 @@
 //! Where servers of others are looked for, and what they may refer to, for every command alike.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 use orchestra_gateway::{approval::DecisionFile, discovery::Places, expand::Scope};
@@ -97,6 +101,41 @@ pub(crate) fn state_directory() -> Result<PathBuf, Failure> {
 /// When the user has no home.
 pub(crate) fn token_directory() -> Result<PathBuf, Failure> {
     Ok(state_directory()?.join("tokens"))
+}
+
+/// The file, beside their logs, that every program holds that runs the servers of a workspace.
+const SERVED: &str = "served.lock";
+
+/// Says that this program runs the servers of a workspace, for as long as the file is kept. Where
+/// that cannot be said, nobody can ask for restarts.
+pub(crate) fn serves(workspace: &Path) -> Option<File> {
+    let hold = || {
+        let directory = log_directory(workspace).map_err(|_| io::ErrorKind::NotFound)?;
+        private_directory(&directory)?;
+        let mut options = File::options();
+        let options = options.create(true).truncate(false).write(true);
+        let file = options.open(directory.join(SERVED))?;
+        file.lock_shared()?;
+        Ok(file)
+    };
+    hold()
+        .map_err(|error: io::Error| tracing::warn!(%error, "restarts cannot be asked for"))
+        .ok()
+}
+
+fn private_directory(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Whether a program runs the servers of a workspace now.
+pub(crate) fn is_served(workspace: &Path) -> bool {
+    let open = |directory: PathBuf| File::open(directory.join(SERVED)).ok();
+    let file = log_directory(workspace).ok().and_then(open);
+    file.is_some_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
 /// Where what servers of a workspace write to standard error is kept: out of the reach of servers

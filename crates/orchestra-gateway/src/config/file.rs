@@ -6,11 +6,11 @@ use std::{collections::BTreeMap, fs, io, io::Read as _, path, sync::Arc, time::D
 use super::{
     Diagnostic, Input, Origin, Place, Retry, ServerConfig, ServerName, Severity, Source, Trust,
     fields::Fields,
+    misnamed::misnamed,
     node::{Member, Node, Path, Value},
     report::{Finding, Report},
     server::{self, Shared},
     text::Notation,
-    units,
 };
 
 /// The largest file that is read. The settings of clients hold more than servers.
@@ -292,40 +292,6 @@ pub(super) fn shape<'a>(
         misnamed(members, is_of_servers, report);
     }
     None
-}
-
-/// Tells of servers below a name that is not known. What else a program keeps beside its servers may
-/// look alike.
-fn misnamed(members: &[Member], is_of_servers: bool, report: &Report) {
-    const KNOWN: [&str; 5] = [
-        "mcpServers",
-        "mcp_servers",
-        "context_servers",
-        "servers",
-        "mcp",
-    ];
-    const BESIDE: [&str; 3] = ["$schema", "inputs", "version"];
-    let holds_servers = |member: &Member| {
-        let inner = member.node.members().unwrap_or_default().iter();
-        inner
-            .flat_map(|server| ["command", "url"].map(|key| server.node.member(key)))
-            .any(|reached| reached.is_some())
-    };
-    let mut others = members
-        .iter()
-        .filter(|member| !BESIDE.contains(&&*member.key));
-    let is_alone = is_of_servers && others.clone().count() == 1;
-    let meant = others.find_map(|member| {
-        let is_section = member.node.members().is_some();
-        let near = units::nearest(&member.key, &KNOWN).filter(|_| is_section);
-        let near = near.filter(|_| is_alone || holds_servers(member));
-        let usual = (is_alone && is_section).then_some(KNOWN[0]);
-        Some((member, near.or(usual)?))
-    });
-    if let Some((member, name)) = meant {
-        let message = format!("is not known, so nothing is read; did you mean `{name}`?");
-        report.error(member.place, &Path::default().key(&member.key), message);
-    }
 }
 
 fn servers<'a>(

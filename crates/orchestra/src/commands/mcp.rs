@@ -5,6 +5,7 @@ mod bridge;
 mod call;
 mod check;
 mod decide;
+mod done;
 mod edit;
 mod export;
 mod import;

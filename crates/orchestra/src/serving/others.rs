@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    fs::File,
     sync::Arc,
     time::Duration,
 };
@@ -34,6 +35,8 @@ pub(super) struct Others {
     /// Looks after their files for as long as it is there.
     _watching: Watching,
     following: JoinHandle<()>,
+    /// Tells those who ask for restarts that somebody runs them.
+    _served: Option<File>,
     /// Records what is said to them.
     tap: Option<Tap>,
 }
@@ -76,6 +79,7 @@ impl Others {
             states,
             _watching: watching,
             following,
+            _served: servers::serves(&config.workspace),
             tap,
         })
     }

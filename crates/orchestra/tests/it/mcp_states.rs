@@ -261,3 +261,54 @@ fn whoever_starts_is_told_which_servers_wait() {
         "{lines:?}"
     );
 }
+
+#[test]
+fn a_restart_is_asked_of_somebody_or_refused() {
+    let workspace = workspace();
+    let alone = workspace.run(["mcp", "restart", "shell"]);
+    assert_eq!(alone.code, Some(4), "{alone:?}");
+    assert!(
+        alone.out.contains("nobody runs it in this workspace"),
+        "{alone:?}"
+    );
+    let session = Session::start(workspace.command(["stdio", "--only-servers"]));
+    let asked = workspace.run(["mcp", "restart", "shell"]);
+    assert_eq!(asked.code, Some(0), "{asked:?}");
+    session.process.end();
+    let gone = workspace.run(["mcp", "restart", "shell"]);
+    assert_eq!(gone.code, Some(4), "{gone:?}");
+}
+
+#[test]
+fn all_that_print_print_json() {
+    let workspace = Workspace::new();
+    let json = |arguments: &[&str]| {
+        let said = workspace.run([arguments, &["--json"]].concat());
+        (said.code, out(&said))
+    };
+    let mcp = ["mcp", "add", "far", "--url", "http://127.0.0.1:9/mcp"];
+    let (code, added) = json(&mcp);
+    assert_eq!((code, &added["result"]), (Some(0), &json!("added")));
+    assert!(
+        added["file"].as_str().unwrap().ends_with("mcp.json"),
+        "{added}"
+    );
+    for (command, result, exit) in [
+        ("disable", "disabled", 0),
+        ("enable", "enabled", 0),
+        ("restart", "not restarted", 4),
+    ] {
+        let (code, done) = json(&["mcp", command, "far"]);
+        assert_eq!((code, &done[0]["result"]), (Some(exit), &json!(result)));
+        assert_eq!(done[0]["name"], "far");
+    }
+    let (code, out) = json(&["mcp", "logout", "far"]);
+    assert_eq!(
+        (code, &out["result"]),
+        (Some(0), &json!("nobody was signed in"))
+    );
+    let logs = workspace.run(["mcp", "logs", "far", "--json"]);
+    assert_eq!((logs.code, logs.out.as_str()), (Some(0), ""), "{logs:?}");
+    let (code, removed) = json(&["mcp", "remove", "far"]);
+    assert_eq!((code, &removed["result"]), (Some(0), &json!("removed")));
+}

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Here,
+    done::Done,
     edit::{Scope, Target},
 };
 use crate::{
@@ -58,11 +59,14 @@ pub(super) struct Arguments {
     /// Replace a server of that name in the same file
     #[arg(long)]
     force: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn run(here: &Here, arguments: Arguments) -> Result<Exit, Failure> {
     let name: ServerName = arguments.name.parse().map_err(Failure::usage)?;
-    let (scope, force) = (arguments.scope, arguments.force);
+    let (scope, force, json) = (arguments.scope, arguments.force, arguments.json);
     let target = Target::of(scope, here)?;
     let value = arguments.into_value()?;
     check(&name, &value, &target)?;
@@ -80,7 +84,7 @@ pub(super) fn run(here: &Here, arguments: Arguments) -> Result<Exit, Failure> {
             path.display()
         )));
     }
-    output::lines(&format!("{name}: added to {}", path.display()))?;
+    Done::new(&name, "added").at(path).print(json)?;
     settle(here, &name, scope)
 }
 

@@ -10,7 +10,11 @@ use orchestra_gateway::{
 };
 use serde::Serialize;
 
-use super::{Here, shown::shown};
+use super::{
+    Here,
+    done::{self, Done},
+    shown::shown,
+};
 use crate::{
     exit::{Exit, Failure},
     output::{self, Format},
@@ -48,6 +52,9 @@ pub(super) struct Enable {
     /// The servers
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Switch a server off in this workspace
@@ -56,6 +63,9 @@ pub(super) struct Disable {
     /// The servers
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Have the programs that run a server in this workspace start it anew
@@ -64,6 +74,9 @@ pub(super) struct Restart {
     /// The servers
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// What of a server waits to be approved.
@@ -248,15 +261,15 @@ fn revoke(here: &Here, names: &[String]) -> Result<Exit, Failure> {
 }
 
 pub(super) fn enable(here: &Here, arguments: &Enable) -> Result<Exit, Failure> {
-    switch(here, &arguments.names, true)
+    switch(here, &arguments.names, true, arguments.json)
 }
 
 pub(super) fn disable(here: &Here, arguments: &Disable) -> Result<Exit, Failure> {
-    switch(here, &arguments.names, false)
+    switch(here, &arguments.names, false, arguments.json)
 }
 
 /// What the file says already is left to it.
-fn switch(here: &Here, names: &[String], enabled: bool) -> Result<Exit, Failure> {
+fn switch(here: &Here, names: &[String], enabled: bool, json: bool) -> Result<Exit, Failure> {
     let servers: Vec<&Server> = names
         .iter()
         .map(|name| here.server(name))
@@ -269,14 +282,15 @@ fn switch(here: &Here, names: &[String], enabled: bool) -> Result<Exit, Failure>
             decisions.switch(workspace, &server.name, by_hand);
         }
     })?;
-    for server in servers {
-        let result = if enabled { "enabled" } else { "disabled" };
-        let note = match (&server.state, enabled) {
-            (ServerState::NeedsApproval { .. }, true) => "; it is still to be approved",
-            _ => "",
-        };
-        output::lines(&format!("{}: {result}{note}", server.name))?;
-    }
+    let result = if enabled { "enabled" } else { "disabled" };
+    let done = servers.iter().map(|server| {
+        let done = Done::new(&server.name, result);
+        match (&server.state, enabled) {
+            (ServerState::NeedsApproval { .. }, true) => done.noting("it is still to be approved"),
+            _ => done,
+        }
+    });
+    done::print(&done.collect::<Vec<_>>(), json)?;
     Ok(Exit::Ok)
 }
 
@@ -287,13 +301,20 @@ pub(super) fn restart(here: &Here, arguments: &Restart) -> Result<Exit, Failure>
         .map(|name| here.server(name))
         .collect::<Result<_, _>>()?;
     let workspace = &here.places.workspace;
+    if !servers::is_served(workspace) {
+        let names = servers.iter().map(|server| {
+            Done::new(&server.name, "not restarted").noting("nobody runs it in this workspace")
+        });
+        done::print(&names.collect::<Vec<_>>(), arguments.json)?;
+        return Ok(Exit::Problems);
+    }
     here.decide(|decisions| {
         for server in &servers {
             decisions.restart(workspace, &server.name);
         }
     })?;
-    for server in servers {
-        output::lines(&format!("{}: restart asked for", server.name))?;
-    }
+    let done = servers.iter();
+    let done = done.map(|server| Done::new(&server.name, "restart asked for"));
+    done::print(&done.collect::<Vec<_>>(), arguments.json)?;
     Ok(Exit::Ok)
 }

@@ -5,6 +5,7 @@ use orchestra_mcp::client::{ClientError, http::oauth::SignedOut};
 
 use super::{
     Here,
+    done::Done,
     live::{self, Trouble},
 };
 use crate::{
@@ -23,6 +24,9 @@ pub(super) struct Login {
     /// A right to ask for, beside those that the server names; may be given again
     #[arg(long, value_name = "SCOPE")]
     scope: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Forget what a sign-in brought, and have it taken back by whoever gave it out
@@ -30,6 +34,9 @@ pub(super) struct Login {
 pub(super) struct Logout {
     /// The server
     name: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn login(here: &Here, arguments: &Login) -> Result<Exit, Failure> {
@@ -45,7 +52,7 @@ pub(super) fn login(here: &Here, arguments: &Login) -> Result<Exit, Failure> {
     let signed_in = connectors.sign_in(&config, &arguments.scope, show);
     match serving::runtime()?.block_on(signed_in) {
         Ok(()) => {
-            output::lines(&format!("{}: signed in", server.name))?;
+            Done::new(&server.name, "signed in").print(arguments.json)?;
             Ok(Exit::Ok)
         }
         Err(error) => Ok(failed(&server.name, &error)),
@@ -62,19 +69,21 @@ pub(super) fn logout(here: &Here, arguments: &Logout) -> Result<Exit, Failure> {
     match serving::runtime()?.block_on(connectors.sign_out(&config)) {
         Ok(ended) => {
             let name = &server.name;
-            let more = match ended {
-                SignedOut::Nothing => "nobody was signed in".to_owned(),
-                SignedOut::Revoked => "signed out; its tokens were taken back".to_owned(),
-                SignedOut::NotRevocable => "signed out; its tokens are forgotten here, and good \
-                     until they lapse: who gave them out takes none back"
-                    .to_owned(),
-                SignedOut::NotRevoked(error) => format!(
-                    "signed out; its tokens are forgotten here, and good until they lapse: they \
-                     could not be taken back: {}",
-                    error.explain()
+            let out = || Done::new(name, "signed out");
+            let done = match ended {
+                SignedOut::Nothing => Done::new(name, "nobody was signed in"),
+                SignedOut::Revoked => out().noting("its tokens were taken back"),
+                SignedOut::NotRevocable => out().noting(
+                    "its tokens are forgotten here, and good until they lapse: who gave them out \
+                     takes none back",
                 ),
+                SignedOut::NotRevoked(error) => out().noting(format!(
+                    "its tokens are forgotten here, and good until they lapse: they could not be \
+                     taken back: {}",
+                    error.explain()
+                )),
             };
-            output::lines(&output::printable(&format!("{name}: {more}")))?;
+            done.print(arguments.json)?;
             Ok(Exit::Ok)
         }
         Err(error) => Ok(failed(&server.name, &error)),

@@ -10,7 +10,8 @@ use std::{
 };
 
 use clap::Args;
-use orchestra_gateway::connect;
+use orchestra_gateway::{connect, discovery::Server};
+use serde::Serialize;
 
 use super::Here;
 use crate::{
@@ -29,6 +30,9 @@ pub(super) struct Arguments {
     /// Go on with what comes
     #[arg(long, short)]
     follow: bool,
+    /// Print each line as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// How much of the end of a file is looked through.
@@ -45,7 +49,7 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     let directory = servers::log_directory(&here.places.workspace)?;
     let mut log = Log::new(connect::log_file(&directory, server.name.as_str()));
     match log.end(arguments.lines)? {
-        Some(text) => print(&text)?,
+        Some(text) => print(server, &text, arguments.json)?,
         None if arguments.follow => {}
         None => output::complain(&format!(
             "{} wrote nothing to standard error here yet, under `orchestra up` or `stdio`",
@@ -56,7 +60,7 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     loop {
-        print(&log.more()?)?;
+        print(server, &log.more()?, arguments.json)?;
         thread::sleep(AGAIN);
     }
 }
@@ -152,6 +156,19 @@ impl Log {
     }
 }
 
-fn print(text: &str) -> Result<(), Failure> {
+/// A line, as JSON tells it.
+#[derive(Serialize)]
+struct Line<'a> {
+    server: &'a str,
+    line: &'a str,
+}
+
+fn print(server: &Server, text: &str, as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        let server = server.name.as_str();
+        return text
+            .lines()
+            .try_for_each(|line| output::json(&Line { server, line }));
+    }
     output::lines(&output::printable(text))
 }

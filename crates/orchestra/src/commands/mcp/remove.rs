@@ -3,7 +3,7 @@
 use clap::Args;
 use orchestra_gateway::config::Source;
 
-use super::{Here, edit::Target};
+use super::{Here, done::Done, edit::Target};
 use crate::{
     exit::{Exit, Failure},
     output,
@@ -14,6 +14,9 @@ use crate::{
 pub(super) struct Arguments {
     /// The server
     name: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
@@ -39,11 +42,9 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
         decisions.revoke(&here.places.workspace, &server.name);
         decisions.switch(&here.places.workspace, &server.name, None);
     })?;
-    output::lines(&format!(
-        "{}: removed from {}",
-        server.name,
-        origin.file.display()
-    ))?;
+    Done::new(&server.name, "removed")
+        .at(origin.file.to_path_buf())
+        .print(arguments.json)?;
     let again = Here::look(here.places.clone())?;
     if let Some(next) = again.found.server(server.name.as_str()) {
         output::complain(&format!("the one in {} is used now", next.origin));

@@ -343,7 +343,8 @@ async fn the_tools_of_a_server_whose_pins_are_damaged_are_hidden_until_they_are_
         let again = Bench::in_state(Arc::clone(&bench.state), &[("s", &server)]);
         again.gateway.apply(vec![config("s")]);
         assert_eq!(again.tools().await, Vec::<String>::new());
-        assert!(again.try_call("s__a", json!({})).await.is_err());
+        let (told, is_error) = text(again.call("s__a", json!({})).await);
+        assert!(is_error && told.contains("orchestra mcp approve"), "{told}");
         again.gateway.close(std::time::Duration::from_secs(5)).await;
     }
     assert!(pins.damage().unwrap().contains(".damaged"));

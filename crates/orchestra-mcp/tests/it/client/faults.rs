@@ -259,8 +259,10 @@ async fn a_server_that_fails_call_after_call_is_left_alone_and_tried_again() {
     // Whoever asks how it is hears of it, and of each change.
     let now = tokio::time::Instant::now();
     let mut status = client.status();
-    let mut next =
-        async |wanted: fn(&ClientStatus) -> bool| status.wait_for(wanted).await.unwrap().clone();
+    let mut next = async |wanted: fn(&ClientStatus) -> bool| {
+        let came = tokio::time::timeout(Duration::from_secs(600), status.wait_for(wanted)).await;
+        came.expect("it comes to that").unwrap().clone()
+    };
     let offline = next(|status| matches!(status, ClientStatus::Offline { .. })).await;
     let ClientStatus::Offline { next_at, reason } = offline else {
         panic!("{offline:?}")

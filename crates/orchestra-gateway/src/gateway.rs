@@ -8,10 +8,7 @@ use std::{
 };
 
 use orchestra_hub::{BoxFuture, Hub, ProviderId};
-use orchestra_mcp::client::{
-    ClientError, ClientStats, ClientStatus, Connected, Connector, Root, TransportMetadata,
-    TransportType,
-};
+use orchestra_mcp::client::{ClientError, Connected, Connector, Root, TransportType};
 use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
@@ -58,31 +55,6 @@ struct State {
     /// Those that were removed and end.
     ending: JoinSet<()>,
     is_spill_registered: bool,
-}
-
-/// How one server is.
-#[derive(Debug, Clone)]
-pub struct ServerReport {
-    /// Its name.
-    pub name: ServerName,
-    /// How its connection is.
-    pub status: ClientStatus,
-    /// Whether it was ever seen.
-    pub is_known: bool,
-    /// How many tools it offers.
-    pub tools: usize,
-    /// Prompts.
-    pub prompts: usize,
-    /// Resources and templates.
-    pub resources: usize,
-    /// Tools that are hidden until somebody approves how they changed.
-    pub needs_approval: Vec<String>,
-    /// Diagnostics of its connection.
-    pub metadata: TransportMetadata,
-    /// Its counters.
-    pub stats: ClientStats,
-    /// Its processes.
-    pub process_ids: Vec<u32>,
 }
 
 /// Stands for a server whose configuration cannot be used: it is shown as it was, and says why it
@@ -210,31 +182,6 @@ impl Gateway {
             Ok(_) => state.is_spill_registered = true,
             Err(error) => tracing::error!(%error, "large results cannot be offered"),
         }
-    }
-
-    /// How the servers are, by name.
-    #[must_use]
-    pub fn servers(&self) -> Vec<ServerReport> {
-        let servers: Vec<_> = self.state().servers.clone().into_iter().collect();
-        let reports = servers.into_iter().map(|(name, downstream)| {
-            let server = downstream.server();
-            let offered = server.offered();
-            let catalog = &offered.catalog;
-            let status = server.client.status().borrow().clone();
-            ServerReport {
-                name,
-                status,
-                is_known: offered.known.is_some(),
-                tools: catalog.tools.len(),
-                prompts: catalog.prompts.len(),
-                resources: catalog.resources.len() + catalog.templates.len(),
-                needs_approval: offered.hidden.clone(),
-                metadata: server.client.metadata(),
-                stats: server.client.stats(),
-                process_ids: server.client.process_ids(),
-            }
-        });
-        reports.collect()
     }
 
     /// Starts a server anew, whatever it is now. False when there is none of this name.

@@ -30,5 +30,5 @@ mod server;
 mod spill;
 pub mod watch;
 
-pub use gateway::{Connect, Gateway, GatewayOptions, Reach, ServerReport};
+pub use gateway::{Connect, Gateway, GatewayOptions, Reach};
 pub use pins::{Change, PinFile};

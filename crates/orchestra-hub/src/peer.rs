@@ -14,7 +14,7 @@ pub struct PeerReport {
     pub status: PeerStatus,
     /// Whether it is known what it offers, be it from an earlier run.
     pub is_known: bool,
-    /// Why it stands there, where that is not as it should be.
+    /// Why it stands there, where that is not as it should be, and what of it is not shown.
     pub reason: Option<String>,
     /// Its calls by their end.
     pub calls: PeerCalls,
@@ -32,8 +32,8 @@ pub struct PeerReport {
     pub last_error: Option<(SystemTime, String)>,
     /// For how long it has been ready without a break.
     pub uptime: Option<Duration>,
-    /// Processes that run for it.
-    pub processes: usize,
+    /// The processes that run for it, by their ids.
+    pub processes: Vec<u32>,
 }
 
 /// Where the program behind a provider stands.

@@ -112,7 +112,7 @@ impl Figures {
         page.gauges(("server_status", "1 for what a server is", None), states)?;
         page.gauges(
             ("server_processes", "Processes of a server", None),
-            self.each(|server| server.processes as u64),
+            self.each(|server| server.processes.len() as u64),
         )?;
         page.gauges(
             ("server_in_flight", "Calls of a server that run", None),

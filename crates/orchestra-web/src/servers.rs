@@ -159,7 +159,7 @@ fn shown(id: &ProviderId, report: PeerReport) -> Server {
             in_flight: report.in_flight,
         },
         restarts: report.restarts,
-        processes: report.processes,
+        processes: report.processes.len(),
         bytes_out: report.bytes_out,
         bytes_in: report.bytes_in,
         latency_ms: Latency {

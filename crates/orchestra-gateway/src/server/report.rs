@@ -6,11 +6,19 @@ use tokio::time::Instant;
 
 use super::Server;
 
+/// Names of tools that a reason tells.
+const MAX_NAMED: usize = 10;
+
 /// What is known of a server.
 pub(crate) fn report(server: &Server) -> PeerReport {
     let client = &server.client;
     let (metadata, stats) = (client.metadata(), client.stats());
-    let (status, reason) = said(&client.status().borrow());
+    let (status, why) = said(&client.status().borrow());
+    let reasons: Vec<String> = why
+        .into_iter()
+        .chain(hidden(&server.offered().hidden))
+        .collect();
+    let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
     PeerReport {
         transport: metadata.transport.as_str(),
         protocol: Some(metadata.protocol_version).filter(|version| !version.is_empty()),
@@ -36,8 +44,24 @@ pub(crate) fn report(server: &Server) -> PeerReport {
         },
         last_error: stats.last_error,
         uptime: stats.ready_since.map(|since| since.elapsed()),
-        processes: client.process_ids().len(),
+        processes: client.process_ids(),
     }
+}
+
+/// What of its tools is not shown.
+fn hidden(tools: &[String]) -> Option<String> {
+    let named = &tools[..tools.len().min(MAX_NAMED)];
+    let dots = if named.len() < tools.len() {
+        " …"
+    } else {
+        ""
+    };
+    (!tools.is_empty()).then(|| {
+        format!(
+            "tools hidden until `orchestra mcp approve` takes them: {}{dots}",
+            named.join(", ")
+        )
+    })
 }
 
 fn said(status: &ClientStatus) -> (PeerStatus, Option<String>) {

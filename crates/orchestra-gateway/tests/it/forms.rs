@@ -230,7 +230,7 @@ impl Tour {
         let target = tool_call("s__test_slow", &json!({"milliseconds": 600_000}));
         let call = tokio::spawn(self.attachment.call(Request { target, cx }));
         // It has begun.
-        let is_sent = || self.rig.gateway.servers()[0].stats.in_flight > 0;
+        let is_sent = || self.rig.report("s").in_flight > 0;
         self.rig.until(is_sent).await;
         source.cancel();
         let ended = timeout(PATIENCE, call).await.unwrap().unwrap();
@@ -265,8 +265,7 @@ async fn tour(config: ServerConfig, revision: &str) {
     let mut config = config;
     config.features.elicitation = true;
     let rig = Rig::with(&[config]).await;
-    let report = &rig.gateway.servers()[0];
-    assert_eq!(report.metadata.protocol_version, revision);
+    assert_eq!(rig.report("s").protocol, Some(revision));
     let attachment = rig.attach();
     let notices = attachment.take_notices().unwrap();
     let mut tour = Tour {

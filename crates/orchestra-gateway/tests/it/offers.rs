@@ -119,20 +119,15 @@ async fn a_server_that_was_never_seen_holds_up_nobody() {
     tools_changed(&mut notices).await;
     assert_eq!(bench.tools().await, ["away__b", "here__a"]);
     let states = bench.hub.peers().into_iter();
-    let states = states.map(|(id, report)| (id.to_string(), report.status.as_str()));
-    let expected = [("away", "ready"), ("here", "ready"), ("none", "invalid")];
+    let states = states.map(|(id, of)| (id.to_string(), of.status.as_str(), of.is_known));
+    let expected = [
+        ("away", "ready", true),
+        ("here", "ready", true),
+        ("none", "invalid", false),
+    ];
     assert_eq!(
         states.collect::<Vec<_>>(),
-        expected.map(|(id, status)| (id.to_owned(), status))
-    );
-    let reports = bench.gateway.servers();
-    let told: Vec<_> = reports
-        .iter()
-        .map(|of| (of.name.as_str(), of.is_known, of.tools))
-        .collect();
-    assert_eq!(
-        told,
-        [("away", true, 1), ("here", true, 1), ("none", false, 0)]
+        expected.map(|(id, status, is_known)| (id.to_owned(), status, is_known))
     );
 }
 
@@ -175,7 +170,12 @@ async fn a_tool_that_is_told_anew_is_hidden_until_it_is_approved() {
     assert!(is_error && told.contains("nothing ran"), "{told}");
     assert!(told.contains("`orchestra mcp approve`"), "{told}");
     assert!(server.heard("tools/call").is_empty());
-    assert_eq!(bench.gateway.servers()[0].needs_approval, ["a"]);
+    let reason = || bench.hub.peers()[0].1.reason.clone();
+    let told = reason().unwrap();
+    assert!(
+        told.contains("hidden until") && told.ends_with(": a"),
+        "{told}"
+    );
     let pins = PinFile::new(bench.state.path(), &config("s"));
     assert_eq!(
         pins.changes()[0]
@@ -188,6 +188,7 @@ async fn a_tool_that_is_told_anew_is_hidden_until_it_is_approved() {
     // Programs that run see it by themselves.
     tools_changed(&mut notices).await;
     assert_eq!(bench.tools().await, ["s__a", "s__b"]);
+    assert_eq!(reason(), None);
 }
 
 #[tokio::test]

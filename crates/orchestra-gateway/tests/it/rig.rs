@@ -18,8 +18,8 @@ use orchestra_gateway::{
     expand::Scope,
 };
 use orchestra_hub::{
-    Attachment, Caller, Cx, Hub, HubConfig, ListKind, Outcome, ProviderError, Request, ToolResult,
-    Toolset,
+    Attachment, Caller, Cx, Hub, HubConfig, ListKind, Outcome, PeerReport, ProviderError, Request,
+    ToolResult, Toolset,
 };
 use orchestra_mcp::client::{ChildConfig, ChildConnector, Launcher};
 use orchestra_wire::Revision;
@@ -243,9 +243,14 @@ impl Rig {
 
     /// The process of a server.
     pub(crate) fn process(&self, server: &str) -> Option<u32> {
-        let reports = self.gateway.servers();
-        let report = reports.iter().find(|of| of.name.as_str() == server);
-        report.unwrap().process_ids.first().copied()
+        self.report(server).processes.first().copied()
+    }
+
+    /// How a server is.
+    pub(crate) fn report(&self, server: &str) -> PeerReport {
+        let mut reports = self.hub.peers().into_iter();
+        let found = reports.find(|(id, _)| id.to_string() == server);
+        found.unwrap().1
     }
 
     pub(crate) async fn until(&self, is_so: impl Fn() -> bool) {
@@ -255,7 +260,7 @@ impl Rig {
             }
         };
         let looked = timeout(PATIENCE, look).await;
-        assert!(looked.is_ok(), "{:?}", self.gateway.servers());
+        assert!(looked.is_ok(), "{:?}", self.hub.peers());
     }
 
     /// Begins to call a server all the time.
@@ -279,9 +284,9 @@ impl Rig {
 
     /// Ends all, and looks whether a process is left of these and of those that run.
     pub(crate) async fn close(self, processes: &[u32]) {
-        let reports = self.gateway.servers();
-        let running = reports.iter().flat_map(|report| &report.process_ids);
-        let processes: BTreeSet<u32> = processes.iter().chain(running).copied().collect();
+        let reports = self.hub.peers().into_iter();
+        let running = reports.flat_map(|(_, report)| report.processes);
+        let processes: BTreeSet<u32> = processes.iter().copied().chain(running).collect();
         self.gateway.close(PATIENCE).await;
         for id in processes {
             gone(id).await;

@@ -92,7 +92,7 @@ async fn a_server_whose_tools_cannot_be_listed_is_not_shown_without_any() {
     let bench = Bench::new(&[("s", &server)]);
     bench.gateway.apply(vec![config("s")]);
     assert_eq!(bench.tools().await, Vec::<String>::new());
-    assert!(!bench.gateway.servers()[0].is_known);
+    assert!(!bench.hub.peers()[0].1.is_known);
     let (told, is_error) = text(bench.call("s__get", json!({})).await);
     assert!(is_error && told.contains("the index is broken"), "{told}");
     assert!(

@@ -36,7 +36,7 @@ fn report() -> PeerReport {
         },
         last_error: Some((UNIX_EPOCH + Duration::from_millis(9), "it crashed".into())),
         uptime: Some(Duration::from_secs(61)),
-        processes: 1,
+        processes: vec![4_711],
     }
 }
 

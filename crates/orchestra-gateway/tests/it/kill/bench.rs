@@ -16,7 +16,8 @@ use orchestra_gateway::{
     config::{ServerConfig, Transport},
 };
 use orchestra_hub::{
-    Attachment, Caller, Cx, Hub, HubConfig, HubNotice, Outcome, Request, Target, Toolset,
+    Attachment, Caller, Cx, Hub, HubConfig, HubNotice, Outcome, PeerReport, Request, Target,
+    Toolset,
 };
 use orchestra_mcp::client::{ChildConfig, ChildConnector, Launcher};
 use orchestra_wire::RawJson;
@@ -275,9 +276,7 @@ impl Bench {
         server: usize,
     ) -> (Duration, Vec<Seen>) {
         let name = self.servers[server].name;
-        let mut reports = self.gateway.servers().into_iter();
-        let report = reports.find(|report| report.name.as_str() == name).unwrap();
-        let ids = report.process_ids;
+        let ids = self.report(name).processes;
         assert!(ids.len() <= 1, "more than one process of {name}: {ids:?}");
         let at = Instant::now();
         for id in &ids {
@@ -302,12 +301,17 @@ impl Bench {
         }
     }
 
+    fn report(&self, name: &str) -> PeerReport {
+        let mut reports = self.hub.peers().into_iter();
+        let found = reports.find(|(id, _)| id.to_string() == name);
+        found.unwrap().1
+    }
+
     /// What is known of a server that does not come back.
     fn explain(&self, server: usize, call: &Seen) -> String {
         let name = self.servers[server].name;
-        let mut reports = self.gateway.servers().into_iter();
-        let report = reports.find(|report| report.name.as_str() == name).unwrap();
-        let (status, last, error) = (report.status, report.stats.last_error, &call.error);
+        let report = self.report(name);
+        let (status, last, error) = (report.status, report.last_error, &call.error);
         format!("{name} does not come back: {status:?}; it failed by {last:?}; the call: {error:?}")
     }
 

@@ -1,6 +1,6 @@
 //! Who descends from a process.
 
-use rustix::process::{Pid, getpid, getsid};
+use rustix::process::{Pid, getpid};
 
 /// The processes that descend from `root`, itself not included: children, their children and so
 /// on, as far as the system tells (Linux; elsewhere nobody is told).
@@ -22,11 +22,11 @@ pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
 /// The children of this process that it has not started: those that lost their parent. None of
 /// ours leaves our session, and nobody can enter it. Linux; elsewhere nobody is told.
 pub(crate) fn adopted() -> Vec<Pid> {
-    let Ok(ours) = getsid(None) else {
+    let Some(ours) = session(getpid()) else {
         return Vec::new();
     };
     let mut children = children(getpid());
-    children.retain(|child| getsid(Some(*child)).is_ok_and(|session| session != ours));
+    children.retain(|child| session(*child).is_some_and(|session| session != ours));
     children
 }
 
@@ -54,13 +54,47 @@ fn children(process: Pid) -> Vec<Pid> {
     children
 }
 
+/// The session of a process. It is 0 for one whose session began outside of our PID namespace, as
+/// in many containers, which the types for process ids cannot say.
+fn session(process: Pid) -> Option<u32> {
+    Stat::of(process)?.field(3)
+}
+
 /// Seconds that a process has computed, also when it has ended and nobody has asked for its end.
 pub(crate) fn cpu_seconds(process: Pid) -> Option<u64> {
     /// `USER_HZ`, which has been 100 on every Linux for decades, whatever its clock.
     const TICKS_PER_SECOND: u64 = 100;
-    let text = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())).ok()?;
-    // The second field is the name in parentheses, which may contain anything.
-    let fields: Vec<&str> = text.get(text.rfind(')')? + 2..)?.split(' ').collect();
-    let ticks = |field: usize| fields.get(field)?.parse::<u64>().ok();
-    Some((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
+    let stat = Stat::of(process)?;
+    let ticks = stat.field::<u64>(11)? + stat.field::<u64>(12)?;
+    Some(ticks / TICKS_PER_SECOND)
+}
+
+/// What Linux says about a process in a line of fields (`proc_pid_stat(5)`).
+struct Stat(String);
+
+impl Stat {
+    fn of(process: Pid) -> Option<Self> {
+        let line = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())).ok()?;
+        Some(Self(line))
+    }
+
+    /// A field by its place after the name, from 0. The name stands in parentheses and may contain
+    /// anything.
+    fn field<T: std::str::FromStr>(&self, place: usize) -> Option<T> {
+        let (_, fields) = self.0.rsplit_once(") ")?;
+        fields.split(' ').nth(place)?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Stat;
+
+    #[test]
+    fn fields_are_found_whatever_the_name_is() {
+        let stat = Stat("7 (a) b (c d) S 1 7 0 0 -1 4194304 1 2 3 4 15 16 0 0".to_owned());
+        let fields = [1, 3, 11, 12].map(|place| stat.field::<u64>(place));
+        assert_eq!(fields, [Some(1), Some(0), Some(15), Some(16)]);
+        assert_eq!(stat.field::<u64>(99), None);
+    }
 }

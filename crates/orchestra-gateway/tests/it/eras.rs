@@ -12,7 +12,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::played::{Bench, Played, config, not_found, raw, said, tool, until};
+use crate::played::{Bench, PATIENCE, Played, config, not_found, raw, said, tool, until};
 
 const SESSION: &str = "2025-11-25";
 const STATELESS: &str = "2026-07-28";
@@ -122,14 +122,19 @@ impl Client {
     /// What a task comes to.
     async fn end(&mut self, task: &Value) -> Value {
         assert_eq!(task["resultType"], "task", "{task}");
-        loop {
-            let params = json!({"taskId": task["taskId"]});
-            let now = self.result("tasks/get", params).await;
-            if now["status"] != "working" {
-                return now;
+        let asked = async {
+            let mut pace = tokio::time::interval(Duration::from_millis(10));
+            loop {
+                pace.tick().await;
+                let params = json!({"taskId": task["taskId"]});
+                let now = self.result("tasks/get", params).await;
+                if now["status"] != "working" {
+                    return now;
+                }
             }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        };
+        let ended = tokio::time::timeout(PATIENCE, asked).await;
+        ended.expect("the task ends")
     }
 
     /// Waits for a notification.

@@ -16,7 +16,7 @@ use orchestra_gateway::{
 use serde_json::json;
 use tokio::{
     sync::watch,
-    time::{sleep, timeout},
+    time::{MissedTickBehavior, interval, timeout},
 };
 
 use crate::{
@@ -172,7 +172,8 @@ async fn no_call_is_dropped_while_the_configuration_changes() {
         .map(|caller| {
             let (rig, over) = (Arc::clone(&rig), Arc::clone(&over));
             tokio::spawn(async move {
-                let mut calls = 0_usize;
+                let (mut calls, mut pace) = (0_usize, interval(Duration::from_millis(5)));
+                pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
                 while !over.load(Ordering::Relaxed) {
                     let server = ["one", "two", "changes"][(caller + calls) % 3];
                     let text = format!("{caller} {calls}");
@@ -181,7 +182,7 @@ async fn no_call_is_dropped_while_the_configuration_changes() {
                     assert_eq!(told.ok(), text);
                     calls += 1;
                     // Callers think in between.
-                    sleep(Duration::from_millis(5)).await;
+                    pace.tick().await;
                 }
                 calls
             })

@@ -23,11 +23,14 @@ use orchestra_hub::{
 };
 use orchestra_mcp::client::{ChildConfig, ChildConnector, Launcher};
 use orchestra_wire::Revision;
-use rustix::process::{Pid, test_kill_process};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, pidfd_open},
+};
 use serde_json::{Value, json};
 use tokio::{
-    task::JoinHandle,
-    time::{sleep, timeout},
+    task::{JoinHandle, spawn_blocking},
+    time::{MissedTickBehavior, interval, timeout},
 };
 
 use crate::played::{self, tool_call};
@@ -229,14 +232,15 @@ impl Rig {
     pub(crate) async fn recovers(&self, server: &str) -> usize {
         let end = Instant::now() + PATIENCE;
         let echo = format!("{server}__echo");
+        let mut pace = interval(Duration::from_millis(10));
         for failures in 0.. {
+            pace.tick().await;
             let again = self.call(&echo, json!({"text": "again"})).await;
             if !again.is_error {
                 assert_eq!(again.text, "again");
                 return failures;
             }
             assert!(Instant::now() < end, "{server} does not recover: {again:?}");
-            sleep(Duration::from_millis(10)).await;
         }
         unreachable!("the loop ends by itself")
     }
@@ -255,8 +259,9 @@ impl Rig {
 
     pub(crate) async fn until(&self, is_so: impl Fn() -> bool) {
         let look = async {
+            let mut looks = interval(Duration::from_millis(5));
             while !is_so() {
-                sleep(Duration::from_millis(5)).await;
+                looks.tick().await;
             }
         };
         let looked = timeout(PATIENCE, look).await;
@@ -268,14 +273,15 @@ impl Rig {
         let (attachment, over) = (attach(&self.hub), Arc::new(AtomicBool::new(false)));
         let (tool, ended) = (format!("{server}__echo"), Arc::clone(&over));
         let calling = tokio::spawn(async move {
-            let mut times = Vec::new();
+            let (mut times, mut pace) = (Vec::new(), interval(Duration::from_millis(2)));
+            pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
             while !ended.load(Ordering::Relaxed) {
                 let (text, begun) = (format!("n{}", times.len()), Instant::now());
                 let arguments = json!({ "text": text });
                 let answer = told(&attachment, &tool, &arguments, Cx::default()).await;
                 assert_eq!(answer.unwrap().ok(), text);
                 times.push(begun.elapsed());
-                sleep(Duration::from_millis(2)).await;
+                pace.tick().await;
             }
             times
         });
@@ -355,14 +361,14 @@ async fn told(
 
 /// Waits until a process is no more.
 pub(crate) async fn gone(id: u32) {
-    let end = Instant::now() + PATIENCE;
     let process = Pid::from_raw(id.cast_signed()).unwrap();
-    let is_dead = || {
-        let stat = std::fs::read_to_string(format!("/proc/{id}/stat"));
-        stat.is_ok_and(|stat| stat.contains(") Z "))
+    // It can be read from once the process has ended.
+    let Ok(ends) = pidfd_open(process, PidfdFlags::empty()) else {
+        return;
     };
-    while test_kill_process(process).is_ok() && !is_dead() {
-        assert!(Instant::now() < end, "the process {id} is left");
-        sleep(Duration::from_millis(5)).await;
-    }
+    let ended = spawn_blocking(move || {
+        let patience = Timespec::try_from(PATIENCE).unwrap();
+        poll(&mut [PollFd::new(&ends, PollFlags::IN)], Some(&patience)).unwrap()
+    });
+    assert_eq!(ended.await.unwrap(), 1, "the process {id} is left");
 }

@@ -5,11 +5,11 @@ use std::{sync::atomic::Ordering, time::Duration};
 use orchestra_gateway::config::Pins;
 use orchestra_hub::{Cx, ProviderError, Target};
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::{
     log::Lines,
-    played::{Bench, Played, config, text, tool, tool_call, until},
+    played::{Bench, Played, config, text, tool, tool_call, tools_changed, until},
 };
 
 /// A call that has so long.
@@ -99,10 +99,12 @@ async fn a_server_whose_tools_cannot_be_listed_is_not_shown_without_any() {
         told.contains("cannot be listed") && told.contains("did not run"),
         "{told}"
     );
+    let attachment = bench.attach();
+    let mut notices = attachment.take_notices().unwrap();
     server.is_mute.store(false, Ordering::SeqCst);
     // It is asked again.
     while bench.tools().await.is_empty() {
-        sleep(Duration::from_secs(1)).await;
+        tools_changed(&mut notices).await;
     }
     assert!(!text(bench.call("s__get", json!({})).await).1);
 }
@@ -140,10 +142,13 @@ async fn how_many_tools_are_pinned_is_told_once() {
     let told = pinned();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("server=\"s\" tools=2"), "{told:?}");
+    let attachment = bench.attach();
+    let mut notices = attachment.take_notices().unwrap();
     server.change_tools(vec![tool("a"), tool("b"), tool("c")]);
     while bench.tools().await.len() < 6 {
-        sleep(Duration::from_millis(5)).await;
+        tools_changed(&mut notices).await;
     }
+    drop(attachment);
     bench.gateway.close(Duration::from_secs(5)).await;
     let again = Bench::in_state(bench.state.clone(), &names);
     again.gateway.apply(vec![config("s")]);

@@ -1,71 +1,17 @@
 //! Names of other servers' tools: those that nobody knows yet, those without their prefix, and those
 //! that are taken.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use orchestra_hub::{
-    BoxFuture, Catalog, HubConfig, NamePattern, Outcome, Permission, Provider, ProviderError,
-    ProviderId, Request, Toolset,
-};
+use orchestra_hub::{Catalog, HubConfig, NamePattern, Permission, ProviderError, Toolset};
 use orchestra_wire::RawJson;
 use serde_json::json;
-use tokio::{sync::watch, time::Instant};
+use tokio::time::Instant;
 
-use crate::provider::{
-    TestProvider, call, call_of, caller, hub, hub_with, provider, resources, text, tools,
+use crate::{
+    others::late,
+    provider::{call, call_of, caller, hub, hub_with, provider, resources, text, tools},
 };
-
-/// A provider over another that does not know yet which tools it has, but how they will be called.
-struct Late {
-    inner: Arc<TestProvider>,
-    is_ready: AtomicBool,
-}
-
-fn late(id: &str) -> Arc<Late> {
-    Arc::new(Late {
-        inner: provider(id, Catalog::default()),
-        is_ready: AtomicBool::new(false),
-    })
-}
-
-impl Late {
-    fn know(&self, catalog: Catalog) {
-        self.is_ready.store(true, Ordering::SeqCst);
-        self.inner.catalog.send_replace(Arc::new(catalog));
-    }
-}
-
-impl Provider for Late {
-    fn id(&self) -> &ProviderId {
-        self.inner.id()
-    }
-
-    fn catalog(&self) -> watch::Receiver<Arc<Catalog>> {
-        self.inner.catalog()
-    }
-
-    fn is_ready(&self) -> bool {
-        self.is_ready.load(Ordering::SeqCst)
-    }
-
-    fn may_know(&self, name: &str) -> bool {
-        !self.is_ready() && name.starts_with("late__")
-    }
-
-    fn group(&self) -> Option<&str> {
-        Some("late")
-    }
-
-    fn serve(&self, request: Request) -> BoxFuture<Result<Outcome, ProviderError>> {
-        self.inner.serve(request)
-    }
-}
 
 /// However long that takes, and to whomever its tools will be shown.
 #[tokio::test(start_paused = true)]

@@ -24,7 +24,7 @@ use tokio::{
 use crate::provider::{call, call_of, caller, hub, provider, resources, text, tools};
 
 /// A provider over another that knows later what it offers.
-struct Late {
+pub(crate) struct Late {
     inner: Arc<crate::provider::TestProvider>,
     is_ready: AtomicBool,
     wanted: AtomicUsize,
@@ -33,7 +33,7 @@ struct Late {
     peer: Mutex<Option<PeerReport>>,
 }
 
-fn late(id: &str) -> Arc<Late> {
+pub(crate) fn late(id: &str) -> Arc<Late> {
     Arc::new(Late {
         inner: provider(id, Catalog::default()),
         is_ready: AtomicBool::new(false),
@@ -57,7 +57,7 @@ impl Late {
         comes(&self.wanted).await;
     }
 
-    fn know(&self, catalog: Catalog) {
+    pub(crate) fn know(&self, catalog: Catalog) {
         self.is_ready.store(true, Ordering::SeqCst);
         self.inner.catalog.send_replace(Arc::new(catalog));
     }
@@ -78,6 +78,10 @@ impl Provider for Late {
 
     fn peer(&self) -> Option<PeerReport> {
         self.peer.lock().unwrap().clone()
+    }
+
+    fn may_know(&self, name: &str) -> bool {
+        !self.is_ready() && name.starts_with("late__")
     }
 
     fn list_wanted(&self) {

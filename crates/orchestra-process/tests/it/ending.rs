@@ -61,6 +61,34 @@ async fn whoever_drops_a_child_kills_all_of_it() {
     }
 }
 
+/// A program that has started a child, with those that the child has started.
+#[cfg(target_os = "linux")]
+struct Family {
+    parent: std::process::Child,
+    said: std::io::Lines<BufReader<std::process::ChildStdout>>,
+    family: Vec<rustix::process::Pid>,
+    guard: rustix::process::Pid,
+}
+
+#[cfg(target_os = "linux")]
+fn family_of(program: &str) -> Family {
+    let mut parent = std::process::Command::new(path())
+        .args([program, "family", "stay"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(parent.stdout.take().unwrap()).lines();
+    let family = ids(&said.next().unwrap().unwrap());
+    Family {
+        guard: crate::program::parent(family[0]),
+        parent,
+        said,
+        family,
+    }
+}
+
 /// Also what has left its group and session.
 #[cfg(target_os = "linux")]
 #[tokio::test]
@@ -95,16 +123,12 @@ async fn a_child_ends_with_its_guard() {
 #[cfg(target_os = "linux")]
 #[test]
 fn nothing_outlives_a_guard_whose_parent_adopts() {
-    let mut parent = std::process::Command::new(path())
-        .args(["adopter", "family", "stay"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut said = BufReader::new(parent.stdout.take().unwrap()).lines();
-    let family = ids(&said.next().unwrap().unwrap());
-    let guard = crate::program::parent(family[0]);
+    let Family {
+        mut parent,
+        mut said,
+        family,
+        guard,
+    } = family_of("adopter");
     kill_process(guard, Signal::KILL).unwrap();
     // It waits for the end of all that holds the output of the child.
     assert_eq!(said.next().unwrap().unwrap(), "ended");
@@ -118,15 +142,12 @@ fn nothing_outlives_a_guard_whose_parent_adopts() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_child_ends_when_we_and_its_guard_are_killed() {
-    let mut parent = std::process::Command::new(path())
-        .args(["parent", "family", "stay"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut said = BufReader::new(parent.stdout.take().unwrap()).lines();
-    let family = ids(&said.next().unwrap().unwrap());
-    let guard = crate::program::parent(family[0]);
+    let Family {
+        mut parent,
+        family,
+        guard,
+        ..
+    } = family_of("parent");
     // A guard that is stopped does not hear of our end.
     kill_process(guard, Signal::STOP).unwrap();
     kill_process(pid(parent.id()), Signal::KILL).unwrap();
@@ -150,15 +171,12 @@ fn a_child_ends_when_we_and_its_guard_are_killed() {
 #[test]
 fn nothing_outlives_us_when_we_are_killed() {
     for signal in [Signal::KILL, Signal::TERM, Signal::ABORT] {
-        let mut parent = std::process::Command::new(path())
-            .args(["parent", "family", "stay"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut said = BufReader::new(parent.stdout.take().unwrap()).lines();
-        let family = ids(&said.next().unwrap().unwrap());
-        let guard = crate::program::parent(family[0]);
+        let Family {
+            mut parent,
+            family,
+            guard,
+            ..
+        } = family_of("parent");
         assert_eq!(crate::program::parent(guard), pid(parent.id()));
         kill_process(pid(parent.id()), signal).unwrap();
         parent.wait().unwrap();

@@ -1,6 +1,9 @@
 //! The command line: help, exit codes, configuration, the earlier name.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use insta::assert_snapshot;
 use serde_json::Value;
@@ -64,6 +67,40 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       ORCHESTRA_MCP_PATH  more files of MCP servers, and directories of them
       SDEK_MCP_PATH       the same, where ORCHESTRA_MCP_PATH is not set
     ");
+}
+
+/// In many containers the session began outside of the process namespace, and has no number.
+#[cfg(target_os = "linux")]
+#[test]
+fn it_runs_in_a_process_namespace_of_its_own() {
+    let within = [
+        "--user",
+        "--map-root-user",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+    ];
+    let workspace = Workspace::board();
+    let program = Path::new("unshare");
+    let may = said(
+        workspace.command_as(program, within.into_iter().chain(["true"])),
+        "",
+    );
+    if may.code != Some(0) {
+        eprintln!("not checked, this system gives no namespaces: {}", may.err);
+        return;
+    }
+    let served = [
+        env!("CARGO_BIN_EXE_orchestra"),
+        "tool",
+        "call",
+        "list_projects",
+    ];
+    let served = said(
+        workspace.command_as(program, within.into_iter().chain(served)),
+        "",
+    );
+    assert_eq!(served.code, Some(0), "{served:?}");
 }
 
 #[test]

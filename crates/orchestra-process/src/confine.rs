@@ -1,4 +1,5 @@
-//! The sandbox, by what Linux offers to anybody: Landlock for files, seccomp for sockets.
+//! The sandbox, by what Linux offers to anybody: Landlock for files, seccomp for sockets, and no
+//! capabilities that reach past both.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -6,6 +7,7 @@ use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch,
@@ -49,7 +51,8 @@ const X32: i64 = 0x4000_0000;
 /// Confines this process, for good.
 pub(crate) fn confine(program: &Path, confinement: &Confinement) -> Result<(), String> {
     restrict_files(program, confinement)?;
-    restrict_sockets().map_err(|error| format!("seccomp: {error}"))
+    restrict_sockets().map_err(|error| format!("seccomp: {error}"))?;
+    drop_capabilities().map_err(|error| format!("capabilities: {error}"))
 }
 
 fn restrict_files(program: &Path, confinement: &Confinement) -> Result<(), String> {
@@ -118,6 +121,25 @@ fn restrict_sockets() -> Result<(), Box<dyn std::error::Error>> {
     refuse(libc::SYS_socket, libc::ENETUNREACH, Vec::new())?;
     refuse(libc::SYS_socketpair, libc::ENETUNREACH, unbound_pairs()?)?;
     refuse(libc::SYS_io_uring_setup, libc::ENOSYS, Vec::new())
+}
+
+/// Root keeps what it needs for files, which Landlock bounds. With `CAP_PERFMON` it could read the
+/// environment of any process, Landlock or not (Linux 6.13 and later).
+fn drop_capabilities() -> rustix::io::Result<()> {
+    let kept = CapabilitySet::CHOWN
+        | CapabilitySet::DAC_OVERRIDE
+        | CapabilitySet::FOWNER
+        | CapabilitySet::FSETID
+        | CapabilitySet::SETGID
+        | CapabilitySet::SETUID;
+    let ours = capabilities(None)?;
+    let sets = CapabilitySets {
+        effective: ours.effective & kept,
+        permitted: ours.permitted & kept,
+        inheritable: CapabilitySet::empty(),
+    };
+    // No new privileges, which Landlock has seen to, keeps the next program from more.
+    set_capabilities(None, sets)
 }
 
 /// All pairs but those of Unix streams. Each end of a datagram pair can send to whatever has a name

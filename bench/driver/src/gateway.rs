@@ -21,6 +21,26 @@ use crate::{
 /// The server that is behind all of them.
 const SERVER: &str = "bench-rmcp-echo";
 
+/// How the server reads and writes its pipes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pipes {
+    /// The SDK's transport for pipes.
+    Ready,
+    /// The SDK's transport for whatever stdin and stdout are, which reads and writes on threads of
+    /// its own. With it the server over stdio does half of what it does over its own HTTP, whoever
+    /// asks.
+    Threads,
+}
+
+impl Pipes {
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Ready => &["--pipes"],
+            Self::Threads => &[],
+        }
+    }
+}
+
 /// How long servers may take to start, a hundred of them at once.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -50,9 +70,10 @@ impl Home {
     }
 
     /// A directory with one server, whose tools keep their names.
-    fn of_one() -> Result<Self> {
+    fn of_one(pipes: Pipes) -> Result<Self> {
         let home = Self::new()?;
-        let server = json!({"command": program(SERVER)?, "prefix": false});
+        let (command, args) = (program(SERVER)?, pipes.arguments());
+        let server = json!({"command": command, "args": args, "prefix": false});
         home.configure(&json!({"mcpServers": {"echo": server}}))?;
         Ok(home)
     }

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{Home, PATIENCE, ROUNDS, SERVER, hold_added};
+use super::{Home, PATIENCE, Pipes, ROUNDS, SERVER, hold_added};
 use crate::{
     awake::Awake,
     bars::{Bars, Want},
@@ -35,10 +35,32 @@ const MANY: f64 = 1_000_000.0;
 enum Way {
     /// The server's own HTTP, with these arguments.
     Direct(&'static str),
-    Ours,
+    Ours(Pipes),
     /// A program of others; the port stands at its place.
     Npm(Vec<String>),
     Pypi(String),
+}
+
+/// What a way of ours starts with, by how the server behind it reads.
+struct Homes {
+    ready: Home,
+    threads: Home,
+}
+
+impl Homes {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            ready: Home::of_one(Pipes::Ready)?,
+            threads: Home::of_one(Pipes::Threads)?,
+        })
+    }
+
+    fn of(&self, pipes: Pipes) -> &Home {
+        match pipes {
+            Pipes::Ready => &self.ready,
+            Pipes::Threads => &self.threads,
+        }
+    }
 }
 
 struct Peer {
@@ -48,19 +70,19 @@ struct Peer {
 }
 
 pub(super) fn run(bars: &mut Bars) -> Result<()> {
-    let home = Home::of_one()?;
+    let homes = Homes::new()?;
     let mut peers = peers();
     let awake = Awake::keep()?;
     for _ in 0..ROUNDS {
         for peer in &mut peers {
-            let run = round(peer, &home).with_context(|| peer.name.to_owned())?;
+            let run = round(peer, &homes).with_context(|| peer.name.to_owned())?;
             peer.runs.push(run);
         }
     }
     print(&peers, &awake);
     judge(&peers, bars);
     drop(awake);
-    million(&home, bars)
+    million(&homes, bars)
 }
 
 fn peers() -> Vec<Peer> {
@@ -74,7 +96,8 @@ fn peers() -> Vec<Peer> {
     };
     add("direct", Way::Direct("--http"));
     add("direct, JSON, no sessions", Way::Direct("--http-json"));
-    add("orchestra up", Way::Ours);
+    add("orchestra up", Way::Ours(Pipes::Ready));
+    add("orchestra up, on threads", Way::Ours(Pipes::Threads));
     let (node, npm) = (env::var("BENCH_NODE"), env::var("BENCH_NPM_PROXY"));
     if let (Ok(node), Ok(script)) = (node, npm) {
         add("npm mcp-proxy", Way::Npm(vec![node, script]));
@@ -86,16 +109,16 @@ fn peers() -> Vec<Peer> {
 }
 
 impl Way {
-    fn open(&self, home: &Home) -> Result<Listening> {
-        let server = program(SERVER)?;
-        if let Self::Direct(argument) = self {
-            return Listening::start(Command::new(server).arg(argument));
-        }
+    fn open(&self, homes: &Homes) -> Result<Listening> {
+        let (server, arguments) = (program(SERVER)?, Pipes::Ready.arguments());
         let address = free()?;
         let port = address.port().to_string();
         let mut command = match self {
-            Self::Direct(_) | Self::Ours => {
-                let mut command = home.orchestra("up")?;
+            Self::Direct(argument) => {
+                return Listening::start(Command::new(server).arg(argument));
+            }
+            Self::Ours(pipes) => {
+                let mut command = homes.of(*pipes).orchestra("up")?;
                 command.args(["--http", &address.to_string()]);
                 command
             }
@@ -105,12 +128,14 @@ impl Way {
                     .args(&words[1..])
                     .args(["--host", "127.0.0.1", "--server", "stream"]);
                 command.args(["--port", &port, "--"]).arg(server);
+                command.args(arguments);
                 command
             }
             Self::Pypi(program) => {
                 let mut command = Command::new(program);
                 command.args(["--host", "127.0.0.1", "--port", &port]);
                 command.args(["--log-level", "ERROR", "--"]).arg(server);
+                command.args(arguments);
                 command
             }
         };
@@ -124,8 +149,8 @@ fn free() -> Result<SocketAddr> {
     Ok(listener.local_addr()?)
 }
 
-fn round(peer: &Peer, home: &Home) -> Result<[Load; 2]> {
-    let server = peer.way.open(home)?;
+fn round(peer: &Peer, homes: &Homes) -> Result<[Load; 2]> {
+    let server = peer.way.open(homes)?;
     let call = prepare(&server)?;
     // The first calls of a process are dearer.
     wrk::load(&server, &call, CONNECTIONS[1], TIME)?;
@@ -200,7 +225,7 @@ fn print(peers: &[Peer], awake: &Awake) {
 /// What it reaches without sessions stands in the table.
 fn judge(peers: &[Peer], bars: &mut Bars) {
     let of = |wanted: fn(&Way) -> bool| peers.iter().filter(move |peer| wanted(&peer.way));
-    let ours = of(|way| matches!(way, Way::Ours)).next();
+    let ours = of(|way| matches!(way, Way::Ours(Pipes::Ready))).next();
     let direct = of(|way| matches!(way, Way::Direct("--http"))).next();
     let (Some(ours), Some(direct)) = (ours, direct) else {
         return;
@@ -219,8 +244,8 @@ fn judge(peers: &[Peer], bars: &mut Bars) {
 }
 
 /// Whether memory stays flat over a million calls.
-fn million(home: &Home, bars: &mut Bars) -> Result<()> {
-    let server = Way::Ours.open(home)?;
+fn million(homes: &Homes, bars: &mut Bars) -> Result<()> {
+    let server = Way::Ours(Pipes::Ready).open(homes)?;
     let call = prepare(&server)?;
     let mut count = 0.0;
     let mut until = |most: f64| -> Result<f64> {

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 
-use super::{Home, PATIENCE, ROUNDS, SERVER, hold_added};
+use super::{Home, PATIENCE, Pipes, ROUNDS, SERVER, hold_added};
 use crate::{
     awake::Awake,
     bars::Bars,
@@ -38,15 +38,19 @@ struct Run {
 }
 
 pub(super) fn run(bars: &mut Bars) -> Result<()> {
-    let home = Home::of_one()?;
-    let peer = |name, command| Peer {
-        name,
-        command,
-        runs: Vec::new(),
+    let homes = [Home::of_one(Pipes::Ready)?, Home::of_one(Pipes::Threads)?];
+    let direct = |name, pipes: Pipes| -> Result<Peer> {
+        let mut command = Command::new(program(SERVER)?);
+        command.args(pipes.arguments());
+        Ok(Peer::new(name, command))
     };
+    let ours =
+        |name, home: &Home| Ok::<_, anyhow::Error>(Peer::new(name, home.orchestra("stdio")?));
     let mut peers = [
-        peer("direct", Command::new(program(SERVER)?)),
-        peer("orchestra stdio", home.orchestra("stdio")?),
+        direct("direct", Pipes::Ready)?,
+        ours("orchestra stdio", &homes[0])?,
+        direct("direct, on threads", Pipes::Threads)?,
+        ours("orchestra stdio, on threads", &homes[1])?,
     ];
     let awake = Awake::keep()?;
     for _ in 0..ROUNDS {
@@ -56,9 +60,13 @@ pub(super) fn run(bars: &mut Bars) -> Result<()> {
         }
     }
     print(&peers, &awake);
-    let [direct, ours] = &peers;
-    let added = |figure: fn(&Run) -> f64| ours.best(figure) - direct.best(figure);
-    hold_added(bars, "stdio", added(p50), added(p99));
+    let [direct, ours, direct_on_threads, ours_on_threads] = &peers;
+    let mut hold = |over, direct: &Peer, ours: &Peer| {
+        let added = |figure: fn(&Run) -> f64| ours.best(figure) - direct.best(figure);
+        hold_added(bars, over, added(p50), added(p99));
+    };
+    hold("stdio", direct, ours);
+    hold("stdio, on threads", direct_on_threads, ours_on_threads);
     Ok(())
 }
 
@@ -91,6 +99,14 @@ fn p99(run: &Run) -> f64 {
 }
 
 impl Peer {
+    fn new(name: &'static str, command: Command) -> Self {
+        Self {
+            name,
+            command,
+            runs: Vec::new(),
+        }
+    }
+
     fn figures(&self, figure: impl Fn(&Run) -> f64) -> (f64, f64) {
         let figures: Vec<f64> = self.runs.iter().map(figure).collect();
         spread(&figures)
@@ -103,7 +119,8 @@ impl Peer {
 
 fn print(peers: &[Peer], awake: &Awake) {
     say(&format!(
-        "An rmcp echo server over stdio, {TEXT} bytes, one by one and {WINDOW} in flight; best of \
+        "An rmcp echo server over stdio by the SDK's transport for pipes, and by its default one, \
+         which reads and writes on threads; {TEXT} bytes, one by one and {WINDOW} in flight; best of \
          {ROUNDS} rounds, the spread in brackets; {}.\n",
         awake.describe()
     ));

@@ -50,6 +50,7 @@ pub(crate) enum Command {
     Mcp(Box<commands::mcp::Arguments>),
     Hook(commands::hook::Arguments),
     Doctor(commands::doctor::Arguments),
+    Audit(commands::audit::Arguments),
     Import(commands::import::Arguments),
     Config(commands::config::Arguments),
     Completions(commands::completions::Arguments),

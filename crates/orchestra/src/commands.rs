@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod audit;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod doctor;
@@ -31,6 +32,7 @@ pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Tool(arguments) => tool::run(&common, arguments),
         Command::Hook(arguments) => hook::run(&common, arguments),
         Command::Doctor(arguments) => doctor::run(&common, arguments),
+        Command::Audit(arguments) => audit::run(&common, arguments),
         Command::Import(arguments) => import::run(&common, arguments),
         Command::Config(arguments) => config::run(&common, arguments),
         Command::Completions(arguments) => completions::run(arguments),

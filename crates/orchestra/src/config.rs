@@ -2,6 +2,8 @@
 //! and the defaults settle once into one [`Config`] that knows where each value came from.
 
 mod access;
+mod audit;
+mod entries;
 mod file;
 mod keys;
 mod oauth;
@@ -23,6 +25,8 @@ use crate::{
 use file::ConfigFile;
 
 pub(crate) use access::{AccessConfig, AccessFlags, TlsFiles, TokenSource};
+pub(crate) use audit::FsyncChoice;
+pub(crate) use entries::Entry;
 
 /// The configuration file's name.
 pub(crate) const FILE: &str = "orchestra.toml";
@@ -116,6 +120,10 @@ pub(crate) struct Config {
     pub(crate) concurrent_calls: Setting<usize>,
     /// How long a message may be, in bytes.
     pub(crate) line_bytes: Setting<usize>,
+    /// How old records of calls may become.
+    pub(crate) audit_age: Setting<Duration>,
+    /// When they are on the disk.
+    pub(crate) audit_fsync: Setting<FsyncChoice>,
     /// Which servers of others are offered beside the built-in tools, or instead of them.
     pub(crate) servers: ServerFlags,
 }
@@ -194,6 +202,8 @@ impl Config {
                 |file| file.concurrent_calls,
                 || DEFAULT_CONCURRENT_CALLS,
             ),
+            audit_age: settle(None, &files, |file| file.audit.age, || audit::DEFAULT_AGE),
+            audit_fsync: settle(None, &files, |file| file.audit.fsync, FsyncChoice::default),
             servers: overrides.servers,
             line_bytes: settle(None, &files, |file| file.line_bytes, || MAX_LINE_BYTES),
             workspace,
@@ -215,58 +225,6 @@ impl Config {
     /// When what says who is let in does not go together.
     pub(crate) fn check_access(&self) -> Result<(), Failure> {
         self.access.check(&self.http)
-    }
-
-    /// Every key with its value as TOML, what it means and where it comes from.
-    pub(crate) fn entries(&self) -> Vec<Entry> {
-        let quoted = |text: &str| toml::Value::from(text).to_string();
-        let seconds = self.call_timeout.value.as_secs();
-        let mut entries = vec![
-            Entry {
-                key: "tools",
-                value: quoted(&self.tools.value),
-                meaning: "which tools a client sees: all, lean, search, or a list of groups",
-                origin: self.tools.origin.clone(),
-            },
-            Entry {
-                key: "format",
-                value: quoted(self.format.value.name()),
-                meaning: "how tool results are written as text: json or toon",
-                origin: self.format.origin.clone(),
-            },
-            Entry {
-                key: "http",
-                value: quoted(&self.http.value.to_string()),
-                meaning: "where `orchestra up` listens; the next free port when it is taken",
-                origin: self.http.origin.clone(),
-            },
-            Entry {
-                key: "log",
-                value: quoted(&self.log.value),
-                meaning: "what is logged to stderr: a level, or PART=LEVEL, separated by commas",
-                origin: self.log.origin.clone(),
-            },
-            Entry {
-                key: "limits.call_timeout_seconds",
-                value: seconds.to_string(),
-                meaning: "how long one tool call may take, 1 to 86400 seconds",
-                origin: self.call_timeout.origin.clone(),
-            },
-            Entry {
-                key: "limits.concurrent_calls",
-                value: self.concurrent_calls.value.to_string(),
-                meaning: "how many calls of one connection run at once, 1 to 1024; more wait",
-                origin: self.concurrent_calls.origin.clone(),
-            },
-            Entry {
-                key: "limits.line_bytes",
-                value: self.line_bytes.value.to_string(),
-                meaning: "how long one message may be, 4096 to 268435456 bytes",
-                origin: self.line_bytes.origin.clone(),
-            },
-        ];
-        entries.extend(self.access.entries());
-        entries
     }
 }
 
@@ -303,19 +261,6 @@ fn check_tools(text: &str) -> anyhow::Result<()> {
         None => Ok(()),
         Some(group) => Err(ToolsetError::UnknownGroup { group, known }.into()),
     }
-}
-
-/// One key of the configuration, to be shown.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    /// Dotted key.
-    pub(crate) key: &'static str,
-    /// Value as TOML.
-    pub(crate) value: String,
-    /// What it means.
-    pub(crate) meaning: &'static str,
-    /// Where it comes from.
-    pub(crate) origin: Origin,
 }
 
 fn flag<T>(value: Option<T>) -> Option<(T, Origin)> {

@@ -15,7 +15,8 @@ pub(crate) enum Exit {
     Usage,
     /// A tool refused or failed, or a file was left alone because it could not be understood.
     Refused,
-    /// `doctor` found problems that are still there, or a server cannot be reached.
+    /// `doctor` found problems that are still there, `audit verify` a line that does not fit, or a
+    /// server cannot be reached.
     Problems,
     /// It is not permitted: nobody has approved it, or a rule forbids it.
     Denied,
@@ -38,7 +39,7 @@ pub(crate) const TABLE: [(Exit, &str); 6] = [
     ),
     (
         Exit::Problems,
-        "doctor found problems that are still there, or a server cannot be reached",
+        "doctor or audit verify found problems, or a server cannot be reached",
     ),
     (
         Exit::Denied,

@@ -5,7 +5,7 @@ mod others;
 mod resources;
 mod scratch;
 
-use std::{io, num::NonZeroUsize, path::Path, sync::Arc, thread, time::Duration};
+use std::{io, num::NonZeroUsize, sync::Arc, thread, time::Duration};
 
 use orchestra_hub::{Attachment, Audit, AuditConfig, Caller, Hub, HubConfig, Toolset};
 use orchestra_mcp::{Limits, Server, ServerStatus};
@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::{
     config::{Config, TextFormat},
     exit::Failure,
-    workspace::run_directory,
+    workspace::{AUDIT, run_directory},
 };
 use others::Others;
 pub(crate) use others::Shown;
@@ -32,12 +32,6 @@ const CATCHING_UP: Duration = Duration::from_secs(30);
 
 /// Threads of the runtime at most. Calls are polled where they arrive; these only run what waits.
 const MAX_WORKERS: usize = 2;
-
-/// Size at which the audit file is rotated.
-const AUDIT_BYTES: u64 = 4 * 1024 * 1024;
-
-/// How many rotated audit files are kept.
-const AUDIT_FILES: usize = 2;
 
 /// What serves one workspace.
 pub(crate) struct Serving {
@@ -80,7 +74,7 @@ impl Serving {
         let store = Store::open(&config.workspace, options)?;
         let hub = Hub::new(HubConfig {
             deadline: config.call_timeout.value,
-            audit: audit(&config.workspace),
+            audit: audit(config),
             ..HubConfig::default()
         });
         let text = match config.format.value {
@@ -191,13 +185,13 @@ impl Serving {
 }
 
 /// The audit file. A board that can be read but not written is still served, without one.
-fn audit(workspace: &Path) -> Option<Audit> {
+fn audit(config: &Config) -> Option<Audit> {
     let open = || {
-        let path = run_directory(workspace)?.join("audit.jsonl");
+        let path = run_directory(&config.workspace)?.join(AUDIT);
         Audit::open(AuditConfig {
-            path,
-            max_bytes: AUDIT_BYTES,
-            keep: AUDIT_FILES,
+            max_age: Some(config.audit_age.value),
+            fsync: config.audit_fsync.value.into(),
+            ..AuditConfig::new(path)
         })
     };
     open()

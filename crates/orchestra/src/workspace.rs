@@ -11,6 +11,9 @@ pub(crate) const PROJECTS: &str = ".projects";
 /// The directory of running programs, below [`PROJECTS`]; git ignores it.
 pub(crate) const RUN: &str = ".run";
 
+/// The file that calls are recorded in, below [`RUN`].
+pub(crate) const AUDIT: &str = "audit.jsonl";
+
 /// A directory that cannot be the workspace.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkspaceError {

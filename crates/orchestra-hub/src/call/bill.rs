@@ -80,6 +80,7 @@ pub(super) fn record_of(request: &Request) -> Record {
         end: CallEnd::Cancelled,
         remark: None,
         elapsed: Duration::ZERO,
+        trace: request.cx.trace.clone(),
     }
 }
 

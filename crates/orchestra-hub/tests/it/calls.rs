@@ -137,11 +137,7 @@ async fn what_the_rules_forbid_is_neither_listed_nor_called() {
 async fn calls_are_recorded_without_their_arguments() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.jsonl");
-    let config = AuditConfig {
-        path: path.clone(),
-        max_bytes: 1 << 20,
-        keep: 1,
-    };
+    let config = AuditConfig::new(&path);
     let audit = Some(Audit::open(config).unwrap());
     let hub = hub_with(
         HubConfig {

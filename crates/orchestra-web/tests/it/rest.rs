@@ -479,11 +479,7 @@ async fn answers_that_nobody_reads_are_bounded_with_those_of_mcp() {
 async fn calls_are_recorded_as_those_of_rest() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.jsonl");
-    let audit = Audit::open(AuditConfig {
-        path: path.clone(),
-        max_bytes: 1024 * 1024,
-        keep: 1,
-    });
+    let audit = Audit::open(AuditConfig::new(&path));
     let config = HubConfig {
         audit: Some(audit.unwrap()),
         ..HubConfig::default()

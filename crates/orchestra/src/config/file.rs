@@ -12,7 +12,12 @@ use std::{
 use orchestra_mcp::http::NameError;
 use serde::{Deserialize, de::IgnoredAny};
 
-use super::{TextFormat, TlsFiles, access::AccessFile, oauth::OAuthOnDisk};
+use super::{
+    TextFormat, TlsFiles,
+    access::AccessFile,
+    audit::{AuditFile, AuditOnDisk},
+    oauth::OAuthOnDisk,
+};
 use crate::http;
 
 /// How long a call may be given, in seconds: up to a day.
@@ -37,6 +42,7 @@ pub(super) struct ConfigFile {
     pub(super) call_timeout: Option<Duration>,
     pub(super) concurrent_calls: Option<usize>,
     pub(super) line_bytes: Option<usize>,
+    pub(super) audit: AuditFile,
     pub(super) access: AccessFile,
 }
 
@@ -88,6 +94,8 @@ struct OnDisk {
     log: Option<String>,
     #[serde(default)]
     limits: LimitsOnDisk,
+    #[serde(default)]
+    audit: AuditOnDisk,
     #[serde(default)]
     access: AccessOnDisk,
     /// Servers of others, which are read apart: what is wrong there stops nothing else.
@@ -174,6 +182,7 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
         call_timeout: seconds.map(Duration::from_secs),
         concurrent_calls: calls.map(size),
         line_bytes: bytes.map(size),
+        audit: on_disk.audit.checked()?,
         access: access(on_disk.access)?,
     })
 }
@@ -243,7 +252,8 @@ pub(super) fn within(
     }
 }
 
-fn wrong(key: &'static str, expected: &str, found: String) -> ParseError {
+/// A value that a key cannot have.
+pub(super) fn wrong(key: &'static str, expected: &str, found: String) -> ParseError {
     ParseError::Value {
         key,
         expected: expected.to_owned(),
@@ -253,13 +263,14 @@ fn wrong(key: &'static str, expected: &str, found: String) -> ParseError {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::FsyncChoice, *};
 
     #[test]
     fn every_key_is_read() {
         let file = parse(
             "tools = \"lean\"\nformat = \"toon\"\nhttp = \"[::1]:0\"\nlog = \"debug\"\n\
-             [limits]\ncall_timeout_seconds = 5\nconcurrent_calls = 7\nline_bytes = 4096\n",
+             [limits]\ncall_timeout_seconds = 5\nconcurrent_calls = 7\nline_bytes = 4096\n\
+             [audit]\nkeep_days = 30\nfsync = \"always\"\n",
         )
         .unwrap();
         assert_eq!(file.tools.as_deref(), Some("lean"));
@@ -271,6 +282,8 @@ mod tests {
             (file.concurrent_calls, file.line_bytes),
             (Some(7), Some(4_096))
         );
+        assert_eq!(file.audit.age, Some(Duration::from_secs(30 * 86_400)));
+        assert_eq!(file.audit.fsync, Some(FsyncChoice::Always));
     }
 
     #[test]
@@ -282,6 +295,14 @@ mod tests {
                 "http: an address such as 127.0.0.1:7420 or localhost:7420, or a port, not `here`",
             ),
             ("[limits]\ncall_timeout_seconds = 0", "1 to 86400, not `0`"),
+            (
+                "[audit]\nkeep_days = 0",
+                "audit.keep_days: 1 to 3650, not `0`",
+            ),
+            (
+                "[audit]\nfsync = \"often\"",
+                "audit.fsync: never, interval or always, not `often`",
+            ),
             ("colour = 1", "unknown field `colour`"),
             ("tools = 1", "line 1"),
             ("tools", "line 1"),

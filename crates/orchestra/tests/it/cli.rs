@@ -35,6 +35,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       mcp          Manage the MCP servers that are offered beside the built-in tools
       hook         Store one hook event that a client sends to stdin as JSON
       doctor       Compare the board's database with its readable files, and mend them
+      audit        Check the records of calls
       import       Take over the YAML files that orchestra-mcp left in .projects
       config       Show the configuration
       completions  Print a shell's completion script
@@ -53,7 +54,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       1  something broke: a file, an address, the database; or a server failed its check
       2  wrong command line or configuration; nothing was done
       3  a tool refused, or a file that cannot be understood was left alone
-      4  doctor found problems that are still there, or a server cannot be reached
+      4  doctor or audit verify found problems, or a server cannot be reached
       5  not permitted: nobody has approved it, or a rule forbids it
 
     Environment:
@@ -190,6 +191,15 @@ fn the_configuration_is_shown_with_its_origin() {
     # how long one message may be, 4096 to 268435456 bytes
     # from: default
     # line_bytes = 10485760
+
+    [audit]
+    # for how many days records of calls are kept, 1 to 3650
+    # from: default
+    # keep_days = 7
+
+    # when records of calls are synced to the disk: never, interval (every 5 seconds) or always
+    # from: default
+    # fsync = "interval"
 
     [access]
     # file with the tokens that callers over HTTP must show, one a line

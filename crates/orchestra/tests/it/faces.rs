@@ -381,7 +381,7 @@ fn records(workspace: &Workspace) -> Vec<Value> {
     let lines = text.lines().map(|line| {
         let mut record: Value = serde_json::from_str(line).unwrap();
         let members = record.as_object_mut().unwrap();
-        let of_the_moment = ["unix_ms", "micros", "face"];
+        let of_the_moment = ["unix_ms", "micros", "face", "prev"];
         for member in of_the_moment {
             assert!(members.remove(member).is_some(), "{line}");
         }

@@ -1,0 +1,203 @@
+//! Where audit files lie: the directory, held open, and the names in it.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File, TryLockError},
+    io::{self, Read as _},
+    os::{
+        fd::OwnedFd,
+        unix::{ffi::OsStrExt as _, fs::MetadataExt},
+    },
+    path::Path,
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
+
+use rustix::{
+    fs::{AtFlags, Dir, Mode, OFlags, Stat},
+    io::Errno,
+};
+
+use super::chain::Link;
+
+/// How often a lock is looked for: at first, and when it does not come.
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
+const LOCK_PAUSE_MOST: Duration = Duration::from_millis(50);
+
+/// Behind the name of the file whose last line it names.
+const HEAD: &str = ".head";
+
+/// More files than anybody keeps.
+pub(super) const MAX_NUMBER: usize = 10_000;
+
+/// The directory of the file, held open: whoever replaces it by a link leads us nowhere.
+pub(super) struct Place {
+    directory: OwnedFd,
+    name: OsString,
+}
+
+impl Place {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let directory = path.parent().filter(|parent| *parent != Path::new(""));
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = directory.unwrap_or(Path::new("."));
+        Ok(Self {
+            directory: rustix::fs::open(directory, flags, Mode::empty())?,
+            name: name.to_owned(),
+        })
+    }
+
+    /// Opens the file to be written, made for its owner alone.
+    pub(super) fn append(&self) -> io::Result<File> {
+        self.file(&self.name, OFlags::RDWR | OFlags::APPEND | OFlags::CREATE)
+    }
+
+    /// Opens a file to be read; 0 is the file itself. `None` where there is none.
+    pub(super) fn read(&self, number: usize) -> io::Result<Option<File>> {
+        there(self.file(&self.numbered(number), OFlags::RDONLY))
+    }
+
+    /// The hash that was noted of the last line; `None` where none was.
+    pub(super) fn head(&self) -> io::Result<Option<Link>> {
+        let Some(file) = there(self.file(&self.head_name(), OFlags::RDONLY))? else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        file.take(65).read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes);
+        Ok(Link::parse(text.trim_end()))
+    }
+
+    /// Notes the hash of the last line.
+    pub(super) fn set_head(&self, link: Link) -> io::Result<()> {
+        use std::os::unix::fs::FileExt as _;
+        let file = self.file(&self.head_name(), OFlags::WRONLY | OFlags::CREATE)?;
+        // As long as the one before, so that it is whole at each moment.
+        file.write_all_at(format!("{link}\n").as_bytes(), 0)
+    }
+
+    /// A link could lead anywhere and a pipe would hold us up; both are refused.
+    fn file(&self, name: &OsString, flags: OFlags) -> io::Result<File> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let file = File::from(rustix::fs::openat(&self.directory, name, flags, mode)?);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is no plain file; remove it"));
+        }
+        Ok(file)
+    }
+
+    /// The name of an older file; 0 is the file itself.
+    pub(super) fn numbered(&self, number: usize) -> OsString {
+        let mut name = self.name.clone();
+        if number > 0 {
+            name.push(format!(".{number}"));
+        }
+        name
+    }
+
+    pub(super) fn head_name(&self) -> OsString {
+        let mut name = self.name.clone();
+        name.push(HEAD);
+        name
+    }
+
+    /// The numbers of the older files that are there, the oldest first.
+    pub(super) fn numbers(&self) -> io::Result<Vec<usize>> {
+        let mut numbers = Vec::new();
+        for entry in Dir::read_from(&self.directory)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            let rest = name.strip_prefix(self.name.as_bytes());
+            let digits = rest.and_then(|rest| rest.strip_prefix(b"."));
+            let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+            let number = digits.and_then(|digits| digits.parse::<usize>().ok());
+            numbers.extend(number.filter(|number| (1..=MAX_NUMBER).contains(number)));
+        }
+        numbers.sort_unstable_by(|a, b| b.cmp(a));
+        numbers.dedup();
+        Ok(numbers)
+    }
+
+    /// Whether `file` is the one that stands at the path.
+    pub(super) fn is_there(&self, file: &File) -> io::Result<bool> {
+        match rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(there) => Ok(is_same(&there, &file.metadata()?)),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn rename_if_there(&self, from: usize, to: usize) -> io::Result<()> {
+        let (from, to) = (self.numbered(from), self.numbered(to));
+        match rustix::fs::renameat(&self.directory, from, &self.directory, to) {
+            Err(Errno::NOENT) | Ok(()) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn remove(&self, number: usize) -> io::Result<()> {
+        let name = self.numbered(number);
+        match rustix::fs::unlinkat(&self.directory, name, AtFlags::empty()) {
+            Err(Errno::NOENT) | Ok(()) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes older files into which nothing was written since `before`.
+    pub(super) fn remove_before(&self, before: SystemTime) -> io::Result<()> {
+        for number in self.numbers()? {
+            let written = match self.read(number) {
+                Ok(Some(file)) => file.metadata()?.modified()?,
+                // What is no file of ours stays.
+                Ok(None) | Err(_) => continue,
+            };
+            if written < before {
+                self.remove(number)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Waits for a lock that `try_lock` takes, until `gives_up`, which is told for how long; whether it
+/// was had.
+pub(super) fn wait_for_lock(
+    mut try_lock: impl FnMut() -> Result<(), TryLockError>,
+    gives_up: impl Fn(Duration) -> bool,
+) -> io::Result<bool> {
+    let since = Instant::now();
+    let mut pause = LOCK_PAUSE;
+    loop {
+        match try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if gives_up(since.elapsed()) => return Ok(false),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        thread::sleep(pause);
+        // Who has it for long may have it for longer.
+        if since.elapsed() > Duration::from_secs(1) {
+            pause = LOCK_PAUSE_MOST;
+        }
+    }
+}
+
+fn there(file: io::Result<File>) -> io::Result<Option<File>> {
+    match file {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a file that is there is the one that is open. Systems differ in how wide these are.
+#[allow(
+    clippy::useless_conversion,
+    clippy::unnecessary_cast,
+    reason = "on this system they may be as wide already"
+)]
+fn is_same(there: &Stat, ours: &fs::Metadata) -> bool {
+    (there.st_dev as u64, there.st_ino as u64) == (ours.dev(), ours.ino())
+}

@@ -1,0 +1,147 @@
+//! `orchestra audit`: looks whether the records of calls are as they were written.
+
+use std::fmt::Write as _;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use orchestra_hub::{Spot, Verified, verify_audit};
+use serde::Serialize;
+
+use crate::{
+    cli::Common,
+    config::{Config, Overrides},
+    exit::{Exit, Failure},
+    logging,
+    output::{self, Format},
+    workspace::{AUDIT, PROJECTS, RUN},
+};
+
+/// Check the records of calls
+///
+/// Each call is a line in .projects/.run/audit.jsonl, and each line names the hash of the one before
+/// it.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Name the first record that was changed, removed or put in
+    ///
+    /// Exit code 4 when there is one.
+    Verify {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What was found, as JSON.
+#[derive(Serialize)]
+struct Answer {
+    /// Whether every line fits.
+    intact: bool,
+    files: usize,
+    records: u64,
+    /// Records from before there was a chain.
+    unchained: u64,
+    /// Whether the first of all records is there; older ones are removed after a while.
+    from_the_beginning: bool,
+    /// Lines that end in the middle, because a program was killed.
+    torn: Vec<Place>,
+    /// The hash of the last line.
+    last: Option<String>,
+    misfit: Option<Misfit>,
+}
+
+#[derive(Serialize)]
+struct Place {
+    file: String,
+    line: u64,
+}
+
+#[derive(Serialize)]
+struct Misfit {
+    #[serde(flatten)]
+    place: Place,
+    reason: String,
+}
+
+/// Checks the records of calls.
+///
+/// # Errors
+/// When they cannot be read.
+pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
+    let Command::Verify { json } = arguments.command;
+    let config = Config::settle(common, Overrides::default())?;
+    logging::start(logging::of_a_report(&config.log))?;
+    let path = config.workspace.join(PROJECTS).join(RUN).join(AUDIT);
+    let found = verify_audit(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let answer = Answer::of(found);
+    Format::of_flag(json).print(&answer, text)?;
+    Ok(match answer.intact {
+        true => Exit::Ok,
+        false => Exit::Problems,
+    })
+}
+
+impl Answer {
+    fn of(found: Verified) -> Self {
+        Self {
+            intact: found.misfit.is_none(),
+            files: found.files,
+            records: found.records,
+            unchained: found.unchained,
+            from_the_beginning: found.is_from_the_beginning,
+            torn: found.torn.iter().map(Place::of).collect(),
+            last: found.last,
+            misfit: found.misfit.map(|misfit| Misfit {
+                place: Place::of(&misfit.spot),
+                reason: misfit.reason,
+            }),
+        }
+    }
+}
+
+impl Place {
+    fn of(spot: &Spot) -> Self {
+        Self {
+            file: spot.file.display().to_string(),
+            line: spot.line,
+        }
+    }
+}
+
+fn text(answer: &Answer) -> String {
+    let mut text = String::new();
+    // Writing to a text cannot fail.
+    for Place { file, line } in &answer.torn {
+        let _ = writeln!(
+            text,
+            "{file}:{line}: torn: the program ended that wrote it, or it is no record"
+        );
+    }
+    if let Some(Misfit { place, reason }) = &answer.misfit {
+        let _ = writeln!(text, "{}:{}: {reason}", place.file, place.line);
+    } else if answer.records == 0 {
+        text.push_str("no calls are recorded\n");
+    } else {
+        let Answer { records, files, .. } = answer;
+        let _ = writeln!(text, "{records} records in {files} files follow each other");
+        if answer.unchained > 0 {
+            let count = answer.unchained;
+            let _ = writeln!(
+                text,
+                "{count} of them are older than the chain and name nothing"
+            );
+        } else if !answer.from_the_beginning {
+            text.push_str("older ones are not kept any more\n");
+        }
+    }
+    if let (true, Some(last)) = (answer.misfit.is_none(), &answer.last) {
+        let _ = writeln!(text, "hash of the last one: {last}");
+    }
+    output::printable(&text).into_owned()
+}

@@ -1,0 +1,71 @@
+//! The configuration as it is shown: each key with its value, what it means and where it comes from.
+
+use super::{Config, Origin, audit};
+
+/// One key of the configuration, to be shown.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Dotted key.
+    pub(crate) key: &'static str,
+    /// Value as TOML.
+    pub(crate) value: String,
+    /// What it means.
+    pub(crate) meaning: &'static str,
+    /// Where it comes from.
+    pub(crate) origin: Origin,
+}
+
+impl Config {
+    /// Every key with its value as TOML, what it means and where it comes from.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        let quoted = |text: &str| toml::Value::from(text).to_string();
+        let seconds = self.call_timeout.value.as_secs();
+        let mut entries = vec![
+            Entry {
+                key: "tools",
+                value: quoted(&self.tools.value),
+                meaning: "which tools a client sees: all, lean, search, or a list of groups",
+                origin: self.tools.origin.clone(),
+            },
+            Entry {
+                key: "format",
+                value: quoted(self.format.value.name()),
+                meaning: "how tool results are written as text: json or toon",
+                origin: self.format.origin.clone(),
+            },
+            Entry {
+                key: "http",
+                value: quoted(&self.http.value.to_string()),
+                meaning: "where `orchestra up` listens; the next free port when it is taken",
+                origin: self.http.origin.clone(),
+            },
+            Entry {
+                key: "log",
+                value: quoted(&self.log.value),
+                meaning: "what is logged to stderr: a level, or PART=LEVEL, separated by commas",
+                origin: self.log.origin.clone(),
+            },
+            Entry {
+                key: "limits.call_timeout_seconds",
+                value: seconds.to_string(),
+                meaning: "how long one tool call may take, 1 to 86400 seconds",
+                origin: self.call_timeout.origin.clone(),
+            },
+            Entry {
+                key: "limits.concurrent_calls",
+                value: self.concurrent_calls.value.to_string(),
+                meaning: "how many calls of one connection run at once, 1 to 1024; more wait",
+                origin: self.concurrent_calls.origin.clone(),
+            },
+            Entry {
+                key: "limits.line_bytes",
+                value: self.line_bytes.value.to_string(),
+                meaning: "how long one message may be, 4096 to 268435456 bytes",
+                origin: self.line_bytes.origin.clone(),
+            },
+        ];
+        entries.extend(audit::entries(&self.audit_age, &self.audit_fsync));
+        entries.extend(self.access.entries());
+        entries
+    }
+}

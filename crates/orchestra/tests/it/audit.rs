@@ -1,0 +1,147 @@
+//! The records of calls follow each other, whoever writes them, and what is changed of them is found.
+
+use std::{fs, path::PathBuf, thread::yield_now, time::Instant};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{PATIENCE, Session, Workspace};
+
+/// Calls of each program before one of them is killed.
+const CALLS: u64 = 400;
+
+struct Records {
+    workspace: Workspace,
+    file: PathBuf,
+}
+
+impl Records {
+    fn new() -> Self {
+        let workspace = Workspace::board();
+        let file = workspace.join(".projects/.run/audit.jsonl");
+        Self { workspace, file }
+    }
+
+    fn text(&self) -> String {
+        fs::read_to_string(&self.file).unwrap()
+    }
+
+    /// What `audit verify` says, and its exit code.
+    fn verify(&self) -> (Value, Option<i32>) {
+        let said = self.workspace.run(["audit", "verify", "--json"]);
+        (serde_json::from_str(&said.out).expect(&said.err), said.code)
+    }
+
+    /// A program that has made a call, and ends with its records written.
+    fn call_once(&self) {
+        let mut session = Session::start(self.workspace.command(["stdio"]));
+        session.ok("list_projects", &json!({}));
+        assert!(session.process.end().success());
+    }
+}
+
+#[test]
+fn two_programs_write_one_chain_and_a_kill_breaks_nothing() {
+    let records = Records::new();
+    let start = || Session::start(records.workspace.command(["stdio"]));
+    let (mut one, mut other) = (start(), start());
+    let call = json!({"name": "list_projects", "arguments": {}});
+    for id in 100..100 + CALLS {
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call});
+        one.send(&message);
+        other.send(&message);
+    }
+    // Both are in the middle of it.
+    let until = Instant::now() + PATIENCE;
+    while !records.file.exists() || records.text().lines().count() < 2 {
+        assert!(Instant::now() < until, "nothing is recorded");
+        yield_now();
+    }
+    one.process.signal(Signal::KILL);
+    for _ in 0..CALLS {
+        let _ = other.process.json();
+    }
+    assert!(other.process.end().success());
+    let (found, code) = records.verify();
+    assert_eq!((code, &found["intact"]), (Some(0), &json!(true)), "{found}");
+    assert!(found["records"].as_u64() >= Some(CALLS), "{found}");
+    // A kill in the middle of a write, at whatever byte, is a torn line and no change.
+    let text = records.text();
+    let part = &text[..text.len() / 7 % 200 + 20];
+    let lines = text.lines().count();
+    fs::write(&records.file, format!("{text}{part}")).unwrap();
+    let torn = json!({"file": records.file, "line": lines + 1});
+    for _ in 0..2 {
+        let (found, code) = records.verify();
+        let all = found["torn"].as_array().unwrap();
+        assert!(code == Some(0) && all.contains(&torn), "{found}");
+        records.call_once();
+    }
+    let said = records.workspace.run(["audit", "verify"]);
+    let place = format!("{}:{}: torn", records.file.display(), lines + 1);
+    assert!(said.out.contains(&place), "{said:?}");
+    assert!(
+        said.out.contains("records in 1 files follow each other"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn what_is_changed_removed_or_put_in_is_named() {
+    let records = Records::new();
+    let (found, code) = records.verify();
+    assert_eq!((code, &found["records"]), (Some(0), &json!(0)), "{found}");
+    (0..4).for_each(|_| records.call_once());
+    let good = records.text();
+    let lines: Vec<&str> = good.lines().collect();
+    assert_eq!(lines.len(), 4, "{good}");
+    let changed = lines[1].replace("answered", "denied");
+    for (what, line, now) in [
+        ("changed", 3, vec![lines[0], &changed, lines[2], lines[3]]),
+        ("removed", 3, vec![lines[0], lines[1], lines[3]]),
+        (
+            "put in",
+            3,
+            vec![lines[0], lines[1], lines[0], lines[2], lines[3]],
+        ),
+        ("the end removed", 3, vec![lines[0], lines[1], lines[2]]),
+        (
+            "the end changed",
+            4,
+            vec![lines[0], lines[1], lines[2], &changed],
+        ),
+    ] {
+        fs::write(&records.file, now.join("\n") + "\n").unwrap();
+        let (found, code) = records.verify();
+        assert_eq!(
+            (code, &found["intact"]),
+            (Some(4), &json!(false)),
+            "{what}: {found}"
+        );
+        assert_eq!(found["misfit"]["line"], line, "{what}: {found}");
+        let said = records.workspace.run(["audit", "verify"]);
+        let place = format!("{}:{line}: ", records.file.display());
+        assert!(said.out.starts_with(&place), "{what}: {said:?}");
+    }
+    // A call that comes later covers nothing up.
+    records.call_once();
+    let (found, code) = records.verify();
+    assert_eq!(
+        (code, &found["intact"]),
+        (Some(4), &json!(false)),
+        "{found}"
+    );
+}
+
+#[test]
+fn the_trace_of_a_call_stands_in_its_record() {
+    let records = Records::new();
+    let mut session = Session::start(records.workspace.command(["stdio"]));
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let parent = format!("00-{trace}-00f067aa0ba902b7-01");
+    let call = json!({"name": "list_projects", "arguments": {}, "_meta": {"traceparent": parent}});
+    session.request("tools/call", &call);
+    assert!(session.process.end().success());
+    let record: Value = serde_json::from_str(&records.text()).unwrap();
+    assert_eq!(record["trace"], trace);
+}

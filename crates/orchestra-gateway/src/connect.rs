@@ -1,6 +1,8 @@
 //! How servers are reached: connectors out of configurations. What texts refer to is put in when a
 //! process is started or a request is sent, so that nothing here holds a secret.
 
+mod late;
+mod oauth;
 mod tapped;
 
 use std::{
@@ -13,15 +15,14 @@ use orchestra_mcp::client::{
     ChildConfig, ChildConnector, Client, ClientError, Connected, Connector, Root, TransportType,
     http::{
         self as client_http, HttpConnector, Url,
-        oauth::{
-            ClientProof, FileStore, KnownClient, MemoryStore, OAuthConfig, SignIn, SignedOut,
-            TokenStore, login, logout,
-        },
+        oauth::{FileStore, MemoryStore, SignIn, SignedOut, TokenStore, login, logout},
     },
     tap::{Redactor, Tap},
 };
 use orchestra_process as process;
 use orchestra_wire::RawJson;
+
+use late::Late;
 
 use crate::{
     config::{
@@ -128,35 +129,6 @@ impl Connectors {
         }
     }
 
-    /// How tokens are asked for. A server of which nothing is said gets those of an earlier sign-in.
-    fn oauth(
-        &self,
-        auth: Option<&Auth>,
-        config: &ServerConfig,
-        late: &mut Late,
-    ) -> Result<client_http::Auth, ClientError> {
-        let mut oauth = OAuthConfig::new(self.store());
-        if let Some(Auth::OAuth {
-            client_id,
-            client_secret,
-            scopes,
-            redirect_port,
-        }) = auth
-        {
-            oauth.scopes.clone_from(scopes);
-            oauth.callback_port = redirect_port.unwrap_or(0);
-            if let Some(id) = client_id {
-                let proof = match client_secret {
-                    Some(secret) => ClientProof::Secret(late.text(secret)?),
-                    None => ClientProof::None,
-                };
-                let id = self.scope.expand(id, config).map_err(invalid)?;
-                oauth.client = Some(KnownClient { id, proof });
-            }
-        }
-        Ok(client_http::Auth::OAuth(Box::new(oauth)))
-    }
-
     fn connector(&self, config: &ServerConfig) -> Result<Arc<dyn Connector>, ClientError> {
         match &config.transport {
             Transport::Stdio(_) => Ok(Arc::new(self.late_child(config))),
@@ -212,7 +184,8 @@ impl Connectors {
         }
         reached.auth = match &http.auth {
             None if says_who(http) => client_http::Auth::None,
-            None | Some(Auth::OAuth { .. }) => self.oauth(http.auth.as_ref(), config, &mut late)?,
+            None => self.oauth(None, config, &mut late)?,
+            Some(Auth::OAuth(oauth)) => self.oauth(Some(oauth), config, &mut late)?,
             Some(Auth::Bearer(token)) => client_http::Auth::Bearer(late.text(token)?),
             Some(Auth::Env(variable)) => client_http::Auth::Env(variable.clone()),
             Some(Auth::Command { command, args }) => client_http::Auth::Command {
@@ -245,33 +218,6 @@ fn network(config: &ServerConfig) -> Result<&HttpConfig, ClientError> {
         Transport::Stdio(_) => Err(ClientError::InvalidConfig {
             what: "the server is a process; only servers on the network are signed in to".into(),
         }),
-    }
-}
-
-/// Texts that are expanded when they are sent: each stands in for itself as a variable.
-#[derive(Default)]
-struct Late(Vec<Template>);
-
-/// How the variables of these texts begin; no variable of an environment does.
-const LATE: &str = "text.";
-
-impl Late {
-    fn text(&mut self, text: &Template) -> Result<client_http::Template, ClientError> {
-        let variable = format!("${{{LATE}{}}}", self.0.len());
-        self.0.push(text.clone());
-        client_http::Template::parse(&variable).map_err(|error| ClientError::InvalidConfig {
-            what: error.to_string(),
-        })
-    }
-
-    fn secrets(self, scope: Scope, config: ServerConfig) -> Arc<dyn client_http::Secrets> {
-        Arc::new(move |name: &str| match name.strip_prefix(LATE) {
-            Some(place) => {
-                let text = self.0.get(place.parse::<usize>().ok()?)?;
-                scope.expand(text, &config).ok()
-            }
-            None => scope.variable(name).ok(),
-        })
     }
 }
 

@@ -9,6 +9,8 @@
 mod env_file;
 mod named;
 mod parts;
+mod secret_file;
+mod texts;
 
 use std::{
     fmt,
@@ -17,9 +19,11 @@ use std::{
 };
 
 use parts::{Part, Parts, input_variable, reference};
+pub use texts::references;
+use texts::texts;
 
 use crate::config::{
-    Auth, Flavour, HttpConfig, InheritEnv, Sandbox, ServerConfig, StdioConfig, Template, Transport,
+    Auth, Flavour, HttpConfig, InheritEnv, ServerConfig, StdioConfig, Template, Transport,
 };
 
 /// Looks a variable up.
@@ -67,6 +71,16 @@ pub enum ExpandError {
         /// The file.
         path: PathBuf,
         /// What is wrong, without a value.
+        what: String,
+    },
+    /// A file that holds a secret.
+    #[error("auth.{field}: the file {} {what}", path.display())]
+    SecretFile {
+        /// The key of the configuration that names it.
+        field: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, without its contents.
         what: String,
     },
     /// What came out cannot be used.
@@ -198,6 +212,15 @@ impl Scope {
         }) = &config.transport
         {
             self.variable(name)?;
+        }
+        if let Transport::Http(HttpConfig {
+            auth: Some(Auth::OAuth(oauth)),
+            ..
+        }) = &config.transport
+        {
+            for secret in oauth.secrets() {
+                self.secret(secret, config)?;
+            }
         }
         Ok(())
     }
@@ -348,70 +371,6 @@ impl Scope {
         let path = path.and_then(Path::to_str).ok_or_else(unknown)?;
         Ok(path.to_owned())
     }
-}
-
-/// What the texts of a server refer to, each once, in order.
-#[must_use]
-pub fn references(config: &ServerConfig) -> Vec<Reference> {
-    let parts = texts(config)
-        .into_iter()
-        .flat_map(|text| Parts(text.written()));
-    let mut found: Vec<Reference> = parts
-        .filter_map(|part| match part {
-            Ok(Part::Reference(text)) => reference(text.split(":-").next().unwrap_or(text)),
-            _ => None,
-        })
-        .collect();
-    if let Transport::Http(HttpConfig {
-        auth: Some(Auth::Env(name)),
-        ..
-    }) = &config.transport
-    {
-        found.push(Reference::Variable(name.clone()));
-    }
-    found.sort();
-    found.dedup();
-    found
-}
-
-/// Every text of a server that may refer to something.
-fn texts(config: &ServerConfig) -> Vec<&Template> {
-    let mut texts: Vec<&Template> = config.roots.iter().collect();
-    if let Sandbox::Workspace { read, write } = &config.sandbox {
-        texts.extend(read.iter().chain(write));
-    }
-    match &config.transport {
-        Transport::Stdio(stdio) => {
-            texts.push(&stdio.command);
-            texts.extend(&stdio.args);
-            texts.extend(&stdio.cwd);
-            texts.extend(stdio.env.values());
-            texts.extend(&stdio.env_file);
-        }
-        Transport::Http(http) => {
-            texts.push(&http.url);
-            texts.extend(http.headers.iter().map(|(_, value)| value));
-            texts.extend(&http.ca_file);
-            if let Some((certificate, key)) = &http.client_cert {
-                texts.push(certificate);
-                texts.extend(key);
-            }
-            match &http.auth {
-                None | Some(Auth::Env(_)) => {}
-                Some(Auth::Bearer(token)) => texts.push(token),
-                Some(Auth::Command { command, args }) => {
-                    texts.push(command);
-                    texts.extend(args);
-                }
-                Some(Auth::OAuth {
-                    client_id,
-                    client_secret,
-                    ..
-                }) => texts.extend(client_id.iter().chain(client_secret)),
-            }
-        }
-    }
-    texts
 }
 
 #[cfg(test)]

@@ -33,7 +33,9 @@ pub use api::{
 };
 pub use calls::Client;
 pub use child::{ChildConfig, ChildConnector};
-pub use config::{Backoff, Circuit, ClientConfig, ClientInfo, Growth, ProtocolChoice, Retry, Root};
+pub use config::{
+    Backoff, Circuit, ClientConfig, ClientInfo, Growth, ProtocolChoice, Reconnect, Retry, Root,
+};
 pub use error::{ClientError, Crash, HttpFailure, Sent};
 pub use latency::ClientStats;
 pub use lines::{LinesConfig, LinesLink, LinkCounters, MAX_JUNK_LINES};

@@ -1,6 +1,7 @@
 //! One server, out of the object that describes it.
 
 mod access;
+mod oauth;
 mod reach;
 mod rules;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Template;
+use super::{OAuth, Template};
 
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,14 +116,5 @@ pub enum Auth {
         args: Vec<Template>,
     },
     /// A sign-in as MCP has it.
-    OAuth {
-        /// The client's id, where it was registered by hand.
-        client_id: Option<Template>,
-        /// Its secret.
-        client_secret: Option<Template>,
-        /// What is asked for; what the server asks for when it is empty.
-        scopes: Vec<String>,
-        /// The port that the browser comes back to; any when it is not said.
-        redirect_port: Option<u16>,
-    },
+    OAuth(OAuth),
 }

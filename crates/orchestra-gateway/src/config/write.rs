@@ -1,12 +1,14 @@
 //! A server as other programs read it: JSON, as it stands below `mcpServers`.
 
+mod auth;
+
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
 use super::{
-    Auth, Backoff, Effect, Flavour, Grace, Health, HttpConfig, InheritEnv, Limits, Pins, Pool,
-    Protocol, Retry, Sandbox, ServerConfig, StdioConfig, Template, ToolFilter, Transport,
+    Backoff, Effect, Flavour, Grace, Health, HttpConfig, InheritEnv, Limits, Pins, Pool, Protocol,
+    Retry, Sandbox, ServerConfig, StdioConfig, Template, ToolFilter, Transport,
 };
 
 /// What becomes of values that may be secrets: those of headers and of the environment, and tokens.
@@ -117,44 +119,7 @@ fn write_http(map: &mut Map<String, Value>, http: &HttpConfig, values: Values) {
         map.insert("allowInsecure".into(), json!(true));
     }
     if let Some(auth) = &http.auth {
-        map.insert("auth".into(), write_auth(auth, values));
-    }
-}
-
-fn write_auth(auth: &Auth, values: Values) -> Value {
-    match auth {
-        Auth::Bearer(token) => json!({"type": "bearer", "token": secret("TOKEN", token, values)}),
-        Auth::Env(variable) => json!({"type": "env", "variable": variable}),
-        Auth::Command { command, args } => {
-            let words: Vec<&str> = std::iter::once(command)
-                .chain(args)
-                .map(Template::written)
-                .collect();
-            json!({"type": "command", "command": words})
-        }
-        Auth::OAuth {
-            client_id,
-            client_secret,
-            scopes,
-            redirect_port,
-        } => {
-            let mut map = Map::new();
-            map.insert("type".into(), json!("oauth"));
-            optional(&mut map, "clientId", client_id.as_ref());
-            if let Some(value) = client_secret {
-                map.insert(
-                    "clientSecret".into(),
-                    secret("CLIENT_SECRET", value, values),
-                );
-            }
-            if !scopes.is_empty() {
-                map.insert("scopes".into(), json!(scopes));
-            }
-            if let Some(port) = redirect_port {
-                map.insert("redirectPort".into(), json!(port));
-            }
-            Value::Object(map)
-        }
+        map.insert("auth".into(), auth::write(auth, values));
     }
 }
 

@@ -57,12 +57,19 @@ impl Connectors {
                 let headers = http.headers.iter();
                 let secret = headers
                     .filter(|(name, _)| names_secret(name) || name.eq_ignore_ascii_case("cookie"));
-                let token = match &http.auth {
-                    Some(Auth::Bearer(token)) => expand(token),
-                    Some(Auth::Env(variable)) => self.scope.variable(variable).ok(),
-                    _ => None,
+                let tokens: Vec<String> = match &http.auth {
+                    Some(Auth::Bearer(token)) => expand(token).into_iter().collect(),
+                    Some(Auth::Env(variable)) => {
+                        self.scope.variable(variable).into_iter().collect()
+                    }
+                    Some(Auth::OAuth(oauth)) => {
+                        let secrets = oauth.secrets().into_iter();
+                        let known = secrets.map(|secret| self.scope.secret(secret, config));
+                        known.flatten().collect()
+                    }
+                    Some(Auth::Command { .. }) | None => Vec::new(),
                 };
-                let values = secret.filter_map(|(_, value)| expand(value)).chain(token);
+                let values = secret.filter_map(|(_, value)| expand(value)).chain(tokens);
                 values.fold(redactor, |redactor, value| {
                     // Behind its scheme, where it has one.
                     let bare = value.rsplit(' ').next().unwrap_or_default();

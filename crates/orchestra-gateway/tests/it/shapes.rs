@@ -275,7 +275,7 @@ fn every_key_of_ours_is_read() {
     assert_eq!(servers[1].health.interval, None);
     let auth = &http(&servers[2]).auth;
     assert!(
-        matches!(auth, Some(Auth::OAuth { scopes, redirect_port: Some(7_000), .. }) if scopes.len() == 2)
+        matches!(auth, Some(Auth::OAuth(oauth)) if oauth.scopes.len() == 2 && oauth.redirect_port == Some(7_000))
     );
 }
 

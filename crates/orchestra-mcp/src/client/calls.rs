@@ -26,7 +26,7 @@ use super::{
     events::Events,
     latency::Meter,
     lists,
-    member::{Member, Shared},
+    member::{Member, Patience, Shared},
     session::Session,
     watching::Watching,
 };
@@ -60,7 +60,7 @@ impl Client {
         let (events, receiver) = Events::new();
         let pool = config.pool.max(1);
         let members: Vec<_> = (0..pool)
-            .map(|_| Arc::new(Member::new(config.outstanding)))
+            .map(|_| Arc::new(Member::new(config.outstanding, connector.transport())))
             .collect();
         let circuit = config.circuit;
         let shared = Arc::new(Shared {
@@ -101,7 +101,8 @@ impl Client {
     /// # Errors
     /// Why it cannot be called, as a call would be told.
     pub async fn reach(&self, deadline: Instant) -> Result<(), ClientError> {
-        self.0.members[0].session(deadline).await.map(drop)
+        let member = &self.0.members[0];
+        member.session(deadline, Patience::Deadline).await.map(drop)
     }
 
     /// Makes a call. It waits for a server that is being started, and is tried again where that is
@@ -134,7 +135,10 @@ impl Client {
             if Instant::now() + pause >= deadline {
                 return Err(error);
             }
-            sleep(pause).await;
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = self.0.members[0].back() => {}
+            }
         }
     }
 
@@ -169,7 +173,7 @@ impl Client {
     /// When the server cannot be reached.
     pub async fn notify(&self, method: &str, params: Option<RawJson>) -> Result<(), ClientError> {
         let until = Instant::now() + self.0.shared.config.call_timeout;
-        let session = self.0.members[0].session(until).await?;
+        let session = self.0.members[0].session(until, Patience::Deadline).await?;
         session.link.notify(method, params).await
     }
 
@@ -179,7 +183,7 @@ impl Client {
     /// When it cannot be had. A server that does not offer it has an empty one.
     pub async fn list(&self, kind: ListKind) -> Result<Vec<RawJson>, ClientError> {
         let until = Instant::now() + self.0.shared.config.start_timeout;
-        let session = self.0.members[0].session(until).await?;
+        let session = self.0.members[0].session(until, Patience::Deadline).await?;
         lists::fetch(&session, kind).await
     }
 

@@ -38,6 +38,8 @@ pub struct ClientConfig {
     pub backoff: Backoff,
     /// How failures in a row are taken.
     pub circuit: Circuit,
+    /// How a server on the network is reached again that was well.
+    pub reconnect: Reconnect,
     /// What a session-era server is told that it may ask for.
     pub features: ClientFeatures,
     /// What is answered to `roots/list` when no caller can be asked.
@@ -118,6 +120,18 @@ pub struct Circuit {
     pub successes: u32,
 }
 
+/// How a server on the network is reached again that was well before. The first attempt is at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reconnect {
+    /// The pauses between attempts.
+    pub backoff: Backoff,
+    /// After this time it is left alone as [`Circuit::pause`] says, but for calls that come.
+    pub window: Duration,
+    /// A call that comes while nobody is there makes for an attempt at once, not more often than
+    /// this.
+    pub at_most: Duration,
+}
+
 /// A directory that a server may work in (MCP, `Root`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
@@ -148,6 +162,7 @@ impl Default for ClientConfig {
             retry: Retry::default(),
             backoff: Backoff::default(),
             circuit: Circuit::default(),
+            reconnect: Reconnect::default(),
             features: ClientFeatures {
                 elicitation: true,
                 elicitation_url: true,
@@ -180,6 +195,23 @@ impl Default for Backoff {
             growth: Growth::Exponential(2.0),
             cap: Duration::from_secs(30),
             jitter: 0.2,
+        }
+    }
+}
+
+/// Each pause is about a quarter of the time that the server is away already, and a second at most,
+/// so that one that is back is used within about a second.
+impl Default for Reconnect {
+    fn default() -> Self {
+        Self {
+            backoff: Backoff {
+                first: Duration::from_millis(100),
+                growth: Growth::Exponential(1.25),
+                cap: Duration::from_secs(1),
+                jitter: 0.2,
+            },
+            window: Duration::from_secs(60),
+            at_most: Duration::from_millis(500),
         }
     }
 }

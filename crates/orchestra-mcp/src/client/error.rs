@@ -180,6 +180,18 @@ impl ClientError {
         matches!(self, Self::Http(failure) if failure.status == 404 && !failure.sent)
     }
 
+    /// Whether it may mean that nobody is there: no connection, one that breaks, or somebody between
+    /// who says so.
+    pub(super) fn may_be_away(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Http(failure) => {
+                matches!(failure.status, 0 | 502..=504) && failure.retry_after.is_none()
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the server is at fault, rather than the caller, the configuration or a rule.
     #[must_use]
     pub fn is_server_fault(&self) -> bool {

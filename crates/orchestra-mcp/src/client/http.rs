@@ -59,7 +59,7 @@ pub use reqwest::Url;
 
 pub use self::{
     auth::{AuthHeaders, AuthRequest, Authorizer, Refusal},
-    config::{Auth, Flavour, HttpConfig, HttpTimeouts},
+    config::{Auth, Flavour, HttpConfig, HttpTimeouts, is_private},
     mirrored::{InvalidAnnotation, MirroredParams},
     names::header_text,
     template::{Environment, Secrets, Template, TemplateError},

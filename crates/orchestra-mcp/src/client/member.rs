@@ -1,11 +1,13 @@
 //! Keeps one connection to a server: starts it, watches it, starts it again.
 
 mod phase;
+mod regain;
+mod start;
 
 use std::{
     pin::pin,
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -14,11 +16,11 @@ use std::{
 use orchestra_wire::Era;
 use tokio::{
     sync::{Notify, Semaphore, watch},
-    time::{Instant, sleep, timeout, timeout_at},
+    time::{Instant, sleep, timeout_at},
 };
 
 use super::{
-    ClientConfig, ClientError, Connector,
+    ClientConfig, ClientError, Connector, TransportType,
     breaker::Breaker,
     events::Events,
     latency::Meter,
@@ -28,7 +30,19 @@ use super::{
 };
 
 pub(super) use phase::Phase;
-use phase::not_yet;
+use phase::{left_alone, not_yet};
+
+/// How long a call waits for a server that is left alone, when it is asked once more for that call.
+const ONE_TRY: Duration = Duration::from_secs(2);
+
+/// For how long a call waits for a server on the network that is away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// As long as it may take.
+    Deadline,
+    /// Until it was asked once more.
+    OneTry,
+}
 
 /// What all connections of one client share.
 pub(super) struct Shared {
@@ -48,17 +62,23 @@ pub(super) struct Member {
     wanted: Notify,
     /// Somebody wants it anew, whatever it is.
     restart: Notify,
+    /// Somebody calls while it is away, and wants it to be asked now.
+    hurry: Notify,
+    /// It is reached over HTTP.
+    remote: bool,
     closing: AtomicBool,
     /// Bounds what one process is asked at once.
     pub(super) outstanding: Arc<Semaphore>,
 }
 
 impl Member {
-    pub(super) fn new(outstanding: usize) -> Self {
+    pub(super) fn new(outstanding: usize, transport: TransportType) -> Self {
         Self {
             phase: watch::Sender::new(Phase::Idle),
             wanted: Notify::new(),
             restart: Notify::new(),
+            hurry: Notify::new(),
+            remote: transport == TransportType::Http,
             closing: AtomicBool::new(false),
             outstanding: Arc::new(Semaphore::new(outstanding.max(1))),
         }
@@ -68,30 +88,44 @@ impl Member {
     ///
     /// # Errors
     /// When it is not made before the deadline, or is not to be made now. Nothing was sent.
-    pub(super) async fn session(&self, deadline: Instant) -> Result<Arc<Session>, ClientError> {
+    pub(super) async fn session(
+        &self,
+        deadline: Instant,
+        patience: Patience,
+    ) -> Result<Arc<Session>, ClientError> {
         if let Some(session) = self.ready() {
             return Ok(session);
         }
         let mut phase = self.phase.subscribe();
+        let (mut until, mut has_hurried) = (deadline, false);
         loop {
             match &*phase.borrow_and_update() {
                 Phase::Ready(session) if !session.is_over() => return Ok(Arc::clone(session)),
-                Phase::Open { next_at, reason } => {
-                    return Err(ClientError::CircuitOpen {
-                        retry_in: next_at.saturating_duration_since(Instant::now()),
-                        last: Some(Arc::clone(reason)),
-                    });
+                // Whoever calls a server on the network has it asked now.
+                Phase::Open { .. } | Phase::Waiting { .. } if self.remote && !has_hurried => {
+                    has_hurried = true;
+                    self.hurry.notify_one();
                 }
+                Phase::Open { next_at, reason } => return Err(left_alone(*next_at, reason)),
                 Phase::Waiting {
                     next_at, reason, ..
-                } if *next_at > deadline => return Err(not_yet(*next_at, reason)),
+                } if match self.remote {
+                    true => patience == Patience::OneTry,
+                    false => *next_at > deadline,
+                } =>
+                {
+                    return Err(not_yet(*next_at, reason));
+                }
                 Phase::Refused(error) => return Err(ClientError::clone(error)),
                 Phase::Closed => return Err(ClientError::Closed),
                 // One that is over was not noticed to be so yet.
                 Phase::Idle | Phase::Starting | Phase::Waiting { .. } | Phase::Ready(_) => {}
             }
+            if matches!(&*phase.borrow(), Phase::Open { .. }) {
+                until = deadline.min(Instant::now() + ONE_TRY);
+            }
             self.wanted.notify_one();
-            if timeout_at(deadline, phase.changed()).await.is_err() {
+            if timeout_at(until, phase.changed()).await.is_err() {
                 return Err(self.still(&phase.borrow()));
             }
         }
@@ -102,6 +136,7 @@ impl Member {
             Phase::Waiting {
                 next_at, reason, ..
             } => not_yet(*next_at, reason),
+            Phase::Open { next_at, reason } => left_alone(*next_at, reason),
             _ => ClientError::Unreachable {
                 what: "the server was still starting when the time for the call was over"
                     .to_owned(),
@@ -161,6 +196,8 @@ impl Member {
             last_era: shared.config.last_era,
             starts: 0,
             eager: false,
+            away: None,
+            attempted: Instant::now(),
         };
         while !self.is_closing() {
             if !std::mem::take(&mut course.eager) {
@@ -180,7 +217,8 @@ impl Member {
     /// Starts once and stays until the end. `Ok` when it may be started again at once.
     async fn run(&self, shared: &Arc<Shared>, course: &mut Course) -> Result<(), ClientError> {
         self.enter(Phase::Starting);
-        let session = start(shared, course.last_era).await?;
+        course.attempted = Instant::now();
+        let session = start::start(shared, course.last_era).await?;
         if self.is_closing() {
             session.link.close().await;
             return Ok(());
@@ -196,9 +234,24 @@ impl Member {
         wish.as_mut().enable();
         shared.events.started();
         let watched = Aborted(tokio::spawn(Arc::clone(shared).watch(Arc::clone(&session))));
-        let left = tokio::select! {
-            left = session.live() => left,
-            () = self.restart.notified() => Left::Recycled,
+        if course.away.is_some() {
+            shared.breaker.reset();
+        }
+        let left = loop {
+            let left = tokio::select! {
+                left = session.live() => left,
+                () = self.restart.notified() => Left::Recycled,
+            };
+            let Left::Away(lost) = left else { break left };
+            if let Some(left) = self.regain(shared, course, &session, lost).await {
+                break left;
+            }
+            tracing::info!(server = %shared.config.name, "back");
+            session.is_back();
+            shared.breaker.reset();
+            self.enter(Phase::Ready(Arc::clone(&session)));
+            // It may be another one by now.
+            shared.events.started();
         };
         drop(watched);
         shared.meter.ready(None, false);
@@ -224,10 +277,18 @@ impl Member {
                 let link = Arc::clone(&session.link);
                 link.close().await;
                 // A run that was good is followed by the next at once.
-                if session.has_answered() {
+                if session.has_answered() || self.remote && session.was_good() {
+                    if self.remote {
+                        course.begin_outage();
+                    }
                     course.eager = !shared.config.lazy;
                     return Ok(());
                 }
+                Err(error)
+            }
+            Left::Away(error) | Left::GivenUp(error) => {
+                self.enter(Phase::Starting);
+                session.link.close().await;
                 Err(error)
             }
             Left::Recycled => {
@@ -249,9 +310,17 @@ impl Member {
         course.failures += 1;
         course.eager = true;
         shared.meter.failed(error.explain());
-        tracing::warn!(server = %shared.config.name, attempt = course.failures, reason = %error.explain(), "could not be started");
+        let (circuit, reconnect) = (shared.config.circuit, shared.config.reconnect);
+        let is_just_away = course.is_just_away(&reconnect);
+        match is_just_away && course.failures > 1 {
+            true => {
+                tracing::debug!(server = %shared.config.name, attempt = course.failures, reason = %error.explain(), "still away");
+            }
+            false => {
+                tracing::warn!(server = %shared.config.name, attempt = course.failures, reason = %error.explain(), "could not be started");
+            }
+        }
         let reason = Arc::new(error);
-        let circuit = shared.config.circuit;
         let (pause, phase): (Duration, Phase) = match &*reason {
             ClientError::NeedsAuth { .. } | ClientError::InvalidConfig { .. } => {
                 self.enter(Phase::Refused(reason));
@@ -259,12 +328,18 @@ impl Member {
                 course.failures = 0;
                 return;
             }
-            _ if course.failures >= circuit.failures => {
+            _ if !is_just_away
+                && (course.away.is_some() || course.failures >= circuit.failures) =>
+            {
                 let next_at = Instant::now() + circuit.pause;
                 (circuit.pause, Phase::Open { next_at, reason })
             }
             _ => {
-                let pause = shared.config.backoff.next(course.failures - 1);
+                let backoff = match is_just_away {
+                    true => reconnect.backoff,
+                    false => shared.config.backoff,
+                };
+                let pause = backoff.next(course.failures - 1);
                 let next_at = Instant::now() + pause;
                 let attempt = course.failures;
                 (
@@ -281,6 +356,7 @@ impl Member {
         let mut closed = pin!(self.closed());
         tokio::select! {
             () = sleep(pause) => {}
+            () = self.hurried(course, &reconnect), if self.remote => {}
             () = self.restart.notified() => course.failures = 0,
             () = &mut closed => {}
         }
@@ -310,51 +386,8 @@ struct Course {
     starts: u32,
     /// Whether the next start waits for nobody.
     eager: bool,
-}
-
-async fn start(shared: &Arc<Shared>, last_era: Option<Era>) -> Result<Arc<Session>, ClientError> {
-    let config = &shared.config;
-    let reached = OnceLock::new();
-    let began = async {
-        let connected = shared.connector.connect().await?;
-        let link = Arc::clone(&connected.link);
-        let _first = reached.set(Arc::clone(&link));
-        let opened = Session::open(
-            connected,
-            shared.connector.transport(),
-            config,
-            shared.events.clone(),
-            &shared.parking,
-            last_era,
-        );
-        // A process that ends while it is greeted says why.
-        let session = tokio::select! {
-            biased;
-            opened = opened => opened,
-            error = link.ended() => Err(error),
-        };
-        match session {
-            Ok(session) => Ok(session),
-            Err(error) => {
-                let why = match error {
-                    // The pipe breaks before the end of the process is known.
-                    ClientError::Closed => timeout(Duration::from_secs(1), link.ended())
-                        .await
-                        .unwrap_or(ClientError::Closed),
-                    error => error,
-                };
-                link.close().await;
-                Err(why)
-            }
-        }
-    };
-    let after = config.start_timeout;
-    timeout(after, began).await.unwrap_or_else(|_| {
-        let tail = reached.get().map(|link| link.stderr_tail());
-        let said = tail.filter(|tail| !tail.trim().is_empty());
-        Err(match said {
-            Some(stderr_tail) => ClientError::SlowStart { after, stderr_tail },
-            None => ClientError::Timeout { after },
-        })
-    })
+    /// Since when a server on the network is away that was well before.
+    away: Option<Instant>,
+    /// When it was reached for the last time.
+    attempted: Instant,
 }

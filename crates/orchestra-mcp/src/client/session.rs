@@ -3,6 +3,7 @@
 
 mod claim;
 mod exchange;
+mod presence;
 
 use std::{
     collections::HashMap,
@@ -44,6 +45,7 @@ pub(super) struct Session {
     ids: AtomicU64,
     calls: Mutex<HashMap<u64, Arc<OpenCall>>>,
     claims: claim::Claims,
+    presence: presence::Presence,
     pub(super) logged: Logged,
     /// Fires when the connection is to be made anew.
     recycle: Notify,
@@ -63,6 +65,10 @@ pub(super) struct Session {
 pub(super) enum Left {
     /// The link ended.
     Ended(ClientError),
+    /// Nobody is there any more, though the link has no end.
+    Away(ClientError),
+    /// Nobody was there for so long that the link is good for nothing.
+    GivenUp(ClientError),
     /// It did not answer any more, or somebody asked for a restart.
     Recycled,
     /// Nobody used it.
@@ -95,6 +101,7 @@ impl Session {
             ids: AtomicU64::new(1),
             calls: Mutex::default(),
             claims: claim::Claims::default(),
+            presence: presence::Presence::new(),
             logged: Logged::default(),
             recycle: Notify::new(),
             has_answered: AtomicBool::new(false),
@@ -166,7 +173,7 @@ impl Session {
 
     /// Whether no call is to begin here any more.
     pub(super) fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed)
+        self.is_over.load(Ordering::Relaxed) || self.presence.is_away()
     }
 
     fn note_end(&self, error: &ClientError) {
@@ -212,7 +219,10 @@ impl Session {
     /// # Errors
     /// When it does not answer in time.
     pub(super) async fn check_health(self: &Arc<Self>) -> Result<(), ClientError> {
-        let within = self.config.health_timeout;
+        self.check_health_within(self.config.health_timeout).await
+    }
+
+    async fn check_health_within(self: &Arc<Self>, within: Duration) -> Result<(), ClientError> {
         let method = match self.era() {
             Era::Session => "ping",
             Era::Stateless => "server/discover",
@@ -240,6 +250,7 @@ impl Session {
             tokio::select! {
                 error = &mut ended => return Left::Ended(error),
                 () = self.recycle.notified() => return Left::Recycled,
+                reason = self.presence.lost() => return Left::Away(reason),
                 () = tokio::time::sleep(pause) => {
                     if !self.is_idle_for(pause) {
                         continue;

@@ -1,6 +1,7 @@
 //! The client against servers that a test plays, without any transport: greeting, calls, questions,
 //! restarts, retries, subscriptions.
 
+mod away;
 mod faults;
 mod greeting;
 mod matrix;

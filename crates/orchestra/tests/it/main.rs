@@ -18,12 +18,14 @@ mod mcp_approve;
 mod mcp_login;
 mod mcp_logs;
 mod mcp_replay;
+mod mcp_sign_in;
 mod mcp_states;
 mod mcp_tap;
 mod mcp_trace;
 mod oauth;
 mod others;
 mod protocol;
+mod realm;
 #[cfg(target_os = "linux")]
 #[path = "../../../orchestra-gateway/tests/it/runtimes.rs"]
 mod runtimes;

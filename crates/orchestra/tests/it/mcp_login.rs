@@ -3,105 +3,30 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     os::unix::fs::PermissionsExt as _,
     path::PathBuf,
-    thread,
 };
 
 use serde_json::{Value, json};
 
-use crate::support::{Workspace, said};
+use crate::{
+    realm::{TOKEN, given, realm},
+    support::{Workspace, said},
+};
 
-/// A server that lets nobody in, and its authorization server, for as long as the test runs.
-fn realm() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let at = format!("http://{}", listener.local_addr().unwrap());
-    let said = at.clone();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            answer(stream.unwrap(), &said);
-        }
-    });
-    at
-}
-
-fn answer(mut stream: TcpStream, at: &str) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let (mut first, mut length, mut authorization) = (String::new(), 0, String::new());
-    reader.read_line(&mut first).unwrap();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
-        let Some((name, value)) = line.trim().split_once(": ") else {
-            break;
-        };
-        if name.eq_ignore_ascii_case("content-length") {
-            length = value.parse().unwrap();
-        }
-        if name.eq_ignore_ascii_case("authorization") {
-            value.clone_into(&mut authorization);
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    let (status, document) = match first.split(' ').nth(1).unwrap() {
-        "/.well-known/oauth-protected-resource/mcp" => (
-            "200 OK",
-            json!({"resource": format!("{at}/mcp"), "authorization_servers": [at]}),
-        ),
-        "/.well-known/oauth-authorization-server" => (
-            "200 OK",
-            json!({
-                "issuer": at,
-                "authorization_endpoint": format!("{at}/authorize"),
-                "token_endpoint": format!("{at}/token"),
-                "registration_endpoint": format!("{at}/register"),
-                "revocation_endpoint": format!("{at}/revoke"),
-                "code_challenge_methods_supported": ["S256"],
-            }),
-        ),
+/// An authorization server that registers whoever asks, and gives everybody a token.
+fn registering() -> String {
+    realm(|asked| match asked.path.as_str() {
         "/register" => ("201 Created", json!({"client_id": "me"})),
-        "/token" => (
-            "200 OK",
-            json!({"access_token": "t0ken-t0ken", "token_type": "Bearer"}),
-        ),
-        "/revoke" => match String::from_utf8(body).unwrap() {
-            body if body.contains("token=t0ken-t0ken") && body.contains("client_id=me") => {
-                ("200 OK", Value::Null)
-            }
-            body => panic!("{body}"),
-        },
-        // It speaks the session era, to whoever has a token.
-        "/mcp" if authorization == "Bearer t0ken-t0ken" => {
-            let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
-            match asked["method"].as_str() {
-                Some("initialize") => (
-                    "200 OK",
-                    json!({"jsonrpc": "2.0", "id": asked["id"], "result": {
-                        "protocolVersion": "2025-11-25", "capabilities": {},
-                        "serverInfo": {"name": "guarded", "version": "1"},
-                    }}),
-                ),
-                Some("ping") => (
-                    "200 OK",
-                    json!({"jsonrpc": "2.0", "id": asked["id"], "result": {}}),
-                ),
-                Some("notifications/initialized") => ("202 Accepted", Value::Null),
-                _ => ("400 Bad Request", Value::Null),
-            }
+        "/token" => given(),
+        "/revoke" => {
+            assert_eq!(asked.form["token"], TOKEN);
+            assert_eq!(asked.form["client_id"], "me");
+            ("200 OK", Value::Null)
         }
-        "/mcp" => ("401 Unauthorized", Value::Null),
-        _ => ("404 Not Found", Value::Null),
-    };
-    let document = document.to_string();
-    let length = document.len();
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
-         Connection: close\r\n\r\n{document}"
-    )
-    .unwrap();
+        path => panic!("{path}"),
+    })
 }
 
 /// What a person does who agrees: comes back with a code.
@@ -131,31 +56,9 @@ fn agree(sign_in: &str) {
     assert!(page.contains("Signed in"), "{page}");
 }
 
-fn kept(workspace: &Workspace) -> Vec<PathBuf> {
-    let directory = workspace.home().join(".local/state/orchestra/tokens");
-    let files = fs::read_dir(directory)
-        .unwrap()
-        .map(|file| file.unwrap().path());
-    files
-        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
-        .collect()
-}
-
-#[test]
-fn a_person_signs_in_and_out() {
-    let workspace = Workspace::new();
-    let servers = json!({"mcpServers": {
-        "there": {"url": format!("{}/mcp", realm())},
-        "child": {"command": "true"},
-    }});
-    workspace.write("mine.json", &servers.to_string());
-    let with = |words: [&str; 3]| {
-        let mut all = vec!["--mcp-config", "mine.json"];
-        all.extend(&words[1..]);
-        all.insert(0, words[0]);
-        workspace.command(all)
-    };
-    let mut child = with(["mcp", "login", "there"]).spawn().unwrap();
+/// Runs a sign-in, to which a person agrees.
+pub(crate) fn sign_in(mut login: std::process::Command) {
+    let mut child = login.spawn().unwrap();
     let mut told = BufReader::new(child.stderr.take().unwrap());
     let sign_in = loop {
         let mut line = String::new();
@@ -172,6 +75,33 @@ fn a_person_signs_in_and_out() {
     assert!(output.status.success());
     let out = String::from_utf8(output.stdout).unwrap();
     assert_eq!(out, "there: signed in\n");
+}
+
+fn kept(workspace: &Workspace) -> Vec<PathBuf> {
+    let directory = workspace.home().join(".local/state/orchestra/tokens");
+    let files = fs::read_dir(directory)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    files
+        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
+        .collect()
+}
+
+#[test]
+fn a_person_signs_in_and_out() {
+    let workspace = Workspace::new();
+    let servers = json!({"mcpServers": {
+        "there": {"url": format!("{}/mcp", registering())},
+        "child": {"command": "true"},
+    }});
+    workspace.write("mine.json", &servers.to_string());
+    let with = |words: [&str; 3]| {
+        let mut all = vec!["--mcp-config", "mine.json"];
+        all.extend(&words[1..]);
+        all.insert(0, words[0]);
+        workspace.command(all)
+    };
+    sign_in(with(["mcp", "login", "there"]));
     let files = kept(&workspace);
     assert_eq!(files.len(), 1);
     let mode = fs::metadata(&files[0]).unwrap().permissions().mode();

@@ -1,19 +1,22 @@
 //! Who we say we are to a server, and what its process may reach, out of its object.
 
-use super::super::{
-    Auth, Sandbox, Template,
-    fields::{Fields, same},
-    node::Value,
+use super::{
+    super::{
+        Auth, OAuth, Sandbox, Template,
+        fields::{Fields, same},
+        node::Value,
+    },
+    oauth,
 };
 
 /// `oauth`, or an object with a type.
 pub(super) fn auth(fields: &mut Fields<'_>) -> Option<Auth> {
     let member = fields.take(&["auth", "oauth"])?;
     match &member.node.value {
-        Value::Text(text) if same(text, "oauth") => return Some(oauth(None)),
+        Value::Text(text) if same(text, "oauth") => return Some(Auth::OAuth(OAuth::default())),
         // Some clients say so of servers that need no sign-in.
         Value::Bool(false) => return None,
-        Value::Bool(true) => return Some(oauth(None)),
+        Value::Bool(true) => return Some(Auth::OAuth(OAuth::default())),
         Value::Text(text) if same(text, "none") => return None,
         _ => {}
     }
@@ -27,13 +30,20 @@ pub(super) fn auth(fields: &mut Fields<'_>) -> Option<Auth> {
         ("bearer", Kind::Bearer),
         ("env", Kind::Env),
         ("command", Kind::Command),
-        ("oauth", Kind::OAuth),
+        ("oauth", Kind::OAuth(oauth::Kind::Person)),
+        ("client_credentials", Kind::OAuth(oauth::Kind::Client)),
+        ("workload", Kind::OAuth(oauth::Kind::Workload)),
+        ("workload_identity", Kind::OAuth(oauth::Kind::Workload)),
+        ("enterprise", Kind::OAuth(oauth::Kind::Enterprise)),
     ];
     let kind = inner.choice(&["type"], &kinds);
-    let kind = kind.or(is_oauth.then_some(Kind::OAuth));
+    let kind = kind.or(is_oauth.then_some(Kind::OAuth(oauth::Kind::Person)));
     let auth = match kind {
         None => {
-            inner.missing("say `type`: bearer, env, command or oauth");
+            inner.missing(
+                "say `type`: bearer, env, command, oauth, client_credentials, workload or \
+                 enterprise",
+            );
             None
         }
         Some(kind) => {
@@ -54,7 +64,7 @@ enum Kind {
     Bearer,
     Env,
     Command,
-    OAuth,
+    OAuth(oauth::Kind),
 }
 
 impl Kind {
@@ -63,7 +73,7 @@ impl Kind {
             Self::Bearer => "say `token`, as \"${VARIABLE}\"",
             Self::Env => "say `variable`, the name of a variable",
             Self::Command => "say `command`, a program that prints a token",
-            Self::OAuth => "it must be an object",
+            Self::OAuth(_) => "say what it is asked for by",
         }
     }
 
@@ -81,28 +91,8 @@ impl Kind {
                 args.extend(inner.templates(&["args"]).unwrap_or_default());
                 Some(Auth::Command { command, args })
             }
-            Self::OAuth => Some(oauth(Some(inner))),
+            Self::OAuth(kind) => kind.read(inner),
         }
-    }
-}
-
-fn oauth(inner: Option<&mut Fields<'_>>) -> Auth {
-    let Some(inner) = inner else {
-        return Auth::OAuth {
-            client_id: None,
-            client_secret: None,
-            scopes: Vec::new(),
-            redirect_port: None,
-        };
-    };
-    let scopes = inner.texts(&["scopes", "scope"]).unwrap_or_default();
-    let split = scopes.iter().flat_map(|scope| scope.split_whitespace());
-    let port = inner.number(&["redirectPort", "callbackPort"], 1..=65_535);
-    Auth::OAuth {
-        client_id: inner.template(&["clientId"]),
-        client_secret: inner.template(&["clientSecret"]),
-        scopes: split.map(str::to_owned).collect(),
-        redirect_port: port.map(|port| u16::try_from(port).expect("the range fits")),
     }
 }
 

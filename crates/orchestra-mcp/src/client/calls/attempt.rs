@@ -16,7 +16,7 @@ use crate::client::{
     ClientError, ClientStatus, Reply, Sent, ServerCall, TransportType,
     breaker::{Breaker, Standing},
     latency::Ended,
-    member::{Member, Shared},
+    member::{Member, Patience, Shared},
     parking::State,
     session::{Claim, Session},
 };
@@ -43,15 +43,18 @@ impl Client {
             };
             parked.answer(answers);
             let (session, waiting) = (parked.session, parked.waiting);
-            return self
-                .metered(call, Instant::now(), session.go_on(call, waiting))
-                .await;
+            let went_on = session.go_on(call, waiting);
+            return self.metered(call, Instant::now(), &session, went_on).await;
         }
         inner.shared.breaker.admit(Instant::now())?;
         let mut admitted = Admitted(Some(&inner.shared.breaker));
         let began = Instant::now();
         let member = self.pick();
-        let session = member.session(deadline).await?;
+        let patience = match call.safe {
+            true => Patience::Deadline,
+            false => Patience::OneTry,
+        };
+        let session = member.session(deadline, patience).await?;
         let (member, session, _claim) = self.apart(call, member, session, deadline).await;
         let place = match member.outstanding.try_acquire() {
             Ok(place) => place,
@@ -65,7 +68,8 @@ impl Client {
             },
         };
         admitted.0 = None;
-        let reply = self.metered(call, began, session.call(call)).await;
+        let calling = session.call(call);
+        let reply = self.metered(call, began, &session, calling).await;
         drop(place);
         reply
     }
@@ -75,6 +79,7 @@ impl Client {
         &self,
         call: &ServerCall,
         began: Instant,
+        session: &Arc<Session>,
         calling: impl Future<Output = Result<Reply, ClientError>>,
     ) -> Result<Reply, ClientError> {
         let (meter, breaker) = (&self.0.shared.meter, &self.0.shared.breaker);
@@ -85,12 +90,14 @@ impl Client {
         let mut counted = Counted {
             inner: &self.0,
             sent: Instant::now(),
+            took: None,
             queued: began.elapsed(),
             how: Ended::Aside,
             bytes_in: 0,
         };
         meter.begin(bytes_out);
         let reply = calling.await;
+        counted.took = Some(counted.sent.elapsed());
         match &reply {
             Ok(reply) => {
                 breaker.success();
@@ -113,7 +120,7 @@ impl Client {
             Err(error) if error.is_server_fault() => {
                 counted.how = Ended::Failed;
                 meter.failed(error.explain());
-                if error.counts_for_circuit() {
+                if error.counts_for_circuit() && !session.is_excused(error).await {
                     breaker.failure(error, Instant::now());
                 } else {
                     breaker.aside();
@@ -146,7 +153,7 @@ impl Client {
             let Some(other) = self.unshared(call) else {
                 break;
             };
-            let Ok(found) = other.session(deadline).await else {
+            let Ok(found) = other.session(deadline, Patience::OneTry).await else {
                 break;
             };
             (member, session) = (other, found);
@@ -207,6 +214,8 @@ impl Drop for Admitted<'_> {
 struct Counted<'c> {
     inner: &'c Inner,
     sent: Instant,
+    /// How long it took, once it was answered.
+    took: Option<Duration>,
     queued: Duration,
     how: Ended,
     bytes_in: usize,
@@ -214,7 +223,7 @@ struct Counted<'c> {
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        let took = self.sent.elapsed();
+        let took = self.took.unwrap_or_else(|| self.sent.elapsed());
         let meter = &self.inner.shared.meter;
         meter.end(self.how, took, self.queued, self.bytes_in);
         if self.how == Ended::Aside {

@@ -248,6 +248,13 @@ pub(super) fn is_local(url: &Url) -> bool {
     }
 }
 
+/// Whether what is sent to a URL is read by nobody else on its way: it is encrypted, or stays on this
+/// machine.
+#[must_use]
+pub fn is_private(url: &Url) -> bool {
+    url.scheme() == "https" || url.scheme() == "http" && is_local(url)
+}
+
 /// Whether two URLs have scheme, host and port in common.
 pub(super) fn same_origin(one: &Url, other: &Url) -> bool {
     one.scheme() == other.scheme()

@@ -194,11 +194,18 @@ impl OAuth {
     /// Reads what is kept, once.
     async fn load(&self, state: &mut State) -> Result<(), ClientError> {
         if !state.loaded {
-            state.record = self.kept().await?;
+            let kept = self.kept().await?;
+            state.record = kept.filter(|record| self.is_of_our_client(record));
             state.loaded = true;
             self.use_record(state.record.as_ref());
         }
         Ok(())
+    }
+
+    /// Whether a record was given to the client that is configured now, if one is.
+    fn is_of_our_client(&self, record: &Record) -> bool {
+        let client = self.config.client.as_ref();
+        client.is_none_or(|client| client.id == record.client.id)
     }
 
     /// What is kept now.

@@ -15,6 +15,11 @@ pub trait Secrets: Send + Sync + 'static {
     /// The value of a variable, as it is named between the braces and without `env:`. Other
     /// prefixes (`input:token`) are left to whoever implements this.
     fn value(&self, name: &str) -> Option<String>;
+
+    /// Why a variable has no value, where more can be said of that than its name. Never a secret.
+    fn why_missing(&self, _name: &str) -> Option<String> {
+        None
+    }
 }
 
 /// The variables of this process.
@@ -62,6 +67,9 @@ pub enum TemplateError {
     /// A variable has no value and no default.
     #[error("the variable {0} is not set; set it, or give a default as `${{{0}:-…}}`")]
     Missing(String),
+    /// What a variable stands for cannot be had.
+    #[error("{0}")]
+    Unavailable(String),
     /// A variable is set to nothing.
     #[error("the variable {0} is empty")]
     Empty(String),
@@ -136,7 +144,11 @@ impl Template {
                             None if secrets.value(name).is_some() => {
                                 return Err(TemplateError::Empty(name.clone()));
                             }
-                            None => return Err(TemplateError::Missing(name.clone())),
+                            None => {
+                                let missing = || TemplateError::Missing(name.clone());
+                                let why = secrets.why_missing(name);
+                                return Err(why.map_or_else(missing, TemplateError::Unavailable));
+                            }
                         },
                     }
                 }

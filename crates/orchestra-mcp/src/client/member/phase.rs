@@ -28,11 +28,18 @@ pub(in crate::client) enum Phase {
     Closed,
 }
 
+pub(super) fn left_alone(next_at: Instant, reason: &Arc<ClientError>) -> ClientError {
+    ClientError::CircuitOpen {
+        retry_in: next_at.saturating_duration_since(Instant::now()),
+        last: Some(Arc::clone(reason)),
+    }
+}
+
 pub(super) fn not_yet(next_at: Instant, reason: &Arc<ClientError>) -> ClientError {
     let wait = next_at.saturating_duration_since(Instant::now());
     ClientError::Unreachable {
         what: format!(
-            "it is started again in {:.1} s; it ended before: {}",
+            "the next try is in {:.1} s; the last one failed: {}",
             wait.as_secs_f64(),
             reason.explain()
         ),

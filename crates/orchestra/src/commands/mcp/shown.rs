@@ -2,8 +2,8 @@
 
 use orchestra_gateway::{
     config::{
-        Auth, Budget, Effect, HttpConfig, InheritEnv, Limits, ProcessLimits, Sandbox, ServerConfig,
-        StdioConfig, Template, ToolFilter, Transport,
+        Auth, Budget, Effect, Grant, HttpConfig, InheritEnv, Limits, OAuth, ProcessLimits, Sandbox,
+        SecretSource, ServerConfig, StdioConfig, Template, ToolFilter, Transport,
     },
     expand::{self, Reference},
 };
@@ -85,7 +85,7 @@ fn reached(lines: &mut Vec<String>, config: &ServerConfig, http: &HttpConfig) {
         }
         Some(Auth::Env(variable)) => lines.push(format!("sends the token in {variable}")),
         Some(Auth::Bearer(_)) => lines.push("sends a token".into()),
-        Some(Auth::OAuth { .. }) => lines.push("signs in by OAuth".into()),
+        Some(Auth::OAuth(oauth)) => signs_in(lines, oauth),
         None => {}
     }
     let file = http.ca_file.as_ref().map(Template::written);
@@ -96,6 +96,23 @@ fn reached(lines: &mut Vec<String>, config: &ServerConfig, http: &HttpConfig) {
     }
     if http.allow_insecure {
         lines.push("also without encryption".into());
+    }
+}
+
+fn signs_in(lines: &mut Vec<String>, oauth: &OAuth) {
+    lines.push(match &oauth.grant {
+        Grant::Person => "signs in by OAuth".into(),
+        Grant::Client => "signs in as the client itself".into(),
+        Grant::Workload { .. } => "signs in as the workload that it runs in".into(),
+        Grant::Enterprise(enterprise) => {
+            let idp = enterprise.token_endpoint.written();
+            format!("signs in as whom the enterprise has signed in at {idp}")
+        }
+    });
+    for secret in oauth.secrets() {
+        if let SecretSource::File(path) = &secret.source {
+            lines.push(format!("shows what is in {}", path.written()));
+        }
     }
 }
 

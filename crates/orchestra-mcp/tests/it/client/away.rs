@@ -1,0 +1,168 @@
+//! Servers on the network that were well and are away: how often they are asked, who waits for them,
+//! and that what is known at them is kept.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use orchestra_mcp::client::{
+    Client, ClientError, ClientStatus, HttpFailure, ProtocolChoice, Sent, TransportType,
+};
+use orchestra_wire::Era;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{
+    client_of, config,
+    played::{Greets, Played, Said},
+    result, safe, tool,
+};
+
+/// A server over HTTP that can be away.
+struct There {
+    played: Arc<Played>,
+    is_away: Arc<AtomicBool>,
+}
+
+impl There {
+    fn new(away: fn() -> ClientError) -> Self {
+        let is_away = Arc::new(AtomicBool::new(false));
+        let played = Played::new(Greets::Not, TransportType::Http, {
+            let is_away = Arc::clone(&is_away);
+            move |asked| match asked.method.as_str() {
+                _ if is_away.load(Ordering::SeqCst) => Said::Fail(away()),
+                "initialize" => Said::result(json!({
+                    "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "there", "version": "1"},
+                })),
+                _ => Said::result(json!({ "start": asked.start })),
+            }
+        });
+        Self { played, is_away }
+    }
+
+    fn leave(&self) {
+        self.is_away.store(true, Ordering::SeqCst);
+        self.played.fail_to_start(Some(refused()));
+    }
+
+    fn come_back(&self) {
+        self.is_away.store(false, Ordering::SeqCst);
+        self.played.fail_to_start(None);
+    }
+
+    /// How often it was asked whether it is there.
+    fn attempts(&self) -> usize {
+        let starts = usize::try_from(self.played.starts()).unwrap();
+        self.played.count("ping") + starts
+    }
+
+    async fn well(&self) -> Client {
+        let mut config = config();
+        config.protocol = ProtocolChoice::Era(Era::Session);
+        let client = client_of(&self.played, config);
+        assert_eq!(result(&client, tool("t")).await["start"], 1);
+        client
+    }
+}
+
+fn refused() -> ClientError {
+    ClientError::Unreachable {
+        what: "connection refused".to_owned(),
+    }
+}
+
+fn bad_gateway() -> ClientError {
+    ClientError::Http(Arc::new(HttpFailure {
+        status: 502,
+        sent: true,
+        ..HttpFailure::default()
+    }))
+}
+
+fn broken() -> ClientError {
+    ClientError::Http(Arc::new(HttpFailure {
+        sent: true,
+        ..HttpFailure::default()
+    }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_away_for_a_moment_is_used_again_at_once_and_knows_its_session() {
+    for away in [refused, bad_gateway, broken] {
+        let there = There::new(away);
+        let client = there.well().await;
+        there.leave();
+        // What may run twice waits; a hundred calls that fail together are no reason to give up.
+        let waiting: Vec<_> = (0..100)
+            .map(|_| {
+                let client = client.clone();
+                tokio::spawn(async move { result(&client, safe("t")).await })
+            })
+            .collect();
+        let mut status = client.status();
+        let waits = |status: &ClientStatus| matches!(status, ClientStatus::Restarting { .. });
+        status.wait_for(waits).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        // What may run once is told soon, and that it did not run.
+        let error = client.call(tool("t")).await.unwrap_err();
+        assert_eq!((error.sent(), error.code()), (Sent::No, "unreachable"));
+        assert!(error.explain().contains("the next try is in"), "{error:?}");
+        there.come_back();
+        let back = Instant::now();
+        for waited in waiting {
+            assert_eq!(waited.await.unwrap()["start"], 1, "the session goes on");
+        }
+        let waited = back.elapsed();
+        assert!(waited <= Duration::from_millis(1_200), "{waited:?}");
+        assert_eq!(result(&client, tool("t")).await["start"], 1);
+        assert_eq!(there.played.count("initialize"), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_away_for_good_is_not_hammered_and_comes_back_with_a_call() {
+    let there = There::new(refused);
+    let client = there.well().await;
+    there.leave();
+    let began = Instant::now();
+    client.call(tool("t")).await.unwrap_err();
+    let mut status = client.status();
+    let offline = |status: &ClientStatus| matches!(status, ClientStatus::Offline { .. });
+    status.wait_for(offline).await.unwrap();
+    let minute = began.elapsed().as_secs();
+    assert!((60..70).contains(&minute), "{minute} s");
+    let asked = there.attempts();
+    assert!((50..85).contains(&asked), "{asked} in the first minute");
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let later = there.attempts() - asked;
+    assert!((9..=11).contains(&later), "{later} in ten more minutes");
+    // However many call, it is asked once in half a second.
+    let asked = there.attempts();
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(5) {
+        let calls = (0..20).map(|_| client.call(safe("t")));
+        for told in futures_util::future::join_all(calls).await {
+            let error = told.unwrap_err();
+            assert_eq!((error.sent(), error.code()), (Sent::No, "circuit_open"));
+        }
+    }
+    let calls = there.attempts() - asked;
+    assert!(
+        (8..=11).contains(&calls),
+        "{calls} in five seconds of calls"
+    );
+    // Nobody waits for the minute to pass when it is there again.
+    there.come_back();
+    let back = Instant::now();
+    result(&client, tool("t")).await;
+    assert!(
+        back.elapsed() <= Duration::from_millis(600),
+        "{:?}",
+        back.elapsed()
+    );
+}

@@ -289,7 +289,7 @@ impl Provider for Downstream {
         Some(report(&self.server()))
     }
 
-    fn group(&self) -> Option<&str> {
+    fn server(&self) -> Option<&str> {
         Some(&self.group)
     }
 

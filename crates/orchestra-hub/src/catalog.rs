@@ -112,6 +112,14 @@ pub struct ToolDescriptor {
     pub definition: Option<RawJson>,
 }
 
+impl ToolDescriptor {
+    /// The name of the server of others whose tool it is; `None` for one of this program.
+    #[must_use]
+    pub fn server(&self) -> Option<&str> {
+        self.definition.as_ref().map(|_| &*self.group)
+    }
+}
+
 /// One prompt.
 #[derive(Debug, Clone)]
 pub struct PromptDescriptor {

@@ -14,7 +14,7 @@ use tokio::{runtime::Handle, sync::Semaphore, task::AbortHandle};
 
 use crate::{
     Attachment, Audit, Caller, Catalog, Collision, Metrics, MetricsReport, PeerReport, Permission,
-    Provider, ProviderId, ToolDescriptor, ToolMetrics, ToolReport, Toolset, ToolsetError,
+    Provider, ProviderId, ToolMetrics, ToolReport, Toolset,
     attachments::Attachments,
     listing::ListKind,
     merged::{self, Merged},
@@ -213,28 +213,10 @@ impl Hub {
         self.0.remerge(&mut registry);
     }
 
-    /// Parses a toolset and checks that its groups exist now.
-    ///
-    /// # Errors
-    /// When the text is no toolset, or names a group that no tool belongs to.
-    pub fn toolset(&self, text: &str) -> Result<Toolset, ToolsetError> {
-        let toolset = Toolset::parse(text)?;
-        let merged = self.0.merged();
-        let groups = merged.slots().filter_map(|slot| slot.provider.group());
-        toolset.check(merged.catalogs(), groups)?;
-        Ok(toolset)
-    }
-
     /// Lets a caller in.
     #[must_use]
     pub fn attach(&self, caller: Caller, toolset: Toolset) -> Attachment {
         Attachment::new(Arc::clone(&self.0), caller, toolset)
-    }
-
-    /// The tools that a toolset shows, in the order in which they are listed.
-    #[must_use]
-    pub fn tools(&self, toolset: &Toolset) -> Vec<ToolDescriptor> {
-        self.0.view(toolset).tools()
     }
 
     /// Who is registered, in the order of their registration, and whether they know what they

@@ -48,8 +48,9 @@ pub trait Provider: Send + Sync + 'static {
         None
     }
 
-    /// The group of its tools, where it may have none of them yet.
-    fn group(&self) -> Option<&str> {
+    /// The name of the server of others that it speaks for, which is the group of its tools, known
+    /// before any of them is.
+    fn server(&self) -> Option<&str> {
         None
     }
 

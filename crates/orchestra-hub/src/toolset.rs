@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Catalog, ToolDescriptor};
+use crate::{Hub, ToolDescriptor};
 
 /// The tools of a working day.
 const LEAN: [&str; 20] = [
@@ -28,75 +28,120 @@ const LEAN: [&str; 20] = [
     "report_bug",
 ];
 
-/// What stands for them in a choice.
+/// What stands for them in a list.
 const LEAN_NAME: &str = "lean";
 
-/// A choice of tools.
+/// What stands for every built-in tool in a list.
+const ALL_NAME: &str = "all";
+
+/// What stands before the name of a server in a list.
+const SERVER_MARK: &str = "server:";
+
+/// A choice of tools. It is about the built-in tools: those of other servers are shown beside them,
+/// unless a list names some of these servers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum Toolset {
     /// Every tool.
     #[default]
     All,
-    /// The twenty tools of a working day; none of another server.
+    /// The twenty tools of a working day, and those of other servers.
     Lean,
     /// `find_tools` and `call_tool`, which reach every tool.
     Search,
-    /// The tools of these groups; `lean` among them stands for the twenty.
-    Groups(BTreeSet<String>),
+    /// What a list names.
+    Listed {
+        /// The groups of built-in tools; `lean` among them stands for the twenty, `all` for every
+        /// one.
+        groups: BTreeSet<String>,
+        /// The servers whose tools are shown; `None` for all.
+        servers: Option<BTreeSet<String>>,
+    },
 }
 
 /// Why a text names no toolset.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolsetError {
     /// A part of the list is empty.
-    #[error("empty toolset: use all, lean, search or a comma-separated list of groups")]
+    #[error(
+        "empty toolset: use all, lean, search or a comma-separated list of groups and server:NAME"
+    )]
     Empty,
+    /// `search` is one of several.
+    #[error("search stands alone: it reaches every tool")]
+    SearchInList,
     /// No tool belongs to the group.
-    #[error("unknown tool group {group}: use all, lean, search or some of {}", known.join(", "))]
+    #[error(
+        "unknown tool group {group}: use all, lean, search or some of {}; server:NAME chooses a \
+         server of others",
+        known.join(", ")
+    )]
     UnknownGroup {
         /// The group asked for.
         group: String,
         /// The groups there are.
         known: Vec<String>,
     },
+    /// There is no such server.
+    #[error("unknown server {server}: {}", told(known))]
+    UnknownServer {
+        /// The server asked for.
+        server: String,
+        /// The servers there are.
+        known: Vec<String>,
+    },
+}
+
+fn told(known: &[String]) -> String {
+    match known {
+        [] => "there are no servers of others".to_owned(),
+        known => format!("the servers are {}", known.join(", ")),
+    }
 }
 
 impl Toolset {
-    /// Parses `all`, `lean`, `search` or a comma-separated list of groups. Whether the groups
-    /// exist is checked by [`Hub::toolset`](crate::Hub::toolset).
+    /// Parses `all`, `lean`, `search` or a comma-separated list of groups and `server:NAME`. Whether
+    /// these exist is checked by [`Hub::toolset`](crate::Hub::toolset), or by
+    /// [`check_groups`](Self::check_groups) and [`check_servers`](Self::check_servers).
     ///
     /// # Errors
-    /// When a part of the list is empty.
+    /// When a part of the list is empty, or `search` is one of several.
     pub fn parse(text: &str) -> Result<Self, ToolsetError> {
         match text.trim() {
-            "all" => return Ok(Self::All),
+            ALL_NAME => return Ok(Self::All),
             LEAN_NAME => return Ok(Self::Lean),
             "search" => return Ok(Self::Search),
             _ => {}
         }
-        let groups: BTreeSet<String> = text.split(',').map(|part| part.trim().to_owned()).collect();
-        if groups.contains("") {
-            Err(ToolsetError::Empty)
-        } else {
-            Ok(Self::Groups(groups))
+        let (mut groups, mut servers) = (BTreeSet::new(), None);
+        for part in text.split(',').map(str::trim) {
+            match part.strip_prefix(SERVER_MARK).map(str::trim) {
+                Some("") => return Err(ToolsetError::Empty),
+                Some(server) => {
+                    let servers: &mut BTreeSet<String> = servers.get_or_insert_default();
+                    servers.insert(server.to_owned());
+                }
+                None if part.is_empty() => return Err(ToolsetError::Empty),
+                None if part == "search" => return Err(ToolsetError::SearchInList),
+                None => drop(groups.insert(part.to_owned())),
+            }
         }
+        Ok(Self::Listed { groups, servers })
     }
 
-    /// Checks that each group has a tool in one of `catalogs`, or may come to have one.
-    pub(crate) fn check<'a>(
+    /// Checks that each group is one of `known`.
+    ///
+    /// # Errors
+    /// Which one is not.
+    pub fn check_groups<'a>(
         &self,
-        catalogs: impl Iterator<Item = &'a Catalog>,
-        promised: impl IntoIterator<Item = &'a str>,
+        known: impl IntoIterator<Item = &'a str>,
     ) -> Result<(), ToolsetError> {
-        let Self::Groups(groups) = self else {
+        let Self::Listed { groups, .. } = self else {
             return Ok(());
         };
-        let known: BTreeSet<&str> = catalogs
-            .flat_map(|catalog| &catalog.tools)
-            .map(|tool| &*tool.group)
-            .chain(promised)
-            .collect();
-        let is_known = |group: &str| group == LEAN_NAME || known.contains(group);
+        let known: BTreeSet<&str> = known.into_iter().collect();
+        let is_known =
+            |group: &str| [LEAN_NAME, ALL_NAME].contains(&group) || known.contains(group);
         match groups.iter().find(|group| !is_known(group)) {
             None => Ok(()),
             Some(group) => Err(ToolsetError::UnknownGroup {
@@ -106,95 +151,191 @@ impl Toolset {
         }
     }
 
+    /// Checks that each server is one of `known`.
+    ///
+    /// # Errors
+    /// Which one is not.
+    pub fn check_servers<'a>(
+        &self,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), ToolsetError> {
+        let Self::Listed {
+            servers: Some(servers),
+            ..
+        } = self
+        else {
+            return Ok(());
+        };
+        let known: BTreeSet<&str> = known.into_iter().collect();
+        match servers
+            .iter()
+            .find(|server| !known.contains(server.as_str()))
+        {
+            None => Ok(()),
+            Some(server) => Err(ToolsetError::UnknownServer {
+                server: server.clone(),
+                known: known.into_iter().map(str::to_owned).collect(),
+            }),
+        }
+    }
+
     /// Whether `tool` is shown.
     #[must_use]
     pub fn shows(&self, tool: &ToolDescriptor) -> bool {
+        match tool.server() {
+            Some(server) => self.shows_server(server),
+            None => match self {
+                Self::All => true,
+                Self::Lean => is_lean(tool),
+                Self::Search => false,
+                Self::Listed { groups, .. } => {
+                    groups.contains(&*tool.group)
+                        || groups.contains(ALL_NAME)
+                        || (groups.contains(LEAN_NAME) && is_lean(tool))
+                }
+            },
+        }
+    }
+
+    /// Whether the tools of a server of others are shown.
+    #[must_use]
+    pub fn shows_server(&self, server: &str) -> bool {
         match self {
-            Self::All => true,
-            Self::Lean => is_lean(tool),
+            Self::All | Self::Lean => true,
             Self::Search => false,
-            Self::Groups(groups) => {
-                groups.contains(&*tool.group) || (groups.contains(LEAN_NAME) && is_lean(tool))
-            }
+            Self::Listed { servers, .. } => servers
+                .as_ref()
+                .is_none_or(|servers| servers.contains(server)),
         }
     }
 }
 
-/// Whether it is one of the twenty; those of other servers carry their definition.
+impl Hub {
+    /// Parses a toolset and checks that its groups and servers exist now.
+    ///
+    /// # Errors
+    /// When the text is no toolset, or names a group that no built-in tool belongs to, or a server
+    /// that nobody speaks for.
+    pub fn toolset(&self, text: &str) -> Result<Toolset, ToolsetError> {
+        let toolset = Toolset::parse(text)?;
+        let merged = self.0.merged();
+        let tools = merged.catalogs().flat_map(|catalog| &catalog.tools);
+        let ours = tools.filter(|tool| tool.server().is_none());
+        toolset.check_groups(ours.map(|tool| &*tool.group))?;
+        toolset.check_servers(merged.slots().filter_map(|slot| slot.provider.server()))?;
+        Ok(toolset)
+    }
+
+    /// The tools that a toolset shows, in the order in which they are listed.
+    #[must_use]
+    pub fn tools(&self, toolset: &Toolset) -> Vec<ToolDescriptor> {
+        self.0.view(toolset).tools()
+    }
+}
+
+/// Whether it is one of the twenty.
 fn is_lean(tool: &ToolDescriptor) -> bool {
-    tool.definition.is_none() && LEAN.contains(&tool.name.as_str())
+    LEAN.contains(&tool.name.as_str())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn set(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
     #[test]
     fn names_and_lists_are_parsed() {
         assert_eq!(Toolset::parse("all"), Ok(Toolset::All));
         assert_eq!(Toolset::parse(" lean "), Ok(Toolset::Lean));
-        let groups = ["memory", "task"].map(str::to_owned).into();
-        assert_eq!(Toolset::parse("task, memory"), Ok(Toolset::Groups(groups)));
-        for text in ["", ",", "task,"] {
+        let listed = |groups: &[&str], servers: Option<&[&str]>| {
+            Ok(Toolset::Listed {
+                groups: set(groups),
+                servers: servers.map(set),
+            })
+        };
+        assert_eq!(
+            Toolset::parse("task, memory"),
+            listed(&["memory", "task"], None)
+        );
+        assert_eq!(
+            Toolset::parse("server:b, all,server: a"),
+            listed(&["all"], Some(&["a", "b"]))
+        );
+        for text in ["", ",", "task,", "server:", "task,server: "] {
             assert_eq!(Toolset::parse(text), Err(ToolsetError::Empty), "{text:?}");
         }
-    }
-
-    #[test]
-    fn an_unknown_group_is_answered_with_the_groups_there_are() {
-        let tool = |group| ToolDescriptor {
-            name: "t".into(),
-            title: None,
-            description: None,
-            input_schema: orchestra_wire::RawJson::empty_object(),
-            output_schema: None,
-            annotations: crate::Annotations::default(),
-            group: std::borrow::Cow::Borrowed(group),
-            cost: crate::Cost::Quick,
-            long: crate::LongWork::Never,
-            definition: None,
-        };
-        let catalog = Catalog {
-            tools: vec![tool("task"), tool("memory")],
-            ..Catalog::default()
-        };
-        let error = Toolset::parse("task,nope")
-            .unwrap()
-            .check([&catalog].into_iter(), ["files"]);
         assert_eq!(
-            error.unwrap_err().to_string(),
-            "unknown tool group nope: use all, lean, search or some of files, memory, task"
+            Toolset::parse("task,search"),
+            Err(ToolsetError::SearchInList)
         );
     }
 
     #[test]
-    fn the_twenty_are_never_those_of_another_server() {
-        let tool = |definition| ToolDescriptor {
-            name: "search".into(),
+    fn what_is_unknown_is_answered_with_what_there_is() {
+        let toolset = Toolset::parse("task,nope").unwrap();
+        let error = toolset.check_groups(["task", "memory"]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "unknown tool group nope: use all, lean, search or some of memory, task; server:NAME \
+             chooses a server of others"
+        );
+        let toolset = Toolset::parse("task,lean,server:fiels").unwrap();
+        assert_eq!(toolset.check_groups(["task"]), Ok(()));
+        let error = |known: &[&str]| {
+            let checked = toolset.check_servers(known.iter().copied());
+            checked.unwrap_err().to_string()
+        };
+        assert_eq!(
+            error(&["web", "files"]),
+            "unknown server fiels: the servers are files, web"
+        );
+        assert_eq!(
+            error(&[]),
+            "unknown server fiels: there are no servers of others"
+        );
+        assert_eq!(toolset.check_servers(["fiels"]), Ok(()));
+    }
+
+    /// Neither the length of a list nor a group that is called as a server hides or shows the tools
+    /// of that.
+    #[test]
+    fn a_list_is_about_the_built_in_tools_unless_it_names_servers() {
+        let tool = |group: &'static str, name: &str, is_theirs: bool| ToolDescriptor {
+            name: name.into(),
             title: None,
             description: None,
             input_schema: orchestra_wire::RawJson::empty_object(),
             output_schema: None,
             annotations: crate::Annotations::default(),
-            group: if definition {
-                "web".into()
-            } else {
-                "project".into()
-            },
+            group: group.into(),
             cost: crate::Cost::Quick,
             long: crate::LongWork::Never,
-            definition: definition.then(orchestra_wire::RawJson::empty_object),
+            definition: is_theirs.then(orchestra_wire::RawJson::empty_object),
         };
-        for (toolset, ours, theirs) in [
-            ("all", true, true),
-            ("lean", true, false),
-            ("lean,web", true, true),
-            ("web", false, true),
-            ("search", false, false),
+        let tools = [
+            tool("project", "search", false),
+            tool("memory", "forget", false),
+            tool("memory", "search", true),
+            tool("web", "get", true),
+        ];
+        for (toolset, expected) in [
+            ("all", [true, true, true, true]),
+            ("lean", [true, false, true, true]),
+            ("search", [false, false, false, false]),
+            ("memory", [false, true, true, true]),
+            ("project", [true, false, true, true]),
+            ("lean,memory", [true, true, true, true]),
+            ("memory,server:web", [false, true, false, true]),
+            ("lean,server:memory", [true, false, true, false]),
+            ("all,server:web", [true, true, false, true]),
+            ("server:memory,server:web", [false, false, true, true]),
         ] {
             let toolset = Toolset::parse(toolset).unwrap();
-            let shown = (toolset.shows(&tool(false)), toolset.shows(&tool(true)));
-            assert_eq!(shown, (ours, theirs), "{toolset:?}");
+            let shown = tools.each_ref().map(|tool| toolset.shows(tool));
+            assert_eq!(shown, expected, "{toolset:?}");
         }
     }
 }

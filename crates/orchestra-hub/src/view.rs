@@ -186,10 +186,9 @@ impl View {
     fn may_show(&self, slot: &Slot) -> bool {
         match &self.toolset {
             Toolset::All | Toolset::Search => true,
-            Toolset::Lean => false,
-            Toolset::Groups(groups) => {
-                let group = slot.provider.group();
-                group.is_some_and(|group| groups.contains(group))
+            toolset => {
+                let server = slot.provider.server();
+                server.is_some_and(|server| toolset.shows_server(server))
             }
         }
     }

@@ -128,7 +128,9 @@ pub(crate) fn help(words: &[&str]) -> String {
 pub(crate) fn tools_help() -> String {
     let groups: Vec<&str> = orchestra_tools::group_names().collect();
     format!(
-        "Which tools are seen: all, lean, search, or groups separated by commas, of {}",
+        "Which built-in tools are seen: all, lean, search, or groups separated by commas, of {}. \
+         Those of servers of others are seen beside them; server:NAME among the groups leaves only \
+         the servers so named",
         groups.join(", ")
     )
 }

@@ -16,7 +16,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use orchestra_hub::{Toolset, ToolsetError};
+use orchestra_hub::Toolset;
 use orchestra_wire::MAX_LINE_BYTES;
 
 use crate::{
@@ -251,16 +251,9 @@ fn is_for_us(filter: &str) -> bool {
     checked.is_ok()
 }
 
-/// Refuses a toolset that does not exist.
+/// Refuses a toolset that does not exist. Which servers there are is not known here.
 fn check_tools(text: &str) -> anyhow::Result<()> {
-    let Toolset::Groups(groups) = Toolset::parse(text)? else {
-        return Ok(());
-    };
-    let known: Vec<String> = orchestra_tools::group_names().map(str::to_owned).collect();
-    match groups.into_iter().find(|group| !known.contains(group)) {
-        None => Ok(()),
-        Some(group) => Err(ToolsetError::UnknownGroup { group, known }.into()),
-    }
+    Ok(Toolset::parse(text)?.check_groups(orchestra_tools::group_names())?)
 }
 
 fn flag<T>(value: Option<T>) -> Option<(T, Origin)> {

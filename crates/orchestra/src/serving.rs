@@ -7,14 +7,17 @@ mod scratch;
 
 use std::{io, num::NonZeroUsize, sync::Arc, thread, time::Duration};
 
-use orchestra_hub::{Attachment, Audit, AuditConfig, Caller, Hub, HubConfig, Toolset};
+use anyhow::Context as _;
+use orchestra_hub::{
+    Attachment, Audit, AuditConfig, Caller, Hub, HubConfig, Toolset, ToolsetError,
+};
 use orchestra_mcp::{Limits, Server, ServerStatus};
 use orchestra_store::{self as store, Store};
 use orchestra_tools::{self as tools, Builtin};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
-    config::{Config, TextFormat},
+    config::{Config, Setting, TextFormat},
     exit::Failure,
     workspace::{AUDIT, run_directory},
 };
@@ -124,13 +127,24 @@ impl Serving {
         &self.hub
     }
 
-    /// The tools that clients see.
+    /// The tools that clients see. A server that it names need not be used now: it may be approved or
+    /// switched on later.
     ///
     /// # Errors
-    /// When the configuration names none.
+    /// When the configuration names none, or a server that there is not.
     pub(crate) fn toolset(&self) -> Result<Toolset, Failure> {
-        self.hub
-            .toolset(&self.config.tools.value)
+        let Setting { value, origin } = &self.config.tools;
+        let checked = || {
+            let toolset = Toolset::parse(value)?;
+            toolset.check_groups(tools::group_names())?;
+            // Where servers are not looked for, nobody knows which there are.
+            if let Some(others) = &self.others {
+                toolset.check_servers(others.states.iter().map(|shown| shown.name.as_str()))?;
+            }
+            Ok::<_, ToolsetError>(toolset)
+        };
+        checked()
+            .with_context(|| format!("{} ({origin})", origin.name_of("tools")))
             .map_err(Failure::usage)
     }
 

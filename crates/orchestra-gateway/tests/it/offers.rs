@@ -42,8 +42,8 @@ async fn servers_stand_side_by_side_under_their_names() {
     assert_eq!((method, params), ("tools/call", expected));
     let instructions = bench.attach().instructions().unwrap();
     assert_eq!(instructions, "Server one: Be kind.\n\nBe kind.");
-    let groups = bench.hub.toolset("one").unwrap();
-    assert_eq!(bench.hub.tools(&groups).len(), 1);
+    let chosen = bench.hub.toolset("server:one").unwrap();
+    assert_eq!(bench.hub.tools(&chosen).len(), 1);
 }
 
 #[tokio::test]

@@ -33,15 +33,15 @@ async fn a_name_that_only_one_may_know_is_for_it_to_answer() {
     assert!(matches!(error, ProviderError::Denied(_)), "{error}");
     let shown_to = |toolset: &str| hub.attach(caller(), Toolset::parse(toolset).unwrap());
     let get = || call_of("late__get", &json!({}));
-    let mine = shown_to("late").call(get()).await;
-    assert_eq!(text(mine.unwrap()), "late late__get {}");
+    for mine in ["lean", "test", "test,server:late"] {
+        let answer = shown_to(mine).call(get()).await;
+        assert_eq!(text(answer.unwrap()), "late late__get {}", "{mine}");
+    }
     let inner = json!({"name": "late__get"});
     let inner = shown_to("search").call(call_of("call_tool", &inner)).await;
     assert_eq!(text(inner.unwrap()), "late late__get {}");
-    for other in ["lean", "test"] {
-        let error = shown_to(other).call(get()).await.unwrap_err();
-        assert_eq!(error.to_string(), "unknown tool: late__get", "{other}");
-    }
+    let error = shown_to("test,server:other").call(get()).await.unwrap_err();
+    assert_eq!(error.to_string(), "unknown tool: late__get");
     late.know(tools(&["late__put"]));
     let error = call(&hub, "late__get").await.unwrap_err();
     assert_eq!(error.to_string(), "unknown tool: late__get");

@@ -95,7 +95,7 @@ impl Provider for Late {
         }
     }
 
-    fn group(&self) -> Option<&str> {
+    fn server(&self) -> Option<&str> {
         Some("late")
     }
 
@@ -144,7 +144,7 @@ async fn a_list_waits_for_who_does_not_know_yet_and_not_for_long() {
     hub.register(late.clone()).unwrap();
     let attachment = hub.attach(caller(), Toolset::All);
     assert!(attachment.offers().prompts, "there may be prompts");
-    assert!(hub.toolset("late").is_ok());
+    assert!(hub.toolset("server:late").is_ok());
     assert!(!attachment.is_settled());
     let (waiting, begun) = (tokio::spawn(attachment.call(list())), Instant::now());
     late.is_waited_for().await;

@@ -3,6 +3,7 @@
 use orchestra_hub::{
     Catalog, HubConfig, LongWork, NamePattern, Outcome, Permission, ProviderError, Toolset,
 };
+use orchestra_wire::RawJson;
 use serde_json::{Value, json};
 
 use crate::provider::{call_of, caller, hub, hub_with, provider, text, tool, tools};
@@ -39,7 +40,7 @@ async fn lean_and_groups_show_and_reach_the_same() {
     assert_eq!(names("search"), ["find_tools", "call_tool"]);
     let error = hub.toolset("tasks").unwrap_err();
     assert!(
-        error.to_string().ends_with("some of memory, other, task"),
+        error.to_string().contains("some of memory, other, task;"),
         "{error}"
     );
     let attachment = hub.attach(caller(), Toolset::Lean);
@@ -48,6 +49,54 @@ async fn lean_and_groups_show_and_reach_the_same() {
         answer,
         Err(ProviderError::Unknown { kind: "tool", .. })
     ));
+}
+
+/// The tools of a server, one of them named as a built-in one, in a group named as that of ours.
+fn theirs(server: &'static str) -> Catalog {
+    let mut theirs = tool(&format!("{server}__recall"), server);
+    theirs.definition = Some(RawJson::of(&json!({"name": "recall"})).unwrap());
+    Catalog {
+        tools: vec![theirs],
+        ..Catalog::default()
+    }
+}
+
+#[tokio::test]
+async fn a_short_list_hides_no_server_and_one_may_be_chosen() {
+    let hub = hub(&[&provider("p", catalog())]);
+    let server = |id: &str, server: &'static str| provider(id, theirs(server));
+    hub.register(server("one", "memory")).unwrap();
+    hub.register(server("two", "web")).unwrap();
+    let names = |text: &str| -> Vec<String> {
+        let tools = hub.tools(&Toolset::parse(text).unwrap());
+        tools.into_iter().map(|tool| tool.name).collect()
+    };
+    assert_eq!(
+        names("lean"),
+        [
+            "get_task",
+            "create_task",
+            "save_memory",
+            "memory__recall",
+            "web__recall"
+        ]
+    );
+    assert_eq!(names("other"), ["exotic", "memory__recall", "web__recall"]);
+    assert_eq!(
+        names("memory,server:web"),
+        ["save_memory", "web__recall"],
+        "the group of that name is not the server"
+    );
+    assert_eq!(names("server:memory"), ["memory__recall"]);
+    let of = |text: &str| hub.attach(caller(), Toolset::parse(text).unwrap());
+    let call = |name: &str| call_of(name, &json!({}));
+    let answer = of("lean").call(call("web__recall")).await.unwrap();
+    assert_eq!(text(answer), "two web__recall {}");
+    let hidden = of("lean,server:memory").call(call("web__recall")).await;
+    assert_eq!(hidden.unwrap_err().to_string(), "unknown tool: web__recall");
+    let found = of("search").call(call_of("find_tools", &json!({"query": "recall"})));
+    let found: Value = serde_json::from_str(&text(found.await.unwrap())).unwrap();
+    assert_eq!(found["total"], 2);
 }
 
 #[tokio::test]

@@ -24,7 +24,8 @@ impl Config {
             Entry {
                 key: "tools",
                 value: quoted(&self.tools.value),
-                meaning: "which tools a client sees: all, lean, search, or a list of groups",
+                meaning: "which built-in tools a client sees: all, lean, search, or a list of groups; \
+                          server:NAME in it leaves of the servers of others only those named",
                 origin: self.tools.origin.clone(),
             },
             Entry {

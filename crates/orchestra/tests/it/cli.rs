@@ -163,7 +163,7 @@ fn the_configuration_is_shown_with_its_origin() {
         .replace(&workspace.path().display().to_string(), "WORKSPACE")
         .replace(&workspace.home().display().to_string(), "HOME");
     assert_snapshot!(shown, @r#"
-    # which tools a client sees: all, lean, search, or a list of groups
+    # which built-in tools a client sees: all, lean, search, or a list of groups; server:NAME in it leaves of the servers of others only those named
     # from: WORKSPACE/orchestra.toml
     tools = "lean"
 

@@ -74,6 +74,59 @@ fn a_server_of_others_is_offered_alone_or_beside_the_board() {
 }
 
 #[test]
+fn a_short_list_of_tools_is_about_the_built_in_ones() {
+    let workspace = workspace();
+    // One is called as a group of built-in tools.
+    write_servers(&workspace, &["memory", "shell"]);
+    let file = workspace.join("servers.json");
+    let flags = |tools: &str| {
+        let file = file.to_str().unwrap();
+        ["stdio", "--mcp-config", file, "--tools", tools].map(str::to_owned)
+    };
+    let seen = |tools: &str| {
+        let all = names(&mut Session::start(workspace.command(flags(tools))));
+        let theirs = |name: &&String| name.contains("__");
+        let servers: Vec<String> = all.iter().filter(theirs).cloned().collect();
+        let ours = all.len() - servers.len();
+        (ours, servers)
+    };
+    let both = ["memory__say_hello", "shell__say_hello"].map(str::to_owned);
+    assert_eq!(seen("lean"), (20, both.to_vec()));
+    let (tasks, servers) = seen("task");
+    assert!(tasks > 0 && tasks < 20, "{tasks}");
+    assert_eq!(servers, both);
+    let (more, servers) = seen("task,memory,server:shell");
+    assert!(more > tasks, "the group of that name");
+    assert_eq!(servers, both[1..]);
+    assert_eq!(seen("server:memory"), (0, both[..1].to_vec()));
+    let mut session = Session::start(workspace.command(flags("search")));
+    assert_eq!(names(&mut session), ["find_tools", "call_tool"]);
+    let found = session.tool("find_tools", &json!({"query": "say_hello"}));
+    let found = found["content"][0]["text"].as_str().unwrap();
+    let found: Value = serde_json::from_str(found).unwrap();
+    assert_eq!(found["total"], 2, "{found}");
+    // What there is not is told with what there is.
+    let unknown = workspace.run(flags("task,server:shel"));
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    let told = "unknown server shel: the servers are memory, shell";
+    assert!(unknown.err.contains(told), "{unknown:?}");
+    let unknown = workspace.run(flags("task,shell"));
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(
+        unknown.err.contains("unknown tool group shell: ")
+            && unknown.err.contains("server:NAME chooses a server"),
+        "{unknown:?}"
+    );
+    // One that waits to be approved may be chosen before it is.
+    workspace.write(".mcp.json", &workspace.read("servers.json"));
+    let waiting = ["stdio", "--tools", "server:shell"];
+    assert_eq!(
+        names(&mut Session::start(workspace.command(waiting))),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
 fn a_tool_that_is_described_anew_is_shown_again_when_that_is_approved() {
     let workspace = workspace();
     let servers = workspace.read("servers.json");

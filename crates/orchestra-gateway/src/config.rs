@@ -37,6 +37,7 @@ pub use transport::{Auth, Flavour, HttpConfig, InheritEnv, StdioConfig, Transpor
 pub use tuning::{
     Backoff, Effect, Features, Grace, Health, Pins, Pool, Protocol, Retry, Rule, ToolFilter,
 };
+pub(crate) use units::nearest;
 pub use write::Values;
 
 /// Everything that is set of one server, with defaults for what is not.

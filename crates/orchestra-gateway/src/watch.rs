@@ -1,8 +1,8 @@
 //! Tells when servers are added, changed or removed while we run.
 //!
-//! Every file that may hold servers is watched, also those that are not there yet, what the user
-//! decides of them, and the files that servers name. What belongs together is taken together: files are read again when they
-//! were left alone for half a second.
+//! Every file and directory that may hold servers is watched, also those that are not there yet, what
+//! the user decides of them, and the files that servers name. What belongs together is taken together:
+//! files are read again when they were left alone for half a second.
 
 mod arm;
 
@@ -120,8 +120,8 @@ impl Looker {
             .into_iter()
             .map(|file| file.path)
             .collect();
-        let directories = self.places.environment.iter();
-        paths.extend(directories.map(|path| Arc::from(path.as_path())));
+        let directories = self.places.directories().into_iter();
+        paths.extend(directories.map(Arc::from));
         paths.push(self.decisions.path().into());
         paths.extend(self.named.iter().map(|path| Arc::from(path.as_path())));
         self.armed.arm(&paths);

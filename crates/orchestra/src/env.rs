@@ -23,11 +23,13 @@ pub(crate) enum Variable {
     McpPath,
     /// The same, by the name that an earlier program gave it.
     SdekMcpPath,
+    /// Where servers are that all users of this machine have.
+    SystemDirectory,
 }
 
 impl Variable {
     /// All of them.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Log,
         Self::Token,
         Self::ClaudeProjectDir,
@@ -37,6 +39,7 @@ impl Variable {
         Self::StateHome,
         Self::McpPath,
         Self::SdekMcpPath,
+        Self::SystemDirectory,
     ];
 
     /// Its name.
@@ -51,6 +54,7 @@ impl Variable {
             Self::StateHome => "XDG_STATE_HOME",
             Self::McpPath => "ORCHESTRA_MCP_PATH",
             Self::SdekMcpPath => "SDEK_MCP_PATH",
+            Self::SystemDirectory => "ORCHESTRA_SYSTEM",
         }
     }
 
@@ -68,6 +72,7 @@ impl Variable {
             Self::StateHome => "where decisions over servers are kept, else ~/.local/state",
             Self::McpPath => "more files of MCP servers, and directories of them",
             Self::SdekMcpPath => "the same, where ORCHESTRA_MCP_PATH is not set",
+            Self::SystemDirectory => "directory of the system's mcp.json, else /etc/orchestra",
         }
     }
 

@@ -62,7 +62,15 @@ pub(crate) fn places(workspace: &Path, mcp_config: &[PathBuf]) -> Places {
         environment: environment.unwrap_or_default(),
         workspace: workspace.to_owned(),
         user: user_directory(),
+        system: system_directory(),
     }
+}
+
+/// The directory whose servers all users of this machine have, whether it is there or not.
+fn system_directory() -> Option<PathBuf> {
+    let named = Variable::SystemDirectory.read().map(PathBuf::from);
+    let usual = cfg!(unix).then(|| PathBuf::from("/etc/orchestra"));
+    named.or(usual)
 }
 
 /// What the texts of servers may refer to: our environment, the workspace, the home.

@@ -105,8 +105,11 @@ impl File {
 
     /// Whether it is there for its servers, rather than one that holds much else.
     fn is_of_servers(&self) -> bool {
+        let directory = self.path.parent().and_then(path::Path::file_name);
+        let is_in_theirs = directory.is_some_and(|directory| directory == "mcp");
         let name = self.path.file_name().and_then(|name| name.to_str());
-        self.source == Source::CommandLine || matches!(name, Some("mcp.json" | ".mcp.json"))
+        let is_named_so = matches!(name, Some("mcp.json" | ".mcp.json"));
+        self.source == Source::CommandLine || is_in_theirs || is_named_so
     }
 
     fn read_servers(

@@ -40,6 +40,8 @@ pub enum Source {
     Workspace,
     /// A file of the user.
     User,
+    /// A file that all users of the machine share.
+    System,
 }
 
 impl Source {
@@ -51,6 +53,7 @@ impl Source {
             Self::Environment => "environment",
             Self::Workspace => "workspace",
             Self::User => "user",
+            Self::System => "system",
         }
     }
 
@@ -59,7 +62,7 @@ impl Source {
     pub const fn trust(self) -> Trust {
         match self {
             Self::Workspace => Trust::Ask,
-            Self::CommandLine | Self::Environment | Self::User => Trust::Trusted,
+            Self::CommandLine | Self::Environment | Self::User | Self::System => Trust::Trusted,
         }
     }
 }
@@ -73,7 +76,7 @@ impl fmt::Display for Source {
 /// Whether servers of a file may be started without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// The user chose the file.
+    /// The user chose the file, or whoever looks after the machine did.
     Trusted,
     /// It came with a repository: each of its servers is approved once, and again when it changes.
     Ask,

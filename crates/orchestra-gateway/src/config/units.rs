@@ -55,7 +55,7 @@ pub(super) fn bytes(text: &str) -> Option<u64> {
 }
 
 /// The name that was meant, when one is near enough.
-pub(super) fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
     /// Longer names are not typed by hand.
     const MAX_CHARS: usize = 40;
     if found.len() > MAX_CHARS {

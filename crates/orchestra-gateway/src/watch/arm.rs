@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeSet,
+    io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -67,8 +68,10 @@ impl Armed {
         let mut failed = None;
         for directory in &directories {
             // Also those that are watched already: one that was removed and made again is another.
-            if let Err(error) = watcher.watch(directory, RecursiveMode::NonRecursive) {
-                failed = Some(error);
+            match watcher.watch(directory, RecursiveMode::NonRecursive) {
+                // What may not be looked into holds nothing that could be read.
+                Err(error) if !is_denied(&error) => failed = Some(error),
+                _ => {}
             }
         }
         self.directories = directories;
@@ -77,6 +80,13 @@ impl Armed {
             self.watcher = None;
         }
     }
+}
+
+fn is_denied(error: &notify::Error) -> bool {
+    let notify::ErrorKind::Io(error) = &error.kind else {
+        return false;
+    };
+    error.kind() == io::ErrorKind::PermissionDenied
 }
 
 /// The path itself when it is a directory, else the nearest one above that is there.

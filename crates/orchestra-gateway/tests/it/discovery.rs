@@ -33,6 +33,9 @@ fn the_first_file_that_names_a_server_wins_whole() {
     let alone = world.write("alone.json", &one("a", "alone"));
     world.places.environment = vec![directory, alone, world.path().join("nowhere")];
     world.write("workspace/orchestra.toml", &toml("a", "toml"));
+    world.write("workspace/.orchestra/mcp/2.json", &one("a", "second"));
+    world.write("workspace/.orchestra/mcp/10.json", &one("a", "first"));
+    world.write("workspace/.orchestra/mcp/notes.md", &one("a", "no"));
     world.write("workspace/.mcp.json", &one("a", "dot"));
     world.write("workspace/mcp.json", &one("a", "plain"));
     world.write(
@@ -44,6 +47,10 @@ fn the_first_file_that_names_a_server_wins_whole() {
         &toml("a", "user-toml"),
     );
     world.write("home/.config/orchestra/mcp.json", &one("a", "user"));
+    world.places.system = Some(world.path().join("etc"));
+    world.write("etc/mcp.json", &one("a", "system"));
+    world.write("etc/mcp/b.json", &one("a", "system-b"));
+    world.write("etc/mcp/a.json", &one("a", "system-a"));
 
     let found = world.find();
     assert_eq!(states(&found), [("a", "enabled")]);
@@ -63,11 +70,16 @@ fn the_first_file_that_names_a_server_wins_whole() {
             "environment path/b.json",
             "environment alone.json",
             "workspace workspace/orchestra.toml",
+            "workspace workspace/.orchestra/mcp/10.json",
+            "workspace workspace/.orchestra/mcp/2.json",
             "workspace workspace/.mcp.json",
             "workspace workspace/mcp.json",
             "workspace workspace/.vscode/mcp.json",
             "user home/.config/orchestra/orchestra.toml",
             "user home/.config/orchestra/mcp.json",
+            "system etc/mcp.json",
+            "system etc/mcp/a.json",
+            "system etc/mcp/b.json",
         ]
     );
     let absent = found.files.iter().filter(|file| file.servers.is_none());
@@ -75,6 +87,25 @@ fn the_first_file_that_names_a_server_wins_whole() {
     for shadowed in &found.shadowed {
         assert_eq!(shadowed.by, found.servers[0].origin);
     }
+}
+
+#[test]
+fn what_came_with_the_workspace_waits_and_what_the_system_has_does_not() {
+    let mut world = World::new();
+    world.places.system = Some(world.path().join("etc"));
+    world.write("workspace/.orchestra/mcp/a.json", &one("ours", "x"));
+    world.write("etc/mcp.json", &one("all", "x"));
+    world.write("etc/mcp/more.json", &one("more", "x"));
+    let expected = |ours| [("ours", ours), ("all", "enabled"), ("more", "enabled")];
+    assert_eq!(states(&world.find()), expected("needs_approval"));
+    world.approve("ours");
+    assert_eq!(states(&world.find()), expected("enabled"));
+    world.write("workspace/.orchestra/mcp/a.json", &one("ours", "y"));
+    assert_eq!(states(&world.find()), expected("needs_approval"));
+    // Relative paths of the system's files start from where one works.
+    let found = world.find();
+    let config = found.server("all").and_then(|server| server.config());
+    assert_eq!(config.unwrap().directory(), &world.places.workspace);
 }
 
 #[test]

@@ -80,6 +80,27 @@ async fn files_that_come_change_and_go_are_seen() {
     until(&mut found, &[]).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn directories_of_the_workspace_and_of_the_system_are_watched() {
+    let mut world = World::new();
+    world.places.system = Some(world.path().join("etc"));
+    let (_watching, mut found) = watching(&world);
+    let server = |name: &str| format!(r#"{{"mcpServers": {{"{name}": {{"command": "x"}}}}}}"#);
+    let file = world.write("workspace/.orchestra/mcp/one.json", &server("a"));
+    until(&mut found, &[("a", "needs_approval")]).await;
+    world.write("etc/mcp/one.json", &server("b"));
+    until(&mut found, &[("a", "needs_approval"), ("b", "enabled")]).await;
+    world.write("etc/mcp.json", &server("c"));
+    let all = [("a", "needs_approval"), ("c", "enabled"), ("b", "enabled")];
+    until(&mut found, &all).await;
+    // One that comes into a directory that is there.
+    world.write("workspace/.orchestra/mcp/zwei.yaml", &server("d"));
+    let all = [all[0], ("d", "needs_approval"), all[1], all[2]];
+    until(&mut found, &all).await;
+    fs::remove_file(file).unwrap();
+    until(&mut found, &all[1..]).await;
+}
+
 /// What a file holds that a server names belongs to its configuration.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_another_when_a_file_that_it_names_changes() {

@@ -40,9 +40,10 @@ use crate::{
 
 /// Manage the MCP servers that are offered beside the built-in tools
 ///
-/// They are looked for in --mcp-config, ORCHESTRA_MCP_PATH, orchestra.toml, .mcp.json, mcp.json and
-/// .vscode/mcp.json of the workspace, and orchestra.toml and mcp.json of the user, in this order; of
-/// servers of one name the first is taken. Those of a workspace must be approved once.
+/// They are looked for in --mcp-config, ORCHESTRA_MCP_PATH, orchestra.toml, .orchestra/mcp/*.json,
+/// .mcp.json, mcp.json and .vscode/mcp.json of the workspace, orchestra.toml and mcp.json of the user,
+/// and /etc/orchestra/mcp.json and /etc/orchestra/mcp/*.json, in this order; of servers of one name
+/// the first is taken. Those of a workspace must be approved once.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// A file of MCP servers, trusted as it is and stronger than all others; may be given again

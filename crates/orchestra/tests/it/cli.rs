@@ -67,6 +67,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       XDG_STATE_HOME      where decisions over servers are kept, else ~/.local/state
       ORCHESTRA_MCP_PATH  more files of MCP servers, and directories of them
       SDEK_MCP_PATH       the same, where ORCHESTRA_MCP_PATH is not set
+      ORCHESTRA_SYSTEM    directory of the system's mcp.json, else /etc/orchestra
     ");
 }
 

@@ -67,6 +67,11 @@ impl Workspace {
         self.directory.path().join("home")
     }
 
+    /// The directory that stands for the system's; it is not made.
+    pub(crate) fn system(&self) -> PathBuf {
+        self.directory.path().join("etc")
+    }
+
     pub(crate) fn join(&self, path: impl AsRef<Path>) -> PathBuf {
         self.path().join(path)
     }
@@ -103,6 +108,7 @@ impl Workspace {
             .env_clear()
             .env("PATH", path_with_program())
             .env("HOME", self.home())
+            .env("ORCHESTRA_SYSTEM", self.system())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -22,10 +22,16 @@ pub(super) struct Arguments {
 pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     let server = here.server(&arguments.name)?;
     let origin = &server.origin;
-    if !matches!(origin.source, Source::User | Source::Workspace) {
+    let why = match origin.source {
+        Source::User | Source::Workspace => None,
+        Source::CommandLine | Source::Environment => {
+            Some("this file was named by hand, and is changed by hand")
+        }
+        Source::System => Some("this file is for all users of this machine"),
+    };
+    if let Some(why) = why {
         return Err(Failure::refused(format!(
-            "{origin}: this file was named by hand, and is changed by hand; or use \
-             `orchestra mcp disable {}`",
+            "{origin}: {why}; or use `orchestra mcp disable {}`",
             server.name
         )));
     }

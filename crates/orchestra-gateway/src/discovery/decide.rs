@@ -1,0 +1,179 @@
+//! What becomes of each server that a file names: the strongest of a name is taken, and used when it
+//! is sound, switched on, and trusted or approved.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use super::{Found, LookedAt, Places, Server, ServerState, Shadowed};
+use crate::{
+    approval::Decisions,
+    config::{
+        Contents, Diagnostic, File, Place, ServerConfig, Severity, Source, Transport, Trust,
+        Written,
+    },
+    expand::Scope,
+};
+
+/// What files said when they could be understood.
+#[derive(Debug, Default)]
+pub(crate) struct LastRead(BTreeMap<Arc<Path>, Vec<Written>>);
+
+impl LastRead {
+    fn or_before(&mut self, file: &File, now: Option<Contents>) -> Option<Contents> {
+        let Some(mut now) = now else {
+            self.0.remove(&file.path);
+            return None;
+        };
+        if !now.is_broken {
+            self.0.insert(Arc::clone(&file.path), now.servers.clone());
+        } else if let Some(before) = self.0.get(&file.path) {
+            now.servers.clone_from(before);
+        }
+        Some(now)
+    }
+}
+
+impl Places {
+    /// Reads every file and decides what becomes of each server. Nothing is started.
+    #[must_use]
+    pub fn find(&self, scope: &Scope, decisions: &Decisions) -> Found {
+        self.find_again(scope, decisions, &mut LastRead::default())
+    }
+
+    /// As [`find`](Self::find); of a file that cannot be understood now, what it said when it
+    /// could be is taken, so that one that somebody is writing stops no server.
+    pub(crate) fn find_again(
+        &self,
+        scope: &Scope,
+        decisions: &Decisions,
+        last: &mut LastRead,
+    ) -> Found {
+        let mut found = Found::default();
+        for file in self.files() {
+            let contents = last.or_before(&file, file.read());
+            found.files.push(LookedAt {
+                path: Arc::clone(&file.path),
+                source: file.source,
+                servers: contents.as_ref().map(|contents| contents.servers.len()),
+            });
+            let Some(contents) = contents else {
+                found.diagnostics.extend(missing(&file));
+                continue;
+            };
+            found.diagnostics.extend(contents.diagnostics);
+            for written in contents.servers {
+                let known = found.servers.iter().find(|one| one.name == written.name);
+                if let Some(stronger) = known {
+                    found.shadowed.push(Shadowed {
+                        name: written.name,
+                        origin: written.origin,
+                        by: stronger.origin.clone(),
+                    });
+                    continue;
+                }
+                let server = self.decide(written, scope, decisions, &mut found.diagnostics);
+                found.servers.push(server);
+            }
+        }
+        found
+    }
+
+    /// What becomes of a server.
+    fn decide(
+        &self,
+        written: Written,
+        scope: &Scope,
+        decisions: &Decisions,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Server {
+        let Written {
+            name,
+            shown_name,
+            origin,
+            config,
+        } = written;
+        let workspace = &self.workspace;
+        let by_hand = decisions.enabled(workspace, &name);
+        let state = match config {
+            Err(reason) => ServerState::Invalid { reason },
+            Ok(config) if origin.trust == Trust::Ask && is_own(&config) => ServerState::Own,
+            Ok(config) if by_hand == Some(false) || (config.disabled && by_hand.is_none()) => {
+                ServerState::Disabled {
+                    config: Arc::from(config),
+                    by_hand: by_hand.is_some(),
+                }
+            }
+            Ok(config)
+                if origin.trust == Trust::Ask && !decisions.is_approved(workspace, &config) =>
+            {
+                ServerState::NeedsApproval {
+                    changed: decisions.was_approved(workspace, &name),
+                    config: Arc::from(config),
+                }
+            }
+            Ok(mut config) => match scope.check(&config) {
+                Ok(()) => {
+                    config.named = scope.named_files(&config);
+                    ServerState::Usable(Arc::from(config))
+                }
+                Err(error) => {
+                    let reason = error.to_string();
+                    diagnostics.push(Diagnostic {
+                        severity: Severity::Error,
+                        file: Arc::clone(&origin.file),
+                        place: origin.place,
+                        path: shown_name.clone(),
+                        server: Some(name.clone()),
+                        message: reason.clone(),
+                    });
+                    ServerState::Invalid { reason }
+                }
+            },
+        };
+        Server {
+            restarts: decisions.restarts(workspace, &name),
+            name,
+            shown_name,
+            origin,
+            state,
+        }
+    }
+}
+
+/// A file that somebody named must be there.
+fn missing(file: &File) -> Option<Diagnostic> {
+    if !matches!(file.source, Source::CommandLine) {
+        return None;
+    }
+    Some(Diagnostic {
+        severity: Severity::Error,
+        file: Arc::clone(&file.path),
+        place: Place::START,
+        path: String::new(),
+        server: None,
+        message: "there is no such file".to_owned(),
+    })
+}
+
+/// Whether a server is what `orchestra init` writes for clients: this program itself.
+#[must_use]
+pub fn is_own(config: &ServerConfig) -> bool {
+    const NAMES: [&str; 2] = ["orchestra", "orchestra-mcp"];
+    match &config.transport {
+        Transport::Stdio(stdio) => {
+            let program = Path::new(stdio.command.written()).file_stem();
+            let program = program.and_then(|stem| stem.to_str()).unwrap_or_default();
+            let serves = match stdio.args.first() {
+                Some(first) => ["stdio", "--workspace"].contains(&first.written()),
+                None => program == "orchestra-mcp",
+            };
+            NAMES.contains(&program) && serves
+        }
+        Transport::Http(http) => {
+            let url = http.url.written();
+            let is_here = ["http://127.0.0.1:", "http://localhost:", "http://[::1]:"]
+                .iter()
+                .any(|start| url.starts_with(start));
+            NAMES.contains(&config.name.as_str()) && is_here && url.ends_with("/mcp")
+        }
+    }
+}

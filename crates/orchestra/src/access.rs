@@ -108,18 +108,35 @@ fn tokens_of_file(path: &Path) -> anyhow::Result<Vec<Token>> {
         path: path.to_owned(),
     })?;
     let mut tokens = Vec::new();
-    for (place, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if !line.is_empty() && !line.starts_with('#') {
-            let token = line.parse().with_context(|| {
-                // The line itself is a secret.
-                format!("{}, line {}", path.display(), place + 1)
-            })?;
-            tokens.push(token);
-        }
+    for (place, line) in written(&text) {
+        let token = line.parse().with_context(|| {
+            // The line itself is a secret.
+            format!("{}, line {}", path.display(), place + 1)
+        })?;
+        tokens.push(token);
     }
     anyhow::ensure!(!tokens.is_empty(), "{} holds no token", path.display());
     Ok(tokens)
+}
+
+/// The lines of a file of tokens that hold one, with their places.
+fn written(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().map(str::trim).enumerate();
+    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// A token that a program with this configuration lets in; `None` when there is none that can be
+/// read.
+pub(crate) fn first_token(config: &AccessConfig) -> Option<String> {
+    let text = match &config.token.value {
+        TokenSource::None => return None,
+        TokenSource::Environment => Variable::Token.read()?.into_string().ok()?,
+        TokenSource::File(path) => String::from_utf8(read(path, Holds::Secrets).ok()?).ok()?,
+    };
+    let (_, token) = written(&text).next()?;
+    // What is none may not fit a header.
+    let is_token = token.parse::<Token>().is_ok();
+    is_token.then(|| token.to_owned())
 }
 
 fn read(path: &Path, holds: Holds) -> Result<Vec<u8>, FileError> {

@@ -1,5 +1,7 @@
 //! `orchestra config`: what the configuration is, and where each value comes from.
 
+mod servers;
+
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -33,12 +35,17 @@ enum Command {
     },
 }
 
+/// A key, as it is shown.
 #[derive(Serialize)]
-struct Row<'a> {
-    key: &'a str,
-    value: &'a str,
-    meaning: &'a str,
+struct Row {
+    key: String,
+    /// As TOML.
+    value: String,
+    meaning: String,
     origin: String,
+    /// Whether a file that says the same has it.
+    #[serde(skip)]
+    is_set: bool,
 }
 
 /// Shows the configuration.
@@ -48,27 +55,32 @@ struct Row<'a> {
 pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
     let Command::Show { origin, json } = arguments.command;
     let config = Config::settle(common, Overrides::default())?;
-    let entries = config.entries();
-    let rows: Vec<Row<'_>> = entries
-        .iter()
-        .map(|entry| Row {
-            key: entry.key,
-            value: &entry.value,
-            meaning: entry.meaning,
-            origin: entry.origin.to_string(),
-        })
-        .collect();
-    Format::of_flag(json).print(&rows, |_| toml(&entries, origin))?;
+    let mut rows: Vec<Row> = config.entries().into_iter().map(Row::of).collect();
+    rows.extend(servers::rows(&config.workspace));
+    Format::of_flag(json).print(&rows, |rows| toml(rows, origin))?;
     Ok(Exit::Ok)
 }
 
-/// The entries as a configuration file with comments. What nobody has set stands as a comment: some
-/// defaults follow from other keys, and shall go on to do so where this is taken as a file.
-fn toml(entries: &[Entry], origin: bool) -> String {
+impl Row {
+    fn of(entry: Entry) -> Self {
+        Self {
+            key: entry.key.to_owned(),
+            value: entry.value,
+            meaning: entry.meaning.to_owned(),
+            origin: entry.origin.to_string(),
+            is_set: entry.origin != Origin::Default,
+        }
+    }
+}
+
+/// The rows as a configuration file with comments. What nobody has set stands as a comment: some
+/// defaults follow from other keys, and shall go on to do so where this is taken as a file. So does
+/// what is not shown whole.
+fn toml(rows: &[Row], origin: bool) -> String {
     let mut text = String::new();
     let mut section = "";
-    for entry in entries {
-        let (table, key) = entry.key.rsplit_once('.').unwrap_or(("", entry.key));
+    for row in rows {
+        let (table, key) = row.key.rsplit_once('.').unwrap_or(("", &row.key));
         if !text.is_empty() {
             text.push('\n');
         }
@@ -76,15 +88,14 @@ fn toml(entries: &[Entry], origin: bool) -> String {
             text.push_str(&format!("[{table}]\n"));
             section = table;
         }
-        text.push_str(&format!("# {}\n", entry.meaning));
-        if origin {
-            text.push_str(&format!("# from: {}\n", entry.origin));
+        if !row.meaning.is_empty() {
+            text.push_str(&format!("# {}\n", row.meaning));
         }
-        let mark = match entry.origin {
-            Origin::Default => "# ",
-            _ => "",
-        };
-        text.push_str(&format!("{mark}{key} = {}\n", entry.value));
+        if origin {
+            text.push_str(&format!("# from: {}\n", row.origin));
+        }
+        let mark = if row.is_set { "" } else { "# " };
+        text.push_str(&format!("{mark}{key} = {}\n", row.value));
     }
     text
 }

@@ -16,10 +16,12 @@ mod logs;
 mod offers;
 mod remove;
 mod replay;
+mod running;
 mod shown;
 mod table;
 mod tap;
 mod validate;
+pub(super) mod words;
 
 use std::path::PathBuf;
 
@@ -112,7 +114,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     match command {
         Command::Replay(arguments) => replay::run(Some(&here), &arguments),
         Command::Tap(arguments) => tap::run(Some(&here), arguments),
-        Command::List(arguments) => list::run(&here, &arguments),
+        Command::List(arguments) => list::run(&here, &config, &arguments),
         Command::Test(arguments) => check::run(&here, &arguments),
         Command::Tools(arguments) => offers::run(&here, ListKind::Tools, arguments),
         Command::Resources(arguments) => offers::run(&here, ListKind::Resources, arguments),
@@ -148,12 +150,31 @@ impl Here {
     }
 
     /// A server by its name.
+    ///
+    /// # Errors
+    /// When there is none: with those that there are, first the one that may have been meant.
     fn server(&self, name: &str) -> Result<&Server, Failure> {
-        self.found.server(name).ok_or_else(|| {
-            Failure::usage_text(format!(
-                "no server `{name}`; `orchestra mcp list` lists them"
-            ))
-        })
+        /// As many as a person reads; `orchestra mcp list` has all.
+        const MAX_NAMED: usize = 20;
+        if let Some(server) = self.found.server(name) {
+            return Ok(server);
+        }
+        let all = self.found.servers.iter();
+        let names: Vec<&str> = all.map(|server| server.name.as_str()).collect();
+        let meant = self.found.nearest(name);
+        let meant = meant.map(|meant| format!("; did you mean `{meant}`?"));
+        let there = match names.split_at_checked(MAX_NAMED) {
+            _ if names.is_empty() => "there are none, `orchestra mcp add` adds one".to_owned(),
+            Some((first, rest)) if !rest.is_empty() => format!(
+                "there are {} and {} more, `orchestra mcp list` lists them",
+                first.join(", "),
+                rest.len()
+            ),
+            _ => format!("there are {}", names.join(", ")),
+        };
+        let meant = meant.unwrap_or_else(|| ":".to_owned());
+        let text = format!("no server `{name}`{meant} {there}");
+        Err(Failure::usage_text(output::printable(&text)))
     }
 
     /// Keeps a decision.

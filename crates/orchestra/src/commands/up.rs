@@ -1,6 +1,6 @@
 //! `orchestra up`: serves the workspace over HTTP until it is told to stop.
 
-mod endpoint;
+pub(super) mod endpoint;
 mod listen;
 
 use std::{net::SocketAddr, path::Path};

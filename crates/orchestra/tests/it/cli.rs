@@ -251,6 +251,11 @@ fn the_configuration_is_shown_with_its_origin() {
     # how far the clocks of issuers may differ, 0 to 600 seconds
     # from: default
     # leeway_seconds = 60
+
+    [mcp]
+    # servers of others, as docs/servers.md tells; `orchestra mcp list` lists those of all files
+    # from: default
+    # servers = {}
     "#);
 
     // What is shown is a configuration file that says the same.
@@ -261,6 +266,96 @@ fn the_configuration_is_shown_with_its_origin() {
     let rows: Value =
         serde_json::from_str(&workspace.run(["config", "show", "--json"]).out).unwrap();
     assert_eq!(rows[0]["key"], "tools");
+}
+
+/// With where they stand, and without what may be a secret.
+#[test]
+fn the_servers_of_the_configuration_are_shown_without_secrets() {
+    let workspace = Workspace::new();
+    workspace.write(
+        "orchestra.toml",
+        r#"
+[mcp]
+max_concurrent = 7
+[mcp.servers.files]
+command = "server-files"
+args = ["--root", ".", "--api-key", "s3cret"]
+env = { TOKEN = "${TOKEN:-s3cret}", PLAIN = "s3cret" }
+timeout = "5s"
+[mcp.servers.odd]
+command = 1
+"#,
+    );
+    let users = workspace.home().join(".config/orchestra/orchestra.toml");
+    fs::create_dir_all(users.parent().unwrap()).unwrap();
+    let text = r#"
+[mcp.servers.files]
+command = "weaker"
+[mcp.servers.docs]
+url = "https://me:s3cret@example.com/mcp?key=s3cret"
+headers = { Authorization = "Bearer ${TOKEN}" }
+auth = { type = "bearer", token = "s3cret" }
+"#;
+    fs::write(&users, text).unwrap();
+    workspace.write(".mcp.json", r#"{"mcpServers": {"x": {"command": "x"}}}"#);
+    let said = workspace.run(["config", "show", "--origin"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.err.contains("mcp.servers.odd.command: must be"),
+        "{said:?}"
+    );
+    let shown = said
+        .out
+        .replace(&workspace.path().display().to_string(), "WORKSPACE")
+        .replace(&workspace.home().display().to_string(), "HOME");
+    assert_snapshot!(&shown[shown.find("[mcp").unwrap()..], @r#"
+    [mcp.servers.files]
+    # the server files
+    # from: WORKSPACE/orchestra.toml:4:14
+    command = "server-files"
+
+    # secrets are left out
+    # from: WORKSPACE/orchestra.toml:4:14
+    # args = ["--root", ".", "--api-key", "***"]
+
+    # secrets are left out
+    # from: WORKSPACE/orchestra.toml:4:14
+    # env = { PLAIN = "***", TOKEN = "${TOKEN:-***}" }
+
+    # from: WORKSPACE/orchestra.toml:4:14
+    timeout = "5s"
+
+    # from: WORKSPACE/orchestra.toml:4:14
+    limits = { concurrency = 7 }
+
+    [mcp.servers.docs]
+    # the server docs; secrets are left out
+    # from: HOME/.config/orchestra/orchestra.toml:4:14
+    # url = "https://example.com/mcp"
+
+    # from: HOME/.config/orchestra/orchestra.toml:4:14
+    headers = { Authorization = "Bearer ${TOKEN}" }
+
+    # secrets are left out
+    # from: HOME/.config/orchestra/orchestra.toml:4:14
+    # auth = { token = "***", type = "bearer" }
+    "#);
+    let plain = workspace.run(["config", "show"]).out;
+    let json = workspace.run(["config", "show", "--json"]).out;
+    for text in [&said.out, &plain, &json] {
+        assert!(!text.contains("s3cret"), "{text}");
+    }
+    let rows: Value = serde_json::from_str(&json).unwrap();
+    let keys = rows.as_array().unwrap().iter().map(|row| &row["key"]);
+    assert!(
+        keys.into_iter()
+            .any(|key| key == "mcp.servers.docs.headers")
+    );
+    // What is shown is a configuration file: what is set and no secret stands in it.
+    let sound = toml::from_str::<toml::Table>(&plain).unwrap();
+    let files = &sound["mcp"]["servers"]["files"];
+    assert_eq!(files["command"].as_str(), Some("server-files"));
+    assert_eq!(files.get("args"), None);
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn servers_are_listed_with_what_keeps_them_from_being_used() {
     assert!(!said.out.contains("s3cret"), "{}", said.out);
     let listing = json(&said);
     assert_eq!(listing["servers"][0]["line"], 4);
-    assert_eq!(listing["files"].as_array().unwrap().len(), 6, "{listing}");
+    assert_eq!(listing["files"].as_array().unwrap().len(), 7, "{listing}");
     assert_eq!(listing["diagnostics"][0]["severity"], "error");
 }
 
@@ -193,6 +193,98 @@ fn servers_are_added_switched_and_removed() {
         assert!(!said.err.contains("s3cret"), "{said:?}");
     }
     assert_eq!(states(&workspace), []);
+}
+
+#[test]
+fn whoever_adds_a_server_is_told_which_others_have_its_name() {
+    let workspace = Workspace::new();
+    let add = |words: &[&str]| {
+        let words = [&["mcp", "add", "one"], words, &["--", "cat"]].concat();
+        let said = workspace.run(words);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        said
+    };
+    let user = workspace.home().join(".config/orchestra/mcp.json");
+    let here = workspace.join(".mcp.json");
+    assert!(!add(&[]).out.contains("shadow"));
+    let stronger = add(&["--scope", "workspace"]).out;
+    let told = format!("it shadows the one in {}:", user.display());
+    assert!(stronger.contains(&told), "{stronger}");
+    let weaker = add(&["--force"]).out;
+    let told = format!("it is shadowed by the one in {}:", here.display());
+    assert!(weaker.contains(&told), "{weaker}");
+    let weaker = json(&add(&["--force", "--json"]));
+    let by = weaker["shadowed_by"].as_str().unwrap();
+    assert!(by.starts_with(here.to_str().unwrap()), "{weaker}");
+    let stronger = json(&add(&["--force", "--json", "--scope", "workspace"]));
+    let shadows = stronger["shadows"][0].as_str().unwrap();
+    assert!(shadows.starts_with(user.to_str().unwrap()), "{stronger}");
+    // Both are listed.
+    let listed = workspace.run(["mcp", "list", "--sources"]).out;
+    let line = listed
+        .lines()
+        .skip_while(|line| !line.starts_with("SHADOWED"));
+    let line = line.skip(1).find(|line| line.starts_with("one ")).unwrap();
+    assert!(
+        line.contains(user.to_str().unwrap()) && line.contains(here.to_str().unwrap()),
+        "{listed}"
+    );
+    let listed = json(&workspace.run(["mcp", "list", "--sources", "--json"]));
+    assert_eq!(listed["shadowed"][0]["source"], "user", "{listed}");
+    assert_eq!(listed["shadowed"][0]["by"]["source"], "workspace");
+}
+
+#[test]
+fn a_name_that_no_server_has_is_answered_with_those_that_have_one() {
+    let workspace = Workspace::new();
+    let nobody = workspace.run(["mcp", "enable", "weather"]);
+    assert_eq!(nobody.code, Some(2), "{nobody:?}");
+    assert!(nobody.err.contains("orchestra mcp add"), "{nobody:?}");
+    for name in ["files", "weather"] {
+        let added = workspace.run(["mcp", "add", name, "--", "cat"]);
+        assert_eq!(added.code, Some(0), "{added:?}");
+    }
+    for verb in ["enable", "disable", "restart", "test", "logs", "remove"] {
+        let said = workspace.run(["mcp", verb, "wether"]);
+        assert_eq!(said.code, Some(2), "{verb}: {said:?}");
+        let told = "no server `wether`; did you mean `weather`? there are files, weather";
+        assert!(said.err.contains(told), "{verb}: {said:?}");
+    }
+    let said = workspace.run(["mcp", "disable", "nothing-like-it"]);
+    let told = "no server `nothing-like-it`: there are files, weather";
+    assert!(said.err.contains(told), "{said:?}");
+    for name in ["files", "weather"] {
+        assert_eq!(state(&workspace, name), "enabled");
+    }
+}
+
+#[test]
+fn servers_of_the_system_are_for_everybody_and_switched_off_by_each() {
+    let workspace = Workspace::new();
+    let directory = workspace.system().join("mcp");
+    fs::create_dir_all(&directory).unwrap();
+    let server = |name: &str| format!(r#"{{"mcpServers": {{"{name}": {{"command": "cat"}}}}}}"#);
+    fs::write(workspace.system().join("mcp.json"), server("one")).unwrap();
+    fs::write(directory.join("more.json"), server("two")).unwrap();
+    workspace.write(".orchestra/mcp/ours.json", &server("three"));
+    let all = |one: &str| -> Vec<(String, String)> {
+        let all = [
+            ("three", "needs_approval"),
+            ("one", one),
+            ("two", "enabled"),
+        ];
+        all.map(|(name, state)| (name.to_owned(), state.to_owned()))
+            .into()
+    };
+    assert_eq!(states(&workspace), all("enabled"));
+    let refused = workspace.run(["mcp", "remove", "one"]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(
+        refused.err.contains("for all users of this machine"),
+        "{refused:?}"
+    );
+    assert_eq!(workspace.run(["mcp", "disable", "one"]).code, Some(0));
+    assert_eq!(states(&workspace), all("disabled"));
 }
 
 #[test]

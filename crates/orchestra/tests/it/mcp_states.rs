@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     others::SERVER,
-    support::{Running, Said, Session, Workspace, until_ready},
+    support::{Running, Said, Session, Workspace, post_to, said, until_ready},
 };
 
 /// A workspace whose user has the server `shell`.
@@ -260,6 +260,82 @@ fn whoever_starts_is_told_which_servers_wait() {
         lines[at + 1].ends_with("waits for approval: orchestra mcp approve files"),
         "{lines:?}"
     );
+}
+
+/// By the `up` that runs them; whoever has its token is told where it asks for one.
+#[test]
+fn a_list_shows_how_servers_are_right_now_while_they_run() {
+    let workspace = workspace();
+    let silent = workspace.run(["mcp", "list"]);
+    assert!(!silent.out.contains("LATENCY"), "{silent:?}");
+    assert_eq!(silent.err, "");
+    let idle = workspace.run(["mcp", "add", "idle", "--", "cat"]);
+    assert_eq!(idle.code, Some(0), "{idle:?}");
+    assert_eq!(workspace.run(["mcp", "disable", "idle"]).code, Some(0));
+    let token = "0123456789abcdef0123456789abcdef";
+    let with_token = |arguments: &[&str]| {
+        let mut command = workspace.command(arguments);
+        command.env("ORCHESTRA_TOKEN", token);
+        command
+    };
+    let up = Running::start(with_token(&["up", "--http", "127.0.0.1:0", "--json"]));
+    let ready = up.json();
+    let address = ready["http"].as_str().unwrap().strip_prefix("http://");
+    let held = format!("Bearer {token}");
+    let call = json!({"name": "shell__say_hello"}).to_string();
+    let path = "/api/mcp/tools/call";
+    let headers = [("Authorization", held.as_str())];
+    let answer = post_to(address.unwrap(), path, &headers, &call);
+    assert_eq!(answer.status, 200, "{answer:?}");
+
+    let list = said(with_token(&["mcp", "list", "--json"]), "");
+    let listing = out(&list);
+    let (shell, idle) = (&listing["servers"][0], &listing["servers"][1]);
+    assert_eq!(shell["name"], "shell", "{listing}");
+    assert_eq!(shell["state"], "enabled", "as it is configured");
+    assert_eq!(shell["running"]["status"], "ready", "{listing}");
+    let running = &shell["running"];
+    assert!(
+        running["calls"]["answered"].as_u64() >= Some(1),
+        "{listing}"
+    );
+    assert!(
+        running["latency_ms"]["mean"].as_f64() > Some(0.0),
+        "{listing}"
+    );
+    assert_eq!(running["restarts"], 0);
+    assert_eq!(idle["running"], Value::Null, "{listing}");
+    let listed = said(with_token(&["mcp", "list"]), "");
+    let mut lines = listed.out.lines();
+    let words = |line: Option<&str>| -> Vec<String> {
+        let words = line.unwrap_or_default().split_whitespace();
+        words.map(str::to_owned).collect()
+    };
+    let head = [
+        "NAME",
+        "TRANSPORT",
+        "STATE",
+        "LATENCY",
+        "ERRORS",
+        "RESTARTS",
+    ];
+    assert_eq!(words(lines.next())[..6], head, "{listed:?}");
+    let shell = words(lines.next());
+    assert_eq!(shell[..3], ["shell", "stdio", "ready"], "{listed:?}");
+    assert_eq!(shell[4..7], ["ms", "0", "0"], "{listed:?}");
+    let idle = words(lines.next());
+    assert_eq!(idle[2..6], ["disabled", "-", "-", "-"], "{listed:?}");
+
+    // Whoever has no token sees the rest, and is told what is missing.
+    let without = workspace.run(["mcp", "list"]);
+    assert_eq!(without.code, Some(0), "{without:?}");
+    assert!(without.err.contains("it asks for a token"), "{without:?}");
+    assert!(without.out.contains("shell"), "{without:?}");
+    up.signal(rustix::process::Signal::TERM);
+    assert!(up.end().success());
+    let silent = workspace.run(["mcp", "list"]);
+    assert!(!silent.out.contains("LATENCY"), "{silent:?}");
+    assert_eq!(silent.err, "");
 }
 
 #[test]

@@ -224,6 +224,7 @@ fn an_issuer_stands_in_the_users_file_alone() {
     fs::write(&file, text).unwrap();
     let shown = workspace.run(["config", "show"]).out;
     let (_, shown) = shown.split_once("[access.oauth]\n").unwrap();
+    let (shown, _) = shown.split_once("[mcp]\n").unwrap();
     let bare: String = shown
         .lines()
         .filter(|line| !line.starts_with('#') && !line.is_empty())

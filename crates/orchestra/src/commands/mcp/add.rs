@@ -1,5 +1,7 @@
 //! `orchestra mcp add`.
 
+use std::path::Path;
+
 use clap::Args;
 use orchestra_gateway::{
     config::{File, ServerName, Source},
@@ -84,25 +86,21 @@ pub(super) fn run(here: &Here, arguments: Arguments) -> Result<Exit, Failure> {
             path.display()
         )));
     }
-    Done::new(&name, "added").at(path).print(json)?;
-    settle(here, &name, scope)
+    let again = Here::look(here.places.clone())?;
+    let done = Done::new(&name, "added").at(path.clone());
+    done.among(&again.found, &path).print(json)?;
+    settle(&again, &name, &path)
 }
 
 /// Whoever adds a server to the workspace approves it with that. Says what else keeps it from being
 /// used.
-fn settle(here: &Here, name: &ServerName, scope: Scope) -> Result<Exit, Failure> {
-    let again = Here::look(here.places.clone())?;
-    let server = again.server(name.as_str())?;
-    let file = Target::of(scope, here)?.path();
+fn settle(here: &Here, name: &ServerName, file: &Path) -> Result<Exit, Failure> {
+    let server = here.server(name.as_str())?;
     if *server.origin.file != *file {
-        output::complain(&format!(
-            "another server of that name is stronger: {}",
-            server.origin
-        ));
         return Ok(Exit::Ok);
     }
     if let ServerState::NeedsApproval { config, .. } = &server.state {
-        again.decide(|decisions| decisions.approve(&again.places.workspace, config))?;
+        here.decide(|decisions| decisions.approve(&here.places.workspace, config))?;
     }
     if let ServerState::Invalid { reason } = &server.state {
         output::complain(&format!("it cannot be used yet: {reason}"));

@@ -10,8 +10,9 @@ use orchestra_wire::RawJson;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Here, list,
+    Here,
     live::{self, Live, Trouble},
+    words,
 };
 use crate::{
     exit::{Exit, Failure},
@@ -54,7 +55,7 @@ enum Called {
 pub(super) fn run(here: &Here, arguments: Arguments) -> Result<Exit, Failure> {
     let server = here.server(&arguments.server)?;
     if let ServerState::Disabled { .. } = server.state {
-        let why = list::reason(server).unwrap_or_default();
+        let why = words::reason(server).unwrap_or_default();
         return Err(Failure::denied(format!("{}: {why}", server.name)));
     }
     let given = Given::read(arguments.pairs, arguments.args)?;

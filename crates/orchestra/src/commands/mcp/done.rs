@@ -1,7 +1,8 @@
 //! What a command that changes something says when it is done, in words or as JSON.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use orchestra_gateway::discovery::Found;
 use serde::Serialize;
 
 use crate::{
@@ -18,6 +19,12 @@ pub(super) struct Done {
     file: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
+    /// The stronger server of that name, which is used instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shadowed_by: Option<String>,
+    /// The weaker servers of that name, which are not used any more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    shadows: Vec<String>,
 }
 
 impl Done {
@@ -27,6 +34,8 @@ impl Done {
             result: result.into(),
             file: None,
             note: None,
+            shadowed_by: None,
+            shadows: Vec::new(),
         }
     }
 
@@ -42,6 +51,34 @@ impl Done {
     pub(super) fn noting(self, note: impl Into<String>) -> Self {
         Self {
             note: Some(note.into()),
+            ..self
+        }
+    }
+
+    /// Also says which servers of that name it meets in other files.
+    pub(super) fn among(self, found: &Found, file: &Path) -> Self {
+        let named = found
+            .shadowed
+            .iter()
+            .filter(|one| one.name.as_str() == self.name);
+        let stronger = named.clone().find(|one| *one.origin.file == *file);
+        let stronger = stronger.map(|one| one.by.to_string());
+        let weaker = named.filter(|one| *one.by.file == *file);
+        let weaker: Vec<String> = weaker.map(|one| one.origin.to_string()).collect();
+        let note = match (&stronger, weaker.is_empty()) {
+            (Some(by), _) => Some(format!(
+                "but it is shadowed by the one in {by}, which is used instead"
+            )),
+            (None, false) => Some(format!(
+                "it shadows the one in {}, which is used no more",
+                weaker.join(" and the one in ")
+            )),
+            (None, true) => None,
+        };
+        Self {
+            note: note.or(self.note),
+            shadowed_by: stronger,
+            shadows: weaker,
             ..self
         }
     }

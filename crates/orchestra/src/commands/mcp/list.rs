@@ -1,31 +1,32 @@
 //! `orchestra mcp list`.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use clap::Args;
 use orchestra_gateway::{
     PinFile,
-    config::{Origin, ServerConfig, Template, Transport},
+    config::Origin,
     discovery::{Found, Server, ServerState},
 };
-use orchestra_hub::{mask_whole, names_secret};
 use serde::Serialize;
 
 use super::{
     Here,
     check::{self, Report},
-    live, table,
+    live,
+    running::{self, Now},
+    table, words,
 };
 use crate::{
+    config::Config,
     exit::{Exit, Failure},
-    output::Format,
+    output::{self, Format},
     servers,
 };
 
-/// How much is shown of what a server runs.
-const TARGET_CHARS: usize = 60;
-
 /// List the servers
+///
+/// While `orchestra up` runs in the workspace, it is asked how they are right now.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// Also list the files that were looked at, and servers whose names stronger ones have
@@ -76,6 +77,9 @@ pub(super) struct Row<'a> {
     runs: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     check: Option<Report>,
+    /// How it is right now, where it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    running: Option<Now>,
     #[serde(flatten)]
     place: PlaceRow<'a>,
 }
@@ -117,9 +121,11 @@ pub(super) struct DiagnosticRow<'a> {
     message: &'a str,
 }
 
-pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
+pub(super) fn run(here: &Here, config: &Config, arguments: &Arguments) -> Result<Exit, Failure> {
     let found = &here.found;
-    let mut rows: Vec<Row<'_>> = found.servers.iter().map(Row::of).collect();
+    let mut now = now(config);
+    let row = |server| Row::of(server, &mut now);
+    let mut rows: Vec<Row<'_>> = found.servers.iter().map(row).collect();
     if arguments.check {
         checked(here, &mut rows)?;
     }
@@ -135,6 +141,15 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     }
     Format::of_flag(arguments.json).print(&listing, text)?;
     Ok(exit)
+}
+
+/// How servers are right now, by their names. Where that is not known, the rest is told without.
+fn now(config: &Config) -> BTreeMap<String, Now> {
+    running::ask(config).unwrap_or_else(|error| {
+        let text = format!("how servers are right now is not known: {error:#}");
+        output::complain(&output::printable(&text));
+        BTreeMap::new()
+    })
 }
 
 /// Reaches each server that is used, all at once.
@@ -169,21 +184,25 @@ fn checked(here: &Here, rows: &mut [Row<'_>]) -> Result<(), Failure> {
 }
 
 impl<'a> Row<'a> {
-    fn of(server: &'a Server) -> Self {
+    fn of(server: &'a Server, now: &mut BTreeMap<String, Now>) -> Self {
         let config = server.config();
         let name = server.name.as_str();
         let hidden = hidden(server);
+        // One that was only just switched off may still be told.
+        let running = now.remove(name);
+        let running = running.filter(|_| matches!(server.state, ServerState::Usable(_)));
         Self {
             name,
             shown_name: Some(server.shown_name.as_str()).filter(|shown| *shown != name),
             description: config.and_then(|config| config.description.as_deref()),
             state: server.state.as_str(),
-            reason: reason(server).or_else(|| live::told_hidden(name, &hidden)),
+            reason: words::reason(server).or_else(|| live::told_hidden(name, &hidden)),
             hidden,
             transport: config.map(|config| config.transport.as_str()),
-            target: config.map(|config| target(config)),
-            runs: config.map(|config| runs(config)),
+            target: config.map(|config| words::target(config)),
+            runs: config.map(|config| words::runs(config)),
             check: None,
+            running,
             place: PlaceRow::of(&server.origin),
         }
     }
@@ -210,74 +229,6 @@ fn hidden(server: &Server) -> Vec<String> {
     };
     let changes = PinFile::new(&state, config).changes().into_iter();
     changes.map(|change| change.tool).collect()
-}
-
-/// The program with its arguments, cut short, or the address. What follows a word that names a
-/// secret is left out.
-fn runs(config: &ServerConfig) -> String {
-    let Transport::Stdio(stdio) = &config.transport else {
-        return target(config);
-    };
-    let mut text = stdio.command.written().to_owned();
-    let mut is_secret = false;
-    for word in stdio.args.iter().map(Template::written) {
-        text.push(' ');
-        match (is_secret, word.split_once('=')) {
-            (true, _) => text.push_str("***"),
-            (false, Some((name, _))) if names_secret(name) => {
-                text.push_str(&format!("{name}=***"));
-            }
-            (false, _) => text.push_str(&mask_whole(word)),
-        }
-        is_secret = word.starts_with('-') && names_secret(word);
-    }
-    if text.chars().count() > TARGET_CHARS {
-        text = text.chars().take(TARGET_CHARS - 1).collect();
-        text.push('…');
-    }
-    text
-}
-
-/// Why a server is not used, and what to do.
-pub(super) fn reason(server: &Server) -> Option<String> {
-    let name = &server.name;
-    match &server.state {
-        ServerState::Usable(_) => None,
-        ServerState::Disabled { by_hand: true, .. } => Some(format!(
-            "switched off; `orchestra mcp enable {name}` switches it on"
-        )),
-        ServerState::Disabled { .. } => Some(format!(
-            "its file leaves it out; `orchestra mcp enable {name}` switches it on"
-        )),
-        ServerState::NeedsApproval { changed: false, .. } => Some(format!(
-            "it came with the workspace; `orchestra mcp approve {name}` shows and approves it"
-        )),
-        ServerState::NeedsApproval { .. } => Some(format!(
-            "it was changed since it was approved; `orchestra mcp approve {name}` shows and \
-             approves it"
-        )),
-        ServerState::Invalid { reason } => Some(reason.clone()),
-        ServerState::Own => Some("it is this program".into()),
-    }
-}
-
-/// The program, or the address without user, password and query.
-pub(super) fn target(config: &ServerConfig) -> String {
-    match &config.transport {
-        Transport::Stdio(stdio) => stdio.command.written().to_owned(),
-        Transport::Http(http) => {
-            let url = http.url.written();
-            let url = url.split(['?', '#']).next().unwrap_or(url);
-            match url.split_once("://") {
-                Some((scheme, rest)) => {
-                    let end = rest.find('/').unwrap_or(rest.len());
-                    let host = rest[..end].rsplit('@').next().unwrap_or_default();
-                    format!("{scheme}://{host}{}", &rest[end..])
-                }
-                None => url.to_owned(),
-            }
-        }
-    }
 }
 
 fn shadowed(found: &Found) -> Vec<ShadowedRow<'_>> {
@@ -318,31 +269,46 @@ impl<'a> DiagnosticRow<'a> {
     }
 }
 
+/// The servers as a table; with how they are right now where that is known of one.
+fn servers_table(servers: &[Row<'_>]) -> String {
+    let runs = servers.iter().any(|row| row.running.is_some());
+    let mut head = vec!["NAME", "TRANSPORT", "STATE"];
+    if runs {
+        head.extend(["LATENCY", "ERRORS", "RESTARTS"]);
+    }
+    head.extend(["SOURCE", "TARGET", "NOTE"]);
+    let rows = servers.iter().map(|row| {
+        let running = row.running.as_ref();
+        // What was asked of the server itself is newer.
+        let state = running.filter(|_| row.check.is_none()).map(Now::status);
+        let mut cells = vec![
+            row.name.to_owned(),
+            row.transport.unwrap_or("-").to_owned(),
+            state.unwrap_or(row.state).to_owned(),
+        ];
+        if runs {
+            let figures = running.map(Now::figures);
+            cells.extend(figures.unwrap_or_else(|| std::array::from_fn(|_| "-".to_owned())));
+        }
+        let note = row.reason.as_deref().or_else(|| running?.reason());
+        cells.extend([
+            row.place.source.to_owned(),
+            row.runs.clone().unwrap_or_else(|| "-".into()),
+            note.unwrap_or_default().to_owned(),
+        ]);
+        cells
+    });
+    table::lines(&head, &rows.collect::<Vec<_>>())
+}
+
 fn text(listing: &Listing<'_>) -> String {
-    let rows: Vec<Vec<String>> = listing
-        .servers
-        .iter()
-        .map(|row| {
-            vec![
-                row.name.to_owned(),
-                row.transport.unwrap_or("-").to_owned(),
-                row.state.to_owned(),
-                row.place.source.to_owned(),
-                row.runs.clone().unwrap_or_else(|| "-".into()),
-                row.reason.clone().unwrap_or_default(),
-            ]
-        })
-        .collect();
-    let mut text = match rows.is_empty() {
+    let mut text = match listing.servers.is_empty() {
         true => {
             "no servers; `orchestra mcp add` adds one, `orchestra mcp import` takes over those \
             of other programs\n"
                 .to_owned()
         }
-        false => table::lines(
-            &["NAME", "TRANSPORT", "STATE", "SOURCE", "TARGET", "NOTE"],
-            &rows,
-        ),
+        false => servers_table(&listing.servers),
     };
     if let Some(shadowed) = &listing.shadowed
         && !shadowed.is_empty()

@@ -103,7 +103,7 @@ pub(super) fn startable(server: &Server) -> Result<Arc<ServerConfig>, Trouble> {
         ServerState::Invalid { .. } => ("invalid_config", None, Exit::Refused),
         ServerState::Own => ("own", None::<String>, Exit::Usage),
     };
-    let message = message.or_else(|| super::list::reason(server));
+    let message = message.or_else(|| super::words::reason(server));
     Err(Trouble {
         server: server.name.to_string(),
         code,

@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    Here, list,
+    Here,
     live::{self, Trouble},
-    table,
+    table, words,
 };
 use crate::{
     exit::{Exit, Failure},
@@ -103,7 +103,7 @@ pub(super) fn run(here: &Here, kind: ListKind, arguments: Arguments) -> Result<E
 fn notes(servers: &[&Server], listing: &Listing) {
     let is_off = |server: &&&Server| matches!(server.state, ServerState::Disabled { .. });
     for server in servers.iter().filter(is_off) {
-        let why = list::reason(server).unwrap_or_default();
+        let why = words::reason(server).unwrap_or_default();
         output::complain(&output::printable(&format!(
             "{}: disabled: {why}",
             server.name

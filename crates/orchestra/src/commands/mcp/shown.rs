@@ -8,7 +8,7 @@ use orchestra_gateway::{
     expand::{self, Reference},
 };
 
-use super::list;
+use super::words::target;
 
 /// What a server would do and may do, in lines. Arguments are shown as they were written; values of
 /// the environment and of headers only where they name variables.
@@ -75,7 +75,7 @@ fn process(lines: &mut Vec<String>, config: &ServerConfig, stdio: &StdioConfig) 
 }
 
 fn reached(lines: &mut Vec<String>, config: &ServerConfig, http: &HttpConfig) {
-    lines.push(format!("reaches {}", list::target(config)));
+    lines.push(format!("reaches {}", target(config)));
     let headers = http.headers.iter();
     lines.extend(headers.map(|(name, value)| format!("sends {}", named(name, value))));
     match &http.auth {

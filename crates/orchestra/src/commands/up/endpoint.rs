@@ -27,20 +27,20 @@ const LOOKS: Duration = Duration::from_secs(1);
 
 /// Where a workspace is served.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Endpoint {
+pub(in crate::commands) struct Endpoint {
     /// Version of the program.
     pub(super) version: String,
     /// Its process.
     pub(super) pid: u32,
     /// What it listens on.
-    pub(super) address: SocketAddr,
+    pub(in crate::commands) address: SocketAddr,
     /// Whether callers must show a token.
-    pub(super) asks_token: bool,
+    pub(in crate::commands) asks_token: bool,
     /// Who gives out such tokens, if others do.
     #[serde(default)]
     pub(super) issuers: Vec<String>,
     /// The base of its HTTP addresses.
-    pub(super) http: String,
+    pub(in crate::commands) http: String,
     /// Where it serves MCP.
     pub(super) mcp: String,
 }
@@ -72,14 +72,24 @@ impl Endpoint {
 
 /// The place in a workspace where its endpoint is told.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(in crate::commands) struct Place {
     root: Root,
     lock: Option<File>,
 }
 
+/// What a look at the place shows.
+enum Look {
+    /// Nobody has it.
+    Free,
+    /// Somebody has it, and does not say where it listens yet.
+    Silent,
+    /// Somebody has it, and listens there.
+    Told(Endpoint),
+}
+
 impl Place {
     /// The place in `workspace`.
-    pub(super) fn new(workspace: &Path) -> Self {
+    pub(in crate::commands) fn new(workspace: &Path) -> Self {
         Self {
             root: Root::new(workspace),
             lock: None,
@@ -95,22 +105,10 @@ impl Place {
     pub(super) fn running(&self) -> anyhow::Result<Option<Endpoint>> {
         let start = Instant::now();
         loop {
-            let lock = match File::open(self.root.path().join(lock_path())) {
-                Ok(lock) => lock,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(failed("open", lock_path(), error).into()),
-            };
-            match lock.try_lock_shared() {
-                Ok(()) => return Ok(None),
-                Err(TryLockError::Error(error)) => {
-                    return Err(failed("lock", lock_path(), error).into());
-                }
-                Err(TryLockError::WouldBlock) => {}
-            }
-            if let Some(text) = self.root.read(&endpoint_path())?
-                && let Ok(endpoint) = serde_json::from_str(&text)
-            {
-                return Ok(Some(endpoint));
+            match self.look()? {
+                Look::Free => return Ok(None),
+                Look::Told(endpoint) => return Ok(Some(endpoint)),
+                Look::Silent => {}
             }
             anyhow::ensure!(
                 start.elapsed() < PATIENCE,
@@ -118,6 +116,32 @@ impl Place {
             );
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// The same, without waiting: what is not told now is not told.
+    pub(in crate::commands) fn told(&self) -> Option<Endpoint> {
+        match self.look() {
+            Ok(Look::Told(endpoint)) => Some(endpoint),
+            Ok(Look::Free | Look::Silent) | Err(_) => None,
+        }
+    }
+
+    fn look(&self) -> anyhow::Result<Look> {
+        let lock = match File::open(self.root.path().join(lock_path())) {
+            Ok(lock) => lock,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Look::Free),
+            Err(error) => return Err(failed("open", lock_path(), error).into()),
+        };
+        match lock.try_lock_shared() {
+            Ok(()) => return Ok(Look::Free),
+            Err(TryLockError::Error(error)) => {
+                return Err(failed("lock", lock_path(), error).into());
+            }
+            Err(TryLockError::WouldBlock) => {}
+        }
+        let text = self.root.read(&endpoint_path())?;
+        let endpoint = text.and_then(|text| serde_json::from_str(&text).ok());
+        Ok(endpoint.map_or(Look::Silent, Look::Told))
     }
 
     /// Takes the place for this process, until it ends; false when another has it.

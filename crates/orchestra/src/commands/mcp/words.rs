@@ -1,0 +1,84 @@
+//! A server in words: what it runs or reaches, without secrets, and why it is not used.
+
+use orchestra_gateway::{
+    config::{ServerConfig, Template, Transport},
+    discovery::{Server, ServerState},
+};
+use orchestra_hub::{mask_whole, names_secret};
+
+/// How much is shown of what a server runs.
+const TARGET_CHARS: usize = 60;
+
+/// The program with its arguments, cut short, or the address.
+pub(super) fn runs(config: &ServerConfig) -> String {
+    let Transport::Stdio(stdio) = &config.transport else {
+        return target(config);
+    };
+    let mut text = stdio.command.written().to_owned();
+    for word in masked(stdio.args.iter().map(Template::written)) {
+        text.push(' ');
+        text.push_str(&word);
+    }
+    if text.chars().count() > TARGET_CHARS {
+        text = text.chars().take(TARGET_CHARS - 1).collect();
+        text.push('…');
+    }
+    text
+}
+
+/// Arguments; what follows a word that names a secret is left out.
+pub(in crate::commands) fn masked<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut is_secret = false;
+    let words = words.into_iter().map(|word| {
+        let shown = match (is_secret, word.split_once('=')) {
+            (true, _) => "***".to_owned(),
+            (false, Some((name, _))) if names_secret(name) => format!("{name}=***"),
+            (false, _) => mask_whole(word).into_owned(),
+        };
+        is_secret = word.starts_with('-') && names_secret(word);
+        shown
+    });
+    words.collect()
+}
+
+/// The program, or the address without user, password and query.
+pub(in crate::commands) fn target(config: &ServerConfig) -> String {
+    match &config.transport {
+        Transport::Stdio(stdio) => stdio.command.written().to_owned(),
+        Transport::Http(http) => {
+            let url = http.url.written();
+            let url = url.split(['?', '#']).next().unwrap_or(url);
+            match url.split_once("://") {
+                Some((scheme, rest)) => {
+                    let end = rest.find('/').unwrap_or(rest.len());
+                    let host = rest[..end].rsplit('@').next().unwrap_or_default();
+                    format!("{scheme}://{host}{}", &rest[end..])
+                }
+                None => url.to_owned(),
+            }
+        }
+    }
+}
+
+/// Why a server is not used, and what to do.
+pub(super) fn reason(server: &Server) -> Option<String> {
+    let name = &server.name;
+    match &server.state {
+        ServerState::Usable(_) => None,
+        ServerState::Disabled { by_hand: true, .. } => Some(format!(
+            "switched off; `orchestra mcp enable {name}` switches it on"
+        )),
+        ServerState::Disabled { .. } => Some(format!(
+            "its file leaves it out; `orchestra mcp enable {name}` switches it on"
+        )),
+        ServerState::NeedsApproval { changed: false, .. } => Some(format!(
+            "it came with the workspace; `orchestra mcp approve {name}` shows and approves it"
+        )),
+        ServerState::NeedsApproval { .. } => Some(format!(
+            "it was changed since it was approved; `orchestra mcp approve {name}` shows and \
+             approves it"
+        )),
+        ServerState::Invalid { reason } => Some(reason.clone()),
+        ServerState::Own => Some("it is this program".into()),
+    }
+}

@@ -20,17 +20,13 @@ use orchestra_mcp::client::{
     tap::{Redactor, Tap},
 };
 use orchestra_process as process;
-use orchestra_wire::RawJson;
 
 use late::Late;
 
 use crate::{
-    config::{
-        Auth, Effect, Flavour, HttpConfig, InheritEnv, Sandbox, ServerConfig, Template, Transport,
-    },
+    config::{Auth, Flavour, HttpConfig, InheritEnv, Sandbox, ServerConfig, Template, Transport},
     expand::{ExpandError, Reference, Scope, references},
     gateway::{Connect, Reach},
-    policy::Policy,
     server::client_config,
 };
 
@@ -229,16 +225,20 @@ struct LateChild {
 }
 
 impl LateChild {
-    /// What the configuration takes from our environment, but for paths, which errors need.
+    /// What the configuration takes from our environment, but for paths, which errors need; and the
+    /// passwords of proxies, which processes inherit.
     fn secrets(&self) -> Redactor {
+        let proxies = process::PROXIES.into_iter().filter_map(|name| {
+            let value = self.scope.variable(name).ok()?;
+            Some((name.to_owned(), value))
+        });
         let names = references(&self.config);
         let names = names.iter().filter_map(Reference::variable);
         let values = names.filter_map(|name| self.scope.variable(&name).ok());
-        values
-            .filter(|value| !value.starts_with('/'))
-            .fold(Redactor::default(), |redactor, value| {
-                redactor.value(&value)
-            })
+        values.filter(|value| !value.starts_with('/')).fold(
+            Redactor::default().environment(proxies),
+            |redactor, value| redactor.value(&value),
+        )
     }
 
     fn child(&self) -> Result<ChildConfig, ExpandError> {
@@ -303,28 +303,6 @@ impl Connector for LateChild {
 #[must_use]
 pub fn log_file(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.log"))
-}
-
-/// Whether the rules of a server permit a call, where nobody can be asked.
-///
-/// # Errors
-/// Which rule forbids it, in words.
-pub fn permits(config: &ServerConfig, tool: &str, arguments: &RawJson) -> Result<(), String> {
-    let policy = Policy::new(config, None);
-    if !policy.offers(tool) {
-        return Err(format!(
-            "`tools` of the server {} leaves it out",
-            config.name
-        ));
-    }
-    let decision = policy.decide(tool, arguments);
-    match (decision.effect, decision.rule) {
-        (Effect::Deny, Some(rule)) => {
-            Err(format!("{rule} of the server {} forbids it", config.name))
-        }
-        (Effect::Deny, None) => Err(format!("the server {} permits no such call", config.name)),
-        _ => Ok(()),
-    }
 }
 
 fn invalid(error: ExpandError) -> ClientError {

@@ -8,13 +8,33 @@ use orchestra_wire::{ErrorCode, RawJson};
 use serde_json::json;
 
 /// The member of `_meta` in which a failure is told to programs.
-const ERROR: &str = "orchestra/error";
+pub(crate) const ERROR: &str = "orchestra/error";
+
+/// The member of that which names the rule that wants the user asked.
+pub(crate) const ASKS: &str = "asks";
+
+/// The code of what a rule does not permit.
+pub(crate) const DENIED: &str = "permission_denied";
 
 /// The most characters of what happened; the end of a process may be long.
 const MAX_CHARS: usize = 2_000;
 
 /// What signs in at a server; its name follows.
 const SIGN_IN: &str = "orchestra mcp login";
+
+/// What has programs that run a server start it anew; its name follows.
+const RESTART: &str = "orchestra mcp restart";
+
+/// How long is to be waited, in words.
+pub(crate) fn wait(again: Duration) -> String {
+    let seconds = again.as_secs() + u64::from(again.subsec_nanos() > 0);
+    let minutes = seconds.div_ceil(60);
+    match (minutes / 60, minutes) {
+        (0, 0..=2) => format!("{seconds} s"),
+        (0, minutes) => format!("{minutes} min"),
+        (hours, minutes) => format!("{hours} h {} min", minutes % 60),
+    }
+}
 
 /// A tool's result that says it failed.
 pub(crate) fn failure(
@@ -27,6 +47,16 @@ pub(crate) fn failure(
     if let Some(again) = again {
         told["retryAfterMs"] = json!(u64::try_from(again.as_millis()).unwrap_or(u64::MAX));
     }
+    failed(text, &told)
+}
+
+/// A call that a rule wants the user asked about, of a client that cannot ask.
+pub(crate) fn unasked(text: String, rule: &str) -> Outcome {
+    let told = json!({"code": DENIED, "mayHaveRun": false, ASKS: rule});
+    failed(text, &told)
+}
+
+fn failed(text: String, told: &serde_json::Value) -> Outcome {
     Outcome::Tool(ToolResult {
         content: vec![Content::Text(text)],
         is_error: true,
@@ -129,8 +159,12 @@ fn said(server: &str, error: &ClientError, safe: bool) -> String {
              {server}.",
             crash.limit.as_deref().map_or("limits", setting)
         ),
+        (ClientError::CircuitOpen { .. }, Some(again)) => format!(
+            " Try again in {}; the user can have it started at once with `{RESTART} {server}`.",
+            wait(again)
+        ),
         (_, Some(again)) if again.is_zero() => " Try again at once.".to_owned(),
-        (_, Some(again)) => format!(" Try again in {} s.", again.as_secs_f64().ceil()),
+        (_, Some(again)) => format!(" Try again in {}.", wait(again)),
         (_, None) => " Trying again as it is will not help.".to_owned(),
     };
     format!("Server {server}: {text}\n{ran}{again}")
@@ -208,7 +242,8 @@ mod tests {
         };
         assert_eq!(
             text(open, true),
-            "Server s: it failed too often\nThe call did not run. Try again in 7 s."
+            "Server s: it failed too often\nThe call did not run. Try again in 7 s; the user can \
+             have it started at once with `orchestra mcp restart s`."
         );
     }
 
@@ -236,7 +271,8 @@ mod tests {
             (
                 open,
                 "it failed too often; the last failure: cannot reach the server: no such program\n\
-                 The call did not run. Try again in 7 s.",
+                 The call did not run. Try again in 7 s; the user can have it started at once with \
+                 `orchestra mcp restart s`.",
             ),
             (
                 sign_in("run `orchestra mcp login s`"),
@@ -259,6 +295,20 @@ mod tests {
             ),
         ] {
             assert_eq!(text(error, true), format!("Server s: {expected}"));
+        }
+    }
+
+    #[test]
+    fn how_long_is_to_be_waited_is_told_in_words_and_never_too_short() {
+        for (milliseconds, words) in [
+            (1, "1 s"),
+            (1_500, "2 s"),
+            (90_000, "90 s"),
+            (121_000, "3 min"),
+            (3_600_000, "1 h 0 min"),
+            (41_401_000, "11 h 31 min"),
+        ] {
+            assert_eq!(wait(Duration::from_millis(milliseconds)), words);
         }
     }
 

@@ -111,7 +111,9 @@ impl Policy {
             Some((_, places)) if self.wait => places.acquire().await.ok(),
             Some((most, places)) => Some(places.try_acquire().map_err(|_| Exhausted {
                 code: "concurrency_exceeded",
-                what: format!("as many calls run as it may have at once ({most})"),
+                what: format!(
+                    "as many calls run as all tools of its server together may have at once ({most})"
+                ),
                 again: Duration::from_secs(1),
             })?),
         };
@@ -120,7 +122,7 @@ impl Policy {
                 if !self.wait {
                     return Err(Exhausted {
                         code: "rate_limited",
-                        what: format!("it may be called {rate}"),
+                        what: format!("all tools of its server together may be called {rate}"),
                         again,
                     });
                 }

@@ -26,10 +26,11 @@ use tokio::{
 use crate::{
     cache::Cache,
     config::{Backoff, Protocol, ServerConfig},
-    pins::{Known, PinFile, identity},
+    pins::{Known, PinFile},
     policy::{Policy, Quota},
     spill::Spill,
 };
+pub(crate) use ask::agreed;
 pub(crate) use follow::{Follower, follow};
 pub(crate) use offered::Offered;
 use relist::Relisting;
@@ -76,12 +77,8 @@ impl Server {
             state,
             spill,
         } = parts;
-        let quota = config.limits.budget.daily_quota.map(|most| {
-            let file = format!("{}-{}.json", config.name, identity(&config));
-            Quota::new(most, state.join("mcp").join("quota").join(file))
-        });
         let pins = PinFile::new(&state, &config);
-        let policy = Policy::new(&config, quota);
+        let policy = Policy::new(&config, Quota::of(&config, &state));
         let known = pins.load().unwrap_or_else(|error| {
             let (server, path) = (&config.name, pins.path().display());
             tracing::error!(

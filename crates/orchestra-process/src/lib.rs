@@ -28,7 +28,7 @@ mod tree;
 
 pub use child::{Child, Handle};
 pub use command::Command;
-pub use environment::Environment;
+pub use environment::{Environment, PROXIES};
 pub use error::SpawnError;
 pub use exit::{Certainty, Exit, LimitHit};
 pub use guard::child_main;

@@ -1,8 +1,10 @@
 //! The commands, one file each.
 
+mod arguments;
 pub(crate) mod audit;
 pub(crate) mod completions;
 pub(crate) mod config;
+mod consent;
 pub(crate) mod doctor;
 pub(crate) mod hook;
 pub(crate) mod import;
@@ -10,6 +12,7 @@ pub(crate) mod init;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod stdio;
+mod told;
 pub(crate) mod tool;
 pub(crate) mod up;
 

@@ -33,6 +33,10 @@ const CLOSING: Duration = Duration::from_secs(5);
 /// How long the sweep for edited files may take, where its end is waited for.
 const CATCHING_UP: Duration = Duration::from_secs(30);
 
+/// How long a person waits for servers that are started for the first time, and may be fetched from a
+/// network before.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Threads of the runtime at most. Calls are polled where they arrive; these only run what waits.
 const MAX_WORKERS: usize = 2;
 
@@ -73,10 +77,23 @@ impl Serving {
     /// # Errors
     /// When the board cannot be opened.
     pub(crate) fn open(config: &Config, options: store::Options) -> Result<Self, Failure> {
+        Self::open_waiting(config, options, HubConfig::default().list_wait)
+    }
+
+    /// As [`open`](Self::open); lists wait so long for servers that do not know yet what they offer.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn open_waiting(
+        config: &Config,
+        options: store::Options,
+        list_wait: Duration,
+    ) -> Result<Self, Failure> {
         let watch = options.watch;
         let store = Store::open(&config.workspace, options)?;
         let hub = Hub::new(HubConfig {
             deadline: config.call_timeout.value,
+            list_wait,
             audit: audit(config),
             ..HubConfig::default()
         });

@@ -63,8 +63,12 @@ pub(crate) fn open(file: Option<&Path>, shows: bool, redactor: Redactor) -> Resu
 pub(crate) fn finish(tap: &Tap) {
     let dropped = tap.finish().dropped;
     if dropped > 0 {
+        let (messages, came) = match dropped {
+            1 => ("message is", "it came"),
+            _ => ("messages are", "they came"),
+        };
         output::complain(&format!(
-            "{dropped} messages are not in the recording: they came faster than they could be written"
+            "{dropped} {messages} not in the recording: {came} faster than could be written"
         ));
     }
 }

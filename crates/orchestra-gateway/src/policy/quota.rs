@@ -5,7 +5,7 @@
 
 use std::{
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -13,7 +13,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
-use crate::files;
+use crate::{config::ServerConfig, files, pins::identity};
 
 const DAY: u64 = 24 * 60 * 60;
 
@@ -77,6 +77,14 @@ impl files::Kept for OnDisk {
 }
 
 impl Quota {
+    /// The calls of a day of a server, counted below the user's state directory; `None` where it has
+    /// no such bound.
+    pub(crate) fn of(config: &ServerConfig, state: &Path) -> Option<Arc<Self>> {
+        let most = config.limits.budget.daily_quota?;
+        let file = format!("{}-{}.json", config.name, identity(config));
+        Some(Self::new(most, state.join("mcp").join("quota").join(file)))
+    }
+
     /// Counts in the file at `path`.
     pub(crate) fn new(most: u64, path: PathBuf) -> Arc<Self> {
         Arc::new(Self {
@@ -148,11 +156,15 @@ impl Quota {
             Ok((_, _, is_lost)) => {
                 let what = match is_lost {
                     true => format!(
-                        "how often it was called today is not known, because {} was damaged, which \
-                         counts as all that it may be",
+                        "how often the tools of its server were called today is not known, because \
+                         {} was damaged, which counts as all that they may be until 00:00 UTC",
                         self.path.display()
                     ),
-                    false => format!("all {} calls that it may have today are taken", self.most),
+                    false => format!(
+                        "all {} calls that all tools of its server together may have today are made, \
+                         over all programs of the user; the next day begins at 00:00 UTC",
+                        self.most
+                    ),
                 };
                 let again = Duration::from_secs(DAY - seconds % DAY);
                 state.spent = Some((Instant::now(), Spent { what, again }));
@@ -168,7 +180,7 @@ impl Quota {
         let path = self.path.display();
         tracing::warn!(%path, %error, "the calls of the day cannot be counted");
         Spent {
-            what: format!("its calls of today cannot be counted in {path}: {error}"),
+            what: format!("the calls of its server today cannot be counted in {path}: {error}"),
             again: REST,
         }
     }

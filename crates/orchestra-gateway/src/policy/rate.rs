@@ -53,7 +53,7 @@ impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} times a second, {} at once",
+            "{} times a second, and {} times at once after a pause",
             self.per_second, self.most
         )
     }

@@ -60,6 +60,15 @@ pub(super) fn wrap(mind: Mind, input: &mut InputRequired) {
     input.state = Some(format!("{head}{theirs}"));
 }
 
+/// What goes with a call again that the user was asked about elsewhere, and agreed to.
+pub(crate) fn agreed() -> Answers {
+    let responses = json!({KEY: {"action": "accept"}});
+    Answers {
+        responses: RawJson::of(&responses).unwrap_or_else(|_| RawJson::empty_object()),
+        state: Some(ASKED.to_owned()),
+    }
+}
+
 /// The question whether a call may be made.
 pub(super) fn question(server: &str, tool: &str, arguments: &RawJson) -> InputRequired {
     /// The most of the arguments that is shown.
@@ -101,6 +110,10 @@ mod tests {
         }
     }
 
+    fn agreed_responses() -> serde_json::Value {
+        agreed().responses.parse().unwrap()
+    }
+
     #[test]
     fn a_yes_is_one_that_was_asked_for() {
         let yes = json!({KEY: {"action": "accept", "content": {}}});
@@ -108,6 +121,7 @@ mod tests {
             (Some(ASKED), yes.clone(), Mind::Yes),
             (Some(ASKED), json!({KEY: {"action": "decline"}}), Mind::No),
             (Some(ASKED), json!({}), Mind::No),
+            (Some(ASKED), agreed_responses(), Mind::Yes),
             (None, yes.clone(), Mind::Unasked),
         ] {
             assert_eq!(unwrap(&mut again(state, &responses)), mind);

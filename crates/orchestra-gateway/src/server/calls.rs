@@ -15,7 +15,7 @@ use super::{
     params::{params, text},
     results::{lasting, no_object, verbatim},
 };
-use crate::{cache::Key, config::Effect, explain};
+use crate::{cache::Key, config::Effect, explain, policy::Decision};
 
 pub(super) type Answer = Result<Outcome, ProviderError>;
 
@@ -43,12 +43,12 @@ impl Server {
                     }
                 };
                 let Some(tool) = offered.tool(&name).cloned() else {
-                    return not_there(&offered, name, &cx);
+                    return not_there(self.name(), &offered, name, &cx);
                 };
                 let remark = cx.remark.clone();
                 let decision = self.policy.decide(&tool.theirs, &arguments);
                 let mind = ask::unwrap(&mut cx);
-                let done = match self.refused(&tool, &arguments, decision.effect, mind, &cx) {
+                let done = match self.refused(&tool, &arguments, &decision, mind, &cx) {
                     Some(done) => done,
                     None => self.call_tool(&tool, arguments, mind, cx).await,
                 };
@@ -107,20 +107,31 @@ impl Server {
         &self,
         tool: &Tool,
         arguments: &RawJson,
-        effect: Effect,
+        decision: &Decision,
         mind: Mind,
         cx: &Cx,
     ) -> Option<Done> {
         let (name, server) = (&tool.shown, self.name());
+        let rule = decision.rule.as_deref().unwrap_or_default();
         let denied = |why: &str| {
             let text = format!("{name} was not called, and nothing ran: {why}.");
-            Some(refusal(text, "permission_denied", CallEnd::Denied, None))
+            Some(refusal(text, explain::DENIED, CallEnd::Denied, None))
         };
-        match (effect, mind) {
-            (Effect::Deny, _) => return denied("a rule of the configuration denies it"),
+        match (decision.effect, mind) {
+            (Effect::Deny, _) => {
+                return denied(&format!("a rule of the configuration denies it ({rule})"));
+            }
             (Effect::Ask, Mind::No) => return denied("the user did not agree"),
             (Effect::Ask, Mind::Unasked) if !cx.features.elicitation => {
-                return denied("a rule wants the user to be asked, which this client cannot do");
+                let text = format!(
+                    "{name} was not called, and nothing ran: a rule wants the user to be asked, \
+                     which this client cannot do ({rule})."
+                );
+                return Some(Done {
+                    answer: Ok(explain::unasked(text, rule)),
+                    end: Some(CallEnd::Denied),
+                    note: Some(explain::DENIED.to_owned()),
+                });
             }
             (Effect::Ask, Mind::Unasked) => {
                 return Some(Done {
@@ -174,10 +185,10 @@ impl Server {
             Ok(place) => place,
             Err(exhausted) => {
                 let text = format!(
-                    "{} was not called, and nothing ran: {}. Try again in {} s.",
+                    "{} was not called, and nothing ran: {}. Try again in {}.",
                     tool.shown,
                     exhausted.what,
-                    exhausted.again.as_secs_f64().ceil()
+                    explain::wait(exhausted.again)
                 );
                 return refusal(text, exhausted.code, CallEnd::Denied, Some(exhausted.again));
             }
@@ -301,13 +312,13 @@ impl Server {
 }
 
 /// What is told of a tool that is not shown.
-fn not_there(offered: &Offered, name: String, cx: &Cx) -> Answer {
+fn not_there(server: &str, offered: &Offered, name: String, cx: &Cx) -> Answer {
     if !offered.hides(&name) {
         return Err(unknown("tool", name));
     }
     let text = format!(
         "{name} was not called, and nothing ran: it is not as it was approved. The user can look at \
-         what changed, and approve it, with `orchestra mcp approve`."
+         what changed, and approve it, with `orchestra mcp approve {server}`."
     );
     let code = "needs_approval";
     cx.remark.set(Some(CallEnd::Denied), code);

@@ -13,7 +13,7 @@ const MAX_NAMED: usize = 10;
 pub(crate) fn report(server: &Server) -> PeerReport {
     let client = &server.client;
     let (metadata, stats) = (client.metadata(), client.stats());
-    let (status, why) = said(&client.status().borrow());
+    let (status, why) = said(server.name(), &client.status().borrow());
     let reasons: Vec<String> = why
         .into_iter()
         .chain(hidden(&server.offered().hidden))
@@ -64,7 +64,7 @@ fn hidden(tools: &[String]) -> Option<String> {
     })
 }
 
-fn said(status: &ClientStatus) -> (PeerStatus, Option<String>) {
+fn said(server: &str, status: &ClientStatus) -> (PeerStatus, Option<String>) {
     match status {
         ClientStatus::Idle => (PeerStatus::Idle, None),
         ClientStatus::Starting => (PeerStatus::Starting, None),
@@ -76,7 +76,7 @@ fn said(status: &ClientStatus) -> (PeerStatus, Option<String>) {
         ClientStatus::Offline { next_at, reason } => {
             let wait = next_at.saturating_duration_since(Instant::now());
             let why = format!(
-                "{reason}; the next try is in {} s",
+                "{reason}; the next try is in {} s, or at once with `orchestra mcp restart {server}`",
                 wait.as_secs_f64().ceil()
             );
             (PeerStatus::Offline, Some(why))
@@ -97,12 +97,14 @@ mod tests {
 
     #[test]
     fn whoever_is_left_alone_is_said_to_be_offline_and_until_when() {
-        let (status, why) = said(&ClientStatus::Offline {
+        let offline = ClientStatus::Offline {
             next_at: Instant::now() + Duration::from_secs(60),
             reason: Arc::new(ClientError::Closed),
-        });
+        };
+        let (status, why) = said("files", &offline);
         assert_eq!(status, PeerStatus::Offline);
-        let expected = "transport: connection closed; the next try is in 60 s";
+        let expected = "transport: connection closed; the next try is in 60 s, or at once with \
+                        `orchestra mcp restart files`";
         assert_eq!(why.as_deref(), Some(expected));
     }
 }

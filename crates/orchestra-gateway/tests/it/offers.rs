@@ -168,7 +168,7 @@ async fn a_tool_that_is_told_anew_is_hidden_until_it_is_approved() {
     assert_eq!(bench.tools().await, ["s__b"]);
     let (told, is_error) = text(bench.call("s__a", json!({})).await);
     assert!(is_error && told.contains("nothing ran"), "{told}");
-    assert!(told.contains("`orchestra mcp approve`"), "{told}");
+    assert!(told.contains("`orchestra mcp approve s`"), "{told}");
     assert!(server.heard("tools/call").is_empty());
     let reason = || bench.hub.peers()[0].1.reason.clone();
     let told = reason().unwrap();

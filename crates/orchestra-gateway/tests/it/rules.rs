@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use orchestra_gateway::config::{Effect, Rule};
+use orchestra_gateway::{
+    config::{Effect, Rule},
+    rules,
+};
 use orchestra_hub::{Answers, ClientFeatures, Cx, Outcome, Target};
 use serde_json::{Value, json};
 
@@ -88,6 +91,17 @@ async fn rules_deny_and_ask() {
     };
     let outcome = bench.ask(call(), cx(Some(answers))).await.unwrap();
     assert!(matches!(outcome, Outcome::InputRequired(_)));
+    // Whoever cannot be asked through MCP is told which rule it is, and can be asked otherwise.
+    let Outcome::Tool(refused) = bench.call("s__write", json!({})).await else {
+        panic!("a refusal")
+    };
+    assert_eq!(rules::asking(&refused).as_deref(), Some("rule 2: ask wr*"));
+    let agreed = Cx {
+        answers: Some(rules::agreed()),
+        ..Cx::default()
+    };
+    assert!(!text(bench.ask(call(), agreed).await.unwrap()).1);
+    assert_eq!(server.heard("tools/call").len(), 2);
 }
 
 #[tokio::test]

@@ -231,10 +231,9 @@ impl ClientError {
             Self::Timeout { after } => format!("no answer within {:.1} s", after.as_secs_f64()),
             Self::SlowStart { after, stderr_tail } => {
                 let waited = after.as_secs_f64();
-                format!(
-                    "it was not ready within {waited:.1} s; the end of its stderr:\n{}",
-                    stderr_tail.trim()
-                )
+                let mut text = format!("it was not ready within {waited:.1} s");
+                text.push_str(&last_words(stderr_tail).0);
+                text
             }
             Self::Crashed(crash) => crash.to_string(),
             Self::InvalidMessage { what } => what.clone(),
@@ -245,6 +244,47 @@ impl ClientError {
             _ => self.to_string(),
         }
     }
+
+    /// Whether the server wrote more to standard error than [`explain`](Self::explain) tells.
+    #[must_use]
+    pub fn wrote_more(&self) -> bool {
+        match self {
+            Self::SlowStart { stderr_tail, .. } => last_words(stderr_tail).1,
+            Self::Crashed(crash) => last_words(&crash.stderr_tail).1,
+            Self::CircuitOpen {
+                last: Some(last), ..
+            } => last.wrote_more(),
+            _ => false,
+        }
+    }
+}
+
+/// Lines that are told of what a server wrote to standard error.
+const MAX_LINES: usize = 10;
+
+/// How much of each of them, in characters.
+const MAX_LINE_CHARS: usize = 300;
+
+/// The end of what a server wrote to standard error, as it is told, and whether that is not all.
+fn last_words(stderr: &str) -> (String, bool) {
+    let lines: Vec<&str> = stderr.trim().lines().collect();
+    if lines.is_empty() {
+        return (String::new(), false);
+    }
+    let from = lines.len().saturating_sub(MAX_LINES);
+    let (mut text, mut has_more) = (String::from("; the end of its stderr:"), from > 0);
+    for line in &lines[from..] {
+        text.push('\n');
+        match line.char_indices().nth(MAX_LINE_CHARS) {
+            Some((end, _)) => {
+                text.push_str(&line[..end]);
+                text.push('…');
+                has_more = true;
+            }
+            None => text.push_str(line),
+        }
+    }
+    (text, has_more)
 }
 
 impl fmt::Display for Crash {
@@ -257,11 +297,7 @@ impl fmt::Display for Crash {
         if let Some(limit) = &self.limit {
             write!(f, "; it ran into its limit: {limit}")?;
         }
-        let tail = self.stderr_tail.trim();
-        if !tail.is_empty() {
-            write!(f, "; the end of its stderr:\n{tail}")?;
-        }
-        Ok(())
+        f.write_str(&last_words(&self.stderr_tail).0)
     }
 }
 
@@ -284,6 +320,34 @@ impl fmt::Display for HttpFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_what_a_server_wrote_the_last_lines_are_told_and_that_there_are_more() {
+        let slow = |stderr: String| ClientError::SlowStart {
+            after: Duration::from_secs(2),
+            stderr_tail: stderr,
+        };
+        let nothing = slow(String::new());
+        assert_eq!(nothing.explain(), "it was not ready within 2.0 s");
+        assert!(!nothing.wrote_more());
+        let lines = |count: usize| (1..=count).map(|n| format!("line {n}\n")).collect();
+        let ten = slow(lines(10));
+        assert!(ten.explain().contains("stderr:\nline 1\n") && !ten.wrote_more());
+        let many = slow(lines(12));
+        let told = many.explain();
+        assert!(
+            told.contains("stderr:\nline 3\n") && told.ends_with("\nline 12"),
+            "{told}"
+        );
+        assert!(many.wrote_more());
+        let crash = Crash {
+            stderr_tail: "é".repeat(301),
+            ..Crash::default()
+        };
+        let long = ClientError::Crashed(Arc::new(crash));
+        assert!(long.explain().ends_with(&format!("\n{}…", "é".repeat(300))));
+        assert!(long.wrote_more());
+    }
 
     /// Seed 002, Error Handling.
     #[test]

@@ -23,6 +23,8 @@ mod tap;
 mod validate;
 pub(super) mod words;
 
+pub(crate) use words::reason;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -104,7 +106,11 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         command => command,
     };
     let config = Config::settle(common, Overrides::default())?;
-    logging::start(&config.log.value)?;
+    logging::start(match command {
+        // Says nothing by itself while it stands between two others.
+        Command::Tap(_) => &config.log.value,
+        _ => logging::of_a_report(&config.log),
+    })?;
     let flags = servers::ServerFlags {
         mcp_config: arguments.mcp_config,
         ..servers::ServerFlags::default()
@@ -191,7 +197,7 @@ impl Here {
 }
 
 /// What was decided cannot be read or kept.
-fn unreadable(error: DecisionsError) -> Failure {
+pub(crate) fn unreadable(error: DecisionsError) -> Failure {
     match error {
         DecisionsError::Foreign { .. } => Failure::Refused(error.into()),
         DecisionsError::Io { .. } => Failure::Failed(error.into()),

@@ -4,7 +4,7 @@
 use orchestra_store::Options;
 use tempfile::TempDir;
 
-use super::Serving;
+use super::{PATIENCE, Serving};
 use crate::{config::Config, exit::Failure};
 
 /// What serves an empty board in a directory that goes away with it.
@@ -31,7 +31,7 @@ impl Scratch {
             sweep: false,
             ..Options::default()
         };
-        let serving = Serving::open(&config, options)?;
+        let serving = Serving::open_waiting(&config, options, PATIENCE)?;
         Ok(Self { serving, directory })
     }
 

@@ -15,6 +15,7 @@ mod init;
 mod killed;
 mod mcp;
 mod mcp_approve;
+mod mcp_call;
 mod mcp_login;
 mod mcp_logs;
 mod mcp_replay;
@@ -33,6 +34,7 @@ mod skills;
 mod stdio;
 mod support;
 mod tool;
+mod tool_theirs;
 mod up;
 
 /// A file that no `mod` line names would never be compiled.

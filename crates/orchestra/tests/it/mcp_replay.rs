@@ -74,7 +74,7 @@ fn a_server_that_is_the_same_answers_alike_and_another_one_differs() {
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
     assert_eq!(
         said.out,
-        "4 requests: 4 answered alike, 0 differ\n1 messages cannot be said again\n"
+        "4 requests: 4 answered alike, 0 differ\n1 message cannot be said again\n"
     );
 
     let other = [
@@ -124,6 +124,9 @@ fn what_cannot_be_said_again_is_told() {
     assert!(said.err.contains("opening none.jsonl"), "{}", said.err);
     let said = workspace.run(["mcp", "replay", "none.jsonl"]);
     assert_eq!(said.code, Some(2));
+    for way in ["--server NAME", "--url URL", "-- COMMAND"] {
+        assert!(said.err.contains(way), "{}", said.err);
+    }
     record(&workspace, &[]);
     let said = workspace.run(["mcp", "replay", "tap.jsonl", "--", "no-such-server"]);
     assert_eq!(said.code, Some(1));

@@ -49,11 +49,18 @@ impl Redactor {
         self
     }
 
-    /// Masks the values of those variables whose names say that they are secrets.
+    /// Masks the values of those variables whose names say that they are secrets, and the passwords
+    /// of proxies.
     #[must_use]
     pub fn environment(self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
-        let secrets = variables.into_iter().filter(|(name, _)| names_secret(name));
-        secrets.fold(self, |redactor, (_, value)| redactor.value(&value))
+        let secrets = variables.into_iter().filter_map(|(name, value)| {
+            if names_secret(&name) {
+                return Some(value);
+            }
+            let is_proxy = name.to_ascii_lowercase().ends_with("_proxy");
+            is_proxy.then(|| password(&value)).flatten()
+        });
+        secrets.fold(self, |redactor, value| redactor.value(&value))
     }
 
     /// Masks what an argument, or any member, of this name holds.
@@ -155,6 +162,14 @@ impl Redactor {
     }
 }
 
+/// The password that an address holds (`http://user:password@host:port`).
+fn password(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://").unwrap_or(("", url));
+    let (user, _) = rest.rsplit_once('@')?;
+    let (_, password) = user.split_once(':')?;
+    Some(password.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -171,6 +186,11 @@ mod tests {
             .environment([
                 ("GITHUB_TOKEN".to_owned(), "tok-123".to_owned()),
                 ("LANG".to_owned(), "C.UTF-8".to_owned()),
+                (
+                    "https_proxy".to_owned(),
+                    "http://me:pr0xy@pw@proxy.example:3128".to_owned(),
+                ),
+                ("NO_PROXY".to_owned(), "localhost".to_owned()),
             ]);
         for (before, after) in [
             (
@@ -196,6 +216,10 @@ mod tests {
                 json!(["Authorization: Bearer ***"]),
             ),
             (json!("tok-123 C.UTF-8 x"), json!("*** C.UTF-8 x")),
+            (
+                json!("407 for pr0xy@pw at localhost"),
+                json!("407 for *** at localhost"),
+            ),
         ] {
             let mut message = before.clone();
             assert!(redactor.message(&mut message), "{before}");

@@ -1,13 +1,18 @@
 //! `orchestra mcp call`.
 
-use std::{fs, io, io::Read as _, path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use clap::Args;
-use orchestra_gateway::{config::Transport, connect, discovery::ServerState};
+use orchestra_gateway::{
+    config::Transport,
+    discovery::ServerState,
+    rules::{self, Rules, Verdict},
+};
 use orchestra_hub::{Cx, ListKind};
 use orchestra_mcp::client::{Reply, ServerCall, http::MirroredParams};
 use orchestra_wire::RawJson;
 use serde_json::{Map, Value, json};
+use tokio::task::spawn_blocking;
 
 use super::{
     Here,
@@ -15,42 +20,52 @@ use super::{
     words,
 };
 use crate::{
+    commands::{
+        arguments::Given,
+        consent,
+        told::{self, TellFlags},
+    },
     exit::{Exit, Failure},
-    output,
+    servers,
     trace::TraceFlags,
 };
 
-/// The largest arguments that are read.
-const MAX_BYTES: u64 = 10 * 1024 * 1024;
-
-/// Call a tool of a server, under its rules
+/// Call a tool of a server, under its rules, budgets and the tool's schema
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// The server
     server: String,
-    /// The tool
+    /// The tool, by its own name or as SERVER__TOOL
     tool: String,
-    /// An argument: text for what the tool takes as text, else JSON
+    /// Its arguments: text for what the tool takes as text, else JSON; a list also as a,b,c. Or all
+    /// of them as one JSON object
+    #[arg(value_name = "KEY=VALUE")]
+    words: Vec<String>,
+    /// The same
     #[arg(long = "arg", value_name = "KEY=VALUE")]
     pairs: Vec<String>,
-    /// A file with all arguments as one JSON object; - reads it from stdin
-    #[arg(long, value_name = "FILE", conflicts_with = "pairs")]
-    args: Option<PathBuf>,
+    /// All arguments as one JSON object: the object, a file that holds it, or - for stdin
+    #[arg(long, value_name = "JSON|FILE|-", conflicts_with_all = ["pairs", "words"])]
+    args: Option<String>,
+    /// Agree where a rule wants somebody asked
+    #[arg(long, short)]
+    yes: bool,
     #[command(flatten)]
     trace: TraceFlags,
-    /// Print the whole result as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    tell: TellFlags,
 }
 
-/// What came of a call.
-enum Called {
-    Result(Value),
-    NoTool(Vec<String>),
-    NoPermission(String),
-    Wrong(String),
-    Asks,
+/// What is to be called.
+#[derive(Clone)]
+struct Asked {
+    tool: String,
+    given: Given,
+    agrees: bool,
 }
+
+/// What came of a call, or what stands against it.
+type Called = Result<Value, Failure>;
 
 pub(super) fn run(here: &Here, arguments: Arguments) -> Result<Exit, Failure> {
     let server = here.server(&arguments.server)?;
@@ -58,26 +73,19 @@ pub(super) fn run(here: &Here, arguments: Arguments) -> Result<Exit, Failure> {
         let why = words::reason(server).unwrap_or_default();
         return Err(Failure::denied(format!("{}: {why}", server.name)));
     }
-    let given = Given::read(arguments.pairs, arguments.args)?;
-    let tool = arguments.tool.clone();
+    let words = [arguments.words, arguments.pairs].concat();
+    let asked = Asked {
+        tool: arguments.tool.clone(),
+        given: Given::read(words, arguments.args)?,
+        agrees: arguments.yes,
+    };
     let connectors = live::connectors(here)?;
     let trace = &arguments.trace;
     let called = live::each_traced(trace, connectors, &[server], None, move |live| {
-        call(live, tool.clone(), given.clone())
+        call(live, asked.clone())
     })?;
-    let name = &arguments.tool;
     match called.into_iter().next() {
-        Some(Ok(Called::Result(result))) => print(&result, arguments.json),
-        Some(Ok(Called::NoTool(known))) => Err(Failure::usage_text(format!(
-            "the server {} has no tool `{name}`; it has {}",
-            server.name,
-            known.join(", ")
-        ))),
-        Some(Ok(Called::NoPermission(why))) => Err(Failure::denied(why)),
-        Some(Ok(Called::Wrong(why))) => Err(Failure::usage_text(why)),
-        Some(Ok(Called::Asks)) => Err(Failure::refused(
-            "the tool asks for input, which the command line cannot give",
-        )),
+        Some(Ok(called)) => told::print(&arguments.tool, &called?, &arguments.tell, Exit::Refused),
         Some(Err(trouble)) => {
             trouble.complain();
             Ok(trouble.exit)
@@ -86,144 +94,96 @@ pub(super) fn run(here: &Here, arguments: Arguments) -> Result<Exit, Failure> {
     }
 }
 
-/// Arguments as they were given.
-#[derive(Clone)]
-enum Given {
-    Pairs(Vec<(String, String)>),
-    Object(Map<String, Value>),
-}
-
-impl Given {
-    fn read(pairs: Vec<String>, file: Option<PathBuf>) -> Result<Self, Failure> {
-        let Some(file) = file else {
-            let pairs = pairs.into_iter().map(|pair| {
-                let split = pair.split_once('=');
-                let split = split.map(|(key, value)| (key.to_owned(), value.to_owned()));
-                split.ok_or_else(|| {
-                    Failure::usage_text(format!("`{pair}` is not of the form key=value"))
-                })
-            });
-            return Ok(Self::Pairs(pairs.collect::<Result<_, _>>()?));
-        };
-        let mut text = String::new();
-        if file.as_os_str() == "-" {
-            let stdin = io::stdin().lock();
-            stdin.take(MAX_BYTES).read_to_string(&mut text)?;
-        } else {
-            let open = fs::File::open(&file).map_err(|error| {
-                Failure::usage_text(format!("--args {}: {error}", file.display()))
-            })?;
-            open.take(MAX_BYTES).read_to_string(&mut text)?;
-        }
-        match serde_json::from_str(&text) {
-            Ok(Value::Object(object)) => Ok(Self::Object(object)),
-            Ok(_) => Err(Failure::usage_text("the arguments must be a JSON object")),
-            Err(error) => Err(Failure::usage_text(format!(
-                "the arguments are not valid JSON: {error}"
-            ))),
-        }
-    }
-
-    /// The arguments, as the tool's schema takes them.
-    fn into_object(self, schema: &Value) -> Result<Map<String, Value>, String> {
-        let pairs = match self {
-            Self::Object(object) => return Ok(object),
-            Self::Pairs(pairs) => pairs,
-        };
-        let mut object = Map::new();
-        for (key, text) in pairs {
-            let expected = &schema["properties"][&key]["type"];
-            let takes_text = expected == "string"
-                || expected
-                    .as_array()
-                    .is_some_and(|types| types.contains(&json!("string")));
-            let value = match takes_text {
-                true => Value::String(text),
-                false => serde_json::from_str(&text).unwrap_or(Value::String(text)),
-            };
-            if object.insert(key.clone(), value).is_some() {
-                return Err(format!("`{key}` is given twice"));
-            }
-        }
-        Ok(object)
-    }
-}
-
-async fn call(live: Arc<Live>, tool: String, given: Given) -> Result<Called, Trouble> {
+async fn call(live: Arc<Live>, asked: Asked) -> Result<Called, Trouble> {
     let listed = live::list(&live, ListKind::Tools).await?;
-    let tools: Vec<Value> = listed.iter().filter_map(|tool| tool.parse().ok()).collect();
-    let Some(found) = tools.iter().find(|one| one["name"] == tool.as_str()) else {
-        let names = tools.iter().filter_map(|tool| tool["name"].as_str());
-        return Ok(Called::NoTool(names.map(str::to_owned).collect()));
+    let (tool, arguments) = match settle(&live, &listed, asked).await {
+        Ok(settled) => settled,
+        Err(failure) => return Ok(Err(failure)),
     };
-    if live::hidden(&live, &listed).contains(&tool) {
-        let name = &live.config.name;
-        return Ok(Called::NoPermission(format!(
-            "{name} has changed its tool `{tool}` since it was approved; `orchestra mcp approve \
-             {name}` shows the change and approves it"
-        )));
-    }
-    let arguments = match given.into_object(&found["inputSchema"]) {
-        Ok(arguments) => arguments,
-        Err(why) => return Ok(Called::Wrong(why)),
+    let call = match prepared(&live, &tool, arguments) {
+        Ok(call) => call,
+        Err(failure) => return Ok(Err(failure)),
     };
-    let raw = |value: &Value| RawJson::of(value).map_err(|error| error.to_string());
-    let (arguments, params) = match (
-        raw(&Value::Object(arguments.clone())),
-        raw(&json!({"name": tool, "arguments": arguments})),
-    ) {
-        (Ok(arguments), Ok(params)) => (arguments, params),
-        (Err(why), _) | (_, Err(why)) => return Ok(Called::Wrong(why)),
-    };
-    if let Err(why) = connect::permits(&live.config, &tool, &arguments) {
-        return Ok(Called::NoPermission(why));
-    }
-    let headers = match headers(&live, &found["inputSchema"], &arguments) {
-        Ok(headers) => headers,
-        Err(why) => return Ok(Called::Wrong(why)),
-    };
-    let mut call = ServerCall::new("tools/call", Some(params), Cx::default());
-    call.headers = headers;
-    call.name = Some(tool);
     match live.client.call(call).await {
-        Ok(Reply::Result(result)) => Ok(Called::Result(result.parse().unwrap_or(Value::Null))),
-        Ok(Reply::InputRequired(_)) => Ok(Called::Asks),
+        Ok(Reply::Result(result)) => Ok(Ok(result.parse().unwrap_or(Value::Null))),
+        Ok(Reply::InputRequired(_)) => Ok(Err(Failure::refused(
+            "the tool asks for input, which the command line cannot give",
+        ))),
         Err(error) => Err(Trouble::of(&live.config.name, &error)),
     }
 }
 
-/// What a server on the network wants repeated in headers.
-fn headers(
+/// The tool that is meant, and its arguments, when nothing stands against the call; it is counted
+/// then.
+async fn settle(
     live: &Live,
-    schema: &Value,
-    arguments: &RawJson,
-) -> Result<Vec<(String, String)>, String> {
-    if !matches!(live.config.transport, Transport::Http(_)) {
-        return Ok(Vec::new());
+    listed: &[RawJson],
+    asked: Asked,
+) -> Result<(Value, Map<String, Value>), Failure> {
+    let server = &live.config.name;
+    let mut tools: Vec<Value> = listed.iter().filter_map(|tool| tool.parse().ok()).collect();
+    tools.retain(|tool| tool["name"].is_string());
+    let names: Vec<&str> = tools
+        .iter()
+        .filter_map(|tool| tool["name"].as_str())
+        .collect();
+    let Some(place) = rules::meant(&live.config, &names, &asked.tool) else {
+        let known = match names.is_empty() {
+            true => "none".to_owned(),
+            false => names.join(", "),
+        };
+        return Err(Failure::usage_text(format!(
+            "the server {server} has no tool `{}`; it has {known}",
+            asked.tool
+        )));
+    };
+    let name = names[place].to_owned();
+    let tool = tools.swap_remove(place);
+    if live::hidden(live, listed).contains(&name) {
+        return Err(Failure::denied(format!(
+            "{server} has changed its tool `{name}` since it was approved; `orchestra mcp approve \
+             {server}` shows the change and approves it"
+        )));
     }
-    let schema = RawJson::of(schema).map_err(|error| error.to_string())?;
-    let mirrored = MirroredParams::of(&schema).map_err(|error| error.to_string())?;
-    Ok(mirrored.headers(Some(arguments)))
+    let schema = &tool["inputSchema"];
+    let arguments = asked.given.fit(schema).map_err(Failure::usage)?;
+    let raw = RawJson::of(&Value::Object(arguments.clone()))?;
+    let rules = Rules::new(&live.config, &servers::state_directory()?);
+    let verdict = rules.decide(&name, &raw).map_err(Failure::denied)?;
+    if let Some(mistakes) = rules::mistakes(&name, RawJson::of(schema)?, &raw) {
+        return Err(Failure::usage_text(format!(
+            "the arguments of {name} are not as its schema says, and nothing ran: {mistakes}"
+        )));
+    }
+    if let Verdict::Asks(rule) = verdict
+        && !asked.agrees
+    {
+        let (server, tool, arguments) = (server.to_string(), name.clone(), arguments.clone());
+        spawn_blocking(move || consent::ask(&rule, &server, &tool, &arguments)).await??;
+    }
+    rules
+        .take()
+        .await
+        .map_err(|why| Failure::denied(format!("{name} was not called, and nothing ran: {why}")))?;
+    Ok((tool, arguments))
 }
 
-/// Prints a result: its text, or all of it as JSON. A tool that says that it failed is a refusal.
-fn print(result: &Value, as_json: bool) -> Result<Exit, Failure> {
-    let is_error = result["isError"] == true;
-    if as_json {
-        output::json(result)?;
-    } else {
-        let blocks = result["content"].as_array().into_iter().flatten();
-        let texts: Vec<String> = blocks
-            .map(|block| {
-                let text = block["text"].as_str().map(str::to_owned);
-                text.unwrap_or_else(|| block.to_string())
-            })
-            .collect();
-        let text = output::printable(&texts.join("\n")).into_owned();
-        if is_error {
-            return Err(Failure::refused(text));
-        }
-        output::lines(&text)?;
+/// The call as it is sent.
+fn prepared(
+    live: &Live,
+    tool: &Value,
+    arguments: Map<String, Value>,
+) -> Result<ServerCall, Failure> {
+    let name = tool["name"].as_str().unwrap_or_default();
+    let arguments = Value::Object(arguments);
+    let params = RawJson::of(&json!({"name": name, "arguments": arguments}))?;
+    let mut call = ServerCall::new("tools/call", Some(params), Cx::default());
+    call.name = Some(name.to_owned());
+    // What a server on the network wants repeated in headers.
+    if let Transport::Http(_) = live.config.transport {
+        let mirrored = MirroredParams::of(&RawJson::of(&tool["inputSchema"])?);
+        let mirrored = mirrored.map_err(Failure::usage)?;
+        call.headers = mirrored.headers(Some(&RawJson::of(&arguments)?));
     }
-    Ok(if is_error { Exit::Refused } else { Exit::Ok })
+    Ok(call)
 }

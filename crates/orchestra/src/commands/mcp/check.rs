@@ -145,6 +145,14 @@ impl Report {
     }
 }
 
+/// So many of something.
+fn counted(count: Option<usize>, what: &str) -> String {
+    match count.unwrap_or_default() {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    }
+}
+
 fn text(reports: &[Report]) -> String {
     let mut text = String::new();
     for report in reports {
@@ -163,16 +171,16 @@ fn text(reports: &[Report]) -> String {
         let word = |key: &str| info.and_then(|info| info[key].as_str()).unwrap_or("?");
         text.push_str(&format!(
             "{server}: well: {} {} over {}, MCP {}, started in {} ms, answers in {:.1} ms; \
-             {} tools, {} prompts, {} resources{}\n",
+             {}, {}, {}{}\n",
             word("name"),
             word("version"),
             report.transport.unwrap_or_default(),
             report.protocol.unwrap_or_default(),
             report.start_ms.unwrap_or_default(),
             report.latency_ms.unwrap_or_default(),
-            report.tools.unwrap_or_default(),
-            report.prompts.unwrap_or_default(),
-            report.resources.unwrap_or_default(),
+            counted(report.tools, "tool"),
+            counted(report.prompts, "prompt"),
+            counted(report.resources, "resource"),
             match live::told_hidden(&report.server, &report.hidden) {
                 Some(hidden) => format!("; {hidden}"),
                 None => String::new(),

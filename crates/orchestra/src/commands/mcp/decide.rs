@@ -160,7 +160,7 @@ struct Decided<'a> {
 
 pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
     if arguments.revoke {
-        return revoke(here, &arguments.names);
+        return revoke(here, arguments);
     }
     let shows_all = arguments.names.is_empty();
     let servers: Vec<&Server> = if shows_all {
@@ -245,18 +245,20 @@ fn asked(server: &Server, shows: &[String], format: Format) -> Result<bool, Fail
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn revoke(here: &Here, names: &[String]) -> Result<Exit, Failure> {
-    for name in names {
-        let server = here.server(name)?;
-        let workspace = &here.places.workspace;
+fn revoke(here: &Here, arguments: &Approve) -> Result<Exit, Failure> {
+    let named = arguments.names.iter().map(|name| here.server(name));
+    let servers: Vec<&Server> = named.collect::<Result<_, _>>()?;
+    let workspace = &here.places.workspace;
+    let mut done = Vec::with_capacity(servers.len());
+    for server in servers {
         let had = here.decide(|decisions| decisions.revoke(workspace, &server.name))?;
-        let result = if had {
-            "approval taken back"
-        } else {
-            "was not approved"
+        let result = match had {
+            true => "approval taken back",
+            false => "was not approved",
         };
-        output::lines(&format!("{}: {result}", server.name))?;
+        done.push(Done::new(&server.name, result));
     }
+    done::print(&done, arguments.json)?;
     Ok(Exit::Ok)
 }
 

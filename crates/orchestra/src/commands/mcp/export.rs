@@ -1,7 +1,13 @@
 //! `orchestra mcp export`: servers as other programs read them.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
-use orchestra_gateway::{config::Values, discovery::Server};
+use orchestra_gateway::{
+    config::{Input, ServerConfig, Values},
+    discovery::Server,
+    expand::{self, Reference},
+};
 use serde_json::{Map, Value, json};
 
 use super::Here;
@@ -13,7 +19,8 @@ use crate::{
 /// Print servers as the file of another program
 ///
 /// Values of the environment and of headers that somebody wrote down are replaced by ${NAME}, so
-/// that the file can be shared.
+/// that the file can be shared. What ${input:ID} stands for is said on stderr: VS Code asks for it,
+/// most other programs do not.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// The servers [default: all]
@@ -50,7 +57,10 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
         false => Values::Named,
     };
     let configs = servers.iter().filter_map(|server| server.config());
+    let configs: Vec<&ServerConfig> = configs.map(|config| &**config).collect();
+    let inputs = inputs(&configs);
     let map: Map<String, Value> = configs
+        .into_iter()
         .map(|config| {
             let mut value = config.to_json(values);
             if arguments.shape == Shape::Vscode && value.get("type").is_none() {
@@ -61,13 +71,63 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
         .collect();
     let value = match arguments.shape {
         Shape::McpServers => json!({"mcpServers": map}),
-        Shape::Vscode => json!({"servers": map}),
+        Shape::Vscode if inputs.is_empty() => json!({"servers": map}),
+        Shape::Vscode => json!({"servers": map, "inputs": asked_for(&inputs, values)}),
         Shape::Toml => json!({"mcp": {"servers": map}}),
     };
     let text = match arguments.shape {
         Shape::Toml => toml::to_string(&value)?,
         Shape::McpServers | Shape::Vscode => serde_json::to_string_pretty(&value)?,
     };
+    if let Some(hint) = hint(arguments.shape, &inputs) {
+        output::complain(&output::printable(&hint));
+    }
     output::lines(&text)?;
     Ok(Exit::Ok)
+}
+
+/// What servers leave to be asked for, by its id, and what their file says of it.
+fn inputs(configs: &[&ServerConfig]) -> BTreeMap<String, Input> {
+    let mut inputs = BTreeMap::new();
+    for config in configs {
+        for reference in expand::references(config) {
+            if let Reference::Input(id) = reference {
+                let said = config.inputs.get(&id).cloned().unwrap_or_default();
+                inputs.entry(id).or_insert(said);
+            }
+        }
+    }
+    inputs
+}
+
+/// Inputs as VS Code has them.
+fn asked_for(inputs: &BTreeMap<String, Input>, values: Values) -> Vec<Value> {
+    let one = |(id, input): (&String, &Input)| {
+        let mut one = json!({"id": id, "type": "promptString", "password": input.is_secret});
+        let description = input.description.clone();
+        one["description"] = json!(description.unwrap_or_else(|| id.clone()));
+        let is_shared = values == Values::Kept || !input.is_secret;
+        if let Some(default) = input.default.as_ref().filter(|_| is_shared) {
+            one["default"] = json!(default);
+        }
+        one
+    };
+    inputs.iter().map(one).collect()
+}
+
+/// Who asks for inputs, or that nobody does.
+fn hint(shape: Shape, inputs: &BTreeMap<String, Input>) -> Option<String> {
+    let references: Vec<String> = inputs.keys().map(|id| format!("${{input:{id}}}")).collect();
+    let named = references.join(", ");
+    let variables = inputs.keys().cloned().map(Reference::Input);
+    let variables: Vec<String> = variables.filter_map(|input| input.variable()).collect();
+    let variables = variables.join(", ");
+    (!inputs.is_empty()).then(|| match shape {
+        Shape::Vscode => format!("VS Code will ask for {named}"),
+        Shape::McpServers => format!(
+            "most programs that read this shape cannot ask for {named}: write values or ${{NAME}} \
+             there, or use --shape vscode; Orchestra takes {variables}"
+        ),
+        Shape::Toml => format!("Orchestra does not ask for {named}: set {variables}"),
+    })
 }

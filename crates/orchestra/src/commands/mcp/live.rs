@@ -56,6 +56,10 @@ impl Trouble {
             ClientError::NeedsAuth { what } if !what.contains("orchestra mcp login") => {
                 format!("{}; `orchestra mcp login {name}` signs in", error.explain())
             }
+            _ if error.wrote_more() => format!(
+                "{}\n`orchestra mcp logs {name}` shows more of it",
+                error.explain()
+            ),
             _ => error.explain(),
         };
         Self {
@@ -121,10 +125,14 @@ pub(super) fn chosen<'a>(here: &'a Here, names: &[String]) -> Result<Vec<&'a Ser
     names.iter().map(|name| here.server(name)).collect()
 }
 
-/// How servers are reached, with what sign-ins have brought.
+/// How servers are reached, with what sign-ins have brought. What they write to standard error is
+/// kept.
 pub(super) fn connectors(here: &Here) -> Result<Connectors, Failure> {
-    let connectors = Connectors::new(servers::scope(&here.places.workspace));
-    Ok(connectors.with_tokens(&servers::token_directory()?))
+    let workspace = &here.places.workspace;
+    let connectors = Connectors::new(servers::scope(workspace));
+    Ok(connectors
+        .with_tokens(&servers::token_directory()?)
+        .with_logs(&servers::log_directory(workspace)?))
 }
 
 /// Starts or reaches a server, once.

@@ -1,6 +1,7 @@
 //! `orchestra mcp login` and `logout`.
 
 use clap::Args;
+use orchestra_gateway::config::Transport;
 use orchestra_mcp::client::{ClientError, http::oauth::SignedOut};
 
 use super::{
@@ -65,6 +66,12 @@ pub(super) fn logout(here: &Here, arguments: &Logout) -> Result<Exit, Failure> {
         Ok(config) => config,
         Err(trouble) => return Ok(said(&trouble)),
     };
+    if let Transport::Stdio(_) = config.transport {
+        let done = Done::new(&server.name, "nobody was signed in");
+        let done = done.noting("it is a process, and only servers on the network are signed in to");
+        done.print(arguments.json)?;
+        return Ok(Exit::Ok);
+    }
     let connectors = live::connectors(here)?;
     match serving::runtime()?.block_on(connectors.sign_out(&config)) {
         Ok(ended) => {

@@ -52,7 +52,7 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
         Some(text) => print(server, &text, arguments.json)?,
         None if arguments.follow => {}
         None => output::complain(&format!(
-            "{} wrote nothing to standard error here yet, under `orchestra up` or `stdio`",
+            "{} wrote nothing to standard error here yet",
             server.name
         )),
     }

@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "url"])]
     pub(super) server: Option<String>,
     /// Say it to the server at this URL
-    #[arg(long, conflicts_with = "command", required_unless_present_any = ["command", "server"])]
+    #[arg(long, conflicts_with = "command")]
     url: Option<String>,
     /// Do not compare what is at this place of an answer, such as /result/serverInfo/version; more
     /// than one may be given
@@ -61,6 +61,11 @@ pub(crate) struct Arguments {
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
+
+/// What is said where nobody is named to say it to.
+const NOBODY: &str = "to whom is it to be said? Name a configured server (--server NAME), an address \
+                      (--url URL), or a command that starts one, behind -- as the last: \
+                      orchestra mcp replay FILE -- COMMAND";
 
 /// What came of it, for programs.
 #[derive(Serialize)]
@@ -152,7 +157,7 @@ fn connector(arguments: &Arguments) -> Result<Arc<dyn Connector>, Failure> {
     let (program, rest) = arguments
         .command
         .split_first()
-        .ok_or_else(|| Failure::usage_text("say it to whom? Give --url, or a command after --"))?;
+        .ok_or_else(|| Failure::usage_text(NOBODY))?;
     let name = Path::new(program).file_name().unwrap_or(program);
     let mut config = ChildConfig::new(name.to_string_lossy(), program);
     config.args = rest.to_vec();
@@ -191,18 +196,32 @@ impl Answer {
             }
         }
         let differ = self.differences.len();
+        let s = if self.requests == 1 { "" } else { "s" };
+        let differs = if differ == 1 { "differs" } else { "differ" };
         let _ = writeln!(
             text,
-            "{} requests: {} answered alike, {differ} differ",
+            "{} request{s}: {} answered alike, {differ} {differs}",
             self.requests, self.same
         );
-        for (count, what) in [
-            (self.unknown, "answers are not in the recording"),
-            (self.left_out, "messages cannot be said again"),
-            (self.dropped, "messages are not in the recording"),
+        for (count, one, many) in [
+            (
+                self.unknown,
+                "answer is not in the recording",
+                "answers are not in the recording",
+            ),
+            (
+                self.left_out,
+                "message cannot be said again",
+                "messages cannot be said again",
+            ),
+            (
+                self.dropped,
+                "message is not in the recording",
+                "messages are not in the recording",
+            ),
         ] {
             if count > 0 {
-                let _ = writeln!(text, "{count} {what}");
+                let _ = writeln!(text, "{count} {}", if count == 1 { one } else { many });
             }
         }
         text

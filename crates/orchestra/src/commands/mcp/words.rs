@@ -61,7 +61,7 @@ pub(in crate::commands) fn target(config: &ServerConfig) -> String {
 }
 
 /// Why a server is not used, and what to do.
-pub(super) fn reason(server: &Server) -> Option<String> {
+pub(crate) fn reason(server: &Server) -> Option<String> {
     let name = &server.name;
     match &server.state {
         ServerState::Usable(_) => None,

@@ -1,0 +1,124 @@
+//! What stands against a call, for a person who calls without a client of MCP in between: the same
+//! rules, schemas and budgets as for a model.
+
+use std::path::Path;
+
+use orchestra_hub::{Answers, ToolResult};
+use orchestra_wire::RawJson;
+
+use crate::{
+    config::{Effect, ServerConfig},
+    explain, names,
+    policy::{Policy, Quota},
+    schema::Schema,
+    server,
+};
+
+/// The rules and budgets of one server.
+#[derive(Debug)]
+pub struct Rules {
+    name: String,
+    policy: Policy,
+}
+
+/// What the rules say of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may be made.
+    Allowed,
+    /// This rule wants somebody asked before.
+    Asks(String),
+}
+
+impl Rules {
+    /// Those of a server; the calls of the day are counted below `state`, the user's state directory.
+    #[must_use]
+    pub fn new(config: &ServerConfig, state: &Path) -> Self {
+        Self {
+            name: config.name.to_string(),
+            policy: Policy::new(config, Quota::of(config, state)),
+        }
+    }
+
+    /// What the rules say of a call of a tool, by the name that the server gave it.
+    ///
+    /// # Errors
+    /// Which rule forbids it, in words.
+    pub fn decide(&self, tool: &str, arguments: &RawJson) -> Result<Verdict, String> {
+        let server = &self.name;
+        if !self.policy.offers(tool) {
+            return Err(format!("`tools` of the server {server} leaves it out"));
+        }
+        let decision = self.policy.decide(tool, arguments);
+        match (decision.effect, decision.rule) {
+            (Effect::Deny, Some(rule)) => Err(format!("{rule} of the server {server} forbids it")),
+            (Effect::Deny, None) => Err(format!("the server {server} permits no such call")),
+            (Effect::Ask, rule) => Ok(Verdict::Asks(rule.unwrap_or_default())),
+            (Effect::Allow, _) => Ok(Verdict::Allowed),
+        }
+    }
+
+    /// Counts a call that is about to be made, and waits for its place where the configuration says
+    /// so. What else may have been taken of the quota of the day is given back at once.
+    ///
+    /// # Errors
+    /// What is used up and when there is some again, in words.
+    pub async fn take(&self) -> Result<(), String> {
+        let taken = self.policy.take().await.map(drop);
+        if let Some(quota) = self.policy.quota.clone() {
+            let given = tokio::task::spawn_blocking(move || quota.give_back()).await;
+            if let Ok(Err(error)) = given {
+                let server = &self.name;
+                tracing::warn!(%server, %error, "calls that were not made count as made today");
+            }
+        }
+        taken.map_err(|exhausted| {
+            let again = explain::wait(exhausted.again);
+            format!("{}; try again in {again}", exhausted.what)
+        })
+    }
+}
+
+/// What of arguments is not as the schema of a tool says, in words; `None` where all is, or the
+/// schema cannot be enforced.
+#[must_use]
+pub fn mistakes(tool: &str, schema: RawJson, arguments: &RawJson) -> Option<String> {
+    Schema::new(Some(schema)).mistakes(arguments, tool)
+}
+
+/// The place of the tool that somebody means by a name, among those that a server lists: its own
+/// name, that name behind `server__`, or the name that it is shown by.
+#[must_use]
+pub fn meant(config: &ServerConfig, tools: &[&str], name: &str) -> Option<usize> {
+    let is = |wanted: &str| tools.iter().position(|tool| *tool == wanted);
+    let rest = name.strip_prefix(config.name.as_str());
+    let rest = rest.and_then(|rest| rest.strip_prefix("__"));
+    is(name).or_else(|| rest.and_then(is)).or_else(|| {
+        let shown = names::shown(&config.name, config.prefix, tools.iter().copied());
+        shown
+            .iter()
+            .position(|shown| shown.as_deref() == Some(name))
+    })
+}
+
+/// The rule that wants the user asked about a call, where that is why it was refused: whoever asks
+/// and hears a yes calls again with [`agreed`].
+#[must_use]
+pub fn asking(result: &ToolResult) -> Option<String> {
+    let error = result.meta.as_ref()?.member(explain::ERROR)?;
+    error.member(explain::ASKS)?.parse().ok()
+}
+
+/// What went wrong with a call, by its stable name, where the result tells that of a call that did
+/// not come about.
+#[must_use]
+pub fn failed(result: &ToolResult) -> Option<String> {
+    let error = result.meta.as_ref()?.member(explain::ERROR)?;
+    error.member("code")?.parse().ok()
+}
+
+/// What goes with a call that the user was asked about, and agreed to.
+#[must_use]
+pub fn agreed() -> Answers {
+    server::agreed()
+}

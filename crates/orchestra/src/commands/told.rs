@@ -1,0 +1,233 @@
+//! The result of a tool's call, on stdout and stderr: texts as they are, what is no text by its kind
+//! and size, or saved.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context as _;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use clap::Args;
+use serde_json::Value;
+
+use crate::{
+    exit::{Exit, Failure},
+    output,
+};
+
+/// How a result is printed.
+#[derive(Debug, Args)]
+pub(crate) struct TellFlags {
+    /// Save images, audio and other files of the result in this directory
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Print the whole result as JSON, as MCP has it
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What is no text.
+struct Media<'a> {
+    mime: &'a str,
+    base64: &'a str,
+    uri: Option<&'a str>,
+}
+
+/// Prints a result as MCP has it: its text, or all of it as JSON. What a tool says that failed goes to
+/// stderr, unless all is JSON, and the program exits as `refusal` says.
+pub(crate) fn print(
+    tool: &str,
+    result: &Value,
+    flags: &TellFlags,
+    refusal: Exit,
+) -> Result<Exit, Failure> {
+    let is_error = result["isError"] == true;
+    let mut saver = flags
+        .output
+        .as_deref()
+        .map(|directory| Saver::new(directory, tool));
+    let (mut texts, mut has_unsaved) = (Vec::new(), false);
+    for block in result["content"].as_array().into_iter().flatten() {
+        let text = match (media(block), &mut saver) {
+            (Some(media), Some(saver)) => {
+                let path = saver.save(&media)?;
+                format!("[{}: {}]", media.words(), path.display())
+            }
+            (Some(media), None) => {
+                has_unsaved = true;
+                format!("[{}]", media.words())
+            }
+            (None, _) => words(block),
+        };
+        texts.push(text);
+    }
+    if flags.json {
+        output::json(result)?;
+        return Ok(if is_error { refusal } else { Exit::Ok });
+    }
+    let text = output::printable(&texts.join("\n")).into_owned();
+    if is_error {
+        return failed(text, refusal);
+    }
+    output::lines(&text)?;
+    if has_unsaved {
+        output::complain("`--output DIR` saves what is no text; `--json` prints it");
+    }
+    Ok(Exit::Ok)
+}
+
+/// What a tool says that failed.
+fn failed(text: String, refusal: Exit) -> Result<Exit, Failure> {
+    match refusal {
+        Exit::Usage => Err(Failure::usage_text(text)),
+        Exit::Denied => Err(Failure::denied(text)),
+        Exit::Refused => Err(Failure::refused(text)),
+        exit => {
+            output::complain(&format!("error: {text}"));
+            Ok(exit)
+        }
+    }
+}
+
+/// A block that holds no bytes, in words.
+fn words(block: &Value) -> String {
+    let text = block["text"].as_str();
+    let text = text.or_else(|| block["resource"]["text"].as_str());
+    if let Some(text) = text {
+        return text.to_owned();
+    }
+    match (block["type"].as_str(), block["uri"].as_str()) {
+        (Some("resource_link"), Some(uri)) => {
+            let more = [&block["name"], &block["mimeType"]].into_iter();
+            let more: Vec<&str> = more.filter_map(Value::as_str).collect();
+            format!("[{uri}: {}]", more.join(", "))
+        }
+        _ => block.to_string(),
+    }
+}
+
+fn media(block: &Value) -> Option<Media<'_>> {
+    let (holder, key) = match block["type"].as_str()? {
+        "image" | "audio" => (block, "data"),
+        "resource" => (&block["resource"], "blob"),
+        _ => return None,
+    };
+    Some(Media {
+        mime: holder["mimeType"]
+            .as_str()
+            .unwrap_or("application/octet-stream"),
+        base64: holder[key].as_str()?,
+        uri: holder["uri"].as_str(),
+    })
+}
+
+impl Media<'_> {
+    /// What it is, and how large.
+    fn words(&self) -> String {
+        let digits = self.base64.trim_end_matches('=').len();
+        let size = size(digits * 3 / 4);
+        match self.uri {
+            Some(uri) => format!("{uri}, {}, {size}", self.mime),
+            None => format!("{}, {size}", self.mime),
+        }
+    }
+
+    /// How the name of a file of its kind ends.
+    fn ending(&self) -> &'static str {
+        const ENDINGS: [(&str, &str); 14] = [
+            ("image/png", "png"),
+            ("image/jpeg", "jpg"),
+            ("image/gif", "gif"),
+            ("image/webp", "webp"),
+            ("image/svg+xml", "svg"),
+            ("audio/mpeg", "mp3"),
+            ("audio/wav", "wav"),
+            ("audio/x-wav", "wav"),
+            ("audio/ogg", "ogg"),
+            ("audio/flac", "flac"),
+            ("audio/webm", "webm"),
+            ("application/pdf", "pdf"),
+            ("application/zip", "zip"),
+            ("application/json", "json"),
+        ];
+        let mime = self.mime.split(';').next().unwrap_or_default().trim();
+        let mut known = ENDINGS.iter();
+        let known = known.find(|(known, _)| known.eq_ignore_ascii_case(mime));
+        known.map_or("bin", |(_, ending)| ending)
+    }
+}
+
+/// A number of bytes for people.
+fn size(bytes: usize) -> String {
+    // Nobody reads more digits than a float keeps.
+    #[expect(clippy::cast_precision_loss, reason = "it is rounded anyway")]
+    let tenths = |unit: usize| bytes as f64 / unit as f64;
+    match bytes {
+        0..1_024 => format!("{bytes} B"),
+        1_024..1_048_576 => format!("{:.1} KiB", tenths(1_024)),
+        _ => format!("{:.1} MiB", tenths(1_048_576)),
+    }
+}
+
+/// Writes files beside each other, over none that is there.
+struct Saver<'a> {
+    directory: &'a Path,
+    /// How their names begin.
+    stem: String,
+    number: u32,
+}
+
+impl<'a> Saver<'a> {
+    fn new(directory: &'a Path, tool: &str) -> Self {
+        let legal = |c: char| match c.is_ascii_alphanumeric() || matches!(c, '-' | '_') {
+            true => c,
+            false => '_',
+        };
+        Self {
+            directory,
+            stem: tool.chars().take(64).map(legal).collect(),
+            number: 0,
+        }
+    }
+
+    fn save(&mut self, media: &Media<'_>) -> Result<PathBuf, Failure> {
+        let bytes = STANDARD.decode(media.base64);
+        let bytes = bytes.with_context(|| format!("the {} is not in base64", media.mime))?;
+        fs::create_dir_all(self.directory)
+            .with_context(|| format!("making {}", self.directory.display()))?;
+        loop {
+            self.number += 1;
+            let name = format!("{}-{}.{}", self.stem, self.number, media.ending());
+            let path = self.directory.join(name);
+            let open = fs::File::options().write(true).create_new(true).open(&path);
+            let written = open.and_then(|mut file| file.write_all(&bytes));
+            match written {
+                Ok(()) => return Ok(path),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => {
+                    let error = anyhow::Error::new(error);
+                    return Err(error.context(format!("writing {}", path.display())).into());
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_in_the_unit_that_fits() {
+        for (bytes, words) in [
+            (0, "0 B"),
+            (1_023, "1023 B"),
+            (12_595, "12.3 KiB"),
+            (3 << 20, "3.0 MiB"),
+        ] {
+            assert_eq!(size(bytes), words);
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! `orchestra tool call`.
+
+use clap::Args;
+use orchestra_gateway::rules;
+use orchestra_hub::{
+    Answers, Cx, Outcome, ProviderError, Request, Target, ToolDescriptor, ToolResult, Toolset,
+};
+use orchestra_store::Options;
+use orchestra_wire::RawJson;
+use serde_json::{Map, Value, json};
+use tokio::task::spawn_blocking;
+
+use super::{find, no_tool, theirs::Theirs};
+use crate::{
+    commands::{
+        arguments::{self, Given},
+        consent,
+        told::{self, TellFlags},
+    },
+    config::{Config, TextFormat},
+    exit::{Exit, Failure},
+    serving::{PATIENCE, Scratch, Serving},
+    workspace,
+};
+
+#[derive(Debug, Args)]
+#[command(
+    disable_help_flag = true,
+    override_usage = "orchestra tool call [OPTIONS] <NAME> [KEY=VALUE]..."
+)]
+pub(super) struct Call {
+    /// The tool
+    #[arg(required_unless_present = "help")]
+    pub(super) name: Option<String>,
+    /// Its arguments: text for what the tool takes as text, else JSON; a list also as a,b,c. Or all
+    /// of them as one JSON object
+    #[arg(value_name = "KEY=VALUE")]
+    words: Vec<String>,
+    /// Its arguments as one JSON object: the object, a file that holds it, or - for stdin
+    #[arg(long, value_name = "JSON|FILE|-", conflicts_with = "words")]
+    args: Option<String>,
+    /// How the result of a tool of the board is written
+    #[arg(long, value_enum)]
+    pub(super) format: Option<TextFormat>,
+    /// Agree where a rule of a server wants somebody asked
+    #[arg(long, short)]
+    yes: bool,
+    #[command(flatten)]
+    pub(super) tell: TellFlags,
+    /// Print help; after a tool's name, what the tool does and which arguments it takes
+    #[arg(short, long)]
+    pub(super) help: bool,
+}
+
+/// A call that is complete.
+struct Asked {
+    name: String,
+    given: Given,
+    agrees: bool,
+}
+
+/// What came of a call.
+struct Answer {
+    /// As MCP has it.
+    result: Value,
+    /// How to exit when the tool refused.
+    refusal: Exit,
+}
+
+/// The one tool that makes a board where there is none.
+const MAKES_A_BOARD: &str = "create_project";
+
+pub(super) async fn run(config: &Config, theirs: Theirs, call: Call) -> Result<Exit, Failure> {
+    let tell = call.tell;
+    let asked = Asked {
+        name: call.name.unwrap_or_default(),
+        given: Given::read(call.words, call.args)?,
+        agrees: call.yes,
+    };
+    if let Some(why) = theirs.refusal() {
+        return Err(Failure::denied(format!(
+            "{} was not called: {why}",
+            asked.name
+        )));
+    }
+    let answer = match theirs.is_empty() {
+        true => of_board(config, &asked).await?,
+        false => of_server(config, theirs, &asked).await?,
+    };
+    told::print(&asked.name, &answer.result, &tell, answer.refusal)
+}
+
+/// Calls a tool of another server. Where there is a board, its audit file says so.
+async fn of_server(config: &Config, theirs: Theirs, asked: &Asked) -> Result<Answer, Failure> {
+    if !workspace::has_board(&config.workspace) {
+        let scratch = Scratch::open(config)?;
+        let guests = theirs.start(scratch.serving(), config).await?;
+        let answer = ask(scratch.serving(), asked).await;
+        guests.close().await;
+        scratch.close();
+        return answer;
+    }
+    let serving = Serving::open_waiting(config, unwatched(), PATIENCE)?;
+    let guests = theirs.start(&serving, config).await?;
+    let answer = ask(&serving, asked).await;
+    guests.close().await;
+    serving.close();
+    answer
+}
+
+/// Calls a tool of the board. A call that fails makes no board.
+async fn of_board(config: &Config, asked: &Asked) -> Result<Answer, Failure> {
+    if !workspace::has_board(&config.workspace) {
+        let scratch = Scratch::open(config)?;
+        let tried = rehearse(config, scratch.serving(), asked).await;
+        scratch.close();
+        let answer = tried?;
+        if answer.result["isError"] == true {
+            return Ok(answer);
+        }
+    }
+    let serving = Serving::open(config, unwatched())?;
+    // What somebody edited a moment ago is seen by the tool.
+    serving.catch_up();
+    let answer = ask(&serving, asked).await;
+    serving.close();
+    answer
+}
+
+fn unwatched() -> Options {
+    Options {
+        watch: false,
+        ..Options::default()
+    }
+}
+
+/// Tries on a scratch board what would make the workspace's. Any other call is refused.
+async fn rehearse(config: &Config, scratch: &Serving, asked: &Asked) -> Result<Answer, Failure> {
+    find(scratch, &asked.name).ok_or_else(|| no_tool(&asked.name))?;
+    if asked.name != MAKES_A_BOARD {
+        workspace::check_board(&config.workspace)?;
+    }
+    ask(scratch, asked).await
+}
+
+async fn ask(serving: &Serving, asked: &Asked) -> Result<Answer, Failure> {
+    let Some((tool, toolset)) = find(serving, &asked.name) else {
+        return ask_unlisted(serving, asked).await;
+    };
+    let schema: Value = tool.input_schema.parse().unwrap_or_default();
+    let arguments = asked.given.fit(&schema).map_err(Failure::usage)?;
+    // The tool says what is wrong, as through every other face; here is only told how to exit.
+    let refusal = match arguments::check(&arguments, &schema) {
+        Ok(()) => Exit::Refused,
+        Err(_) => Exit::Usage,
+    };
+    let is_theirs = tool.definition.is_some();
+    let answers = (asked.agrees && is_theirs).then(rules::agreed);
+    let outcome = put(serving, toolset.clone(), &asked.name, &arguments, answers).await?;
+    if let Some(rule) = unasked(&outcome) {
+        let (server, name) = (tool.group.to_string(), asked.name.clone());
+        let given = arguments.clone();
+        spawn_blocking(move || consent::ask(&rule, &server, &name, &given)).await??;
+        let answers = Some(rules::agreed());
+        let outcome = put(serving, toolset, &asked.name, &arguments, answers).await?;
+        return answer(outcome, &tool, refusal);
+    }
+    answer(outcome, &tool, refusal)
+}
+
+/// The rule that wants somebody asked, where that is why nothing was called.
+fn unasked(outcome: &Result<Outcome, ProviderError>) -> Option<String> {
+    match outcome {
+        Ok(Outcome::Tool(result)) => rules::asking(result),
+        _ => None,
+    }
+}
+
+fn answer(
+    outcome: Result<Outcome, ProviderError>,
+    tool: &ToolDescriptor,
+    refusal: Exit,
+) -> Result<Answer, Failure> {
+    match outcome {
+        Ok(Outcome::Tool(result)) => {
+            let is_theirs = tool.definition.is_some();
+            let code = rules::failed(&result).filter(|_| is_theirs);
+            Ok(Answer {
+                refusal: code.map_or(refusal, |code| exit_of(&code)),
+                result: whole(&result)?,
+            })
+        }
+        Ok(Outcome::Verbatim { result, .. }) => Ok(Answer {
+            result: result.parse()?,
+            refusal: Exit::Refused,
+        }),
+        Ok(Outcome::InputRequired(_)) => Err(Failure::refused(
+            "the tool asks for input, which the command line cannot give",
+        )),
+        Ok(_) => Err(anyhow::anyhow!("the tool answered something that is no tool result").into()),
+        Err(error @ (ProviderError::InvalidParams(_) | ProviderError::Unknown { .. })) => {
+            Err(Failure::usage(error))
+        }
+        Err(error @ ProviderError::Denied(_)) => Err(Failure::refused(error.to_string())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How to exit after a call of another server's tool that did not come about.
+fn exit_of(code: &str) -> Exit {
+    match code {
+        "invalid_arguments" => Exit::Usage,
+        "invalid_config" => Exit::Refused,
+        "permission_denied"
+        | "needs_approval"
+        | "needs_auth"
+        | "daily_quota_exceeded"
+        | "rate_limited"
+        | "concurrency_exceeded" => Exit::Denied,
+        _ => Exit::Problems,
+    }
+}
+
+/// A result as MCP has it.
+fn whole(result: &ToolResult) -> Result<Value, Failure> {
+    let mut content = Vec::with_capacity(result.content.len());
+    for block in &result.content {
+        content.push(match block {
+            orchestra_hub::Content::Text(text) => json!({"type": "text", "text": text}),
+            orchestra_hub::Content::Raw(raw) => raw.parse()?,
+        });
+    }
+    let mut whole = json!({"content": content, "isError": result.is_error});
+    if let Some(structured) = &result.structured {
+        whole["structuredContent"] = structured.parse()?;
+    }
+    Ok(whole)
+}
+
+/// A call of a tool that is not listed: the hub records it, as it does those of every face, and a
+/// server of others may say why it does not list it.
+async fn ask_unlisted(serving: &Serving, asked: &Asked) -> Result<Answer, Failure> {
+    let arguments = asked.given.fit(&json!({})).unwrap_or_default();
+    let outcome = put(serving, Toolset::All, &asked.name, &arguments, None).await?;
+    if let Ok(Outcome::Tool(result)) = &outcome
+        && let Some(code) = rules::failed(result)
+    {
+        return Ok(Answer {
+            result: whole(result)?,
+            refusal: exit_of(&code),
+        });
+    }
+    // What else it says is told in the words of the shell.
+    Err(no_tool(&asked.name))
+}
+
+/// Puts a call to the hub.
+async fn put(
+    serving: &Serving,
+    toolset: Toolset,
+    name: &str,
+    arguments: &Map<String, Value>,
+    answers: Option<Answers>,
+) -> Result<Result<Outcome, ProviderError>, Failure> {
+    let target = Target::Tool {
+        name: name.to_owned(),
+        arguments: RawJson::of(arguments)?,
+    };
+    let attachment = serving.attach(toolset);
+    let cx = Cx {
+        caller: attachment.caller().clone(),
+        answers,
+        ..Cx::default()
+    };
+    Ok(attachment.call(Request { target, cx }).await)
+}

@@ -1,0 +1,168 @@
+//! The tools of the configured servers beside those of the board, for one command.
+
+use std::time::Duration;
+
+use orchestra_gateway::{
+    Gateway, GatewayOptions,
+    config::ServerConfig,
+    connect::Connectors,
+    discovery::{Found, Server, ServerState},
+};
+use orchestra_hub::Toolset;
+use orchestra_tools as tools;
+
+use crate::{commands::mcp, config::Config, exit::Failure, output, servers, serving::Serving};
+
+/// The tools of the hub itself.
+const OURS: [&str; 2] = ["find_tools", "call_tool"];
+
+/// How long calls may go on when the command is over; there are none any more.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How long all servers together may take to end.
+const ENDING: Duration = Duration::from_secs(15);
+
+/// Which servers of others a command has to do with. Nothing is started yet.
+#[derive(Debug, Default)]
+pub(super) struct Theirs {
+    configs: Vec<ServerConfig>,
+    /// What is said of those that are not used.
+    unused: Vec<String>,
+}
+
+/// Servers of others, for as long as one command runs.
+pub(super) struct Guests {
+    gateway: Option<Gateway>,
+    unused: Vec<String>,
+}
+
+impl Theirs {
+    /// All that are used. Those that are known already are not started.
+    pub(super) fn all(config: &Config) -> Result<Self, Failure> {
+        let found = match look(config) {
+            Ok(found) => found,
+            // Whoever asked for servers is told; the tools of the board are listed without.
+            Err(failure) if !config.servers.mcp_config.is_empty() => return Err(failure),
+            Err(failure) => {
+                tracing::warn!(?failure, "no tools of other servers are listed");
+                return Ok(Self::default());
+            }
+        };
+        let mut theirs = Self::default();
+        for server in &found.servers {
+            match &server.state {
+                ServerState::Usable(config) => {
+                    let mut config = ServerConfig::clone(config);
+                    config.lazy = true;
+                    theirs.configs.push(config);
+                }
+                ServerState::NeedsApproval { .. } | ServerState::Invalid { .. } => {
+                    theirs.leave_out(server);
+                }
+                ServerState::Disabled { .. } | ServerState::Own => {}
+            }
+        }
+        Ok(theirs)
+    }
+
+    /// Those that a tool of this name may belong to: none for a name without `__`, unless a server
+    /// passes the names of its tools through.
+    pub(super) fn of(config: &Config, tool: &str) -> Result<Self, Failure> {
+        let mut theirs = Self::default();
+        if tools::only_reads(tool).is_some() || OURS.contains(&tool) {
+            return Ok(theirs);
+        }
+        let found = look(config)?;
+        let is_named = |server: &&Server| {
+            let rest = tool.strip_prefix(server.name.as_str());
+            rest.is_some_and(|rest| rest.starts_with("__"))
+        };
+        // The longest name, where one begins as another does.
+        let named = found.servers.iter().filter(is_named);
+        match named.max_by_key(|server| server.name.as_str().len()) {
+            Some(server) => match &server.state {
+                ServerState::Usable(config) => theirs.configs.push(ServerConfig::clone(config)),
+                _ => theirs.leave_out(server),
+            },
+            None => {
+                let usable = found.usable().filter(|config| !config.prefix);
+                theirs
+                    .configs
+                    .extend(usable.map(|config| ServerConfig::clone(config)));
+            }
+        }
+        Ok(theirs)
+    }
+
+    fn leave_out(&mut self, server: &Server) {
+        if let Some(why) = mcp::reason(server) {
+            self.unused.push(format!("{}: {why}", server.name));
+        }
+    }
+
+    /// Whether no server has to do with it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.configs.is_empty() && self.unused.is_empty()
+    }
+
+    /// Why the one server that is meant is not used; `None` where it is.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        let first = self.unused.first()?;
+        self.configs.is_empty().then_some(first)
+    }
+
+    /// Offers them beside what is served, and waits until they have said what they offer.
+    pub(super) async fn start(self, serving: &Serving, config: &Config) -> Result<Guests, Failure> {
+        if self.configs.is_empty() {
+            return Ok(Guests {
+                gateway: None,
+                unused: self.unused,
+            });
+        }
+        let workspace = &config.workspace;
+        let connectors = Connectors::new(servers::scope(workspace))
+            .with_logs(&servers::log_directory(workspace)?)
+            .with_tokens(&servers::token_directory()?);
+        let options = GatewayOptions {
+            state: servers::state_directory()?,
+            connect: connectors.connect(),
+            grace: GRACE,
+        };
+        let gateway = Gateway::new(serving.hub().clone(), options);
+        gateway.apply(self.configs);
+        serving.attach(Toolset::All).settled().await;
+        Ok(Guests {
+            gateway: Some(gateway),
+            unused: self.unused,
+        })
+    }
+}
+
+impl Guests {
+    /// Says on stderr which servers offer nothing, and why.
+    pub(super) fn complain(&self, serving: &Serving) {
+        for unused in &self.unused {
+            output::complain(&output::printable(unused));
+        }
+        for (name, peer) in serving.hub().peers() {
+            if let Some(why) = peer.reason {
+                let text = format!("{name}: {}: {why}", peer.status.as_str());
+                output::complain(&output::printable(&text));
+            }
+        }
+    }
+
+    /// Ends them.
+    pub(super) async fn close(self) {
+        if let Some(gateway) = self.gateway {
+            gateway.close(ENDING).await;
+        }
+    }
+}
+
+fn look(config: &Config) -> Result<Found, Failure> {
+    let places = servers::places(&config.workspace, &config.servers.mcp_config);
+    let decisions = servers::decisions()?.read();
+    let decisions = decisions.map_err(mcp::unreadable)?;
+    Ok(places.find(&servers::scope(&config.workspace), &decisions))
+}

@@ -1,0 +1,233 @@
+//! `orchestra mcp call`: what is sent, what stands against it, and what is printed of the answer.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Said, Workspace};
+
+/// A server of the session era, whose start and calls are lines of the file that it is told: `add`
+/// says which arguments it got, `paint` answers with what is no text.
+pub(crate) const SERVER: &str = r#"echo started >> "$1"
+while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
+  case "$line" in
+    *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}\n' "$id" ;;
+    *'"method":"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"add.up","description":"Adds.","inputSchema":{"type":"object","properties":{"a":{"type":"integer","minimum":1},"note":{"type":"string"},"some":{"type":"array"}},"required":["a"]}},{"name":"paint","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
+    *'"method":"tools/call"'*'"paint"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"here"},{"type":"image","mimeType":"image/png","data":"%s"},{"type":"audio","mimeType":"audio/wav","data":"AAEC"}]}}\n' "$id" "$(head -c 12595 /dev/zero | base64 -w 0)" ;;
+    *'"method":"tools/call"'*)
+      echo called >> "$1"
+      arguments=$(printf '%s' "$line" | sed -n 's/.*"arguments":\({[^}]*}\).*/\1/p' | sed 's/"/\\"/g')
+      printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s"}],"x-more":true}}\n' "$id" "$arguments" ;;
+    *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
+  esac
+done
+"#;
+
+/// A workspace whose user has the server `shell`, with more set of it.
+pub(crate) fn workspace(more: Value) -> Workspace {
+    let workspace = Workspace::new();
+    workspace.write("server.sh", SERVER);
+    let mut server = json!({"command": "sh",
+        "args": [workspace.join("server.sh"), workspace.join("journal")]});
+    let more = more.as_object().unwrap().clone();
+    server.as_object_mut().unwrap().extend(more);
+    let file = workspace.home().join(".config/orchestra/mcp.json");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let servers = json!({"mcpServers": {"shell": server}});
+    fs::write(file, servers.to_string()).unwrap();
+    workspace
+}
+
+/// How often a server wrote a word down.
+pub(crate) fn journal(workspace: &Workspace, word: &str) -> usize {
+    let journal = fs::read_to_string(workspace.join("journal")).unwrap_or_default();
+    journal.lines().filter(|line| *line == word).count()
+}
+
+fn call(workspace: &Workspace, words: &[&str]) -> Said {
+    workspace.run(["mcp", "call", "shell"].iter().chain(words))
+}
+
+#[test]
+fn arguments_are_words_or_one_object_and_names_have_a_prefix_or_none() {
+    let workspace = workspace(json!({}));
+    for (words, expected) in [
+        (
+            &["add.up", "a=2", "note=7"][..],
+            json!({"a": 2, "note": "7"}),
+        ),
+        (
+            &["add.up", "a=2", "some=x, y"],
+            json!({"a": 2, "some": ["x", "y"]}),
+        ),
+        (&["add.up", r#"{"a": 3}"#], json!({"a": 3})),
+        (
+            &["add.up", "--arg", "a=4", "note=x"],
+            json!({"a": 4, "note": "x"}),
+        ),
+        (&["add.up", "--args", r#"{"a": 5}"#], json!({"a": 5})),
+        (&["shell__add.up", "a=6"], json!({"a": 6})),
+        (&["shell__add_up", "a=7"], json!({"a": 7})),
+    ] {
+        let said = call(&workspace, words);
+        assert_eq!(said.code, Some(0), "{words:?}: {said:?}");
+        let got: Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(got, expected, "{words:?}");
+    }
+    assert_eq!(call(&workspace, &["other__add_up", "a=1"]).code, Some(2));
+}
+
+#[test]
+fn what_a_schema_does_not_permit_is_not_sent() {
+    let workspace = workspace(json!({}));
+    for (words, told) in [
+        (&["add.up", "a=x"][..], "`a` takes integer as JSON"),
+        (
+            &["add.up", "a=1", "b=1"],
+            "no argument `b`; it has a, note, some",
+        ),
+        (&["add.up", r#"{"a": "x"}"#], "`a`: "),
+        (&["add.up", "a=0"], "`a`: 0 is less than the minimum of 1"),
+        (&["add.up"], "\"a\" is a required property"),
+    ] {
+        let said = call(&workspace, words);
+        assert_eq!(said.code, Some(2), "{words:?}: {said:?}");
+        assert!(said.err.contains(told), "{words:?}: {said:?}");
+    }
+    assert_eq!(journal(&workspace, "called"), 0);
+}
+
+#[test]
+fn a_rule_that_asks_needs_a_yes() {
+    let rules = json!({"rules": [{"effect": "ask", "tool": "add*"}]});
+    let workspace = workspace(rules);
+    let refused = call(&workspace, &["add.up", "a=1"]);
+    assert_eq!(refused.code, Some(5), "{refused:?}");
+    for told in ["rule 1: ask add*", "--yes"] {
+        assert!(refused.err.contains(told), "{refused:?}");
+    }
+    assert_eq!(journal(&workspace, "called"), 0);
+    let agreed = call(&workspace, &["add.up", "a=1", "--yes"]);
+    assert_eq!(agreed.code, Some(0), "{agreed:?}");
+    assert_eq!(journal(&workspace, "called"), 1);
+}
+
+#[test]
+fn the_calls_of_a_day_are_counted_with_those_of_others() {
+    let workspace = workspace(json!({"limits": {"dailyQuota": 2}}));
+    for _ in 0..2 {
+        assert_eq!(call(&workspace, &["add.up", "a=1"]).code, Some(0));
+    }
+    let refused = call(&workspace, &["add.up", "a=1"]);
+    assert_eq!(refused.code, Some(5), "{refused:?}");
+    for told in ["all 2 calls", "all tools of its server", "00:00 UTC"] {
+        assert!(refused.err.contains(told), "{refused:?}");
+    }
+    assert_eq!(journal(&workspace, "called"), 2);
+    let through_the_hub = workspace.run(["tool", "call", "shell__add_up", "a=1"]);
+    assert_eq!(through_the_hub.code, Some(5), "{through_the_hub:?}");
+    assert_eq!(journal(&workspace, "called"), 2);
+}
+
+#[test]
+fn what_is_no_text_is_told_by_its_kind_or_saved() {
+    let workspace = workspace(json!({}));
+    let said = call(&workspace, &["paint"]);
+    assert_eq!(said.out, "here\n[image/png, 12.3 KiB]\n[audio/wav, 3 B]\n");
+    assert!(said.err.contains("--output DIR"), "{said:?}");
+    // None is written over another.
+    workspace.write("out/paint-1.png", "mine");
+    let saved = call(&workspace, &["paint", "--output", "out"]);
+    assert_eq!(
+        saved.out,
+        "here\n[image/png, 12.3 KiB: out/paint-2.png]\n[audio/wav, 3 B: out/paint-3.wav]\n",
+        "{saved:?}"
+    );
+    assert_eq!(workspace.read("out/paint-1.png"), "mine");
+    let image = fs::read(workspace.join("out/paint-2.png")).unwrap();
+    assert_eq!(image, vec![0; 12_595]);
+    assert_eq!(
+        fs::read(workspace.join("out/paint-3.wav")).unwrap(),
+        [0, 1, 2]
+    );
+    let json: Value = serde_json::from_str(&call(&workspace, &["paint", "--json"]).out).unwrap();
+    assert_eq!(json["content"][2]["data"], "AAEC");
+}
+
+#[test]
+fn the_last_words_of_a_server_are_told_once_and_not_without_end() {
+    let workspace = Workspace::new();
+    let words = "for i in $(seq 1 40); do echo \"complaint $i\" >&2; done; \
+                 head -c 5000 /dev/zero | tr '\\0' x >&2; exit 3";
+    let servers = json!({"mcpServers": {"bad": {"command": "sh", "args": ["-c", words]}}});
+    workspace.write("servers.json", &servers.to_string());
+    let with = ["mcp", "--mcp-config", "servers.json"];
+    for command in [&["call", "bad", "x"][..], &["tools", "bad"]] {
+        let said = workspace.run(with.iter().chain(command));
+        assert_eq!(said.code, Some(4), "{said:?}");
+        assert!(!said.err.contains("WARN"), "{said:?}");
+        assert_eq!(said.err.matches("complaint 40").count(), 1, "{said:?}");
+        assert!(!said.err.contains("complaint 30\n"), "{said:?}");
+        assert!(
+            said.err.contains(&format!("\n{}…\n", "x".repeat(300))),
+            "{said:?}"
+        );
+        assert!(!said.err.contains(&"x".repeat(301)), "{said:?}");
+        assert!(said.err.contains("orchestra mcp logs bad"), "{said:?}");
+    }
+    let logs = workspace.run(with.iter().chain(&["logs", "bad", "-n", "500"]));
+    assert!(logs.out.contains("complaint 1\n"), "{logs:?}");
+}
+
+#[test]
+fn what_is_asked_for_elsewhere_is_told_when_it_is_handed_out() {
+    let workspace = Workspace::new();
+    let file = json!({
+        "servers": {"a": {"command": "x", "args": ["${input:api-key}"]}, "b": {"command": "y"}},
+        "inputs": [{"id": "api-key", "type": "promptString", "description": "The key", "password": true}],
+    });
+    workspace.write(".vscode/mcp.json", &file.to_string());
+    let export = |words: &[&str]| workspace.run(["mcp", "export"].iter().chain(words));
+    let said = export(&["--shape", "vscode"]);
+    assert!(
+        said.err.contains("VS Code will ask for ${input:api-key}"),
+        "{said:?}"
+    );
+    let out: Value = serde_json::from_str(&said.out).unwrap();
+    let expected = json!([{"id": "api-key", "type": "promptString", "description": "The key", "password": true}]);
+    assert_eq!(out["inputs"], expected);
+    let said = export(&[]);
+    assert!(
+        said.err.contains("cannot ask for ${input:api-key}"),
+        "{said:?}"
+    );
+    let said = export(&["--shape", "toml"]);
+    assert!(said.err.contains("set ORCHESTRA_INPUT_API_KEY"), "{said:?}");
+    assert_eq!(export(&["b"]).err, "");
+}
+
+#[test]
+fn what_is_taken_back_or_was_never_there_is_said_and_no_error() {
+    let workspace = workspace(json!({}));
+    workspace.write(
+        ".mcp.json",
+        r#"{"mcpServers": {"theirs": {"command": "cat"}}}"#,
+    );
+    assert_eq!(
+        workspace.run(["mcp", "approve", "theirs", "--yes"]).code,
+        Some(0)
+    );
+    for result in ["approval taken back", "was not approved"] {
+        let said = workspace.run(["mcp", "approve", "theirs", "--revoke", "--json"]);
+        let out: Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(
+            out,
+            json!([{"name": "theirs", "result": result}]),
+            "{said:?}"
+        );
+    }
+    let out = workspace.run(["mcp", "logout", "shell"]);
+    assert_eq!(out.code, Some(0), "{out:?}");
+    assert!(out.out.contains("nobody was signed in"), "{out:?}");
+}

@@ -1,0 +1,121 @@
+//! `orchestra tool`, of the tools of configured servers.
+
+use serde_json::{Value, json};
+
+use crate::{
+    mcp_call::{journal, workspace},
+    support::Workspace,
+};
+
+#[test]
+fn tools_of_servers_are_listed_described_and_called_beside_those_of_the_board() {
+    let workspace = workspace(json!({}));
+    let listed = workspace.run(["tool", "list"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    for name in ["create_project ", "shell__add_up ", "shell__paint"] {
+        let is_there = listed.out.lines().any(|line| line.starts_with(name));
+        assert!(is_there, "{name}: {}", listed.out);
+    }
+    assert_eq!(journal(&workspace, "started"), 1);
+    let again = workspace.run(["tool", "list", "--json"]);
+    let again: Value = serde_json::from_str(&again.out).unwrap();
+    let items = again["items"].as_array().unwrap().iter();
+    let theirs = items.filter(|tool| tool["group"] == "shell");
+    assert_eq!(theirs.count(), 2, "{again}");
+    assert_eq!(journal(&workspace, "started"), 1, "it is known by now");
+    for command in ["show", "describe"] {
+        let shown = workspace.run(["tool", command, "shell__add_up"]);
+        assert!(
+            shown.out.starts_with(
+                "Adds.\n\nUsage: orchestra tool call shell__add_up a=A [KEY=VALUE]..."
+            ),
+            "{shown:?}"
+        );
+    }
+    let call = |words: &[&str]| workspace.run(["tool", "call"].iter().chain(words));
+    let said = call(&["shell__add_up", "a=2", "note=7"]);
+    assert_eq!(said.out.trim(), r#"{"a":2,"note":"7"}"#, "{said:?}");
+    let whole = call(&["shell__add_up", r#"{"a": 1}"#, "--json"]);
+    let whole: Value = serde_json::from_str(&whole.out).unwrap();
+    assert_eq!(whole["x-more"], true, "{whole}");
+    let painted = call(&["shell__paint"]);
+    assert!(painted.out.contains("[image/png, 12.3 KiB]"), "{painted:?}");
+    assert_eq!(call(&["shell__add_up", "a=x"]).code, Some(2));
+    assert_eq!(
+        call(&["shell__add_up", "--args", r#"{"a": "x"}"#]).code,
+        Some(2)
+    );
+    assert_eq!(call(&["shell__nothing"]).code, Some(2));
+    assert!(
+        !workspace.join(".projects").exists(),
+        "no board is made for it"
+    );
+}
+
+#[test]
+fn tools_of_the_board_start_no_server() {
+    let workspace = workspace(json!({}));
+    for words in [
+        &["call", "create_project", "name=My App"][..],
+        &["call", "list_projects"],
+        &["show", "create_task"],
+        &["call", "find_tools", "query=task"],
+        &["call", "nope"],
+    ] {
+        workspace.run(["tool"].iter().chain(words));
+    }
+    assert_eq!(journal(&workspace, "started"), 0);
+}
+
+#[test]
+fn rules_and_approval_hold_for_tools_of_servers() {
+    let rules =
+        json!({"rules": [{"effect": "ask", "tool": "add*"}, {"effect": "deny", "tool": "paint"}]});
+    let workspace = workspace(rules);
+    let call = |words: &[&str]| workspace.run(["tool", "call"].iter().chain(words));
+    let asked = call(&["shell__add_up", "a=1"]);
+    assert_eq!(asked.code, Some(5), "{asked:?}");
+    for told in ["rule 1: ask add*", "--yes"] {
+        assert!(asked.err.contains(told), "{asked:?}");
+    }
+    assert_eq!(journal(&workspace, "called"), 0);
+    assert_eq!(call(&["shell__add_up", "a=1", "--yes"]).code, Some(0));
+    let denied = call(&["shell__paint"]);
+    assert_eq!(denied.code, Some(5), "{denied:?}");
+    assert!(denied.err.contains("rule 2: deny paint"), "{denied:?}");
+    // What nobody approved is not started.
+    workspace.write(
+        ".mcp.json",
+        r#"{"mcpServers": {"theirs": {"command": "touch", "args": ["started"]}}}"#,
+    );
+    let refused = call(&["theirs__x"]);
+    assert_eq!(refused.code, Some(5), "{refused:?}");
+    assert!(
+        refused.err.contains("orchestra mcp approve theirs"),
+        "{refused:?}"
+    );
+    let listed = workspace.run(["tool", "list"]);
+    assert!(
+        listed.err.contains("orchestra mcp approve theirs"),
+        "{listed:?}"
+    );
+    assert!(!workspace.join("started").exists());
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_told_and_hides_no_tool() {
+    let workspace = Workspace::new();
+    let servers = json!({"mcpServers": {"gone": {"command": "/no/such/program"}}});
+    workspace.write("servers.json", &servers.to_string());
+    let tool = |words: &[&str]| {
+        let with = ["tool", "--mcp-config", "servers.json"].iter();
+        workspace.run(with.chain(words))
+    };
+    let listed = tool(&["list"]);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    assert!(listed.out.contains("create_project"), "{listed:?}");
+    assert!(listed.err.contains("gone: "), "{listed:?}");
+    let called = tool(&["call", "gone__x"]);
+    assert_eq!(called.code, Some(4), "{called:?}");
+    assert!(called.err.contains("/no/such/program"), "{called:?}");
+}

@@ -27,6 +27,7 @@ use crate::{
     config::{Auth, Flavour, HttpConfig, InheritEnv, Sandbox, ServerConfig, Template, Transport},
     expand::{ExpandError, Reference, Scope, references},
     gateway::{Connect, Reach},
+    hints::Hints,
     server::client_config,
 };
 
@@ -79,7 +80,14 @@ impl Connectors {
         Ok(Reach {
             connector: self.tapped(self.connector(config)?, config),
             roots: self.roots(config).map_err(invalid)?,
+            hints: self.hints(config),
         })
+    }
+
+    /// What may be behind a start of a server that fails.
+    #[must_use]
+    pub fn hints(&self, config: &ServerConfig) -> Hints {
+        Hints::of(config, &self.scope)
     }
 
     /// A client of a server, without a hub around it. Starts nothing yet.
@@ -87,7 +95,9 @@ impl Connectors {
     /// # Errors
     /// When its configuration cannot be used.
     pub fn client(&self, config: &ServerConfig) -> Result<Client, ClientError> {
-        let Reach { connector, roots } = self.reach(config)?;
+        let Reach {
+            connector, roots, ..
+        } = self.reach(config)?;
         Ok(Client::new(connector, client_config(config, roots)))
     }
 

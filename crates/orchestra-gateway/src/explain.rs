@@ -66,14 +66,23 @@ fn failed(text: String, told: &serde_json::Value) -> Outcome {
 }
 
 /// What became of a tool's call that brought no result. What the server itself refused passes as
-/// it is.
-pub(crate) fn tool(server: &str, error: ClientError, safe: bool) -> Result<Outcome, ProviderError> {
+/// it is. `hint` is what else may be behind it, for the user.
+pub(crate) fn tool(
+    server: &str,
+    error: ClientError,
+    safe: bool,
+    hint: Option<String>,
+) -> Result<Outcome, ProviderError> {
     match passed(error) {
         Ok(error) => Err(error),
         Err(error) => {
             let again = when(&error);
             let may_have_run = error.sent() == Sent::Maybe;
-            let text = said(server, &error, safe);
+            let mut text = said(server, &error, safe);
+            if let Some(hint) = hint {
+                text.push_str("\nWhat may help the user: ");
+                text.push_str(&hint);
+            }
             Ok(failure(text, error.code(), may_have_run, again))
         }
     }
@@ -215,7 +224,7 @@ mod tests {
     use super::*;
 
     fn text(error: ClientError, safe: bool) -> String {
-        let Ok(Outcome::Tool(result)) = tool("s", error, safe) else {
+        let Ok(Outcome::Tool(result)) = tool("s", error, safe, None) else {
             panic!("a tool's result")
         };
         assert!(result.is_error);
@@ -346,7 +355,7 @@ mod tests {
     fn what_a_server_says_passes_and_missing_resources_are_told_apart() {
         let rpc = |code| ClientError::Rpc(RpcError::new(ErrorCode(code), "no"));
         assert!(matches!(
-            tool("s", rpc(-32602), false),
+            tool("s", rpc(-32602), false, None),
             Err(ProviderError::Rpc { code: -32602, .. })
         ));
         for code in [-32002, -32602] {

@@ -13,6 +13,7 @@ use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
     config::{Place, ServerConfig, ServerName, Transport},
+    hints::Hints,
     provider::Downstream,
     server::{Parts, Server},
     spill::Spill,
@@ -24,6 +25,8 @@ pub struct Reach {
     pub connector: Arc<dyn Connector>,
     /// What it is told as roots when no caller can be asked.
     pub roots: Vec<Root>,
+    /// What may be behind a start that fails.
+    pub hints: Hints,
 }
 
 /// Finds how a server is reached, or says why it cannot be.
@@ -152,15 +155,20 @@ impl Gateway {
             Transport::Stdio(_) => TransportType::Stdio,
             Transport::Http(_) => TransportType::Http,
         };
-        let Reach { connector, roots } =
-            (self.options.connect)(&config).unwrap_or_else(|error| Reach {
-                connector: Arc::new(Unusable(transport, error)),
-                roots: Vec::new(),
-            });
+        let Reach {
+            connector,
+            roots,
+            hints,
+        } = (self.options.connect)(&config).unwrap_or_else(|error| Reach {
+            connector: Arc::new(Unusable(transport, error)),
+            roots: Vec::new(),
+            hints: Hints::default(),
+        });
         Arc::new(Server::new(Parts {
             config,
             connector,
             roots,
+            hints,
             state: self.options.state.clone(),
             spill: self.spill.clone(),
         }))

@@ -2,8 +2,8 @@
 //!
 //! [`config`] says what a server is, whatever file it was written in; [`discovery`] finds the
 //! servers of a workspace and its user, [`approval`] keeps what the user decided of them,
-//! [`expand`] puts in what their texts refer to, [`connect`] reaches them, [`rules`] says what stands
-//! against a call, and [`watch`] tells of changes.
+//! [`expand`] puts in what their texts refer to, [`connect`] reaches them, [`hints`] says what may
+//! be behind a start that fails, [`rules`] what stands against a call, and [`watch`] tells of changes.
 //!
 //! A [`Gateway`] runs them behind a hub: each is a provider like any other, whose tools are called
 //! under the rules and budgets of its configuration.
@@ -21,6 +21,7 @@ pub mod expand;
 mod explain;
 mod files;
 mod gateway;
+pub mod hints;
 mod names;
 mod pins;
 mod policy;

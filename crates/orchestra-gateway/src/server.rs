@@ -26,6 +26,7 @@ use tokio::{
 use crate::{
     cache::Cache,
     config::{Backoff, Protocol, ServerConfig},
+    hints::Hints,
     pins::{Known, PinFile},
     policy::{Policy, Quota},
     spill::Spill,
@@ -45,6 +46,7 @@ pub(crate) struct Server {
     pub(crate) client: Client,
     pub(crate) pins: PinFile,
     policy: Policy,
+    hints: Hints,
     cache: Option<Cache>,
     spill: Option<Spill>,
     offered: watch::Sender<Arc<Offered>>,
@@ -60,6 +62,7 @@ pub(crate) struct Parts {
     pub(crate) config: ServerConfig,
     pub(crate) connector: Arc<dyn Connector>,
     pub(crate) roots: Vec<Root>,
+    pub(crate) hints: Hints,
     pub(crate) state: std::path::PathBuf,
     pub(crate) spill: Option<Spill>,
 }
@@ -74,6 +77,7 @@ impl Server {
             config,
             connector,
             roots,
+            hints,
             state,
             spill,
         } = parts;
@@ -102,6 +106,7 @@ impl Server {
             relisting: Relisting::default(),
             running: watch::Sender::new(0),
             pins,
+            hints,
             policy,
             config,
         }

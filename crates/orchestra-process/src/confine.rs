@@ -13,24 +13,7 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
-use crate::message::Confinement;
-
-/// What programs need to run at all, to read and run; what is not there is passed over. Other
-/// programs' secrets in `/proc` stay closed, as a confined process may not look into others.
-const SYSTEM: [&str; 12] = [
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/etc",
-    "/opt",
-    "/nix/store",
-    "/proc",
-    "/sys",
-    "/snap",
-];
+use crate::{SYSTEM_PATHS, message::Confinement};
 
 /// Devices that hold nothing.
 const DEVICES: [&str; 5] = [
@@ -65,7 +48,7 @@ fn restrict_files(program: &Path, confinement: &Confinement) -> Result<(), Strin
         .and_then(|rules| rules.scope(Scope::from_all(INTERFACE)))
         .and_then(Ruleset::create)
         .map_err(said)?;
-    for path in SYSTEM {
+    for path in SYSTEM_PATHS {
         rules = allow_if_there(rules, path, read)?;
     }
     for path in DEVICES {

@@ -35,4 +35,4 @@ pub use guard::child_main;
 pub use launcher::{CHILD_COMMAND, Launcher};
 pub use limits::{Limit, Limits};
 pub use orphans::adopt_orphans;
-pub use sandbox::Sandbox;
+pub use sandbox::{SYSTEM_PATHS, Sandbox};

@@ -2,6 +2,24 @@
 
 use std::path::PathBuf;
 
+/// What programs need to run at all, which a child in a sandbox may read and run; what is not there is
+/// passed over. Other programs' secrets in `/proc` stay closed, as a confined process may not look into
+/// others.
+pub const SYSTEM_PATHS: [&str; 12] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc",
+    "/opt",
+    "/nix/store",
+    "/proc",
+    "/sys",
+    "/snap",
+];
+
 /// What a child may reach. Linux only, but for [`Sandbox::None`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Sandbox {

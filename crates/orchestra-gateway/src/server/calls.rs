@@ -39,7 +39,8 @@ impl Server {
                     Err(error) => {
                         cx.remark
                             .set(Some(CallEnd::Unreachable), error.code().to_owned());
-                        return explain::tool(self.name(), error, false);
+                        let hint = self.hints.about_start(&error);
+                        return explain::tool(self.name(), error, false, hint);
                     }
                 };
                 let Some(tool) = offered.tool(&name).cloned() else {
@@ -235,7 +236,10 @@ impl Server {
                     error => (Some(CallEnd::Unreachable), Some(error.code())),
                 };
                 Done {
-                    answer: explain::tool(self.name(), error, tool.is_safe),
+                    answer: {
+                        let hint = self.hints.about(&error);
+                        explain::tool(self.name(), error, tool.is_safe, hint)
+                    },
                     end,
                     note: note.map(str::to_owned),
                 }

@@ -16,6 +16,7 @@ use orchestra_gateway::{
         Flavour, HttpConfig, InheritEnv, Origin, Place, ServerConfig, Source, StdioConfig,
         Template, Transport, Trust,
     },
+    hints::Hints,
 };
 use orchestra_hub::{
     Attachment, BoxFuture, Caller, Catalog, Content, Cx, Hub, HubConfig, HubNotice, ListKind,
@@ -332,6 +333,7 @@ impl Bench {
                 Some(server) => Ok(Reach {
                     connector: Arc::new(Door(Arc::clone(server))),
                     roots: Vec::new(),
+                    hints: Hints::default(),
                 }),
                 None => Err(ClientError::InvalidConfig {
                     what: "there is no such server".to_owned(),

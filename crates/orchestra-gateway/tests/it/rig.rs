@@ -16,6 +16,7 @@ use orchestra_gateway::{
     config::{HttpConfig, InheritEnv, ServerConfig, StdioConfig, Template, Transport},
     connect::Connectors,
     expand::Scope,
+    hints::Hints,
 };
 use orchestra_hub::{
     Attachment, Caller, Cx, Hub, HubConfig, ListKind, Outcome, PeerReport, ProviderError, Request,
@@ -169,6 +170,7 @@ impl Rig {
             Ok(Reach {
                 connector: Arc::new(ChildConnector::new(child)),
                 roots: Vec::new(),
+                hints: Hints::default(),
             })
         };
         let options = GatewayOptions {

@@ -14,6 +14,7 @@ use std::{
 use orchestra_gateway::{
     Gateway, GatewayOptions, Reach,
     config::{ServerConfig, Transport},
+    hints::Hints,
 };
 use orchestra_hub::{
     Attachment, Caller, Cx, Hub, HubConfig, HubNotice, Outcome, PeerReport, Request, Target,
@@ -139,6 +140,7 @@ impl Bench {
             Ok(Reach {
                 connector: Arc::new(ChildConnector::new(child)),
                 roots: Vec::new(),
+                hints: Hints::default(),
             })
         };
         let options = GatewayOptions {

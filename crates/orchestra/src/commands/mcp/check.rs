@@ -66,6 +66,9 @@ pub(super) struct Report {
     /// Of the health check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) latency_ms: Option<f64>,
+    /// What it is likely to miss although it starts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hints: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<Trouble>,
 }
@@ -121,6 +124,7 @@ pub(super) async fn check(live: Arc<Live>) -> Result<Report, Trouble> {
         resources: Some(count(ListKind::Resources).await?),
         start_ms: Some(live.started_in.as_millis()),
         latency_ms: Some((latency.as_secs_f64() * 1e6).round() / 1e3),
+        hints: live.hints.clone(),
         error: None,
     })
 }
@@ -140,8 +144,17 @@ impl Report {
             resources: None,
             start_ms: None,
             latency_ms: None,
+            hints: Vec::new(),
             error: Some(trouble),
         }
+    }
+}
+
+/// A server, and that it is switched off.
+fn named(report: &Report) -> String {
+    match report.disabled {
+        true => format!("{}: disabled", report.server),
+        false => report.server.clone(),
     }
 }
 
@@ -156,17 +169,16 @@ fn counted(count: Option<usize>, what: &str) -> String {
 fn text(reports: &[Report]) -> String {
     let mut text = String::new();
     for report in reports {
-        let server = match report.disabled {
-            true => format!("{}: disabled", report.server),
-            false => report.server.clone(),
-        };
         if let Some(trouble) = &report.error {
-            text.push_str(&format!(
-                "{server}: {}: {}\n",
-                trouble.code, trouble.message
-            ));
+            let server = Trouble {
+                server: named(report),
+                ..trouble.clone()
+            };
+            text.push_str(&server.words());
+            text.push('\n');
             continue;
         }
+        let server = named(report);
         let info = report.info.as_ref();
         let word = |key: &str| info.and_then(|info| info[key].as_str()).unwrap_or("?");
         text.push_str(&format!(
@@ -186,6 +198,9 @@ fn text(reports: &[Report]) -> String {
                 None => String::new(),
             },
         ));
+        for hint in &report.hints {
+            text.push_str(&format!("  hint: {hint}\n"));
+        }
     }
     if reports.is_empty() {
         text.push_str("no servers are used; `orchestra mcp list` says why\n");

@@ -37,6 +37,8 @@ pub(super) struct Live {
     pub(super) facts: Arc<ServerFacts>,
     /// From the start to the end of the handshake.
     pub(super) started_in: Duration,
+    /// What its sandbox closes that it is likely to need.
+    pub(super) hints: Vec<String>,
 }
 
 /// What went wrong with a server, as JSON tells it.
@@ -45,6 +47,9 @@ pub(super) struct Trouble {
     pub(super) server: String,
     pub(super) code: &'static str,
     pub(super) message: String,
+    /// What may help.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) hint: Option<String>,
     #[serde(skip)]
     pub(super) exit: Exit,
 }
@@ -66,14 +71,24 @@ impl Trouble {
             server: name.to_string(),
             code: error.code(),
             message,
+            hint: None,
             exit: exit_of(error),
         }
     }
 
+    /// In lines.
+    pub(super) fn words(&self) -> String {
+        let mut text = format!("{}: {}: {}", self.server, self.code, self.message);
+        if let Some(hint) = &self.hint {
+            text.push_str("\n  hint: ");
+            text.push_str(hint);
+        }
+        text
+    }
+
     /// Says it on stderr.
     pub(super) fn complain(&self) {
-        let text = format!("{}: {}: {}", self.server, self.code, self.message);
-        output::complain(&output::printable(&text));
+        output::complain(&output::printable(&self.words()));
     }
 }
 
@@ -112,6 +127,7 @@ pub(super) fn startable(server: &Server) -> Result<Arc<ServerConfig>, Trouble> {
         server: server.name.to_string(),
         code,
         message: message.unwrap_or_default(),
+        hint: None,
         exit,
     })
 }
@@ -142,7 +158,11 @@ pub(super) async fn open(
     within: Option<Duration>,
 ) -> Result<Live, Trouble> {
     let begin = Instant::now();
-    let trouble = |error: &ClientError| Trouble::of(&config.name, error);
+    let hints = connectors.hints(&config);
+    let trouble = |error: &ClientError| Trouble {
+        hint: hints.about_start(error),
+        ..Trouble::of(&config.name, error)
+    };
     let within = within.unwrap_or(config.start_timeout);
     let once = {
         let mut once = ServerConfig::clone(&config);
@@ -161,6 +181,7 @@ pub(super) async fn open(
             client,
             facts,
             started_in: begin.elapsed(),
+            hints: hints.sandbox().to_vec(),
         }),
         Ok(Err(error)) => {
             close(&client).await;

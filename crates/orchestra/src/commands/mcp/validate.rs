@@ -3,7 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use orchestra_gateway::config::{Diagnostic, File, Severity, Source};
+use orchestra_gateway::{
+    config::{Diagnostic, File, ServerConfig, Severity, Source},
+    discovery::Server,
+    expand::Scope,
+    hints::Hints,
+};
 use serde::Serialize;
 
 use super::{Here, list::DiagnosticRow};
@@ -55,19 +60,37 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
 
 /// The files that are there, with what was found wrong in them.
 fn looked_at(here: &Here) -> Vec<Checked> {
+    let scope = servers::scope(&here.places.workspace);
     let files = here.found.files.iter();
     let there = files.filter_map(|file| Some((file, file.servers?)));
     there
         .map(|(file, servers)| {
             let of_file = here.found.diagnostics.iter();
             let of_file = of_file.filter(|diagnostic| diagnostic.file == file.path);
+            let configs = here.found.servers.iter().filter_map(Server::config);
+            let configs = configs.filter(|config| config.origin.file == file.path);
+            let hints = configs.flat_map(|config| hints(config, &scope));
             Checked {
                 file: file.path.to_path_buf(),
                 servers,
-                diagnostics: of_file.cloned().collect(),
+                diagnostics: of_file.cloned().chain(hints).collect(),
             }
         })
         .collect()
+}
+
+/// What a server is likely to miss when it is started.
+fn hints(config: &ServerConfig, scope: &Scope) -> Vec<Diagnostic> {
+    let hints = Hints::of(config, scope);
+    let hints = hints.sandbox().iter().map(|hint| Diagnostic {
+        severity: Severity::Warning,
+        file: config.origin.file.clone(),
+        place: config.origin.place,
+        path: config.shown_name.clone(),
+        server: Some(config.name.clone()),
+        message: hint.clone(),
+    });
+    hints.collect()
 }
 
 /// One file, whether it is looked at otherwise or not. What its servers refer to must be there.
@@ -85,9 +108,11 @@ fn check(here: &Here, path: &Path) -> Result<Checked, Failure> {
     let scope = servers::scope(workspace);
     let mut diagnostics = contents.diagnostics;
     for server in &contents.servers {
-        if let Ok(config) = &server.config
-            && let Err(error) = scope.check(config)
-        {
+        let Ok(config) = &server.config else {
+            continue;
+        };
+        diagnostics.extend(hints(config, &scope));
+        if let Err(error) = scope.check(config) {
             diagnostics.push(Diagnostic {
                 severity: Severity::Error,
                 file: server.origin.file.clone(),

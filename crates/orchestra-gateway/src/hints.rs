@@ -1,0 +1,253 @@
+//! What may be the matter with a server that does not start, beyond what it says itself: that it is
+//! fetched first, that it does not get what it needs to reach the network, that its sandbox closes
+//! what it needs.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use orchestra_mcp::client::ClientError;
+use orchestra_process::{Environment, PROXIES, SYSTEM_PATHS};
+
+use crate::{
+    config::{InheritEnv, Sandbox, ServerConfig, StdioConfig, Template, Transport},
+    expand::{Process, Scope},
+};
+
+/// Programs that fetch what they run.
+const RUNNERS: [&str; 5] = ["npx", "uvx", "pipx", "bunx", "pnpx"];
+
+/// Programs that do so with these first words.
+const RUNNERS_WITH: [(&str, &[&str]); 6] = [
+    ("npm", &["exec", "x"]),
+    ("pnpm", &["dlx"]),
+    ("yarn", &["dlx"]),
+    ("bun", &["x"]),
+    ("uv", &["tool", "run"]),
+    ("docker", &["run"]),
+];
+
+/// Variables, beside [`PROXIES`], without which programs may not reach what they fetch.
+const NETWORK: [&str; 22] = [
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_CERT",
+    "PIP_CONFIG_FILE",
+    "UV_INDEX_URL",
+    "UV_DEFAULT_INDEX",
+    "UV_INDEX",
+    "UV_EXTRA_INDEX_URL",
+    "UV_NATIVE_TLS",
+    "npm_config_registry",
+    "npm_config_cafile",
+    "npm_config_userconfig",
+    "NPM_CONFIG_REGISTRY",
+    "NPM_CONFIG_CAFILE",
+    "NPM_CONFIG_USERCONFIG",
+    "YARN_NPM_REGISTRY_SERVER",
+    "DENO_CERT",
+];
+
+/// The most of a file that says what a virtual environment is made of.
+const MAX_BYTES: u64 = 64 * 1024;
+
+/// What a person is told when a server does not start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// Why it may be slow.
+    slow: String,
+    /// What its sandbox closes that it needs.
+    sandbox: Vec<String>,
+}
+
+impl Hints {
+    /// What is known of a server before it is started.
+    #[must_use]
+    pub fn of(config: &ServerConfig, scope: &Scope) -> Self {
+        let longer = format!(
+            "`start_timeout` gives it more time (now {} s; `timeout` is that of calls)",
+            config.start_timeout.as_secs_f64()
+        );
+        let Transport::Stdio(stdio) = &config.transport else {
+            return Self {
+                slow: longer,
+                sandbox: Vec::new(),
+            };
+        };
+        let mut slow = match runner(stdio) {
+            Some(runner) => format!(
+                "`{runner}` fetches what it runs, which takes longer the first time: {longer}"
+            ),
+            None => format!("a first start may install something, and takes longer then: {longer}"),
+        };
+        let withheld = withheld(stdio, scope);
+        if !withheld.is_empty() {
+            slow.push_str(&format!(
+                "; it does not inherit {}, set here: name them in `env`, or set \
+                 `inherit_env` to \"all\"",
+                withheld.join(", ")
+            ));
+        }
+        Self {
+            slow,
+            sandbox: sandbox(config, stdio, scope),
+        }
+    }
+
+    /// What its sandbox closes that it needs, and what to do.
+    #[must_use]
+    pub fn sandbox(&self) -> &[String] {
+        &self.sandbox
+    }
+
+    /// What may be behind an error of a start.
+    #[must_use]
+    pub fn about_start(&self, error: &ClientError) -> Option<String> {
+        match error {
+            ClientError::Timeout { .. } => self.told(true),
+            error => self.about(error),
+        }
+    }
+
+    /// What may be behind an error, if that is one of a start.
+    #[must_use]
+    pub fn about(&self, error: &ClientError) -> Option<String> {
+        match error {
+            ClientError::SlowStart { .. } => self.told(true),
+            ClientError::Crashed(_)
+            | ClientError::Closed
+            | ClientError::Unreachable { .. }
+            | ClientError::Handshake { .. } => self.told(false),
+            ClientError::CircuitOpen {
+                last: Some(last), ..
+            } => self.about(last),
+            _ => None,
+        }
+    }
+
+    fn told(&self, is_slow: bool) -> Option<String> {
+        let slow = (is_slow && !self.slow.is_empty()).then_some(&self.slow);
+        let all: Vec<&str> = self
+            .sandbox
+            .iter()
+            .chain(slow)
+            .map(String::as_str)
+            .collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+}
+
+/// The program that fetches what it runs, where a server is started by one.
+fn runner(stdio: &StdioConfig) -> Option<&str> {
+    let name = Path::new(stdio.command.written()).file_name()?.to_str()?;
+    if RUNNERS.contains(&name) {
+        return Some(name);
+    }
+    let first = stdio.args.first().map(Template::written)?;
+    let mut with = RUNNERS_WITH.iter();
+    with.any(|(program, words)| *program == name && words.contains(&first))
+        .then_some(name)
+}
+
+/// Variables that are set here, say how the network is reached, and do not reach the server.
+fn withheld(stdio: &StdioConfig, scope: &Scope) -> Vec<&'static str> {
+    let environment = match stdio.inherit_env {
+        InheritEnv::Default => Environment::Default,
+        InheritEnv::All => Environment::All,
+        InheritEnv::None => Environment::None,
+    };
+    let names = PROXIES.into_iter().chain(NETWORK);
+    names
+        .filter(|name| !environment.inherits(OsStr::new(name)))
+        .filter(|name| !stdio.env.contains_key(*name))
+        .filter(|name| scope.variable(name).is_ok())
+        .collect()
+}
+
+fn sandbox(config: &ServerConfig, stdio: &StdioConfig, scope: &Scope) -> Vec<String> {
+    let Sandbox::Workspace { read, write } = &config.sandbox else {
+        return Vec::new();
+    };
+    let mut hints = Vec::new();
+    if let Some(runner) = runner(stdio) {
+        hints.push(format!(
+            "`{runner}` fetches what it runs from the network, which `sandbox` closes: install the \
+             server before and name its own program, or leave `sandbox` out"
+        ));
+    }
+    let Ok(process) = scope.process(stdio, config) else {
+        return hints;
+    };
+    let listed = read.iter().chain(write);
+    let listed = listed.filter_map(|path| scope.path(path, config).ok());
+    let open: Vec<PathBuf> = SYSTEM_PATHS
+        .iter()
+        .map(PathBuf::from)
+        .chain([process.cwd.clone()])
+        .chain(listed)
+        .map(real)
+        .collect();
+    let needed = program(&process, scope).map(virtual_environment);
+    let mut closed = needed.unwrap_or_default();
+    closed.retain(|path| !open.iter().any(|open| real(path.clone()).starts_with(open)));
+    if !closed.is_empty() {
+        let paths = closed
+            .iter()
+            .map(|path| format!("{:?}", path.display().to_string()));
+        let paths = paths.collect::<Vec<_>>().join(", ");
+        let command = &process.command;
+        hints.push(format!(
+            "`{command}` is of a virtual environment that `sandbox` closes: let it read {paths}, by \
+             `read` in `sandbox`"
+        ));
+    }
+    hints
+}
+
+/// Where a program is.
+fn program(process: &Process, scope: &Scope) -> Option<PathBuf> {
+    if process.command.contains('/') {
+        return Some(PathBuf::from(&process.command));
+    }
+    let own = process.env.iter().find(|(name, _)| name == "PATH");
+    let path = own.map(|(_, value)| value.clone());
+    let path = path.or_else(|| scope.variable("PATH").ok())?;
+    let mut places = std::env::split_paths(&path).map(|place| place.join(&process.command));
+    places.find(|place| place.is_file())
+}
+
+/// What a program of a virtual environment of Python reads: the environment, and what that is made of.
+fn virtual_environment(program: PathBuf) -> Vec<PathBuf> {
+    let Some(environment) = program.parent().and_then(Path::parent) else {
+        return Vec::new();
+    };
+    let Some(made_of) = read(&environment.join("pyvenv.cfg")) else {
+        return Vec::new();
+    };
+    let home = made_of.lines().find_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "home").then(|| PathBuf::from(value.trim()))
+    });
+    let base = home.and_then(|home| home.parent().map(Path::to_owned));
+    let base = base.filter(|base| *base != Path::new("/"));
+    std::iter::once(environment.to_owned())
+        .chain(base)
+        .collect()
+}
+
+fn read(path: &Path) -> Option<String> {
+    let is_small = fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() < MAX_BYTES);
+    is_small.then(|| fs::read_to_string(path).ok()).flatten()
+}
+
+/// A path without links, where that can be known.
+fn real(path: PathBuf) -> PathBuf {
+    path.canonicalize().unwrap_or(path)
+}

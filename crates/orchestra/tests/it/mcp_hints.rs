@@ -1,0 +1,143 @@
+//! What a person is told who cannot see why a server does not start.
+
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use serde_json::{Value, json};
+
+use crate::support::{Said, Workspace, said};
+
+/// Runs a command of `mcp` in an environment with a proxy, and with an index of packages.
+fn behind_a_proxy(workspace: &Workspace, words: &[&str]) -> Said {
+    let with = ["mcp", "--mcp-config", "servers.json"].iter();
+    let mut command = workspace.command(with.chain(words));
+    command
+        .env("https_proxy", "http://me:s3cr3tpw@proxy.example:1")
+        .env("SSL_CERT_DIR", "/certs")
+        .env("PIP_INDEX_URL", "http://packages.example");
+    said(command, "")
+}
+
+fn servers(workspace: &Workspace, servers: &Value) {
+    let file = json!({ "mcpServers": servers });
+    workspace.write("servers.json", &file.to_string());
+}
+
+#[test]
+fn servers_get_the_way_to_the_network_and_nobody_its_password() {
+    let workspace = Workspace::new();
+    let words = "echo \"via $https_proxy with $SSL_CERT_DIR, not [$PIP_INDEX_URL]\" >&2; \
+                 echo 'the password is s3cr3tpw' >&2; exit 1";
+    servers(
+        &workspace,
+        &json!({"a": {"command": "sh", "args": ["-c", words]}}),
+    );
+    let tested = behind_a_proxy(&workspace, &["test", "a"]);
+    assert_eq!(tested.code, Some(4), "{tested:?}");
+    let logged = behind_a_proxy(&workspace, &["logs", "a"]);
+    for text in [&tested.out, &logged.out] {
+        assert!(
+            text.contains("via http://me:***@proxy.example:1 with /certs, not []"),
+            "{text}"
+        );
+        assert!(text.contains("the password is ***"), "{text}");
+        assert!(!text.contains("s3cr3tpw"), "{text}");
+    }
+}
+
+#[test]
+fn a_start_that_takes_too_long_says_what_may_be_behind_it() {
+    let workspace = Workspace::new();
+    let slow = |more: Value| {
+        let mut server = json!({"command": "sleep", "args": ["60"], "startTimeout": "1s"});
+        server
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        server
+    };
+    let own = slow(json!({"env": {"PIP_INDEX_URL": "x"}}));
+    let none = slow(json!({"inheritEnv": "none"}));
+    servers(
+        &workspace,
+        &json!({"a": slow(json!({})), "own": own, "none": none}),
+    );
+    let tested = behind_a_proxy(&workspace, &["test", "a"]);
+    assert_eq!(tested.code, Some(4), "{tested:?}");
+    for told in [
+        "hint: a first start may install something",
+        "`start_timeout` gives it more time (now 1 s",
+        "does not inherit PIP_INDEX_URL, set here",
+        "`inherit_env`",
+    ] {
+        assert!(tested.out.contains(told), "{told}: {tested:?}");
+    }
+    let own = behind_a_proxy(&workspace, &["test", "own", "--json"]);
+    let own: Value = serde_json::from_str(&own.out).unwrap();
+    let hint = own[0]["error"]["hint"].as_str().unwrap();
+    assert!(
+        hint.contains("start_timeout") && !hint.contains("inherit"),
+        "{hint}"
+    );
+    let none = behind_a_proxy(&workspace, &["call", "none", "x"]);
+    assert!(
+        none.err
+            .contains("https_proxy, SSL_CERT_DIR, PIP_INDEX_URL, set here"),
+        "{none:?}"
+    );
+}
+
+#[test]
+fn what_a_sandbox_closes_that_a_server_needs_is_told_before_and_after() {
+    let workspace = Workspace::new();
+    // A virtual environment beside the workspace.
+    let environment = workspace.home().canonicalize().unwrap().join("venv");
+    let program = environment.join("bin/python");
+    fs::create_dir_all(program.parent().unwrap()).unwrap();
+    fs::write(environment.join("pyvenv.cfg"), "home = /usr/bin\n").unwrap();
+    fs::write(environment.join("library"), "").unwrap();
+    let script = format!(
+        "#!/bin/sh\ncat '{}'/library && exit 7\n",
+        environment.display()
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let open = json!({"mode": "workspace", "read": [environment]});
+    servers(
+        &workspace,
+        &json!({
+            "fetched": {"command": "npx", "args": ["-y", "some-server"], "sandbox": "workspace"},
+            "venv": {"command": program, "sandbox": "workspace"},
+            "open": {"command": program, "sandbox": open},
+            "free": {"command": "npx", "args": ["-y", "some-server"]},
+        }),
+    );
+    let file = [workspace.join("servers.json").display().to_string()];
+    for words in [vec!["validate"], vec!["validate", &file[0]]] {
+        let validated = behind_a_proxy(&workspace, &words);
+        assert_eq!(validated.code, Some(0), "{validated:?}");
+        let out = &validated.out;
+        assert_eq!(out.matches("warning").count(), 2, "{out}");
+        assert!(
+            out.contains(
+                "fetched: `npx` fetches what it runs from the network, which `sandbox` closes"
+            ),
+            "{out}"
+        );
+        let read = format!("let it read \"{}\"", environment.display());
+        assert!(out.contains(&read), "{out}");
+    }
+    let tested = behind_a_proxy(&workspace, &["test", "venv"]);
+    assert_eq!(tested.code, Some(4), "{tested:?}");
+    assert!(
+        tested.out.contains("hint: ") && tested.out.contains("let it read"),
+        "{tested:?}"
+    );
+    let called = said(
+        workspace.command(["tool", "--mcp-config", "servers.json", "call", "venv__x"]),
+        "",
+    );
+    assert_eq!(called.code, Some(4), "{called:?}");
+    assert!(called.err.contains("let it read"), "{called:?}");
+    let tested = behind_a_proxy(&workspace, &["test", "open"]);
+    assert!(!tested.out.contains("hint: "), "{tested:?}");
+}

@@ -113,6 +113,8 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     }
     // Only when the place is ours: another program that runs here has them.
     serving.start_others()?;
+    // Which servers there are is known now; nobody is told that it is ready when it will not be.
+    serving.toolset()?;
     // Taken before anything is announced, so that a signal right after the line is not lost.
     let stop = listen::stop_signal()?;
     let listener = match config.access.oauth.resource() {

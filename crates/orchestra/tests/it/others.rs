@@ -110,6 +110,15 @@ fn a_short_list_of_tools_is_about_the_built_in_ones() {
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
     let told = "unknown server shel: the servers are memory, shell";
     assert!(unknown.err.contains(told), "{unknown:?}");
+    let mut up = flags("server:shel").to_vec();
+    up[0] = "up".to_owned();
+    up.extend(["--http", "127.0.0.1:0"].map(str::to_owned));
+    let unknown = workspace.run(up);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(
+        unknown.err.contains(told) && unknown.out.is_empty(),
+        "{unknown:?}"
+    );
     let unknown = workspace.run(flags("task,shell"));
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
     assert!(

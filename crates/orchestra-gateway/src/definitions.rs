@@ -208,7 +208,7 @@ fn mended_tool(item: &RawJson) -> (RawJson, RawJson) {
 }
 
 /// An object with another value of one member.
-fn rewritten(object: Option<&RawJson>, key: &str, value: &[u8]) -> RawJson {
+pub(crate) fn rewritten(object: Option<&RawJson>, key: &str, value: &[u8]) -> RawJson {
     let mut rope = Rope::new();
     rope.push_byte(b'{');
     write::string(&mut rope, key);
@@ -227,7 +227,12 @@ fn rewritten(object: Option<&RawJson>, key: &str, value: &[u8]) -> RawJson {
 
 /// JSON that was written here of JSON.
 pub(crate) fn raw(rope: Rope) -> RawJson {
-    RawJson::checked(rope.into_vec().into()).unwrap_or_else(|_| RawJson::empty_object())
+    raw_of(rope).unwrap_or_else(RawJson::empty_object)
+}
+
+/// The same; `None` where it is none.
+pub(crate) fn raw_of(rope: Rope) -> Option<RawJson> {
+    RawJson::checked(rope.into_vec().into()).ok()
 }
 
 /// A definition without members that have a form no client takes; the definition itself when there

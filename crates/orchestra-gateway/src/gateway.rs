@@ -97,13 +97,13 @@ impl Gateway {
         let mut state = self.state();
         while state.ending.try_join_next().is_some() {}
         let configs = configs.into_iter().filter(|config| !config.disabled);
-        let configs: BTreeMap<ServerName, ServerConfig> = configs
-            .map(|config| (config.name.clone(), config))
-            .collect();
+        let configs: Vec<ServerConfig> = configs.collect();
+        let names: BTreeSet<ServerName> =
+            configs.iter().map(|config| config.name.clone()).collect();
         let gone: BTreeSet<ServerName> = state
             .servers
             .keys()
-            .filter(|name| !configs.contains_key(*name))
+            .filter(|name| !names.contains(*name))
             .cloned()
             .collect();
         for name in gone {
@@ -112,7 +112,9 @@ impl Gateway {
                 state.ending.spawn(async move { downstream.close().await });
             }
         }
-        for (name, config) in configs {
+        // In their order: of those that offer a resource under one URI, the first keeps that.
+        for config in configs {
+            let name = config.name.clone();
             match state.servers.get(&name) {
                 Some(downstream) if same(&downstream.newest().config, &config) => {}
                 Some(downstream) => downstream.replace(self.server(config)),

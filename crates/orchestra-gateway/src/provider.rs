@@ -1,5 +1,7 @@
 //! A server as a provider of the hub: the same one, whatever configuration it has now.
 
+mod prefixed;
+
 use std::{
     collections::BTreeSet,
     num::NonZeroUsize,
@@ -20,6 +22,7 @@ use tokio::{
 };
 
 use crate::server::{Follower, Server, follow, report};
+use prefixed::Prefix;
 
 /// Notices that wait for the hub.
 const NOTICES: usize = 1_024;
@@ -38,6 +41,7 @@ pub(crate) struct Downstream {
 struct Shared {
     servers: RwLock<Servers>,
     catalog: watch::Sender<Arc<Catalog>>,
+    prefix: Prefix,
     is_ready: AtomicBool,
     notices: mpsc::Sender<Notice>,
     wanted: Mutex<Wanted>,
@@ -74,6 +78,7 @@ impl Downstream {
         let shared = Arc::new(Shared {
             is_ready: AtomicBool::new(server.is_known()),
             catalog: watch::Sender::new(catalog),
+            prefix: Prefix::of(server.name()),
             servers: RwLock::new(Servers {
                 current: Arc::clone(&server),
                 next: None,
@@ -204,12 +209,22 @@ impl Shared {
         wanted
             .watched
             .iter()
-            .for_each(|uri| server.client.watch(uri));
+            .for_each(|uri| server.client.watch(self.prefix.own(uri)));
         server.client.set_log_level(wanted.level);
         drop(wanted);
         if server.is_known() {
             self.publish(server);
         }
+    }
+
+    /// What is told of a resource, under each URI by which it is watched here; another server may
+    /// have one of the same.
+    fn updated(&self, uri: String) -> Vec<Notice> {
+        let wanted = self.wanted();
+        let uris = [self.prefix.before(&uri), uri].into_iter();
+        uris.filter(|uri| wanted.watched.contains(uri))
+            .map(Notice::ResourceUpdated)
+            .collect()
     }
 
     fn publish(&self, server: &Arc<Server>) {
@@ -248,7 +263,14 @@ impl Follower for Listener {
     }
 
     fn told(&self, notice: Notice) {
-        if let Some(shared) = self.shared.upgrade() {
+        let Some(shared) = self.shared.upgrade() else {
+            return;
+        };
+        let notices = match notice {
+            Notice::ResourceUpdated(uri) => shared.updated(uri),
+            other => vec![other],
+        };
+        for notice in notices {
             // The hub takes them faster than they come, or is about to end.
             let _ = shared.notices.try_send(notice);
         }
@@ -301,7 +323,13 @@ impl Provider for Downstream {
         true
     }
 
-    fn serve(&self, request: Request) -> BoxFuture<Result<Outcome, ProviderError>> {
+    fn uri_prefix(&self) -> Option<String> {
+        Some(self.shared.prefix.as_str().to_owned())
+    }
+
+    fn serve(&self, mut request: Request) -> BoxFuture<Result<Outcome, ProviderError>> {
+        let prefix = &self.shared.prefix;
+        let dresses = prefix.strip(&mut request.target).then(|| prefix.clone());
         let mut server = self.server();
         let running = loop {
             let running = server.begin();
@@ -312,7 +340,11 @@ impl Provider for Downstream {
             }
             server = now;
         };
-        Box::pin(server.serve(request, running))
+        let serving = server.serve(request, running);
+        match dresses {
+            None => Box::pin(serving),
+            Some(prefix) => Box::pin(async move { Ok(prefix.dress(serving.await?)) }),
+        }
     }
 
     fn notices(&self) -> Option<mpsc::Receiver<Notice>> {
@@ -328,13 +360,18 @@ impl Provider for Downstream {
     fn watch(&self, uri: &str) {
         let mut wanted = self.shared.wanted();
         wanted.watched.insert(uri.to_owned());
-        self.server().client.watch(uri);
+        self.server().client.watch(self.shared.prefix.own(uri));
     }
 
     fn unwatch(&self, uri: &str) {
         let mut wanted = self.shared.wanted();
         wanted.watched.remove(uri);
-        self.server().client.unwatch(uri);
+        let own = self.shared.prefix.own(uri);
+        // It may be watched by its other name as well.
+        let is_watched = |name: &str| wanted.watched.contains(name);
+        if !is_watched(own) && !is_watched(&self.shared.prefix.before(own)) {
+            self.server().client.unwatch(own);
+        }
     }
 
     fn set_log_level(&self, level: Option<LogLevel>) {

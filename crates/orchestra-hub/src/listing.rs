@@ -117,7 +117,7 @@ pub(crate) fn tool(rope: &mut Rope, tool: &ToolDescriptor, revision: Revision) {
         "outputSchema" => shows_output_schema(&member.value, revision),
         _ => true,
     };
-    if verbatim(rope, tool.definition.as_ref(), &tool.name, fits) {
+    if verbatim(rope, tool.definition.as_ref(), &tool.name, &[], fits) {
         return;
     }
     named(
@@ -152,7 +152,7 @@ pub(crate) fn tool(rope: &mut Rope, tool: &ToolDescriptor, revision: Revision) {
 
 pub(crate) fn prompt(rope: &mut Rope, prompt: &PromptDescriptor, revision: Revision) {
     let definition = prompt.definition.as_ref();
-    if verbatim(rope, definition, &prompt.name, titled(revision)) {
+    if verbatim(rope, definition, &prompt.name, &[], titled(revision)) {
         return;
     }
     named(
@@ -189,7 +189,8 @@ pub(crate) fn prompt(rope: &mut Rope, prompt: &PromptDescriptor, revision: Revis
 
 pub(crate) fn resource(rope: &mut Rope, resource: &ResourceDescriptor, revision: Revision) {
     let definition = resource.definition.as_ref();
-    if verbatim(rope, definition, &resource.name, titled(revision)) {
+    let own = [("uri", resource.uri.as_str())];
+    if verbatim(rope, definition, &resource.name, &own, titled(revision)) {
         return;
     }
     let description = resource.description.as_deref();
@@ -207,7 +208,8 @@ pub(crate) fn resource(rope: &mut Rope, resource: &ResourceDescriptor, revision:
 
 pub(crate) fn template(rope: &mut Rope, template: &TemplateDescriptor, revision: Revision) {
     let definition = template.definition.as_ref();
-    if verbatim(rope, definition, &template.name, titled(revision)) {
+    let own = [("uriTemplate", template.uri_template.as_str())];
+    if verbatim(rope, definition, &template.name, &own, titled(revision)) {
         return;
     }
     let description = template.description.as_deref();
@@ -223,12 +225,13 @@ pub(crate) fn template(rope: &mut Rope, template: &TemplateDescriptor, revision:
     rope.push_byte(b'}');
 }
 
-/// Writes a definition of another server as it came, but for its name and for members that do not
-/// fit; false when there is none.
+/// Writes a definition of another server as it came, but for its name, members that are `own` here,
+/// and those that do not fit; false when there is none.
 fn verbatim(
     rope: &mut Rope,
     definition: Option<&RawJson>,
     name: &str,
+    own: &[(&str, &str)],
     fits: impl Fn(&Member<'_>) -> bool,
 ) -> bool {
     let Some(members) = definition.and_then(RawJson::members) else {
@@ -239,7 +242,10 @@ fn verbatim(
         rope.push_byte(b',');
         write::string(rope, &member.key);
         rope.push_byte(b':');
-        write::raw(rope, &member.value);
+        match own.iter().find(|(key, _)| *key == member.key) {
+            Some((_, text)) => write::string(rope, text),
+            None => write::raw(rope, &member.value),
+        }
     }
     rope.push_byte(b'}');
     true

@@ -1,7 +1,10 @@
 //! The catalogs of all providers as one, in a deterministic order: providers as they registered,
 //! each with its own order.
 
+mod enter;
+
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, OnceLock},
 };
@@ -31,6 +34,8 @@ struct Source {
 pub(crate) struct At {
     source: usize,
     item: usize,
+    /// Under a URI that says whose it is, because another has the same.
+    is_prefixed: bool,
 }
 
 /// All catalogs at one moment.
@@ -82,78 +87,6 @@ pub(crate) fn tell_of(told: &mut HashSet<Collision>, collisions: Vec<Collision>)
     *told = collisions.into_iter().collect();
 }
 
-/// Enters the items of one provider.
-struct Enter<'m> {
-    sources: &'m [Source],
-    source: usize,
-    collisions: &'m mut Vec<Collision>,
-}
-
-impl Enter<'_> {
-    fn all<'a>(
-        &mut self,
-        kind: &'static str,
-        names: impl Iterator<Item = &'a String>,
-        owners: &mut HashMap<String, At>,
-    ) -> Vec<At> {
-        let mut entered = Vec::new();
-        for (item, name) in names.enumerate() {
-            let at = At {
-                source: self.source,
-                item,
-            };
-            if let Some(owner) = owners.get(name) {
-                self.collisions.push(Collision {
-                    kind,
-                    name: name.clone(),
-                    owner: self.sources[owner.source].slot.id.clone(),
-                    newcomer: self.sources[self.source].slot.id.clone(),
-                });
-            } else {
-                owners.insert(name.clone(), at);
-                entered.push(at);
-            }
-        }
-        entered
-    }
-
-    /// As [`all`](Self::all), for skills: one provider's directory cannot lie inside another's.
-    fn skills<'a>(
-        &mut self,
-        skills: impl Iterator<Item = &'a SkillDescriptor>,
-        owners: &mut BTreeMap<String, At>,
-    ) -> Vec<At> {
-        let mut entered = Vec::new();
-        for (item, skill) in skills.enumerate() {
-            let (source, root) = (self.source, skill.root());
-            let others = |at: &&At| at.source != source;
-            let inside = format!("{root}/");
-            let clash = owners
-                .get(root)
-                .or_else(|| owner_of(owners, root).filter(others))
-                .or_else(|| {
-                    let (below, at) = owners.range(inside.clone()..).next()?;
-                    Some(at)
-                        .filter(others)
-                        .filter(|_| below.starts_with(&inside))
-                });
-            if let Some(owner) = clash {
-                self.collisions.push(Collision {
-                    kind: "skill",
-                    name: skill.uri().to_owned(),
-                    owner: self.sources[owner.source].slot.id.clone(),
-                    newcomer: self.sources[source].slot.id.clone(),
-                });
-            } else {
-                let at = At { source, item };
-                owners.insert(root.to_owned(), at);
-                entered.push(at);
-            }
-        }
-        entered
-    }
-}
-
 /// The skill below whose directory a URI lies.
 fn owner_of<'o>(owners: &'o BTreeMap<String, At>, uri: &str) -> Option<&'o At> {
     let above = uri.rmatch_indices('/').map(|(at, _)| &uri[..at]);
@@ -176,18 +109,22 @@ impl Merged {
                 catalog: Arc::clone(&catalog),
                 seen,
             });
+            let prefix = merged.sources[source].slot.uri_prefix.clone();
+            let prefix = prefix.as_deref();
             let names = catalog.tools.iter().map(|tool| &tool.name);
-            let mut enter = Enter {
+            let mut enter = enter::Enter {
                 sources: &merged.sources,
                 source,
                 collisions: &mut collisions,
             };
-            merged.tools.extend(enter.all("tool", names, &mut tools));
+            merged
+                .tools
+                .extend(enter.all("tool", names, &mut tools, None));
             let names = catalog.prompts.iter().map(|prompt| &prompt.name);
-            let shown = enter.all("prompt", names, &mut merged.prompts);
+            let shown = enter.all("prompt", names, &mut merged.prompts, None);
             merged.shown[ListKind::Prompts.index()].extend(shown);
             let names = catalog.resources.iter().map(|resource| &resource.uri);
-            let shown = enter.all("resource", names, &mut merged.resources);
+            let shown = enter.all("resource", names, &mut merged.resources, prefix);
             merged.shown[ListKind::Resources.index()].extend(shown);
             let names = catalog
                 .templates
@@ -195,7 +132,7 @@ impl Merged {
                 .map(|template| &template.uri_template);
             merged
                 .templates
-                .extend(enter.all("resource template", names, &mut templates));
+                .extend(enter.all("resource template", names, &mut templates, prefix));
             let skills = catalog.skills.iter().flatten();
             let entered = enter.skills(skills, &mut merged.skill_roots);
             merged.skills.extend(entered);
@@ -243,12 +180,54 @@ impl Merged {
         &self.sources[at.source].catalog.prompts[at.item]
     }
 
-    fn resource(&self, at: At) -> &ResourceDescriptor {
-        &self.sources[at.source].catalog.resources[at.item]
+    fn resource(&self, at: At) -> Cow<'_, ResourceDescriptor> {
+        let resource = &self.sources[at.source].catalog.resources[at.item];
+        match self.prefix(at) {
+            Some(prefix) => Cow::Owned(ResourceDescriptor {
+                uri: format!("{prefix}{}", resource.uri),
+                ..resource.clone()
+            }),
+            None => Cow::Borrowed(resource),
+        }
     }
 
-    fn template(&self, at: At) -> &TemplateDescriptor {
-        &self.sources[at.source].catalog.templates[at.item]
+    fn template(&self, at: At) -> Cow<'_, TemplateDescriptor> {
+        let template = &self.sources[at.source].catalog.templates[at.item];
+        match self.prefix(at) {
+            Some(prefix) => Cow::Owned(TemplateDescriptor {
+                uri_template: format!("{prefix}{}", template.uri_template),
+                ..template.clone()
+            }),
+            None => Cow::Borrowed(template),
+        }
+    }
+
+    /// What stands before the URI of an item that another has as well.
+    fn prefix(&self, at: At) -> Option<&str> {
+        let prefix = self.sources[at.source].slot.uri_prefix.as_deref();
+        prefix.filter(|_| at.is_prefixed)
+    }
+
+    /// The provider whose URIs begin as this one does, if it offers or may have what follows.
+    fn find_prefixed(&self, uri: &str) -> Option<&Arc<Slot>> {
+        let found = self.sources.iter().find(|source| {
+            let prefix = source.slot.uri_prefix.as_deref();
+            let Some(own) = prefix.and_then(|prefix| uri.strip_prefix(prefix)) else {
+                return false;
+            };
+            let Catalog {
+                resources,
+                templates,
+                reads_unlisted,
+                ..
+            } = &*source.catalog;
+            *reads_unlisted
+                || resources.iter().any(|resource| resource.uri == own)
+                || templates.iter().any(|template| {
+                    template.uri_template == own || template::matches(&template.uri_template, own)
+                })
+        });
+        found.map(|source| &source.slot)
     }
 
     fn skill(&self, at: At) -> Option<&SkillDescriptor> {
@@ -284,6 +263,9 @@ impl Merged {
     /// The provider that offers a URI: by the resource itself, by a skill's directory that it lies
     /// in, or by a template that matches.
     pub(crate) fn find_offered(&self, uri: &str) -> Option<&Arc<Slot>> {
+        if let Some(slot) = self.find_prefixed(uri) {
+            return Some(slot);
+        }
         let by_template = |at: &&At| template::matches(&self.template(**at).uri_template, uri);
         let at = match self.resources.get(uri) {
             Some(at) => Some(at),
@@ -365,16 +347,22 @@ impl Merged {
                 revision,
                 listing::prompt,
             ),
-            ListKind::Resources => Listing::of(
-                shown.iter().map(|at| self.resource(*at)),
-                revision,
-                listing::resource,
-            ),
-            ListKind::Templates => Listing::of(
-                shown.iter().map(|at| self.template(*at)),
-                revision,
-                listing::template,
-            ),
+            ListKind::Resources => {
+                let shown: Vec<_> = shown.iter().map(|at| self.resource(*at)).collect();
+                Listing::of(
+                    shown.iter().map(|item| &**item),
+                    revision,
+                    listing::resource,
+                )
+            }
+            ListKind::Templates => {
+                let shown: Vec<_> = shown.iter().map(|at| self.template(*at)).collect();
+                Listing::of(
+                    shown.iter().map(|item| &**item),
+                    revision,
+                    listing::template,
+                )
+            }
         }
     }
 

@@ -48,6 +48,13 @@ pub trait Provider: Send + Sync + 'static {
         None
     }
 
+    /// What stands before the URIs of its resources where another provider offers the same ones.
+    /// URIs that begin so come here as they are, whoever else offers what follows; it tells changes
+    /// of them under the URI that is watched. Asked once. `None` when its URIs are its own.
+    fn uri_prefix(&self) -> Option<String> {
+        None
+    }
+
     /// The name of the server of others that it speaks for, which is the group of its tools, known
     /// before any of them is.
     fn server(&self) -> Option<&str> {

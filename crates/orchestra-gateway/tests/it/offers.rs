@@ -29,11 +29,14 @@ async fn servers_stand_side_by_side_under_their_names() {
     let prompts = bench.list(ListKind::Prompts);
     assert_eq!(prompts[0], json!({"name": "one__p_q", "icons": []}));
     assert_eq!(prompts[1]["name"], "p.q");
-    // The same URI twice: the first keeps it.
+    // The same URI twice: the first keeps it, and that of the second says whose it is.
     let resources = bench.list(ListKind::Resources);
     assert_eq!(
         resources,
-        json!([{"name": "one", "uri": "x://one", "size": 7}])
+        json!([
+            {"name": "one", "uri": "x://one", "size": 7},
+            {"name": "one", "uri": "mcp+two:x://one", "size": 7},
+        ])
     );
     let (told, _) = text(bench.call("one__do_it", json!({"a": 1})).await);
     let (method, params) = told.split_once(' ').unwrap();
@@ -77,7 +80,7 @@ async fn a_server_that_is_away_is_shown_as_it_was_and_hides_nobody() {
     let (here, away) = (Played::new(vec![tool("a")]), Played::new(vec![tool("b")]));
     let bench = Bench::new(&[("here", &here), ("away", &away)]);
     bench.gateway.apply(vec![config("here"), config("away")]);
-    assert_eq!(bench.tools().await, ["away__b", "here__a"]);
+    assert_eq!(bench.tools().await, ["here__a", "away__b"]);
     bench.gateway.close(std::time::Duration::from_secs(5)).await;
     assert_eq!(bench.tools().await, Vec::<String>::new());
     away.is_away.store(true, Ordering::SeqCst);
@@ -117,12 +120,12 @@ async fn a_server_that_was_never_seen_holds_up_nobody() {
     away.is_away.store(false, Ordering::SeqCst);
     assert!(bench.gateway.restart("away") && !bench.gateway.restart("nobody"));
     tools_changed(&mut notices).await;
-    assert_eq!(bench.tools().await, ["away__b", "here__a"]);
+    assert_eq!(bench.tools().await, ["here__a", "away__b"]);
     let states = bench.hub.peers().into_iter();
     let states = states.map(|(id, of)| (id.to_string(), of.status.as_str(), of.is_known));
     let expected = [
-        ("away", "ready", true),
         ("here", "ready", true),
+        ("away", "ready", true),
         ("none", "invalid", false),
     ];
     assert_eq!(

@@ -1,0 +1,93 @@
+//! Who is entered under which name: the first who comes keeps it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{At, Collision, Source, owner_of};
+use crate::SkillDescriptor;
+
+/// Enters the items of one provider.
+pub(super) struct Enter<'m> {
+    pub(super) sources: &'m [Source],
+    pub(super) source: usize,
+    pub(super) collisions: &'m mut Vec<Collision>,
+}
+
+impl Enter<'_> {
+    /// Enters names that nobody has. One that another provider has is entered behind `prefix`.
+    pub(super) fn all<'a>(
+        &mut self,
+        kind: &'static str,
+        names: impl Iterator<Item = &'a String>,
+        owners: &mut HashMap<String, At>,
+        prefix: Option<&str>,
+    ) -> Vec<At> {
+        let mut entered = Vec::new();
+        for (item, name) in names.enumerate() {
+            let mut at = At {
+                source: self.source,
+                item,
+                is_prefixed: false,
+            };
+            if let Some(owner) = owners.get(name) {
+                let prefix = prefix.filter(|_| owner.source != self.source);
+                let other = prefix.map(|prefix| format!("{prefix}{name}"));
+                if let Some(other) = other.filter(|other| !owners.contains_key(other)) {
+                    at.is_prefixed = true;
+                    owners.insert(other, at);
+                    entered.push(at);
+                    continue;
+                }
+                self.collisions.push(Collision {
+                    kind,
+                    name: name.clone(),
+                    owner: self.sources[owner.source].slot.id.clone(),
+                    newcomer: self.sources[self.source].slot.id.clone(),
+                });
+            } else {
+                owners.insert(name.clone(), at);
+                entered.push(at);
+            }
+        }
+        entered
+    }
+
+    /// As [`all`](Self::all), for skills: one provider's directory cannot lie inside another's.
+    pub(super) fn skills<'a>(
+        &mut self,
+        skills: impl Iterator<Item = &'a SkillDescriptor>,
+        owners: &mut BTreeMap<String, At>,
+    ) -> Vec<At> {
+        let mut entered = Vec::new();
+        for (item, skill) in skills.enumerate() {
+            let (source, root) = (self.source, skill.root());
+            let others = |at: &&At| at.source != source;
+            let inside = format!("{root}/");
+            let clash = owners
+                .get(root)
+                .or_else(|| owner_of(owners, root).filter(others))
+                .or_else(|| {
+                    let (below, at) = owners.range(inside.clone()..).next()?;
+                    Some(at)
+                        .filter(others)
+                        .filter(|_| below.starts_with(&inside))
+                });
+            if let Some(owner) = clash {
+                self.collisions.push(Collision {
+                    kind: "skill",
+                    name: skill.uri().to_owned(),
+                    owner: self.sources[owner.source].slot.id.clone(),
+                    newcomer: self.sources[source].slot.id.clone(),
+                });
+            } else {
+                let at = At {
+                    source,
+                    item,
+                    is_prefixed: false,
+                };
+                owners.insert(root.to_owned(), at);
+                entered.push(at);
+            }
+        }
+        entered
+    }
+}

@@ -33,9 +33,10 @@ pub use named::NamedFile;
 pub use oauth::{ClientProof, Enterprise, Grant, OAuth, OAuthClient, Secret, SecretSource};
 pub use origin::{Diagnostic, Origin, Place, Severity, Source, Trust};
 pub use template::{Input, Template};
-pub use transport::{Auth, Flavour, HttpConfig, InheritEnv, StdioConfig, Transport};
+pub use transport::{Auth, Connections, Flavour, HttpConfig, InheritEnv, StdioConfig, Transport};
 pub use tuning::{
-    Backoff, Effect, Features, Grace, Health, Pins, Pool, Protocol, Retry, Rule, ToolFilter,
+    Backoff, Circuit, Effect, Features, Grace, Health, Pins, Pool, Protocol, Restart, Retry, Rule,
+    ToolFilter,
 };
 pub(crate) use units::nearest;
 pub use write::Values;
@@ -57,6 +58,8 @@ pub struct ServerConfig {
     pub timeout: Duration,
     /// How long may pass from the start to the end of the handshake.
     pub start_timeout: Duration,
+    /// How long it may be silent when it is asked which revision it speaks.
+    pub probe_timeout: Duration,
     /// Left out by its file.
     pub disabled: bool,
     /// Started by the first call instead of at once.
@@ -67,6 +70,10 @@ pub struct ServerConfig {
     pub protocol: Protocol,
     /// How what failed is tried again.
     pub retry: Retry,
+    /// How starts that did not help are spaced.
+    pub restart: Restart,
+    /// When it is left alone because it fails again and again.
+    pub circuit: Circuit,
     /// How many processes and calls it may have.
     pub pool: Pool,
     /// How long it may take to stop.
@@ -83,6 +90,10 @@ pub struct ServerConfig {
     pub tools: ToolFilter,
     /// Which of its calls are allowed; the first that matches decides.
     pub rules: Vec<Rule>,
+    /// What becomes of a call that no rule is about, where its file says so.
+    pub default: Option<Effect>,
+    /// The same as the user's own files say of all servers. Not of its file.
+    pub usual: Effect,
     /// Words to choose servers by.
     pub tags: Vec<String>,
     /// Whether what it says of its own tools (`readOnlyHint` …) is believed.
@@ -91,6 +102,8 @@ pub struct ServerConfig {
     pub pins: Pins,
     /// How long a message of it may be, in bytes.
     pub max_message_bytes: usize,
+    /// Lines in a row that are no messages after which it counts as in trouble.
+    pub max_junk_lines: u32,
     /// What it may ask of its client.
     pub features: Features,
     /// Directories it is told as roots; the workspace when there are none.
@@ -110,6 +123,12 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a start may take when nothing is said: package runners download before they start.
 pub const DEFAULT_START_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long a server may be silent when it is asked which revision it speaks, when nothing is said.
+pub const DEFAULT_PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How many lines in a row may be no messages when nothing is said.
+pub const DEFAULT_JUNK_LINES: u32 = 20;
+
 /// How long a message may be when nothing is said; the same as for those of our own clients.
 pub const DEFAULT_MESSAGE_BYTES: usize = orchestra_mcp::client::MAX_MESSAGE_BYTES;
 
@@ -125,11 +144,14 @@ impl ServerConfig {
             transport,
             timeout: DEFAULT_TIMEOUT,
             start_timeout: DEFAULT_START_TIMEOUT,
+            probe_timeout: DEFAULT_PROBE_TIMEOUT,
             disabled: false,
             lazy: false,
             prefix: true,
             protocol: Protocol::Auto,
             retry: Retry::default(),
+            restart: Restart::default(),
+            circuit: Circuit::default(),
             pool: Pool::default(),
             grace: Grace::default(),
             health: Health::default(),
@@ -138,15 +160,29 @@ impl ServerConfig {
             cache_ttl: None,
             tools: ToolFilter::default(),
             rules: Vec::new(),
+            default: None,
+            usual: Effect::default(),
             tags: Vec::new(),
             trust: false,
             pins: Pins::default(),
             max_message_bytes: DEFAULT_MESSAGE_BYTES,
+            max_junk_lines: DEFAULT_JUNK_LINES,
             features: Features::default(),
             roots: Vec::new(),
             idle_stop: None,
             inputs: Arc::default(),
             named: Vec::new(),
+        }
+    }
+
+    /// What becomes of a call that no rule is about. A file that others may have written can be
+    /// stricter than the user, and not laxer.
+    #[must_use]
+    pub fn default_effect(&self) -> Effect {
+        match (self.default, self.origin.trust) {
+            (None, _) => self.usual,
+            (Some(own), Trust::Trusted) => own,
+            (Some(own), Trust::Ask) => own.max(self.usual),
         }
     }
 

@@ -206,6 +206,11 @@ impl Connectors {
         });
         reached.allow_insecure = endpoint.allow_insecure;
         reached.max_message_bytes = config.max_message_bytes;
+        let connections = &http.connections;
+        reached.timeouts.connect = connections.connect;
+        reached.timeouts.first_byte = connections.first_byte;
+        reached.timeouts.idle_stream = connections.idle;
+        reached.max_idle_connections = connections.kept;
         reached.secrets = late.secrets(self.scope.clone(), config.clone());
         Ok(reached)
     }
@@ -291,6 +296,7 @@ impl LateChild {
         child.grace_stdin = config.grace.stdin;
         child.grace_term = config.grace.term;
         child.max_message_bytes = config.max_message_bytes;
+        child.max_junk_lines = config.max_junk_lines;
         child.log.clone_from(&self.log);
         Ok(child)
     }

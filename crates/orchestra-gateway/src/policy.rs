@@ -19,6 +19,7 @@ pub(crate) use rate::Rate;
 pub(crate) struct Policy {
     filter: ToolFilter,
     rules: Vec<Rule>,
+    default: Effect,
     wait: bool,
     rate: Option<Rate>,
     at_once: Option<(u32, Semaphore)>,
@@ -29,8 +30,19 @@ pub(crate) struct Policy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub(crate) effect: Effect,
-    /// Which rule said it, for the audit file; `None` where none is about it.
-    pub(crate) rule: Option<String>,
+    /// What said it, for the audit file.
+    pub(crate) rule: String,
+    /// No rule is about the call.
+    pub(crate) is_default: bool,
+}
+
+/// What is known of a tool beside its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Nature {
+    /// Nothing, or nothing that is believed.
+    Unknown,
+    /// A server that is trusted says that it only reads.
+    ReadsOnly,
 }
 
 /// Why a call is not made now.
@@ -58,6 +70,7 @@ impl Policy {
         Self {
             filter: config.tools.clone(),
             rules: config.rules.clone(),
+            default: config.default_effect(),
             wait,
             rate,
             at_once,
@@ -71,8 +84,9 @@ impl Policy {
         (self.filter.allow.is_empty() || hit(&self.filter.allow)) && !hit(&self.filter.deny)
     }
 
-    /// What the first rule about a call says; without one it is allowed.
-    pub(crate) fn decide(&self, tool: &str, arguments: &RawJson) -> Decision {
+    /// What the first rule about a call says; without one, what is configured for that. Then nobody
+    /// is asked about what only reads.
+    pub(crate) fn decide(&self, tool: &str, nature: Nature, arguments: &RawJson) -> Decision {
         let mut parsed: Option<Value> = None;
         for (at, rule) in self.rules.iter().enumerate() {
             if !matches(&rule.tool, tool) {
@@ -86,19 +100,22 @@ impl Policy {
                     continue;
                 }
             }
-            let effect = match rule.effect {
-                Effect::Allow => "allow",
-                Effect::Deny => "deny",
-                Effect::Ask => "ask",
-            };
             return Decision {
                 effect: rule.effect,
-                rule: Some(format!("rule {}: {effect} {}", at + 1, rule.tool)),
+                rule: format!("rule {}: {} {}", at + 1, rule.effect.as_str(), rule.tool),
+                is_default: false,
             };
         }
+        let (effect, rule) = match (self.default, nature) {
+            (Effect::Ask, Nature::ReadsOnly) => (Effect::Allow, "default: allow, it only reads"),
+            (Effect::Allow, _) => (Effect::Allow, "default: allow"),
+            (Effect::Ask, _) => (Effect::Ask, "default: ask"),
+            (Effect::Deny, _) => (Effect::Deny, "default: deny"),
+        };
         Decision {
-            effect: Effect::Allow,
-            rule: None,
+            effect,
+            rule: rule.to_owned(),
+            is_default: true,
         }
     }
 

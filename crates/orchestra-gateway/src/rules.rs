@@ -9,7 +9,7 @@ use orchestra_wire::RawJson;
 use crate::{
     config::{Effect, ServerConfig},
     explain, names,
-    policy::{Policy, Quota},
+    policy::{Nature, Policy, Quota},
     schema::Schema,
     server,
 };
@@ -49,12 +49,16 @@ impl Rules {
         if !self.policy.offers(tool) {
             return Err(format!("`tools` of the server {server} leaves it out"));
         }
-        let decision = self.policy.decide(tool, arguments);
-        match (decision.effect, decision.rule) {
-            (Effect::Deny, Some(rule)) => Err(format!("{rule} of the server {server} forbids it")),
-            (Effect::Deny, None) => Err(format!("the server {server} permits no such call")),
-            (Effect::Ask, rule) => Ok(Verdict::Asks(rule.unwrap_or_default())),
-            (Effect::Allow, _) => Ok(Verdict::Allowed),
+        // What a server says of its tool is not known here.
+        let decision = self.policy.decide(tool, Nature::Unknown, arguments);
+        let rule = decision.rule;
+        match decision.effect {
+            Effect::Deny if decision.is_default => Err(format!(
+                "no rule of the server {server} allows it, and its `default` is deny"
+            )),
+            Effect::Deny => Err(format!("{rule} of the server {server} forbids it")),
+            Effect::Ask => Ok(Verdict::Asks(rule)),
+            Effect::Allow => Ok(Verdict::Allowed),
         }
     }
 

@@ -13,8 +13,8 @@ use std::{sync::Arc, time::Duration};
 
 use orchestra_hub::ClientFeatures;
 use orchestra_mcp::client::{
-    Backoff as ClientBackoff, Client, ClientConfig, ClientError, Connector, Growth, ProtocolChoice,
-    Retry as ClientRetry, Root,
+    Backoff as ClientBackoff, Circuit as ClientCircuit, Client, ClientConfig, ClientError,
+    Connector, Growth, ProtocolChoice, Retry as ClientRetry, Root,
 };
 use orchestra_wire::Era;
 use tokio::{
@@ -239,12 +239,7 @@ impl Drop for Running {
 }
 
 pub(crate) fn client_config(config: &ServerConfig, roots: Vec<Root>) -> ClientConfig {
-    let retry = &config.retry;
-    let growth = match retry.backoff {
-        Backoff::Exponential => Growth::Exponential(2.0),
-        Backoff::Linear => Growth::Linear,
-        Backoff::Constant => Growth::Constant,
-    };
+    let (retry, restart, circuit) = (&config.retry, &config.restart, &config.circuit);
     let features = config.features;
     let defaults = ClientConfig::default();
     ClientConfig {
@@ -271,14 +266,16 @@ pub(crate) fn client_config(config: &ServerConfig, roots: Vec<Root>) -> ClientCo
         },
         retry: ClientRetry {
             attempts: retry.attempts,
-            backoff: ClientBackoff {
-                first: retry.initial,
-                growth,
-                cap: retry.max,
-                ..ClientBackoff::default()
-            },
+            backoff: pauses(retry.backoff, retry.initial, retry.max),
             unsafe_calls: retry.repeat_unsafe,
         },
+        backoff: pauses(restart.backoff, restart.initial, restart.max),
+        circuit: ClientCircuit {
+            failures: circuit.failures,
+            pause: circuit.pause,
+            successes: circuit.successes,
+        },
+        probe_timeout: config.probe_timeout,
         features: ClientFeatures {
             elicitation: features.elicitation,
             elicitation_url: features.elicitation,
@@ -290,5 +287,19 @@ pub(crate) fn client_config(config: &ServerConfig, roots: Vec<Root>) -> ClientCo
         idle_stop: config.idle_stop,
         lazy: config.lazy,
         ..defaults
+    }
+}
+
+fn pauses(backoff: Backoff, first: Duration, cap: Duration) -> ClientBackoff {
+    let growth = match backoff {
+        Backoff::Exponential => Growth::Exponential(2.0),
+        Backoff::Linear => Growth::Linear,
+        Backoff::Constant => Growth::Constant,
+    };
+    ClientBackoff {
+        first,
+        growth,
+        cap,
+        ..ClientBackoff::default()
     }
 }

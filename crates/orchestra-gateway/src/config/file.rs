@@ -4,7 +4,8 @@
 use std::{collections::BTreeMap, fs, io, io::Read as _, path, sync::Arc, time::Duration};
 
 use super::{
-    Diagnostic, Input, Origin, Place, Retry, ServerConfig, ServerName, Severity, Source, Trust,
+    Diagnostic, Effect, Input, Origin, Place, Retry, ServerConfig, ServerName, Severity, Source,
+    Trust,
     fields::Fields,
     misnamed::misnamed,
     node::{Member, Node, Path, Value},
@@ -40,6 +41,8 @@ pub struct File {
 pub struct Contents {
     /// Its servers, in their order.
     pub servers: Vec<Written>,
+    /// What becomes of calls that no rule is about, where it says so for all servers.
+    pub default: Option<Effect>,
     /// What is wrong with it.
     pub diagnostics: Vec<Diagnostic>,
     /// Whether nothing of it can be understood, as of one that is only half written.
@@ -84,8 +87,9 @@ impl File {
             Err(error) => return self.unreadable(error.place, error.message),
         };
         let report = Report::default();
-        let mut servers = Vec::new();
+        let (mut servers, mut default) = (Vec::new(), None);
         if let Some(section) = shape(&root, self.is_of_servers(), &report) {
+            default = section.shared.default;
             self.read_servers(&section, (notation, text), &report, &mut servers);
         }
         let findings = report.into_findings().into_iter();
@@ -98,6 +102,7 @@ impl File {
         });
         Contents {
             diagnostics: diagnostics.collect(),
+            default,
             servers: servers.into_iter().map(|(_, written)| written).collect(),
             is_broken: false,
         }
@@ -173,6 +178,7 @@ impl File {
         };
         Contents {
             servers: Vec::new(),
+            default: None,
             diagnostics: vec![diagnostic],
             is_broken: true,
         }
@@ -344,11 +350,22 @@ fn section<'a>(member: &'a Member, path: &Path, report: &'a Report) -> Option<Se
     if let Some(listed) = fields.take(&["inputs"]) {
         shared.inputs = Arc::new(inputs(&listed.node, report));
     }
+    shared.default = server::default(&mut fields);
+    if shared.default.is_none() && fields.take(&["default"]).is_some() {
+        // What cannot be understood must not let calls through.
+        shared.default = Some(Effect::Deny);
+    }
     fields.ignore(&["prefer_mcp"]);
     let found = fields.take(&["servers"]);
     // What is wrong beside the servers is told, and harms none of them.
     let _told = fields.end();
-    servers(found?, &path.key("servers"), shared, report)
+    let Some(found) = found else {
+        return Some(Section {
+            servers: Vec::new(),
+            shared,
+        });
+    };
+    servers(found, &path.key("servers"), shared, report)
 }
 
 /// `inputs`: what `${input:ID}` may mean.

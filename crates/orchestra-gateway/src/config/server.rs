@@ -4,18 +4,21 @@ mod access;
 mod oauth;
 mod reach;
 mod rules;
+mod upkeep;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use orchestra_wire::Revision;
 
 use super::{
-    Backoff, Budget, Features, Grace, Health, Input, Limits, Origin, Pins, Pool, ProcessLimits,
-    Protocol, Retry, Sandbox, ServerConfig, ServerName, ToolFilter, Trust,
+    Budget, Effect, Input, Limits, Origin, Pins, ProcessLimits, Protocol, Retry, Sandbox,
+    ServerConfig, ServerName, ToolFilter, Trust,
     fields::Fields,
     node::{Node, Path, Value},
     report::Report,
 };
+pub(super) use rules::default;
+pub(super) use upkeep::retry;
 
 /// What stands beside the servers of a file and holds for all of them.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +28,8 @@ pub(super) struct Shared {
     pub(super) health_interval: Option<Duration>,
     pub(super) concurrency: Option<u32>,
     pub(super) disabled: bool,
+    /// What becomes of calls that no rule is about.
+    pub(super) default: Option<Effect>,
 }
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -60,11 +65,12 @@ pub(super) fn read(
     }
     general(&mut fields, &mut config);
     config.disabled |= shared.disabled;
-    upkeep(&mut fields, &mut config);
+    upkeep::read(&mut fields, &mut config);
     config.limits = limits(&mut fields, config.limits);
     config.sandbox = access::sandbox(&mut fields);
     config.tools = tools(&mut fields);
     config.rules = rules::read(&mut fields);
+    config.default = default(&mut fields).or(shared.default);
     believed(&mut fields, &mut config, asks);
     warn_of_cache(&mut fields, &config);
     fields.ignore(&FOREIGN);
@@ -101,6 +107,8 @@ fn general(fields: &mut Fields<'_>, config: &mut ServerConfig) {
     let names = ["start_timeout", "startup_timeout_sec"];
     let start = fields.duration(&names, MILLISECOND..=DAY);
     config.start_timeout = start.unwrap_or(config.start_timeout);
+    let probe = fields.duration(&["probe_timeout"], MILLISECOND..=60 * SECOND);
+    config.probe_timeout = probe.unwrap_or(config.probe_timeout);
     config.disabled = fields.flag(&["disabled"]).unwrap_or(false);
     config.disabled |= !fields.flag(&["enabled"]).unwrap_or(true);
     config.lazy = fields.flag(&["lazy"]).unwrap_or(false);
@@ -112,6 +120,8 @@ fn general(fields: &mut Fields<'_>, config: &mut ServerConfig) {
     if let Some(bytes) = fields.bytes(&names, 4_096..=1 << 30) {
         config.max_message_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     }
+    let lines = fields.number(&["max_junk_lines"], 1..=10_000);
+    config.max_junk_lines = small(lines).unwrap_or(config.max_junk_lines);
     config.cache_ttl = fields
         .duration(&["cache_ttl"], Duration::ZERO..=DAY)
         .filter(|ttl| !ttl.is_zero());
@@ -129,105 +139,6 @@ fn protocol(fields: &mut Fields<'_>) -> Protocol {
     ];
     choices.extend(revisions);
     fields.choice(&["protocol"], &choices).unwrap_or_default()
-}
-
-/// How it is tried again, kept and looked after.
-fn upkeep(fields: &mut Fields<'_>, config: &mut ServerConfig) {
-    let inner = fields.object(&["retry", "retry_policy"]);
-    if let Some(mut inner) = inner {
-        config.retry = retry(&mut inner, config.retry);
-        fields.fail_within("retry", inner.end());
-    }
-    if let Some(mut inner) = fields.object(&["pool"]) {
-        let default = Pool::default();
-        config.pool = Pool {
-            max: small(inner.number(&["max"], 1..=64)).unwrap_or(default.max),
-            stateless: inner.flag(&["stateless"]).unwrap_or(default.stateless),
-            outstanding: small(inner.number(&["outstanding"], 1..=4_096))
-                .unwrap_or(default.outstanding),
-        };
-        fields.fail_within("pool", inner.end());
-    }
-    if let Some(mut inner) = fields.object(&["grace"]) {
-        let default = Grace::default();
-        let range = Duration::ZERO..=60 * SECOND;
-        config.grace = Grace {
-            stdin: inner
-                .duration(&["stdin"], range.clone())
-                .unwrap_or(default.stdin),
-            term: inner.duration(&["term"], range).unwrap_or(default.term),
-        };
-        fields.fail_within("grace", inner.end());
-    }
-    health(fields, &mut config.health);
-    if let Some(mut inner) = fields.object(&["features"]) {
-        config.features = Features {
-            roots: inner.flag(&["roots"]).unwrap_or(true),
-            sampling: inner.flag(&["sampling"]).unwrap_or(true),
-            elicitation: inner.flag(&["elicitation"]).unwrap_or(true),
-        };
-        fields.fail_within("features", inner.end());
-    }
-}
-
-/// How what failed is tried again; also stands beside servers.
-pub(super) fn retry(fields: &mut Fields<'_>, default: Retry) -> Retry {
-    let backoffs = [
-        ("exponential", Backoff::Exponential),
-        ("linear", Backoff::Linear),
-        ("constant", Backoff::Constant),
-    ];
-    let millis = |fields: &mut Fields<'_>, name| {
-        let number = fields.number(&[name], 1..=3_600_000);
-        number.map(Duration::from_millis)
-    };
-    let initial = millis(fields, "initial_delay_ms");
-    let max = millis(fields, "max_delay_ms");
-    let range = MILLISECOND..=3_600 * SECOND;
-    Retry {
-        attempts: small(fields.number(&["attempts", "max_attempts"], 1..=20))
-            .unwrap_or(default.attempts),
-        backoff: fields
-            .choice(&["backoff"], &backoffs)
-            .unwrap_or(default.backoff),
-        initial: fields
-            .duration(&["initial"], range.clone())
-            .or(initial)
-            .unwrap_or(default.initial),
-        max: fields
-            .duration(&["max"], range)
-            .or(max)
-            .unwrap_or(default.max),
-        repeat_unsafe: fields.flag(&["unsafe"]).unwrap_or(default.repeat_unsafe),
-    }
-}
-
-/// `false`, or an object.
-fn health(fields: &mut Fields<'_>, health: &mut Health) {
-    let Some(member) = fields.take(&["health"]) else {
-        return;
-    };
-    match member.node.value {
-        Value::Bool(false) => health.interval = None,
-        Value::Bool(true) => {}
-        Value::Map(_) => {
-            let path = fields.path_of(member);
-            let Some(mut inner) = Fields::of(&member.node, &path, fields.report()) else {
-                return;
-            };
-            let interval = inner.duration(&["interval"], SECOND..=DAY);
-            let timeout = inner.duration(&["timeout"], MILLISECOND..=600 * SECOND);
-            let timeouts = inner.number(&["max_timeouts"], 1..=100);
-            *health = Health {
-                interval: interval.or(health.interval),
-                timeout: timeout.unwrap_or(health.timeout),
-                max_timeouts: small(timeouts).unwrap_or(health.max_timeouts),
-            };
-            let ended = inner.end();
-            fields.fail_within("health", ended);
-        }
-        _ => fields.wrong(member, "must be false or an object"),
-    }
 }
 
 fn limits(fields: &mut Fields<'_>, default: Limits) -> Limits {

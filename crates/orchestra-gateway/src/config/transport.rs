@@ -1,6 +1,6 @@
 //! How a server is reached.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{OAuth, Template};
 
@@ -72,6 +72,32 @@ pub struct HttpConfig {
     pub client_cert: Option<(Template, Option<Template>)>,
     /// Whether plain HTTP may go to other machines.
     pub allow_insecure: bool,
+    /// How long connections may take, and how many are kept.
+    pub connections: Connections,
+}
+
+/// How long connections may take, and how many are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Connections {
+    /// Until one is open, TLS included.
+    pub connect: Duration,
+    /// From there to the head of a response.
+    pub first_byte: Duration,
+    /// Between two pieces of a response.
+    pub idle: Duration,
+    /// Kept open for the next calls, of those that nothing uses.
+    pub kept: usize,
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(5),
+            first_byte: Duration::from_secs(300),
+            idle: Duration::from_secs(300),
+            kept: 64,
+        }
+    }
 }
 
 /// How a server is spoken to over HTTP.

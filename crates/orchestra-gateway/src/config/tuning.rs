@@ -58,6 +58,48 @@ pub enum Backoff {
     Constant,
 }
 
+/// How starts that did not help are spaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restart {
+    /// How pauses grow.
+    pub backoff: Backoff,
+    /// The first pause.
+    pub initial: Duration,
+    /// The longest pause.
+    pub max: Duration,
+}
+
+impl Default for Restart {
+    fn default() -> Self {
+        Self {
+            backoff: Backoff::Exponential,
+            initial: Duration::from_secs(1),
+            max: Duration::from_secs(30),
+        }
+    }
+}
+
+/// When a server is left alone that fails again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Circuit {
+    /// After so many starts or calls in a row that failed.
+    pub failures: u32,
+    /// For how long; then it is tried once.
+    pub pause: Duration,
+    /// After so many successes it is used as before.
+    pub successes: u32,
+}
+
+impl Default for Circuit {
+    fn default() -> Self {
+        Self {
+            failures: 5,
+            pause: Duration::from_secs(60),
+            successes: 2,
+        }
+    }
+}
+
 /// How many processes and calls a server may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pool {
@@ -139,15 +181,28 @@ pub struct Rule {
     pub arguments: Vec<(String, String)>,
 }
 
-/// What becomes of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What becomes of a call, the strictest last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Effect {
     /// It is made.
+    #[default]
     Allow,
-    /// It is refused.
-    Deny,
     /// The user is asked.
     Ask,
+    /// It is refused.
+    Deny,
+}
+
+impl Effect {
+    /// As it is written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
 }
 
 /// What is done when a server tells a tool other than before.

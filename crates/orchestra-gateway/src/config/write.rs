@@ -7,8 +7,9 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Backoff, Effect, Flavour, Grace, Health, HttpConfig, InheritEnv, Limits, Pins, Pool, Protocol,
-    Retry, Sandbox, ServerConfig, StdioConfig, Template, ToolFilter, Transport,
+    Backoff, Circuit, Connections, Flavour, Grace, Health, HttpConfig, InheritEnv, Limits, Pins,
+    Pool, Protocol, Restart, Retry, Sandbox, ServerConfig, StdioConfig, Template, ToolFilter,
+    Transport,
 };
 
 /// What becomes of values that may be secrets: those of headers and of the environment, and tokens.
@@ -45,6 +46,11 @@ impl ServerConfig {
                 Some(self.start_timeout),
                 Some(usual.start_timeout),
             ),
+            (
+                "probeTimeout",
+                Some(self.probe_timeout),
+                Some(usual.probe_timeout),
+            ),
             ("cacheTtl", self.cache_ttl, None),
             ("idleStop", self.idle_stop, None),
         ];
@@ -66,6 +72,9 @@ impl ServerConfig {
         }
         if self.max_message_bytes != usual.max_message_bytes {
             map.insert("maxMessageBytes".into(), json!(self.max_message_bytes));
+        }
+        if self.max_junk_lines != usual.max_junk_lines {
+            map.insert("maxJunkLines".into(), json!(self.max_junk_lines));
         }
         write_upkeep(&mut map, self);
         write_rules(&mut map, self);
@@ -121,6 +130,19 @@ fn write_http(map: &mut Map<String, Value>, http: &HttpConfig, values: Values) {
     if let Some(auth) = &http.auth {
         map.insert("auth".into(), auth::write(auth, values));
     }
+    if http.connections != Connections::default() {
+        let Connections {
+            connect,
+            first_byte,
+            idle,
+            kept,
+        } = http.connections;
+        let value = json!({
+            "connect": time(connect), "firstByte": time(first_byte), "idle": time(idle),
+            "kept": kept,
+        });
+        map.insert("connections".into(), value);
+    }
 }
 
 fn write_upkeep(map: &mut Map<String, Value>, config: &ServerConfig) {
@@ -132,17 +154,13 @@ fn write_upkeep(map: &mut Map<String, Value>, config: &ServerConfig) {
     }
     let retry = &config.retry;
     if *retry != Retry::default() {
-        let backoff = match retry.backoff {
-            Backoff::Exponential => "exponential",
-            Backoff::Linear => "linear",
-            Backoff::Constant => "constant",
-        };
         let value = json!({
-            "attempts": retry.attempts, "backoff": backoff, "initial": time(retry.initial),
+            "attempts": retry.attempts, "backoff": growth(retry.backoff), "initial": time(retry.initial),
             "max": time(retry.max), "unsafe": retry.repeat_unsafe,
         });
         put(map, "retry", value);
     }
+    write_starts(map, config);
     if config.pool != Pool::default() {
         let Pool {
             max,
@@ -189,6 +207,39 @@ fn write_upkeep(map: &mut Map<String, Value>, config: &ServerConfig) {
     }
 }
 
+fn write_starts(map: &mut Map<String, Value>, config: &ServerConfig) {
+    if config.restart != Restart::default() {
+        let Restart {
+            backoff,
+            initial,
+            max,
+        } = config.restart;
+        let value = json!({
+            "backoff": growth(backoff), "initial": time(initial), "max": time(max),
+        });
+        put(map, "restart", value);
+    }
+    if config.circuit != Circuit::default() {
+        let Circuit {
+            failures,
+            pause,
+            successes,
+        } = config.circuit;
+        let value = json!({
+            "failures": failures, "pause": time(pause), "successes": successes,
+        });
+        put(map, "circuit", value);
+    }
+}
+
+const fn growth(backoff: Backoff) -> &'static str {
+    match backoff {
+        Backoff::Exponential => "exponential",
+        Backoff::Linear => "linear",
+        Backoff::Constant => "constant",
+    }
+}
+
 fn write_rules(map: &mut Map<String, Value>, config: &ServerConfig) {
     if config.limits != Limits::default() {
         put(map, "limits", write_limits(&config.limits));
@@ -205,11 +256,7 @@ fn write_rules(map: &mut Map<String, Value>, config: &ServerConfig) {
     }
     if !config.rules.is_empty() {
         let rules = config.rules.iter().map(|rule| {
-            let effect = match rule.effect {
-                Effect::Allow => "allow",
-                Effect::Deny => "deny",
-                Effect::Ask => "ask",
-            };
+            let effect = rule.effect.as_str();
             let pairs = rule.arguments.iter();
             let arguments: Map<String, Value> = pairs
                 .map(|(path, pattern)| (path.clone(), json!(pattern)))
@@ -217,6 +264,9 @@ fn write_rules(map: &mut Map<String, Value>, config: &ServerConfig) {
             json!({"effect": effect, "tool": rule.tool, "arguments": arguments})
         });
         put(map, "rules", rules.collect());
+    }
+    if let Some(default) = config.default {
+        put(map, "default", json!(default.as_str()));
     }
     if !config.tags.is_empty() {
         put(map, "tags", json!(config.tags));

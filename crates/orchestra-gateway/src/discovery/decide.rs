@@ -7,15 +7,15 @@ use super::{Found, LookedAt, Places, Server, ServerState, Shadowed};
 use crate::{
     approval::Decisions,
     config::{
-        Contents, Diagnostic, File, Place, ServerConfig, Severity, Source, Transport, Trust,
-        Written,
+        Contents, Diagnostic, Effect, File, Place, ServerConfig, Severity, Source, Transport,
+        Trust, Written,
     },
     expand::Scope,
 };
 
 /// What files said when they could be understood.
 #[derive(Debug, Default)]
-pub(crate) struct LastRead(BTreeMap<Arc<Path>, Vec<Written>>);
+pub(crate) struct LastRead(BTreeMap<Arc<Path>, (Vec<Written>, Option<Effect>)>);
 
 impl LastRead {
     fn or_before(&mut self, file: &File, now: Option<Contents>) -> Option<Contents> {
@@ -24,9 +24,11 @@ impl LastRead {
             return None;
         };
         if !now.is_broken {
-            self.0.insert(Arc::clone(&file.path), now.servers.clone());
-        } else if let Some(before) = self.0.get(&file.path) {
-            now.servers.clone_from(before);
+            let said = (now.servers.clone(), now.default);
+            self.0.insert(Arc::clone(&file.path), said);
+        } else if let Some((servers, default)) = self.0.get(&file.path) {
+            now.servers.clone_from(servers);
+            now.default = *default;
         }
         Some(now)
     }
@@ -48,8 +50,15 @@ impl Places {
         last: &mut LastRead,
     ) -> Found {
         let mut found = Found::default();
-        for file in self.files() {
-            let contents = last.or_before(&file, file.read());
+        let files = self.files().into_iter();
+        let read: Vec<(File, Option<Contents>)> = files
+            .map(|file| {
+                let contents = last.or_before(&file, file.read());
+                (file, contents)
+            })
+            .collect();
+        let usual = usual(&read);
+        for (file, contents) in read {
             found.files.push(LookedAt {
                 path: Arc::clone(&file.path),
                 source: file.source,
@@ -60,7 +69,10 @@ impl Places {
                 continue;
             };
             found.diagnostics.extend(contents.diagnostics);
-            for written in contents.servers {
+            for mut written in contents.servers {
+                if let Ok(config) = &mut written.config {
+                    config.usual = usual;
+                }
                 let known = found.servers.iter().find(|one| one.name == written.name);
                 if let Some(stronger) = known {
                     found.shadowed.push(Shadowed {
@@ -137,6 +149,15 @@ impl Places {
             state,
         }
     }
+}
+
+/// What the user says of calls that no rule is about: the strongest of their own files that says it.
+fn usual(files: &[(File, Option<Contents>)]) -> Effect {
+    let own = files
+        .iter()
+        .filter(|(file, _)| file.trust == Trust::Trusted);
+    let mut said = own.filter_map(|(_, contents)| contents.as_ref()?.default);
+    said.next().unwrap_or_default()
 }
 
 /// A file that somebody named must be there.

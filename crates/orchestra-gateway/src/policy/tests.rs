@@ -66,10 +66,10 @@ fn the_first_rule_about_a_call_decides() {
     let policy = Policy::new(&config, None);
     let decide = |tool: &str, arguments: &'static str| {
         let arguments = RawJson::checked(arguments.as_bytes().into()).unwrap();
-        let decision = policy.decide(tool, &arguments);
+        let decision = policy.decide(tool, Nature::Unknown, &arguments);
         (decision.effect, decision.rule)
     };
-    let told = |text: &str| Some(text.to_owned());
+    let told = str::to_owned;
     assert_eq!(
         decide("write", r#"{"path":"/tmp/x","deep":[{"mode":420}]}"#),
         (Effect::Allow, told("rule 1: allow write"))
@@ -86,7 +86,52 @@ fn the_first_rule_about_a_call_decides() {
         decide("write", "{}"),
         (Effect::Deny, told("rule 3: deny w*"))
     );
-    assert_eq!(decide("read", "{}"), (Effect::Allow, None));
+    assert_eq!(
+        decide("read", "{}"),
+        (Effect::Allow, told("default: allow"))
+    );
+}
+
+#[test]
+fn what_no_rule_is_about_is_as_the_default_says() {
+    use Effect::{Allow, Ask, Deny};
+    let (unknown, reads) = (Nature::Unknown, Nature::ReadsOnly);
+    for (default, nature, effect, told) in [
+        (Allow, unknown, Allow, "default: allow"),
+        (Allow, reads, Allow, "default: allow"),
+        (Ask, unknown, Ask, "default: ask"),
+        (Ask, reads, Allow, "default: allow, it only reads"),
+        (Deny, unknown, Deny, "default: deny"),
+        (Deny, reads, Deny, "default: deny"),
+    ] {
+        let mut config = config();
+        config.default = Some(default);
+        config.rules = vec![rule(Allow, "always", &[])];
+        let policy = Policy::new(&config, None);
+        let arguments = RawJson::empty_object();
+        let decision = policy.decide("other", nature, &arguments);
+        assert!(decision.is_default);
+        assert_eq!((decision.effect, &*decision.rule), (effect, told));
+        let decision = policy.decide("always", nature, &arguments);
+        assert_eq!(decision.rule, "rule 1: allow always");
+    }
+}
+
+#[test]
+fn a_file_that_others_may_have_written_is_not_laxer_than_the_user() {
+    use Effect::{Allow, Ask, Deny};
+    for (own, usual, trusted, asked) in [
+        (None, Ask, Ask, Ask),
+        (Some(Allow), Ask, Allow, Ask),
+        (Some(Deny), Ask, Deny, Deny),
+        (Some(Ask), Allow, Ask, Ask),
+    ] {
+        let mut config = config();
+        (config.default, config.usual) = (own, usual);
+        assert_eq!(config.default_effect(), trusted, "{own:?} {usual:?}");
+        config.origin.trust = Trust::Ask;
+        assert_eq!(config.default_effect(), asked, "{own:?} {usual:?}");
+    }
 }
 
 #[test]

@@ -47,16 +47,18 @@ impl Server {
                     return not_there(self.name(), &offered, name, &cx);
                 };
                 let remark = cx.remark.clone();
-                let decision = self.policy.decide(&tool.theirs, &arguments);
+                let decision = self.policy.decide(&tool.theirs, tool.nature(), &arguments);
                 let mind = ask::unwrap(&mut cx);
                 let done = match self.refused(&tool, &arguments, &decision, mind, &cx) {
                     Some(done) => done,
                     None => self.call_tool(&tool, arguments, mind, cx).await,
                 };
-                let notes: Vec<String> = decision.rule.into_iter().chain(done.note).collect();
-                if !notes.is_empty() || done.end.is_some() {
-                    remark.set(done.end, notes.join("; "));
+                let mut notes = decision.rule;
+                if let Some(note) = done.note {
+                    notes.push_str("; ");
+                    notes.push_str(&note);
                 }
+                remark.set(done.end, notes);
                 done.answer
             }
             Target::Prompt { name, arguments } => {
@@ -113,20 +115,27 @@ impl Server {
         cx: &Cx,
     ) -> Option<Done> {
         let (name, server) = (&tool.shown, self.name());
-        let rule = decision.rule.as_deref().unwrap_or_default();
+        let rule = &*decision.rule;
         let denied = |why: &str| {
             let text = format!("{name} was not called, and nothing ran: {why}.");
             Some(refusal(text, explain::DENIED, CallEnd::Denied, None))
         };
         match (decision.effect, mind) {
+            (Effect::Deny, _) if decision.is_default => {
+                return denied("no rule of the configuration allows it, and its `default` is deny");
+            }
             (Effect::Deny, _) => {
                 return denied(&format!("a rule of the configuration denies it ({rule})"));
             }
             (Effect::Ask, Mind::No) => return denied("the user did not agree"),
             (Effect::Ask, Mind::Unasked) if !cx.features.elicitation => {
+                let why = match decision.is_default {
+                    true => "no rule of the configuration allows it, so the user is to be asked",
+                    false => "a rule wants the user to be asked",
+                };
                 let text = format!(
-                    "{name} was not called, and nothing ran: a rule wants the user to be asked, \
-                     which this client cannot do ({rule})."
+                    "{name} was not called, and nothing ran: {why}, which this client cannot do \
+                     ({rule})."
                 );
                 return Some(Done {
                     answer: Ok(explain::unasked(text, rule)),

@@ -14,7 +14,7 @@ use crate::{
     definitions::{self, ToolDefinition},
     names,
     pins::{Facts, Known},
-    policy::Policy,
+    policy::{Nature, Policy},
     schema::Schema,
 };
 
@@ -56,6 +56,16 @@ pub(crate) struct Tool {
     pub(super) mirrored: MirroredParams,
     /// Whether it was told that its results are not as it says.
     pub(super) lies: AtomicBool,
+}
+
+impl Tool {
+    /// What is known of it, for the rules.
+    pub(super) const fn nature(&self) -> Nature {
+        match self.is_read_only {
+            true => Nature::ReadsOnly,
+            false => Nature::Unknown,
+        }
+    }
 }
 
 impl Offered {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use orchestra_gateway::{
-    config::{Severity, Source},
+    config::{Effect, Severity, Source},
     discovery::{Change, ServerState},
 };
 
@@ -227,4 +227,50 @@ fn changes_are_told_by_what_servers_are_and_not_by_where_they_stand() {
         .collect();
     // The timeout of `c` is the usual one: nothing is other.
     assert_eq!(told, ["-a", "~b", "+d"]);
+}
+
+#[test]
+fn the_default_of_the_users_files_holds_for_all_servers() {
+    let world = World::new();
+    let mine = "home/.config/orchestra/orchestra.toml";
+    let server = |name: &str, default: &str| format!("\"{name}\": {{\"command\": \"x\"{default}}}");
+    let lax = ", \"default\": \"allow\"";
+    let servers = |names: [&str; 2]| {
+        let servers = [server(names[0], ""), server(names[1], lax)].join(", ");
+        format!("{{\"mcpServers\": {{{servers}}}}}")
+    };
+    world.write("workspace/.mcp.json", &servers(["theirs", "lax"]));
+    let users = servers(["own", "own-lax"]);
+    world.write("home/.config/orchestra/mcp.json", &users);
+    let defaults = || {
+        let found = world.find();
+        ["theirs", "lax", "own", "own-lax"].map(|name| {
+            found
+                .server(name)
+                .unwrap()
+                .config()
+                .unwrap()
+                .default_effect()
+        })
+    };
+    use Effect::{Allow, Ask, Deny};
+    assert_eq!(defaults(), [Allow; 4]);
+    world.write(mine, "[mcp]\ndefault = \"ask\"\n");
+    assert_eq!(defaults(), [Ask, Ask, Ask, Allow]);
+    // One that cannot be understood lets nothing through.
+    world.write(mine, "[mcp]\ndefault = \"aks\"\n");
+    assert_eq!(defaults(), [Deny, Deny, Deny, Allow]);
+    let told = world.find().diagnostics[0].to_string();
+    assert!(
+        told.contains(":2:11: error: mcp.default: must be one of"),
+        "{told}"
+    );
+    // A workspace's holds for its own servers.
+    std::fs::remove_file(world.path().join(mine)).unwrap();
+    let text = "[mcp]\ndefault = \"deny\"\n[mcp.servers.strict]\ncommand = \"x\"\n";
+    world.write("workspace/orchestra.toml", text);
+    assert_eq!(defaults(), [Allow; 4]);
+    let found = world.find();
+    let strict = found.server("strict").unwrap().config().unwrap();
+    assert_eq!(strict.default_effect(), Deny);
 }

@@ -26,6 +26,7 @@ mod scripted;
 mod shapes;
 mod starting;
 mod support;
+mod tuned;
 mod twins;
 
 /// A file that no `mod` line names would never be compiled.

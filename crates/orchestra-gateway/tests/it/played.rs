@@ -13,8 +13,8 @@ use std::{
 use orchestra_gateway::{
     Gateway, GatewayOptions, Reach,
     config::{
-        Flavour, HttpConfig, InheritEnv, Origin, Place, ServerConfig, Source, StdioConfig,
-        Template, Transport, Trust,
+        Connections, Flavour, HttpConfig, InheritEnv, Origin, Place, ServerConfig, Source,
+        StdioConfig, Template, Transport, Trust,
     },
     hints::Hints,
 };
@@ -49,6 +49,8 @@ pub(crate) struct Played {
     pub(crate) is_stateless: AtomicBool,
     /// Nobody gets in.
     pub(crate) is_away: AtomicBool,
+    /// Who asks which era it speaks is not answered.
+    pub(crate) ignores_probes: AtomicBool,
     /// Whoever wants in waits.
     pub(crate) is_held: watch::Sender<bool>,
     /// Its tools cannot be listed.
@@ -92,6 +94,7 @@ impl Played {
             heard: Mutex::default(),
             is_stateless: AtomicBool::new(false),
             is_away: AtomicBool::new(false),
+            ignores_probes: AtomicBool::new(false),
             is_held: watch::Sender::new(false),
             is_mute: AtomicBool::new(false),
             connects: AtomicUsize::new(0),
@@ -160,6 +163,9 @@ impl Played {
             }))),
             "server/discover" => {
                 self.heard.lock().unwrap().push((method.to_owned(), params));
+                if self.ignores_probes.load(Ordering::SeqCst) {
+                    std::future::pending::<()>().await;
+                }
                 Err(RpcError::method_not_found(method))
             }
             "ping" => Ok(RawJson::empty_object()),
@@ -300,6 +306,7 @@ pub(crate) fn on_the_network(name: &str) -> ServerConfig {
         ca_file: None,
         client_cert: None,
         allow_insecure: false,
+        connections: Connections::default(),
     });
     config
 }
@@ -319,6 +326,14 @@ impl Bench {
     pub(crate) fn in_state(
         state: Arc<tempfile::TempDir>,
         servers: &[(&str, &Arc<Played>)],
+    ) -> Self {
+        Self::in_hub(state, servers, HubConfig::default())
+    }
+
+    pub(crate) fn in_hub(
+        state: Arc<tempfile::TempDir>,
+        servers: &[(&str, &Arc<Played>)],
+        hub: HubConfig,
     ) -> Self {
         let servers = servers.iter();
         let servers: HashMap<String, Arc<Played>> = servers
@@ -340,7 +355,7 @@ impl Bench {
                 }),
             }
         };
-        let hub = Hub::new(HubConfig::default());
+        let hub = Hub::new(hub);
         let options = GatewayOptions {
             state: state.path().to_owned(),
             connect: Arc::new(connect),

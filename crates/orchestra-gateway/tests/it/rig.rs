@@ -13,7 +13,7 @@ use std::{
 
 use orchestra_gateway::{
     Gateway, GatewayOptions, Reach,
-    config::{HttpConfig, InheritEnv, ServerConfig, StdioConfig, Template, Transport},
+    config::{Connections, HttpConfig, InheritEnv, ServerConfig, StdioConfig, Template, Transport},
     connect::Connectors,
     expand::Scope,
     hints::Hints,
@@ -101,6 +101,7 @@ pub(crate) fn http(name: &str, url: &str) -> ServerConfig {
         ca_file: None,
         client_cert: None,
         allow_insecure: false,
+        connections: Connections::default(),
     });
     quick(config)
 }

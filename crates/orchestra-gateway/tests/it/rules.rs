@@ -6,10 +6,10 @@ use orchestra_gateway::{
     config::{Effect, Rule},
     rules,
 };
-use orchestra_hub::{Answers, ClientFeatures, Cx, Outcome, Target};
+use orchestra_hub::{Answers, Audit, AuditConfig, ClientFeatures, Cx, HubConfig, Outcome, Target};
 use serde_json::{Value, json};
 
-use crate::played::{Bench, Played, config, raw, said, text, tool, tool_call};
+use crate::played::{Bench, Played, config, raw, said, text, tool, tool_call, until};
 
 fn rule(effect: Effect, tool: &str) -> Rule {
     Rule {
@@ -102,6 +102,65 @@ async fn rules_deny_and_ask() {
     };
     assert!(!text(bench.ask(call(), agreed).await.unwrap()).1);
     assert_eq!(server.heard("tools/call").len(), 2);
+}
+
+/// What no rule is about, and what the record says of each call.
+#[tokio::test]
+async fn the_default_decides_where_no_rule_does_and_is_recorded() {
+    let mut look = tool("look");
+    look["annotations"] = json!({"readOnlyHint": true});
+    let server = Played::new(vec![tool("get"), tool("put"), look]);
+    let state = std::sync::Arc::new(tempfile::tempdir().unwrap());
+    let path = state.path().join("audit.jsonl");
+    let hub = HubConfig {
+        audit: Some(Audit::open(AuditConfig::new(&path)).unwrap()),
+        ..HubConfig::default()
+    };
+    let names = [("free", &server), ("asks", &server), ("shut", &server)];
+    let bench = Bench::in_hub(state, &names, hub);
+    let mut configs = ["free", "asks", "shut"].map(config);
+    configs[1].default = Some(Effect::Ask);
+    configs[1].trust = true;
+    configs[2].default = Some(Effect::Deny);
+    configs[2].trust = true;
+    configs[2].rules = vec![rule(Effect::Allow, "ge?")];
+    bench.gateway.apply(configs.to_vec());
+    bench.tools().await;
+    let expected = [
+        ("free__get", None, "default: allow"),
+        (
+            "asks__get",
+            Some("cannot do"),
+            "default: ask; permission_denied",
+        ),
+        ("asks__look", None, "default: allow, it only reads"),
+        ("shut__get", None, "rule 1: allow ge?"),
+        (
+            "shut__put",
+            Some("its `default` is deny"),
+            "default: deny; permission_denied",
+        ),
+        (
+            "shut__look",
+            Some("its `default` is deny"),
+            "default: deny; permission_denied",
+        ),
+    ];
+    for (name, refusal, _) in expected {
+        let (told, is_error) = text(bench.call(name, json!({})).await);
+        assert_eq!(is_error, refusal.is_some(), "{name}: {told}");
+        assert!(told.contains(refusal.unwrap_or_default()), "{name}: {told}");
+    }
+    assert_eq!(server.heard("tools/call").len(), 3);
+    let records = || std::fs::read_to_string(&path).unwrap_or_default();
+    until(|| records().lines().count() == expected.len()).await;
+    for (line, (name, _, remark)) in records().lines().zip(expected) {
+        let record: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(
+            (&record["name"], &record["remark"]),
+            (&json!(name), &json!(remark))
+        );
+    }
 }
 
 #[tokio::test]

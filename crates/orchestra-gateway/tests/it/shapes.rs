@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use orchestra_gateway::config::{
-    Auth, Backoff, Contents, Effect, Flavour, HttpConfig, InheritEnv, Pins, Protocol, Sandbox,
-    ServerConfig, Severity, Transport, Values,
+    Auth, Backoff, Circuit, Connections, Contents, Effect, Flavour, HttpConfig, InheritEnv, Pins,
+    Protocol, Restart, Sandbox, ServerConfig, Severity, Transport, Values,
 };
 
 use crate::support::{file, stdio};
@@ -186,6 +186,11 @@ fn every_key_of_ours_is_read() {
         retry = { attempts = 2, backoff = "constant", initial = "100ms", max = "1s", unsafe = true }
         pool = { max = 4, stateless = true, outstanding = 8 }
         grace = { stdin = "1s", term = "500ms" }
+        restart = { backoff = "linear", initial = "200ms", max = "5s" }
+        circuit = { failures = 3, pause = "10s", successes = 1 }
+        probe_timeout = "3s"
+        max_junk_lines = 100
+        default = "ask"
         health = { interval = "1m", timeout = "2s", max_timeouts = 5 }
         sandbox = { mode = "workspace", read = ["/usr"], write = ["out"] }
         cache_ttl = "10s"
@@ -220,6 +225,7 @@ fn every_key_of_ours_is_read() {
         client_key = "me.key"
         allow_insecure = true
         health = false
+        connections = { connect = "1s", first_byte = "10s", idle = "2m", kept = 0 }
         [mcp.servers.in]
         url = "https://example.com/mcp"
         auth = { type = "oauth", client_id = "me", scopes = "a b", redirect_port = 7000 }
@@ -245,6 +251,19 @@ fn every_key_of_ours_is_read() {
     assert!(all.lazy && !all.prefix && all.trust);
     assert!(matches!(all.protocol, Protocol::Revision(one) if one.as_str() == "2025-06-18"));
     assert!(all.retry.repeat_unsafe);
+    let restart = Restart {
+        backoff: Backoff::Linear,
+        initial: Duration::from_millis(200),
+        max: Duration::from_secs(5),
+    };
+    let circuit = Circuit {
+        failures: 3,
+        pause: Duration::from_secs(10),
+        successes: 1,
+    };
+    assert_eq!((all.restart, all.circuit), (restart, circuit));
+    assert_eq!(all.probe_timeout, Duration::from_secs(3));
+    assert_eq!((all.max_junk_lines, all.default), (100, Some(Effect::Ask)));
     assert_eq!((all.pool.max, all.pool.outstanding), (4, 8));
     assert_eq!(all.grace.term, Duration::from_millis(500));
     assert_eq!(all.health.max_timeouts, 5);
@@ -272,6 +291,13 @@ fn every_key_of_ours_is_read() {
     let far = http(&servers[1]);
     assert!(matches!(&far.auth, Some(Auth::Command { args, .. }) if args.len() == 1));
     assert!(far.client_cert.is_some() && far.allow_insecure);
+    let connections = Connections {
+        connect: Duration::from_secs(1),
+        first_byte: Duration::from_secs(10),
+        idle: Duration::from_secs(120),
+        kept: 0,
+    };
+    assert_eq!(far.connections, connections);
     assert_eq!(servers[1].health.interval, None);
     let auth = &http(&servers[2]).auth;
     assert!(
@@ -382,6 +408,84 @@ fn one_bad_server_stops_no_other_and_is_told_with_its_place() {
         .collect();
     assert_eq!(about[0].as_deref(), Some("good"));
     assert_eq!(contents.diagnostics[0].severity, Severity::Warning);
+}
+
+/// Each with the field, the file and the line.
+#[test]
+fn what_is_out_of_its_bounds_is_told_with_its_place() {
+    for (line, expected) in [
+        (
+            "max_junk_lines = 0",
+            "max_junk_lines: must be a whole number, 1 to 10000",
+        ),
+        (
+            "probe_timeout = \"2m\"",
+            "probe_timeout: must be a time from 1ms to 60s",
+        ),
+        (
+            "restart = { initial = 0 }",
+            "restart.initial: must be a time from 1ms to 3600s",
+        ),
+        (
+            "restart = { max = \"2h\" }",
+            "restart.max: must be a time from 1ms to 3600s",
+        ),
+        (
+            "restart = { backoff = \"slow\" }",
+            "restart.backoff: must be one of exponential, linear, constant",
+        ),
+        (
+            "circuit = { failures = 0 }",
+            "circuit.failures: must be a whole number, 1 to 1000",
+        ),
+        (
+            "circuit = { pause = 0 }",
+            "circuit.pause: must be a time from 1ms to 86400s",
+        ),
+        (
+            "circuit = { successes = 0 }",
+            "circuit.successes: must be a whole number, 1 to 1000",
+        ),
+        ("circuit = 3", "circuit: must be an object"),
+        (
+            "connections = { connect = 0 }",
+            "connections.connect: must be a time from 1ms to 600s",
+        ),
+        (
+            "connections = { first_byte = 0 }",
+            "connections.first_byte: must be a time",
+        ),
+        (
+            "connections = { idle = \"2d\" }",
+            "connections.idle: must be a time",
+        ),
+        (
+            "connections = { kept = 2000 }",
+            "connections.kept: must be a whole number, 0 to 1024",
+        ),
+        (
+            "default = \"maybe\"",
+            "default: must be one of allow, deny, ask",
+        ),
+    ] {
+        let text = format!("[mcp.servers.a]\nurl = \"https://example.com\"\n{line}\n");
+        let contents = file("orchestra.toml").understand(&text);
+        assert!(contents.servers[0].config.is_err(), "{line}");
+        let told = told(&contents).join("\n");
+        let place = "/w/orchestra.toml:3:";
+        let error = format!(": error: mcp.servers.a.{expected}");
+        assert!(
+            told.starts_with(place) && told.contains(&error),
+            "{line}: {told}"
+        );
+    }
+    // How connections are is said of servers that have some.
+    let text = "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"connections\": {}}}}";
+    let told = told(&file("mcp.json").understand(text)).join("\n");
+    assert!(
+        told.contains("warning: mcpServers.a.connections: is not known"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use super::{
     super::{
-        Auth, Flavour, HttpConfig, InheritEnv, StdioConfig, Template, Transport,
+        Auth, Connections, Flavour, HttpConfig, InheritEnv, StdioConfig, Template, Transport,
         fields::Fields,
         node::{Member, Value},
     },
-    access,
+    DAY, MILLISECOND, SECOND, access,
 };
 
 /// What `type` or `transport` says.
@@ -190,7 +190,32 @@ fn http(fields: &mut Fields<'_>, address: &Member, flavour: Flavour) -> Option<T
         ca_file: fields.template(&["caFile"]),
         client_cert: certificate.map(|certificate| (certificate, key)),
         allow_insecure,
+        connections: connections(fields),
     }))
+}
+
+/// How long connections may take, and how many are kept.
+fn connections(fields: &mut Fields<'_>) -> Connections {
+    let default = Connections::default();
+    let Some(mut inner) = fields.object(&["connections"]) else {
+        return default;
+    };
+    let mut time = |name, most| inner.duration(&[name], MILLISECOND..=most);
+    let (connect, first_byte, idle) = (
+        time("connect", 600 * SECOND),
+        time("first_byte", DAY),
+        time("idle", DAY),
+    );
+    let kept = inner.number(&["kept"], 0..=1_024);
+    fields.fail_within("connections", inner.end());
+    Connections {
+        connect: connect.unwrap_or(default.connect),
+        first_byte: first_byte.unwrap_or(default.first_byte),
+        idle: idle.unwrap_or(default.idle),
+        kept: kept.map_or(default.kept, |kept| {
+            usize::try_from(kept).expect("the range fits")
+        }),
+    }
 }
 
 /// Whether an address leads to another machine, unencrypted, as far as that can be told before its

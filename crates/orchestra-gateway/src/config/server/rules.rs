@@ -11,6 +11,11 @@ const EFFECTS: [(&str, Effect); 3] = [
     ("ask", Effect::Ask),
 ];
 
+/// What becomes of calls that no rule is about; also stands beside servers.
+pub(in crate::config) fn default(fields: &mut Fields<'_>) -> Option<Effect> {
+    fields.choice(&["default"], &EFFECTS)
+}
+
 /// `[{ "effect": "deny", "tool": "delete_*", "arguments": { "path": "/etc/*" } }]`.
 pub(super) fn read(fields: &mut Fields<'_>) -> Vec<Rule> {
     let Some(member) = fields.take(&["rules"]) else {

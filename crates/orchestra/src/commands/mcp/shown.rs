@@ -179,11 +179,7 @@ fn tools(lines: &mut Vec<String>, config: &ServerConfig) {
         lines.push(format!("does not offer {}", deny.join(", ")));
     }
     for rule in &config.rules {
-        let effect = match rule.effect {
-            Effect::Allow => "allowed",
-            Effect::Deny => "denied",
-            Effect::Ask => "asked for",
-        };
+        let effect = done(rule.effect);
         let with = rule.arguments.iter();
         let with: Vec<String> = with
             .map(|(path, value)| format!("{path}={value:?}"))
@@ -193,5 +189,16 @@ fn tools(lines: &mut Vec<String>, config: &ServerConfig) {
             false => format!(" with {}", with.join(", ")),
         };
         lines.push(format!("rule: calls of {}{with} are {effect}", rule.tool));
+    }
+    if let Some(default) = config.default {
+        lines.push(format!("calls that no rule is about are {}", done(default)));
+    }
+}
+
+const fn done(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Allow => "allowed",
+        Effect::Deny => "denied",
+        Effect::Ask => "asked for",
     }
 }

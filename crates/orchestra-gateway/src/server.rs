@@ -8,10 +8,14 @@ mod params;
 mod relist;
 mod report;
 mod results;
+mod standing;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use orchestra_hub::ClientFeatures;
+use orchestra_hub::{ClientFeatures, ListKind};
 use orchestra_mcp::client::{
     Backoff as ClientBackoff, Circuit as ClientCircuit, Client, ClientConfig, ClientError,
     Connector, Growth, ProtocolChoice, Retry as ClientRetry, Root,
@@ -52,6 +56,8 @@ pub(crate) struct Server {
     offered: watch::Sender<Arc<Offered>>,
     /// Why its tools could not be listed the last time, as long as none were ever seen.
     unlisted: watch::Sender<Option<ClientError>>,
+    /// What could not be listed the last time.
+    failed_lists: Mutex<Vec<ListKind>>,
     relisting: Relisting,
     /// How many calls run.
     running: watch::Sender<usize>,
@@ -103,6 +109,7 @@ impl Server {
             spill: spill.filter(|_| config.limits.budget.result_bytes.is_some()),
             offered: watch::Sender::new(Arc::new(offered)),
             unlisted: watch::Sender::new(None),
+            failed_lists: Mutex::default(),
             relisting: Relisting::default(),
             running: watch::Sender::new(0),
             pins,
@@ -175,6 +182,12 @@ impl Server {
     /// Whether it was ever seen.
     pub(crate) fn is_known(&self) -> bool {
         self.offered().known.is_some()
+    }
+
+    /// What could not be listed the last time.
+    fn failed_lists(&self) -> MutexGuard<'_, Vec<ListKind>> {
+        let failed = self.failed_lists.lock();
+        failed.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Offers what is known now; whether that differs from before.

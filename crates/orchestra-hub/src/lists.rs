@@ -15,14 +15,14 @@ use crate::{
     view::Route,
 };
 
-/// Servers that are named when none has told its tools.
+/// Servers that are named when none has told what it offers.
 const MAX_NAMED: usize = 8;
 
 /// How much of the reason of each is told, in bytes.
 const MAX_REASON: usize = 256;
 
-/// Answers a list after waiting. Where nobody offers a tool because those who should cannot, that is
-/// told: an empty list would say that there are none.
+/// Answers a list after waiting. Where nobody offers anything of the kind because those who should
+/// cannot, that is told: an empty list would say that there is none.
 pub(crate) fn route(
     hub: &Arc<Inner>,
     toolset: &Toolset,
@@ -38,7 +38,7 @@ pub(crate) fn route(
         }
         let view = hub.view(&toolset);
         let listing = view.list(kind, revision);
-        if let (true, ListKind::Tools, Some(missing)) = (listing.is_empty(), kind, hub.missing()) {
+        if let (true, Some(missing)) = (listing.is_empty(), hub.missing(kind)) {
             return Err(ProviderError::Unreachable(missing));
         }
         let (items, next) = listing.page(start, limit);
@@ -71,13 +71,13 @@ impl Inner {
         }))
     }
 
-    /// Which programs should offer tools and do not, because they are not as they should be; `None`
-    /// when there are none.
-    pub(crate) fn missing(&self) -> Option<String> {
+    /// Which programs may offer something of a kind and do not, because they are not as they should
+    /// be; `None` when there are none.
+    fn missing(&self, kind: ListKind) -> Option<String> {
         let merged = self.merged();
         let missing = merged.slots().filter_map(|slot| {
             let peer = slot.guarded(Provider::peer).flatten()?;
-            if peer.is_known {
+            if peer.is_known && !peer.unlisted.contains(&kind) {
                 return None;
             }
             let (id, status) = (&slot.id, peer.status.as_str());
@@ -87,14 +87,21 @@ impl Inner {
                     let end = reason.floor_char_boundary(MAX_REASON);
                     format!("{id} is {status} ({})", &reason[..end])
                 }
+                None if peer.is_known => format!("{id} is {status} and cannot list them"),
                 None => format!("{id} is {status}"),
             })
         });
         let missing: Vec<String> = missing.take(MAX_NAMED).collect();
         let named = missing.join("; ");
+        let what = match kind {
+            ListKind::Tools => "tools",
+            ListKind::Prompts => "prompts",
+            ListKind::Resources => "resources",
+            ListKind::Templates => "resource templates",
+        };
         (!missing.is_empty()).then(|| {
             format!(
-                "no tools are known: {named}. Ask again in a moment; `orchestra mcp test` tells more"
+                "no {what} are known: {named}. Ask again in a moment; `orchestra mcp test` tells more"
             )
         })
     }

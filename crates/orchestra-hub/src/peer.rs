@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use crate::ListKind;
+
 /// How the program is that a provider speaks for, for people and for what watches over them. All
 /// counters begin with the provider.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -14,6 +16,8 @@ pub struct PeerReport {
     pub status: PeerStatus,
     /// Whether it is known what it offers, be it from an earlier run.
     pub is_known: bool,
+    /// What of it is not known although the rest is, because it could not be listed.
+    pub unlisted: Vec<ListKind>,
     /// Why it stands there, where that is not as it should be, and what of it is not shown.
     pub reason: Option<String>,
     /// Its calls by their end.
@@ -89,6 +93,15 @@ pub struct PeerLatency {
 }
 
 impl PeerStatus {
+    /// Whether it cannot be used now, and should be.
+    #[must_use]
+    pub const fn is_failed(self) -> bool {
+        match self {
+            Self::Restarting | Self::Offline | Self::NeedsAuth | Self::Invalid => true,
+            Self::Idle | Self::Starting | Self::Ready | Self::Degraded | Self::Closed => false,
+        }
+    }
+
     /// All of them, in the order of a life.
     pub const ALL: [Self; 9] = [
         Self::Idle,

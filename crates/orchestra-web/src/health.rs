@@ -8,6 +8,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
+use orchestra_hub::{Hub, PeerReport, ProviderId};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -34,6 +35,26 @@ struct Health {
     uptime_s: u64,
     /// The revisions of MCP that are served, oldest first.
     mcp_revisions: Vec<&'static str>,
+    /// Servers of others that cannot be used now, and should be. Why not, `/api/mcp/servers` tells.
+    failed: Vec<Failed>,
+}
+
+/// A server of others that cannot be used now.
+#[derive(Serialize, ToSchema)]
+struct Failed {
+    name: String,
+    /// `restarting`, `offline`, `needs-auth` or `invalid`.
+    status: &'static str,
+}
+
+fn failed(hub: &Hub) -> Vec<Failed> {
+    let failed = |(id, report): (ProviderId, PeerReport)| {
+        report.status.is_failed().then(|| Failed {
+            name: id.to_string(),
+            status: report.status.as_str(),
+        })
+    };
+    hub.peers().into_iter().filter_map(failed).collect()
 }
 
 /// Whether the program can be asked.
@@ -42,6 +63,8 @@ struct Readiness {
     status: Stage,
     /// Providers that do not know yet what they offer.
     waiting_for: Vec<String>,
+    /// Servers of others that cannot be used now, and should be. Nobody waits for them.
+    failed: Vec<Failed>,
 }
 
 /// Where the program stands.
@@ -69,6 +92,7 @@ async fn health(State(site): State<Arc<Site>>) -> Response {
         version: server.version().to_owned(),
         uptime_s: site.began.elapsed().as_secs(),
         mcp_revisions: site.face.options().eras.revisions().collect(),
+        failed: failed(server.hub()),
     };
     Json(health).into_response()
 }
@@ -105,6 +129,7 @@ async fn ready(State(site): State<Arc<Site>>) -> Response {
     let readiness = Readiness {
         status: stage,
         waiting_for,
+        failed: failed(site.face.server().hub()),
     };
     (status, Json(readiness)).into_response()
 }

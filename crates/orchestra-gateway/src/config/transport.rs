@@ -6,6 +6,10 @@ use super::{OAuth, Template};
 
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each server, which is nothing to save"
+)]
 pub enum Transport {
     /// A child process that speaks over its stdin and stdout.
     Stdio(StdioConfig),

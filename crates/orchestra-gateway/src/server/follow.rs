@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 
-use super::Server;
+use super::{Server, standing::Standing};
 use crate::{
     config::Pins,
     definitions,
@@ -64,6 +64,7 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
     let mut fetching: Option<Fetching> = None;
     let rate = Rate::new(NOTICES.0, Some(NOTICES.1));
     let (mut dropped, mut missed) = (0, 0);
+    let mut standing = Standing::new(server.name());
     loop {
         tokio::select! {
             event = events.recv() => match event {
@@ -104,10 +105,12 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
                 if matches!(status, ClientStatus::Closed) {
                     return;
                 }
+                standing.is_now(&status);
                 if is_in_trouble(&status) && !follower.settled(&server) {
                     return;
                 }
             }
+            () = standing.due() => follower.told(standing.tell()),
             _ = chores.tick() => {
                 // Those for which there was no room before they came here.
                 let missed_in_all = server.client.dropped_events();
@@ -145,6 +148,7 @@ async fn wait(fetching: &mut Option<Fetching>) -> (Known, Stale) {
 /// follows any more.
 fn take(server: &Arc<Server>, follower: &impl Follower, known: Known, failed: Stale) -> bool {
     let is_nothing = failed == Stale::ALL;
+    *server.failed_lists() = failed.kinds().collect();
     if !is_nothing {
         let differs = server.offer(Some(known));
         if differs {

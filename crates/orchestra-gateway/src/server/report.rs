@@ -24,6 +24,7 @@ pub(crate) fn report(server: &Server) -> PeerReport {
         protocol: Some(metadata.protocol_version).filter(|version| !version.is_empty()),
         status,
         is_known: server.is_known(),
+        unlisted: server.failed_lists().clone(),
         reason,
         calls: PeerCalls {
             answered: stats.answered,
@@ -64,7 +65,7 @@ fn hidden(tools: &[String]) -> Option<String> {
     })
 }
 
-fn said(server: &str, status: &ClientStatus) -> (PeerStatus, Option<String>) {
+pub(super) fn said(server: &str, status: &ClientStatus) -> (PeerStatus, Option<String>) {
     match status {
         ClientStatus::Idle => (PeerStatus::Idle, None),
         ClientStatus::Starting => (PeerStatus::Starting, None),

@@ -49,6 +49,8 @@ pub(crate) struct Played {
     pub(crate) is_stateless: AtomicBool,
     /// Nobody gets in.
     pub(crate) is_away: AtomicBool,
+    /// Its prompts cannot be listed.
+    pub(crate) has_broken_prompts: AtomicBool,
     /// Who asks which era it speaks is not answered.
     pub(crate) ignores_probes: AtomicBool,
     /// Whoever wants in waits.
@@ -94,6 +96,7 @@ impl Played {
             heard: Mutex::default(),
             is_stateless: AtomicBool::new(false),
             is_away: AtomicBool::new(false),
+            has_broken_prompts: AtomicBool::new(false),
             ignores_probes: AtomicBool::new(false),
             is_held: watch::Sender::new(false),
             is_mute: AtomicBool::new(false),
@@ -177,6 +180,10 @@ impl Played {
                 self.lists.fetch_add(1, Ordering::SeqCst);
                 Ok(raw(&json!({"tools": *self.tools.lock().unwrap()})))
             }
+            "prompts/list" if self.has_broken_prompts.load(Ordering::SeqCst) => Err(RpcError::new(
+                ErrorCode::INTERNAL_ERROR,
+                "the index is broken",
+            )),
             "prompts/list" => Ok(raw(&json!({"prompts": [{"name": "p.q", "icons": []}]}))),
             "resources/list" => {
                 let one = json!({"uri": "x://one", "name": "one", "size": 7});

@@ -3,7 +3,8 @@
 use std::{sync::atomic::Ordering, time::Duration};
 
 use orchestra_gateway::config::Pins;
-use orchestra_hub::{Cx, ProviderError, Target};
+use orchestra_hub::{Cx, HubNotice, ListKind, LogLevel, ProviderError, Target};
+use orchestra_wire::Revision;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -109,6 +110,36 @@ async fn a_server_whose_tools_cannot_be_listed_is_not_shown_without_any() {
     assert!(!text(bench.call("s__get", json!({})).await).1);
 }
 
+/// What of it cannot be listed is not shown as if there were none, and the rest is there.
+#[tokio::test]
+async fn prompts_that_cannot_be_listed_are_not_shown_as_none() {
+    let server = Played::new(vec![tool("get")]);
+    server.has_broken_prompts.store(true, Ordering::SeqCst);
+    let bench = Bench::new(&[("s", &server)]);
+    bench.gateway.apply(vec![config("s")]);
+    assert_eq!(bench.tools().await, ["s__get"]);
+    let list = |kind| {
+        let revision = Revision::NEWEST;
+        let (start, limit) = (0, 10);
+        let target = Target::List {
+            kind,
+            revision,
+            start,
+            limit,
+        };
+        bench.ask(target, Cx::default())
+    };
+    let error = list(ListKind::Prompts).await.unwrap_err().to_string();
+    assert!(
+        error.contains("no prompts are known: s is ready"),
+        "{error}"
+    );
+    list(ListKind::Tools).await.unwrap();
+    list(ListKind::Resources).await.unwrap();
+    // It has none.
+    list(ListKind::Templates).await.unwrap();
+}
+
 #[tokio::test]
 async fn the_bare_name_of_a_tool_is_taken_where_only_one_server_has_it() {
     let one = Played::new(vec![tool("do.it"), tool("same")]);
@@ -155,4 +186,47 @@ async fn how_many_tools_are_pinned_is_told_once() {
     again.tools().await;
     assert!(!text(again.call("s__a", json!({})).await).1);
     assert_eq!(pinned(), Vec::<String>::new());
+}
+
+/// Whoever asked for logs is told, and not more often than every five seconds.
+#[tokio::test(start_paused = true)]
+async fn who_goes_away_and_comes_back_is_told_without_a_flood() {
+    let server = Played::new(vec![tool("get")]);
+    let bench = Bench::new(&[("s", &server)]);
+    bench.gateway.apply(vec![config("s")]);
+    bench.tools().await;
+    let attachment = bench.attach();
+    attachment.set_log_level(Some(LogLevel::Warning));
+    let mut notices = attachment.take_notices().unwrap();
+    let mut told = async || loop {
+        let HubNotice::Log {
+            level,
+            logger,
+            data,
+        } = notices.next().await.unwrap()
+        else {
+            continue;
+        };
+        assert_eq!((level, logger.as_deref()), (LogLevel::Warning, Some("s")));
+        return (Instant::now(), data.parse::<String>().unwrap());
+    };
+    server.is_away.store(true, Ordering::SeqCst);
+    server.crash();
+    let (first, text) = told().await;
+    assert!(
+        text.starts_with("the server s is away: restarting ("),
+        "{text}"
+    );
+    server.is_away.store(false, Ordering::SeqCst);
+    let (second, text) = told().await;
+    assert_eq!(text, "the server s is back");
+    assert!(second - first >= Duration::from_secs(5));
+    // Now it comes and goes all the time.
+    let (begun, mut messages) = (Instant::now(), 0);
+    while begun.elapsed() < Duration::from_secs(60) {
+        server.crash();
+        let told = tokio::time::timeout(Duration::from_millis(300), told()).await;
+        messages += usize::from(told.is_ok());
+    }
+    assert!(messages <= 13, "{messages}");
 }

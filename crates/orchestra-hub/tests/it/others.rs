@@ -118,7 +118,11 @@ impl Provider for Late {
 }
 
 fn list() -> Request {
-    let (kind, revision) = (ListKind::Tools, Revision::NEWEST);
+    list_of(ListKind::Tools)
+}
+
+fn list_of(kind: ListKind) -> Request {
+    let revision = Revision::NEWEST;
     let target = Target::List {
         kind,
         revision,
@@ -204,10 +208,46 @@ async fn an_empty_list_is_not_shown_for_those_that_failed() {
         error.contains("away is offline (exit code 3, api_key=***)"),
         "{error}"
     );
+    for (kind, what) in [
+        (ListKind::Prompts, "no prompts are known: away is offline"),
+        (
+            ListKind::Resources,
+            "no resources are known: away is offline",
+        ),
+        (
+            ListKind::Templates,
+            "no resource templates are known: away is offline",
+        ),
+    ] {
+        let error = attachment
+            .call(list_of(kind))
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(what), "{error}");
+    }
     // One that is bad hides nobody.
     well.catalog.send_replace(Arc::new(tools(&["a"])));
     while !listed(&hub).await.contains("\"a\"") {
         tokio::task::yield_now().await;
+    }
+    // What is known of one is shown, but for what it could not list.
+    let report = |unlisted| PeerReport {
+        status: PeerStatus::Ready,
+        is_known: true,
+        unlisted,
+        ..PeerReport::default()
+    };
+    *away.peer.lock().unwrap() = Some(report(vec![ListKind::Prompts]));
+    let error = attachment.call(list_of(ListKind::Prompts)).await;
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("away is ready and cannot list them"),
+        "{error}"
+    );
+    *away.peer.lock().unwrap() = Some(report(Vec::new()));
+    for kind in [ListKind::Prompts, ListKind::Resources, ListKind::Templates] {
+        attachment.call(list_of(kind)).await.unwrap();
     }
 }
 

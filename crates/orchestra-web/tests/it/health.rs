@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use orchestra_hub::{HubConfig, Provider as _};
+use orchestra_hub::{HubConfig, PeerReport, PeerStatus, Provider as _};
 use orchestra_mcp::http::{Eras, HttpOptions};
 use serde_json::{Value, json};
 
@@ -46,19 +46,22 @@ async fn health_tells_what_runs() {
 async fn it_is_ready_when_every_provider_knows_what_it_offers() {
     let site = Site::new().await;
     let ready = async || site.rest("GET /ready", &Value::Null).await;
-    let is_ready = (200, json!({"status": "ready", "waiting_for": []}));
+    let is_ready = (
+        200,
+        json!({"status": "ready", "waiting_for": [], "failed": []}),
+    );
     assert_eq!(ready().await, is_ready);
     let late = visitor("late", "visit");
     late.is_ready.store(false, Ordering::SeqCst);
     site.hub.register(Arc::clone(&late) as _).unwrap();
-    let starting = json!({"status": "starting", "waiting_for": ["late"]});
+    let starting = json!({"status": "starting", "waiting_for": ["late"], "failed": []});
     assert_eq!(ready().await, (503, starting));
     late.is_ready.store(true, Ordering::SeqCst);
     assert_eq!(ready().await, is_ready);
 
     assert!(site.hub.remove(late.id()));
     assert!(site.hub.remove(site.toys.id()));
-    let starting = json!({"status": "starting", "waiting_for": []});
+    let starting = json!({"status": "starting", "waiting_for": [], "failed": []});
     assert_eq!(ready().await, (503, starting));
 }
 
@@ -68,4 +71,35 @@ async fn it_is_not_ready_any_more_when_it_stops() {
     site.stop.send_replace(true);
     let (status, answer) = site.rest("GET /ready", &Value::Null).await;
     assert_eq!((status, &answer["status"]), (503, &json!("stopping")));
+}
+
+/// What is wrong with one is not for everybody to read.
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_failed_are_named_and_harm_no_other() {
+    let site = Site::new().await;
+    let server = visitor("weather", "visit");
+    site.hub.register(Arc::clone(&server) as _).unwrap();
+    for (status, told) in [
+        (PeerStatus::Ready, json!([])),
+        (PeerStatus::Idle, json!([])),
+        (
+            PeerStatus::Offline,
+            json!([{"name": "weather", "status": "offline"}]),
+        ),
+        (
+            PeerStatus::NeedsAuth,
+            json!([{"name": "weather", "status": "needs-auth"}]),
+        ),
+    ] {
+        *server.peer.lock().unwrap() = Some(PeerReport {
+            status,
+            reason: Some("exit code 3".into()),
+            ..PeerReport::default()
+        });
+        for path in ["GET /health", "GET /ready"] {
+            let (status, body) = site.rest(path, &Value::Null).await;
+            assert_eq!((status, &body["failed"]), (200, &told), "{path}");
+            assert!(!body.to_string().contains("exit code"), "{path}");
+        }
+    }
 }

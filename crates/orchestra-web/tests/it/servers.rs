@@ -16,6 +16,7 @@ fn report() -> PeerReport {
         protocol: Some("2025-11-25"),
         status: PeerStatus::Restarting,
         is_known: true,
+        unlisted: Vec::new(),
         reason: Some("it crashed".into()),
         calls: PeerCalls {
             answered: 40,

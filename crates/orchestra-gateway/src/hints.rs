@@ -112,6 +112,9 @@ impl Hints {
     pub fn about_start(&self, error: &ClientError) -> Option<String> {
         match error {
             ClientError::Timeout { .. } => self.told(true),
+            ClientError::CircuitOpen {
+                last: Some(last), ..
+            } => self.about_start(last),
             error => self.about(error),
         }
     }
@@ -133,14 +136,11 @@ impl Hints {
     }
 
     fn told(&self, is_slow: bool) -> Option<String> {
-        let slow = (is_slow && !self.slow.is_empty()).then_some(&self.slow);
-        let all: Vec<&str> = self
-            .sandbox
-            .iter()
-            .chain(slow)
-            .map(String::as_str)
-            .collect();
-        (!all.is_empty()).then(|| all.join("; "))
+        match self.sandbox.is_empty() {
+            // Time does not help against that.
+            false => Some(self.sandbox.join("; ")),
+            true => (is_slow && !self.slow.is_empty()).then(|| self.slow.clone()),
+        }
     }
 }
 

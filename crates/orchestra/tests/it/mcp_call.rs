@@ -1,7 +1,11 @@
 //! `orchestra mcp call`: what is sent, what stands against it, and what is printed of the answer.
 
-use std::fs;
+use std::{fs, io::Write as _, process::Command};
 
+use rustix::{
+    fs::{Mode, OFlags},
+    pty::{self, OpenptFlags},
+};
 use serde_json::{Value, json};
 
 use crate::support::{Said, Workspace};
@@ -111,6 +115,44 @@ fn a_rule_that_asks_needs_a_yes() {
     let agreed = call(&workspace, &["add.up", "a=1", "--yes"]);
     assert_eq!(agreed.code, Some(0), "{agreed:?}");
     assert_eq!(journal(&workspace, "called"), 1);
+}
+
+/// Runs a command at a terminal where somebody has typed a line.
+fn at_a_terminal(mut command: Command, line: &str) -> (Option<i32>, String) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+    let master = pty::openpt(flags).unwrap();
+    pty::grantpt(&master).unwrap();
+    pty::unlockpt(&master).unwrap();
+    let name = pty::ptsname(&master, Vec::new()).unwrap();
+    let flags = OFlags::RDWR | OFlags::NOCTTY;
+    let terminal = rustix::fs::open(name, flags, Mode::empty()).unwrap();
+    fs::File::from(master.try_clone().unwrap())
+        .write_all(line.as_bytes())
+        .unwrap();
+    command.stdin(terminal.try_clone().unwrap());
+    command.stderr(terminal);
+    let output = command.output().unwrap();
+    (
+        output.status.code(),
+        String::from_utf8(output.stdout).unwrap(),
+    )
+}
+
+#[test]
+fn a_person_at_a_terminal_is_asked() {
+    let workspace = workspace(json!({"rules": [{"effect": "ask", "tool": "add*"}]}));
+    let calls = [
+        ["mcp", "call", "shell", "add.up"].as_slice(),
+        &["tool", "call", "shell__add_up"],
+    ];
+    for (at, call) in calls.into_iter().enumerate() {
+        let command = || workspace.command(call.iter().chain(&["a=1"]));
+        assert_eq!(at_a_terminal(command(), "n\n"), (Some(5), String::new()));
+        assert_eq!(journal(&workspace, "called"), at);
+        let (code, out) = at_a_terminal(command(), "y\n");
+        assert_eq!((code, out.trim()), (Some(0), r#"{"a":1}"#));
+        assert_eq!(journal(&workspace, "called"), at + 1);
+    }
 }
 
 #[test]

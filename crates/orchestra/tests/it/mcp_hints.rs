@@ -78,6 +78,12 @@ fn a_start_that_takes_too_long_says_what_may_be_behind_it() {
         hint.contains("start_timeout") && !hint.contains("inherit"),
         "{hint}"
     );
+    let called = workspace.run(["tool", "--mcp-config", "servers.json", "call", "own__x"]);
+    assert_eq!(called.code, Some(4), "{called:?}");
+    assert!(
+        called.err.contains("`start_timeout` gives it more time"),
+        "{called:?}"
+    );
     let none = behind_a_proxy(&workspace, &["call", "none", "x"]);
     assert!(
         none.err

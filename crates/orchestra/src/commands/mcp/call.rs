@@ -41,7 +41,7 @@ pub(super) struct Arguments {
     /// of them as one JSON object
     #[arg(value_name = "KEY=VALUE")]
     words: Vec<String>,
-    /// The same
+    /// An argument as KEY=VALUE, too; may be given again
     #[arg(long = "arg", value_name = "KEY=VALUE")]
     pairs: Vec<String>,
     /// All arguments as one JSON object: the object, a file that holds it, or - for stdin

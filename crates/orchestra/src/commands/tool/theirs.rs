@@ -8,13 +8,17 @@ use orchestra_gateway::{
     connect::Connectors,
     discovery::{Found, Server, ServerState},
 };
-use orchestra_hub::Toolset;
+use orchestra_hub::{PeerStatus, Toolset};
 use orchestra_tools as tools;
+use tokio::time::timeout;
 
 use crate::{commands::mcp, config::Config, exit::Failure, output, servers, serving::Serving};
 
 /// The tools of the hub itself.
 const OURS: [&str; 2] = ["find_tools", "call_tool"];
+
+/// A person wonders who has to wait longer.
+const SOON: Duration = Duration::from_secs(2);
 
 /// How long calls may go on when the command is over; there are none any more.
 const GRACE: Duration = Duration::from_secs(1);
@@ -130,7 +134,7 @@ impl Theirs {
         };
         let gateway = Gateway::new(serving.hub().clone(), options);
         gateway.apply(self.configs);
-        serving.attach(Toolset::All).settled().await;
+        wait(serving).await;
         Ok(Guests {
             gateway: Some(gateway),
             unused: self.unused,
@@ -145,7 +149,12 @@ impl Guests {
             output::complain(&output::printable(unused));
         }
         for (name, peer) in serving.hub().peers() {
-            if let Some(why) = peer.reason {
+            // When it would be tried again is no affair of a command that ends now.
+            let why = match peer.status {
+                PeerStatus::Offline | PeerStatus::Restarting => peer.last_error,
+                _ => None,
+            };
+            if let Some(why) = why.map(|(_, why)| why).or(peer.reason) {
                 let text = format!("{name}: {}: {why}", peer.status.as_str());
                 output::complain(&output::printable(&text));
             }
@@ -158,6 +167,21 @@ impl Guests {
             gateway.close(ENDING).await;
         }
     }
+}
+
+/// Waits until all that were added have said what they offer, and says for whom when that lasts.
+async fn wait(serving: &Serving) {
+    let attachment = serving.attach(Toolset::All);
+    if timeout(SOON, attachment.settled()).await.is_ok() {
+        return;
+    }
+    let unknown = serving.hub().providers().into_iter();
+    let unknown = unknown.filter(|(_, is_ready)| !is_ready);
+    let names: Vec<String> = unknown.map(|(id, _)| id.to_string()).collect();
+    if !names.is_empty() {
+        output::complain(&format!("waiting for {}", names.join(", ")));
+    }
+    attachment.settled().await;
 }
 
 fn look(config: &Config) -> Result<Found, Failure> {

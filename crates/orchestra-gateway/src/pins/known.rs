@@ -1,0 +1,257 @@
+//! What is known of a server: what it offers, what of it was approved, and its form on disk.
+
+use std::collections::BTreeMap;
+
+use orchestra_hub::ListKind;
+use orchestra_wire::{Era, RawJson, Revision, Rope, write};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::Change;
+use crate::{canonical, config::Pins as Mode, definitions, files};
+
+/// The version of the files; a newer one is left alone.
+const VERSION: u32 = 1;
+
+/// Tools that are remembered; the names of those that are gone are forgotten first.
+const MAX_PINNED: usize = 20_000;
+
+/// What a model or a program goes by.
+const PINNED: [&str; 6] = [
+    "name",
+    "title",
+    "description",
+    "inputSchema",
+    "outputSchema",
+    "annotations",
+];
+
+/// What a server offers, verbatim.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Lists {
+    pub(crate) tools: Vec<RawJson>,
+    pub(crate) prompts: Vec<RawJson>,
+    pub(crate) resources: Vec<RawJson>,
+    pub(crate) templates: Vec<RawJson>,
+    pub(crate) facts: Facts,
+}
+
+/// What a server says of itself, as far as it is kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Facts {
+    pub(crate) instructions: Option<String>,
+    /// Its name and version, as JSON.
+    pub(crate) info: String,
+    pub(crate) resources: bool,
+    pub(crate) subscribe: bool,
+    pub(crate) completions: bool,
+    pub(crate) tasks: bool,
+    /// The revision of MCP that was agreed upon; empty when it is to be asked for anew.
+    pub(crate) revision: String,
+}
+
+impl Facts {
+    /// The era in which the server is greeted first: that of the last time.
+    pub(crate) fn era(&self) -> Option<Era> {
+        Revision::parse(&self.revision).map(Revision::era)
+    }
+}
+
+/// What is known of a server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) lists: Lists,
+    /// By name of the tool: its definition as it was approved.
+    pinned: BTreeMap<String, RawJson>,
+    /// What was approved before is not known any more: a tool that is not pinned was not approved.
+    is_lost: bool,
+}
+
+/// What is known of a server, in its file.
+#[derive(Serialize, Deserialize, Default)]
+pub(super) struct OnDisk {
+    version: u32,
+    #[serde(default)]
+    server: String,
+    #[serde(default)]
+    facts: Facts,
+    #[serde(default)]
+    tools: Vec<Box<RawValue>>,
+    #[serde(default)]
+    prompts: Vec<Box<RawValue>>,
+    #[serde(default)]
+    resources: Vec<Box<RawValue>>,
+    #[serde(default)]
+    templates: Vec<Box<RawValue>>,
+    pinned: BTreeMap<String, Box<RawValue>>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    lost: bool,
+}
+
+impl OnDisk {
+    /// Whether a newer version of this program has written it.
+    pub(super) const fn is_newer(&self) -> bool {
+        self.version > VERSION
+    }
+}
+
+impl files::Kept for OnDisk {
+    fn lost() -> Self {
+        Self {
+            lost: true,
+            ..Self::default()
+        }
+    }
+}
+
+impl Known {
+    /// Whether a tool is as it was approved.
+    pub(crate) fn approves(&self, name: &str, definition: &RawJson) -> bool {
+        let pinned = self.pinned.get(name);
+        pinned.map_or(!self.is_lost, |pinned| {
+            pinned == definition || hash(pinned) == hash(definition)
+        })
+    }
+
+    /// Of a server of which it is not known any more what was approved.
+    pub(super) fn lost() -> Self {
+        Self {
+            is_lost: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether it is not known any more what was approved before.
+    pub(crate) const fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// How many tools are pinned.
+    pub(crate) fn pinned(&self) -> usize {
+        self.pinned.len()
+    }
+
+    /// Takes changes as approved; answers the names of their tools.
+    pub(super) fn approve(&mut self, changes: Vec<Change>) -> Vec<String> {
+        let names = changes.into_iter().map(|change| {
+            self.pinned.insert(change.tool.clone(), change.after);
+            change.tool
+        });
+        let names: Vec<String> = names.collect();
+        // All that it has are approved: what comes now is seen for the first time.
+        self.is_lost &= names.is_empty() || !self.changes().is_empty();
+        names
+    }
+
+    /// What differs from what was approved.
+    pub(super) fn changes(&self) -> Vec<Change> {
+        let tools = self.lists.tools.iter();
+        let changes = tools.filter_map(|definition| {
+            let name = definitions::named(definition, "name").ok()?;
+            let is_approved = self.approves(&name, definition);
+            (!is_approved).then(|| Change {
+                before: self.pinned.get(&name).cloned(),
+                after: definition.clone(),
+                tool: name,
+            })
+        });
+        changes.collect()
+    }
+
+    /// Takes in what the server offers now.
+    pub(super) fn learn(&mut self, lists: Lists, mode: Mode) {
+        self.is_lost &= mode == Mode::Ask;
+        for definition in &lists.tools {
+            let Ok(name) = definitions::named(definition, "name") else {
+                continue;
+            };
+            let is_new = !self.is_lost && !self.pinned.contains_key(&name);
+            if mode == Mode::Follow || is_new {
+                self.pinned.insert(name, definition.clone());
+            }
+        }
+        self.lists = lists;
+        if self.pinned.len() > MAX_PINNED {
+            let tools = self.lists.tools.iter();
+            let names = tools.filter_map(|tool| definitions::named(tool, "name").ok());
+            let listed: std::collections::BTreeSet<String> = names.collect();
+            self.pinned.retain(|name, _| listed.contains(name));
+        }
+    }
+
+    /// As it is kept.
+    pub(super) fn to_disk(&self, server: &str) -> OnDisk {
+        let boxed = |items: &[RawJson]| items.iter().filter_map(|item| item.parse().ok()).collect();
+        let Lists {
+            tools,
+            prompts,
+            resources,
+            templates,
+            facts,
+        } = &self.lists;
+        let pinned = self.pinned.iter();
+        OnDisk {
+            version: VERSION,
+            server: server.to_owned(),
+            facts: facts.clone(),
+            tools: boxed(tools),
+            prompts: boxed(prompts),
+            resources: boxed(resources),
+            templates: boxed(templates),
+            pinned: pinned
+                .filter_map(|(name, raw)| Some((name.clone(), raw.parse().ok()?)))
+                .collect(),
+            lost: self.is_lost,
+        }
+    }
+}
+
+impl From<OnDisk> for Known {
+    fn from(kept: OnDisk) -> Self {
+        let raw = |items: Vec<Box<RawValue>>| {
+            let items = items.iter().map(|item| RawJson::from_raw(item));
+            items.collect()
+        };
+        let pinned = kept.pinned.iter();
+        Self {
+            pinned: pinned
+                .map(|(name, item)| (name.clone(), RawJson::from_raw(item)))
+                .collect(),
+            is_lost: kept.lost,
+            lists: Lists {
+                tools: raw(kept.tools),
+                prompts: raw(kept.prompts),
+                resources: raw(kept.resources),
+                templates: raw(kept.templates),
+                facts: kept.facts,
+            },
+        }
+    }
+}
+
+impl Lists {
+    pub(crate) const fn of_mut(&mut self, kind: ListKind) -> &mut Vec<RawJson> {
+        match kind {
+            ListKind::Tools => &mut self.tools,
+            ListKind::Prompts => &mut self.prompts,
+            ListKind::Resources => &mut self.resources,
+            ListKind::Templates => &mut self.templates,
+        }
+    }
+}
+
+/// The hash of what is pinned of a definition.
+fn hash(definition: &RawJson) -> String {
+    let mut rope = Rope::new();
+    let mut separator = b'{';
+    let members = definition.members().into_iter().flatten();
+    for member in members.filter(|member| PINNED.contains(&&*member.key)) {
+        rope.push_byte(std::mem::replace(&mut separator, b','));
+        write::string(&mut rope, &member.key);
+        rope.push_byte(b':');
+        write::raw(&mut rope, &member.value);
+    }
+    rope.push(if separator == b'{' { b"{}" } else { b"}" });
+    canonical::hash(&definitions::raw(rope))
+}

@@ -6,11 +6,11 @@ use orchestra_gateway::config::Pins;
 use orchestra_hub::{Cx, HubNotice, ListKind, LogLevel, ProviderError, Target};
 use orchestra_wire::Revision;
 use serde_json::json;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::{
     log::Lines,
-    played::{Bench, Played, config, text, tool, tool_call, tools_changed, until},
+    played::{Bench, PATIENCE, Played, config, text, tool, tool_call, tools_changed, until},
 };
 
 /// A call that has so long.
@@ -203,7 +203,7 @@ async fn who_goes_away_and_comes_back_is_told_without_a_flood() {
             level,
             logger,
             data,
-        } = notices.next().await.unwrap()
+        } = timeout(PATIENCE, notices.next()).await.unwrap().unwrap()
         else {
             continue;
         };
@@ -225,7 +225,7 @@ async fn who_goes_away_and_comes_back_is_told_without_a_flood() {
     let (begun, mut messages) = (Instant::now(), 0);
     while begun.elapsed() < Duration::from_secs(60) {
         server.crash();
-        let told = tokio::time::timeout(Duration::from_millis(300), told()).await;
+        let told = timeout(Duration::from_millis(300), told()).await;
         messages += usize::from(told.is_ok());
     }
     assert!(messages <= 13, "{messages}");

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
-    played::{Bench, Played, config, tool},
+    played::{Bench, Played, config, tool, until},
     rig::{Rig, child, http},
     scripted::{Scripted, empty, json_of},
 };
@@ -33,6 +33,8 @@ async fn starts_are_spaced_and_given_up_as_it_is_set() {
     bench.gateway.apply(vec![config]);
     let starts = async |count: usize| {
         while server.connects.load(Ordering::SeqCst) < count {
+            let elapsed = begun.elapsed().as_secs();
+            assert!(elapsed < 20_000, "not started {count} times");
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         begun.elapsed().as_secs()
@@ -40,9 +42,7 @@ async fn starts_are_spaced_and_given_up_as_it_is_set() {
     // Each pause is a fifth longer or shorter, by chance.
     let third = starts(3).await;
     assert!((150..260).contains(&third), "{third}");
-    while bench.hub.peers()[0].1.status != PeerStatus::Offline {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
+    until(|| bench.hub.peers()[0].1.status == PeerStatus::Offline).await;
     let fourth = starts(4).await;
     assert!((10_150..10_300).contains(&fourth), "{fourth}");
 }
@@ -56,12 +56,10 @@ async fn a_silent_server_is_probed_for_as_long_as_it_is_set() {
     server.ignores_probes.store(true, Ordering::SeqCst);
     let begun = Instant::now();
     bench.gateway.apply(vec![config]);
-    while bench.tools().await.is_empty() {}
-    assert!(
-        begun.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        begun.elapsed()
-    );
+    while bench.tools().await.is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(1), "still probed");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(1), "probed for long");
 }
 
 /// A server that takes a call and says nothing.

@@ -19,6 +19,8 @@ use crate::{
 pub struct Rules {
     name: String,
     policy: Policy,
+    /// Whether what the server says of its tools is believed.
+    trust: bool,
 }
 
 /// What the rules say of a call.
@@ -37,20 +39,33 @@ impl Rules {
         Self {
             name: config.name.to_string(),
             policy: Policy::new(config, Quota::of(config, state)),
+            trust: config.trust,
         }
     }
 
-    /// What the rules say of a call of a tool, by the name that the server gave it.
+    /// What the rules say of a call of a tool, by the name that the server gave it and as it defines
+    /// it.
     ///
     /// # Errors
     /// Which rule forbids it, in words.
-    pub fn decide(&self, tool: &str, arguments: &RawJson) -> Result<Verdict, String> {
+    pub fn decide(
+        &self,
+        tool: &str,
+        definition: &RawJson,
+        arguments: &RawJson,
+    ) -> Result<Verdict, String> {
         let server = &self.name;
         if !self.policy.offers(tool) {
             return Err(format!("`tools` of the server {server} leaves it out"));
         }
-        // What a server says of its tool is not known here.
-        let decision = self.policy.decide(tool, Nature::Unknown, arguments);
+        let hint = definition.member("annotations");
+        let hint = hint.and_then(|hints| hints.member("readOnlyHint"));
+        let only_reads = hint.is_some_and(|hint| hint.as_str() == "true");
+        let nature = match self.trust && only_reads {
+            true => Nature::ReadsOnly,
+            false => Nature::Unknown,
+        };
+        let decision = self.policy.decide(tool, nature, arguments);
         let rule = decision.rule;
         match decision.effect {
             Effect::Deny if decision.is_default => Err(format!(

@@ -156,6 +156,28 @@ fn a_person_at_a_terminal_is_asked() {
 }
 
 #[test]
+fn who_is_asked_about_all_that_no_rule_is_about_is_not_about_what_only_reads() {
+    let reading = SERVER.replace(
+        r#""name":"paint","#,
+        r#""name":"paint","annotations":{"readOnlyHint":true},"#,
+    );
+    for (trust, painted) in [(true, 0), (false, 5)] {
+        let workspace = workspace(json!({"default": "ask", "trust": trust}));
+        workspace.write("server.sh", &reading);
+        let calls = [["mcp", "call", "shell"].as_slice(), &["tool", "call"]];
+        for call in calls {
+            let run =
+                |tool: &str, words: &[&str]| workspace.run(call.iter().chain(&[tool]).chain(words));
+            let said = run("shell__paint", &[]);
+            assert_eq!(said.code, Some(painted), "{call:?}: {said:?}");
+            let asked = run("shell__add_up", &["a=1"]);
+            assert_eq!(asked.code, Some(5), "{call:?}: {asked:?}");
+            assert!(asked.err.contains("default: ask"), "{asked:?}");
+        }
+    }
+}
+
+#[test]
 fn the_calls_of_a_day_are_counted_with_those_of_others() {
     let workspace = workspace(json!({"limits": {"dailyQuota": 2}}));
     for _ in 0..2 {

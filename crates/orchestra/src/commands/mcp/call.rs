@@ -149,7 +149,8 @@ async fn settle(
     let arguments = asked.given.fit(schema).map_err(Failure::usage)?;
     let raw = RawJson::of(&Value::Object(arguments.clone()))?;
     let rules = Rules::new(&live.config, &servers::state_directory()?);
-    let verdict = rules.decide(&name, &raw).map_err(Failure::denied)?;
+    let verdict = rules.decide(&name, &RawJson::of(&tool)?, &raw);
+    let verdict = verdict.map_err(Failure::denied)?;
     if let Some(mistakes) = rules::mistakes(&name, RawJson::of(schema)?, &raw) {
         return Err(Failure::usage_text(format!(
             "the arguments of {name} are not as its schema says, and nothing ran: {mistakes}"

@@ -135,8 +135,8 @@ impl Looker {
             }
         }
         let found = self.find();
-        let named = found.usable().flat_map(|config| &config.named);
-        let named: BTreeSet<PathBuf> = named.map(|file| file.path().to_owned()).collect();
+        let named = found.servers.iter().flat_map(|server| &server.files);
+        let named: BTreeSet<PathBuf> = named.cloned().collect();
         if named == self.named {
             return found;
         }

@@ -1,7 +1,11 @@
 //! What becomes of each server that a file names: the strongest of a name is taken, and used when it
 //! is sound, switched on, and trusted or approved.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::{Found, LookedAt, Places, Server, ServerState, Shadowed};
 use crate::{
@@ -105,6 +109,7 @@ impl Places {
         } = written;
         let workspace = &self.workspace;
         let by_hand = decisions.enabled(workspace, &name);
+        let mut files = BTreeSet::new();
         let state = match config {
             Err(reason) => ServerState::Invalid { reason },
             Ok(config) if origin.trust == Trust::Ask && is_own(&config) => ServerState::Own,
@@ -125,10 +130,13 @@ impl Places {
             Ok(mut config) => match scope.check(&config) {
                 Ok(()) => {
                     config.named = scope.named_files(&config);
+                    files = named(&config);
                     ServerState::Usable(Arc::from(config))
                 }
                 Err(error) => {
                     let reason = error.to_string();
+                    // Whoever mends it need not touch the configuration.
+                    files = scope.secret_files(&config);
                     diagnostics.push(Diagnostic {
                         severity: Severity::Error,
                         file: Arc::clone(&origin.file),
@@ -147,6 +155,7 @@ impl Places {
             shown_name,
             origin,
             state,
+            files,
         }
     }
 }
@@ -158,6 +167,11 @@ fn usual(files: &[(File, Option<Contents>)]) -> Effect {
         .filter(|(file, _)| file.trust == Trust::Trusted);
     let mut said = own.filter_map(|(_, contents)| contents.as_ref()?.default);
     said.next().unwrap_or_default()
+}
+
+fn named(config: &ServerConfig) -> BTreeSet<PathBuf> {
+    let named = config.named.iter();
+    named.map(|file| file.path().to_owned()).collect()
 }
 
 /// A file that somebody named must be there.

@@ -1,6 +1,10 @@
 //! What was found, and what differs between two findings.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use crate::config::{Diagnostic, Origin, Place, ServerConfig, ServerName, Source, nearest};
 
@@ -39,6 +43,8 @@ pub struct Server {
     pub origin: Origin,
     /// What becomes of it.
     pub state: ServerState,
+    /// Files that decide what becomes of it, beside the one that it stands in.
+    pub files: BTreeSet<PathBuf>,
     /// How often a restart was asked for: one more makes it another, to be started anew.
     pub restarts: u64,
 }

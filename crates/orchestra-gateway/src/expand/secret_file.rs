@@ -1,14 +1,37 @@
 //! Files that hold one secret.
 
-use std::{fs::File, io::Read as _, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
 
 use super::{ExpandError, Scope};
-use crate::config::{Secret, SecretSource, ServerConfig};
+use crate::config::{Auth, HttpConfig, Secret, SecretSource, ServerConfig, Transport};
 
 /// The largest of these files: a key, or a signed statement.
 const MAX_BYTES: u64 = 64 * 1024;
 
 impl Scope {
+    /// The files that hold the secrets of a server's sign-in.
+    #[must_use]
+    pub fn secret_files(&self, config: &ServerConfig) -> BTreeSet<PathBuf> {
+        let Transport::Http(HttpConfig {
+            auth: Some(Auth::OAuth(oauth)),
+            ..
+        }) = &config.transport
+        else {
+            return BTreeSet::new();
+        };
+        let secrets = oauth.secrets().into_iter();
+        let paths = secrets.filter_map(|secret| match &secret.source {
+            SecretSource::File(path) => self.path(path, config).ok(),
+            SecretSource::Text(_) => None,
+        });
+        paths.collect()
+    }
+
     /// A secret that the sign-in of a server names, as it is now.
     ///
     /// # Errors

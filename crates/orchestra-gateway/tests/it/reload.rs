@@ -10,7 +10,7 @@ use std::{
 };
 
 use orchestra_gateway::{
-    discovery::{Change, Found},
+    discovery::{Change, Found, ServerState},
     watch::Watching,
 };
 use serde_json::json;
@@ -137,6 +137,43 @@ async fn a_server_is_another_when_a_file_that_it_names_changes() {
     let before = world.find();
     world.write("workspace/secrets.env", "KEY=hunter-3");
     assert_eq!(world.find().changes_since(&before), []);
+}
+
+/// A secret that comes, or is made private, mends its server without a change of the configuration.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_used_as_soon_as_its_secret_can_be() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let world = World::new();
+    let secret = world.path().join("secrets/there");
+    let auth = json!({
+        "type": "client_credentials", "client_id": "me", "client_secret_file": secret,
+    });
+    let server = json!({"url": "https://example.com/mcp", "auth": auth});
+    let servers = json!({"mcpServers": {"there": server}});
+    world.write("home/.config/orchestra/mcp.json", &servers.to_string());
+    let (_watching, mut found) = watching(&world);
+    let reason = |found: &Found| match &found.server("there").unwrap().state {
+        ServerState::Invalid { reason } => reason.clone(),
+        ServerState::Usable(_) => "usable".to_owned(),
+        other => panic!("{other:?}"),
+    };
+    assert!(reason(&found.borrow_and_update()).contains("cannot be read"));
+    let path = world.write("secrets/there", "hunter");
+    let mode = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode));
+    mode(0o640).unwrap();
+    let is_open = |found: &Arc<Found>| reason(found).contains("chmod 600");
+    timeout(PATIENCE, found.wait_for(is_open))
+        .await
+        .unwrap()
+        .unwrap();
+    mode(0o600).unwrap();
+    let is_usable = |found: &Arc<Found>| reason(found) == "usable";
+    timeout(PATIENCE, found.wait_for(is_usable))
+        .await
+        .unwrap()
+        .unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

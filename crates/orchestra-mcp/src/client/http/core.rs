@@ -181,16 +181,23 @@ impl Core {
         self.listener().take();
     }
 
-    /// Does something unless the connection ends before it is done.
+    /// Does something unless the connection ends before it is done. Where it ends because the server
+    /// has forgotten the session, what is on its way is answered for itself: that it did not run, or
+    /// as a call that was taken before.
     pub(super) async fn while_open<T>(
         &self,
         work: impl Future<Output = Result<T, ClientError>>,
     ) -> Result<T, ClientError> {
         let mut ended = self.ended.subscribe();
-        tokio::select! {
+        let mut work = std::pin::pin!(work);
+        let error = tokio::select! {
             biased;
-            done = work => done,
-            error = reason(&mut ended) => Err(error),
+            done = &mut work => return done,
+            error = reason(&mut ended) => error,
+        };
+        match self.forgotten.load(Ordering::Acquire) {
+            true => work.await,
+            false => Err(error),
         }
     }
 

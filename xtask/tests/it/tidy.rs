@@ -35,6 +35,19 @@ const WRAPPED: &[(&str, &str)] = &[
     ),
 ];
 
+/// What waits for others for as long as they wait for something themselves: locks of the runtime.
+/// They are there to make work single-flight, and whoever takes one says of which work in a comment
+/// that holds `single-flight:` on the line before. Locks of the standard library are never held
+/// across an `await`, which a lint of clippy sees to.
+const ASYNC_LOCKS: [&str; 6] = [
+    ".lock().await",
+    ".lock_owned().await",
+    ".read().await",
+    ".read_owned().await",
+    ".write().await",
+    ".write_owned().await",
+];
+
 /// Finds faults in every file and fails with all of them at once.
 fn check(files: &[File], fault: impl Fn(&File) -> Option<String>) {
     let mut faults = String::new();
@@ -83,20 +96,45 @@ fn lock_files_name_no_host() {
     });
 }
 
-#[test]
-fn wrapped_calls_are_not_made_directly() {
+/// The code of programs and libraries, without that of tests.
+fn sources() -> Vec<File> {
     let mut files = tree::rust_files();
     files.retain(|file| file.path.starts_with("crates/") && file.path.contains("/src/"));
     files.retain(|file| !file.is_test() && !file.path.contains("/fixtures/"));
-    check(&files, |file| {
+    files
+}
+
+/// Whether the comment before a line holds a word.
+fn comment_says(before: &[&str], word: &str) -> bool {
+    let mut comment = before
+        .iter()
+        .rev()
+        .take_while(|line| line.trim_start().starts_with("//"));
+    comment.any(|line| line.contains(word))
+}
+
+#[test]
+fn wrapped_calls_are_not_made_directly() {
+    check(&sources(), |file| {
         let code = file.code();
         let mut lines = code.iter().enumerate();
         lines.find_map(|(number, line)| {
             let (call, why) = WRAPPED.iter().find(|(call, _)| line.contains(call))?;
-            let before = code[..number].iter().rev();
-            let mut comment = before.take_while(|line| line.trim_start().starts_with("//"));
-            let allowed = comment.any(|line| line.contains("direct:"));
+            let allowed = comment_says(&code[..number], "direct:");
             (!allowed).then(|| format!("line {}: {call}…): {why}", number + 1))
+        })
+    });
+}
+
+#[test]
+fn a_lock_across_an_await_makes_work_single_flight_and_says_which() {
+    check(&sources(), |file| {
+        let code = file.code();
+        let mut lines = code.iter().enumerate();
+        lines.find_map(|(number, line)| {
+            let call = ASYNC_LOCKS.iter().find(|call| line.contains(*call))?;
+            let said = comment_says(&code[..number], "single-flight:");
+            (!said).then(|| format!("line {}: {call} without `// single-flight: …`", number + 1))
         })
     });
 }

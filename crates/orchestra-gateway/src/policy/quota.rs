@@ -101,6 +101,7 @@ impl Quota {
             if let Some(answer) = self.take_left(now()) {
                 return answer;
             }
+            // single-flight: one asks the file, and the others take of what it got.
             let _alone = self.asking.lock().await;
             if let Some(answer) = self.take_left(now()) {
                 return answer;

@@ -206,6 +206,7 @@ impl Member {
                     () = self.wanted.notified() => {}
                     () = self.restart.notified() => {}
                 }
+                course.resume_outage();
             }
             match self.run(&shared, &mut course).await {
                 Ok(()) => course.failures = 0,
@@ -234,7 +235,7 @@ impl Member {
         wish.as_mut().enable();
         shared.events.started();
         let watched = Aborted(tokio::spawn(Arc::clone(shared).watch(Arc::clone(&session))));
-        if course.away.is_some() {
+        if course.end_outage() {
             shared.breaker.reset();
         }
         let left = loop {
@@ -248,6 +249,8 @@ impl Member {
             }
             tracing::info!(server = %shared.config.name, "back");
             session.is_back();
+            course.end_outage();
+            course.failures = 0;
             shared.breaker.reset();
             self.enter(Phase::Ready(Arc::clone(&session)));
             // It may be another one by now.
@@ -325,6 +328,7 @@ impl Member {
             ClientError::NeedsAuth { .. } | ClientError::InvalidConfig { .. } => {
                 self.enter(Phase::Refused(reason));
                 self.restart.notified().await;
+                course.end_outage();
                 course.failures = 0;
                 return;
             }
@@ -386,7 +390,8 @@ struct Course {
     starts: u32,
     /// Whether the next start waits for nobody.
     eager: bool,
-    /// Since when a server on the network is away that was well before.
+    /// Since when a server on the network is away that was well before; nothing once it is there
+    /// again.
     away: Option<Instant>,
     /// When it was reached for the last time.
     attempted: Instant,

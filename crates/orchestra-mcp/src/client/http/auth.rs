@@ -8,7 +8,7 @@ use reqwest::{
     Method, StatusCode, Url,
     header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue},
 };
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::Instant};
 
 use super::{
     config::{Auth, HttpConfig, sensitive},
@@ -80,10 +80,18 @@ enum Way {
         program: String,
         args: Vec<String>,
         launcher: Option<Launcher>,
-        /// What it printed the last time.
-        token: Mutex<Option<HeaderValue>>,
+        /// Held while the program runs, so that one has it run for all.
+        printed: Box<Mutex<Printed>>,
     },
     Through(Arc<dyn Authorizer>),
+}
+
+/// What a program that prints a token came to the last time.
+#[derive(Default)]
+struct Printed {
+    token: Option<HeaderValue>,
+    /// When it ended without one, and why.
+    failed: Option<(Instant, ClientError)>,
 }
 
 impl Authorization {
@@ -104,7 +112,7 @@ impl Authorization {
                 program: program.clone(),
                 args: args.clone(),
                 launcher: config.launcher.clone(),
-                token: Mutex::default(),
+                printed: Box::default(),
             },
             Auth::OAuth(oauth) => {
                 let oauth = OAuth::new(config, OAuthConfig::clone(oauth))?;
@@ -136,17 +144,27 @@ impl Authorization {
                 program,
                 args,
                 launcher,
-                token,
+                printed,
             } => {
-                let mut token = token.lock().await;
-                let value = match &*token {
-                    Some(value) => value.clone(),
-                    None => {
-                        let printed = program::token(program, args, launcher.as_ref()).await?;
-                        token.insert(printed).clone()
+                let came = Instant::now();
+                // single-flight: the others wait for what the program prints for the first.
+                let mut printed = printed.lock().await;
+                if printed.token.is_none() {
+                    // Whoever waited while it failed is told so, and does not have it run again.
+                    if let Some((at, failed)) = &printed.failed
+                        && *at >= came
+                    {
+                        return Err(failed.clone());
                     }
-                };
-                headers.insert(AUTHORIZATION, value);
+                    match program::token(program, args, launcher.as_ref()).await {
+                        Ok(token) => printed.token = Some(token),
+                        Err(error) => {
+                            printed.failed = Some((Instant::now(), error.clone()));
+                            return Err(error);
+                        }
+                    }
+                }
+                headers.extend(printed.token.clone().map(|token| (AUTHORIZATION, token)));
             }
             Way::Through(authorizer) => {
                 let request = AuthRequest {
@@ -172,10 +190,11 @@ impl Authorization {
             _ if refusal.before > 0 => Ok(false),
             // Whoever sets the variable may have done so meanwhile.
             Way::Template(template) => Ok(Some(bearer(template, &*self.secrets)?) != refusal.shown),
-            Way::Command { token, .. } => {
-                let mut token = token.lock().await;
-                if *token == refusal.shown {
-                    *token = None;
+            Way::Command { printed, .. } => {
+                // single-flight: the program may be at it for another request.
+                let mut printed = printed.lock().await;
+                if printed.token == refusal.shown {
+                    printed.token = None;
                 }
                 Ok(true)
             }

@@ -96,6 +96,7 @@ pub async fn login(
         .iter()
         .filter_map(|value| value.to_str().ok().map(str::to_owned))
         .collect();
+    // single-flight: nobody else has this one.
     let mut state = oauth.state.lock().await;
     oauth.load(&mut state).await?;
     oauth
@@ -270,6 +271,7 @@ impl OAuth {
         if self.current().is_some_and(|current| !lapses(&current)) {
             return self.shown(&request);
         }
+        // single-flight: one renews, and the others find what it got.
         let mut state = Arc::clone(&self.state).lock_owned().await;
         self.load(&mut state).await?;
         let token = state
@@ -308,6 +310,7 @@ impl OAuth {
             _ if error == "insufficient_scope" && refusal.before < MAX_STEP_UPS => Wish::More,
             _ => return Ok(false),
         };
+        // single-flight: one signs in, and the others find what it got.
         let mut state = Arc::clone(&self.state).lock_owned().await;
         self.load(&mut state).await?;
         // Another request may have had the same trouble, and be over it.

@@ -17,6 +17,16 @@ impl Course {
         self.failures = 0;
     }
 
+    /// It is there again. Whether it was away.
+    pub(super) fn end_outage(&mut self) -> bool {
+        self.away.take().is_some()
+    }
+
+    /// Nobody asked for it since it went away: from now on it is asked.
+    pub(super) fn resume_outage(&mut self) {
+        self.away = self.away.map(|_| Instant::now());
+    }
+
     /// Whether the outage is so young that the server is asked often.
     pub(super) fn is_just_away(&self, reconnect: &Reconnect) -> bool {
         self.away

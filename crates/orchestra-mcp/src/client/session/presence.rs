@@ -1,9 +1,12 @@
 //! Whether anybody is there: over HTTP a connection does not end when its server does.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use tokio::{
-    sync::{Mutex, watch},
+    sync::{OnceCell, watch},
     time::Instant,
 };
 
@@ -22,22 +25,49 @@ const GOOD: Duration = Duration::from_secs(5);
 /// Whether nobody is there, as calls have found.
 pub(super) struct Presence {
     away: watch::Sender<Option<ClientError>>,
-    /// When it was asked the last time and was there.
-    asked: Mutex<Option<Instant>>,
+    /// The last look, which may go on.
+    look: Mutex<Arc<Look>>,
     since: Instant,
+}
+
+/// One question whether anybody is there, for all whose exchanges break meanwhile or soon after.
+#[derive(Default)]
+struct Look {
+    /// When it came to what. Whoever comes while it goes on waits for it, and asks instead of
+    /// whoever began when that one goes away.
+    found: OnceCell<(Instant, Found)>,
+}
+
+/// What a look came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    There,
+    Away,
+    /// It has forgotten the session, and the next call begins another.
+    Gone,
 }
 
 impl Presence {
     pub(super) fn new() -> Self {
         Self {
             away: watch::Sender::new(None),
-            asked: Mutex::new(None),
+            look: Mutex::default(),
             since: Instant::now(),
         }
     }
 
     pub(super) fn is_away(&self) -> bool {
         self.away.borrow().is_some()
+    }
+
+    /// The look that an exchange which broke now belongs to.
+    fn look(&self) -> Arc<Look> {
+        let mut look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = look.found.get();
+        if found.is_some_and(|(at, _)| at.elapsed() >= TOGETHER) {
+            *look = Arc::default();
+        }
+        Arc::clone(&look)
     }
 
     /// Waits until nobody is there; why.
@@ -63,6 +93,9 @@ impl Session {
 
     /// The server answers again.
     pub(in crate::client) fn is_back(&self) {
+        // What was found before says nothing of what breaks from now on.
+        let look = &self.presence.look;
+        *look.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
         self.presence.away.send_replace(None);
     }
 
@@ -78,22 +111,32 @@ impl Session {
         if !error.may_be_away() {
             return false;
         }
-        let mut asked = self.presence.asked.lock().await;
         if self.is_over() {
             return true;
         }
-        if asked.is_some_and(|at| at.elapsed() < TOGETHER) {
-            // Many connections break at once when one server ends.
-            return matches!(error, ClientError::Http(failure) if failure.status == 0);
-        }
+        let look = self.presence.look();
+        let mut has_asked = false;
+        let asks = &mut has_asked;
+        let ask = move || async move {
+            *asks = true;
+            let found = self.ask_for_all().await;
+            (Instant::now(), found)
+        };
+        // single-flight: one asks, and the others wait for what it found.
+        let (_, found) = *look.found.get_or_init(ask).await;
+        // Many connections break at once when one server ends; one of them counts.
+        let is_broken = matches!(error, ClientError::Http(failure) if failure.status == 0);
+        found != Found::There || (is_broken && !has_asked)
+    }
+
+    async fn ask_for_all(self: &Arc<Self>) -> Found {
         match self.check_health_within(ASK).await {
-            Err(error) if error.may_be_away() => self.lose(&error),
-            // It has forgotten the session, and the next call begins another.
-            Err(error) if error.is_session_gone() => true,
-            _ => {
-                *asked = Some(Instant::now());
-                false
+            Err(error) if error.may_be_away() => {
+                self.lose(&error);
+                Found::Away
             }
+            Err(error) if error.is_session_gone() => Found::Gone,
+            _ => Found::There,
         }
     }
 

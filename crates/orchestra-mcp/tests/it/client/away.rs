@@ -10,7 +10,8 @@ use std::{
 };
 
 use orchestra_mcp::client::{
-    Client, ClientError, ClientStatus, HttpFailure, ProtocolChoice, Sent, TransportType,
+    Client, ClientConfig, ClientError, ClientStatus, HttpFailure, ProtocolChoice, Sent,
+    TransportType,
 };
 use orchestra_wire::Era;
 use serde_json::json;
@@ -62,7 +63,10 @@ impl There {
     }
 
     async fn well(&self) -> Client {
-        let mut config = config();
+        self.well_as(config()).await
+    }
+
+    async fn well_as(&self, mut config: ClientConfig) -> Client {
         config.protocol = ProtocolChoice::Era(Era::Session);
         let client = client_of(&self.played, config);
         assert_eq!(result(&client, tool("t")).await["start"], 1);
@@ -80,6 +84,13 @@ fn bad_gateway() -> ClientError {
     ClientError::Http(Arc::new(HttpFailure {
         status: 502,
         sent: true,
+        ..HttpFailure::default()
+    }))
+}
+
+fn forgotten() -> ClientError {
+    ClientError::Http(Arc::new(HttpFailure {
+        status: 404,
         ..HttpFailure::default()
     }))
 }
@@ -165,4 +176,154 @@ async fn a_server_that_is_away_for_good_is_not_hammered_and_comes_back_with_a_ca
         "{:?}",
         back.elapsed()
     );
+}
+
+/// What was before an idle server is needed that is not there.
+#[derive(Debug, Clone, Copy)]
+enum History {
+    Nothing,
+    /// Away for a second; it knew its session.
+    Away,
+    /// Away for so long that it was started anew.
+    AwayForLong,
+}
+
+/// Plays what was before, and more than a minute of good calls behind it.
+async fn play(history: History, there: &There, client: &Client) {
+    let away = match history {
+        History::Nothing => return,
+        History::Away => Duration::from_secs(1),
+        History::AwayForLong => Duration::from_secs(90),
+    };
+    there.leave();
+    let mut status = client.status();
+    client.call(tool("t")).await.unwrap_err();
+    status
+        .wait_for(|status| !matches!(status, ClientStatus::Ready))
+        .await
+        .unwrap();
+    tokio::time::sleep(away).await;
+    there.come_back();
+    for _ in 0..100 {
+        result(client, safe("t")).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// Waits until nobody needs it any more.
+async fn is_stopped(client: &Client) {
+    let mut status = client.status();
+    for wanted in [ClientStatus::Ready, ClientStatus::Idle] {
+        let is_so = |status: &ClientStatus| {
+            std::mem::discriminant(status) == std::mem::discriminant(&wanted)
+        };
+        status.wait_for(is_so).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_that_is_over_does_not_shorten_the_patience_with_the_next() {
+    for history in [History::Nothing, History::Away, History::AwayForLong] {
+        let there = There::new(refused);
+        let client = there
+            .well_as(ClientConfig {
+                idle_stop: Some(Duration::from_secs(5)),
+                ..config()
+            })
+            .await;
+        play(history, &there, &client).await;
+        is_stopped(&client).await;
+        // Starts fail, and it is left alone after as many of them as for any server.
+        there.leave();
+        let (before, began) = (there.played.starts(), Instant::now());
+        let error = client.call(safe("t")).await.unwrap_err();
+        assert_eq!(error.code(), "circuit_open", "{history:?}");
+        let starts = there.played.starts() - before;
+        assert_eq!(starts, config().circuit.failures, "{history:?}");
+        let waited = began.elapsed();
+        assert!(waited > Duration::from_secs(10), "{history:?}: {waited:?}");
+        // Whoever calls is answered when it comes back before that.
+        there.come_back();
+        result(&client, tool("t")).await;
+        is_stopped(&client).await;
+        there.leave();
+        let waiting = tokio::spawn({
+            let client = client.clone();
+            async move { result(&client, safe("t")).await }
+        });
+        let third =
+            |status: &ClientStatus| matches!(status, ClientStatus::Restarting { attempt: 3, .. });
+        client.status().wait_for(third).await.unwrap();
+        there.come_back();
+        waiting.await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn exchanges_that_break_together_ask_once_whether_anybody_is_there() {
+    const ROUND: Duration = Duration::from_millis(800);
+    let answers: [fn() -> Said; 3] = [
+        || Said::after(ROUND, json!({})),
+        || Said::FailAfter(ROUND, forgotten()),
+        || Said::FailAfter(ROUND, refused()),
+    ];
+    for answer in answers {
+        let played = Played::new(Greets::Not, TransportType::Http, move |asked| {
+            match asked.method.as_str() {
+                "ping" => answer(),
+                "initialize" => Said::result(json!({
+                    "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "there", "version": "1"},
+                })),
+                _ if asked.params["name"] == "breaks" => Said::Fail(broken()),
+                _ => Said::result(json!({})),
+            }
+        });
+        let mut config = config();
+        config.protocol = ProtocolChoice::Era(Era::Session);
+        let client = client_of(&played, config);
+        result(&client, tool("t")).await;
+        let began = Instant::now();
+        let calls = (0..20).map(|_| client.call(tool("breaks")));
+        for told in futures_util::future::join_all(calls).await {
+            assert_eq!(told.unwrap_err().sent(), Sent::Maybe);
+        }
+        assert_eq!(began.elapsed(), ROUND);
+        // When nobody is there, the same moment begins to ask until somebody is.
+        assert!(played.count("ping") <= 2, "{}", played.count("ping"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_who_goes_away_does_not_take_the_question_along() {
+    let played = Played::new(Greets::Not, TransportType::Http, |asked| {
+        match asked.method.as_str() {
+            "ping" => Said::after(Duration::from_millis(800), json!({})),
+            "initialize" => Said::result(json!({
+                "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                "serverInfo": {"name": "there", "version": "1"},
+            })),
+            _ => Said::Fail(broken()),
+        }
+    });
+    let mut config = config();
+    config.protocol = ProtocolChoice::Era(Era::Session);
+    let client = client_of(&played, config);
+    client
+        .reach(Instant::now() + Duration::from_secs(5))
+        .await
+        .unwrap();
+    let mut calls: Vec<_> = (0..5)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.call(tool("breaks")).await })
+        })
+        .collect();
+    played.until("tools/call", 5).await;
+    played.until("ping", 1).await;
+    calls.remove(0).abort();
+    for call in calls {
+        call.await.unwrap().unwrap_err();
+    }
+    assert_eq!(played.count("ping"), 2);
 }

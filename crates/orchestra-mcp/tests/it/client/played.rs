@@ -34,6 +34,7 @@ pub(crate) enum Said {
     /// The process ends instead.
     Crash,
     Fail(ClientError),
+    FailAfter(Duration, ClientError),
 }
 
 impl Said {
@@ -318,6 +319,10 @@ impl Link for PlayedLink {
                         Ok(answer)
                     }
                     Said::Fail(error) => Err(error),
+                    Said::FailAfter(pause, error) => {
+                        tokio::time::sleep(pause).await;
+                        Err(error)
+                    }
                     Said::Never | Said::Crash => std::future::pending().await,
                 }
             };

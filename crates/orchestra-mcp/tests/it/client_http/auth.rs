@@ -71,6 +71,26 @@ async fn a_token_that_stays_refused_is_told_with_what_to_do() {
     }
 }
 
+/// Requests that come while the program runs wait for it, and have it run no more when it fails.
+#[tokio::test]
+async fn a_program_that_fails_is_run_once_for_all_who_wait() {
+    let server = guarded().await;
+    let directory = tempfile::tempdir().unwrap();
+    let counter = directory.path().join("runs");
+    let runs = || std::fs::read_to_string(&counter).unwrap().lines().count();
+    let there = connected(printed_by(&server, "echo >>\"$0\"; exit 3", &counter)).await;
+    let params = json!({});
+    let asks = (1..9).map(|id| ask(&*there.link, id, "ping", &params));
+    for told in futures_util::future::join_all(asks).await {
+        let error = told.unwrap_err();
+        assert!(error.explain().contains("exit code 3"), "{error:?}");
+    }
+    assert_eq!(runs(), 1);
+    // Whoever comes later has it run again.
+    ask(&*there.link, 9, "ping", &params).await.unwrap_err();
+    assert_eq!(runs(), 2);
+}
+
 /// A configuration with a program that prints a token; `$0` is `word` for it.
 fn printed_by(server: &Scripted, script: &str, word: &std::path::Path) -> HttpConfig {
     let mut config = server.config("/mcp");

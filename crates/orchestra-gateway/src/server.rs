@@ -139,8 +139,8 @@ impl Server {
         if now.known.is_some() {
             return Ok(now);
         }
-        let usual = Instant::now() + self.config.start_timeout;
-        let deadline = deadline.map_or(usual, Instant::from_std);
+        let waits = Instant::now() + self.client.start_wait();
+        let deadline = deadline.map_or(waits, |deadline| waits.min(Instant::from_std(deadline)));
         let (mut offered, mut unlisted) = (self.offered.subscribe(), self.unlisted.subscribe());
         loop {
             {

@@ -197,6 +197,12 @@ impl Toolset {
         }
     }
 
+    /// Whether a server of others is of any use: its tools are shown, or reached through others.
+    #[must_use]
+    pub fn reaches_server(&self, server: &str) -> bool {
+        *self == Self::Search || self.shows_server(server)
+    }
+
     /// Whether the tools of a server of others are shown.
     #[must_use]
     pub fn shows_server(&self, server: &str) -> bool {

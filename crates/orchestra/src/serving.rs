@@ -125,7 +125,9 @@ impl Serving {
     /// # Errors
     /// When what the user decided of them cannot be read.
     pub(crate) fn start_others(&mut self) -> Result<(), Failure> {
-        match Others::start(&self.hub, &self.config) {
+        // A text that is no toolset is told when it is needed.
+        let toolset = Toolset::parse(&self.config.tools.value).unwrap_or_default();
+        match Others::start(&self.hub, &self.config, toolset) {
             Ok(others) => self.others = Some(others),
             // Whoever asked for servers is told; others are served without.
             Err(failure) if self.config.servers.given().next().is_some() => return Err(failure),

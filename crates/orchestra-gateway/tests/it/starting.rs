@@ -6,7 +6,7 @@ use orchestra_gateway::config::Pins;
 use orchestra_hub::{Cx, HubNotice, ListKind, LogLevel, ProviderError, Target};
 use orchestra_wire::Revision;
 use serde_json::json;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, interval, timeout};
 
 use crate::{
     log::Lines,
@@ -83,6 +83,55 @@ async fn a_call_of_a_server_that_does_not_come_says_why() {
     };
     let error = bench.ask(prompt, within(1)).await.unwrap_err();
     assert!(matches!(&error, ProviderError::Unreachable(why) if why.contains("nobody is there")));
+}
+
+/// A start that hangs keeps calls for one start, not until the server is given up.
+#[tokio::test(start_paused = true)]
+async fn a_call_of_a_server_that_hangs_is_answered_after_one_start() {
+    let hangs = Played::new(vec![tool("get")]);
+    hangs.is_held.send_replace(true);
+    let bench = Bench::new(&[("hangs", &hangs)]);
+    let mut config = config("hangs");
+    (config.start_timeout, config.timeout) = (Duration::from_secs(5), Duration::from_secs(12));
+    let one_start = config.start_timeout + Duration::from_secs(1);
+    bench.gateway.apply(vec![config]);
+    let told = async |what: &str, connects: usize| {
+        let begun = Instant::now();
+        let answer = bench
+            .ask(tool_call("hangs__get", &json!({})), within(900))
+            .await;
+        let (text, is_error) = text(answer.unwrap());
+        assert!(
+            is_error && text.contains("The call did not run."),
+            "{what}: {text}"
+        );
+        assert!(begun.elapsed() < one_start, "{what}: {:?}", begun.elapsed());
+        assert_eq!(hangs.connects.load(Ordering::SeqCst), connects, "{what}");
+    };
+    told("never seen", 1).await;
+    hangs.is_held.send_replace(false);
+    let mut pace = interval(Duration::from_millis(100));
+    loop {
+        pace.tick().await;
+        let answer = bench
+            .ask(tool_call("hangs__get", &json!({})), within(900))
+            .await;
+        if !text(answer.unwrap()).1 {
+            break;
+        }
+    }
+    let before = hangs.connects.load(Ordering::SeqCst);
+    hangs.is_held.send_replace(true);
+    hangs.crash();
+    until(|| hangs.connects.load(Ordering::SeqCst) == before + 1).await;
+    told("its restart hangs", before + 1).await;
+    let begun = Instant::now();
+    told("between two starts", before + 1).await;
+    assert!(
+        begun.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 /// That its tools cannot be listed does not mean that it has none.

@@ -96,16 +96,26 @@ impl Client {
         self.0.members[0].want();
     }
 
-    /// Waits until the server can be called, and starts it for that, until a deadline.
+    /// Waits until the server can be called, and starts it for that, until a deadline or until a
+    /// start has failed.
     ///
     /// # Errors
     /// Why it cannot be called, as a call would be told.
     pub async fn reach(&self, deadline: Instant) -> Result<(), ClientError> {
         let member = &self.0.members[0];
-        member.session(deadline, Patience::Deadline).await.map(drop)
+        member.session(deadline, Patience::OneTry).await.map(drop)
     }
 
-    /// Makes a call. It waits for a server that is being started, and is tried again where that is
+    /// For how long a call waits for a server that cannot be called: a whole start, or as long as
+    /// it would wait for an answer.
+    #[must_use]
+    pub fn start_wait(&self) -> Duration {
+        let config = &self.0.shared.config;
+        config.call_timeout.max(config.start_timeout)
+    }
+
+    /// Makes a call. It waits for a server that is being started, for [`start_wait`](Self::start_wait)
+    /// or until a start has failed that a call should know of, and is tried again where that is
     /// harmless, within its deadline.
     ///
     /// # Errors
@@ -114,12 +124,17 @@ impl Client {
         let deadline = call.cx.deadline.map(Instant::from_std);
         let deadline = deadline.unwrap_or_else(|| Instant::now() + LONGEST);
         let retry = &self.0.shared.config.retry;
-        let mut attempt = 0;
+        let is_child = self.0.shared.connector.transport() == TransportType::Stdio;
+        let (mut attempt, mut waits) = (0, None);
         loop {
-            let error = match self.attempt(&call, deadline).await {
+            let error = match self.attempt(&call, deadline, &mut waits).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
+            // It was not sent: whoever may not simply call again is told now.
+            if waits.is_some() && is_child && !call.safe {
+                return Err(error);
+            }
             attempt += 1;
             let pause = again(&error, call.safe, retry.unsafe_calls)
                 .filter(|_| attempt < retry.attempts.max(1));
@@ -132,7 +147,7 @@ impl Client {
                 error if error.is_session_gone() => least,
                 _ => retry.backoff.next(attempt - 1).max(least),
             };
-            if Instant::now() + pause >= deadline {
+            if Instant::now() + pause >= waits.unwrap_or(deadline) {
                 return Err(error);
             }
             tokio::select! {

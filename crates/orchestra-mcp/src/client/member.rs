@@ -35,12 +35,12 @@ use phase::{left_alone, not_yet};
 /// How long a call waits for a server that is left alone, when it is asked once more for that call.
 const ONE_TRY: Duration = Duration::from_secs(2);
 
-/// For how long a call waits for a server on the network that is away.
+/// For how long a call waits for a server that cannot be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
     /// As long as it may take.
     Deadline,
-    /// Until it was asked once more.
+    /// Until it was tried once more.
     OneTry,
 }
 
@@ -109,11 +109,7 @@ impl Member {
                 Phase::Open { next_at, reason } => return Err(left_alone(*next_at, reason)),
                 Phase::Waiting {
                     next_at, reason, ..
-                } if match self.remote {
-                    true => patience == Patience::OneTry,
-                    false => *next_at > deadline,
-                } =>
-                {
+                } if patience == Patience::OneTry || !self.remote && *next_at > deadline => {
                     return Err(not_yet(*next_at, reason));
                 }
                 Phase::Refused(error) => return Err(ClientError::clone(error)),

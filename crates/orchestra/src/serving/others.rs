@@ -9,12 +9,12 @@ use std::{
 
 use orchestra_gateway::{
     Gateway, GatewayOptions,
-    config::ServerConfig,
+    config::{ServerConfig, ServerName},
     connect::Connectors,
     discovery::{Found, Server, ServerState},
     watch::Watching,
 };
-use orchestra_hub::Hub;
+use orchestra_hub::{Hub, Toolset};
 use orchestra_mcp::client::tap::Tap;
 use serde::Serialize;
 use tokio::{sync::watch, task::JoinHandle};
@@ -42,12 +42,12 @@ pub(super) struct Others {
 }
 
 impl Others {
-    /// Finds and starts the servers of a workspace and its user, and follows their files. Waits for
-    /// none of them. Must run inside the runtime.
+    /// Finds and starts the servers of a workspace and its user that a toolset reaches, and follows
+    /// their files. Waits for none of them. Must run inside the runtime.
     ///
     /// # Errors
     /// When what the user decided of them cannot be read.
-    pub(super) fn start(hub: &Hub, config: &Config) -> Result<Self, Failure> {
+    pub(super) fn start(hub: &Hub, config: &Config, toolset: Toolset) -> Result<Self, Failure> {
         let places = servers::places(&config.workspace, &config.servers.mcp_config);
         let scope = servers::scope(&config.workspace);
         let connectors = Connectors::new(scope.clone())
@@ -67,13 +67,19 @@ impl Others {
             .map_err(|error| Failure::from(anyhow::Error::from(error)))?;
         let gateway = Arc::new(Gateway::new(hub.clone(), options));
         let mut found = watching.found();
-        let mut seen = Seen::default();
+        let mut following = Following {
+            gateway: Arc::clone(&gateway),
+            toolset,
+            restarts: HashMap::new(),
+            waiting: HashSet::new(),
+        };
         let states = {
             let now = found.borrow_and_update();
-            take(&gateway, &now, &mut seen);
-            now.servers.iter().filter_map(Shown::of).collect()
+            following.take(&now);
+            let shown = |server| Shown::of(server, &following.toolset);
+            now.servers.iter().filter_map(shown).collect()
         };
-        let following = tokio::spawn(follow(Arc::clone(&gateway), found, seen));
+        let following = tokio::spawn(following.run(found));
         Ok(Self {
             gateway,
             states,
@@ -105,9 +111,10 @@ pub(crate) struct Shown {
 
 impl Shown {
     /// `None` for the program itself, which is none of the others.
-    fn of(server: &Server) -> Option<Self> {
+    fn of(server: &Server, toolset: &Toolset) -> Option<Self> {
         let state = match &server.state {
             ServerState::Own => return None,
+            _ if !toolset.reaches_server(server.name.as_str()) => "left_out",
             ServerState::Usable(config) if config.lazy => "lazy",
             ServerState::Usable(_) => "starting",
             other => other.as_str(),
@@ -128,46 +135,55 @@ impl Shown {
             "disabled" => format!("disabled: orchestra mcp enable {name}"),
             "invalid" => "invalid: orchestra mcp list".to_owned(),
             "lazy" => "starts with its first call".to_owned(),
+            "left_out" => "left out by --tools".to_owned(),
             other => other.to_owned(),
         }
     }
 }
 
-/// What was known of servers before.
-#[derive(Default)]
-struct Seen {
+/// Follows the files of servers.
+struct Following {
+    gateway: Arc<Gateway>,
+    /// What it does not reach is not started.
+    toolset: Toolset,
     /// How often each was to be started anew.
     restarts: HashMap<String, u64>,
     /// Those that waited for approval.
     waiting: HashSet<String>,
 }
 
-async fn follow(gateway: Arc<Gateway>, mut found: watch::Receiver<Arc<Found>>, mut seen: Seen) {
-    while found.changed().await.is_ok() {
-        let now = Arc::clone(&found.borrow_and_update());
-        take(&gateway, &now, &mut seen);
-    }
-}
-
-fn take(gateway: &Gateway, found: &Found, seen: &mut Seen) {
-    for told in &found.diagnostics {
-        tracing::warn!("{told}");
-    }
-    let waits = |server: &&Server| matches!(server.state, ServerState::NeedsApproval { .. });
-    let waiting = found.servers.iter().filter(waits);
-    let waiting: HashSet<String> = waiting.map(|server| server.name.to_string()).collect();
-    for name in waiting.difference(&seen.waiting) {
-        tracing::warn!("{name} waits for approval: orchestra mcp approve {name}");
-    }
-    seen.waiting = waiting;
-    let configs = found.usable().map(|config| ServerConfig::clone(config));
-    gateway.apply(configs.collect());
-    let asked = |server: &Server| (server.name.to_string(), server.restarts);
-    let now: HashMap<String, u64> = found.servers.iter().map(asked).collect();
-    for (name, times) in &now {
-        if seen.restarts.get(name).is_some_and(|before| before < times) {
-            gateway.restart(name);
+impl Following {
+    async fn run(mut self, mut found: watch::Receiver<Arc<Found>>) {
+        while found.changed().await.is_ok() {
+            let now = Arc::clone(&found.borrow_and_update());
+            self.take(&now);
         }
     }
-    seen.restarts = now;
+
+    fn take(&mut self, found: &Found) {
+        for told in &found.diagnostics {
+            tracing::warn!("{told}");
+        }
+        let is_reached = |name: &ServerName| self.toolset.reaches_server(name.as_str());
+        let waits = |server: &&Server| {
+            matches!(server.state, ServerState::NeedsApproval { .. }) && is_reached(&server.name)
+        };
+        let waiting = found.servers.iter().filter(waits);
+        let waiting: HashSet<String> = waiting.map(|server| server.name.to_string()).collect();
+        for name in waiting.difference(&self.waiting) {
+            tracing::warn!("{name} waits for approval: orchestra mcp approve {name}");
+        }
+        let configs = found.usable().filter(|config| is_reached(&config.name));
+        let configs = configs.map(|config| ServerConfig::clone(config)).collect();
+        self.waiting = waiting;
+        self.gateway.apply(configs);
+        let asked = |server: &Server| (server.name.to_string(), server.restarts);
+        let now: HashMap<String, u64> = found.servers.iter().map(asked).collect();
+        for (name, times) in &now {
+            if self.restarts.get(name).is_some_and(|before| before < times) {
+                self.gateway.restart(name);
+            }
+        }
+        self.restarts = now;
+    }
 }

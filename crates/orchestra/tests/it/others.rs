@@ -136,6 +136,39 @@ fn a_short_list_of_tools_is_about_the_built_in_ones() {
 }
 
 #[test]
+fn servers_that_were_not_chosen_are_not_started() {
+    let workspace = workspace();
+    let script = workspace.join("server.sh");
+    let server = |name: &str| {
+        let started = workspace.join(format!("{name}.started"));
+        json!({"command": "sh", "args": ["-c", "touch \"$0\"; exec sh \"$1\"", started, script]})
+    };
+    let servers = json!({"mcpServers": {"chosen": server("chosen"), "other": server("other")}});
+    workspace.write("servers.json", &servers.to_string());
+    let file = workspace.join("servers.json");
+    let file = file.to_str().unwrap();
+    let run = |tools: &str| {
+        let flags = [
+            "stdio",
+            "--mcp-config",
+            file,
+            "--only-servers",
+            "--tools",
+            tools,
+        ];
+        let mut session = Session::start(workspace.command(flags));
+        let names = names(&mut session);
+        assert!(session.process.end().success());
+        names
+    };
+    let is_started = |name: &str| workspace.join(format!("{name}.started")).exists();
+    assert_eq!(run("server:chosen"), ["chosen__say_hello"]);
+    assert!(is_started("chosen") && !is_started("other"));
+    run("search");
+    assert!(is_started("other"), "every tool is reached");
+}
+
+#[test]
 fn a_tool_that_is_described_anew_is_shown_again_when_that_is_approved() {
     let workspace = workspace();
     let servers = workspace.read("servers.json");
@@ -226,6 +259,8 @@ fn what_servers_say_is_kept_where_neither_they_nor_a_repository_reach() {
         let params = json!({"name": "shell__say_hello", "arguments": {}});
         let answer = session.request("tools/call", &params);
         assert_eq!(answer["result"]["content"][0]["text"], "hello");
+        // What its servers said is written by then.
+        assert!(session.process.end().success());
     };
     workspace.write("elsewhere/file", "kept");
     let run = workspace.join(".projects/.run");

@@ -1,10 +1,16 @@
 //! A whole working day over `orchestra stdio`.
 
-use std::fs;
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    process::Stdio,
+    sync::mpsc,
+    thread,
+};
 
 use serde_json::{Value, json};
 
-use crate::support::{Running, Session, Workspace};
+use crate::support::{PATIENCE, Running, Session, Workspace};
 
 const EVIDENCE: &str = "ran the tests: 42 passed, none failed";
 
@@ -198,13 +204,29 @@ fn no_stray_output_precedes_the_protocol() {
 #[test]
 fn its_life_is_told_in_the_log() {
     let workspace = Workspace::git();
-    let ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
-    let said = workspace.run_with_input(["stdio", "--log", "orchestra=debug"], ping);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    let told = said.err.lines().filter_map(|line| {
-        let (_, status) = line.split_once("the server is status=\"")?;
-        status.strip_suffix('"')
+    let mut command = workspace.command(["stdio", "--log", "orchestra=debug"]);
+    let mut process = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = process.stdin.take();
+    let (line, lines) = mpsc::channel();
+    let stderr = BufReader::new(process.stderr.take().unwrap());
+    let reading = thread::spawn(move || {
+        for text in stderr.lines() {
+            line.send(text.unwrap()).unwrap();
+        }
     });
-    let told: Vec<&str> = told.collect();
-    assert_eq!(told, ["available", "connected", "stopped"], "{}", said.err);
+    let ping = stdin.as_mut().unwrap();
+    writeln!(ping, r#"{{"jsonrpc":"2.0","id":1,"method":"ping"}}"#).unwrap();
+    let mut told = Vec::new();
+    while let Ok(text) = lines.recv_timeout(PATIENCE) {
+        if let Some((_, status)) = text.split_once("the server is status=\"") {
+            told.push(status.strip_suffix('"').unwrap().to_owned());
+        }
+        if told.last().is_some_and(|status| status == "connected") {
+            // The end of its input is the end of its life.
+            drop(stdin.take());
+        }
+    }
+    assert!(process.wait().unwrap().success());
+    reading.join().unwrap();
+    assert_eq!(told, ["available", "connected", "stopped"]);
 }

@@ -25,10 +25,12 @@ use crate::client::{
 const DEGRADED: f64 = 0.1;
 
 impl Client {
+    /// `waits` is until when a call waits that has no connection; nothing while it has one.
     pub(super) async fn attempt(
         &self,
         call: &ServerCall,
         deadline: Instant,
+        waits: &mut Option<Instant>,
     ) -> Result<Reply, ClientError> {
         let inner = &self.0;
         let state = call.cx.answers.as_ref().and_then(|a| a.state.as_deref());
@@ -54,7 +56,9 @@ impl Client {
             true => Patience::Deadline,
             false => Patience::OneTry,
         };
-        let session = member.session(deadline, patience).await?;
+        let until = *waits.get_or_insert_with(|| deadline.min(Instant::now() + self.start_wait()));
+        let session = member.session(until, patience).await?;
+        *waits = None;
         let (member, session, _claim) = self.apart(call, member, session, deadline).await;
         let place = match member.outstanding.try_acquire() {
             Ok(place) => place,

@@ -102,17 +102,24 @@ async fn calls_wait_for_a_start_within_their_deadline_and_no_longer() {
     let played = Played::session(|_| Said::result(json!({})));
     played.fail_to_start(Some(down()));
     let client = client_of(&played, config());
-    let waiting = |seconds| {
+    let waiting = |mut call: ServerCall, seconds| {
         let client = client.clone();
-        let mut call = tool("t");
         call.cx.deadline = Some(std::time::Instant::now() + Duration::from_secs(seconds));
         async move { client.call(call).await }
     };
     // Paused time: deadlines are given in real time, which stands still as well.
-    let error = waiting(0).await.unwrap_err();
+    let error = waiting(safe("t"), 0).await.unwrap_err();
     assert_eq!(error.sent(), Sent::No);
+    // One that may not be made again is told of the start that failed.
+    let error = waiting(tool("t"), 600).await.unwrap_err();
+    assert_eq!(error.sent(), Sent::No);
+    assert!(
+        error.explain().contains("no such program"),
+        "{}",
+        error.explain()
+    );
     played.fail_to_start(None);
-    waiting(600).await.unwrap();
+    waiting(safe("t"), 600).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

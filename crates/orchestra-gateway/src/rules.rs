@@ -26,8 +26,8 @@ pub struct Rules {
 /// What the rules say of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may be made.
-    Allowed,
+    /// It may be made, as this rule says.
+    Allowed(String),
     /// This rule wants somebody asked before.
     Asks(String),
 }
@@ -73,7 +73,7 @@ impl Rules {
             )),
             Effect::Deny => Err(format!("{rule} of the server {server} forbids it")),
             Effect::Ask => Ok(Verdict::Asks(rule)),
-            Effect::Allow => Ok(Verdict::Allowed),
+            Effect::Allow => Ok(Verdict::Allowed(rule)),
         }
     }
 
@@ -118,6 +118,15 @@ pub fn meant(config: &ServerConfig, tools: &[&str], name: &str) -> Option<usize>
             .iter()
             .position(|shown| shown.as_deref() == Some(name))
     })
+}
+
+/// The name by which the tool at a place of those that a server lists is shown; its own behind
+/// `server__` where it is not.
+#[must_use]
+pub fn shown(config: &ServerConfig, tools: &[&str], place: usize) -> String {
+    let shown = names::shown(&config.name, config.prefix, tools.iter().copied());
+    let own = || format!("{}__{}", config.name, tools.get(place).unwrap_or(&""));
+    shown.into_iter().nth(place).flatten().unwrap_or_else(own)
 }
 
 /// The rule that wants the user asked about a call, where that is why it was refused: whoever asks

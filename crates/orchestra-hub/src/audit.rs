@@ -4,6 +4,7 @@
 
 mod chain;
 mod line;
+mod note;
 mod place;
 mod verify;
 mod writer;
@@ -31,15 +32,16 @@ const QUEUE: usize = 4_096;
 /// processes may share one; all must say the same of it.
 #[derive(Debug, Clone)]
 pub struct AuditConfig {
-    /// The file, for its owner alone; older ones stand beside it as `NAME.1`, `NAME.2`, …, and the
-    /// hash of its last line as `NAME.head`. Neither they nor the directory may be a symbolic link.
+    /// The file, for its owner alone; older ones stand beside it as `NAME.1`, `NAME.2`, …, and what
+    /// is noted of their chain as `NAME.head`. Neither they nor the directory may be a symbolic link.
     pub path: PathBuf,
     /// Size at which the file is rotated, in bytes.
     pub max_bytes: u64,
     /// How many older files are kept.
     pub keep: usize,
     /// Age of its first record at which the file is rotated, and of its last one at which an older
-    /// file is removed; `None` for whatever age.
+    /// file is removed, so that a record becomes at most twice as old; `None` for whatever age. It
+    /// is looked for at the opening, and once an hour.
     pub max_age: Option<Duration>,
     /// When records are on the disk.
     pub fsync: Fsync,

@@ -25,7 +25,7 @@ use crate::{
 use file::ConfigFile;
 
 pub(crate) use access::{AccessConfig, AccessFlags, TlsFiles, TokenSource};
-pub(crate) use audit::FsyncChoice;
+pub(crate) use audit::AuditSettings;
 pub(crate) use entries::Entry;
 
 /// The configuration file's name.
@@ -120,10 +120,8 @@ pub(crate) struct Config {
     pub(crate) concurrent_calls: Setting<usize>,
     /// How long a message may be, in bytes.
     pub(crate) line_bytes: Setting<usize>,
-    /// How old records of calls may become.
-    pub(crate) audit_age: Setting<Duration>,
-    /// When they are on the disk.
-    pub(crate) audit_fsync: Setting<FsyncChoice>,
+    /// How records of calls are kept.
+    pub(crate) audit: AuditSettings,
     /// Which servers of others are offered beside the built-in tools, or instead of them.
     pub(crate) servers: ServerFlags,
 }
@@ -202,8 +200,7 @@ impl Config {
                 |file| file.concurrent_calls,
                 || DEFAULT_CONCURRENT_CALLS,
             ),
-            audit_age: settle(None, &files, |file| file.audit.age, || audit::DEFAULT_AGE),
-            audit_fsync: settle(None, &files, |file| file.audit.fsync, FsyncChoice::default),
+            audit: AuditSettings::settle(&files),
             servers: overrides.servers,
             line_bytes: settle(None, &files, |file| file.line_bytes, || MAX_LINE_BYTES),
             workspace,

@@ -81,9 +81,10 @@ pub(crate) fn complain(text: &str) {
 }
 
 /// Text of others (a file, a tool) made harmless for a terminal: control characters other than
-/// newline and tab are shown, not sent.
+/// newline and tab, and those that turn the direction of what follows, are shown, not sent.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    let harmful = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let harmful = |c: char| turns(c) || c.is_control() && !matches!(c, '\n' | '\t');
     if !text.contains(harmful) {
         return Cow::Borrowed(text);
     }
@@ -106,5 +107,6 @@ mod tests {
     fn control_characters_never_reach_a_terminal() {
         assert_eq!(printable("plain\n\ttext ü 🦀"), "plain\n\ttext ü 🦀");
         assert_eq!(printable("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
+        assert_eq!(printable("a\u{202e}b"), "a\\u{202e}b");
     }
 }

@@ -8,9 +8,7 @@ mod scratch;
 use std::{io, num::NonZeroUsize, sync::Arc, thread, time::Duration};
 
 use anyhow::Context as _;
-use orchestra_hub::{
-    Attachment, Audit, AuditConfig, Caller, Hub, HubConfig, Toolset, ToolsetError,
-};
+use orchestra_hub::{Attachment, Audit, Caller, Hub, HubConfig, Toolset, ToolsetError};
 use orchestra_mcp::{Limits, Server, ServerStatus};
 use orchestra_store::{self as store, Store};
 use orchestra_tools::{self as tools, Builtin};
@@ -218,14 +216,10 @@ impl Serving {
 }
 
 /// The audit file. A board that can be read but not written is still served, without one.
-fn audit(config: &Config) -> Option<Audit> {
+pub(crate) fn audit(config: &Config) -> Option<Audit> {
     let open = || {
         let path = run_directory(&config.workspace)?.join(AUDIT);
-        Audit::open(AuditConfig {
-            max_age: Some(config.audit_age.value),
-            fsync: config.audit_fsync.value.into(),
-            ..AuditConfig::new(path)
-        })
+        Audit::open(config.audit.of(path))
     };
     open()
         .map_err(|error: io::Error| {

@@ -1,5 +1,5 @@
 //! The chain of an audit file: each line names the hash of the one before it, whatever that is, so
-//! that a line that was changed, removed or put in is found. The hash of the last one stands in a
+//! that a line that was changed, removed or put in is found. How it begins and ends is noted in a
 //! file beside it.
 
 use std::{
@@ -18,7 +18,7 @@ pub(super) const MAX_LINE: usize = 64 * 1024;
 const STEP: usize = 4 * 1024;
 
 /// SHA-256 of a line, without its end.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Link([u8; 32]);
 
 impl Link {

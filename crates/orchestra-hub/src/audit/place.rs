@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     fs::{self, File, TryLockError},
-    io::{self, Read as _},
+    io,
     os::{
         fd::OwnedFd,
         unix::{ffi::OsStrExt as _, fs::MetadataExt},
@@ -18,13 +18,11 @@ use rustix::{
     io::Errno,
 };
 
-use super::chain::Link;
-
 /// How often a lock is looked for: at first, and when it does not come.
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 const LOCK_PAUSE_MOST: Duration = Duration::from_millis(50);
 
-/// Behind the name of the file whose last line it names.
+/// Behind the name of the file whose chain it is about.
 const HEAD: &str = ".head";
 
 /// More files than anybody keeps.
@@ -58,23 +56,14 @@ impl Place {
         there(self.file(&self.numbered(number), OFlags::RDONLY))
     }
 
-    /// The hash that was noted of the last line; `None` where none was.
-    pub(super) fn head(&self) -> io::Result<Option<Link>> {
-        let Some(file) = there(self.file(&self.head_name(), OFlags::RDONLY))? else {
-            return Ok(None);
-        };
-        let mut bytes = Vec::new();
-        file.take(65).read_to_end(&mut bytes)?;
-        let text = String::from_utf8_lossy(&bytes);
-        Ok(Link::parse(text.trim_end()))
+    /// Opens what is noted of the chain; `None` where nothing is.
+    pub(super) fn read_note(&self) -> io::Result<Option<File>> {
+        there(self.file(&self.head_name(), OFlags::RDONLY))
     }
 
-    /// Notes the hash of the last line.
-    pub(super) fn set_head(&self, link: Link) -> io::Result<()> {
-        use std::os::unix::fs::FileExt as _;
-        let file = self.file(&self.head_name(), OFlags::WRONLY | OFlags::CREATE)?;
-        // As long as the one before, so that it is whole at each moment.
-        file.write_all_at(format!("{link}\n").as_bytes(), 0)
+    /// Opens it to be noted anew.
+    pub(super) fn write_note(&self) -> io::Result<File> {
+        self.file(&self.head_name(), OFlags::WRONLY | OFlags::CREATE)
     }
 
     /// A link could lead anywhere and a pipe would hold us up; both are refused.
@@ -145,19 +134,20 @@ impl Place {
         }
     }
 
-    /// Removes older files into which nothing was written since `before`.
-    pub(super) fn remove_before(&self, before: SystemTime) -> io::Result<()> {
+    /// The number from which on older files are too old: nothing was written into them since
+    /// `before`. What is no file of ours does not count.
+    pub(super) fn too_old(&self, before: SystemTime) -> io::Result<Option<usize>> {
+        let mut from = None;
         for number in self.numbers()? {
-            let written = match self.read(number) {
-                Ok(Some(file)) => file.metadata()?.modified()?,
-                // What is no file of ours stays.
-                Ok(None) | Err(_) => continue,
+            let Ok(Some(file)) = self.read(number) else {
+                continue;
             };
-            if written < before {
-                self.remove(number)?;
+            if file.metadata()?.modified()? >= before {
+                break;
             }
+            from = Some(number);
         }
-        Ok(())
+        Ok(from)
     }
 }
 

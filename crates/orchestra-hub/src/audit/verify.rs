@@ -4,20 +4,23 @@ use std::{
     fs::File,
     io,
     path::{Path, PathBuf},
+    thread,
     time::Duration,
 };
 
 use super::{
     chain::{Line, Lines, Link, MAX_LINE},
     line,
+    note::Note,
     place::{Place, wait_for_lock},
 };
 
 /// How long a program that writes is waited for.
 const LOCK_TIME: Duration = Duration::from_secs(1);
 
-/// How often the file is looked for again that a program puts aside at that moment.
+/// How often the file is looked for again that a program puts aside at that moment, and how soon.
 const TRIES: usize = 100;
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Torn lines that are named.
 const MAX_TORN: usize = 100;
@@ -70,14 +73,22 @@ pub fn verify_audit(path: &Path) -> io::Result<Verified> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Verified::default()),
         place => place?,
     };
-    let (files, head) = open(&place)?;
+    let Opened {
+        files,
+        note,
+        is_still,
+    } = open(&place)?;
     let mut reader = Reader {
         directory: path.parent().unwrap_or(Path::new("")),
         found: Verified::default(),
+        first: None,
         last: None,
         is_chained: false,
-        head,
-        is_head_seen: false,
+        note,
+        is_still,
+        is_first_seen: false,
+        is_last_seen: false,
+        behind: None,
     };
     for (name, file, length) in files {
         reader.file(&name, io::Read::take(file, length))?;
@@ -88,19 +99,34 @@ pub fn verify_audit(path: &Path) -> io::Result<Verified> {
     Ok(reader.end(&place))
 }
 
-type Opened = (PathBuf, File, u64);
+/// All files, and what is noted of them.
+struct Opened {
+    /// The oldest first, with their lengths.
+    files: Vec<(PathBuf, File, u64)>,
+    note: Option<Note>,
+    /// Whether nobody wrote while they were opened.
+    is_still: bool,
+}
 
-/// Opens all files, the oldest first, at a moment at which nobody writes, and what is noted as the
-/// last line at that moment. What is open stays what it is, whatever its name becomes.
-fn open(place: &Place) -> io::Result<(Vec<Opened>, Option<Link>)> {
+/// Opens all files at a moment at which nobody writes. What is open stays what it is, whatever its
+/// name becomes.
+fn open(place: &Place) -> io::Result<Opened> {
     let mut current = None;
+    let mut is_still = false;
     for _ in 0..TRIES {
-        let Some(file) = place.read(0)? else { break };
+        let Some(file) = place.read(0)? else {
+            if place.numbers()?.is_empty() {
+                break;
+            }
+            thread::sleep(PAUSE);
+            continue;
+        };
         // One that was stopped while it wrote is not waited for.
-        let _ = wait_for_lock(|| file.try_lock_shared(), |waited| waited >= LOCK_TIME);
+        let lock = wait_for_lock(|| file.try_lock_shared(), |waited| waited >= LOCK_TIME);
         let is_there = place.is_there(&file)?;
         current = Some(file);
         if is_there {
+            is_still = lock.is_ok_and(|is_had| is_had);
             break;
         }
     }
@@ -111,24 +137,37 @@ fn open(place: &Place) -> io::Result<(Vec<Opened>, Option<Link>)> {
             files.push((place.numbered(number).into(), file, length));
         }
     }
-    let head = place.head()?;
+    let note = Note::read(place)?;
     if let Some(file) = current {
         let length = file.metadata()?.len();
         let _ = file.unlock();
         files.push((place.numbered(0).into(), file, length));
     }
-    Ok((files, head))
+    Ok(Opened {
+        files,
+        note,
+        is_still,
+    })
 }
 
 struct Reader<'p> {
     directory: &'p Path,
     found: Verified,
+    /// The first line.
+    first: Option<Spot>,
     /// The line before, and its hash.
     last: Option<(Spot, Link)>,
     /// Whether a record was read that says what it follows.
     is_chained: bool,
-    head: Option<Link>,
-    is_head_seen: bool,
+    note: Option<Note>,
+    is_still: bool,
+    /// Whether the line was read that is noted as the one which the first follows, or one that
+    /// follows it.
+    is_first_seen: bool,
+    /// The same of the one that is noted as the last.
+    is_last_seen: bool,
+    /// The first line behind that.
+    behind: Option<Spot>,
 }
 
 impl Reader<'_> {
@@ -145,15 +184,30 @@ impl Reader<'_> {
                 self.found.misfit = Some(Misfit { spot, reason });
                 return Ok(());
             }
-            self.is_head_seen |= self.head == Some(link);
+            self.first.get_or_insert_with(|| spot.clone());
+            if self.is_last_seen {
+                self.behind.get_or_insert_with(|| spot.clone());
+            }
+            self.see(link);
             self.last = Some((spot, link));
         }
         Ok(())
     }
 
+    /// Looks whether a line is one of those that are noted.
+    fn see(&mut self, link: Link) {
+        let Some(note) = &self.note else { return };
+        self.is_first_seen |= note.first == Some(link);
+        if note.last == link {
+            self.is_last_seen = true;
+            self.behind = None;
+        }
+    }
+
     fn line(&mut self, spot: &Spot, line: &Line) -> Result<(), String> {
         let record = line::read(&line.text).filter(|_| line.length <= MAX_LINE);
         let Some(record) = record else {
+            self.begin_unnamed();
             // That it is as it was written, the next line says.
             if self.found.torn.len() < MAX_TORN {
                 self.found.torn.push(spot.clone());
@@ -165,6 +219,7 @@ impl Reader<'_> {
             if self.is_chained {
                 return Err("names no line that it follows: it was put in or changed".into());
             }
+            self.begin_unnamed();
             self.found.unchained += 1;
             return Ok(());
         };
@@ -173,7 +228,10 @@ impl Reader<'_> {
             // Nobody can tell what was before.
             None => {
                 self.found.is_from_the_beginning = prev == Link::BEGINNING;
-                self.is_head_seen |= self.head == Some(prev);
+                self.see(prev);
+                if self.is_last_seen {
+                    self.behind = Some(spot.clone());
+                }
             }
             Some((before, link)) if *link != prev => {
                 let before = match before.file == spot.file {
@@ -191,13 +249,51 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Looks whether the end is there as well.
+    /// What a line follows that does not say it, nobody can tell, where it is the first.
+    fn begin_unnamed(&mut self) {
+        self.is_first_seen |= self.last.is_none();
+    }
+
+    /// Looks whether the beginning and the end are there as well.
     fn end(mut self, place: &Place) -> Verified {
         self.found.last = self.last.as_ref().map(|(_, link)| link.to_string());
-        let is_known = |head: &Link| *head == Link::BEGINNING || self.is_head_seen;
-        let reason = match &self.head {
-            Some(head) if is_known(head) => None,
-            Some(_) => Some(
+        if self.found.misfit.is_none() {
+            self.found.misfit = self.at_the_beginning().or_else(|| self.at_the_end(place));
+        }
+        self.found
+    }
+
+    fn at_the_beginning(&self) -> Option<Misfit> {
+        let is_noted = self.note?.first.is_some();
+        let spot = self.first.clone()?;
+        (is_noted && !self.is_first_seen).then(|| Misfit {
+            spot,
+            reason: "does not follow what is noted as the beginning: lines before it were removed"
+                .to_owned(),
+        })
+    }
+
+    fn at_the_end(&self, place: &Place) -> Option<Misfit> {
+        // Nothing was written yet of what is kept, or somebody was killed at the first of it.
+        let is_at_first = |note: &Note| {
+            let first = note.first.unwrap_or(Link::BEGINNING);
+            let is_first = [Link::BEGINNING, first].contains(&note.last);
+            is_first && (self.last.is_none() || !note.is_settled())
+        };
+        let (spot, reason) = match &self.note {
+            Some(note) if self.is_last_seen || is_at_first(note) => {
+                let spot = self.behind.clone();
+                // Whoever is killed while they write leaves lines that are not noted yet.
+                let spot = spot.filter(|_| self.is_still && note.is_settled())?;
+                let reason = "stands behind the line that was noted as the last one: it was put in, \
+                              or the machine lost power before that was on the disk";
+                return Some(Misfit {
+                    spot,
+                    reason: reason.to_owned(),
+                });
+            }
+            Some(_) => (
+                self.last.as_ref(),
                 "is not the line that was noted as the last one: it was changed, or those behind \
                  it were removed, or the machine lost power before they were on the disk"
                     .to_owned(),
@@ -205,19 +301,17 @@ impl Reader<'_> {
             None if self.is_chained => {
                 let head = self.directory.join(place.head_name());
                 let head = head.display();
-                Some(format!(
+                let reason = format!(
                     "is the last one, and {head} does not say that: it was removed or changed"
-                ))
+                );
+                (self.last.as_ref(), reason)
             }
-            None => None,
+            None => return None,
         };
-        if let (None, Some(reason)) = (&self.found.misfit, reason) {
-            let spot = self.last.map(|(spot, _)| spot).unwrap_or_else(|| Spot {
-                file: self.directory.join(place.numbered(0)),
-                line: 0,
-            });
-            self.found.misfit = Some(Misfit { spot, reason });
-        }
-        self.found
+        let spot = spot.map(|(spot, _)| spot.clone()).unwrap_or_else(|| Spot {
+            file: self.directory.join(place.numbered(0)),
+            line: 0,
+        });
+        Some(Misfit { spot, reason })
     }
 }

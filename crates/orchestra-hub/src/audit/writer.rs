@@ -1,5 +1,7 @@
 //! Appends records to the audit file, which other processes append to and rotate as well.
 
+mod keeping;
+
 use std::{
     fs::File,
     io::{self, Write},
@@ -16,6 +18,7 @@ use super::{
     AuditConfig, Fsync, Record,
     chain::{self, Line, Lines, Link},
     line,
+    note::Note,
     place::{MAX_NUMBER, Place, wait_for_lock},
 };
 
@@ -55,6 +58,8 @@ pub(super) struct Writer {
     length: u64,
     /// The hash of its last line, or of the file's before; known while it is locked.
     link: Link,
+    /// What is noted of the chain; known while it is locked.
+    note: Note,
     /// When its first record was made.
     began: Option<SystemTime>,
     /// How long it was when we let it go, where nobody else has written since.
@@ -73,6 +78,8 @@ enum Next {
     Record(Record),
     /// What was written should go to the disk.
     Sync,
+    /// Nothing was recorded for long.
+    Tidy,
     End,
 }
 
@@ -89,6 +96,7 @@ impl Writer {
             shared,
             length: 0,
             link: Link::BEGINNING,
+            note: Note::settled(Link::BEGINNING, Link::BEGINNING),
             began: None,
             left_at: None,
             lines: Vec::new(),
@@ -100,9 +108,14 @@ impl Writer {
     }
 
     pub(super) fn run(mut self, records: &Receiver<Record>, queue: usize) {
+        self.tidy_or_warn();
         loop {
             let first = match self.next(records) {
                 Next::Record(first) => first,
+                Next::Tidy => {
+                    self.tidy_or_warn();
+                    continue;
+                }
                 Next::Sync => {
                     self.sync_or_warn();
                     continue;
@@ -122,16 +135,16 @@ impl Writer {
         let due = self
             .unsynced
             .filter(|_| self.config.fsync == Fsync::Interval);
-        let Some(since) = due else {
-            return records.recv().map_or(Next::End, Next::Record);
+        let (left, then) = match due {
+            Some(since) => (FSYNC_INTERVAL.saturating_sub(since.elapsed()), Next::Sync),
+            None => (SWEEP, Next::Tidy),
         };
-        let left = FSYNC_INTERVAL.saturating_sub(since.elapsed());
         if left.is_zero() {
-            return Next::Sync;
+            return then;
         }
         match records.recv_timeout(left) {
             Ok(record) => Next::Record(record),
-            Err(RecvTimeoutError::Timeout) => Next::Sync,
+            Err(RecvTimeoutError::Timeout) => then,
             Err(RecvTimeoutError::Disconnected) => Next::End,
         }
     }
@@ -146,18 +159,25 @@ impl Writer {
 
     fn sync_or_warn(&mut self) {
         if self.unsynced.take().is_some()
-            && let Err(error) = self.file.sync_data()
+            && let Err(error) = self.sync()
         {
             tracing::warn!(%error, path = %self.config.path.display(), "audit may not be on the disk");
         }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()?;
+        self.place.write_note()?.sync_data()
     }
 
     /// Writes records; `left` counts down those that are written.
     fn write(&mut self, batch: Vec<Record>, left: &mut u64) -> io::Result<()> {
         self.lines.clear();
         self.waiting = 0;
-        self.lock()?;
-        self.sweep();
+        self.lock_for_records()?;
+        if self.swept.is_none_or(|swept| swept.elapsed() >= SWEEP) {
+            self.sweep();
+        }
         let written = self.write_locked(batch, left);
         // After a failure nobody knows what of it stands there.
         self.left_at = written.is_ok().then_some(self.length);
@@ -198,6 +218,8 @@ impl Writer {
         if self.lines.is_empty() {
             return Ok(());
         }
+        let next = Some(self.link);
+        self.set_note(Note { next, ..self.note })?;
         let written = self.file.write_all(&self.lines);
         self.lines.clear();
         written?;
@@ -208,22 +230,38 @@ impl Writer {
             self.unsynced = None;
             self.file.sync_data()?;
         }
-        self.place.set_head(self.link)
+        let last = self.link;
+        self.set_note(Note { last, ..self.note })
+    }
+
+    fn set_note(&mut self, note: Note) -> io::Result<()> {
+        note.write(&self.place, self.config.fsync)?;
+        self.note = note;
+        Ok(())
+    }
+
+    /// Locks the file to write. Waits for as long as the program runs; one that was stopped while it
+    /// had the lock must not hold up the end of another one.
+    fn lock_for_records(&mut self) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let closing = &shared.is_closing;
+        let gives_up = |waited| waited >= LOCK_TIME && closing.load(Ordering::Relaxed);
+        match self.lock(gives_up)? {
+            true => Ok(()),
+            false => {
+                let held = "another program holds its lock";
+                Err(io::Error::new(io::ErrorKind::TimedOut, held))
+            }
+        }
     }
 
     /// Locks the file at the path, opens it anew when another process has rotated, and looks where
-    /// it ends when another one has written. Waits for as long as the program runs; one that was
-    /// stopped while it had the lock must not hold up the end of another one.
-    fn lock(&mut self) -> io::Result<()> {
+    /// it ends when another one has written; false where `gives_up` before it is had.
+    fn lock(&mut self, gives_up: impl Fn(Duration) -> bool) -> io::Result<bool> {
         loop {
-            let closing = &self.shared.is_closing;
-            let gives_up = |waited| waited >= LOCK_TIME && closing.load(Ordering::Relaxed);
-            match wait_for_lock(|| self.file.try_lock(), gives_up) {
+            match wait_for_lock(|| self.file.try_lock(), &gives_up) {
                 Ok(true) => {}
-                Ok(false) => {
-                    let held = "another program holds its lock";
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, held));
-                }
+                Ok(false) => return Ok(false),
                 // Where files cannot be locked, one program at a time is still recorded.
                 Err(error) => tracing::warn!(%error, "the audit file is not locked"),
             }
@@ -233,11 +271,13 @@ impl Writer {
             self.open_anew()?;
         }
         let length = self.file.metadata()?.len();
-        if self.left_at.take() != Some(length) {
+        let note = Note::read(&self.place)?;
+        if self.left_at.take() != Some(length) || note != Some(self.note) {
             self.length = length;
-            self.look()?;
+            self.look(note)?;
+            self.look_when_it_began()?;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn open_anew(&mut self) -> io::Result<()> {
@@ -251,33 +291,62 @@ impl Writer {
     }
 
     /// Finds out what the next record follows.
-    fn look(&mut self) -> io::Result<()> {
+    fn look(&mut self, note: Option<Note>) -> io::Result<()> {
         let tail = chain::tail(&self.file, self.length)?;
+        let first = match note.and_then(|note| note.first) {
+            Some(first) => first,
+            None => self.begins()?,
+        };
         let last = match &tail {
             Some(tail) => tail.link,
-            None => self.last_of_older()?.unwrap_or(Link::BEGINNING),
+            None => self.last_of_older()?.unwrap_or(first),
         };
         if tail.is_some_and(|tail| tail.is_torn) {
             self.lines.push(b'\n');
             self.length += 1;
         }
-        self.link = match self.place.head()? {
-            // Somebody was killed before they could note it.
-            Some(head) if head != last && !self.has(head)? => {
-                // What came last is not there any more as it was: the next record says so.
-                tracing::warn!(path = %self.config.path.display(), "the last records of the audit file were changed or removed");
-                head
-            }
-            Some(_) => last,
-            None => {
-                self.place.set_head(last)?;
-                last
+        let Some(note) = note else {
+            self.link = last;
+            return self.set_note(Note::settled(first, last));
+        };
+        self.note = Note {
+            first: Some(first),
+            ..note
+        };
+        // Somebody was killed before they could note it.
+        let is_known = note.last == last || !note.is_settled() && self.has(note.last)?;
+        self.link = match is_known {
+            true => last,
+            false => {
+                // What came last is not there any more as it was, or something was put behind it:
+                // the next record says so.
+                tracing::warn!(path = %self.config.path.display(), "the last records of the audit file were changed, removed or put in");
+                note.last
             }
         };
+        Ok(())
+    }
+
+    fn look_when_it_began(&mut self) -> io::Result<()> {
         if self.began.is_none() && self.length > 0 {
-            self.began = line::moment(&first_line(&self.place)?);
+            self.began = line::moment(&first_line(&self.place, 0)?);
         }
         Ok(())
+    }
+
+    /// What the first line of all that are there follows, as it says.
+    fn begins(&self) -> io::Result<Link> {
+        for number in self.place.numbers()?.into_iter().chain([0]) {
+            let text = match first_line(&self.place, number) {
+                Ok(text) if !text.is_empty() => text,
+                // What is no file of ours.
+                Ok(_) | Err(_) => continue,
+            };
+            let record = line::read(&text);
+            let prev = record.as_ref().and_then(|record| record.prev());
+            return Ok(prev.and_then(Link::parse).unwrap_or(Link::BEGINNING));
+        }
+        Ok(Link::BEGINNING)
     }
 
     fn last_of_older(&self) -> io::Result<Option<Link>> {
@@ -290,7 +359,8 @@ impl Writer {
 
     /// Whether a line with this hash is there.
     fn has(&self, wanted: Link) -> io::Result<bool> {
-        if wanted == Link::BEGINNING {
+        // Nothing was written yet of what is kept.
+        if wanted == Link::BEGINNING || self.note.first == Some(wanted) {
             return Ok(true);
         }
         for number in [0, 1] {
@@ -306,44 +376,12 @@ impl Writer {
         }
         Ok(false)
     }
-
-    /// Puts the locked file aside, and locks the one that follows it.
-    fn rotate(&mut self) -> io::Result<()> {
-        for number in (1..self.config.keep).rev() {
-            self.place.rename_if_there(number, number + 1)?;
-        }
-        if self.config.keep > 0 {
-            self.place.rename_if_there(0, 1)?;
-        } else {
-            self.place.remove(0)?;
-        }
-        self.swept = None;
-        self.lock()?;
-        self.sweep();
-        Ok(())
-    }
-
-    /// Removes older files whose records are all too old.
-    fn sweep(&mut self) {
-        let Some(most) = self.config.max_age else {
-            return;
-        };
-        if self.swept.is_some_and(|swept| swept.elapsed() < SWEEP) {
-            return;
-        }
-        self.swept = Some(Instant::now());
-        let Some(before) = SystemTime::now().checked_sub(most) else {
-            return;
-        };
-        if let Err(error) = self.place.remove_before(before) {
-            tracing::warn!(%error, path = %self.config.path.display(), "old audit files are not removed");
-        }
-    }
 }
 
-fn first_line(place: &Place) -> io::Result<Vec<u8>> {
+/// The first line of a file; empty where there is none.
+fn first_line(place: &Place, number: usize) -> io::Result<Vec<u8>> {
     let mut line = Line::default();
-    if let Some(file) = place.read(0)? {
+    if let Some(file) = place.read(number)? {
         Lines::new(file).next(&mut line)?;
     }
     Ok(line.text)

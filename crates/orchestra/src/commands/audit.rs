@@ -19,7 +19,7 @@ use crate::{
 /// Check the records of calls
 ///
 /// Each call is a line in .projects/.run/audit.jsonl, and each line names the hash of the one before
-/// it.
+/// it. Where the kept ones begin and end is noted in audit.jsonl.head.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -30,7 +30,9 @@ pub(crate) struct Arguments {
 enum Command {
     /// Name the first record that was changed, removed or put in
     ///
-    /// Exit code 4 when there is one.
+    /// Exit code 4 when there is one. Whoever can write the files can also make anew what follows a
+    /// record, and audit.jsonl.head with it, or remove all of it: keep the hash that is printed
+    /// elsewhere to find that out.
     Verify {
         /// Print JSON
         #[arg(long)]

@@ -6,9 +6,6 @@ use serde_json::{Map, Value};
 
 use crate::{exit::Failure, output};
 
-/// The most of the arguments that is shown.
-const SHOWN: usize = 500;
-
 /// Asks at the terminal whether a tool may be called; where there is none, only `--yes` agrees, which
 /// is for the caller to look at. Blocks.
 ///
@@ -26,13 +23,9 @@ pub(crate) fn ask(
              is nobody to ask; --yes agrees"
         )));
     }
-    let arguments = Value::from(arguments.clone()).to_string();
-    let end = arguments.char_indices().nth(SHOWN);
-    let shown = end.map_or_else(
-        || arguments.clone(),
-        |(end, _)| format!("{}…", &arguments[..end]),
-    );
-    let question = format!("{rule} of the server {server}: call {tool} with {shown}? [y/N]");
+    // All of them: what is not shown is not agreed to.
+    let arguments = Value::from(arguments.clone());
+    let question = format!("{rule} of the server {server}: call {tool} with {arguments}? [y/N]");
     output::complain(&output::printable(&question));
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;

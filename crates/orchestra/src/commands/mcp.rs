@@ -125,7 +125,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         Command::Tools(arguments) => offers::run(&here, ListKind::Tools, arguments),
         Command::Resources(arguments) => offers::run(&here, ListKind::Resources, arguments),
         Command::Prompts(arguments) => offers::run(&here, ListKind::Prompts, arguments),
-        Command::Call(arguments) => call::run(&here, arguments),
+        Command::Call(arguments) => call::run(&here, &config, arguments),
         Command::Login(arguments) => login::login(&here, &arguments),
         Command::Logout(arguments) => login::logout(&here, &arguments),
         Command::Logs(arguments) => logs::run(&here, &arguments),

@@ -1,20 +1,31 @@
-//! `[audit]`: how long records of calls are kept, and when they are on the disk.
+//! `[audit]`: how long and how many records of calls are kept, and when they are on the disk.
 
-use std::{ops::RangeInclusive, time::Duration};
+use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
-use orchestra_hub::Fsync;
+use orchestra_hub::{AuditConfig, Fsync};
 use serde::Deserialize;
 
 use super::{
     Entry, Setting,
-    file::{ParseError, within, wrong},
+    file::{ConfigFile, ParseError, within, wrong},
+    settle,
 };
 
 /// How old records may become where nothing is said.
-pub(super) const DEFAULT_AGE: Duration = Duration::from_secs(7 * DAY);
+const DEFAULT_AGE: Duration = Duration::from_secs(7 * DAY);
 
-/// For how many days records may be kept: up to ten years.
+/// After how many days records may be put aside: up to ten years.
 const KEEP_DAYS: RangeInclusive<u64> = 1..=3_650;
+
+/// How large a file may become: from some hundred records to what is still read in a moment.
+const MAX_BYTES: RangeInclusive<u64> = 65_536..=1_073_741_824;
+
+/// How large it may become where nothing is said.
+const DEFAULT_BYTES: u64 = 4 * 1024 * 1024;
+
+/// How many older files may be kept, and how many are where nothing is said.
+const KEEP_FILES: RangeInclusive<u64> = 0..=1_000;
+const DEFAULT_FILES: usize = 2;
 
 const DAY: u64 = 86_400;
 
@@ -50,10 +61,25 @@ impl From<FsyncChoice> for Fsync {
     }
 }
 
+/// How records of calls are kept.
+#[derive(Debug, Clone)]
+pub(crate) struct AuditSettings {
+    /// How old they may become before they are put aside, and after that before they are removed.
+    age: Setting<Duration>,
+    /// How large a file may become.
+    bytes: Setting<u64>,
+    /// How many older files are kept.
+    files: Setting<usize>,
+    /// When they are on the disk.
+    fsync: Setting<FsyncChoice>,
+}
+
 /// What a file says of it.
 #[derive(Debug, Default)]
 pub(super) struct AuditFile {
     pub(super) age: Option<Duration>,
+    pub(super) bytes: Option<u64>,
+    pub(super) files: Option<usize>,
     pub(super) fsync: Option<FsyncChoice>,
 }
 
@@ -61,6 +87,8 @@ pub(super) struct AuditFile {
 #[serde(deny_unknown_fields)]
 pub(super) struct AuditOnDisk {
     keep_days: Option<u64>,
+    max_bytes: Option<u64>,
+    keep_files: Option<u64>,
     fsync: Option<String>,
 }
 
@@ -71,6 +99,8 @@ impl AuditOnDisk {
     /// When a value is not one that it may have.
     pub(super) fn checked(self) -> Result<AuditFile, ParseError> {
         let days = within("audit.keep_days", self.keep_days, &KEEP_DAYS)?;
+        let bytes = within("audit.max_bytes", self.max_bytes, &MAX_BYTES)?;
+        let files = within("audit.keep_files", self.keep_files, &KEEP_FILES)?;
         let fsync = self.fsync.map(|found| {
             let mut all = FsyncChoice::ALL.into_iter();
             let choice = all.find(|choice| choice.name() == found);
@@ -78,27 +108,68 @@ impl AuditOnDisk {
         });
         Ok(AuditFile {
             age: days.map(|days| Duration::from_secs(days * DAY)),
+            bytes,
+            files: files.map(|files| usize::try_from(files).expect("the range fits every usize")),
             fsync: fsync.transpose()?,
         })
     }
 }
 
-/// Its keys, to be shown.
-pub(super) fn entries(age: &Setting<Duration>, fsync: &Setting<FsyncChoice>) -> [Entry; 2] {
-    let name = fsync.value.name();
-    [
-        Entry {
-            key: "audit.keep_days",
-            value: (age.value.as_secs() / DAY).to_string(),
-            meaning: "for how many days records of calls are kept, 1 to 3650",
-            origin: age.origin.clone(),
-        },
-        Entry {
-            key: "audit.fsync",
-            value: toml::Value::from(name).to_string(),
-            meaning: "when records of calls are synced to the disk: never, interval (every 5 \
-                      seconds) or always",
-            origin: fsync.origin.clone(),
-        },
-    ]
+impl AuditSettings {
+    /// What the files say, the strongest first, else what is usual.
+    pub(super) fn settle(files: &[(PathBuf, ConfigFile)]) -> Self {
+        Self {
+            age: settle(None, files, |file| file.audit.age, || DEFAULT_AGE),
+            bytes: settle(None, files, |file| file.audit.bytes, || DEFAULT_BYTES),
+            files: settle(None, files, |file| file.audit.files, || DEFAULT_FILES),
+            fsync: settle(None, files, |file| file.audit.fsync, FsyncChoice::default),
+        }
+    }
+
+    /// For the file at this path.
+    pub(crate) fn of(&self, path: PathBuf) -> AuditConfig {
+        AuditConfig {
+            path,
+            max_bytes: self.bytes.value,
+            keep: self.files.value,
+            max_age: Some(self.age.value),
+            fsync: self.fsync.value.into(),
+        }
+    }
+
+    /// Its keys, to be shown.
+    pub(super) fn entries(&self) -> [Entry; 4] {
+        let name = self.fsync.value.name();
+        [
+            Entry {
+                key: "audit.keep_days",
+                value: (self.age.value.as_secs() / DAY).to_string(),
+                meaning: "after how many days a file of records of calls is put aside, and, counted \
+                          from its last record, removed, so that one may become twice as old; sooner \
+                          where max_bytes and keep_files say so, 1 to 3650",
+                origin: self.age.origin.clone(),
+            },
+            Entry {
+                key: "audit.max_bytes",
+                value: self.bytes.value.to_string(),
+                meaning: "how large a file of records becomes before it is put aside, 65536 to \
+                          1073741824 bytes",
+                origin: self.bytes.origin.clone(),
+            },
+            Entry {
+                key: "audit.keep_files",
+                value: self.files.value.to_string(),
+                meaning: "how many files that were put aside are kept, 0 to 1000; older ones are \
+                          removed",
+                origin: self.files.origin.clone(),
+            },
+            Entry {
+                key: "audit.fsync",
+                value: toml::Value::from(name).to_string(),
+                meaning: "when records of calls are synced to the disk: never, interval (every 5 \
+                          seconds) or always",
+                origin: self.fsync.origin.clone(),
+            },
+        ]
+    }
 }

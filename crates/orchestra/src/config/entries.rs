@@ -1,6 +1,6 @@
 //! The configuration as it is shown: each key with its value, what it means and where it comes from.
 
-use super::{Config, Origin, audit};
+use super::{Config, Origin};
 
 /// One key of the configuration, to be shown.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Config {
                 origin: self.line_bytes.origin.clone(),
             },
         ];
-        entries.extend(audit::entries(&self.audit_age, &self.audit_fsync));
+        entries.extend(self.audit.entries());
         entries.extend(self.access.entries());
         entries
     }

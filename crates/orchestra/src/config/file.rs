@@ -263,14 +263,14 @@ pub(super) fn wrong(key: &'static str, expected: &str, found: String) -> ParseEr
 
 #[cfg(test)]
 mod tests {
-    use super::{super::FsyncChoice, *};
+    use super::{super::audit::FsyncChoice, *};
 
     #[test]
     fn every_key_is_read() {
         let file = parse(
             "tools = \"lean\"\nformat = \"toon\"\nhttp = \"[::1]:0\"\nlog = \"debug\"\n\
              [limits]\ncall_timeout_seconds = 5\nconcurrent_calls = 7\nline_bytes = 4096\n\
-             [audit]\nkeep_days = 30\nfsync = \"always\"\n",
+             [audit]\nkeep_days = 30\nmax_bytes = 65536\nkeep_files = 0\nfsync = \"always\"\n",
         )
         .unwrap();
         assert_eq!(file.tools.as_deref(), Some("lean"));
@@ -283,6 +283,10 @@ mod tests {
             (Some(7), Some(4_096))
         );
         assert_eq!(file.audit.age, Some(Duration::from_secs(30 * 86_400)));
+        assert_eq!(
+            (file.audit.bytes, file.audit.files),
+            (Some(65_536), Some(0))
+        );
         assert_eq!(file.audit.fsync, Some(FsyncChoice::Always));
     }
 
@@ -298,6 +302,14 @@ mod tests {
             (
                 "[audit]\nkeep_days = 0",
                 "audit.keep_days: 1 to 3650, not `0`",
+            ),
+            (
+                "[audit]\nmax_bytes = 1000",
+                "audit.max_bytes: 65536 to 1073741824, not `1000`",
+            ),
+            (
+                "[audit]\nkeep_files = 1001",
+                "audit.keep_files: 0 to 1000, not `1001`",
             ),
             (
                 "[audit]\nfsync = \"often\"",

@@ -32,6 +32,18 @@ impl Records {
         (serde_json::from_str(&said.out).expect(&said.err), said.code)
     }
 
+    fn head(&self) -> PathBuf {
+        self.file.with_file_name("audit.jsonl.head")
+    }
+
+    /// Leaves what is noted as somebody does who is killed while they write.
+    fn leave_on_the_way(&self) {
+        let text = fs::read_to_string(self.head()).unwrap();
+        let noted: Vec<&str> = text.lines().collect();
+        let next = "f".repeat(64);
+        fs::write(self.head(), format!("{}\n{}\n{next}\n", noted[0], noted[1])).unwrap();
+    }
+
     /// A program that has made a call, and ends with its records written.
     fn call_once(&self) {
         let mut session = Session::start(self.workspace.command(["stdio"]));
@@ -43,8 +55,8 @@ impl Records {
 #[test]
 fn two_programs_write_one_chain_and_a_kill_breaks_nothing() {
     let records = Records::new();
-    let start = || Session::start(records.workspace.command(["stdio"]));
-    let (mut one, mut other) = (start(), start());
+    let start = |name| Session::start_as(records.workspace.command(["stdio"]), name);
+    let (mut one, mut other) = (start("one"), start("other"));
     let call = json!({"name": "list_projects", "arguments": {}});
     for id in 100..100 + CALLS {
         let message = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call});
@@ -52,9 +64,14 @@ fn two_programs_write_one_chain_and_a_kill_breaks_nothing() {
         other.send(&message);
     }
     // Both are in the middle of it.
+    let by = |name: &str| {
+        let text = fs::read_to_string(&records.file).unwrap_or_default();
+        let is_by = |line: &&str| line.contains(&format!("\"client\":\"{name}\""));
+        text.lines().filter(is_by).count() as u64
+    };
     let until = Instant::now() + PATIENCE;
-    while !records.file.exists() || records.text().lines().count() < 2 {
-        assert!(Instant::now() < until, "nothing is recorded");
+    while by("one") == 0 || by("other") == 0 {
+        assert!(Instant::now() < until, "not both are recorded");
         yield_now();
     }
     one.process.signal(Signal::KILL);
@@ -64,12 +81,14 @@ fn two_programs_write_one_chain_and_a_kill_breaks_nothing() {
     assert!(other.process.end().success());
     let (found, code) = records.verify();
     assert_eq!((code, &found["intact"]), (Some(0), &json!(true)), "{found}");
-    assert!(found["records"].as_u64() >= Some(CALLS), "{found}");
+    assert!(by("one") > 0, "{found}");
+    assert_eq!(by("other"), CALLS, "{found}");
     // A kill in the middle of a write, at whatever byte, is a torn line and no change.
     let text = records.text();
     let part = &text[..text.len() / 7 % 200 + 20];
     let lines = text.lines().count();
     fs::write(&records.file, format!("{text}{part}")).unwrap();
+    records.leave_on_the_way();
     let torn = json!({"file": records.file, "line": lines + 1});
     for _ in 0..2 {
         let (found, code) = records.verify();
@@ -96,6 +115,11 @@ fn what_is_changed_removed_or_put_in_is_named() {
     let lines: Vec<&str> = good.lines().collect();
     assert_eq!(lines.len(), 4, "{good}");
     let changed = lines[1].replace("answered", "denied");
+    let last = fs::read_to_string(records.head()).unwrap();
+    let last = last.lines().next().unwrap();
+    let mut forged: Value = serde_json::from_str(lines[3]).unwrap();
+    forged["prev"] = json!(last);
+    let forged = forged.to_string();
     for (what, line, now) in [
         ("changed", 3, vec![lines[0], &changed, lines[2], lines[3]]),
         ("removed", 3, vec![lines[0], lines[1], lines[3]]),
@@ -104,6 +128,9 @@ fn what_is_changed_removed_or_put_in_is_named() {
             3,
             vec![lines[0], lines[1], lines[0], lines[2], lines[3]],
         ),
+        ("the beginning removed", 1, vec![lines[2], lines[3]]),
+        ("all removed", 0, vec![]),
+        ("put behind", 5, [&lines[..], &[&*forged]].concat()),
         ("the end removed", 3, vec![lines[0], lines[1], lines[2]]),
         (
             "the end changed",
@@ -111,7 +138,8 @@ fn what_is_changed_removed_or_put_in_is_named() {
             vec![lines[0], lines[1], lines[2], &changed],
         ),
     ] {
-        fs::write(&records.file, now.join("\n") + "\n").unwrap();
+        let text: String = now.iter().flat_map(|line| [line, "\n"]).collect();
+        fs::write(&records.file, text).unwrap();
         let (found, code) = records.verify();
         assert_eq!(
             (code, &found["intact"]),
@@ -123,14 +151,17 @@ fn what_is_changed_removed_or_put_in_is_named() {
         let place = format!("{}:{line}: ", records.file.display());
         assert!(said.out.starts_with(&place), "{what}: {said:?}");
     }
-    // A call that comes later covers nothing up.
-    records.call_once();
-    let (found, code) = records.verify();
-    assert_eq!(
-        (code, &found["intact"]),
-        (Some(4), &json!(false)),
-        "{found}"
-    );
+    // A call that comes later covers nothing up, nor where there is no file any more.
+    for _ in 0..2 {
+        records.call_once();
+        let (found, code) = records.verify();
+        assert_eq!(
+            (code, &found["intact"]),
+            (Some(4), &json!(false)),
+            "{found}"
+        );
+        fs::remove_file(&records.file).unwrap();
+    }
 }
 
 #[test]

@@ -194,9 +194,17 @@ fn the_configuration_is_shown_with_its_origin() {
     # line_bytes = 10485760
 
     [audit]
-    # for how many days records of calls are kept, 1 to 3650
+    # after how many days a file of records of calls is put aside, and, counted from its last record, removed, so that one may become twice as old; sooner where max_bytes and keep_files say so, 1 to 3650
     # from: default
     # keep_days = 7
+
+    # how large a file of records becomes before it is put aside, 65536 to 1073741824 bytes
+    # from: default
+    # max_bytes = 4194304
+
+    # how many files that were put aside are kept, 0 to 1000; older ones are removed
+    # from: default
+    # keep_files = 2
 
     # when records of calls are synced to the disk: never, interval (every 5 seconds) or always
     # from: default

@@ -1,6 +1,10 @@
 //! `orchestra mcp call`: what is sent, what stands against it, and what is printed of the answer.
 
-use std::{fs, io::Write as _, process::Command};
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    process::Command,
+};
 
 use rustix::{
     fs::{Mode, OFlags},
@@ -117,8 +121,9 @@ fn a_rule_that_asks_needs_a_yes() {
     assert_eq!(journal(&workspace, "called"), 1);
 }
 
-/// Runs a command at a terminal where somebody has typed a line.
-fn at_a_terminal(mut command: Command, line: &str) -> (Option<i32>, String) {
+/// Runs a command at a terminal where somebody has typed a line: how it exits, what it says, and what
+/// the terminal shows.
+fn at_a_terminal(mut command: Command, line: &str) -> (Option<i32>, String, String) {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
     let master = pty::openpt(flags).unwrap();
     pty::grantpt(&master).unwrap();
@@ -132,9 +137,14 @@ fn at_a_terminal(mut command: Command, line: &str) -> (Option<i32>, String) {
     command.stdin(terminal.try_clone().unwrap());
     command.stderr(terminal);
     let output = command.output().unwrap();
+    drop(command);
+    let mut shown = Vec::new();
+    // A terminal that nobody has open any more ends with an error.
+    let _ = fs::File::from(master).read_to_end(&mut shown);
     (
         output.status.code(),
         String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(shown).unwrap(),
     )
 }
 
@@ -147,12 +157,84 @@ fn a_person_at_a_terminal_is_asked() {
     ];
     for (at, call) in calls.into_iter().enumerate() {
         let command = || workspace.command(call.iter().chain(&["a=1"]));
-        assert_eq!(at_a_terminal(command(), "n\n"), (Some(5), String::new()));
+        let (code, out, _) = at_a_terminal(command(), "n\n");
+        assert_eq!((code, out), (Some(5), String::new()));
         assert_eq!(journal(&workspace, "called"), at);
-        let (code, out) = at_a_terminal(command(), "y\n");
+        let (code, out, _) = at_a_terminal(command(), "y\n");
         assert_eq!((code, out.trim()), (Some(0), r#"{"a":1}"#));
         assert_eq!(journal(&workspace, "called"), at + 1);
     }
+}
+
+#[test]
+fn a_person_is_shown_all_that_they_agree_to() {
+    let workspace = workspace(json!({"rules": [{"effect": "ask", "tool": "add*"}]}));
+    let note = format!("note={}\u{1b}[2J\u{202e}the end", "x".repeat(1_500));
+    for call in [
+        ["mcp", "call", "shell", "add.up"].as_slice(),
+        &["tool", "call", "shell__add_up"],
+    ] {
+        let command = workspace.command(call.iter().chain(&["a=1", &note]));
+        let (code, _, shown) = at_a_terminal(command, "n\n");
+        assert_eq!(code, Some(5), "{shown}");
+        for told in [&*"x".repeat(1_500), r"\u001b[2J\u{202e}the end", "[y/N]"] {
+            assert!(shown.contains(told), "{call:?}: {shown}");
+        }
+        assert!(!shown.contains('\u{1b}') && !shown.contains('\u{202e}'));
+    }
+}
+
+#[test]
+fn a_call_is_recorded_whichever_command_makes_it() {
+    let workspace = workspace(json!({"rules": [{"effect": "deny", "tool": "paint"}]}));
+    fs::create_dir(workspace.join(".projects")).unwrap();
+    let file = workspace.join(".projects/.run/audit.jsonl");
+    let mut told = Vec::new();
+    for call in [["mcp", "call", "shell"].as_slice(), &["tool", "call"]] {
+        let before = fs::read_to_string(&file)
+            .unwrap_or_default()
+            .lines()
+            .count();
+        for (words, code) in [
+            (["shell__add_up", "a=1"].as_slice(), 0),
+            (&["shell__paint"], 5),
+            (&["shell__add_up", "a=0"], 2),
+            (&["shell__nope"], 2),
+        ] {
+            let said = workspace.run(call.iter().chain(words));
+            assert_eq!(said.code, Some(code), "{call:?} {words:?}: {said:?}");
+        }
+        let text = fs::read_to_string(&file).unwrap();
+        let records = text.lines().skip(before).map(|line| {
+            let record: Value = serde_json::from_str(line).unwrap();
+            let keys = ["face", "provider", "kind", "name", "outcome"];
+            keys.map(|key| record[key].clone())
+        });
+        told.push(records.collect::<Vec<_>>());
+    }
+    let expected = [
+        ("shell__add_up", "answered"),
+        ("shell__paint", "denied"),
+        ("shell__add_up", "invalid_params"),
+        ("shell__nope", "unknown"),
+    ]
+    .map(|(name, outcome)| ["cli", "shell", "tool", name, outcome].map(Value::from));
+    assert_eq!(told[0], expected);
+    assert_eq!(told[1], expected);
+    let verified = workspace.run(["audit", "verify"]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    // Nor is a board made to record it.
+    fs::remove_dir_all(workspace.join(".projects")).unwrap();
+    assert_eq!(call(&workspace, &["add.up", "a=1"]).code, Some(0));
+    assert!(!workspace.join(".projects").exists());
+    // One that was not reached is recorded as well.
+    fs::create_dir(workspace.join(".projects")).unwrap();
+    workspace.write("server.sh", "exit 3");
+    assert_eq!(call(&workspace, &["add.up", "a=1"]).code, Some(4));
+    let text = fs::read_to_string(&file).unwrap();
+    let record: Value = serde_json::from_str(&text).unwrap();
+    let told = ["provider", "name", "outcome"].map(|key| &record[key]);
+    assert_eq!(told, ["shell", "shell__add.up", "unreachable"]);
 }
 
 #[test]

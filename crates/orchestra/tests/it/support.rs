@@ -265,20 +265,28 @@ impl Drop for Running {
 pub(crate) struct Session {
     pub(crate) process: Running,
     next_id: u64,
+    /// Notifications that came before the response that was waited for.
+    passed: Vec<Value>,
 }
 
 impl Session {
     pub(crate) fn start(command: Command) -> Self {
+        Self::start_as(command, "test")
+    }
+
+    /// Starts one whose client has this name.
+    pub(crate) fn start_as(command: Command, client: &str) -> Self {
         let mut session = Self {
             process: Running::start(command),
             next_id: 0,
+            passed: Vec::new(),
         };
         let hello = session.request(
             "initialize",
             &json!({
                 "protocolVersion": "2025-11-25",
                 "capabilities": {},
-                "clientInfo": {"name": "test", "version": "1"},
+                "clientInfo": {"name": client, "version": "1"},
             }),
         );
         assert_eq!(
@@ -305,7 +313,17 @@ impl Session {
             if message["id"] == id {
                 return message;
             }
+            self.passed.push(message);
         }
+    }
+
+    /// Waits for a notification; one that was passed over counts.
+    pub(crate) fn notified(&mut self, method: &str) {
+        let mut passed = std::mem::take(&mut self.passed).into_iter();
+        if passed.any(|message| message["method"] == method) {
+            return;
+        }
+        while self.process.json()["method"] != method {}
     }
 
     /// Calls a tool; the result of `tools/call`.

@@ -227,7 +227,7 @@ fn where_fewer_are_kept_than_before_the_oldest_go() {
             ..AuditConfig::new(&path)
         })
         .unwrap();
-        (0..20).for_each(|_| audit.record(record("a")));
+        (0..60).for_each(|_| audit.record(record("a")));
         drop(audit);
         assert_eq!(files(directory.path()).len(), keep + 1);
         let found = verify_audit(&path).unwrap();

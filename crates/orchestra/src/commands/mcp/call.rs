@@ -140,11 +140,15 @@ fn unreached(
 ) -> Result<Ended, Failure> {
     let name = named(&server.name, &asked.tool);
     let arguments = asked.given.fit(&json!({})).unwrap_or_default();
+    let end = match trouble.exit {
+        Exit::Denied => CallEnd::Denied,
+        _ => CallEnd::Unreachable,
+    };
     let put = Put {
         name,
         arguments: RawJson::of(&arguments)?,
         rule: trouble.code.to_owned(),
-        step: Step::Leave(CallEnd::Unreachable, Ended::Trouble(trouble)),
+        step: Step::Leave(end, Ended::Trouble(trouble)),
     };
     let came = serving::runtime()?.block_on(once::put(config, &server.name, put));
     came.map_or_else(

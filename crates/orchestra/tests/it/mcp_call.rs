@@ -207,7 +207,7 @@ fn a_call_is_recorded_whichever_command_makes_it() {
         let text = fs::read_to_string(&file).unwrap();
         let records = text.lines().skip(before).map(|line| {
             let record: Value = serde_json::from_str(line).unwrap();
-            let keys = ["face", "provider", "kind", "name", "outcome"];
+            let keys = ["face", "kind", "name", "outcome"];
             keys.map(|key| record[key].clone())
         });
         told.push(records.collect::<Vec<_>>());
@@ -218,7 +218,7 @@ fn a_call_is_recorded_whichever_command_makes_it() {
         ("shell__add_up", "invalid_params"),
         ("shell__nope", "unknown"),
     ]
-    .map(|(name, outcome)| ["cli", "shell", "tool", name, outcome].map(Value::from));
+    .map(|(name, outcome)| ["cli", "tool", name, outcome].map(Value::from));
     assert_eq!(told[0], expected);
     assert_eq!(told[1], expected);
     let verified = workspace.run(["audit", "verify"]);

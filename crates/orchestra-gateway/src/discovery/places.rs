@@ -24,7 +24,12 @@ const OWN_DIRECTORY: &str = ".orchestra";
 const SERVERS_DIRECTORY: &str = "mcp";
 
 /// The files of a workspace that other programs read as well, strongest first.
-const WORKSPACE_FILES: [&str; 3] = [".mcp.json", "mcp.json", ".vscode/mcp.json"];
+const WORKSPACE_FILES: [&str; 4] = [
+    ".mcp.json",
+    "mcp.json",
+    ".vscode/mcp.json",
+    ".cursor/mcp.json",
+];
 
 /// Where servers are looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -42,6 +42,7 @@ fn the_first_file_that_names_a_server_wins_whole() {
         "workspace/.vscode/mcp.json",
         "{\"servers\": {\"a\": {\"command\": \"code\"}}}",
     );
+    world.write("workspace/.cursor/mcp.json", &one("a", "cursor"));
     world.write(
         "home/.config/orchestra/orchestra.toml",
         &toml("a", "user-toml"),
@@ -75,6 +76,7 @@ fn the_first_file_that_names_a_server_wins_whole() {
             "workspace workspace/.mcp.json",
             "workspace workspace/mcp.json",
             "workspace workspace/.vscode/mcp.json",
+            "workspace workspace/.cursor/mcp.json",
             "user home/.config/orchestra/orchestra.toml",
             "user home/.config/orchestra/mcp.json",
             "system etc/mcp.json",

@@ -45,8 +45,8 @@ use crate::{
 /// Manage the MCP servers that are offered beside the built-in tools
 ///
 /// They are looked for in --mcp-config, ORCHESTRA_MCP_PATH, orchestra.toml, .orchestra/mcp/*.json,
-/// .mcp.json, mcp.json and .vscode/mcp.json of the workspace, orchestra.toml and mcp.json of the user,
-/// and /etc/orchestra/mcp.json and /etc/orchestra/mcp/*.json, in this order; of servers of one name
+/// .mcp.json, mcp.json, .vscode/mcp.json and .cursor/mcp.json of the workspace, orchestra.toml and
+/// mcp.json of the user, and /etc/orchestra/mcp.json and /etc/orchestra/mcp/*.json, in this order; of servers of one name
 /// the first is taken. Those of a workspace must be approved once.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {

@@ -29,11 +29,23 @@ const RUNNERS_WITH: [(&str, &[&str]); 6] = [
     ("docker", &["run"]),
 ];
 
-/// Variables, beside [`PROXIES`], without which programs may not reach what they fetch.
-const NETWORK: [&str; 22] = [
+/// Variables, beside [`PROXIES`], without which whatever runs may not reach the network.
+const NETWORK: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
+
+/// Variables by which programs of Node find what they fetch.
+const NODE: [&str; 8] = [
     "NODE_EXTRA_CA_CERTS",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
+    "npm_config_registry",
+    "npm_config_cafile",
+    "npm_config_userconfig",
+    "NPM_CONFIG_REGISTRY",
+    "NPM_CONFIG_CAFILE",
+    "NPM_CONFIG_USERCONFIG",
+    "YARN_NPM_REGISTRY_SERVER",
+];
+
+/// Variables by which programs that fetch packages of Python find them.
+const PYTHON: [&str; 11] = [
     "REQUESTS_CA_BUNDLE",
     "CURL_CA_BUNDLE",
     "PIP_INDEX_URL",
@@ -45,14 +57,6 @@ const NETWORK: [&str; 22] = [
     "UV_INDEX",
     "UV_EXTRA_INDEX_URL",
     "UV_NATIVE_TLS",
-    "npm_config_registry",
-    "npm_config_cafile",
-    "npm_config_userconfig",
-    "NPM_CONFIG_REGISTRY",
-    "NPM_CONFIG_CAFILE",
-    "NPM_CONFIG_USERCONFIG",
-    "YARN_NPM_REGISTRY_SERVER",
-    "DENO_CERT",
 ];
 
 /// The most of a file that says what a virtual environment is made of.
@@ -90,8 +94,7 @@ impl Hints {
         let withheld = withheld(stdio, scope);
         if !withheld.is_empty() {
             slow.push_str(&format!(
-                "; it does not inherit {}, set here: name them in `env`, or set \
-                 `inherit_env` to \"all\"",
+                "; it does not inherit {}, set here: name in `env` what it needs of them",
                 withheld.join(", ")
             ));
         }
@@ -156,6 +159,17 @@ fn runner(stdio: &StdioConfig) -> Option<&str> {
         .then_some(name)
 }
 
+/// The variables that a program reads to find what it fetches; those of others are no affair of its.
+fn read_by(stdio: &StdioConfig) -> &'static [&'static str] {
+    let name = Path::new(stdio.command.written()).file_stem();
+    match name.and_then(OsStr::to_str).unwrap_or_default() {
+        "node" | "npx" | "npm" | "pnpm" | "pnpx" | "yarn" | "bun" | "bunx" => &NODE,
+        "pip" | "pip3" | "pipx" | "uv" | "uvx" => &PYTHON,
+        "deno" => &["DENO_CERT"],
+        _ => &[],
+    }
+}
+
 /// Variables that are set here, say how the network is reached, and do not reach the server.
 fn withheld(stdio: &StdioConfig, scope: &Scope) -> Vec<&'static str> {
     let environment = match stdio.inherit_env {
@@ -164,6 +178,7 @@ fn withheld(stdio: &StdioConfig, scope: &Scope) -> Vec<&'static str> {
         InheritEnv::None => Environment::None,
     };
     let names = PROXIES.into_iter().chain(NETWORK);
+    let names = names.chain(read_by(stdio).iter().copied());
     names
         .filter(|name| !environment.inherits(OsStr::new(name)))
         .filter(|name| !stdio.env.contains_key(*name))

@@ -47,8 +47,15 @@ fn servers_get_the_way_to_the_network_and_nobody_its_password() {
 #[test]
 fn a_start_that_takes_too_long_says_what_may_be_behind_it() {
     let workspace = Workspace::new();
+    let program = |name: &str| {
+        let path = workspace.home().join(name);
+        fs::write(&path, "#!/bin/sh\nexec sleep 60\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    };
+    let (uvx, npx) = (program("uvx"), program("npx"));
     let slow = |more: Value| {
-        let mut server = json!({"command": "sleep", "args": ["60"], "startTimeout": "1s"});
+        let mut server = json!({"command": uvx, "startTimeout": "1s"});
         server
             .as_object_mut()
             .unwrap()
@@ -59,17 +66,26 @@ fn a_start_that_takes_too_long_says_what_may_be_behind_it() {
     let none = slow(json!({"inheritEnv": "none"}));
     servers(
         &workspace,
-        &json!({"a": slow(json!({})), "own": own, "none": none}),
+        &json!({
+            "a": slow(json!({})), "own": own, "none": none,
+            // What others read is not told.
+            "node": slow(json!({"command": npx})), "plain": slow(json!({"command": "sleep", "args": ["60"]})),
+        }),
     );
     let tested = behind_a_proxy(&workspace, &["test", "a"]);
     assert_eq!(tested.code, Some(4), "{tested:?}");
     for told in [
-        "hint: a first start may install something",
+        "hint: `uvx` fetches what it runs",
         "`start_timeout` gives it more time (now 1 s",
-        "does not inherit PIP_INDEX_URL, set here",
-        "`inherit_env`",
+        "does not inherit PIP_INDEX_URL, set here: name in `env` what it needs of them",
     ] {
         assert!(tested.out.contains(told), "{told}: {tested:?}");
+    }
+    assert!(!tested.out.contains("inherit_env"), "{tested:?}");
+    for other in ["node", "plain"] {
+        let tested = behind_a_proxy(&workspace, &["test", other]);
+        assert!(tested.out.contains("start_timeout"), "{tested:?}");
+        assert!(!tested.out.contains("inherit"), "{tested:?}");
     }
     let own = behind_a_proxy(&workspace, &["test", "own", "--json"]);
     let own: Value = serde_json::from_str(&own.out).unwrap();

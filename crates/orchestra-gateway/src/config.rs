@@ -38,7 +38,7 @@ pub use tuning::{
     Backoff, Circuit, Effect, Features, Grace, Health, Pins, Pool, Protocol, Restart, Retry, Rule,
     ToolFilter,
 };
-pub(crate) use units::nearest;
+pub use units::nearest;
 pub use write::Values;
 
 /// Everything that is set of one server, with defaults for what is not.

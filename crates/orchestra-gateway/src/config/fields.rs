@@ -142,11 +142,18 @@ impl<'a> Fields<'a> {
 
     fn warn_unknown(&self, member: &Member, meant: Option<&str>) {
         let message = match meant {
+            // It is of another kind of server.
+            Some(name) if same(name, &member.key) => "is not used by a server of this kind".into(),
             Some(name) => format!("is not known and not used; did you mean `{name}`?"),
             None => "is not known and not used".to_owned(),
         };
         let path = self.path.key(&member.key);
         self.report.warn(member.place, &path, message);
+    }
+
+    /// Names that mean something elsewhere: one that was mistyped is told as one that is known.
+    pub(super) fn elsewhere(&mut self, names: &[&'static str]) {
+        self.known.extend(names);
     }
 
     /// Names that other programs use; they mean nothing here.

@@ -7,7 +7,7 @@ use super::{
     Diagnostic, Effect, Input, Origin, Place, Retry, ServerConfig, ServerName, Severity, Source,
     Trust,
     fields::Fields,
-    misnamed::misnamed,
+    misnamed::{misnamed, nothing},
     node::{Member, Node, Path, Value},
     report::{Finding, Report},
     server::{self, Shared},
@@ -91,6 +91,8 @@ impl File {
         if let Some(section) = shape(&root, self.is_of_servers(), &report) {
             default = section.shared.default;
             self.read_servers(&section, (notation, text), &report, &mut servers);
+        } else if self.is_named_for_servers() {
+            nothing(&root, &report);
         }
         let findings = report.into_findings().into_iter();
         let diagnostics = findings.map(|finding| {
@@ -110,11 +112,14 @@ impl File {
 
     /// Whether it is there for its servers, rather than one that holds much else.
     fn is_of_servers(&self) -> bool {
-        let directory = self.path.parent().and_then(path::Path::file_name);
-        let is_in_theirs = directory.is_some_and(|directory| directory == "mcp");
-        let name = self.path.file_name().and_then(|name| name.to_str());
-        let is_named_so = matches!(name, Some("mcp.json" | ".mcp.json"));
-        self.source == Source::CommandLine || is_in_theirs || is_named_so
+        self.source == Source::CommandLine || self.is_named_for_servers()
+    }
+
+    /// Whether its name or directory says so.
+    fn is_named_for_servers(&self) -> bool {
+        let directory = self.path.parent().unwrap_or(&self.path);
+        let is_called = |name| self.path.ends_with(name);
+        directory.ends_with("mcp") || is_called("mcp.json") || is_called(".mcp.json")
     }
 
     fn read_servers(
@@ -289,12 +294,11 @@ pub(super) fn shape<'a>(
             shared: Shared::default(),
         });
     }
-    let is_empty = members.is_empty();
     let of_servers = |member: &Member| {
         let is_reached = |key: &&str| member.node.member(key).is_some();
         ["command", "url"].iter().any(is_reached)
     };
-    if !is_empty && members.iter().any(of_servers) {
+    if members.iter().any(of_servers) {
         let message = "holds no servers where they are looked for; put them below `mcpServers`";
         report.error(root.place, &top, message);
     } else {

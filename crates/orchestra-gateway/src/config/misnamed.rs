@@ -1,10 +1,13 @@
 //! Sections of servers whose name was mistyped.
 
 use super::{
-    node::{Member, Path},
+    node::{Member, Node, Path},
     report::Report,
     units,
 };
+
+/// What stands beside the servers of a file.
+const BESIDE: [&str; 3] = ["$schema", "inputs", "version"];
 
 /// Tells of servers below a name that is not known. What else a program keeps beside its servers may
 /// look alike.
@@ -16,7 +19,6 @@ pub(super) fn misnamed(members: &[Member], is_of_servers: bool, report: &Report)
         "servers",
         "mcp",
     ];
-    const BESIDE: [&str; 3] = ["$schema", "inputs", "version"];
     let holds_servers = |member: &Member| {
         let inner = member.node.members().unwrap_or_default().iter();
         inner
@@ -37,5 +39,15 @@ pub(super) fn misnamed(members: &[Member], is_of_servers: bool, report: &Report)
     if let Some((member, name)) = meant {
         let message = format!("is not known, so nothing is read; did you mean `{name}`?");
         report.error(member.place, &Path::default().key(&member.key), message);
+    }
+}
+
+/// Tells of a file that is there for its servers alone, and has none.
+pub(super) fn nothing(root: &Node, report: &Report) {
+    let mut members = root.members().unwrap_or_default().iter();
+    let other = members.find(|member| !BESIDE.contains(&&*member.key));
+    if let Some(other) = other.filter(|_| report.is_empty()) {
+        let message = "no server in it: they are looked for below `mcpServers`";
+        report.warn(other.place, &Path::default(), message);
     }
 }

@@ -43,6 +43,10 @@ impl Report {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.borrow().is_empty()
+    }
+
     pub(super) fn into_findings(self) -> Vec<Finding> {
         self.found.into_inner()
     }

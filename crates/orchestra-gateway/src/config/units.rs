@@ -55,7 +55,8 @@ pub(super) fn bytes(text: &str) -> Option<u64> {
 }
 
 /// The name that was meant, when one is near enough.
-pub(crate) fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
     /// Longer names are not typed by hand.
     const MAX_CHARS: usize = 40;
     if found.len() > MAX_CHARS {
@@ -69,18 +70,23 @@ pub(crate) fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
     (distance <= 1 + found.len() / 5).then_some(name)
 }
 
-/// How many characters must be changed, added or removed.
+/// How many characters must be changed, added, removed, or swapped with the next.
 fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (place, c) in one.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = place + 1;
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    let first: Vec<usize> = (0..=other.len()).collect();
+    let (mut before, mut row) = (first.clone(), first);
+    for (place, c) in one.iter().enumerate() {
+        let mut next = vec![place + 1];
         for (at, o) in other.iter().enumerate() {
-            let changed = corner + usize::from(c != *o);
-            corner = row[at + 1];
-            row[at + 1] = changed.min(corner + 1).min(row[at] + 1);
+            let changed = row[at] + usize::from(c != o);
+            let mut least = changed.min(next[at] + 1).min(row[at + 1] + 1);
+            let is_swapped = place > 0 && at > 0 && *c == other[at - 1] && one[place - 1] == *o;
+            if is_swapped {
+                least = least.min(before[at - 1] + 1);
+            }
+            next.push(least);
         }
+        before = std::mem::replace(&mut row, next);
     }
     row[other.len()]
 }
@@ -135,6 +141,7 @@ mod tests {
         assert_eq!(nearest("comand", &known), Some("command"));
         assert_eq!(nearest("Arg", &known), Some("args"));
         assert_eq!(nearest("timeuot", &known), Some("timeout"));
+        assert_eq!(nearest("agrs", &known), Some("args"));
         assert_eq!(nearest("colour", &known), None);
     }
 }

@@ -483,7 +483,7 @@ fn what_is_out_of_its_bounds_is_told_with_its_place() {
     let text = "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"connections\": {}}}}";
     let told = told(&file("mcp.json").understand(text)).join("\n");
     assert!(
-        told.contains("warning: mcpServers.a.connections: is not known"),
+        told.contains("warning: mcpServers.a.connections: is not used by a server of this kind"),
         "{told}"
     );
 }

@@ -173,6 +173,21 @@ fn a_misspelt_section_is_no_valid_file() {
     let said = workspace.run(["mcp", "validate", "s.json"]);
     assert_eq!(said.code, Some(3), "{said:?}");
     assert!(said.out.contains("did you mean `mcpServers`?"), "{said:?}");
+    workspace.write(
+        "keys.json",
+        r#"{"mcpServers": {"a": {"command": "cat", "connexions": {}}, "b": {"command": "cat", "headers": {}}}}"#,
+    );
+    let said = workspace.run(["mcp", "validate", "keys.json"]);
+    for told in [
+        "did you mean `connections`?",
+        "is not used by a server of this kind",
+    ] {
+        assert!(said.out.contains(told), "{said:?}");
+    }
+    workspace.write("mcp/none.yaml", "name: y\n");
+    let said = workspace.run(["mcp", "validate", "mcp/none.yaml"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("warning: no server in it"), "{said:?}");
     let listed = workspace.run(["mcp", "--mcp-config", "s.json", "list"]);
     assert!(
         listed.err.contains("did you mean `mcpServers`?"),

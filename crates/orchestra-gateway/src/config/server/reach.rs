@@ -91,7 +91,22 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Transport> {
     }
 }
 
+/// What is set of a server on the network alone.
+const OF_HTTP: [&str; 7] = [
+    "headers",
+    "auth",
+    "caFile",
+    "clientCert",
+    "clientKey",
+    "allowInsecure",
+    "connections",
+];
+
+/// What is set of a process alone.
+const OF_STDIO: [&str; 5] = ["args", "env", "cwd", "envFile", "inheritEnv"];
+
 fn stdio(fields: &mut Fields<'_>, command: &Member) -> Option<Transport> {
+    fields.elsewhere(&OF_HTTP);
     let mut words = words(fields, command)?.into_iter();
     let program = words.next().filter(|program| !program.written().is_empty());
     let Some(program) = program else {
@@ -145,6 +160,7 @@ fn words(fields: &mut Fields<'_>, command: &Member) -> Option<Vec<Template>> {
 }
 
 fn http(fields: &mut Fields<'_>, address: &Member, flavour: Flavour) -> Option<Transport> {
+    fields.elsewhere(&OF_STDIO);
     let Some(url) = address.node.text() else {
         let kind = address.node.value.kind();
         fields.wrong(address, format!("must be a text, not {kind}"));

@@ -7,6 +7,7 @@ mod theirs;
 use std::{borrow::Cow, path::PathBuf};
 
 use clap::{Args, Subcommand};
+use orchestra_gateway::config::nearest;
 use orchestra_hub::{ToolDescriptor, Toolset};
 use serde::Serialize;
 use serde_json::Value;
@@ -139,16 +140,23 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     })
 }
 
-fn no_tool(name: &str) -> Failure {
-    Failure::usage_text(format!(
-        "no tool `{name}`; `orchestra tool list` lists them"
-    ))
+/// There is no such tool; the one that may have been meant is named.
+fn no_tool(serving: &Serving, name: &str) -> Failure {
+    let tools = [Toolset::All, Toolset::Search].map(|toolset| serving.hub().tools(&toolset));
+    let names: Vec<&str> = tools.iter().flatten().map(|tool| &*tool.name).collect();
+    let meant = nearest(name, &names);
+    let meant = meant.map(|meant| format!("did you mean `{meant}`? "));
+    let text = format!(
+        "no tool `{name}`; {}`orchestra tool list` lists them",
+        meant.unwrap_or_default()
+    );
+    Failure::usage_text(output::printable(&text))
 }
 
 /// Needs no board, and makes none.
 async fn list(config: &Config, theirs: Theirs, format: Format) -> Result<Exit, Failure> {
     let scratch = Scratch::open(config)?;
-    let guests = theirs.start(scratch.serving(), config).await?;
+    let guests = theirs.start_soon(scratch.serving(), config).await?;
     let listed = listing(scratch.serving());
     if format == Format::Text {
         guests.complain(scratch.serving());
@@ -188,9 +196,10 @@ async fn show(
     if found.is_none() {
         guests.complain(scratch.serving());
     }
+    let found = found.ok_or_else(|| no_tool(scratch.serving(), name));
     guests.close().await;
     scratch.close();
-    let (tool, _) = found.ok_or_else(|| no_tool(name))?;
+    let (tool, _) = found?;
     format.print(&Row::of(tool)?, |row| {
         let description = row.description.as_deref().unwrap_or_default();
         let text = describe::text(&row.name, description, &row.input_schema);

@@ -1,5 +1,7 @@
 //! `orchestra tool`, of the tools of configured servers.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -46,6 +48,14 @@ fn tools_of_servers_are_listed_described_and_called_beside_those_of_the_board() 
         Some(2)
     );
     assert_eq!(call(&["shell__nothing"]).code, Some(2));
+    for command in ["call", "show"] {
+        let missed = workspace.run(["tool", command, "shell__ad_up"]);
+        assert_eq!(missed.code, Some(2), "{missed:?}");
+        assert!(
+            missed.err.contains("did you mean `shell__add_up`?"),
+            "{missed:?}"
+        );
+    }
     assert!(
         !workspace.join(".projects").exists(),
         "no board is made for it"
@@ -118,4 +128,19 @@ fn a_server_that_cannot_be_reached_is_told_and_hides_no_tool() {
     let called = tool(&["call", "gone__x"]);
     assert_eq!(called.code, Some(4), "{called:?}");
     assert!(called.err.contains("/no/such/program"), "{called:?}");
+}
+
+#[test]
+fn a_list_waits_for_no_server_that_never_says_what_it_offers() {
+    let workspace = Workspace::new();
+    let servers = json!({"mcpServers": {"never": {"command": "sleep", "args": ["600"]}}});
+    workspace.write("servers.json", &servers.to_string());
+    let begun = Instant::now();
+    let listed = workspace.run(["tool", "--mcp-config", "servers.json", "list"]);
+    // The server would have 30 s to start.
+    assert!(begun.elapsed() < Duration::from_secs(20), "{listed:?}");
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    assert!(listed.out.contains("create_project"), "{listed:?}");
+    let missing = "never: its tools are missing: it has not said within 2 s what it offers";
+    assert!(listed.err.contains(missing), "{listed:?}");
 }

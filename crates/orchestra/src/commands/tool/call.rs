@@ -136,7 +136,7 @@ fn unwatched() -> Options {
 
 /// Tries on a scratch board what would make the workspace's. Any other call is refused.
 async fn rehearse(config: &Config, scratch: &Serving, asked: &Asked) -> Result<Answer, Failure> {
-    find(scratch, &asked.name).ok_or_else(|| no_tool(&asked.name))?;
+    find(scratch, &asked.name).ok_or_else(|| no_tool(scratch, &asked.name))?;
     if asked.name != MAKES_A_BOARD {
         workspace::check_board(&config.workspace)?;
     }
@@ -251,7 +251,7 @@ async fn ask_unlisted(serving: &Serving, asked: &Asked) -> Result<Answer, Failur
         });
     }
     // What else it says is told in the words of the shell.
-    Err(no_tool(&asked.name))
+    Err(no_tool(serving, &asked.name))
 }
 
 /// Puts a call to the hub.

@@ -117,6 +117,35 @@ impl Theirs {
 
     /// Offers them beside what is served, and waits until they have said what they offer.
     pub(super) async fn start(self, serving: &Serving, config: &Config) -> Result<Guests, Failure> {
+        let guests = self.begin(serving, config)?;
+        let unknown = wait_soon(serving).await;
+        if !unknown.is_empty() {
+            output::complain(&format!("waiting for {}", unknown.join(", ")));
+            serving.attach(Toolset::All).settled().await;
+        }
+        Ok(guests)
+    }
+
+    /// As [`start`](Self::start), but waits no longer than a list may take, as over MCP: who has not
+    /// said then what it offers is missing, which is told.
+    pub(super) async fn start_soon(
+        self,
+        serving: &Serving,
+        config: &Config,
+    ) -> Result<Guests, Failure> {
+        let guests = self.begin(serving, config)?;
+        for name in wait_soon(serving).await {
+            output::complain(&format!(
+                "{name}: its tools are missing: it has not said within {} s what it offers; \
+                 `orchestra mcp tools {name}` waits for it",
+                SOON.as_secs()
+            ));
+        }
+        Ok(guests)
+    }
+
+    /// Offers them beside what is served.
+    fn begin(self, serving: &Serving, config: &Config) -> Result<Guests, Failure> {
         if self.configs.is_empty() {
             return Ok(Guests {
                 gateway: None,
@@ -134,7 +163,6 @@ impl Theirs {
         };
         let gateway = Gateway::new(serving.hub().clone(), options);
         gateway.apply(self.configs);
-        wait(serving).await;
         Ok(Guests {
             gateway: Some(gateway),
             unused: self.unused,
@@ -169,19 +197,16 @@ impl Guests {
     }
 }
 
-/// Waits until all that were added have said what they offer, and says for whom when that lasts.
-async fn wait(serving: &Serving) {
+/// Waits until all that were added have said what they offer, but not for long: those that have not
+/// said it then.
+async fn wait_soon(serving: &Serving) -> Vec<String> {
     let attachment = serving.attach(Toolset::All);
     if timeout(SOON, attachment.settled()).await.is_ok() {
-        return;
+        return Vec::new();
     }
     let unknown = serving.hub().providers().into_iter();
     let unknown = unknown.filter(|(_, is_ready)| !is_ready);
-    let names: Vec<String> = unknown.map(|(id, _)| id.to_string()).collect();
-    if !names.is_empty() {
-        output::complain(&format!("waiting for {}", names.join(", ")));
-    }
-    attachment.settled().await;
+    unknown.map(|(id, _)| id.to_string()).collect()
 }
 
 fn look(config: &Config) -> Result<Found, Failure> {

@@ -25,7 +25,7 @@ use super::{
 };
 pub use file::TapFile;
 pub use record::Direction;
-pub use recording::{Recording, RecordingError, Step};
+pub use recording::{Recording, RecordingError, Step, Unsayable};
 pub use redact::Redactor;
 pub use replay::{Change, Difference, ReplayConfig, ReplayReport, replay};
 pub use stream::TapStream;

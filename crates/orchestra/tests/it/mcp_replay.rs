@@ -72,10 +72,14 @@ fn a_server_that_is_the_same_answers_alike_and_another_one_differs() {
     assert!(!workspace.read("tap.jsonl").contains("planted"));
     let said = workspace.run(["mcp", "replay", "tap.jsonl", "--", PROGRAM, "stdio"]);
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+    let (told, which) = said.out.split_once("  line ").unwrap();
     assert_eq!(
-        said.out,
+        told,
         "4 requests: 4 answered alike, 0 differ\n1 message cannot be said again\n"
     );
+    let which = which.trim_start_matches(|c: char| c.is_ascii_digit());
+    let why = ", tools/call: it holds a secret, which is masked in the recording\n";
+    assert_eq!(which, why);
 
     let other = [
         "mcp",

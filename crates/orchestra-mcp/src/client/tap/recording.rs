@@ -23,8 +23,24 @@ pub struct Recording {
     pub answers: HashMap<String, VecDeque<Answer>>,
     /// Messages that are missing.
     pub dropped: u64,
-    /// Messages that cannot be said again: they hold masked secrets, or are no single message.
+    /// How many messages cannot be said again.
     pub left_out: u64,
+    /// The first of these.
+    pub unsayable: Vec<Unsayable>,
+}
+
+/// The most messages that are named that cannot be said again.
+const MAX_NAMED: usize = 20;
+
+/// A message that cannot be said again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsayable {
+    /// The line of the recording.
+    pub line: usize,
+    /// Its method, where it has one.
+    pub method: Option<String>,
+    /// Why not.
+    pub why: &'static str,
 }
 
 /// Something that a client said by itself.
@@ -110,9 +126,10 @@ impl Recording {
             if server.is_none_or(|server| server == parsed.server) {
                 servers.insert(parsed.server.clone().into_owned());
                 if parsed.masked && direction == Direction::Sent {
-                    reading.recording.left_out += 1;
+                    let why = "it holds a secret, which is masked in the recording";
+                    reading.leave_out(line, message, why);
                 } else {
-                    reading.take(direction, message);
+                    reading.take(line, direction, message);
                 }
             }
         }
@@ -128,9 +145,25 @@ impl Recording {
 }
 
 impl Reading {
-    fn take(&mut self, direction: Direction, raw: &RawValue) {
+    /// What the client said cannot be said again.
+    fn leave_out(&mut self, line: usize, raw: &RawValue, why: &'static str) {
+        self.recording.left_out += 1;
+        if self.recording.unsayable.len() < MAX_NAMED {
+            let method = match parse(raw.get().as_bytes()) {
+                Ok(Inbound::One(Message::Request(request))) => Some(request.method.into_owned()),
+                Ok(Inbound::One(Message::Notification(told))) => Some(told.method.into_owned()),
+                _ => None,
+            };
+            let unsayable = &mut self.recording.unsayable;
+            unsayable.push(Unsayable { line, method, why });
+        }
+    }
+
+    fn take(&mut self, line: usize, direction: Direction, raw: &RawValue) {
         let Ok(Inbound::One(message)) = parse(raw.get().as_bytes()) else {
-            self.recording.left_out += u64::from(direction == Direction::Sent);
+            if direction == Direction::Sent {
+                self.leave_out(line, raw, "it is no single message");
+            }
             return;
         };
         match (direction, message) {

@@ -15,7 +15,7 @@ use clap::Args;
 use orchestra_mcp::client::{
     ChildConfig, ChildConnector, ClientError, Connector, Environment,
     http::{HttpConfig, HttpConnector},
-    tap::{Change, Difference, Recording, ReplayConfig, ReplayReport, replay},
+    tap::{Change, Difference, Recording, ReplayConfig, ReplayReport, Unsayable, replay},
 };
 use serde::Serialize;
 
@@ -76,9 +76,20 @@ struct Answer {
     unknown: u64,
     /// Messages of the recording that cannot be said again.
     left_out: u64,
+    /// The first of these, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unsayable: Vec<Silence>,
     /// Messages that are not in the recording.
     dropped: u64,
     differences: Vec<Row>,
+}
+
+/// A message that cannot be said again.
+#[derive(Serialize)]
+struct Silence {
+    line: usize,
+    method: Option<String>,
+    why: &'static str,
 }
 
 #[derive(Serialize)]
@@ -128,13 +139,19 @@ pub(crate) fn run(here: Option<&Here>, arguments: &Arguments) -> Result<Exit, Fa
         redactor,
     };
     let (left_out, dropped) = (recording.left_out, recording.dropped);
+    let unsayable = recording.unsayable.iter().map(Silence::of).collect();
     let runtime = serving::runtime()?;
     let report = runtime.block_on(async {
         let connected = connector.connect().await;
         let connected = connected.map_err(|error| anyhow::anyhow!(error.explain()))?;
         Ok::<_, Failure>(replay(recording, connected, &config).await)
     })?;
-    let answer = Answer::of(report, left_out, dropped);
+    let answer = Answer {
+        left_out,
+        unsayable,
+        dropped,
+        ..Answer::of(report)
+    };
     Format::of_flag(arguments.json).print(&answer, |answer| {
         output::printable(&answer.text()).into_owned()
     })?;
@@ -167,14 +184,15 @@ fn connector(arguments: &Arguments) -> Result<Arc<dyn Connector>, Failure> {
 }
 
 impl Answer {
-    fn of(report: ReplayReport, left_out: u64, dropped: u64) -> Self {
+    fn of(report: ReplayReport) -> Self {
         let differences = report.differences.into_iter().map(Row::of);
         Self {
             requests: report.requests,
             same: report.same,
             unknown: report.unknown,
-            left_out,
-            dropped,
+            left_out: 0,
+            unsayable: Vec::new(),
+            dropped: 0,
             differences: differences.collect(),
         }
     }
@@ -224,7 +242,21 @@ impl Answer {
                 let _ = writeln!(text, "{count} {}", if count == 1 { one } else { many });
             }
         }
+        for Silence { line, method, why } in &self.unsayable {
+            let method = method.as_deref().unwrap_or("a message");
+            let _ = writeln!(text, "  line {line}, {method}: {why}");
+        }
         text
+    }
+}
+
+impl Silence {
+    fn of(unsayable: &Unsayable) -> Self {
+        Self {
+            line: unsayable.line,
+            method: unsayable.method.clone(),
+            why: unsayable.why,
+        }
     }
 }
 

@@ -642,8 +642,11 @@ fn only_servers_on_the_network_are_signed_in_to() {
     let mcp =
         |command: &str, name: &str| workspace.run(["mcp", "--mcp-config", &file, command, name]);
     let said = mcp("login", "process");
-    assert_eq!(said.code, Some(3), "{said:?}");
-    assert!(said.err.contains("the server is a process"), "{said:?}");
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(
+        said.err.contains("is a process, and needs no sign-in"),
+        "{said:?}"
+    );
     assert_eq!(mcp("logout", "far").code, Some(0));
     let said = mcp("login", "far");
     assert_ne!(said.code, Some(0), "{said:?}");

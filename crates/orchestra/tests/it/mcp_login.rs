@@ -134,7 +134,7 @@ fn a_person_signs_in_and_out() {
     assert_eq!(again.out, "there: nobody was signed in\n", "{again:?}");
     let refused = said(with(["mcp", "login", "child"]), "");
     assert!(
-        refused.err.contains("the server is a process"),
+        refused.err.contains("is a process, and needs no sign-in"),
         "{refused:?}"
     );
 }

@@ -46,6 +46,12 @@ pub(super) fn login(here: &Here, arguments: &Login) -> Result<Exit, Failure> {
         Ok(config) => config,
         Err(trouble) => return Ok(said(&trouble)),
     };
+    if let Transport::Stdio(_) = config.transport {
+        return Err(Failure::usage_text(format!(
+            "{} is a process, and needs no sign-in",
+            server.name
+        )));
+    }
     let connectors = live::connectors(here)?;
     let show = |url: &str| {
         output::complain(&format!("Sign in here:\n{}", output::printable(url)));

@@ -39,7 +39,7 @@ pub use tuning::{
     ToolFilter,
 };
 pub use units::nearest;
-pub use write::Values;
+pub use write::{Values, Variables};
 
 /// Everything that is set of one server, with defaults for what is not.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,10 +1,13 @@
 //! A server as other programs read it: JSON, as it stands below `mcpServers`.
 
 mod auth;
+mod variables;
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+
+pub use variables::Variables;
 
 use super::{
     Backoff, Circuit, Connections, Flavour, Grace, Health, HttpConfig, InheritEnv, Limits, Pins,
@@ -13,19 +16,19 @@ use super::{
 };
 
 /// What becomes of values that may be secrets: those of headers and of the environment, and tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Values {
+#[derive(Debug, Clone, Copy)]
+pub enum Values<'a> {
     /// They are written as they are.
     Kept,
-    /// One that refers to nothing is replaced by `${NAME}`, to be shared with others.
-    Named,
+    /// They are replaced by variables, to be shared with others.
+    Named(&'a Variables),
 }
 
 impl ServerConfig {
     /// The server as an object: what differs from the defaults, with the names that are usual in
     /// JSON. Read again, it is the same server.
     #[must_use]
-    pub fn to_json(&self, values: Values) -> Value {
+    pub fn to_json(&self, values: Values<'_>) -> Value {
         let mut map = Map::new();
         match &self.transport {
             Transport::Stdio(stdio) => write_stdio(&mut map, stdio, values),
@@ -82,7 +85,7 @@ impl ServerConfig {
     }
 }
 
-fn write_stdio(map: &mut Map<String, Value>, stdio: &StdioConfig, values: Values) {
+fn write_stdio(map: &mut Map<String, Value>, stdio: &StdioConfig, values: Values<'_>) {
     map.insert("command".into(), text(&stdio.command));
     if !stdio.args.is_empty() {
         map.insert("args".into(), texts(&stdio.args));
@@ -102,7 +105,7 @@ fn write_stdio(map: &mut Map<String, Value>, stdio: &StdioConfig, values: Values
     map.insert("inheritEnv".into(), json!(inherit));
 }
 
-fn write_http(map: &mut Map<String, Value>, http: &HttpConfig, values: Values) {
+fn write_http(map: &mut Map<String, Value>, http: &HttpConfig, values: Values<'_>) {
     let kind = match http.flavour {
         // Nothing said is `auto`.
         Flavour::Auto => None,
@@ -317,18 +320,11 @@ fn optional(map: &mut Map<String, Value>, name: &str, value: Option<&Template>) 
 }
 
 /// A value that may be a secret.
-fn secret(name: &str, value: &Template, values: Values) -> Value {
-    if values == Values::Kept || value.written().is_empty() || value.written().contains("${") {
-        return text(value);
+fn secret(name: &str, value: &Template, values: Values<'_>) -> Value {
+    match values {
+        Values::Kept => text(value),
+        Values::Named(variables) => json!(variables.instead_of(name, value)),
     }
-    let letters = name.chars().map(|c| match c.is_ascii_alphanumeric() {
-        true => c.to_ascii_uppercase(),
-        false => '_',
-    });
-    let variable: String = letters.collect();
-    let digit_first = variable.starts_with(|c: char| c.is_ascii_digit());
-    let mark = if digit_first { "_" } else { "" };
-    json!(format!("${{{mark}{variable}}}"))
 }
 
 /// A time as it is read back.

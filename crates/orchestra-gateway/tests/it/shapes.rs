@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use orchestra_gateway::config::{
     Auth, Backoff, Circuit, Connections, Contents, Effect, Flavour, HttpConfig, InheritEnv, Pins,
-    Protocol, Restart, Sandbox, ServerConfig, Severity, Transport, Values,
+    Protocol, Restart, Sandbox, ServerConfig, Severity, Transport, Values, Variables,
 };
 
 use crate::support::{file, stdio};
@@ -239,7 +239,8 @@ fn every_key_of_ours_is_read() {
         again.origin = server.origin.clone();
         assert_eq!(again, *server, "{text}");
     }
-    let shared = servers[1].to_json(Values::Named).to_string();
+    let variables = Variables::of(&[&servers[1]]);
+    let shared = servers[1].to_json(Values::Named(&variables)).to_string();
     assert!(shared.contains("\"X-Team\":\"${X_TEAM}\""), "{shared}");
     let all = &servers[0];
     let process = stdio(all);

@@ -341,32 +341,111 @@ fn servers_that_claude_code_keeps_for_a_project_are_taken_over_there() {
         },
     });
     fs::write(workspace.home().join(".claude.json"), file.to_string()).unwrap();
-    let said = workspace.run(["mcp", "import", "claude-code", "--json"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.err.contains("servers of 1 other projects"), "{said:?}");
-    let rows = json(&said);
-    let told: Vec<(&str, &str)> = rows
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| {
-            (
-                row["name"].as_str().unwrap(),
-                row["result"].as_str().unwrap(),
-            )
-        })
-        .collect();
-    let expected = [
-        ("mine", "added"),
-        ("both", "added"),
-        ("odd", "invalid"),
-        ("all", "added"),
-        ("both", "known"),
+    let import = |scope: &str, expected: [&str; 5]| {
+        let words = ["mcp", "import", "claude-code", "--json", "--scope", scope];
+        let said = workspace.run(words);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.err.contains("servers of 1 other projects"), "{said:?}");
+        let rows = json(&said);
+        let rows = rows.as_array().unwrap().iter();
+        let told = rows.map(|row| format!("{} {}", row["name"], row["result"]).replace('"', ""));
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+        json(&said)
+    };
+    let command = |server: &str| {
+        let exported = json(&workspace.run(["mcp", "export", server]));
+        exported["mcpServers"][server]["command"].clone()
+    };
+    // The user's file is for every workspace.
+    let everywhere = [
+        "mine left_out",
+        "both left_out",
+        "odd invalid",
+        "all added",
+        "both added",
     ];
-    assert_eq!(told, expected);
-    let exported = json(&workspace.run(["mcp", "export", "both"]));
-    assert_eq!(exported["mcpServers"]["both"]["command"], "for-here");
+    let rows = import("user", everywhere);
+    let reason = "it belongs to this project there: --scope workspace takes it";
+    assert_eq!(rows[0]["reason"], reason);
+    assert_eq!(state(&workspace, "mine"), "");
+    assert_eq!(command("both"), "for-all");
+    assert_eq!(workspace.run(["mcp", "remove", "both"]).code, Some(0));
+    let here = [
+        "mine added",
+        "both added",
+        "odd invalid",
+        "all known",
+        "both known",
+    ];
+    let rows = import("workspace", here);
+    assert_eq!(rows[3].get("differs"), None);
+    assert_eq!(rows[4]["differs"], serde_json::json!(["command"]));
+    assert_eq!(command("both"), "for-here");
+    assert!(workspace.read(".mcp.json").contains("mine"));
     assert_eq!(state(&workspace, "theirs"), "");
+    let again = workspace.run(["mcp", "import", "claude-code"]);
+    assert!(again.out.contains("known, differs (command)"), "{again:?}");
+}
+
+#[test]
+fn each_secret_is_handed_out_as_a_variable_of_its_own() {
+    let workspace = Workspace::new();
+    let servers = serde_json::json!({"mcpServers": {
+        "a": {"url": "https://a.example/mcp", "headers": {"Authorization": "Bearer aaaaaaaa"}},
+        "c": {"url": "https://c.example/mcp", "headers": {"Authorization": "Bearer cccccccc"}},
+        "d": {"command": "x", "env": {"API_KEY": "k1", "PORT": "8080", "PIN": "1234"}},
+        "e": {"command": "x", "env": {"API_KEY": "k2", "SHARED": "same"}},
+        "f": {"command": "x", "env": {"SHARED": "same", "OTHER": "${E_API_KEY}"}},
+    }});
+    workspace.write("two.json", &servers.to_string());
+    let export = |more: &[&str]| {
+        let words = ["mcp", "--mcp-config", "two.json", "export"];
+        let mut command = workspace.command(words.iter().chain(more));
+        command.env("E_API_KEY", "another");
+        said(command, "")
+    };
+    let said = export(&[]);
+    let shared = json(&said)["mcpServers"].clone();
+    let header = |server: &str| shared[server]["headers"]["Authorization"].clone();
+    assert_eq!(header("a"), "Bearer ${A_AUTHORIZATION}");
+    assert_eq!(header("c"), "Bearer ${C_AUTHORIZATION}");
+    let env = |server: &str, name: &str| shared[server]["env"][name].clone();
+    assert_eq!(env("d", "API_KEY"), "${D_API_KEY}");
+    assert_eq!(env("d", "PORT"), "8080");
+    assert_eq!(env("d", "PIN"), "${PIN}");
+    assert_eq!(env("e", "API_KEY"), "${E_API_KEY_2}", "the name is taken");
+    assert_eq!(env("e", "SHARED"), "${SHARED}");
+    assert_eq!(env("f", "SHARED"), "${SHARED}");
+    let names = "A_AUTHORIZATION, C_AUTHORIZATION, D_API_KEY, E_API_KEY_2, PIN, SHARED";
+    assert!(said.err.contains(names), "{said:?}");
+    let whole = export(&["--with-values"]);
+    assert_eq!(json(&whole), servers);
+    assert!(!whole.err.contains("A_AUTHORIZATION"), "{whole:?}");
+    let one = export(&["a"]);
+    assert!(one.out.contains("Bearer ${AUTHORIZATION}"), "{one:?}");
+}
+
+#[test]
+fn an_import_says_which_variable_stands_for_what_is_asked_for() {
+    let workspace = Workspace::new();
+    workspace.write(
+        "code.json",
+        r#"{"servers": {"a": {"command": "cat", "env": {"KEY": "${input:my-key}"}}}, "inputs": [{"id": "my-key", "type": "promptString"}]}"#,
+    );
+    let import = ["mcp", "import", "--from", "code.json"];
+    let dry = workspace.run(import.iter().chain(&["--dry-run"]));
+    assert!(
+        dry.out
+            .contains("set ORCHESTRA_INPUT_MY_KEY, for ${input:my-key}"),
+        "{dry:?}"
+    );
+    let mut command = workspace.command(import);
+    command.env("ORCHESTRA_INPUT_MY_KEY", "x");
+    let added = said(command, "");
+    assert!(
+        added.out.contains("added") && !added.out.contains("ORCHESTRA_INPUT_MY_KEY"),
+        "{added:?}"
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{Values, optional, secret};
 use crate::config::{Auth, ClientProof, Grant, OAuth, Secret, Template};
 
-pub(super) fn write(auth: &Auth, values: Values) -> Value {
+pub(super) fn write(auth: &Auth, values: Values<'_>) -> Value {
     match auth {
         Auth::Bearer(token) => json!({"type": "bearer", "token": secret("TOKEN", token, values)}),
         Auth::Env(variable) => json!({"type": "env", "variable": variable}),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use orchestra_gateway::{
-    config::{Input, ServerConfig, Values},
+    config::{Input, ServerConfig, Values, Variables},
     discovery::Server,
     expand::{self, Reference},
 };
@@ -18,8 +18,8 @@ use crate::{
 
 /// Print servers as the file of another program
 ///
-/// Values of the environment and of headers that somebody wrote down are replaced by ${NAME}, so
-/// that the file can be shared. What ${input:ID} stands for is said on stderr: VS Code asks for it,
+/// Values of the environment and of headers that may be secrets are replaced by ${NAME}, so that the
+/// file can be shared; which variables these are is said on stderr. What ${input:ID} stands for is said on stderr: VS Code asks for it,
 /// most other programs do not.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -52,12 +52,13 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
         let named = arguments.names.iter().map(|name| here.server(name));
         named.collect::<Result<_, _>>()?
     };
-    let values = match arguments.with_values {
-        true => Values::Kept,
-        false => Values::Named,
-    };
     let configs = servers.iter().filter_map(|server| server.config());
     let configs: Vec<&ServerConfig> = configs.map(|config| &**config).collect();
+    let variables = Variables::of(&configs);
+    let values = match arguments.with_values {
+        true => Values::Kept,
+        false => Values::Named(&variables),
+    };
     let inputs = inputs(&configs);
     let map: Map<String, Value> = configs
         .into_iter()
@@ -72,13 +73,22 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     let value = match arguments.shape {
         Shape::McpServers => json!({"mcpServers": map}),
         Shape::Vscode if inputs.is_empty() => json!({"servers": map}),
-        Shape::Vscode => json!({"servers": map, "inputs": asked_for(&inputs, values)}),
+        Shape::Vscode => {
+            json!({"servers": map, "inputs": asked_for(&inputs, arguments.with_values)})
+        }
         Shape::Toml => json!({"mcp": {"servers": map}}),
     };
     let text = match arguments.shape {
         Shape::Toml => toml::to_string(&value)?,
         Shape::McpServers | Shape::Vscode => serde_json::to_string_pretty(&value)?,
     };
+    let names = variables.names();
+    if !names.is_empty() && !arguments.with_values {
+        output::complain(&format!(
+            "values are left out; to be set where the file is used: {}",
+            names.join(", ")
+        ));
+    }
     if let Some(hint) = hint(arguments.shape, &inputs) {
         output::complain(&output::printable(&hint));
     }
@@ -101,12 +111,12 @@ fn inputs(configs: &[&ServerConfig]) -> BTreeMap<String, Input> {
 }
 
 /// Inputs as VS Code has them.
-fn asked_for(inputs: &BTreeMap<String, Input>, values: Values) -> Vec<Value> {
+fn asked_for(inputs: &BTreeMap<String, Input>, with_values: bool) -> Vec<Value> {
     let one = |(id, input): (&String, &Input)| {
         let mut one = json!({"id": id, "type": "promptString", "password": input.is_secret});
         let description = input.description.clone();
         one["description"] = json!(description.unwrap_or_else(|| id.clone()));
-        let is_shared = values == Values::Kept || !input.is_secret;
+        let is_shared = with_values || !input.is_secret;
         if let Some(default) = input.default.as_ref().filter(|_| is_shared) {
             one["default"] = json!(default);
         }

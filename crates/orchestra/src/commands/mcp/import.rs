@@ -1,5 +1,7 @@
 //! `orchestra mcp import`: servers out of the files of other programs.
 
+mod verdict;
+
 use std::{
     fs, io,
     io::Read as _,
@@ -7,10 +9,7 @@ use std::{
 };
 
 use clap::Args;
-use orchestra_gateway::{
-    config::{File, Place, Severity, Source, Values, Written},
-    discovery::is_own,
-};
+use orchestra_gateway::config::{File, Place, Severity, Source, Values, Written};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -24,6 +23,7 @@ use crate::{
     exit::{Exit, Failure},
     output::{self, Format},
 };
+use verdict::Verdict;
 
 /// The most that is read of a file in which programs keep servers for each project.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
@@ -31,7 +31,8 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// Take over servers that other programs know
 ///
 /// Servers are copied as they are; those whose names are known already are left alone. Of a program
-/// that keeps servers for each project, those for this workspace are taken, before its others.
+/// that keeps servers for each project, those for this workspace are taken with --scope workspace
+/// alone, before its others: the user's file holds for every workspace.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// The programs [default: all that are here]
@@ -110,15 +111,14 @@ struct Row {
     name: String,
     from: PathBuf,
     result: &'static str,
+    /// Keys in which it differs from the one that is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    differs: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
 
 pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
-    let adds = match arguments.dry_run {
-        true => "would_add",
-        false => "added",
-    };
     let mut rows = Vec::new();
     let mut exit = Exit::Ok;
     let mut chosen: Vec<Written> = Vec::new();
@@ -132,24 +132,29 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
         }
         all.extend(servers);
         for (place, written) in all.into_iter().enumerate() {
-            let reason = match &written.config {
-                Err(reason) => Some(("invalid", Some(reason.clone()))),
-                Ok(config) if is_own(config) => Some(("own", None)),
-                Ok(_) if here.found.server(written.name.as_str()).is_some() => {
-                    Some(("known", None))
+            let Verdict {
+                result,
+                differs,
+                reason,
+            } = match &written.config {
+                Err(reason) => Verdict {
+                    result: "invalid",
+                    reason: Some(reason.clone()),
+                    ..Verdict::default()
+                },
+                Ok(config) if place < of_project && arguments.scope == Scope::User => {
+                    Verdict::of_project(here, config)
                 }
-                Ok(_) if chosen.iter().any(|one| one.name == written.name) => Some(("known", None)),
-                Ok(_) => None,
+                Ok(config) => Verdict::of(here, &chosen, config, arguments.dry_run),
             };
-            let added = (place < of_project).then(|| "kept for this project there".to_owned());
-            let (result, reason) = reason.unwrap_or((adds, added));
             rows.push(Row {
                 name: written.name.to_string(),
                 from: path.clone(),
                 result,
+                differs,
                 reason,
             });
-            if result == adds {
+            if ["added", "would_add"].contains(&result) {
                 chosen.push(written);
             }
         }
@@ -311,12 +316,14 @@ fn text(rows: &[Row]) -> String {
         .iter()
         .map(|row| {
             let result = match row.result {
-                "would_add" => "would be added",
-                result => result,
+                "would_add" => "would be added".to_owned(),
+                "left_out" => "left out".to_owned(),
+                result if row.differs.is_empty() => result.to_owned(),
+                result => format!("{result}, differs ({})", row.differs.join(", ")),
             };
             vec![
                 row.name.clone(),
-                result.to_owned(),
+                result,
                 row.from.display().to_string(),
                 row.reason.clone().unwrap_or_default(),
             ]

@@ -28,6 +28,7 @@ use tokio::{
 };
 
 use crate::{
+    approval::Fingerprint,
     cache::Cache,
     config::{Backoff, Protocol, ServerConfig},
     hints::Hints,
@@ -47,6 +48,8 @@ const MAX_CALLS: usize = 1 << 20;
 /// A server with one configuration. When that changes, another one takes its place.
 pub(crate) struct Server {
     pub(crate) config: ServerConfig,
+    /// Of that configuration.
+    fingerprint: Fingerprint,
     pub(crate) client: Client,
     pub(crate) pins: PinFile,
     policy: Policy,
@@ -115,6 +118,7 @@ impl Server {
             pins,
             hints,
             policy,
+            fingerprint: Fingerprint::of(&config),
             config,
         }
     }

@@ -13,11 +13,12 @@ use std::{
 use tokio::{runtime::Handle, sync::Semaphore, task::AbortHandle};
 
 use crate::{
-    Attachment, Audit, Caller, Catalog, Collision, Metrics, MetricsReport, PeerReport, Permission,
-    Provider, ProviderId, ToolMetrics, ToolReport, Toolset,
+    Attachment, Audit, Caller, Catalog, Collision, Metrics, MetricsReport, Permission, Provider,
+    ProviderId, ToolMetrics, ToolReport, Toolset,
     attachments::Attachments,
     listing::ListKind,
     merged::{self, Merged},
+    peer::UnusedPeers,
     pump,
     slot::Slot,
     view::View,
@@ -92,6 +93,7 @@ pub(crate) struct Inner {
     pub(crate) config: HubConfig,
     pub(crate) metrics: Metrics,
     pub(crate) attachments: Mutex<Attachments>,
+    pub(crate) unused_peers: UnusedPeers,
     generation: AtomicU64,
     merged: RwLock<Arc<Merged>>,
     registry: Mutex<Registry>,
@@ -116,6 +118,7 @@ impl Hub {
             config,
             metrics: Metrics::default(),
             attachments: Mutex::default(),
+            unused_peers: UnusedPeers::default(),
             generation: AtomicU64::new(0),
             merged: RwLock::default(),
             registry: Mutex::default(),
@@ -228,19 +231,6 @@ impl Hub {
         merged
             .slots()
             .map(|slot| (slot.id.clone(), slot.is_ready()))
-            .collect()
-    }
-
-    /// How the programs are that providers speak for, in the order of their registration.
-    #[must_use]
-    pub fn peers(&self) -> Vec<(ProviderId, PeerReport)> {
-        let merged = self.0.merged();
-        merged
-            .slots()
-            .filter_map(|slot| {
-                let report = slot.guarded(Provider::peer).flatten()?;
-                Some((slot.id.clone(), report))
-            })
             .collect()
     }
 

@@ -1,14 +1,17 @@
 //! How the programs of others are that providers speak for.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
 
-use crate::ListKind;
+use crate::{Hub, ListKind, Provider, ProviderId};
 
 /// How the program is that a provider speaks for, for people and for what watches over them. All
 /// counters begin with the provider.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PeerReport {
-    /// How it is reached: `stdio` or `http`.
+    /// How it is reached: `stdio` or `http`; empty where that is not known.
     pub transport: &'static str,
     /// The revision of MCP that it speaks, once it was greeted.
     pub protocol: Option<&'static str>,
@@ -26,6 +29,12 @@ pub struct PeerReport {
     pub in_flight: usize,
     /// Starts after the first.
     pub restarts: u64,
+    /// Starts that failed, the tries to reach it over a network included.
+    pub failed_starts: u64,
+    /// Lines that it printed where messages go and that are none.
+    pub junk_lines: u64,
+    /// Tells one configuration of it from others; that of the configuration by which it runs.
+    pub fingerprint: Option<String>,
     /// Bytes of parameters sent to it.
     pub bytes_out: u64,
     /// Bytes of results received from it.
@@ -60,6 +69,8 @@ pub enum PeerStatus {
     NeedsAuth,
     /// Its configuration cannot be used.
     Invalid,
+    /// Nobody has approved it yet: it is not started.
+    NeedsApproval,
     /// It was closed.
     Closed,
 }
@@ -98,12 +109,17 @@ impl PeerStatus {
     pub const fn is_failed(self) -> bool {
         match self {
             Self::Restarting | Self::Offline | Self::NeedsAuth | Self::Invalid => true,
-            Self::Idle | Self::Starting | Self::Ready | Self::Degraded | Self::Closed => false,
+            Self::Idle
+            | Self::Starting
+            | Self::Ready
+            | Self::Degraded
+            | Self::NeedsApproval
+            | Self::Closed => false,
         }
     }
 
     /// All of them, in the order of a life.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Idle,
         Self::Starting,
         Self::Ready,
@@ -112,6 +128,7 @@ impl PeerStatus {
         Self::Offline,
         Self::NeedsAuth,
         Self::Invalid,
+        Self::NeedsApproval,
         Self::Closed,
     ];
 
@@ -127,8 +144,44 @@ impl PeerStatus {
             Self::Offline => "offline",
             Self::NeedsAuth => "needs-auth",
             Self::Invalid => "invalid",
+            Self::NeedsApproval => "needs-approval",
             Self::Closed => "closed",
         }
+    }
+}
+
+/// Programs that nobody speaks for, as they were told.
+#[derive(Debug, Default)]
+pub(crate) struct UnusedPeers(Mutex<Vec<(ProviderId, PeerReport)>>);
+
+impl Hub {
+    /// How the programs are that providers speak for, in the order of their registration, and then
+    /// those that are configured and that nobody speaks for.
+    #[must_use]
+    pub fn peers(&self) -> Vec<(ProviderId, PeerReport)> {
+        let merged = self.0.merged();
+        let reports = merged.slots().filter_map(|slot| {
+            let report = slot.guarded(Provider::peer).flatten()?;
+            Some((slot.id.clone(), report))
+        });
+        let mut peers: Vec<(ProviderId, PeerReport)> = reports.collect();
+        let unused = self.0.unused_peers.0.lock();
+        let unused = unused.unwrap_or_else(PoisonError::into_inner).clone();
+        // One that has become usable since is told once.
+        let spoken_for = peers.len();
+        for (id, report) in unused {
+            if peers[..spoken_for].iter().all(|(other, _)| *other != id) {
+                peers.push((id, report));
+            }
+        }
+        peers
+    }
+
+    /// These programs are configured and cannot be used as they are, so that no provider speaks for
+    /// them: [`Hub::peers`] tells of them as well. They take the place of those told before.
+    pub fn tell_unused_peers(&self, unused: Vec<(ProviderId, PeerReport)>) {
+        let before = self.0.unused_peers.0.lock();
+        *before.unwrap_or_else(PoisonError::into_inner) = unused;
     }
 }
 

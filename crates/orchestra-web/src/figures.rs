@@ -143,6 +143,18 @@ impl Figures {
             self.each(|server| server.restarts),
         )?;
         page.counters(
+            ("server_failed_starts", "Starts that failed", None),
+            self.each(|server| server.failed_starts),
+        )?;
+        page.counters(
+            (
+                "server_junk_lines",
+                "Lines on standard output that are no messages",
+                None,
+            ),
+            self.each(|server| server.junk_lines),
+        )?;
+        page.counters(
             ("server_sent", "Parameters sent", Some(Unit::Bytes)),
             self.each(|server| server.bytes_out),
         )?;

@@ -41,14 +41,16 @@ struct Servers {
 #[derive(Serialize, ToSchema)]
 struct Server {
     name: String,
-    /// `stdio` or `http`.
-    transport: &'static str,
+    /// `stdio` or `http`, unless its definition cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    transport: Option<&'static str>,
     /// The revision of MCP that it speaks, once it was greeted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     protocol: Option<&'static str>,
-    /// `idle`, `starting`, `ready`, `degraded`, `restarting`, `offline`, `needs-auth`, `invalid` or
-    /// `closed`.
+    /// `idle`, `starting`, `ready`, `degraded`, `restarting`, `offline`, `needs-auth`, `invalid`,
+    /// `needs-approval` or `closed`.
     status: &'static str,
     /// Why, where that is not as it should be.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,6 +59,14 @@ struct Server {
     calls: Calls,
     /// Starts after the first.
     restarts: u64,
+    /// Starts that failed, the tries to reach it over a network included.
+    failed_starts: u64,
+    /// Lines that it printed on standard output and that are no messages.
+    junk_lines: u64,
+    /// Another one when its definition is another: of the definition by which it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    fingerprint: Option<String>,
     /// Processes that run for it.
     processes: usize,
     /// Bytes of parameters sent.
@@ -147,7 +157,7 @@ fn shown(id: &ProviderId, report: PeerReport) -> Server {
     let millis = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
     Server {
         name: id.to_string(),
-        transport: report.transport,
+        transport: Some(report.transport).filter(|transport| !transport.is_empty()),
         protocol: report.protocol,
         status: report.status.as_str(),
         reason: report.reason,
@@ -159,6 +169,9 @@ fn shown(id: &ProviderId, report: PeerReport) -> Server {
             in_flight: report.in_flight,
         },
         restarts: report.restarts,
+        failed_starts: report.failed_starts,
+        junk_lines: report.junk_lines,
+        fingerprint: report.fingerprint,
         processes: report.processes.len(),
         bytes_out: report.bytes_out,
         bytes_in: report.bytes_in,

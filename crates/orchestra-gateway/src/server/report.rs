@@ -1,7 +1,7 @@
 //! How a server is, as the hub tells it.
 
 use orchestra_hub::{PeerCalls, PeerLatency, PeerReport, PeerStatus};
-use orchestra_mcp::client::ClientStatus;
+use orchestra_mcp::client::{ClientStats, ClientStatus};
 use tokio::time::Instant;
 
 use super::Server;
@@ -13,9 +13,17 @@ const MAX_NAMED: usize = 10;
 pub(crate) fn report(server: &Server) -> PeerReport {
     let client = &server.client;
     let (metadata, stats) = (client.metadata(), client.stats());
-    let (status, why) = said(server.name(), &client.status().borrow());
+    let (status, why) = match (
+        said(server.name(), &client.status().borrow()),
+        stats.failing.clone(),
+    ) {
+        // It is not well before it was seen to be.
+        ((PeerStatus::Starting, None), Some(why)) => (PeerStatus::Restarting, Some(why)),
+        (said, _) => said,
+    };
     let reasons: Vec<String> = why
         .into_iter()
+        .chain(printed(server.name(), &stats))
         .chain(hidden(&server.offered().hidden))
         .collect();
     let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
@@ -34,6 +42,9 @@ pub(crate) fn report(server: &Server) -> PeerReport {
         },
         in_flight: stats.in_flight,
         restarts: stats.restarts,
+        failed_starts: stats.failed_starts,
+        junk_lines: stats.junk_lines,
+        fingerprint: Some(server.fingerprint.as_str().to_owned()),
         bytes_out: stats.bytes_out,
         bytes_in: stats.bytes_in,
         latency: PeerLatency {
@@ -47,6 +58,18 @@ pub(crate) fn report(server: &Server) -> PeerReport {
         uptime: stats.ready_since.map(|since| since.elapsed()),
         processes: client.process_ids(),
     }
+}
+
+/// What it printed that is no message.
+fn printed(server: &str, stats: &ClientStats) -> Option<String> {
+    let first = stats.junk.as_deref()?;
+    let lines = match stats.junk_lines {
+        1 => "1 line that is no message".to_owned(),
+        count => format!("{count} lines that are no messages"),
+    };
+    Some(format!(
+        "it printed {lines}: '{first}' (`orchestra mcp logs {server}`)"
+    ))
 }
 
 /// What of its tools is not shown.
@@ -72,12 +95,13 @@ pub(super) fn said(server: &str, status: &ClientStatus) -> (PeerStatus, Option<S
         ClientStatus::Ready => (PeerStatus::Ready, None),
         ClientStatus::Degraded(why) => (PeerStatus::Degraded, Some(why.clone())),
         ClientStatus::Restarting { reason, .. } => {
-            (PeerStatus::Restarting, Some(reason.to_string()))
+            (PeerStatus::Restarting, Some(reason.in_short()))
         }
         ClientStatus::Offline { next_at, reason } => {
             let wait = next_at.saturating_duration_since(Instant::now());
             let why = format!(
-                "{reason}; the next try is in {} s, or at once with `orchestra mcp restart {server}`",
+                "{}; the next try is in {} s, or at once with `orchestra mcp restart {server}`",
+                reason.in_short(),
                 wait.as_secs_f64().ceil()
             );
             (PeerStatus::Offline, Some(why))

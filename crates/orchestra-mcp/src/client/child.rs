@@ -62,7 +62,8 @@ pub struct ChildConfig {
     pub max_message_bytes: usize,
     /// Lines in a row that are no messages after which the connection counts as in trouble.
     pub max_junk_lines: u32,
-    /// A file that standard error is kept in as well; a larger one is begun anew, and the one before
+    /// A file that standard error is kept in as well, and lines on standard output that are no
+    /// messages, marked as such; a larger one is begun anew, and the one before
     /// is kept beside it as `NAME.1`. For the owner alone; a symbolic link is not followed.
     pub log: Option<PathBuf>,
     /// What is masked in all that it says there, beside its variables whose names say that they are
@@ -152,13 +153,15 @@ impl ChildConnector {
             max_message_bytes: config.max_message_bytes,
             max_junk_lines: config.max_junk_lines,
         };
+        let redactor = config.redactor();
         let peer = Arc::new(Process {
             stderr: Stderr::follow(
                 stderr,
                 config.name.clone(),
                 config.log.clone(),
-                config.redactor(),
+                redactor.clone(),
             ),
+            redactor,
             handle,
             config,
             is_stopping: AtomicBool::new(false),
@@ -197,6 +200,7 @@ fn not_started(error: SpawnError) -> ClientError {
 struct Process {
     handle: Handle,
     stderr: Stderr,
+    redactor: Redactor,
     config: Arc<ChildConfig>,
     /// It ends because we want it to.
     is_stopping: AtomicBool,
@@ -246,6 +250,14 @@ impl Peer for Process {
 
     fn stderr_tail(&self) -> String {
         self.stderr.so_far()
+    }
+
+    fn printed(&self, line: &[u8]) {
+        self.stderr.beside(line);
+    }
+
+    fn masked(&self, text: &str) -> String {
+        self.redactor.text(text).unwrap_or_else(|| text.to_owned())
     }
 
     fn reason(self: Arc<Self>) -> BoxFuture<ClientError> {

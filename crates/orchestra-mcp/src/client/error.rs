@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use orchestra_wire::RpcError;
+use orchestra_wire::{RpcError, shown};
 
 /// Why a call of a server did not bring a result.
 ///
@@ -245,6 +245,32 @@ impl ClientError {
         }
     }
 
+    /// The same on one line that is not long: of what the server wrote to standard error, the last
+    /// line.
+    #[must_use]
+    pub fn in_short(&self) -> String {
+        let (what, stderr) = match self {
+            Self::SlowStart { after, stderr_tail } => {
+                let waited = after.as_secs_f64();
+                let what = format!("it was not ready within {waited:.1} s");
+                (what, stderr_tail.as_str())
+            }
+            Self::Crashed(crash) => (crash.ended(), crash.stderr_tail.as_str()),
+            Self::CircuitOpen {
+                last: Some(last), ..
+            } => (format!("{self}; the last failure: {}", last.in_short()), ""),
+            _ => (self.explain(), ""),
+        };
+        let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
+        match stderr.lines().rfind(|line| !line.trim().is_empty()) {
+            Some(last) => {
+                let last = last.trim().replace(char::is_control, " ");
+                format!("{what}; the end of its stderr: {}", shown(&last))
+            }
+            None => what,
+        }
+    }
+
     /// Whether the server wrote more to standard error than [`explain`](Self::explain) tells.
     #[must_use]
     pub fn wrote_more(&self) -> bool {
@@ -287,16 +313,25 @@ fn last_words(stderr: &str) -> (String, bool) {
     (text, has_more)
 }
 
+impl Crash {
+    /// How it ended, without what it said.
+    fn ended(&self) -> String {
+        let mut text = match (self.exit, self.signal) {
+            (_, Some(signal)) => format!("the process was ended by signal {signal}"),
+            (Some(code), None) => format!("the process ended with exit code {code}"),
+            (None, None) => "the process ended".to_owned(),
+        };
+        if let Some(limit) = &self.limit {
+            text.push_str("; it ran into its limit: ");
+            text.push_str(limit);
+        }
+        text
+    }
+}
+
 impl fmt::Display for Crash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.exit, self.signal) {
-            (_, Some(signal)) => write!(f, "the process was ended by signal {signal}")?,
-            (Some(code), None) => write!(f, "the process ended with exit code {code}")?,
-            (None, None) => f.write_str("the process ended")?,
-        }
-        if let Some(limit) = &self.limit {
-            write!(f, "; it ran into its limit: {limit}")?;
-        }
+        f.write_str(&self.ended())?;
         f.write_str(&last_words(&self.stderr_tail).0)
     }
 }
@@ -347,6 +382,36 @@ mod tests {
         let long = ClientError::Crashed(Arc::new(crash));
         assert!(long.explain().ends_with(&format!("\n{}…", "é".repeat(300))));
         assert!(long.wrote_more());
+    }
+
+    #[test]
+    fn in_short_it_is_one_line_with_the_last_that_the_server_wrote() {
+        let crash = Crash {
+            exit: Some(3),
+            limit: Some("1 s".into()),
+            stderr_tail: "first\nits\tboom \n\n".into(),
+            ..Crash::default()
+        };
+        let crashed = Arc::new(ClientError::Crashed(Arc::new(crash)));
+        let told = "the process ended with exit code 3; it ran into its limit: 1 s; the end of its \
+                    stderr: its boom";
+        assert_eq!(crashed.in_short(), told);
+        let open = ClientError::CircuitOpen {
+            retry_in: Duration::from_secs(2),
+            last: Some(crashed),
+        };
+        assert!(
+            open.in_short().contains("exit code 3"),
+            "{}",
+            open.in_short()
+        );
+        let slow = ClientError::SlowStart {
+            after: Duration::from_secs(2),
+            stderr_tail: "é".repeat(1_000),
+        };
+        let told = slow.in_short();
+        assert!(told.starts_with("it was not ready within 2.0 s") && told.ends_with("é…"));
+        assert!(told.chars().count() < 300, "{told}");
     }
 
     /// Seed 002, Error Handling.

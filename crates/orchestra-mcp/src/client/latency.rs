@@ -2,9 +2,11 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant, SystemTime},
 };
+
+use super::{ClientError, LinkCounters};
 
 /// How many calls the mean goes over (seed 002, `TransportMetadata.Latency`).
 const RECENT: usize = 100;
@@ -56,8 +58,16 @@ pub struct ClientStats {
     pub bytes_in: u64,
     /// Starts after the first.
     pub restarts: u64,
+    /// Starts that failed, the tries to reach a server on the network included.
+    pub failed_starts: u64,
+    /// Why it could not be used after the last start, until one has succeeded: one line.
+    pub failing: Option<String>,
     /// What failed last, and when.
     pub last_error: Option<(SystemTime, String)>,
+    /// Lines that its processes printed and that are no messages.
+    pub junk_lines: u64,
+    /// The first of them of the last process that printed any: its beginning, without secrets.
+    pub junk: Option<String>,
     /// Since when the server is ready.
     pub ready_since: Option<Instant>,
 }
@@ -75,6 +85,8 @@ struct Inner {
     /// For the percentiles.
     many: VecDeque<u32>,
     window: VecDeque<bool>,
+    /// Of connections that may still go on.
+    links: Vec<Arc<LinkCounters>>,
     stats: ClientStats,
 }
 
@@ -113,10 +125,42 @@ impl Meter {
         self.inner().stats.last_error = Some((SystemTime::now(), text));
     }
 
+    /// There is a connection more.
+    pub(crate) fn opened(&self, counters: Arc<LinkCounters>) {
+        let mut inner = self.inner();
+        // What is counted of those that are gone stays counted.
+        let (gone, live) = std::mem::take(&mut inner.links)
+            .into_iter()
+            .partition::<Vec<_>, _>(|link| Arc::strong_count(link) == 1);
+        inner.links = live;
+        for link in gone {
+            inner.stats.junk_lines += link.junk();
+            if let Some(first) = link.first_junk() {
+                inner.stats.junk = Some(first.to_owned());
+            }
+        }
+        inner.links.push(counters);
+    }
+
+    /// A start failed.
+    pub(crate) fn start_failed(&self) {
+        self.inner().stats.failed_starts += 1;
+    }
+
+    /// A start helped nothing: the server is tried again.
+    pub(crate) fn is_failing(&self, error: &ClientError) {
+        let mut inner = self.inner();
+        inner.stats.last_error = Some((SystemTime::now(), error.explain()));
+        inner.stats.failing = Some(error.in_short());
+    }
+
     /// The server is ready, again or for the first time, or is not any more.
     pub(crate) fn ready(&self, since: Option<Instant>, again: bool) {
         let stats = &mut self.inner().stats;
         stats.ready_since = since;
+        if since.is_some() {
+            stats.failing = None;
+        }
         stats.restarts += u64::from(again);
     }
 
@@ -154,6 +198,13 @@ impl Meter {
                 .checked_div(inner.queued.len() as u32)
                 .unwrap_or_default(),
             error_rate: inner.error_rate(),
+            junk_lines: inner.stats.junk_lines
+                + inner.links.iter().map(|link| link.junk()).sum::<u64>(),
+            junk: {
+                let mut firsts = inner.links.iter().rev().map(|link| link.first_junk());
+                let first = firsts.find_map(|first| first.map(str::to_owned));
+                first.or_else(|| inner.stats.junk.clone())
+            },
             ..inner.stats.clone()
         }
     }

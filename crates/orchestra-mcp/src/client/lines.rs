@@ -56,6 +56,10 @@ pub(super) trait Peer: Send + Sync + 'static {
     fn process_id(&self) -> u32;
     /// The end of what it wrote to standard error until now.
     fn stderr_tail(&self) -> String;
+    /// It printed a line that is no message.
+    fn printed(&self, line: &[u8]);
+    /// What it printed, without secrets.
+    fn masked(&self, text: &str) -> String;
     /// Resolves when its process has ended, whoever else holds its streams open.
     fn gone(&self) -> BoxFuture<()>;
     /// Its streams or its process have ended: why?
@@ -125,6 +129,7 @@ impl LinesLink {
             core: Arc::clone(&core),
             incoming: sender,
             max_message_bytes: config.max_message_bytes,
+            peer: peer.clone(),
         };
         let (ending, ender) = (Arc::clone(&core), peer.clone());
         let reading = tokio::spawn(async move {
@@ -368,6 +373,10 @@ impl Link for LinesLink {
     fn stderr_tail(&self) -> String {
         let peer = self.0.peer.as_ref();
         peer.map(|peer| peer.stderr_tail()).unwrap_or_default()
+    }
+
+    fn counters(&self) -> Option<Arc<LinkCounters>> {
+        Some(Arc::clone(&self.0.core.counters))
     }
 
     fn process_id(&self) -> Option<u32> {

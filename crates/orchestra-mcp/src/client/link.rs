@@ -6,7 +6,7 @@ use orchestra_hub::BoxFuture;
 use orchestra_wire::{RawJson, RequestId, Revision, RpcError};
 use tokio::sync::mpsc;
 
-use super::ClientError;
+use super::{ClientError, LinkCounters};
 
 /// Messages of a server that wait for whoever listens. A link never waits for its listener: past
 /// this, notifications are dropped and counted, and requests are answered with an error.
@@ -92,6 +92,11 @@ pub trait Link: Send + Sync + 'static {
     /// secrets.
     fn stderr_tail(&self) -> String {
         String::new()
+    }
+
+    /// What was seen on it that was no answer to anybody, where that is counted.
+    fn counters(&self) -> Option<Arc<LinkCounters>> {
+        None
     }
 
     /// The process at the other end, if it is one of ours.

@@ -215,7 +215,8 @@ impl Member {
     async fn run(&self, shared: &Arc<Shared>, course: &mut Course) -> Result<(), ClientError> {
         self.enter(Phase::Starting);
         course.attempted = Instant::now();
-        let session = start::start(shared, course.last_era).await?;
+        let started = start::start(shared, course.last_era).await;
+        let session = started.inspect_err(|_| shared.meter.start_failed())?;
         if self.is_closing() {
             session.link.close().await;
             return Ok(());
@@ -308,7 +309,7 @@ impl Member {
     async fn wait(&self, shared: &Arc<Shared>, course: &mut Course, error: ClientError) {
         course.failures += 1;
         course.eager = true;
-        shared.meter.failed(error.explain());
+        shared.meter.is_failing(&error);
         let (circuit, reconnect) = (shared.config.circuit, shared.config.reconnect);
         let is_just_away = course.is_just_away(&reconnect);
         match is_just_away && course.failures > 1 {

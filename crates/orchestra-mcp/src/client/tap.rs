@@ -20,8 +20,8 @@ use orchestra_wire::{RawJson, RequestId};
 use tokio::sync::mpsc;
 
 use super::{
-    Agreed, Answer, ClientError, Connected, Connector, Incoming, LINK_QUEUE, Link, Outgoing,
-    ServerMessage, TransportType,
+    Agreed, Answer, ClientError, Connected, Connector, Incoming, LINK_QUEUE, Link, LinkCounters,
+    Outgoing, ServerMessage, TransportType,
 };
 pub use file::TapFile;
 pub use record::Direction;
@@ -171,6 +171,18 @@ impl Link for TapLink {
 
     fn close(&self) -> BoxFuture<()> {
         self.inner.close()
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.inner.trouble()
+    }
+
+    fn stderr_tail(&self) -> String {
+        self.inner.stderr_tail()
+    }
+
+    fn counters(&self) -> Option<Arc<LinkCounters>> {
+        self.inner.counters()
     }
 
     fn process_id(&self) -> Option<u32> {

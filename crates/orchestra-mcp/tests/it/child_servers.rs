@@ -357,6 +357,43 @@ async fn no_secret_of_a_server_leaves_by_its_standard_error() {
 }
 
 /// Calls a tool of a server that has limits, and tells which one ended it.
+/// What a server prints between its messages is counted, over all its processes, and kept where its
+/// standard error is.
+#[tokio::test]
+async fn what_is_printed_beside_the_protocol_is_counted_and_kept_without_secrets() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("server.log");
+    let faulty = faulty::config(&[]);
+    let script = "echo \"ready with $API_TOKEN\"; exec \"$0\"";
+    let mut config = ChildConfig {
+        command: "sh".into(),
+        args: vec!["-c".into(), script.into(), faulty.command.clone()],
+        ..faulty
+    };
+    config.variables = vec![("API_TOKEN".into(), "correct-horse-battery".into())];
+    config.log = Some(log.clone());
+    let client = client(config);
+    call(&client, "echo", json!({})).await.unwrap();
+    let stats = client.stats();
+    assert_eq!(stats.junk_lines, 1);
+    let first = stats.junk.unwrap();
+    assert!(first.starts_with("ready with ***"), "{first}");
+    let _ = call(&client, "crash", json!({"code": 5, "words": "out"})).await;
+    call(&client, "echo", json!({})).await.unwrap();
+    assert_eq!(client.stats().junk_lines, 2);
+    let end = Instant::now() + faulty::PATIENCE;
+    loop {
+        let kept = std::fs::read_to_string(&log).unwrap_or_default();
+        assert!(!kept.contains("horse"), "{kept}");
+        if kept.matches("stdout: ready with ***\n").count() == 2 {
+            break;
+        }
+        assert!(Instant::now() < end, "{kept}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    client.close().await;
+}
+
 async fn limit_of(limits: ChildLimits, tool: &str) -> String {
     let mut config = faulty::config(&[]);
     config.limits = limits;

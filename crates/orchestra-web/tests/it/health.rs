@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use orchestra_hub::{HubConfig, PeerReport, PeerStatus, Provider as _};
+use orchestra_hub::{HubConfig, PeerReport, PeerStatus, Provider as _, ProviderId};
 use orchestra_mcp::http::{Eras, HttpOptions};
 use serde_json::{Value, json};
 
@@ -102,4 +102,34 @@ async fn servers_that_failed_are_named_and_harm_no_other() {
             assert!(!body.to_string().contains("exit code"), "{path}");
         }
     }
+    // So are those that are configured and that nobody can speak for, but for who waits for people.
+    let unused = |name: &str, status| {
+        let report = PeerReport {
+            status,
+            reason: Some("exit code 3".into()),
+            ..PeerReport::default()
+        };
+        (ProviderId::parse(name).unwrap(), report)
+    };
+    site.hub.tell_unused_peers(vec![
+        unused("weather", PeerStatus::Invalid),
+        unused("maps", PeerStatus::Invalid),
+        unused("files", PeerStatus::NeedsApproval),
+    ]);
+    let told = json!([
+        {"name": "weather", "status": "needs-auth"},
+        {"name": "maps", "status": "invalid"},
+    ]);
+    for path in ["GET /health", "GET /ready"] {
+        let (status, body) = site.rest(path, &Value::Null).await;
+        assert_eq!((status, &body["failed"]), (200, &told), "{path}");
+        assert!(!body.to_string().contains("exit code"), "{path}");
+    }
+    let (_, servers) = site.rest("GET /api/mcp/servers", &Value::Null).await;
+    assert_eq!(servers["count"], 3, "{servers}");
+    assert_eq!(servers["servers"][2]["status"], "needs-approval");
+    assert_eq!(servers["servers"][2]["transport"], Value::Null);
+    site.hub.tell_unused_peers(Vec::new());
+    let (_, body) = site.rest("GET /health", &Value::Null).await;
+    assert_eq!(body["failed"].as_array().unwrap().len(), 1);
 }

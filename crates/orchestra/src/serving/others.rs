@@ -14,7 +14,7 @@ use orchestra_gateway::{
     discovery::{Found, Server, ServerState},
     watch::Watching,
 };
-use orchestra_hub::{Hub, Toolset};
+use orchestra_hub::{Hub, PeerReport, PeerStatus, ProviderId, Toolset};
 use orchestra_mcp::client::tap::Tap;
 use serde::Serialize;
 use tokio::{sync::watch, task::JoinHandle};
@@ -68,6 +68,7 @@ impl Others {
         let gateway = Arc::new(Gateway::new(hub.clone(), options));
         let mut found = watching.found();
         let mut following = Following {
+            hub: hub.clone(),
             gateway: Arc::clone(&gateway),
             toolset,
             restarts: HashMap::new(),
@@ -143,6 +144,7 @@ impl Shown {
 
 /// Follows the files of servers.
 struct Following {
+    hub: Hub,
     gateway: Arc<Gateway>,
     /// What it does not reach is not started.
     toolset: Toolset,
@@ -150,6 +152,26 @@ struct Following {
     restarts: HashMap<String, u64>,
     /// Those that waited for approval.
     waiting: HashSet<String>,
+}
+
+/// How a server is that is configured and that nobody may start.
+fn unused(server: &Server) -> Option<(ProviderId, PeerReport)> {
+    let (status, reason) = match &server.state {
+        ServerState::Invalid { reason } => (PeerStatus::Invalid, reason.clone()),
+        ServerState::NeedsApproval { .. } => {
+            let approve = format!("`orchestra mcp approve {}` lets it start", server.name);
+            (PeerStatus::NeedsApproval, approve)
+        }
+        ServerState::Usable(_) | ServerState::Disabled { .. } | ServerState::Own => return None,
+    };
+    let transport = server.config().map(|config| config.transport.as_str());
+    let report = PeerReport {
+        transport: transport.unwrap_or_default(),
+        status,
+        reason: Some(reason),
+        ..PeerReport::default()
+    };
+    Some((ProviderId::parse(server.name.as_str())?, report))
 }
 
 impl Following {
@@ -175,8 +197,14 @@ impl Following {
         }
         let configs = found.usable().filter(|config| is_reached(&config.name));
         let configs = configs.map(|config| ServerConfig::clone(config)).collect();
+        let reached = found
+            .servers
+            .iter()
+            .filter(|server| is_reached(&server.name));
+        let unused_peers = reached.filter_map(unused).collect();
         self.waiting = waiting;
         self.gateway.apply(configs);
+        self.hub.tell_unused_peers(unused_peers);
         let asked = |server: &Server| (server.name.to_string(), server.restarts);
         let now: HashMap<String, u64> = found.servers.iter().map(asked).collect();
         for (name, times) in &now {

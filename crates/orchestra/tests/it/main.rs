@@ -16,6 +16,7 @@ mod killed;
 mod mcp;
 mod mcp_approve;
 mod mcp_call;
+mod mcp_failed;
 mod mcp_hints;
 mod mcp_login;
 mod mcp_logs;

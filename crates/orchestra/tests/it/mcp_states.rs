@@ -333,13 +333,14 @@ fn a_list_shows_how_servers_are_right_now_while_they_run() {
         "LATENCY",
         "ERRORS",
         "RESTARTS",
+        "FAILED-STARTS",
     ];
-    assert_eq!(words(lines.next())[..6], head, "{listed:?}");
+    assert_eq!(words(lines.next())[..7], head, "{listed:?}");
     let shell = words(lines.next());
     assert_eq!(shell[..3], ["shell", "stdio", "ready"], "{listed:?}");
-    assert_eq!(shell[4..7], ["ms", "0", "0"], "{listed:?}");
+    assert_eq!(shell[4..8], ["ms", "0", "0", "0"], "{listed:?}");
     let idle = words(lines.next());
-    assert_eq!(idle[2..6], ["disabled", "-", "-", "-"], "{listed:?}");
+    assert_eq!(idle[2..7], ["disabled", "-", "-", "-", "-"], "{listed:?}");
 
     // Whoever has no token sees the rest, and is told what is missing.
     let without = workspace.run(["mcp", "list"]);

@@ -287,7 +287,8 @@ pub(super) async fn tell_status(
         let standing = shared.breaker.standing(Instant::now());
         let tried = match &standing {
             Standing::Tried(last) => Some(format!(
-                "it failed too often, and is tried by one call at a time; the last failure: {last}"
+                "it failed too often, and is tried by one call at a time; the last failure: {}",
+                last.in_short()
             )),
             Standing::Closed | Standing::Open(..) => None,
         };

@@ -9,7 +9,7 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
-    sync::watch,
+    sync::{mpsc, watch},
     task::AbortHandle,
     time::timeout,
 };
@@ -23,12 +23,17 @@ const KEPT_BYTES: usize = 64 * 1024;
 /// A line is waited for up to this length; a longer one is told in pieces.
 const LINE_BYTES: usize = 4 * 1024;
 
+/// Lines of standard output that wait to be kept; more are left out.
+const BESIDE: usize = 256;
+
 /// How long the last words of a child that has ended may take to be read.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 pub(super) struct Stderr {
     kept: Arc<Mutex<Vec<u8>>>,
     ended: watch::Receiver<bool>,
+    /// What is to be kept in the file beside it.
+    beside: mpsc::Sender<String>,
     task: AbortHandle,
 }
 
@@ -42,16 +47,29 @@ impl Stderr {
     ) -> Self {
         let kept = Arc::<Mutex<Vec<u8>>>::default();
         let (sender, ended) = watch::channel(false);
-        let keeping = Arc::clone(&kept);
-        let task = tokio::spawn(async move {
-            read(input, &server, &keeping, log.map(LogFile::new), &redactor).await;
-            sender.send_replace(true);
-        });
+        let (beside, told_beside) = mpsc::channel(BESIDE);
+        let reader = Reader {
+            server,
+            kept: Arc::clone(&kept),
+            file: log.map(LogFile::new),
+            redactor,
+        };
+        let task = tokio::spawn(reader.run(input, told_beside, sender));
         Self {
             kept,
             ended,
+            beside,
             task: task.abort_handle(),
         }
+    }
+
+    /// Keeps a line of standard output that is no message where standard error is kept. Waits for
+    /// nothing: of a flood some is left out.
+    pub(super) fn beside(&self, line: &[u8]) {
+        let line = String::from_utf8_lossy(&line[..line.len().min(LINE_BYTES)]);
+        let _ = self
+            .beside
+            .try_send(format!("stdout: {}\n", line.trim_end()));
     }
 
     /// The end of what was said, after the process has ended.
@@ -76,29 +94,53 @@ impl Drop for Stderr {
     }
 }
 
-async fn read(
-    mut input: impl AsyncRead + Unpin,
-    server: &str,
-    kept: &Mutex<Vec<u8>>,
-    mut file: Option<LogFile>,
-    redactor: &Redactor,
-) {
-    let mut piece = vec![0; 16 * 1024];
-    let mut lines = Lines::default();
-    loop {
-        let said = match input.read(&mut piece).await {
-            Ok(length @ 1..) => lines.take(&piece[..length], redactor),
-            _ => lines.rest(redactor),
-        };
-        keep(said.as_bytes(), kept);
-        if let Some(open) = file.take() {
-            file = open.append(said.as_bytes(), server).await;
+/// Reads standard error, and keeps what it reads.
+struct Reader {
+    server: String,
+    kept: Arc<Mutex<Vec<u8>>>,
+    file: Option<LogFile>,
+    redactor: Redactor,
+}
+
+impl Reader {
+    async fn run(
+        mut self,
+        mut input: impl AsyncRead + Unpin,
+        mut beside: mpsc::Receiver<String>,
+        ended: watch::Sender<bool>,
+    ) {
+        let mut piece = vec![0; 16 * 1024];
+        let mut lines = Lines::default();
+        loop {
+            let read = tokio::select! {
+                read = input.read(&mut piece), if !lines.has_ended => read,
+                line = beside.recv() => match line {
+                    Some(line) => {
+                        let line = masked(line.as_bytes(), &self.redactor);
+                        self.log(&line).await;
+                        continue;
+                    }
+                    None => return,
+                },
+            };
+            let said = match read {
+                Ok(length @ 1..) => lines.take(&piece[..length], &self.redactor),
+                _ => lines.rest(&self.redactor),
+            };
+            keep(said.as_bytes(), &self.kept);
+            self.log(&said).await;
+            for line in said.lines() {
+                tracing::debug!(server = self.server, "stderr: {}", line.trim_end());
+            }
+            if lines.has_ended {
+                ended.send_replace(true);
+            }
         }
-        for line in said.lines() {
-            tracing::debug!(server, "stderr: {}", line.trim_end());
-        }
-        if lines.has_ended {
-            return;
+    }
+
+    async fn log(&mut self, said: &str) {
+        if let Some(open) = self.file.take() {
+            self.file = open.append(said.as_bytes(), &self.server).await;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a link has seen that was no answer to anybody.
 
 use std::sync::{
-    Mutex, PoisonError,
+    Mutex, OnceLock, PoisonError,
     atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
@@ -15,6 +15,7 @@ pub struct LinkCounters {
     unknown_ids: AtomicU64,
     too_long: AtomicU64,
     dropped: AtomicU64,
+    first_junk: OnceLock<String>,
     last_junk: Mutex<String>,
 }
 
@@ -23,6 +24,12 @@ impl LinkCounters {
     #[must_use]
     pub fn junk(&self) -> u64 {
         self.junk.load(Ordering::Relaxed)
+    }
+
+    /// The first of them: its beginning, fit to be shown, without secrets.
+    #[must_use]
+    pub fn first_junk(&self) -> Option<&str> {
+        self.first_junk.get().map(String::as_str)
     }
 
     /// Responses to requests that nobody waits for: never made, given up, or answered already.
@@ -62,17 +69,13 @@ impl LinkCounters {
         }
     }
 
-    pub(super) fn count_junk(&self, line: &[u8]) -> String {
+    /// Counts a line that begins so; whether it is the first.
+    pub(super) fn count_junk(&self, excerpt: &str) -> bool {
         self.junk.fetch_add(1, Ordering::Relaxed);
         self.junk_in_a_row.fetch_add(1, Ordering::Relaxed);
-        let excerpt = excerpt(line);
-        excerpt.clone_into(
-            &mut self
-                .last_junk
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        );
-        excerpt
+        let last = self.last_junk.lock();
+        excerpt.clone_into(&mut last.unwrap_or_else(PoisonError::into_inner));
+        self.first_junk.set(excerpt.to_owned()).is_ok()
     }
 
     pub(super) fn count_unknown_id(&self) {
@@ -90,7 +93,16 @@ impl LinkCounters {
 
 /// The beginning of a line, fit to be shown.
 pub(super) fn excerpt(line: &[u8]) -> String {
-    let head = String::from_utf8_lossy(&line[..line.len().min(1_024)]);
+    shown_head(&String::from_utf8_lossy(
+        &line[..line.len().min(HEAD_BYTES)],
+    ))
+}
+
+/// How much of a line is looked at for its excerpt.
+pub(super) const HEAD_BYTES: usize = 1_024;
+
+/// The beginning of a text, fit to be shown.
+pub(super) fn shown_head(head: &str) -> String {
     let text: String = head
         .chars()
         .map(|char| if char.is_control() { ' ' } else { char })

@@ -15,8 +15,8 @@ use tokio::{
 };
 
 use super::{
-    Core,
-    counters::excerpt,
+    Core, Peer,
+    counters::{HEAD_BYTES, excerpt, shown_head},
     cut::{Cut, Cutter, TooLong},
     pipe::Pace,
 };
@@ -29,6 +29,7 @@ pub(super) struct Reader {
     pub(super) core: Arc<Core>,
     pub(super) incoming: mpsc::Sender<Incoming>,
     pub(super) max_message_bytes: usize,
+    pub(super) peer: Option<Arc<dyn Peer>>,
 }
 
 impl Reader {
@@ -137,7 +138,7 @@ impl Reader {
             return self.junk(line, &malformed.error.message);
         };
         if has_method(line) {
-            self.core.counters.count_junk(line);
+            self.junk(line, &malformed.error.message);
             return self.refuse(id, &malformed.error);
         }
         let what = format!("{}: {}", malformed.error.message, excerpt(line));
@@ -168,9 +169,26 @@ impl Reader {
         }
     }
 
+    /// The first of a process is told to people, all are kept where its standard error is.
     fn junk(&self, line: &[u8], why: &str) {
-        let excerpt = self.core.counters.count_junk(line);
-        tracing::debug!(server = self.core.name, why, line = excerpt, "no message");
+        let head = String::from_utf8_lossy(&line[..line.len().min(HEAD_BYTES)]);
+        let line = match &self.peer {
+            Some(peer) => {
+                peer.printed(line);
+                shown_head(&peer.masked(&head))
+            }
+            None => shown_head(&head),
+        };
+        let server = &self.core.name;
+        match self.core.counters.count_junk(&line) {
+            true => tracing::warn!(
+                server,
+                line,
+                "printed what is no message; its standard output is for messages alone. \
+                 `orchestra mcp logs` has what else it prints"
+            ),
+            false => tracing::debug!(server, why, line, "no message"),
+        }
     }
 
     /// Never waits: who listens too slowly misses notifications, and its server is told that its

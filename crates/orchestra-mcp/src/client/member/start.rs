@@ -22,6 +22,9 @@ pub(super) async fn start(
         let connected = shared.connector.connect().await?;
         let link = Arc::clone(&connected.link);
         let _first = reached.set(Arc::clone(&link));
+        if let Some(counters) = link.counters() {
+            shared.meter.opened(counters);
+        }
         let opened = Session::open(
             connected,
             shared.connector.transport(),

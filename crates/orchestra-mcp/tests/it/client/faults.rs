@@ -77,6 +77,9 @@ async fn starts_that_do_not_help_are_spaced_and_then_left_alone() {
             "{pauses:?}"
         );
     }
+    let stats = client.stats();
+    assert_eq!((stats.failed_starts, stats.restarts), (5, 0));
+    assert!(stats.failing.unwrap().contains("no such program"));
     // Calls are told at once, and by whom.
     let began = tokio::time::Instant::now();
     let error = client.call(safe("t")).await.unwrap_err();
@@ -92,6 +95,7 @@ async fn starts_that_do_not_help_are_spaced_and_then_left_alone() {
         .wait_for(|status| matches!(status, ClientStatus::Ready))
         .await
         .unwrap();
+    assert_eq!(client.stats().failing, None);
     let healed = *played.started_at().last().unwrap() - *at.last().unwrap();
     assert!((60..63).contains(&healed.as_secs()), "{healed:?}");
     result(&client, tool("t")).await;

@@ -66,6 +66,9 @@ pub(super) struct Report {
     /// Of the health check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) latency_ms: Option<f64>,
+    /// What is not as it should be although it is well.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     /// What it is likely to miss although it starts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hints: Vec<String>,
@@ -124,9 +127,23 @@ pub(super) async fn check(live: Arc<Live>) -> Result<Report, Trouble> {
         resources: Some(count(ListKind::Resources).await?),
         start_ms: Some(live.started_in.as_millis()),
         latency_ms: Some((latency.as_secs_f64() * 1e6).round() / 1e3),
+        warnings: printed(&live).into_iter().collect(),
         hints: live.hints.clone(),
         error: None,
     })
+}
+
+/// What it printed that is no message.
+fn printed(live: &Live) -> Option<String> {
+    let stats = live.client.stats();
+    let first = stats.junk?;
+    let lines = match stats.junk_lines {
+        1 => "1 line that is no message".to_owned(),
+        count => format!("{count} lines that are no messages"),
+    };
+    Some(format!(
+        "printed {lines}: '{first}'; its standard output is for messages alone"
+    ))
 }
 
 impl Report {
@@ -144,6 +161,7 @@ impl Report {
             resources: None,
             start_ms: None,
             latency_ms: None,
+            warnings: Vec::new(),
             hints: Vec::new(),
             error: Some(trouble),
         }
@@ -198,6 +216,9 @@ fn text(reports: &[Report]) -> String {
                 None => String::new(),
             },
         ));
+        for warning in &report.warnings {
+            text.push_str(&format!("  warning: {warning}\n"));
+        }
         for hint in &report.hints {
             text.push_str(&format!("  hint: {hint}\n"));
         }

@@ -80,6 +80,9 @@ pub(super) struct Row<'a> {
     /// How it is right now, where it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     running: Option<Now>,
+    /// What runs is what it was before its definition changed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    outdated: bool,
     #[serde(flatten)]
     place: PlaceRow<'a>,
 }
@@ -191,6 +194,10 @@ impl<'a> Row<'a> {
         // One that was only just switched off may still be told.
         let running = now.remove(name);
         let running = running.filter(|_| matches!(server.state, ServerState::Usable(_)));
+        // Nor is what was true of the one that it is about to replace told of it.
+        let is_now = |now: &Now| config.is_some_and(|config| now.is_of(config));
+        let outdated = running.as_ref().is_some_and(|now| !is_now(now));
+        let running = running.filter(|_| !outdated);
         Self {
             name,
             shown_name: Some(server.shown_name.as_str()).filter(|shown| *shown != name),
@@ -203,6 +210,7 @@ impl<'a> Row<'a> {
             runs: config.map(|config| words::runs(config)),
             check: None,
             running,
+            outdated,
             place: PlaceRow::of(&server.origin),
         }
     }
@@ -269,28 +277,40 @@ impl<'a> DiagnosticRow<'a> {
     }
 }
 
+/// What is said of a server whose definition was changed just now.
+const OUTDATED: &str = "changed; the one before still serves, until this one has started";
+
 /// The servers as a table; with how they are right now where that is known of one.
 fn servers_table(servers: &[Row<'_>]) -> String {
-    let runs = servers.iter().any(|row| row.running.is_some());
+    let runs = servers
+        .iter()
+        .any(|row| row.running.is_some() || row.outdated);
     let mut head = vec!["NAME", "TRANSPORT", "STATE"];
     if runs {
-        head.extend(["LATENCY", "ERRORS", "RESTARTS"]);
+        head.extend(["LATENCY", "ERRORS", "RESTARTS", "FAILED-STARTS"]);
     }
     head.extend(["SOURCE", "TARGET", "NOTE"]);
     let rows = servers.iter().map(|row| {
         let running = row.running.as_ref();
         // What was asked of the server itself is newer.
-        let state = running.filter(|_| row.check.is_none()).map(Now::status);
+        let state = match (running, &row.check) {
+            (_, Some(_)) => row.state,
+            (Some(now), None) => now.status(),
+            (None, None) if row.outdated => "-",
+            (None, None) => row.state,
+        };
         let mut cells = vec![
             row.name.to_owned(),
             row.transport.unwrap_or("-").to_owned(),
-            state.unwrap_or(row.state).to_owned(),
+            state.to_owned(),
         ];
         if runs {
             let figures = running.map(Now::figures);
             cells.extend(figures.unwrap_or_else(|| std::array::from_fn(|_| "-".to_owned())));
         }
+        let outdated = row.outdated.then_some(OUTDATED);
         let note = row.reason.as_deref().or_else(|| running?.reason());
+        let note = note.or(outdated);
         cells.extend([
             row.place.source.to_owned(),
             row.runs.clone().unwrap_or_else(|| "-".into()),

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use orchestra_gateway::{approval::Fingerprint, config::ServerConfig};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -35,6 +36,11 @@ pub(super) struct Now {
     reason: Option<String>,
     calls: Calls,
     restarts: u64,
+    #[serde(default)]
+    failed_starts: u64,
+    /// Of the definition by which it runs.
+    #[serde(default, skip_serializing)]
+    fingerprint: Option<String>,
     latency_ms: Latency,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     last_error: Option<LastError>,
@@ -82,8 +88,15 @@ impl Now {
         self.reason.as_deref()
     }
 
-    /// Mean latency, calls that brought an error or failed, and restarts.
-    pub(super) fn figures(&self) -> [String; 3] {
+    /// Whether what runs is what this definition says.
+    pub(super) fn is_of(&self, config: &ServerConfig) -> bool {
+        let ours = Fingerprint::of(config);
+        let theirs = self.fingerprint.as_deref();
+        theirs.is_none_or(|theirs| theirs == ours.as_str())
+    }
+
+    /// Mean latency, calls that brought an error or failed, restarts, and starts that failed.
+    pub(super) fn figures(&self) -> [String; 4] {
         let calls = &self.calls;
         let ended = calls.answered + calls.refused + calls.failed;
         let latency = match ended {
@@ -91,7 +104,9 @@ impl Now {
             _ => format!("{:.1} ms", self.latency_ms.mean),
         };
         let errors = calls.refused.saturating_add(calls.failed);
-        [latency, errors.to_string(), self.restarts.to_string()]
+        let errors = errors.to_string();
+        let (restarts, failed) = (self.restarts.to_string(), self.failed_starts.to_string());
+        [latency, errors, restarts, failed]
     }
 }
 

@@ -1,0 +1,168 @@
+//! What is wrong with a server is told wherever it is asked how servers are.
+
+use std::{thread::sleep, time::Duration, time::Instant};
+
+use serde_json::{Value, json};
+
+use crate::{
+    others::SERVER,
+    support::{PATIENCE, Running, Workspace, get},
+};
+
+/// Fails to start the first time, and hangs at the second.
+const FAILS_AND_HANGS: &str = r#"if [ -e failed ]; then touch hangs; cat > /dev/null; fi
+touch failed
+echo "first words" >&2
+echo "boom: no such database, token=sk-abcdefabcdefabcdef1234567890" >&2
+exit 3
+"#;
+
+fn up(workspace: &Workspace, file: &str) -> (Running, String) {
+    let up = workspace.command([
+        "up",
+        "--http",
+        "127.0.0.1:0",
+        "--json",
+        "--mcp-config",
+        file,
+    ]);
+    let up = Running::start(up);
+    let ready = up.json();
+    let address = ready["http"].as_str().unwrap().strip_prefix("http://");
+    let address = address.unwrap().to_owned();
+    (up, address)
+}
+
+fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(Instant::now() < end, "it does not come to that");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+fn servers(address: &str) -> Value {
+    get(address, "/api/mcp/servers").json()
+}
+
+#[test]
+fn a_server_that_fails_says_why_and_is_failed_until_it_has_started() {
+    let workspace = Workspace::new();
+    workspace.write("gone.sh", FAILS_AND_HANGS);
+    let servers_file = json!({"mcpServers": {
+        "gone": {"command": "sh", "args": [workspace.join("gone.sh")], "cwd": workspace.path()},
+        "unset": {"command": "cat", "args": ["${input:nobody-told}"]},
+    }});
+    workspace.write("s.json", &servers_file.to_string());
+    let approved = r#"{"mcpServers": {"waits": {"command": "cat"}}}"#;
+    workspace.write(".mcp.json", approved);
+    let (up, address) = up(&workspace, "s.json");
+    until(|| workspace.join("hangs").exists().then_some(()));
+    let told = servers(&address);
+    let of = |name: &str| {
+        let all = told["servers"].as_array().unwrap();
+        all.iter().find(|server| server["name"] == name).unwrap()
+    };
+    let gone = of("gone");
+    assert_eq!(gone["status"], "restarting", "while it is tried: {told}");
+    let reason = gone["reason"].as_str().unwrap();
+    let expected = "the process ended with exit code 3; the end of its stderr: boom: no such \
+                    database, token=***";
+    assert_eq!(reason, expected);
+    assert_eq!(gone["failed_starts"], 1, "{told}");
+    assert_eq!(of("unset")["status"], "invalid", "{told}");
+    assert_eq!(of("waits")["status"], "needs-approval", "{told}");
+    let failed = json!([
+        {"name": "gone", "status": "restarting"},
+        {"name": "unset", "status": "invalid"},
+    ]);
+    for path in ["/health", "/ready"] {
+        assert_eq!(get(&address, path).json()["failed"], failed, "{path}");
+    }
+    let listed = workspace.run(["mcp", "--mcp-config", "s.json", "list"]);
+    let gone = listed.out.lines().find(|line| line.starts_with("gone"));
+    let gone = gone.unwrap();
+    assert!(gone.contains("boom: no such database"), "{listed:?}");
+    let words: Vec<&str> = gone.split_whitespace().collect();
+    assert_eq!(
+        words[2..7],
+        ["restarting", "-", "0", "0", "1"],
+        "{listed:?}"
+    );
+    let figures = get(&address, "/metrics").body;
+    let line = "orchestra_server_failed_starts_total{server=\"gone\"} 1";
+    assert!(figures.lines().any(|told| told == line), "{figures}");
+    up.signal(rustix::process::Signal::TERM);
+    assert!(up.end().success());
+}
+
+#[test]
+fn what_a_server_prints_beside_its_messages_is_seen() {
+    let workspace = Workspace::new();
+    let greeting = "echo 'INFO listening'\necho 'INFO warm'\n";
+    workspace.write("loud.sh", &format!("{greeting}{SERVER}"));
+    let loud =
+        json!({"mcpServers": {"loud": {"command": "sh", "args": [workspace.join("loud.sh")]}}});
+    workspace.write("s.json", &loud.to_string());
+    let mcp = |words: &[&str]| workspace.run([&["mcp", "--mcp-config", "s.json"], words].concat());
+    let test = mcp(&["test", "loud"]);
+    assert_eq!(test.code, Some(0), "{test:?}");
+    let warning = "warning: printed 2 lines that are no messages: 'INFO listening'";
+    assert!(test.out.contains(warning), "{test:?}");
+    let (up, address) = up(&workspace, "s.json");
+    let loud = until(|| {
+        let told = servers(&address)["servers"][0].clone();
+        (told["status"] == "ready").then_some(told)
+    });
+    assert_eq!(loud["junk_lines"], 2, "{loud}");
+    let listed = mcp(&["list"]);
+    let note = "it printed 2 lines that are no messages: 'INFO listening'";
+    assert!(listed.out.contains(note), "{listed:?}");
+    let logs = until(|| {
+        let logs = mcp(&["logs", "loud"]);
+        (logs.out.matches("stdout: INFO").count() == 4).then_some(logs)
+    });
+    assert!(logs.out.contains("stdout: INFO warm"), "{logs:?}");
+    up.signal(rustix::process::Signal::TERM);
+    assert!(up.end().success());
+}
+
+#[test]
+fn a_list_tells_nothing_of_the_server_before_of_one_that_was_changed() {
+    let workspace = Workspace::new();
+    workspace.write("server.sh", SERVER);
+    workspace.write("slow.sh", &format!("touch begun\nsleep 60\n{SERVER}"));
+    let define = |script: &str| {
+        let server =
+            json!({"command": "sh", "args": [workspace.join(script)], "cwd": workspace.path()});
+        workspace.write(
+            "s.json",
+            &json!({"mcpServers": {"one": server}}).to_string(),
+        );
+    };
+    define("server.sh");
+    let list = || workspace.run(["mcp", "--mcp-config", "s.json", "list"]);
+    let state = || {
+        let listed = list();
+        let line = listed.out.lines().nth(1).unwrap_or_default().to_owned();
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        (words, listed)
+    };
+    let (up, _) = up(&workspace, "s.json");
+    until(|| (state().0[2] == "ready").then_some(()));
+    define("slow.sh");
+    let (words, listed) = state();
+    assert_eq!(words[2..7], ["-", "-", "-", "-", "-"], "{listed:?}");
+    assert!(
+        listed.out.contains("the one before still serves"),
+        "{listed:?}"
+    );
+    // It is so as well while the new one is being started.
+    until(|| workspace.join("begun").exists().then_some(()));
+    assert_eq!(state().0[2], "-");
+    up.signal(rustix::process::Signal::TERM);
+    assert!(up.end().success());
+}

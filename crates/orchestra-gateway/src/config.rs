@@ -15,6 +15,7 @@ mod oauth;
 mod origin;
 mod report;
 mod server;
+mod shape;
 mod template;
 mod text;
 mod transport;
@@ -22,7 +23,12 @@ mod tuning;
 mod units;
 mod write;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 pub use cut::CutError;
 pub(crate) use file::is_absent;
@@ -94,6 +100,8 @@ pub struct ServerConfig {
     pub default: Option<Effect>,
     /// The same as the user's own files say of all servers. Not of its file.
     pub usual: Effect,
+    /// The file of the user that could not be understood, where that is why `usual` is `deny`.
+    pub misread: Option<Arc<Path>>,
     /// Words to choose servers by.
     pub tags: Vec<String>,
     /// Whether what it says of its own tools (`readOnlyHint` …) is believed.
@@ -162,6 +170,7 @@ impl ServerConfig {
             rules: Vec::new(),
             default: None,
             usual: Effect::default(),
+            misread: None,
             tags: Vec::new(),
             trust: false,
             pins: Pins::default(),

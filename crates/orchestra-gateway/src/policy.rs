@@ -4,7 +4,7 @@
 mod quota;
 mod rate;
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use orchestra_wire::RawJson;
 use serde_json::Value;
@@ -20,6 +20,8 @@ pub(crate) struct Policy {
     filter: ToolFilter,
     rules: Vec<Rule>,
     default: Effect,
+    /// The file that could not be understood, where that is why the default is `deny`.
+    misread: Option<Arc<Path>>,
     wait: bool,
     rate: Option<Rate>,
     at_once: Option<(u32, Semaphore)>,
@@ -71,6 +73,10 @@ impl Policy {
             filter: config.tools.clone(),
             rules: config.rules.clone(),
             default: config.default_effect(),
+            misread: config
+                .misread
+                .clone()
+                .filter(|_| config.default != Some(Effect::Deny)),
             wait,
             rate,
             at_once,
@@ -117,6 +123,18 @@ impl Policy {
             rule: rule.to_owned(),
             is_default: true,
         }
+    }
+
+    /// Why a call that no rule is about is not made where the default is `deny`, and what to do.
+    pub(crate) fn why_default(&self) -> String {
+        let Some(file) = &self.misread else {
+            return "its `default` is deny".to_owned();
+        };
+        let file = file.display();
+        format!(
+            "{file} cannot be understood, so that its `default` counts as deny; mend that file \
+             (`orchestra mcp validate` says what is wrong with it)"
+        )
     }
 
     /// Takes the place of one call, which ends with what is answered. Where the configuration says

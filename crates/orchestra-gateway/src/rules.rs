@@ -68,9 +68,12 @@ impl Rules {
         let decision = self.policy.decide(tool, nature, arguments);
         let rule = decision.rule;
         match decision.effect {
-            Effect::Deny if decision.is_default => Err(format!(
-                "no rule of the server {server} allows it, and its `default` is deny"
-            )),
+            Effect::Deny if decision.is_default => {
+                let why = self.policy.why_default();
+                Err(format!(
+                    "no rule of the server {server} allows it, and {why}"
+                ))
+            }
             Effect::Deny => Err(format!("{rule} of the server {server} forbids it")),
             Effect::Ask => Ok(Verdict::Asks(rule)),
             Effect::Allow => Ok(Verdict::Allowed(rule)),

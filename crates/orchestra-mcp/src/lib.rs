@@ -4,7 +4,7 @@
 //! stand drivers that move bytes: [`stdio`] for a process's standard input and output, [`stream`]
 //! for any pair of async byte streams, also in memory, [`http`] for HTTP, and [`post`] for one message
 //! at a time. [`Direct`] makes calls for faces that have a form of their own, and
-//! [`ServerLifecycle`] starts, watches and stops a server.
+//! [`ServerLifecycle`] starts, watches and stops a server. [`files`] reads what a configuration names.
 //! [`StdioTransport`] is the small transport of older Orchestra documents: lines in, responses
 //! out, whatever routes them.
 
@@ -14,6 +14,7 @@ pub mod client;
 mod connection;
 mod cursor;
 mod direct;
+pub mod files;
 pub mod http;
 mod lifecycle;
 pub mod post;

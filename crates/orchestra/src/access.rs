@@ -1,16 +1,13 @@
 //! Who is let in over HTTP: secrets and certificates are read where the configuration says, and
 //! become the guard and the TLS that `up` serves with.
 
-use std::{
-    fs::File,
-    io::{self, Read as _},
-    net::SocketAddr,
-    num::NonZeroU32,
-    path::{Path, PathBuf},
-};
+use std::{net::SocketAddr, num::NonZeroU32, path::Path};
 
 use anyhow::Context as _;
-use orchestra_mcp::http::{Access, AccessRules, OAuth, Rate, Tls, Token};
+use orchestra_mcp::{
+    files,
+    http::{Access, AccessRules, OAuth, Rate, Tls, Token},
+};
 
 use crate::{
     config::{AccessConfig, TlsFiles, TokenSource},
@@ -19,25 +16,6 @@ use crate::{
 
 /// Secrets and certificates are short; what is longer is another file.
 const FILE_BYTES: u64 = 1024 * 1024;
-
-/// A file that cannot be used as it is.
-#[derive(Debug, thiserror::Error)]
-enum FileError {
-    #[error("cannot read {}", path.display())]
-    Read {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error("{} is no file", path.display())]
-    Kind { path: PathBuf },
-    #[error("{} is longer than {FILE_BYTES} bytes", path.display())]
-    Long { path: PathBuf },
-    #[error("{} can be read by others; run `chmod o= {}`", path.display(), path.display())]
-    Open { path: PathBuf },
-    #[error("{} is no text", path.display())]
-    Text { path: PathBuf },
-}
 
 /// Who may see a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,9 +82,7 @@ fn token_of_environment() -> anyhow::Result<Token> {
 /// One token a line; blank lines and those that begin with `#` are left out.
 fn tokens_of_file(path: &Path) -> anyhow::Result<Vec<Token>> {
     let text = String::from_utf8(read(path, Holds::Secrets)?);
-    let text = text.map_err(|_| FileError::Text {
-        path: path.to_owned(),
-    })?;
+    let text = text.map_err(|_| anyhow::anyhow!("{} is no text", path.display()))?;
     let mut tokens = Vec::new();
     for (place, line) in written(&text) {
         let token = line.parse().with_context(|| {
@@ -139,45 +115,12 @@ pub(crate) fn first_token(config: &AccessConfig) -> Option<String> {
     is_token.then(|| token.to_owned())
 }
 
-fn read(path: &Path, holds: Holds) -> Result<Vec<u8>, FileError> {
-    let failed = |source| FileError::Read {
-        path: path.to_owned(),
-        source,
+fn read(path: &Path, holds: Holds) -> anyhow::Result<Vec<u8>> {
+    let read = match holds {
+        Holds::Secrets => files::read_secret(path, FILE_BYTES),
+        Holds::Nothing => files::read(path, FILE_BYTES),
     };
-    let file = File::open(path).map_err(failed)?;
-    // Of the file that is open, so that it cannot be another by now.
-    let metadata = file.metadata().map_err(failed)?;
-    if !metadata.is_file() {
-        return Err(FileError::Kind {
-            path: path.to_owned(),
-        });
-    }
-    if holds == Holds::Secrets && is_open_to_others(&metadata) {
-        return Err(FileError::Open {
-            path: path.to_owned(),
-        });
-    }
-    let mut bytes = Vec::new();
-    let read = file.take(FILE_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(failed)?;
-    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > FILE_BYTES {
-        return Err(FileError::Long {
-            path: path.to_owned(),
-        });
-    }
-    Ok(bytes)
-}
-
-#[cfg(unix)]
-fn is_open_to_others(metadata: &std::fs::Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    // A group may: that is how a key is shared with the programs that need it.
-    metadata.permissions().mode() & 0o007 != 0
-}
-
-#[cfg(not(unix))]
-fn is_open_to_others(_metadata: &std::fs::Metadata) -> bool {
-    false
+    read.with_context(|| format!("cannot read {}", path.display()))
 }
 
 #[cfg(test)]
@@ -207,7 +150,7 @@ mod tests {
     #[test]
     fn what_is_wrong_with_it_is_told_and_the_secret_is_not() {
         for (text, mode, expected) in [
-            ("0123456789abcdef", 0o644, "can be read by others"),
+            ("0123456789abcdef", 0o644, "is open to others"),
             ("# none\n", 0o600, "holds no token"),
             ("0123456789abcdef\nsecret\n", 0o600, "line 2"),
             ("secret secret secret", 0o600, "only letters"),
@@ -217,7 +160,7 @@ mod tests {
             assert!(!error.contains("secret"), "{error}");
         }
         let directory = tempfile::tempdir().unwrap();
-        let error = tokens_of_file(directory.path()).unwrap_err().to_string();
-        assert!(error.contains("is no file"), "{error}");
+        let error = format!("{:#}", tokens_of_file(directory.path()).unwrap_err());
+        assert!(error.contains("is no regular file"), "{error}");
     }
 }

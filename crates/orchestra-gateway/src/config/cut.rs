@@ -7,9 +7,9 @@ use std::{cmp::Ordering, collections::BTreeMap};
 
 use super::{
     File,
-    file::shape,
     node::{Node, Path, Step, Value},
     report::Report,
+    shape::shape,
     text::Notation,
 };
 
@@ -40,8 +40,7 @@ impl File {
         };
         let root = parse(text)?;
         let report = Report::default();
-        let section = shape(&root, false, &report);
-        let servers = section.map(|section| section.servers).unwrap_or_default();
+        let servers = shape(&root, false, &report).servers;
         let found = servers.into_iter().find(|server| server.name == name);
         let path = found.ok_or_else(|| CutError::Absent(name.to_owned()))?.path;
         let lines: Vec<&str> = text.split_inclusive('\n').collect();

@@ -1,16 +1,16 @@
-//! Files of servers, whatever program they were written for: the shape says where the servers
-//! stand.
+//! Files of servers, whatever program they were written for.
 
-use std::{collections::BTreeMap, fs, io, io::Read as _, path, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, io, path, sync::Arc};
+
+use orchestra_mcp::files;
 
 use super::{
-    Diagnostic, Effect, Input, Origin, Place, Retry, ServerConfig, ServerName, Severity, Source,
-    Trust,
-    fields::Fields,
-    misnamed::{misnamed, nothing},
-    node::{Member, Node, Path, Value},
+    Diagnostic, Effect, Origin, Place, ServerConfig, ServerName, Severity, Source, Trust,
+    misnamed::nothing,
+    node::Path,
     report::{Finding, Report},
-    server::{self, Shared},
+    server,
+    shape::{Section, shape},
     text::Notation,
 };
 
@@ -43,6 +43,8 @@ pub struct Contents {
     pub servers: Vec<Written>,
     /// What becomes of calls that no rule is about, where it says so for all servers.
     pub default: Option<Effect>,
+    /// Whether that is `deny` because what it says cannot be understood: it may have been that.
+    pub is_misread: bool,
     /// What is wrong with it.
     pub diagnostics: Vec<Diagnostic>,
     /// Whether nothing of it can be understood, as of one that is only half written.
@@ -87,13 +89,13 @@ impl File {
             Err(error) => return self.unreadable(error.place, error.message),
         };
         let report = Report::default();
-        let (mut servers, mut default) = (Vec::new(), None);
-        if let Some(section) = shape(&root, self.is_of_servers(), &report) {
-            default = section.shared.default;
-            self.read_servers(&section, (notation, text), &report, &mut servers);
-        } else if self.is_named_for_servers() {
+        let mut servers = Vec::new();
+        let section = shape(&root, self.is_of_servers(), &report);
+        self.read_servers(&section, (notation, text), &report, &mut servers);
+        if !section.is_known && self.is_named_for_servers() {
             nothing(&root, &report);
         }
+        let (default, is_misread) = (section.shared.default, section.shared.is_misread);
         let findings = report.into_findings().into_iter();
         let diagnostics = findings.map(|finding| {
             let about = servers
@@ -105,6 +107,7 @@ impl File {
         Contents {
             diagnostics: diagnostics.collect(),
             default,
+            is_misread,
             servers: servers.into_iter().map(|(_, written)| written).collect(),
             is_broken: false,
         }
@@ -183,7 +186,8 @@ impl File {
         };
         Contents {
             servers: Vec::new(),
-            default: None,
+            default: Some(Effect::Deny),
+            is_misread: true,
             diagnostics: vec![diagnostic],
             is_broken: true,
         }
@@ -208,192 +212,16 @@ impl File {
     }
 }
 
-/// The text of a file, if it is one; whatever else has its name is not opened, for it may block.
+/// The text of a file, if there is one.
 fn read_text(path: &path::Path) -> io::Result<Option<String>> {
-    let metadata = match fs::metadata(path) {
-        Ok(metadata) => metadata,
-        Err(error) if is_absent(&error) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    if !metadata.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+    match files::read_text(path, MAX_BYTES) {
+        Err(error) if is_absent(&error) => Ok(None),
+        read => read.map(Some),
     }
-    let mut text = String::new();
-    fs::File::open(path)?
-        .take(MAX_BYTES + 1)
-        .read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_BYTES {
-        let message = format!("it is longer than {MAX_BYTES} bytes");
-        return Err(io::Error::other(message));
-    }
-    Ok(Some(text))
 }
 
 /// Whether there is no such file.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory)
-}
-
-/// The servers of a file.
-pub(super) struct Section<'a> {
-    pub(super) servers: Vec<Named<'a>>,
-    shared: Shared,
-}
-
-pub(super) struct Named<'a> {
-    pub(super) name: &'a str,
-    place: Place,
-    pub(super) path: Path,
-    node: &'a Node,
-}
-
-/// Finds the servers. A file may hold much else, which is not ours to judge; one that looks like
-/// none of the known shapes is told so, but for a file with the settings of a program.
-pub(super) fn shape<'a>(
-    root: &'a Node,
-    is_of_servers: bool,
-    report: &'a Report,
-) -> Option<Section<'a>> {
-    let top = Path::default();
-    let Some(members) = root.members() else {
-        if root.value != Value::Null {
-            let message = format!("must be an object, not {}", root.value.kind());
-            report.error(root.place, &top, message);
-        }
-        return None;
-    };
-    for name in ["mcpServers", "mcp_servers", "context_servers"] {
-        if let Some(member) = root.member(name) {
-            return servers(member, &top.key(name), Shared::default(), report);
-        }
-    }
-    if let Some(member) = root.member("servers") {
-        let mut shared = Shared::default();
-        if let Some(listed) = root.member("inputs") {
-            shared.inputs = Arc::new(inputs(&listed.node, report));
-        }
-        return servers(member, &top.key("servers"), shared, report);
-    }
-    if let Some(member) = root.member("mcp") {
-        return section(member, &top.key("mcp"), report);
-    }
-    if let Some(name) = root.member("name").and_then(|name| name.node.text())
-        && ["command", "baseURL", "url", "transport"]
-            .iter()
-            .any(|key| root.member(key).is_some())
-    {
-        let alone = Named {
-            name,
-            place: root.place,
-            path: top,
-            node: root,
-        };
-        return Some(Section {
-            servers: vec![alone],
-            shared: Shared::default(),
-        });
-    }
-    let of_servers = |member: &Member| {
-        let is_reached = |key: &&str| member.node.member(key).is_some();
-        ["command", "url"].iter().any(is_reached)
-    };
-    if members.iter().any(of_servers) {
-        let message = "holds no servers where they are looked for; put them below `mcpServers`";
-        report.error(root.place, &top, message);
-    } else {
-        misnamed(members, is_of_servers, report);
-    }
-    None
-}
-
-fn servers<'a>(
-    member: &'a Member,
-    path: &Path,
-    shared: Shared,
-    report: &Report,
-) -> Option<Section<'a>> {
-    let Some(members) = member.node.members() else {
-        if member.node.value != Value::Null {
-            let message = format!(
-                "must be an object of servers, not {}",
-                member.node.value.kind()
-            );
-            report.error(member.node.place, path, message);
-        }
-        return None;
-    };
-    let named = members.iter().map(|server| Named {
-        name: &server.key,
-        place: server.place,
-        path: path.key(&server.key),
-        node: &server.node,
-    });
-    Some(Section {
-        servers: named.collect(),
-        shared,
-    })
-}
-
-/// `mcp`: servers, and what holds for all of them.
-fn section<'a>(member: &'a Member, path: &Path, report: &'a Report) -> Option<Section<'a>> {
-    let mut fields = Fields::of(&member.node, path, report)?;
-    let mut shared = Shared {
-        disabled: !fields.flag(&["enabled"]).unwrap_or(true),
-        ..Shared::default()
-    };
-    if let Some(mut inner) = fields.object(&["retry"]) {
-        shared.retry = server::retry(&mut inner, Retry::default());
-        let _told = inner.end();
-    }
-    let second = Duration::from_secs(1);
-    let day = Duration::from_secs(86_400);
-    shared.health_interval = fields.duration(&["health_check_interval"], second..=day);
-    let calls = fields.number(&["max_concurrent"], 1..=100);
-    shared.concurrency = calls.and_then(|calls| u32::try_from(calls).ok());
-    if let Some(listed) = fields.take(&["inputs"]) {
-        shared.inputs = Arc::new(inputs(&listed.node, report));
-    }
-    shared.default = server::default(&mut fields);
-    if shared.default.is_none() && fields.take(&["default"]).is_some() {
-        // What cannot be understood must not let calls through.
-        shared.default = Some(Effect::Deny);
-    }
-    fields.ignore(&["prefer_mcp"]);
-    let found = fields.take(&["servers"]);
-    // What is wrong beside the servers is told, and harms none of them.
-    let _told = fields.end();
-    let Some(found) = found else {
-        return Some(Section {
-            servers: Vec::new(),
-            shared,
-        });
-    };
-    servers(found, &path.key("servers"), shared, report)
-}
-
-/// `inputs`: what `${input:ID}` may mean.
-fn inputs(node: &Node, report: &Report) -> BTreeMap<String, Input> {
-    let path = Path::default().key("inputs");
-    let Value::List(items) = &node.value else {
-        let message = format!("must be a list, not {}", node.value.kind());
-        report.warn(node.place, &path, message);
-        return BTreeMap::new();
-    };
-    let read = |item: &Node| {
-        let text = |key: &str| {
-            let member = item.member(key)?;
-            member.node.text().map(str::to_owned)
-        };
-        let is_secret = item
-            .member("password")
-            .is_some_and(|member| member.node.value == Value::Bool(true));
-        let input = Input {
-            description: text("description"),
-            default: text("default"),
-            is_secret,
-        };
-        Some((text("id")?, input))
-    };
-    items.iter().filter_map(read).collect()
 }

@@ -7,11 +7,15 @@ use super::{
 };
 
 /// What stands beside the servers of a file.
-const BESIDE: [&str; 3] = ["$schema", "inputs", "version"];
+const BESIDE: [&str; 4] = ["$schema", "default", "inputs", "version"];
 
-/// Tells of servers below a name that is not known. What else a program keeps beside its servers may
-/// look alike.
-pub(super) fn misnamed(members: &[Member], is_of_servers: bool, report: &Report) {
+/// Tells of servers below a name that is not known, and which member that is. What else a program
+/// keeps beside its servers may look alike.
+pub(super) fn misnamed<'a>(
+    members: &'a [Member],
+    is_of_servers: bool,
+    report: &Report,
+) -> Option<&'a Member> {
     const KNOWN: [&str; 5] = [
         "mcpServers",
         "mcp_servers",
@@ -36,10 +40,10 @@ pub(super) fn misnamed(members: &[Member], is_of_servers: bool, report: &Report)
         let usual = (is_alone && is_section).then_some(KNOWN[0]);
         Some((member, near.or(usual)?))
     });
-    if let Some((member, name)) = meant {
-        let message = format!("is not known, so nothing is read; did you mean `{name}`?");
-        report.error(member.place, &Path::default().key(&member.key), message);
-    }
+    let (member, name) = meant?;
+    let message = format!("is not known, so nothing is read; did you mean `{name}`?");
+    report.error(member.place, &Path::default().key(&member.key), message);
+    Some(member)
 }
 
 /// Tells of a file that is there for its servers alone, and has none.

@@ -1,14 +1,14 @@
 //! Files that a server's configuration names: what they hold belongs to it.
 
 use std::{
-    fmt, fs,
-    io::{self, Read as _},
+    fmt,
     path::{Path, PathBuf},
 };
 
+use orchestra_mcp::files;
 use sha2::{Digest as _, Sha256};
 
-/// What is read of a file; no file of variables and no certificate is as long.
+/// The longest file that is read; no file of variables and no certificate is as long.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// A file as it was at one moment.
@@ -32,7 +32,8 @@ impl NamedFile {
     /// Reads the file as it is now.
     #[must_use]
     pub fn read(path: PathBuf) -> Self {
-        let digest = digest(&path).ok();
+        let held = files::read(&path, MAX_BYTES).ok();
+        let digest = held.map(|held| Sha256::digest(&held).into());
         Self { path, digest }
     }
 
@@ -41,16 +42,4 @@ impl NamedFile {
     pub fn path(&self) -> &Path {
         &self.path
     }
-}
-
-fn digest(path: &Path) -> io::Result<[u8; 32]> {
-    // Reading a pipe would wait.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("no regular file"));
-    }
-    let mut bytes = Vec::new();
-    fs::File::open(path)?
-        .take(MAX_BYTES)
-        .read_to_end(&mut bytes)?;
-    Ok(Sha256::digest(&bytes).into())
 }

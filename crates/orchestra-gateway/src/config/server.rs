@@ -30,6 +30,8 @@ pub(super) struct Shared {
     pub(super) disabled: bool,
     /// What becomes of calls that no rule is about.
     pub(super) default: Option<Effect>,
+    /// Whether that is `deny` because what was said cannot be understood.
+    pub(super) is_misread: bool,
 }
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -19,7 +19,14 @@ use crate::{
 
 /// What files said when they could be understood.
 #[derive(Debug, Default)]
-pub(crate) struct LastRead(BTreeMap<Arc<Path>, (Vec<Written>, Option<Effect>)>);
+pub(crate) struct LastRead(BTreeMap<Arc<Path>, Said>);
+
+#[derive(Debug)]
+struct Said {
+    servers: Vec<Written>,
+    default: Option<Effect>,
+    is_misread: bool,
+}
 
 impl LastRead {
     fn or_before(&mut self, file: &File, now: Option<Contents>) -> Option<Contents> {
@@ -28,11 +35,15 @@ impl LastRead {
             return None;
         };
         if !now.is_broken {
-            let said = (now.servers.clone(), now.default);
+            let said = Said {
+                servers: now.servers.clone(),
+                default: now.default,
+                is_misread: now.is_misread,
+            };
             self.0.insert(Arc::clone(&file.path), said);
-        } else if let Some((servers, default)) = self.0.get(&file.path) {
-            now.servers.clone_from(servers);
-            now.default = *default;
+        } else if let Some(said) = self.0.get(&file.path) {
+            now.servers.clone_from(&said.servers);
+            (now.default, now.is_misread) = (said.default, said.is_misread);
         }
         Some(now)
     }
@@ -61,7 +72,7 @@ impl Places {
                 (file, contents)
             })
             .collect();
-        let usual = usual(&read);
+        let (usual, misread) = usual(&read);
         for (file, contents) in read {
             found.files.push(LookedAt {
                 path: Arc::clone(&file.path),
@@ -76,6 +87,7 @@ impl Places {
             for mut written in contents.servers {
                 if let Ok(config) = &mut written.config {
                     config.usual = usual;
+                    config.misread.clone_from(&misread);
                 }
                 let known = found.servers.iter().find(|one| one.name == written.name);
                 if let Some(stronger) = known {
@@ -161,11 +173,16 @@ impl Places {
 }
 
 /// What the user says of calls that no rule is about: the strongest of their own files that says it.
-fn usual(files: &[(File, Option<Contents>)]) -> Effect {
+/// One that cannot be understood may have said `deny`; it is named then.
+fn usual(files: &[(File, Option<Contents>)]) -> (Effect, Option<Arc<Path>>) {
     let own = files
         .iter()
         .filter(|(file, _)| file.trust == Trust::Trusted);
-    let mut said = own.filter_map(|(_, contents)| contents.as_ref()?.default);
+    let mut said = own.filter_map(|(file, contents)| {
+        let contents = contents.as_ref()?;
+        let misread = contents.is_misread.then(|| Arc::clone(&file.path));
+        Some((contents.default?, misread))
+    });
     said.next().unwrap_or_default()
 }
 

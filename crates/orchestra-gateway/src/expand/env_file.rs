@@ -1,6 +1,8 @@
 //! Files of `NAME=VALUE` lines.
 
-use std::{fs, io, io::Read as _, path::Path};
+use std::path::Path;
+
+use orchestra_mcp::files;
 
 use super::ExpandError;
 
@@ -12,7 +14,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<(String, String)>, ExpandError> {
         path: path.to_owned(),
         what,
     };
-    let text = text(path).map_err(|error| wrong(error.to_string()))?;
+    let text = files::read_text(path, MAX_BYTES).map_err(|error| wrong(error.to_string()))?;
     let mut pairs: Vec<(String, String)> = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -60,20 +62,4 @@ fn value_of(text: &str) -> String {
         }
     }
     value
-}
-
-fn text(path: &Path) -> io::Result<String> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
-    }
-    let mut text = String::new();
-    fs::File::open(path)?
-        .take(MAX_BYTES + 1)
-        .read_to_string(&mut text)?;
-    match text.len() as u64 {
-        0..=MAX_BYTES => Ok(text),
-        _ => Err(io::Error::other(format!(
-            "it is longer than {MAX_BYTES} bytes"
-        ))),
-    }
 }

@@ -2,10 +2,10 @@
 
 use std::{
     collections::BTreeSet,
-    fs::File,
-    io::Read as _,
     path::{Path, PathBuf},
 };
+
+use orchestra_mcp::files;
 
 use super::{ExpandError, Scope};
 use crate::config::{Auth, HttpConfig, Secret, SecretSource, ServerConfig, Transport};
@@ -53,39 +53,11 @@ impl Scope {
 
 /// The text of a file, without what stands around it.
 fn read(path: &Path) -> Result<String, String> {
-    let failed = |error: std::io::Error| format!("cannot be read: {error}");
-    let file = File::open(path).map_err(failed)?;
-    // Of the file that is open, so that it cannot be another by now.
-    let metadata = file.metadata().map_err(failed)?;
-    if !metadata.is_file() {
-        return Err("is no file".to_owned());
-    }
-    if let Some(mode) = open_to_others(&metadata) {
-        return Err(format!(
-            "is open to others (mode {mode:03o}); `chmod 600` makes it yours alone"
-        ));
-    }
-    let mut bytes = Vec::new();
-    let read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(failed)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(format!("is larger than {MAX_BYTES} bytes"));
-    }
+    let bytes = files::read_secret(path, MAX_BYTES);
+    let bytes = bytes.map_err(|error| format!("cannot be read: {error}"))?;
     let text = String::from_utf8(bytes).map_err(|_| "is no text".to_owned())?;
     match text.trim() {
         "" => Err("is empty".to_owned()),
         text => Ok(text.to_owned()),
     }
-}
-
-#[cfg(unix)]
-fn open_to_others(metadata: &std::fs::Metadata) -> Option<u32> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let mode = metadata.permissions().mode() & 0o777;
-    (mode & 0o077 != 0).then_some(mode)
-}
-
-#[cfg(not(unix))]
-fn open_to_others(_metadata: &std::fs::Metadata) -> Option<u32> {
-    None
 }

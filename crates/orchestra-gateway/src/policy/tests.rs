@@ -1,7 +1,5 @@
 //! Rules, filters and budgets.
 
-use std::path::Path;
-
 use super::*;
 use crate::config::{InheritEnv, Origin, Place, Source, StdioConfig, Template, Transport, Trust};
 

@@ -122,7 +122,10 @@ impl Server {
         };
         match (decision.effect, mind) {
             (Effect::Deny, _) if decision.is_default => {
-                return denied("no rule of the configuration allows it, and its `default` is deny");
+                let why = self.policy.why_default();
+                return denied(&format!(
+                    "no rule of the configuration allows it, and {why}"
+                ));
             }
             (Effect::Deny, _) => {
                 return denied(&format!("a rule of the configuration denies it ({rule})"));

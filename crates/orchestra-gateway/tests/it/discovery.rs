@@ -1,11 +1,12 @@
 //! Which files are looked at, and which of their servers are used.
 
-use std::fs;
+use std::{fs, path::PathBuf, sync::mpsc, time::Duration};
 
 use orchestra_gateway::{
     config::{Effect, Severity, Source},
     discovery::{Change, ServerState},
 };
+use serde_json::json;
 
 use crate::support::{World, states, stdio};
 
@@ -275,4 +276,142 @@ fn the_default_of_the_users_files_holds_for_all_servers() {
     let found = world.find();
     let strict = found.server("strict").unwrap().config().unwrap();
     assert_eq!(strict.default_effect(), Deny);
+}
+
+/// The default of two servers, one of the workspace and one of the user, and the file that could not
+/// be understood.
+fn default_of_all(world: &World) -> (Effect, Option<PathBuf>) {
+    let found = world.find();
+    let [theirs, own] = ["theirs", "own"].map(|name| {
+        let server = found.server(name).unwrap().config().unwrap();
+        let misread = server.misread.as_ref().map(|file| file.to_path_buf());
+        (server.default_effect(), misread)
+    });
+    assert_eq!(theirs, own);
+    own
+}
+
+#[test]
+fn a_file_of_the_user_that_cannot_be_understood_counts_as_deny() {
+    let world = World::new();
+    let strong = "home/.config/orchestra/orchestra.toml";
+    world.write(strong, &toml("own", "x"));
+    world.write("workspace/.mcp.json", &one("theirs", "x"));
+    let path = "home/.config/orchestra/mcp.json";
+    for (text, is_misread) in [
+        ("{\"mcp\": {\"default\": \"deny\", \"servers\": {}}", true),
+        ("[]", true),
+        ("{\"mcp\": []}", true),
+        ("{\"mpc\": {\"default\": \"deny\"}}", true),
+        ("{\"default\": 1}", true),
+        ("", false),
+        ("{}", false),
+        ("{\"mcpServers\": {\"bad\": {}}}", false),
+        ("{\"mcpServers\": 1}", false),
+    ] {
+        let file = world.write(path, text);
+        let expected = match is_misread {
+            true => (Effect::Deny, Some(file)),
+            false => (Effect::Allow, None),
+        };
+        assert_eq!(default_of_all(&world), expected, "{text}");
+    }
+    let file = world.path().join(path);
+    fs::remove_file(&file).unwrap();
+    assert_eq!(default_of_all(&world).0, Effect::Allow);
+    fs::create_dir(&file).unwrap();
+    assert_eq!(default_of_all(&world), (Effect::Deny, Some(file)));
+    // What a stronger file says is what holds; one of the workspace has no say.
+    world.write(
+        strong,
+        &format!("[mcp]\ndefault = \"ask\"\n{}", toml("own", "x")),
+    );
+    assert_eq!(default_of_all(&world), (Effect::Ask, None));
+    fs::remove_dir(world.path().join(path)).unwrap();
+    world.write(strong, &toml("own", "x"));
+    world.write("workspace/mcp.json", "{");
+    assert_eq!(default_of_all(&world), (Effect::Allow, None));
+}
+
+#[test]
+fn a_default_is_heard_beside_servers_of_every_shape() {
+    let world = World::new();
+    world.write("home/.config/orchestra/orchestra.toml", &toml("own", "x"));
+    world.write("workspace/.mcp.json", &one("theirs", "x"));
+    use Effect::{Allow, Ask, Deny};
+    for (text, expected) in [
+        (r#"{"mcp": {"default": "deny"}, "SERVERS": {}}"#, Deny),
+        (r#"{"SERVERS": {}, "mcp": {"default": "ask"}}"#, Ask),
+        (r#"{"SERVERS": {}, "default": "deny"}"#, Deny),
+        (
+            r#"{"SERVERS": {"a": {"command": "x"}}, "default": "ask"}"#,
+            Ask,
+        ),
+        (r#"{"SERVERS": {}, "default": "dney"}"#, Deny),
+        // The stricter of both.
+        (
+            r#"{"mcp": {"default": "deny"}, "SERVERS": {}, "default": "allow"}"#,
+            Deny,
+        ),
+        (
+            r#"{"mcp": {"default": "allow"}, "SERVERS": {}, "default": "ask"}"#,
+            Ask,
+        ),
+        (r#"{"mcp": {"servers": {}}, "default": "deny"}"#, Deny),
+        (r#"{"mcp": {"default": "deny", "servers": 1}}"#, Deny),
+        (r#"{"SERVERS": 1, "default": "deny"}"#, Deny),
+        (r#"{"default": "deny"}"#, Deny),
+        (r#"{"mcp": {}, "SERVERS": {}}"#, Allow),
+    ] {
+        for shape in ["mcpServers", "mcp_servers", "context_servers", "servers"] {
+            let text = text.replace("SERVERS", shape);
+            world.write("home/.config/orchestra/mcp.json", &text);
+            assert_eq!(default_of_all(&world).0, expected, "{text}");
+        }
+    }
+    // Beside others, servers below `mcp` are not read, and that is told.
+    let text = r#"{"mcp": {"servers": {"b": {"command": "x"}}}, "mcpServers": {}}"#;
+    world.write("home/.config/orchestra/mcp.json", text);
+    let found = world.find();
+    assert!(found.server("b").is_none());
+    let told = found.diagnostics[0].to_string();
+    assert!(
+        told.contains("mcp.servers: is not read beside `mcpServers`"),
+        "{told}"
+    );
+}
+
+/// Whoever waited for what nobody writes would wait for ever.
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_a_file_holds_nothing_up() {
+    let world = World::new();
+    let pipe = world.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    fs::hard_link(&pipe, world.path().join("workspace/mcp.json")).unwrap();
+    let text = json!({"mcpServers": {
+        "secret": {"url": "https://example.com", "auth":
+            {"type": "client_credentials", "client_id": "me", "client_secret_file": pipe}},
+        "variables": {"command": "x", "env_file": pipe},
+        "certificate": {"url": "https://example.com", "ca_file": pipe, "client_cert": pipe,
+            "client_key": pipe},
+    }});
+    world.write("home/.config/orchestra/mcp.json", &text.to_string());
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let found = world.find();
+        let config = found.server("variables").unwrap().config().unwrap();
+        let process = world.scope().process(stdio(config), config);
+        let error = process.unwrap_err().to_string();
+        let _gone = tell.send((found, error));
+    });
+    let (found, error) = told
+        .recv_timeout(Duration::from_secs(30))
+        .expect("it waits");
+    assert!(error.contains("no regular file"), "{error}");
+    let ServerState::Invalid { reason } = &found.server("secret").unwrap().state else {
+        panic!("{found:?}");
+    };
+    assert!(reason.contains("no regular file"), "{reason}");
 }

@@ -162,13 +162,13 @@ async fn a_server_is_used_as_soon_as_its_secret_can_be() {
     assert!(reason(&found.borrow_and_update()).contains("cannot be read"));
     let path = world.write("secrets/there", "hunter");
     let mode = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode));
-    mode(0o640).unwrap();
-    let is_open = |found: &Arc<Found>| reason(found).contains("chmod 600");
+    mode(0o604).unwrap();
+    let is_open = |found: &Arc<Found>| reason(found).contains("chmod o= ");
     timeout(PATIENCE, found.wait_for(is_open))
         .await
         .unwrap()
         .unwrap();
-    mode(0o600).unwrap();
+    mode(0o640).unwrap();
     let is_usable = |found: &Arc<Found>| reason(found) == "usable";
     timeout(PATIENCE, found.wait_for(is_usable))
         .await

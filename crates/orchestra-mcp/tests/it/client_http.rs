@@ -241,6 +241,15 @@ async fn what_cannot_be_used_is_told_before_anything_is_sent() {
     );
     let text = refused(&|config| config.ca_file = Some("/nowhere/ca.pem".into()));
     assert!(text.contains("/nowhere/ca.pem"), "{text}");
+    // Nobody writes to these pipes: whoever waited for them would wait for ever.
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe.pem");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let text = refused(&|config| config.ca_file = Some(pipe.clone()));
+    assert!(text.contains("no regular file"), "{text}");
+    let text = refused(&|config| config.client_certificate = Some((pipe.clone(), pipe.clone())));
+    assert!(text.contains("no regular file"), "{text}");
     let header = Template::verbatim("x");
     let text = refused(&|config| config.headers = vec![("Host".into(), header.clone())]);
     assert!(text.contains("belongs to the transport"), "{text}");

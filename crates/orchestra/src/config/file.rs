@@ -1,7 +1,7 @@
 //! The configuration file's form on disk, and its way into checked values.
 
 use std::{
-    fs, io,
+    io,
     net::SocketAddr,
     ops::RangeInclusive,
     path::{Path, PathBuf},
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use orchestra_mcp::http::NameError;
+use orchestra_mcp::{files, http::NameError};
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
@@ -19,6 +19,9 @@ use super::{
     oauth::OAuthOnDisk,
 };
 use crate::http;
+
+/// The longest file; the same as for its servers.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// How long a call may be given, in seconds: up to a day.
 const CALL_TIMEOUT_SECONDS: RangeInclusive<u64> = 1..=86_400;
@@ -126,7 +129,7 @@ struct LimitsOnDisk {
 
 /// Reads a configuration file; `None` when there is none.
 pub(super) fn read(path: &Path) -> Result<Option<ConfigFile>, ConfigFileError> {
-    let text = match fs::read_to_string(path) {
+    let text = match files::read_text(path, MAX_BYTES) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => {

@@ -297,9 +297,9 @@ fn with_a_certificate_it_is_served_over_tls() {
             .chain(tls)
     };
     for (key, expected) in [
-        ("open.pem", "can be read by others"),
+        ("open.pem", "is open to others"),
         ("other.pem", "cannot be used together"),
-        ("cert.pem", "can be read by others"),
+        ("cert.pem", "is open to others"),
         ("none.pem", "cannot read none.pem"),
     ] {
         let said = workspace.run(with_key(key));

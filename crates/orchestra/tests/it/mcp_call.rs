@@ -259,6 +259,47 @@ fn who_is_asked_about_all_that_no_rule_is_about_is_not_about_what_only_reads() {
     }
 }
 
+/// What the user wrote to forbid calls forbids them in whatever shape, and half written as well.
+#[test]
+fn a_default_of_the_user_is_not_lost_by_its_file() {
+    let workspace = workspace(json!({}));
+    let users = workspace.home().join(".config/orchestra");
+    // The servers stand in the stronger file, which says nothing of calls.
+    let servers = fs::read_to_string(users.join("mcp.json")).unwrap();
+    let servers: Value = serde_json::from_str(&servers).unwrap();
+    let servers = json!({"mcp": {"servers": servers["mcpServers"]}});
+    fs::write(
+        users.join("orchestra.toml"),
+        toml::to_string(&servers).unwrap(),
+    )
+    .unwrap();
+    for (text, words) in [
+        (
+            r#"{"mcp":{"default":"deny","servers":{}}"#,
+            &["mcp.json", "mend that file"][..],
+        ),
+        (
+            r#"{"mcp":{"default":"deny"},"mcpServers":{}}"#,
+            &["`default` is deny"],
+        ),
+        (
+            r#"{"mcpServers":{},"default":"deny"}"#,
+            &["`default` is deny"],
+        ),
+    ] {
+        fs::write(users.join("mcp.json"), text).unwrap();
+        for command in ["mcp call shell", "tool call"] {
+            let words_of = command.split(' ').chain(["shell__add_up", "a=1"]);
+            let said = workspace.run(words_of);
+            assert_ne!(said.code, Some(0), "{command} {text}: {said:?}");
+            for word in words {
+                assert!(said.err.contains(word), "{command} {text}: {said:?}");
+            }
+        }
+    }
+    assert_eq!(journal(&workspace, "called"), 0);
+}
+
 #[test]
 fn the_calls_of_a_day_are_counted_with_those_of_others() {
     let workspace = workspace(json!({"limits": {"dailyQuota": 2}}));

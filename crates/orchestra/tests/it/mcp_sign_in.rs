@@ -240,7 +240,7 @@ fn what_is_wrong_with_a_secret_is_told_with_its_field_and_its_file() {
         (
             &in_file,
             Some(0o644),
-            &["client_secret_file", "secret.txt", "chmod 600"][..],
+            &["client_secret_file", "secret.txt", "chmod o= "][..],
         ),
         (
             &in_file,

@@ -11,7 +11,7 @@ use tokio_rustls::rustls::{
 };
 
 use super::config::{HttpConfig, is_local};
-use crate::{causes::with_causes, client::ClientError};
+use crate::{causes::with_causes, client::ClientError, files};
 
 /// The largest file of certificates or keys.
 const MAX_PEM_BYTES: u64 = 4 * 1024 * 1024;
@@ -102,20 +102,10 @@ fn certificates(
 }
 
 fn pem(config: &HttpConfig, what: &str, path: &Path) -> Result<Vec<u8>, ClientError> {
-    let shown = path.display();
-    let length = std::fs::metadata(path).map(|file| file.len());
-    match length.and_then(|length| {
-        if length > MAX_PEM_BYTES {
-            return Err(std::io::ErrorKind::FileTooLarge.into());
-        }
-        std::fs::read(path)
-    }) {
-        Ok(text) => Ok(text),
-        Err(error) => Err(invalid(
-            config,
-            format!("{what}: cannot read {shown}: {error}"),
-        )),
-    }
+    files::read(path, MAX_PEM_BYTES).map_err(|error| {
+        let shown = path.display();
+        invalid(config, format!("{what}: cannot read {shown}: {error}"))
+    })
 }
 
 fn invalid(config: &HttpConfig, what: impl std::fmt::Display) -> ClientError {

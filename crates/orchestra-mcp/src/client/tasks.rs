@@ -2,14 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use orchestra_hub::Cx;
+use orchestra_hub::{BoxFuture, Cx};
 use orchestra_wire::{RawJson, Rope, RpcError, write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::{
-    ClientError, Reply, ServerCall, params,
+    Answer, ClientError, Reply, ServerCall, params,
     parking::State,
     results,
     session::{Session, spawn},
@@ -26,6 +26,10 @@ const RESULT: &str = "tasks/result";
 
 /// How long one question about a task may go unanswered.
 const ASK: Duration = Duration::from_secs(30);
+
+/// A server names the task that a call has become in its first answer, soon after the call. For so
+/// long the answer to a call that nobody waits for is waited for.
+const NAMED: Duration = Duration::from_secs(1);
 
 /// A task of a server.
 #[derive(Debug, Clone)]
@@ -104,6 +108,32 @@ impl Drop for Followed {
             let _ = session.ask_within(&call, ASK).await;
         });
     }
+}
+
+/// Gives up a call that may have become a task already: its answer is waited for where it may name
+/// one, and then that is cancelled.
+pub(super) fn give_up(
+    session: Arc<Session>,
+    began: Instant,
+    response: BoxFuture<Result<Answer, ClientError>>,
+) {
+    let until = began + NAMED;
+    if until <= Instant::now() {
+        return;
+    }
+    spawn(async move {
+        let Ok(Ok(Ok(result))) = timeout_at(until, response).await else {
+            return;
+        };
+        let kind = results::Kind::of(session.era(), &result);
+        if let Ok(results::Told::Task(task)) = kind.told(result) {
+            drop(Followed {
+                session,
+                id: task.id,
+                done: false,
+            });
+        }
+    });
 }
 
 /// Follows a task until it ends or asks something.

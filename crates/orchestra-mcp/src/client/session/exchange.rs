@@ -1,9 +1,12 @@
 //! One call on a greeted connection: it goes out, waits for its answer, for a question, or until
 //! nothing was heard for too long.
 
-use std::sync::{
-    Arc, Weak,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    future::pending,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use orchestra_hub::{BoxFuture, ClientFeatures, InputRequired};
@@ -54,7 +57,13 @@ impl Session {
         let response = self
             .link
             .request(self.outgoing(entered.number, call, state));
-        let waiting = Waiting { entered, response };
+        let stateless = self.era() == Era::Stateless;
+        let can = self.facts.get().is_some_and(|facts| facts.can.tasks);
+        let waiting = Waiting {
+            may_be_task: call.as_task || (stateless && can),
+            entered,
+            response,
+        };
         self.wait(call, waiting).await
     }
 
@@ -151,7 +160,11 @@ impl Session {
         let entered = self.enter(call, Whose::Ours);
         let outgoing = self.outgoing(entered.number, call, None);
         let response = self.link.request(outgoing);
-        Waiting { entered, response }
+        Waiting {
+            may_be_task: false,
+            entered,
+            response,
+        }
     }
 
     fn outgoing(&self, number: u64, call: &ServerCall, state: Option<&str>) -> Outgoing {
@@ -240,6 +253,8 @@ fn meant(call: &ServerCall) -> Option<String> {
 
 /// A call that was sent and not answered yet.
 pub(in crate::client) struct Waiting {
+    /// Whether its answer may be the name of a task that goes on until it is cancelled.
+    may_be_task: bool,
     entered: Entered,
     response: BoxFuture<Result<Answer, ClientError>>,
 }
@@ -255,6 +270,19 @@ impl Waiting {
         let answer = (&mut self.response).await;
         self.entered.done();
         answer
+    }
+}
+
+impl Drop for Waiting {
+    /// Whoever goes away while the name of a task is on its way has that task cancelled as well.
+    fn drop(&mut self) {
+        if !self.may_be_task || self.entered.done.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(session) = self.entered.session.upgrade() {
+            let response = std::mem::replace(&mut self.response, Box::pin(pending()));
+            tasks::give_up(session, self.entered.open.began, response);
+        }
     }
 }
 

@@ -503,6 +503,37 @@ async fn a_task_that_nobody_waits_for_is_cancelled() {
     assert_eq!(played.last("tasks/cancel")["taskId"], "T1");
 }
 
+/// Its name is on the way when the caller goes.
+#[tokio::test(start_paused = true)]
+async fn a_task_whose_name_comes_when_nobody_waits_any_more_is_cancelled() {
+    for transport in [TransportType::Stdio, TransportType::Http] {
+        let played = Played::new(Greets::Not, transport, |asked| {
+            match asked.method.as_str() {
+                "server/discover" => Said::result(json!({
+                    "resultType": "complete", "supportedVersions": ["2026-07-28"],
+                    "capabilities": {"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}},
+                    "ttlMs": 0, "cacheScope": "private",
+                })),
+                "tools/call" => Said::after(
+                    Duration::from_millis(200),
+                    json!({"resultType": "task", "taskId": "T1", "status": "working"}),
+                ),
+                _ => Said::result(json!({"resultType": "complete"})),
+            }
+        });
+        let client = client_of(&played, config());
+        let call = tokio::spawn({
+            let client = client.clone();
+            async move { client.call(tool("t")).await }
+        });
+        played.until("tools/call", 1).await;
+        call.abort();
+        played.until("tasks/cancel", 1).await;
+        assert_eq!(played.last("tasks/cancel")["taskId"], "T1");
+        assert_eq!(played.count("tasks/get"), 0);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_task_of_the_session_era_has_its_result_by_its_own_method() {
     let played = Played::session(|asked| match asked.method.as_str() {

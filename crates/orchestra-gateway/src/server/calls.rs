@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use orchestra_hub::{
     CallEnd, Completion, CompletionRef, Cx, Outcome, ProviderError, Request, ResultKind, Target,
 };
-use orchestra_mcp::client::{ClientError, Reply, ServerCall};
+use orchestra_mcp::client::{ClientError, ClientStatus, Reply, ServerCall};
 use orchestra_wire::RawJson;
 
 use super::{
@@ -29,6 +29,19 @@ pub(super) struct Done {
 }
 
 impl Server {
+    /// What may be behind an error of a start, or behind the last start, which that error tells of.
+    fn hint_of_start(&self, error: &ClientError) -> Option<String> {
+        self.hints.about_start(error).or_else(|| {
+            let status = self.client.status();
+            match &*status.borrow() {
+                ClientStatus::Restarting { reason, .. } | ClientStatus::Offline { reason, .. } => {
+                    self.hints.about_start(reason)
+                }
+                _ => None,
+            }
+        })
+    }
+
     /// Answers a request that was routed here, and was counted.
     pub(crate) async fn serve(self: Arc<Self>, request: Request, _running: Running) -> Answer {
         let Request { target, mut cx } = request;
@@ -39,7 +52,7 @@ impl Server {
                     Err(error) => {
                         cx.remark
                             .set(Some(CallEnd::Unreachable), error.code().to_owned());
-                        let hint = self.hints.about_start(&error);
+                        let hint = self.hint_of_start(&error);
                         return explain::tool(self.name(), error, false, hint);
                     }
                 };

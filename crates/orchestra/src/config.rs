@@ -200,7 +200,7 @@ impl Config {
                 |file| file.concurrent_calls,
                 || DEFAULT_CONCURRENT_CALLS,
             ),
-            audit: AuditSettings::settle(&files),
+            audit: AuditSettings::settle(&workspace.join(FILE), &files),
             servers: overrides.servers,
             line_bytes: settle(None, &files, |file| file.line_bytes, || MAX_LINE_BYTES),
             workspace,

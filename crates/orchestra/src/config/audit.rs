@@ -1,12 +1,16 @@
 //! `[audit]`: how long and how many records of calls are kept, and when they are on the disk.
 
-use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
+use std::{
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use orchestra_hub::{AuditConfig, Fsync};
 use serde::Deserialize;
 
 use super::{
-    Entry, Setting,
+    Entry, Origin, Setting,
     file::{ConfigFile, ParseError, within, wrong},
     settle,
 };
@@ -29,8 +33,8 @@ const DEFAULT_FILES: usize = 2;
 
 const DAY: u64 = 86_400;
 
-/// When records are on the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// When records are on the disk; what is certain later comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum FsyncChoice {
     Never,
     #[default]
@@ -115,14 +119,37 @@ impl AuditOnDisk {
     }
 }
 
+/// What the user's file says, or what is usual, unless the workspace's file asks for more: whoever
+/// shares a workspace does not make less of what is known of calls.
+fn at_least<T: Ord>(
+    near: &Path,
+    files: &[(PathBuf, ConfigFile)],
+    pick: impl Fn(&ConfigFile) -> Option<T>,
+    usual: impl FnOnce() -> T,
+) -> Setting<T> {
+    let (asked, users) = match files.split_first() {
+        Some(((path, file), users)) if path == near => (pick(file), users),
+        _ => (None, files),
+    };
+    let least = settle(None, users, pick, usual);
+    match asked {
+        Some(value) if value > least.value => Setting {
+            value,
+            origin: Origin::File(near.to_owned()),
+        },
+        _ => least,
+    }
+}
+
 impl AuditSettings {
-    /// What the files say, the strongest first, else what is usual.
-    pub(super) fn settle(files: &[(PathBuf, ConfigFile)]) -> Self {
+    /// What the files say, the strongest first, else what is usual. `near` is the workspace's.
+    pub(super) fn settle(near: &Path, files: &[(PathBuf, ConfigFile)]) -> Self {
+        let fsync = FsyncChoice::default;
         Self {
-            age: settle(None, files, |file| file.audit.age, || DEFAULT_AGE),
-            bytes: settle(None, files, |file| file.audit.bytes, || DEFAULT_BYTES),
-            files: settle(None, files, |file| file.audit.files, || DEFAULT_FILES),
-            fsync: settle(None, files, |file| file.audit.fsync, FsyncChoice::default),
+            age: at_least(near, files, |file| file.audit.age, || DEFAULT_AGE),
+            bytes: at_least(near, files, |file| file.audit.bytes, || DEFAULT_BYTES),
+            files: at_least(near, files, |file| file.audit.files, || DEFAULT_FILES),
+            fsync: at_least(near, files, |file| file.audit.fsync, fsync),
         }
     }
 
@@ -171,5 +198,38 @@ impl AuditSettings {
                 origin: self.fsync.origin.clone(),
             },
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::file;
+
+    #[test]
+    fn a_workspace_asks_for_more_and_not_for_less() {
+        let file = |path: &str, days: Option<u64>| {
+            let text = days.map_or_else(String::new, |days| format!("keep_days = {days}"));
+            let text = format!("[audit]\n{text}\n");
+            (PathBuf::from(path), file::parse(&text).unwrap())
+        };
+        for (near, users, expected, from) in [
+            (Some(1), None, 7, Origin::Default),
+            (Some(30), None, 30, Origin::File("near".into())),
+            (Some(29), Some(30), 30, Origin::File("far".into())),
+            (Some(31), Some(30), 31, Origin::File("near".into())),
+            (Some(2), Some(1), 2, Origin::File("near".into())),
+            (None, Some(1), 1, Origin::File("far".into())),
+        ] {
+            let files = [file("near", near), file("far", users)];
+            let age = AuditSettings::settle(Path::new("near"), &files).age;
+            let days = age.value.as_secs() / DAY;
+            assert_eq!((days, age.origin), (expected, from), "{near:?} {users:?}");
+            // The user's file alone is no workspace's.
+            let alone = AuditSettings::settle(Path::new("near"), &files[1..]).age;
+            assert_eq!(alone.value.as_secs() / DAY, users.unwrap_or(7));
+        }
+        assert!(FsyncChoice::Never < FsyncChoice::Interval);
+        assert!(FsyncChoice::Interval < FsyncChoice::Always);
     }
 }

@@ -276,6 +276,35 @@ fn the_configuration_is_shown_with_its_origin() {
     assert_eq!(rows[0]["key"], "tools");
 }
 
+/// Whoever shares a repository does not say how soon what was called is forgotten.
+#[test]
+fn a_workspace_does_not_weaken_the_audit() {
+    let workspace = Workspace::new();
+    let shown = |text: &str| {
+        workspace.write("orchestra.toml", text);
+        let said = workspace.run(["config", "show", "--origin"]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let audit = said.out.find("[audit]").unwrap()..said.out.find("[access]").unwrap();
+        said.out[audit].replace(&workspace.path().display().to_string(), "WORKSPACE")
+    };
+    let weak =
+        shown("[audit]\nkeep_days = 1\nmax_bytes = 65536\nkeep_files = 0\nfsync = \"never\"\n");
+    for expected in [
+        "keep_days = 7",
+        "max_bytes = 4194304",
+        "keep_files = 2",
+        "fsync = \"interval\"",
+    ] {
+        let expected = format!("# from: default\n# {expected}\n");
+        assert!(weak.contains(&expected), "{weak}");
+    }
+    let strong = shown("[audit]\nkeep_days = 30\nfsync = \"always\"\n");
+    for expected in ["keep_days = 30", "fsync = \"always\""] {
+        let expected = format!("# from: WORKSPACE/orchestra.toml\n{expected}\n");
+        assert!(strong.contains(&expected), "{strong}");
+    }
+}
+
 /// With where they stand, and without what may be a secret.
 #[test]
 fn the_servers_of_the_configuration_are_shown_without_secrets() {

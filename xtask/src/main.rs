@@ -29,7 +29,9 @@ usage: cargo xtask COMMAND
   ci [--fast]       what CI runs; --fast leaves out docs, judges, licences and most tests
   deny              only the check of licences, sources and forbidden second versions
   bench [NAME]...   measure against the peers: echo, http, gateway, board, start, writers, tokens, day (default: all)
-  soak [ROUNDS]     the long variants of the fault tests, ROUNDS times over (default 1)
+  soak [ROUNDS] [PACKAGE]...
+                    the long variants of the fault tests, ROUNDS times over (default 1), of these
+                    packages (default: all)
   fuzz [SECONDS]    each fuzz target for SECONDS (default 60)
 ";
 
@@ -55,8 +57,8 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["ci", "--fast"] => ci::fast(),
         ["deny"] => deny::run(),
         ["bench", names @ ..] => bench::run(names),
-        ["soak"] => soak::run(1),
-        ["soak", rounds] => soak::run(number(rounds)?),
+        ["soak"] => soak::run(1, &[]),
+        ["soak", rounds, packages @ ..] => soak::run(number(rounds)?, packages),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", seconds] => fuzz::run(number(seconds)?),
         [] | ["help" | "--help" | "-h"] => {

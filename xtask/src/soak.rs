@@ -7,16 +7,20 @@ use anyhow::{Result, bail};
 
 use crate::{run, test, tools};
 
-/// Runs the workspace's tests in a release build at full size, `rounds` times.
+/// Runs the tests of `packages`, or of all where none is named, optimised and at full size, `rounds`
+/// times.
 ///
 /// # Errors
 /// At the first round with a failure, or when a CI machine has no Node.js or Python.
-pub(crate) fn run(rounds: u32) -> Result<()> {
+pub(crate) fn run(rounds: u32, packages: &[&str]) -> Result<()> {
     tools::runtimes()?;
     for round in 1..=rounds {
         run::say(&format!("== soak, round {round} of {rounds}"));
-        let arguments = ["test", "--workspace", "--release", "--no-fail-fast"];
-        let mut command = run::cargo(arguments);
+        let mut command = run::cargo(["test", "--profile", "soak", "--no-fail-fast"]);
+        match packages {
+            [] => command.arg("--workspace"),
+            some => command.args(some.iter().flat_map(|package| ["--package", package])),
+        };
         command.args(["--", "--show-output"]);
         command.env("ORCHESTRA_SOAK", "1");
         let (tally, succeeded) = test::counted(&mut command)?;

@@ -175,7 +175,7 @@ impl ClientError {
     }
 
     /// Whether the server has forgotten the session, so that the call did not run and is to be made
-    /// again in a new one.
+    /// again in a new one. Its status is always 404, whatever the server answered.
     pub(super) fn is_session_gone(&self) -> bool {
         matches!(self, Self::Http(failure) if failure.status == 404 && !failure.sent)
     }

@@ -9,9 +9,10 @@
 //! there is one. Which calls are repeated is up to whoever calls: [`HttpFailure`] tells the status,
 //! the wait that the server names, and whether the request may have been run.
 //!
-//! A server that has forgotten its session (`404`) ends the link: the call that was told fails with
-//! an [`HttpFailure`] whose `sent` is `false`, for it did not run, and so do later ones;
-//! [`Link::ended`] resolves with [`ClientError::Closed`].
+//! A server that has forgotten its session ends the link, whether it says so as MCP has it (`404`) or
+//! in a `400` as the official SDKs do: the call that was told fails with an [`HttpFailure`] of status
+//! 404 whose `sent` is `false`, for it did not run, and so do later ones; [`Link::ended`] resolves
+//! with [`ClientError::Closed`].
 //!
 //! [`HttpFailure`]: super::HttpFailure
 

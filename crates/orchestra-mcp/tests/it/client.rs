@@ -3,6 +3,7 @@
 
 mod away;
 mod faults;
+mod forgotten;
 mod greeting;
 mod matrix;
 mod over_http;

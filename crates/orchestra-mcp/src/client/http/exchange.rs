@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use orchestra_wire::{Era, Rope, RpcError, write};
+use orchestra_wire::{Era, RequestId, Rope, RpcError, write};
 use reqwest::{
     Method, Response, StatusCode,
     header::{HeaderMap, HeaderName, HeaderValue},
@@ -20,10 +20,11 @@ use super::{
 };
 use crate::client::{Answer, ClientError, Outgoing};
 
-/// A request that did not run because the server knows the session no more.
-fn forgotten(status: StatusCode) -> ClientError {
+/// A request that did not run because the server knows the session no more, in the status that MCP
+/// has for it, whatever the server's was.
+fn forgotten() -> ClientError {
     failure::not_run(
-        status,
+        StatusCode::NOT_FOUND,
         "the server has ended the session; a new one is needed",
     )
 }
@@ -44,7 +45,7 @@ impl Core {
             .await?;
         let status = sent.response.status();
         if common.has_session && status == StatusCode::NOT_FOUND {
-            return Err(self.session_is_gone(status));
+            return Err(self.session_is_gone());
         }
         if !status.is_success() {
             return self.not_answered(sent, outgoing, &common).await;
@@ -70,15 +71,16 @@ impl Core {
         let common = self.common();
         let headers = || HeaderMap::clone(&common.headers);
         let body = Some(Bytes::from(message));
-        let sent = self
+        let mut sent = self
             .send(Method::POST, &self.endpoint, headers, body)
             .await?;
         let status = sent.response.status();
-        if common.has_session && status == StatusCode::NOT_FOUND {
-            return Err(self.session_is_gone(status));
-        }
         if !status.is_success() {
-            return Err(self.failed(sent).await);
+            let body = refusal_body(&mut sent.response).await;
+            return Err(match common.has_session && denies_session(status, &body) {
+                true => self.session_is_gone(),
+                false => self.failed_with(&sent, &body),
+            });
         }
         self.finish(sent.response);
         Ok(())
@@ -138,18 +140,18 @@ impl Core {
     }
 
     /// The server does not know our session any more: this connection is over.
-    fn session_is_gone(&self, status: StatusCode) -> ClientError {
+    pub(super) fn session_is_gone(&self) -> ClientError {
         self.leave_session();
         self.forgotten.store(true, Ordering::Release);
         self.end(ClientError::Closed);
-        forgotten(status)
+        forgotten()
     }
 
     /// Why nothing is sent any more, once the connection has ended.
     pub(super) fn over(&self) -> Option<ClientError> {
         let ended = self.has_ended()?;
         Some(match self.forgotten.load(Ordering::Acquire) {
-            true => forgotten(StatusCode::NOT_FOUND),
+            true => forgotten(),
             false => ended,
         })
     }
@@ -171,10 +173,10 @@ impl Core {
             return Err(self.failed_with(&sent, &body));
         }
         let error = error_of(&body, &outgoing.id);
+        if common.has_session && means_no_session(status, &body, error.as_ref()) {
+            return Err(self.session_is_gone());
+        }
         match error {
-            Some(error) if common.has_session && means_no_session(status, &error) => {
-                Err(self.session_is_gone(status))
-            }
             Some(error) => Ok(Err(error)),
             None => Err(self.failed_with(&sent, &body)),
         }
@@ -193,10 +195,28 @@ pub(super) fn message(outgoing: &Outgoing) -> Bytes {
     rope.into_vec().into()
 }
 
-/// Whether an error says that a session is not known. Servers built on the official SDKs' samples
-/// answer 400 after they were started anew, and nothing but their text tells it apart.
-fn means_no_session(status: StatusCode, error: &RpcError) -> bool {
-    let text = error.message.to_ascii_lowercase();
+/// The longest refusal without any form that is taken for what a session came to.
+const MAX_PLAIN_BYTES: usize = 256;
+
+/// Whether a refusal of what is no request says that its session is not known.
+pub(super) fn denies_session(status: StatusCode, body: &[u8]) -> bool {
+    // No request has this id: the error is of nobody, or of who knows whom.
+    let error = error_of(body, &RequestId::from_number(0));
+    status == StatusCode::NOT_FOUND || means_no_session(status, body, error.as_ref())
+}
+
+/// Whether a refusal, and the error in it, say that a session is not known. Servers built on the
+/// official SDKs and their samples answer 400 after they were started anew, and nothing but their
+/// text tells it apart.
+fn means_no_session(status: StatusCode, body: &[u8], error: Option<&RpcError>) -> bool {
+    let said = match error {
+        Some(error) if matches!(error.code.0, -32000 | -32001 | -32600) => &*error.message,
+        None if body.len() <= MAX_PLAIN_BYTES && !body.starts_with(b"{") => {
+            str::from_utf8(body).unwrap_or_default()
+        }
+        _ => return false,
+    };
+    let text = said.to_ascii_lowercase();
     let names_session = text.contains("session");
     let says_gone = [
         "no valid",
@@ -209,7 +229,6 @@ fn means_no_session(status: StatusCode, error: &RpcError) -> bool {
     .iter()
     .any(|word| text.contains(word));
     status == StatusCode::BAD_REQUEST
-        && matches!(error.code.0, -32000 | -32001 | -32600)
         && (names_session && says_gone || text.contains("server not initialized"))
 }
 

@@ -12,7 +12,11 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{core::Core, events::Events, stream::encoded_id};
+use super::{
+    core::Core,
+    events::Events,
+    stream::{Stream, encoded_id},
+};
 use crate::client::ClientError;
 
 /// The wait before the stream is opened again, unless the server names one; it doubles while
@@ -31,6 +35,7 @@ pub(super) async fn run(core: Weak<Core>, tried: oneshot::Sender<()>) {
     let mut tried = Some(tried);
     let mut events = None;
     let mut wait = FIRST_WAIT;
+    let mut has_listened = false;
     loop {
         let begun = Instant::now();
         let (idle, opened) = {
@@ -49,12 +54,20 @@ pub(super) async fn run(core: Weak<Core>, tried: oneshot::Sender<()>) {
             .as_mut()
             .expect("it was made when the first stream was opened");
         match opened {
-            Ok(Some(response)) => {
+            Ok(Stream::Open(response)) => {
+                has_listened = true;
                 events.restart();
                 follow(&core, response, events, idle).await;
             }
+            // The place is there: what is not, is the session.
+            Ok(Stream::Denied) if has_listened => {
+                if let Some(core) = core.upgrade() {
+                    core.session_is_gone();
+                }
+                return;
+            }
             // There is none; it was asked once.
-            Ok(None) => return,
+            Ok(Stream::NotOffered | Stream::Denied) => return,
             Err(ClientError::NeedsAuth { .. } | ClientError::InvalidConfig { .. }) => return,
             Err(error) => {
                 let Some(core) = core.upgrade() else { return };

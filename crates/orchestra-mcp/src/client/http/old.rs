@@ -17,7 +17,7 @@ use tokio::{
 
 use super::{
     config::same_origin, core::Core, events::Events, exchange::message, failure, listen,
-    reply::answer_of,
+    reply::answer_of, stream::Stream,
 };
 use crate::client::{Answer, ClientError, Outgoing};
 
@@ -59,7 +59,7 @@ impl OldPair {
     /// # Errors
     /// When there is no such stream.
     pub(super) async fn open(core: &Arc<Core>) -> Result<Self, ClientError> {
-        let Some(mut response) = core.open_stream(None).await? else {
+        let Stream::Open(mut response) = core.open_stream(None).await? else {
             return Err(ClientError::Handshake {
                 what: "it has no event stream of HTTP+SSE at this URL".into(),
             });

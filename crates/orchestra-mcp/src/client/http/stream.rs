@@ -12,9 +12,11 @@ use tokio::time::sleep;
 use super::{
     core::Core,
     events::{Event, Events, TooLarge},
+    exchange::denies_session,
     failure,
     names::{EVENT_STREAM, LAST_EVENT, encoded},
     reply::{Form, form},
+    send::refusal_body,
 };
 use crate::client::{Answer, ClientError};
 
@@ -23,6 +25,15 @@ const MAX_RESUMES: u32 = 5;
 
 /// The wait before that, unless the server names one.
 const RESUME_WAIT: Duration = Duration::from_secs(1);
+
+/// What a server answers to whoever wants to listen.
+pub(super) enum Stream {
+    Open(Response),
+    /// It has none, and will not have one later.
+    NotOffered,
+    /// It does not know the session, or has no such place: the same statuses mean both.
+    Denied,
+}
 
 impl Core {
     /// An answer at the end of a stream of events. A stream of a session that ends before it is
@@ -88,11 +99,11 @@ impl Core {
             *resumes += 1;
             sleep(wait).await;
             match self.open_stream(Some(last.clone())).await {
-                Ok(Some(response)) => {
+                Ok(Stream::Open(response)) => {
                     events.restart();
                     return Ok(response);
                 }
-                Ok(None) => return Err(broke),
+                Ok(Stream::NotOffered | Stream::Denied) => return Err(broke),
                 Err(error) => {
                     tracing::debug!(server = %self.config.name, %error, "a stream is not resumed");
                     if !matches!(
@@ -108,11 +119,11 @@ impl Core {
         Err(broke)
     }
 
-    /// Opens an event stream by GET; `None` when the server has none.
+    /// Opens an event stream by GET.
     pub(super) async fn open_stream(
         &self,
         last: Option<HeaderValue>,
-    ) -> Result<Option<Response>, ClientError> {
+    ) -> Result<Stream, ClientError> {
         let common = self.common();
         let headers = || {
             let mut headers = HeaderMap::clone(&common.headers);
@@ -123,15 +134,22 @@ impl Core {
             }
             headers
         };
-        let sent = self
+        let mut sent = self
             .send(Method::GET, &self.endpoint, headers, None)
             .await?;
         let status = sent.response.status();
         let is_stream = matches!(form(&sent.response), Form::Events);
         match status.as_u16() {
-            200..=299 if is_stream => Ok(Some(sent.response)),
+            200..=299 if is_stream => Ok(Stream::Open(sent.response)),
+            400 | 404 if common.has_session => {
+                let body = refusal_body(&mut sent.response).await;
+                Ok(match denies_session(status, &body) {
+                    true => Stream::Denied,
+                    false => Stream::NotOffered,
+                })
+            }
             // What it does not offer it does not offer later.
-            200..=299 | 400 | 404..=407 | 409..=428 | 501 => Ok(None),
+            200..=299 | 400 | 404..=407 | 409..=428 | 501 => Ok(Stream::NotOffered),
             _ => Err(self.failed(sent).await),
         }
     }

@@ -98,6 +98,7 @@ impl Client {
             queued: began.elapsed(),
             how: Ended::Aside,
             bytes_in: 0,
+            is_settled: false,
         };
         meter.begin(bytes_out);
         let reply = calling.await;
@@ -105,6 +106,7 @@ impl Client {
         match &reply {
             Ok(reply) => {
                 breaker.success();
+                counted.is_settled = true;
                 counted.how = Ended::Answered;
                 if let Reply::Result(result) = reply {
                     counted.bytes_in = result.as_bytes().len();
@@ -119,6 +121,7 @@ impl Client {
             }
             Err(ClientError::Rpc(_)) => {
                 breaker.success();
+                counted.is_settled = true;
                 counted.how = Ended::Refused;
             }
             Err(error) if error.is_server_fault() => {
@@ -126,11 +129,10 @@ impl Client {
                 meter.failed(error.explain());
                 if error.counts_for_circuit() && !session.is_excused(error).await {
                     breaker.failure(error, Instant::now());
-                } else {
-                    breaker.aside();
+                    counted.is_settled = true;
                 }
             }
-            Err(_) => breaker.aside(),
+            Err(_) => {}
         }
         reply
     }
@@ -214,7 +216,8 @@ impl Drop for Admitted<'_> {
     }
 }
 
-/// Counts a call at its end, and when its caller does not wait for that.
+/// Counts a call at its end, and when its caller does not wait for that; then it gives back the turn
+/// of a call that says nothing of how the server treats calls, or of which nobody has learned that.
 struct Counted<'c> {
     inner: &'c Inner,
     sent: Instant,
@@ -223,6 +226,8 @@ struct Counted<'c> {
     queued: Duration,
     how: Ended,
     bytes_in: usize,
+    /// Whether the breaker knows what came of it.
+    is_settled: bool,
 }
 
 impl Drop for Counted<'_> {
@@ -230,7 +235,7 @@ impl Drop for Counted<'_> {
         let took = self.took.unwrap_or_else(|| self.sent.elapsed());
         let meter = &self.inner.shared.meter;
         meter.end(self.how, took, self.queued, self.bytes_in);
-        if self.how == Ended::Aside {
+        if !self.is_settled {
             self.inner.shared.breaker.aside();
         }
     }

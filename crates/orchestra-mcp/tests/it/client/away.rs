@@ -88,6 +88,14 @@ fn bad_gateway() -> ClientError {
     }))
 }
 
+fn internal_error() -> ClientError {
+    ClientError::Http(Arc::new(HttpFailure {
+        status: 500,
+        sent: true,
+        ..HttpFailure::default()
+    }))
+}
+
 fn forgotten() -> ClientError {
     ClientError::Http(Arc::new(HttpFailure {
         status: 404,
@@ -326,4 +334,39 @@ async fn a_caller_who_goes_away_does_not_take_the_question_along() {
         call.await.unwrap().unwrap_err();
     }
     assert_eq!(played.count("ping"), 2);
+}
+
+/// While a server that was left alone is tried, one call at a time may pass.
+#[tokio::test(start_paused = true)]
+async fn a_caller_who_goes_away_while_the_server_is_looked_for_gives_back_its_turn() {
+    let played = Played::new(Greets::Not, TransportType::Http, |asked| {
+        match (asked.method.as_str(), asked.params["name"].as_str()) {
+            ("ping", _) => Said::never(),
+            ("initialize", _) => Said::result(json!({
+                "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                "serverInfo": {"name": "there", "version": "1"},
+            })),
+            (_, Some("breaks")) => Said::Fail(broken()),
+            (_, Some("fails")) => Said::Fail(internal_error()),
+            _ => Said::result(json!({})),
+        }
+    });
+    let mut config = config();
+    config.protocol = ProtocolChoice::Era(Era::Session);
+    let (failures, pause) = (config.circuit.failures, config.circuit.pause);
+    let client = client_of(&played, config);
+    for _ in 0..failures {
+        client.call(tool("fails")).await.unwrap_err();
+    }
+    let error = client.call(tool("t")).await.unwrap_err();
+    assert_eq!(error.code(), "circuit_open");
+    tokio::time::sleep(pause).await;
+    let tried = tokio::spawn({
+        let client = client.clone();
+        async move { client.call(tool("breaks")).await }
+    });
+    played.until("ping", 1).await;
+    tried.abort();
+    assert!(tried.await.unwrap_err().is_cancelled());
+    result(&client, tool("t")).await;
 }

@@ -139,7 +139,7 @@ struct HttpLink {
 
 impl HttpLink {
     fn stop(&self) {
-        self.core.end(ClientError::Closed);
+        self.core.close();
         if let Some(pair) = self.core.old.get() {
             pair.close();
         }

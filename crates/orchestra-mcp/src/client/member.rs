@@ -1,5 +1,6 @@
 //! Keeps one connection to a server: starts it, watches it, starts it again.
 
+mod leave;
 mod phase;
 mod regain;
 mod start;
@@ -7,7 +8,7 @@ mod start;
 use std::{
     pin::pin,
     sync::{
-        Arc,
+        Arc, Mutex, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -20,7 +21,7 @@ use tokio::{
 };
 
 use super::{
-    ClientConfig, ClientError, Connector, TransportType,
+    ClientConfig, ClientError, Connector, Link, TransportType,
     breaker::Breaker,
     events::Events,
     latency::Meter,
@@ -67,6 +68,9 @@ pub(super) struct Member {
     /// It is reached over HTTP.
     remote: bool,
     closing: AtomicBool,
+    /// Connections that have ended on which calls may go on: what is on its way to a server that has
+    /// forgotten its session.
+    left: Mutex<Vec<Weak<dyn Link>>>,
     /// Bounds what one process is asked at once.
     pub(super) outstanding: Arc<Semaphore>,
 }
@@ -80,6 +84,7 @@ impl Member {
             hurry: Notify::new(),
             remote: transport == TransportType::Http,
             closing: AtomicBool::new(false),
+            left: Mutex::default(),
             outstanding: Arc::new(Semaphore::new(outstanding.max(1))),
         }
     }
@@ -160,15 +165,6 @@ impl Member {
     /// Starts it anew, whatever it is.
     pub(super) fn restart(&self) {
         self.restart.notify_one();
-    }
-
-    /// Ends it in good order.
-    pub(super) async fn close(&self) {
-        self.closing.store(true, Ordering::Release);
-        let before = self.phase.send_replace(Phase::Closed);
-        if let Phase::Ready(session) = before {
-            session.link.close().await;
-        }
     }
 
     fn enter(&self, phase: Phase) {
@@ -256,53 +252,6 @@ impl Member {
         drop(watched);
         shared.meter.ready(None, false);
         self.leave(shared, course, &session, left).await
-    }
-
-    async fn leave(
-        &self,
-        shared: &Arc<Shared>,
-        course: &mut Course,
-        session: &Arc<Session>,
-        left: Left,
-    ) -> Result<(), ClientError> {
-        match left {
-            Left::Ended(error) => {
-                self.enter(Phase::Starting);
-                tracing::info!(server = %shared.config.name, reason = %error.explain(), "the connection ended");
-                shared.meter.failed(error.explain());
-                if self.is_closing() {
-                    return Ok(());
-                }
-                // What is still left of it, for instance a process that closed its output.
-                let link = Arc::clone(&session.link);
-                link.close().await;
-                // A run that was good is followed by the next at once.
-                if session.has_answered() || self.remote && session.was_good() {
-                    if self.remote {
-                        course.begin_outage();
-                    }
-                    course.eager = !shared.config.lazy;
-                    return Ok(());
-                }
-                Err(error)
-            }
-            Left::Away(error) | Left::GivenUp(error) => {
-                self.enter(Phase::Starting);
-                session.link.close().await;
-                Err(error)
-            }
-            Left::Recycled => {
-                self.enter(Phase::Starting);
-                session.link.close().await;
-                course.eager = true;
-                Ok(())
-            }
-            Left::Idle => {
-                self.enter(Phase::Idle);
-                session.link.close().await;
-                Ok(())
-            }
-        }
     }
 
     /// After a start that did not help: waits longer each time, and after some is left alone.

@@ -35,6 +35,8 @@ pub(super) struct Core {
     state: RwLock<State>,
     incoming: Mutex<Option<mpsc::Sender<Incoming>>>,
     ended: watch::Sender<Option<ClientError>>,
+    /// Nobody wants it any more, nor what is on its way.
+    closed: watch::Sender<bool>,
     /// It ended because the server knows the session no more.
     pub(super) forgotten: AtomicBool,
     /// The old pair, where that is what the server knows.
@@ -102,6 +104,7 @@ impl Core {
             }),
             incoming: Mutex::new(Some(incoming)),
             ended: watch::channel(None).0,
+            closed: watch::Sender::new(false),
             forgotten: AtomicBool::new(false),
             old: OnceLock::new(),
             chores,
@@ -181,9 +184,19 @@ impl Core {
         self.listener().take();
     }
 
+    /// Ends the connection with all that is on its way.
+    pub(super) fn close(&self) {
+        self.closed.send_replace(true);
+        self.end(ClientError::Closed);
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        *self.closed.borrow()
+    }
+
     /// Does something unless the connection ends before it is done. Where it ends because the server
-    /// has forgotten the session, what is on its way is answered for itself: that it did not run, or
-    /// as a call that was taken before.
+    /// has forgotten the session, what is on its way is answered for itself, until somebody closes
+    /// the connection: that it did not run, or as a call that was taken before.
     pub(super) async fn while_open<T>(
         &self,
         work: impl Future<Output = Result<T, ClientError>>,
@@ -195,9 +208,15 @@ impl Core {
             done = &mut work => return done,
             error = reason(&mut ended) => error,
         };
-        match self.forgotten.load(Ordering::Acquire) {
-            true => work.await,
-            false => Err(error),
+        if !self.forgotten.load(Ordering::Acquire) {
+            return Err(error);
+        }
+        let mut closed = self.closed.subscribe();
+        tokio::select! {
+            biased;
+            done = &mut work => done,
+            // The sender is this connection's own.
+            _ = closed.wait_for(|closed| *closed) => Err(ClientError::Closed),
         }
     }
 

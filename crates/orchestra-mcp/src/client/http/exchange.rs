@@ -150,10 +150,12 @@ impl Core {
     /// Why nothing is sent any more, once the connection has ended.
     pub(super) fn over(&self) -> Option<ClientError> {
         let ended = self.has_ended()?;
-        Some(match self.forgotten.load(Ordering::Acquire) {
-            true => forgotten(),
-            false => ended,
-        })
+        Some(
+            match self.forgotten.load(Ordering::Acquire) && !self.is_closed() {
+                true => forgotten(),
+                false => ended,
+            },
+        )
     }
 
     /// A response whose status says that the request failed. Its body may be an answer all the

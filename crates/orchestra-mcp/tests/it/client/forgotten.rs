@@ -285,3 +285,16 @@ async fn a_notification_and_whoever_listens_find_that_a_session_is_forgotten() {
         assert_eq!(stage.session_of(tool("t")).await, "s-1");
     }
 }
+
+#[tokio::test]
+async fn a_client_that_is_closed_ends_what_is_on_its_way_in_a_session_that_was_forgotten() {
+    for call in [tool, safe] {
+        let stage = Stage::new(REFUSALS[0], false).await;
+        let held = stage.begin(call("held")).await;
+        stage.forget();
+        assert_eq!(stage.session_of(tool("t")).await, "s-1");
+        timeout(PATIENCE, stage.client.close()).await.unwrap();
+        let error = ended(held).await.unwrap_err();
+        assert!(matches!(error, ClientError::Closed), "{error:?}");
+    }
+}

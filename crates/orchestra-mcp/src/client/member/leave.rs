@@ -1,0 +1,91 @@
+//! The end of a connection, and of what still goes on with one that has ended.
+
+use std::sync::{Arc, MutexGuard, PoisonError, Weak, atomic::Ordering};
+
+use futures_util::future::join_all;
+
+use super::{Course, Member, Phase, Shared};
+use crate::client::{
+    ClientError, Link,
+    session::{Left, Session},
+};
+
+impl Member {
+    /// Ends it in good order.
+    pub(in crate::client) async fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        let before = self.phase.send_replace(Phase::Closed);
+        let mut links: Vec<_> = self
+            .left()
+            .drain(..)
+            .filter_map(|link| link.upgrade())
+            .collect();
+        if let Phase::Ready(session) = before {
+            links.push(Arc::clone(&session.link));
+        }
+        join_all(links.iter().map(|link| link.close())).await;
+    }
+
+    fn left(&self) -> MutexGuard<'_, Vec<Weak<dyn Link>>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets calls go on with a connection that has ended; the last of them takes it along.
+    fn let_go(&self, link: &Arc<dyn Link>) {
+        let mut left = self.left();
+        left.retain(|link| link.strong_count() > 0);
+        left.push(Arc::downgrade(link));
+    }
+
+    /// Ends a connection that is left. `Ok` when it may be started again at once.
+    pub(super) async fn leave(
+        &self,
+        shared: &Arc<Shared>,
+        course: &mut Course,
+        session: &Arc<Session>,
+        left: Left,
+    ) -> Result<(), ClientError> {
+        match left {
+            Left::Ended(error) => {
+                if self.remote {
+                    self.let_go(&session.link);
+                }
+                self.enter(Phase::Starting);
+                tracing::info!(server = %shared.config.name, reason = %error.explain(), "the connection ended");
+                shared.meter.failed(error.explain());
+                if self.is_closing() {
+                    return Ok(());
+                }
+                // What is still left of it, for instance a process that closed its output.
+                if !self.remote {
+                    session.link.close().await;
+                }
+                // A run that was good is followed by the next at once.
+                if session.has_answered() || self.remote && session.was_good() {
+                    if self.remote {
+                        course.begin_outage();
+                    }
+                    course.eager = !shared.config.lazy;
+                    return Ok(());
+                }
+                Err(error)
+            }
+            Left::Away(error) | Left::GivenUp(error) => {
+                self.enter(Phase::Starting);
+                session.link.close().await;
+                Err(error)
+            }
+            Left::Recycled => {
+                self.enter(Phase::Starting);
+                session.link.close().await;
+                course.eager = true;
+                Ok(())
+            }
+            Left::Idle => {
+                self.enter(Phase::Idle);
+                session.link.close().await;
+                Ok(())
+            }
+        }
+    }
+}

@@ -195,26 +195,21 @@ impl OAuth {
     /// Reads what is kept, once.
     async fn load(&self, state: &mut State) -> Result<(), ClientError> {
         if !state.loaded {
-            let kept = self.kept().await?;
-            state.record = kept.filter(|record| self.is_of_our_client(record));
+            state.record = self.kept().await?;
             state.loaded = true;
             self.use_record(state.record.as_ref());
         }
         Ok(())
     }
 
-    /// Whether a record was given to the client that is configured now, if one is.
-    fn is_of_our_client(&self, record: &Record) -> bool {
-        let client = self.config.client.as_ref();
-        client.is_none_or(|client| client.id == record.client.id)
-    }
-
-    /// What is kept now.
+    /// What is kept now, unless it was got in another way than is configured: by another grant, or for
+    /// another client.
     async fn kept(&self) -> Result<Option<Record>, ClientError> {
         let (store, server) = (Arc::clone(&self.config.store), self.kept_under.clone());
         let loaded = spawn_blocking(move || store.load(&server)).await;
         let text = self.stored(loaded)?;
-        Ok(text.as_deref().and_then(Record::parse))
+        let record = text.as_deref().and_then(Record::parse);
+        Ok(record.filter(|record| record.is_of(&self.config)))
     }
 
     /// Keeps a record, and shows what it holds.

@@ -1,5 +1,6 @@
 //! Sign-ins: how a client finds out where, what it keeps, and what it does not believe.
 
+mod changed;
 mod given_up;
 
 use std::{

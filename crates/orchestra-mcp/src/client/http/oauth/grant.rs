@@ -187,15 +187,14 @@ impl OAuth {
     }
 
     fn record(
+        &self,
         found: &Found,
         client: Registered,
         scopes: Vec<String>,
         token: Token,
         key: Option<&ProofKey>,
     ) -> Record {
-        let mut record = Record::new(found.issuer.clone(), found.resource.clone(), client);
-        record.token_endpoint = found.token.to_string();
-        record.methods.clone_from(&found.methods);
+        let mut record = Record::new(found, client, &self.config.grant);
         record.scopes = scopes;
         record.key = key.map(ProofKey::to_text);
         record.token = Some(token);
@@ -258,7 +257,7 @@ impl OAuth {
             ("resource", &found.resource),
         ];
         let token = desk.token(&fields).await?;
-        Ok(Self::record(found, client, scopes, token, key.as_ref()))
+        Ok(self.record(found, client, scopes, token, key.as_ref()))
     }
 
     /// Gets a token by what we can show already.
@@ -300,7 +299,7 @@ impl OAuth {
         let mut token = desk.token(&fields).await?;
         // Such a token is asked for again and not renewed.
         token.refresh = None;
-        Ok(Self::record(found, client, scopes, token, key.as_ref()))
+        Ok(self.record(found, client, scopes, token, key.as_ref()))
     }
 
     /// What an enterprise says of whom it has signed in, for one authorization server (identity

@@ -241,6 +241,9 @@ impl Link for Line {
         let server = Arc::clone(&self.server);
         let ended = self.ended();
         Box::pin(async move {
+            if let Some(departure) = &request.departure {
+                assert!(departure.leave(), "nobody has given it up");
+            }
             let params = request.params.map(|params| params.parse().unwrap());
             if request.method == "tools/call" {
                 *server.headers.lock().unwrap() = request.headers;

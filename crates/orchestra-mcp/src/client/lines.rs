@@ -300,6 +300,10 @@ impl Link for LinesLink {
                 sent = core.send(message) => sent?,
                 outcome = &mut waiting => return outcome,
             }
+            if let Some(departure) = &request.departure {
+                // Whoever gives it up does not ask for this any more.
+                let _ = departure.leave();
+            }
             waiting.await
         })
     }

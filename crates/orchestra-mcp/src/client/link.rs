@@ -1,6 +1,9 @@
 //! One live connection to a server, whatever carries its messages.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU8, Ordering},
+};
 
 use orchestra_hub::BoxFuture;
 use orchestra_wire::{RawJson, RequestId, Revision, RpcError};
@@ -48,6 +51,9 @@ pub trait Link: Send + Sync + 'static {
     /// Sends a request and waits for its response. Any number may run at once; responses are told
     /// apart by their ids, whatever their order. The request is on its way, as far as bounds
     /// permit, when the future was polled once.
+    ///
+    /// A request that has a [`Departure`] notes there when it leaves, and does not leave once that is
+    /// given up.
     ///
     /// Dropping the future gives the request up: the id is forgotten and a late response is
     /// dropped. HTTP closes the stream of the response; on other links telling the server is up to
@@ -119,6 +125,46 @@ pub struct Outgoing {
     /// More headers of this request, for HTTP (`Mcp-Param-…` of 2026-07-28), values as they are
     /// sent.
     pub headers: Vec<(String, String)>,
+    /// How far it has come, where somebody wants to know that.
+    pub departure: Option<Departure>,
+}
+
+/// How far a request has come on its way, so that whoever gives it up knows whether the server may
+/// have it, and can have it not leave any more. Clones are about the same request.
+#[derive(Debug, Clone, Default)]
+pub struct Departure(Arc<AtomicU8>);
+
+impl Departure {
+    const WAITS: u8 = 0;
+    const LEFT: u8 = 1;
+    const GIVEN_UP: u8 = 2;
+
+    /// It leaves now. False when it was given up before: then it must not.
+    #[must_use]
+    pub fn leave(&self) -> bool {
+        self.go(Self::WAITS, Self::LEFT)
+    }
+
+    /// It is about to be sent: for the first time, or once more after the server has refused it. False
+    /// when it was given up: then it must not.
+    #[must_use]
+    pub fn prepare(&self) -> bool {
+        self.go(Self::LEFT, Self::WAITS)
+    }
+
+    /// Nobody wants it any more. Whether it has left; if not, it does not.
+    #[must_use]
+    pub fn give_up(&self) -> bool {
+        self.0.swap(Self::GIVEN_UP, Ordering::AcqRel) == Self::LEFT
+    }
+
+    /// Goes from one state to another, unless it is there already; false when it was given up.
+    fn go(&self, from: u8, to: u8) -> bool {
+        let went = self
+            .0
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+        went.is_ok() || went == Err(to)
+    }
 }
 
 /// What a response brought: `result`, or a JSON-RPC error.

@@ -31,7 +31,7 @@ use super::{
 };
 
 pub(super) use claim::Claim;
-pub(super) use exchange::Waiting;
+pub(super) use exchange::{Place, Waiting};
 
 /// A greeted connection.
 pub(super) struct Session {
@@ -135,6 +135,7 @@ impl Session {
             params,
             name: None,
             headers: Vec::new(),
+            departure: None,
         })
     }
 

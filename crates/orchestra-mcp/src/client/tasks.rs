@@ -12,7 +12,7 @@ use super::{
     Answer, ClientError, Reply, ServerCall, params,
     parking::State,
     results,
-    session::{Session, spawn},
+    session::{Place, Session, spawn},
 };
 
 /// How often a server is asked that does not say how often it wants to be.
@@ -111,17 +111,19 @@ impl Drop for Followed {
 }
 
 /// Gives up a call that may have become a task already: its answer is waited for where it may name
-/// one, and then that is cancelled.
+/// one, and then that is cancelled. It keeps its place until then.
 pub(super) fn give_up(
     session: Arc<Session>,
     began: Instant,
     response: BoxFuture<Result<Answer, ClientError>>,
+    place: Option<Place>,
 ) {
     let until = began + NAMED;
     if until <= Instant::now() {
         return;
     }
     spawn(async move {
+        let _place = place;
         let Ok(Ok(Ok(result))) = timeout_at(until, response).await else {
             return;
         };
@@ -256,7 +258,7 @@ async fn session_result(
         as_task: false,
         ..ServerCall::new(RESULT, named(id), call.cx.clone())
     };
-    Box::pin(session.call(&call)).await
+    Box::pin(session.call(&call, None)).await
 }
 
 /// The task whose end a call waits for.

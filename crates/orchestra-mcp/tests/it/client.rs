@@ -4,6 +4,7 @@
 mod away;
 mod faults;
 mod forgotten;
+mod given_up;
 mod greeting;
 mod matrix;
 mod over_http;

@@ -60,9 +60,10 @@ impl Client {
         let session = member.session(until, patience).await?;
         *waits = None;
         let (member, session, _claim) = self.apart(call, member, session, deadline).await;
-        let place = match member.outstanding.try_acquire() {
+        let outstanding = || Arc::clone(&member.outstanding);
+        let place = match outstanding().try_acquire_owned() {
             Ok(place) => place,
-            Err(_) => match timeout_at(deadline, member.outstanding.acquire()).await {
+            Err(_) => match timeout_at(deadline, outstanding().acquire_owned()).await {
                 Ok(Ok(place)) => place,
                 _ => {
                     return Err(ClientError::Busy {
@@ -72,7 +73,8 @@ impl Client {
             },
         };
         admitted.0 = None;
-        let calling = session.call(call);
+        let place = Arc::new(place);
+        let calling = session.call(call, Some(Arc::clone(&place)));
         let reply = self.metered(call, began, &session, calling).await;
         drop(place);
         reply

@@ -2,7 +2,6 @@
 
 use std::{sync::Weak, time::Duration};
 
-use bytes::Bytes;
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use reqwest::{Method, Response};
 use tokio::{sync::mpsc, time::timeout};
@@ -47,12 +46,7 @@ async fn done(core: Weak<Core>, chore: Chore) {
             let Some(core) = core.upgrade() else { return };
             let common = core.common();
             let headers = || common.headers.as_ref().clone();
-            let sent = core.send(
-                Method::POST,
-                &core.endpoint,
-                headers,
-                Some(Bytes::from(message)),
-            );
+            let sent = core.send(Method::POST, &core.endpoint, headers, Some(message.into()));
             if let Err(error) = sent.await {
                 tracing::debug!(server = %core.config.name, %error, "an answer was not taken");
             }

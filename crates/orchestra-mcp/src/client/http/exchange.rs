@@ -2,7 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
 use orchestra_wire::{Era, RequestId, Rope, RpcError, write};
 use reqwest::{
     Method, Response, StatusCode,
@@ -16,7 +15,7 @@ use super::{
     failure,
     names::{METHOD, NAME, PROTOCOL_VERSION, SESSION, encoded},
     reply::{Form, error_of, form},
-    send::{Sent, refusal_body},
+    send::{Load, Sent, refusal_body},
 };
 use crate::client::{Answer, ClientError, Outgoing};
 
@@ -39,9 +38,9 @@ impl Core {
             headers.extend(extra.iter().cloned());
             headers
         };
-        let body = Some(message(outgoing));
+        let load = Some(message(outgoing));
         let sent = self
-            .send(Method::POST, &self.endpoint, headers, body)
+            .send(Method::POST, &self.endpoint, headers, load)
             .await?;
         let status = sent.response.status();
         if common.has_session && status == StatusCode::NOT_FOUND {
@@ -70,9 +69,9 @@ impl Core {
     pub(super) async fn tell(&self, message: Vec<u8>) -> Result<(), ClientError> {
         let common = self.common();
         let headers = || HeaderMap::clone(&common.headers);
-        let body = Some(Bytes::from(message));
+        let load = Some(message.into());
         let mut sent = self
-            .send(Method::POST, &self.endpoint, headers, body)
+            .send(Method::POST, &self.endpoint, headers, load)
             .await?;
         let status = sent.response.status();
         if !status.is_success() {
@@ -186,7 +185,7 @@ impl Core {
 }
 
 /// A request as it is sent.
-pub(super) fn message(outgoing: &Outgoing) -> Bytes {
+pub(super) fn message(outgoing: &Outgoing) -> Load {
     let mut rope = Rope::new();
     write::request(
         &mut rope,
@@ -194,7 +193,10 @@ pub(super) fn message(outgoing: &Outgoing) -> Bytes {
         &outgoing.method,
         outgoing.params.as_ref(),
     );
-    rope.into_vec().into()
+    Load {
+        text: rope.into_vec().into(),
+        departure: outgoing.departure.clone(),
+    }
 }
 
 /// The longest refusal without any form that is taken for what a session came to.

@@ -6,7 +6,6 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use bytes::Bytes;
 use orchestra_wire::{Inbound, Message, RequestId, parse};
 use reqwest::{Method, Response, Url, header::HeaderMap};
 use tokio::{
@@ -17,7 +16,7 @@ use tokio::{
 
 use super::{
     config::same_origin, core::Core, events::Events, exchange::message, failure, listen,
-    reply::answer_of, stream::Stream,
+    reply::answer_of, send::Load, stream::Stream,
 };
 use crate::client::{Answer, ClientError, Outgoing};
 
@@ -112,7 +111,7 @@ impl OldPair {
     }
 
     /// Posts a message.
-    pub(super) async fn post(&self, core: &Core, message: Bytes) -> Result<(), ClientError> {
+    pub(super) async fn post(&self, core: &Core, message: Load) -> Result<(), ClientError> {
         let common = core.common();
         let headers = || HeaderMap::clone(&common.headers);
         let sent = core

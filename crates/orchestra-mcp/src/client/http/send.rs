@@ -1,10 +1,15 @@
 //! Sends one HTTP request: who sends it, where redirects may lead, and what a refusal means.
 
-use std::time::Duration;
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use bytes::Bytes;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use reqwest::{
-    Method, Request, Response, StatusCode, Url,
+    Body, Method, Request, Response, StatusCode, Url,
     header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTICATE},
 };
 use tokio::time::timeout;
@@ -15,7 +20,7 @@ use super::{
     core::Core,
     failure,
 };
-use crate::client::ClientError;
+use crate::client::{ClientError, Departure};
 
 /// Redirects that are followed for one request.
 const MAX_REDIRECTS: u32 = 5;
@@ -37,6 +42,75 @@ pub(super) struct Sent {
     pub(super) shown: Option<HeaderValue>,
 }
 
+/// What a request carries, and what notes that it leaves.
+pub(super) struct Load {
+    pub(super) text: Bytes,
+    pub(super) departure: Option<Departure>,
+}
+
+impl From<Vec<u8>> for Load {
+    fn from(text: Vec<u8>) -> Self {
+        Self {
+            text: text.into(),
+            departure: None,
+        }
+    }
+}
+
+impl Load {
+    /// Whether it may be sent, once more if it was before.
+    fn prepare(&self) -> bool {
+        self.departure.as_ref().is_none_or(Departure::prepare)
+    }
+
+    fn body(&self) -> Body {
+        match &self.departure {
+            None => self.text.clone().into(),
+            Some(departure) => Body::wrap(Leaving {
+                text: self.text.clone(),
+                departure: departure.clone(),
+            }),
+        }
+    }
+}
+
+/// A body that leaves in one piece when there is a connection for it, unless it was given up by then.
+struct Leaving {
+    text: Bytes,
+    departure: Departure,
+}
+
+/// Nobody wants the request any more.
+#[derive(Debug, thiserror::Error)]
+#[error("the request was given up")]
+struct GivenUp;
+
+impl HttpBody for Leaving {
+    type Data = Bytes;
+    type Error = GivenUp;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, GivenUp>>> {
+        if self.text.is_empty() {
+            return Poll::Ready(None);
+        }
+        Poll::Ready(Some(match self.departure.leave() {
+            true => Ok(Frame::data(std::mem::take(&mut self.text))),
+            false => Err(GivenUp),
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.text.len() as u64)
+    }
+}
+
 impl Core {
     /// Sends a request and answers with its response, whatever its status, unless that is a
     /// redirect or says that we are not let in. `headers` is asked again for each try.
@@ -45,11 +119,14 @@ impl Core {
         method: Method,
         to: &Url,
         headers: impl Fn() -> HeaderMap,
-        body: Option<Bytes>,
+        load: Option<Load>,
     ) -> Result<Sent, ClientError> {
         let mut url = to.clone();
         let (mut redirects, mut refusals) = (0, 0);
         loop {
+            if !load.as_ref().is_none_or(Load::prepare) {
+                return Err(ClientError::Cancelled);
+            }
             let mut request = Request::new(method.clone(), url.clone());
             *request.headers_mut() = headers();
             self.add_variable(request.headers_mut())?;
@@ -57,7 +134,7 @@ impl Core {
                 .add(&method, &url, request.headers_mut())
                 .await?;
             let shown = request.headers().get(AUTHORIZATION).cloned();
-            *request.body_mut() = body.clone().map(Into::into);
+            *request.body_mut() = load.as_ref().map(Load::body);
             let wait = self.config.timeouts.connect + self.config.timeouts.first_byte;
             let response = match timeout(wait, self.client.execute(request)).await {
                 Ok(Ok(response)) => response,

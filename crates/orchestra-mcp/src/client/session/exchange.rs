@@ -11,11 +11,14 @@ use std::{
 
 use orchestra_hub::{BoxFuture, ClientFeatures, InputRequired};
 use orchestra_wire::{Era, RawJson, RequestId};
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{Instant, sleep_until},
+};
 
 use super::{Session, spawn};
 use crate::client::{
-    Answer, ClientError, Outgoing, Reply, ServerCall, ServerFacts, TransportType,
+    Answer, ClientError, Departure, Outgoing, Reply, ServerCall, ServerFacts, TransportType,
     open::{Asked, OpenCall, Whose},
     params::Envelope,
     parking::{Parked, State},
@@ -25,22 +28,24 @@ use crate::client::{
 use crate::wanted::lacking;
 
 impl Session {
-    /// Makes a call, from its beginning or from where it waits for answers.
+    /// Makes a call, from its beginning or from where it waits for answers. What is left of it when
+    /// its caller has gone keeps its `place` among the calls that the server has at once.
     ///
     /// # Errors
     /// Those of the link; a JSON-RPC error of the server; a timeout.
     pub(in crate::client) async fn call(
         self: &Arc<Self>,
         call: &ServerCall,
+        place: Option<Place>,
     ) -> Result<Reply, ClientError> {
         let state = call.cx.answers.as_ref().and_then(|a| a.state.as_deref());
         let told = match state.map(State::parse) {
             Some(State::Task(id)) => {
                 return tasks::resume(self, call, id).await;
             }
-            Some(State::Server(state)) => self.begin(call, Some(state)).await?,
+            Some(State::Server(state)) => self.begin(call, Some(state), place).await?,
             // Who waits here is taken up before a session is looked for.
-            Some(State::Parked(_)) | None => self.begin(call, None).await?,
+            Some(State::Parked(_)) | None => self.begin(call, None, place).await?,
         };
         self.take(call, told).await
     }
@@ -49,18 +54,22 @@ impl Session {
         self: &Arc<Self>,
         call: &ServerCall,
         state: Option<&str>,
+        place: Option<Place>,
     ) -> Result<Told, ClientError> {
         if let Some(heeded) = self.heed(call) {
             heeded.await;
         }
         let entered = self.enter(call, Whose::Caller);
-        let response = self
-            .link
-            .request(self.outgoing(entered.number, call, state));
         let stateless = self.era() == Era::Stateless;
         let can = self.facts.get().is_some_and(|facts| facts.can.tasks);
+        let may_be_task = call.as_task || (stateless && can);
+        let mut outgoing = self.outgoing(entered.number, call, state);
+        outgoing.departure = may_be_task.then(Departure::default);
+        let departure = outgoing.departure.clone();
+        let response = self.link.request(outgoing);
         let waiting = Waiting {
-            may_be_task: call.as_task || (stateless && can),
+            departure,
+            place,
             entered,
             response,
         };
@@ -141,9 +150,10 @@ impl Session {
     fn park(
         self: &Arc<Self>,
         call: &ServerCall,
-        waiting: Waiting,
+        mut waiting: Waiting,
         asked: Vec<Asked>,
     ) -> InputRequired {
+        waiting.place = None;
         waiting.entered.open.park();
         let parked = Parked {
             session: Arc::clone(self),
@@ -161,7 +171,8 @@ impl Session {
         let outgoing = self.outgoing(entered.number, call, None);
         let response = self.link.request(outgoing);
         Waiting {
-            may_be_task: false,
+            departure: None,
+            place: None,
             entered,
             response,
         }
@@ -190,6 +201,7 @@ impl Session {
                 TransportType::Stdio => None,
             },
             headers: call.headers.clone(),
+            departure: None,
         }
     }
 
@@ -251,10 +263,15 @@ fn meant(call: &ServerCall) -> Option<String> {
     }
 }
 
+/// One of the calls that a server has at once; given back when nobody holds it any more.
+pub(in crate::client) type Place = Arc<OwnedSemaphorePermit>;
+
 /// A call that was sent and not answered yet.
 pub(in crate::client) struct Waiting {
-    /// Whether its answer may be the name of a task that goes on until it is cancelled.
-    may_be_task: bool,
+    /// How far it has come, where its answer may be the name of a task that goes on until it is
+    /// cancelled.
+    departure: Option<Departure>,
+    place: Option<Place>,
     entered: Entered,
     response: BoxFuture<Result<Answer, ClientError>>,
 }
@@ -274,14 +291,26 @@ impl Waiting {
 }
 
 impl Drop for Waiting {
-    /// Whoever goes away while the name of a task is on its way has that task cancelled as well.
+    /// Whoever goes away while the name of a task is on its way has that task cancelled as well. What
+    /// has not left by then never does, and the server need not be told of it.
     fn drop(&mut self) {
-        if !self.may_be_task || self.entered.done.load(Ordering::Relaxed) {
+        let Some(departure) = &self.departure else {
             return;
+        };
+        if self.entered.done.load(Ordering::Relaxed) {
+            return;
+        }
+        if !departure.give_up() {
+            return self.entered.done();
         }
         if let Some(session) = self.entered.session.upgrade() {
             let response = std::mem::replace(&mut self.response, Box::pin(pending()));
-            tasks::give_up(session, self.entered.open.began, response);
+            tasks::give_up(
+                session,
+                self.entered.open.began,
+                response,
+                self.place.take(),
+            );
         }
     }
 }
@@ -296,7 +325,7 @@ struct Entered {
 }
 
 impl Entered {
-    /// The call was answered.
+    /// The call was answered, or never left.
     fn done(&self) {
         self.done.store(true, Ordering::Relaxed);
     }

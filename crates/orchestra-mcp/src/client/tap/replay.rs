@@ -107,6 +107,7 @@ pub async fn replay(
                     method: method.clone(),
                     params,
                     headers: Vec::new(),
+                    departure: None,
                 };
                 let now = timeout(config.timeout, link.request(outgoing)).await;
                 report.requests += 1;

@@ -294,6 +294,9 @@ impl PlayedLink {
 impl Link for PlayedLink {
     fn request(&self, request: Outgoing) -> BoxFuture<Result<Answer, ClientError>> {
         let played = self.played.upgrade().unwrap();
+        if let Some(departure) = &request.departure {
+            assert!(departure.leave(), "nobody has given it up");
+        }
         let asked = Asked {
             params: played.hear(&request.method, request.params.as_ref()),
             start: self.start,

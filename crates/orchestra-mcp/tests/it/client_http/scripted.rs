@@ -196,6 +196,7 @@ pub(crate) async fn connected(config: HttpConfig) -> Connected {
 
 pub(crate) fn outgoing(id: u64, method: &str, params: &Value) -> Outgoing {
     Outgoing {
+        departure: None,
         id: RequestId::from_number(id),
         method: method.to_owned(),
         params: Some(RawJson::of(params).unwrap()),

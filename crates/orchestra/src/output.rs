@@ -99,6 +99,24 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// Text of others as part of one line that is ours: what would end the line, move on the screen,
+/// turn the direction or not be seen is escaped, and so are blanks behind a blank, with which it could
+/// be wrapped so that it looks like a line of its own.
+pub(crate) fn in_a_line(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut is_behind_blank = false;
+    for c in text.chars() {
+        match c {
+            ' ' if is_behind_blank => shown.extend(c.escape_unicode()),
+            // What a text without these would be escaped for as well.
+            '"' | '\'' | '\\' => shown.push(c),
+            c => shown.extend(c.escape_debug()),
+        }
+        is_behind_blank = c == ' ';
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,5 +126,21 @@ mod tests {
         assert_eq!(printable("plain\n\ttext ü 🦀"), "plain\n\ttext ü 🦀");
         assert_eq!(printable("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
         assert_eq!(printable("a\u{202e}b"), "a\\u{202e}b");
+    }
+
+    #[test]
+    fn what_stands_in_a_line_makes_no_line() {
+        for (text, shown) in [
+            (r#"a "b c" \d'é ü"#, r#"a "b c" \d'é ü"#),
+            ("a\n  b", r"a\n \u{20}b"),
+            ("a\r\tb\0", r"a\r\tb\0"),
+            ("\u{1b}[2J", r"\u{1b}[2J"),
+            (
+                "a\u{2028}b\u{202e}c\u{200b}d\u{a0}e",
+                r"a\u{2028}b\u{202e}c\u{200b}d\u{a0}e",
+            ),
+        ] {
+            assert_eq!(in_a_line(text), shown);
+        }
     }
 }

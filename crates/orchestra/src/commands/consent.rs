@@ -17,6 +17,8 @@ pub(crate) fn ask(
     tool: &str,
     arguments: &Map<String, Value>,
 ) -> Result<(), Failure> {
+    // The words of a file and of a server make no lines of their own.
+    let (rule, tool) = (output::in_a_line(rule), output::in_a_line(tool));
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(Failure::denied(format!(
             "{tool} was not called: {rule} of the server {server} wants somebody asked, and there \

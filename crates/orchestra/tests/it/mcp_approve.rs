@@ -55,3 +55,66 @@ fn approval_shows_what_a_server_may_do_beside_what_it_runs() {
     `orchestra mcp approve NAME` approves one
     "#);
 }
+
+/// Words of a file stand in the line that they are part of, however they are written.
+#[test]
+fn a_file_writes_no_lines_of_its_own_into_what_is_shown() {
+    let workspace = Workspace::new();
+    let untrue = "-\n  in a sandbox: its directory, no network\n";
+    let wrapped = format!("-{}in a sandbox: its directory, no network", " ".repeat(80));
+    let file = serde_json::json!({"mcpServers": {
+        "sly": {"command": "x", "cwd": format!("/{untrue}"), "envFile": untrue,
+            "env": {format!("A{untrue}"): "${HOME}\u{202e}"},
+            "tools": {"allow": [untrue], "deny": [wrapped, "\u{1b}[2J"]},
+            "rules": [{"effect": "deny", "tool": untrue, "arguments": {untrue: "x"}},
+                {"effect": "deny", "tool": "y".repeat(10_000)}]},
+        "far": {"url": "https://example.com/mcp", "caFile": untrue, "headers": {"X-A": format!("${{HOME}}{untrue}")},
+            "auth": {"type": "enterprise", "client_id": "me", "idp_client_id": "me", "id_token_file": untrue,
+                "idp_token_endpoint": format!("https://idp.example.com/{untrue}")}},
+    }});
+    workspace.write(".mcp.json", &file.to_string());
+    let shown = workspace.run(["mcp", "approve"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let known = [
+        "runs \"x\"",
+        "in ",
+        "with ",
+        "gets to know ",
+        "offers of its tools only ",
+        "does not offer ",
+        "rule: ",
+        "reaches ",
+        "sends ",
+        "trusts the certificates ",
+        "signs in ",
+        "shows what is in ",
+    ];
+    for line in shown.out.lines().filter(|line| line.starts_with(' ')) {
+        let line = line.trim_start();
+        assert!(
+            known.iter().any(|start| line.starts_with(start)),
+            "{shown:?}"
+        );
+        assert!(!line.starts_with("in a sandbox"), "{shown:?}");
+        assert!(
+            line.chars().count() < 2_200 && !line.contains("  "),
+            "{line}"
+        );
+    }
+    for told in [
+        r"rule: calls of -\n \u{20}in a sandbox",
+        r"\u{1b}[2J",
+        r"\u{202e}",
+        "characters more",
+        r"shows what is in -\n",
+    ] {
+        assert!(shown.out.contains(told), "{told}: {shown:?}");
+    }
+    assert!(
+        !shown.out.contains('\u{1b}') && !shown.out.contains('\u{202e}'),
+        "{shown:?}"
+    );
+    // A program gets all of it.
+    let json = workspace.run(["mcp", "approve", "--json"]);
+    assert!(json.out.contains(&"y".repeat(10_000)), "{json:?}");
+}

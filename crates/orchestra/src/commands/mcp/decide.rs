@@ -79,6 +79,10 @@ pub(super) struct Restart {
     json: bool,
 }
 
+/// How long a line becomes that is shown before an approval: some lines of a terminal, so that one
+/// does not push the others off it.
+const MAX_LINE: usize = 2_000;
+
 /// What of a server waits to be approved.
 enum Pending<'s> {
     /// It is not to be started before.
@@ -101,7 +105,7 @@ impl<'s> Pending<'s> {
         })
     }
 
-    /// In lines.
+    /// In lines, for programs: with the words of the file and of the server as they are.
     fn shown(&self) -> Vec<String> {
         match self {
             Self::Start(config) => shown(config),
@@ -213,7 +217,7 @@ fn text(decided: &[Decided<'_>], arguments: &Approve) -> String {
         text.push_str(&format!("{}: {}\n", one.name, one.result));
         if shows || arguments.yes {
             for line in &one.shows {
-                text.push_str(&format!("  {line}\n"));
+                text.push_str(&format!("  {}\n", line_of(line)));
             }
         }
     }
@@ -225,6 +229,21 @@ fn text(decided: &[Decided<'_>], arguments: &Approve) -> String {
     output::printable(&text).into_owned()
 }
 
+/// One line for people, whatever the words of others in it: they make no lines of their own. That it
+/// was cut is said, and where the rest is.
+fn line_of(shown: &str) -> String {
+    let cut = shown.char_indices().nth(MAX_LINE);
+    let (start, rest) = shown.split_at(cut.map_or(shown.len(), |(at, _)| at));
+    let mut line = output::in_a_line(start);
+    if !rest.is_empty() {
+        let more = rest.chars().count();
+        line.push_str(&format!(
+            "… and {more} characters more, which `orchestra mcp approve --json` shows"
+        ));
+    }
+    line
+}
+
 /// Asks at the terminal. Where there is none, only `--yes` approves.
 fn asked(server: &Server, shows: &[String], format: Format) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() || format == Format::Json {
@@ -234,9 +253,10 @@ fn asked(server: &Server, shows: &[String], format: Format) -> Result<bool, Fail
             server.name
         )));
     }
-    let mut question = format!("{} from {}\n", server.name, server.origin);
+    let origin = output::in_a_line(&server.origin.to_string());
+    let mut question = format!("{} from {origin}\n", server.name);
     for line in shows {
-        question.push_str(&format!("  {line}\n"));
+        question.push_str(&format!("  {}\n", line_of(line)));
     }
     question.push_str("Approve it? [y/N]");
     output::complain(&output::printable(&question));

@@ -10,7 +10,7 @@ use orchestra_wire::RawJson;
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::config::{Budget, Effect, Rule, ServerConfig, ToolFilter};
+use crate::config::{Budget, Effect, Rule, ServerConfig, ToolFilter, Trust};
 pub(crate) use quota::Quota;
 pub(crate) use rate::Rate;
 
@@ -20,7 +20,11 @@ pub(crate) struct Policy {
     filter: ToolFilter,
     rules: Vec<Rule>,
     default: Effect,
-    /// The file that could not be understood, where that is why the default is `deny`.
+    /// What the user says of all servers, where a rule may be stricter than that and not laxer.
+    bound: Effect,
+    /// The default is that of the server's own file.
+    is_own: bool,
+    /// The file that could not be understood, where that is why the user's `default` is `deny`.
     misread: Option<Arc<Path>>,
     wait: bool,
     rate: Option<Rate>,
@@ -34,8 +38,18 @@ pub(crate) struct Decision {
     pub(crate) effect: Effect,
     /// What said it, for the audit file.
     pub(crate) rule: String,
-    /// No rule is about the call.
-    pub(crate) is_default: bool,
+    pub(crate) by: By,
+}
+
+/// What decides of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// A rule.
+    Rule,
+    /// What is configured for calls that no rule is about.
+    Default,
+    /// The same, in place of a rule that others may have written and that is laxer than the user.
+    Bound,
 }
 
 /// What is known of a tool beside its name.
@@ -73,10 +87,12 @@ impl Policy {
             filter: config.tools.clone(),
             rules: config.rules.clone(),
             default: config.default_effect(),
-            misread: config
-                .misread
-                .clone()
-                .filter(|_| config.default != Some(Effect::Deny)),
+            bound: match config.origin.trust {
+                Trust::Trusted => Effect::Allow,
+                Trust::Ask => config.usual,
+            },
+            is_own: config.default == Some(Effect::Deny),
+            misread: config.misread.clone(),
             wait,
             rate,
             at_once,
@@ -91,7 +107,8 @@ impl Policy {
     }
 
     /// What the first rule about a call says; without one, what is configured for that. Then nobody
-    /// is asked about what only reads.
+    /// is asked about what only reads. A rule that others may have written is held against what the
+    /// user says of all servers, and the stricter counts.
     pub(crate) fn decide(&self, tool: &str, nature: Nature, arguments: &RawJson) -> Decision {
         let mut parsed: Option<Value> = None;
         for (at, rule) in self.rules.iter().enumerate() {
@@ -106,34 +123,45 @@ impl Policy {
                     continue;
                 }
             }
-            return Decision {
-                effect: rule.effect,
-                rule: format!("rule {}: {} {}", at + 1, rule.effect.as_str(), rule.tool),
-                is_default: false,
+            let told = format!("rule {}: {} {}", at + 1, rule.effect.as_str(), rule.tool);
+            return match usual(self.bound, nature) {
+                (bound, why) if bound > rule.effect => Decision {
+                    effect: bound,
+                    rule: format!("{why}, over {told}"),
+                    by: By::Bound,
+                },
+                _ => Decision {
+                    effect: rule.effect,
+                    rule: told,
+                    by: By::Rule,
+                },
             };
         }
-        let (effect, rule) = match (self.default, nature) {
-            (Effect::Ask, Nature::ReadsOnly) => (Effect::Allow, "default: allow, it only reads"),
-            (Effect::Allow, _) => (Effect::Allow, "default: allow"),
-            (Effect::Ask, _) => (Effect::Ask, "default: ask"),
-            (Effect::Deny, _) => (Effect::Deny, "default: deny"),
-        };
+        let (effect, rule) = usual(self.default, nature);
         Decision {
             effect,
             rule: rule.to_owned(),
-            is_default: true,
+            by: By::Default,
         }
     }
 
-    /// Why a call that no rule is about is not made where the default is `deny`, and what to do.
-    pub(crate) fn why_default(&self) -> String {
-        let Some(file) = &self.misread else {
-            return "its `default` is deny".to_owned();
+    /// Why a call is not made where the default decides and is `deny`, and what to do.
+    pub(crate) fn why_default(&self, by: By) -> String {
+        let bound = match by {
+            By::Bound => {
+                "a rule of a file of the workspace does not allow what your own files deny, and "
+            }
+            By::Rule | By::Default => "",
+        };
+        let is_users = by == By::Bound || !self.is_own;
+        let Some(file) = self.misread.as_ref().filter(|_| is_users) else {
+            let whose = if by == By::Bound { "their" } else { "its" };
+            return format!("{bound}{whose} `default` is deny");
         };
         let file = file.display();
         format!(
-            "{file} cannot be understood, so that its `default` counts as deny; mend that file \
-             (`orchestra mcp validate` says what is wrong with it)"
+            "{bound}{file} cannot be understood, so that its `default` counts as deny; mend that \
+             file (`orchestra mcp validate` says what is wrong with it)"
         )
     }
 
@@ -172,6 +200,16 @@ impl Policy {
             })?;
         }
         Ok(place)
+    }
+}
+
+/// What a default says of a call, and what is recorded of it.
+const fn usual(default: Effect, nature: Nature) -> (Effect, &'static str) {
+    match (default, nature) {
+        (Effect::Ask, Nature::ReadsOnly) => (Effect::Allow, "default: allow, it only reads"),
+        (Effect::Allow, _) => (Effect::Allow, "default: allow"),
+        (Effect::Ask, _) => (Effect::Ask, "default: ask"),
+        (Effect::Deny, _) => (Effect::Deny, "default: deny"),
     }
 }
 

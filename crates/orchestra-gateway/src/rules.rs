@@ -9,7 +9,7 @@ use orchestra_wire::RawJson;
 use crate::{
     config::{Effect, ServerConfig},
     explain, names,
-    policy::{Nature, Policy, Quota},
+    policy::{By, Nature, Policy, Quota},
     schema::Schema,
     server,
 };
@@ -68,11 +68,15 @@ impl Rules {
         let decision = self.policy.decide(tool, nature, arguments);
         let rule = decision.rule;
         match decision.effect {
-            Effect::Deny if decision.is_default => {
-                let why = self.policy.why_default();
-                Err(format!(
-                    "no rule of the server {server} allows it, and {why}"
-                ))
+            Effect::Deny if decision.by != By::Rule => {
+                let why = self.policy.why_default(decision.by);
+                let none = match decision.by {
+                    By::Bound => String::new(),
+                    By::Default | By::Rule => {
+                        format!("no rule of the server {server} allows it, and ")
+                    }
+                };
+                Err(format!("{none}{why}"))
             }
             Effect::Deny => Err(format!("{rule} of the server {server} forbids it")),
             Effect::Ask => Ok(Verdict::Asks(rule)),

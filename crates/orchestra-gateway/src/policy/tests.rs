@@ -108,7 +108,7 @@ fn what_no_rule_is_about_is_as_the_default_says() {
         let policy = Policy::new(&config, None);
         let arguments = RawJson::empty_object();
         let decision = policy.decide("other", nature, &arguments);
-        assert!(decision.is_default);
+        assert_eq!(decision.by, By::Default);
         assert_eq!((decision.effect, &*decision.rule), (effect, told));
         let decision = policy.decide("always", nature, &arguments);
         assert_eq!(decision.rule, "rule 1: allow always");
@@ -130,6 +130,60 @@ fn a_file_that_others_may_have_written_is_not_laxer_than_the_user() {
         config.origin.trust = Trust::Ask;
         assert_eq!(config.default_effect(), asked, "{own:?} {usual:?}");
     }
+}
+
+#[test]
+fn rules_that_others_may_have_written_are_not_laxer_than_the_user() {
+    use Effect::{Allow, Ask, Deny};
+    let (unknown, reads) = (Nature::Unknown, Nature::ReadsOnly);
+    for (own, usual, nature, effect, told) in [
+        (Allow, Allow, unknown, Allow, "rule 1: allow *"),
+        (
+            Allow,
+            Ask,
+            unknown,
+            Ask,
+            "default: ask, over rule 1: allow *",
+        ),
+        (Allow, Ask, reads, Allow, "rule 1: allow *"),
+        (
+            Allow,
+            Deny,
+            reads,
+            Deny,
+            "default: deny, over rule 1: allow *",
+        ),
+        (Ask, Allow, unknown, Ask, "rule 1: ask *"),
+        (
+            Ask,
+            Deny,
+            unknown,
+            Deny,
+            "default: deny, over rule 1: ask *",
+        ),
+        (Deny, Ask, unknown, Deny, "rule 1: deny *"),
+    ] {
+        let mut config = config();
+        config.rules = vec![rule(own, "*", &[])];
+        config.usual = usual;
+        let decide = |config: &ServerConfig| {
+            Policy::new(config, None).decide("get", nature, &RawJson::empty_object())
+        };
+        // What the user wrote decides.
+        assert_eq!(
+            (decide(&config).effect, decide(&config).by),
+            (own, By::Rule)
+        );
+        config.origin.trust = Trust::Ask;
+        let decision = decide(&config);
+        assert_eq!((decision.effect, &*decision.rule), (effect, told));
+        assert_eq!(decision.by == By::Bound, effect != own, "{told}");
+    }
+    let mut config = config();
+    config.origin.trust = Trust::Ask;
+    (config.usual, config.misread) = (Deny, Some(Path::new("mcp.json").into()));
+    let why = Policy::new(&config, None).why_default(By::Bound);
+    assert!(why.contains("mcp.json cannot be understood"), "{why}");
 }
 
 #[test]

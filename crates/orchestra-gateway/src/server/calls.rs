@@ -15,7 +15,12 @@ use super::{
     params::{params, text},
     results::{lasting, no_object, verbatim},
 };
-use crate::{cache::Key, config::Effect, explain, policy::Decision};
+use crate::{
+    cache::Key,
+    config::Effect,
+    explain,
+    policy::{By, Decision},
+};
 
 pub(super) type Answer = Result<Outcome, ProviderError>;
 
@@ -134,20 +139,22 @@ impl Server {
             Some(refusal(text, explain::DENIED, CallEnd::Denied, None))
         };
         match (decision.effect, mind) {
-            (Effect::Deny, _) if decision.is_default => {
-                let why = self.policy.why_default();
-                return denied(&format!(
-                    "no rule of the configuration allows it, and {why}"
-                ));
-            }
             (Effect::Deny, _) => {
-                return denied(&format!("a rule of the configuration denies it ({rule})"));
+                let why = self.policy.why_default(decision.by);
+                return denied(&match decision.by {
+                    By::Rule => format!("a rule of the configuration denies it ({rule})"),
+                    By::Default => format!("no rule of the configuration allows it, and {why}"),
+                    By::Bound => why,
+                });
             }
             (Effect::Ask, Mind::No) => return denied("the user did not agree"),
             (Effect::Ask, Mind::Unasked) if !cx.features.elicitation => {
-                let why = match decision.is_default {
-                    true => "no rule of the configuration allows it, so the user is to be asked",
-                    false => "a rule wants the user to be asked",
+                let why = match decision.by {
+                    By::Default => {
+                        "no rule of the configuration allows it, so the user is to be asked"
+                    }
+                    By::Bound => "the user's own files want the user to be asked",
+                    By::Rule => "a rule wants the user to be asked",
                 };
                 let text = format!(
                     "{name} was not called, and nothing ran: {why}, which this client cannot do \

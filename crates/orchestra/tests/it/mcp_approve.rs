@@ -118,3 +118,36 @@ fn a_file_writes_no_lines_of_its_own_into_what_is_shown() {
     let json = workspace.run(["mcp", "approve", "--json"]);
     assert!(json.out.contains(&"y".repeat(10_000)), "{json:?}");
 }
+
+#[test]
+fn that_rules_of_a_workspace_are_laxer_than_the_user_is_said_and_does_not_count() {
+    let workspace = Workspace::new();
+    let users = workspace.home().join(".config/orchestra/mcp.json");
+    std::fs::create_dir_all(users.parent().unwrap()).unwrap();
+    std::fs::write(&users, r#"{"mcp": {"default": "deny"}, "mcpServers": {}}"#).unwrap();
+    workspace.write("server.sh", crate::mcp_call::SERVER);
+    let server = serde_json::json!({"command": "sh",
+        "args": [workspace.join("server.sh"), workspace.join("journal")],
+        "rules": [{"effect": "allow", "tool": "*"}]});
+    let file = serde_json::json!({"mcpServers": {"lax": server}});
+    workspace.write(".mcp.json", &file.to_string());
+    let approved = workspace.run(["mcp", "approve", "lax", "--yes"]);
+    for told in [
+        "rule: calls of * are allowed",
+        "your own `default` holds where that is laxer: its calls are denied",
+    ] {
+        assert!(approved.out.contains(told), "{approved:?}");
+    }
+    for call in [
+        ["mcp", "call", "lax", "add.up"].as_slice(),
+        &["tool", "call", "lax__add_up"],
+    ] {
+        let said = workspace.run(call.iter().chain(&["a=1"]));
+        assert_eq!(said.code, Some(5), "{call:?}: {said:?}");
+        assert!(
+            said.err.contains("their `default` is deny"),
+            "{call:?}: {said:?}"
+        );
+    }
+    assert_eq!(crate::mcp_call::journal(&workspace, "called"), 0);
+}

@@ -193,6 +193,16 @@ fn tools(lines: &mut Vec<String>, config: &ServerConfig) {
     if let Some(default) = config.default {
         lines.push(format!("calls that no rule is about are {}", done(default)));
     }
+    let effects = config.rules.iter().map(|rule| rule.effect);
+    if effects
+        .chain(config.default)
+        .any(|effect| effect < config.usual)
+    {
+        let usual = done(config.usual);
+        lines.push(format!(
+            "but your own `default` holds where that is laxer: its calls are {usual}"
+        ));
+    }
 }
 
 const fn done(effect: Effect) -> &'static str {

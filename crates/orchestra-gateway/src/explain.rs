@@ -14,7 +14,10 @@ pub(crate) const ERROR: &str = "orchestra/error";
 pub(crate) const ASKS: &str = "asks";
 
 /// The code of what a rule does not permit.
-pub(crate) const DENIED: &str = "permission_denied";
+pub const DENIED: &str = "permission_denied";
+
+/// The name of what the schema of a tool does not permit.
+pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
 /// The most characters of what happened; the end of a process may be long.
 const MAX_CHARS: usize = 2_000;

@@ -6,10 +6,11 @@ use std::path::Path;
 use orchestra_hub::{Answers, ToolResult};
 use orchestra_wire::RawJson;
 
+pub use crate::explain::{DENIED, INVALID_ARGUMENTS};
 use crate::{
     config::{Effect, ServerConfig},
     explain, names,
-    policy::{By, Nature, Policy, Quota},
+    policy::{self, By, Nature, Policy, Quota},
     schema::Schema,
     server,
 };
@@ -25,11 +26,22 @@ pub struct Rules {
 
 /// What the rules say of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// It may be made, as this rule says.
-    Allowed(String),
-    /// This rule wants somebody asked before.
-    Asks(String),
+pub struct Decision {
+    /// What becomes of it.
+    pub effect: Effect,
+    /// What decided that, for the record.
+    pub rule: String,
+    /// The same in words, where it is not made.
+    pub why: String,
+}
+
+/// A call that is not made, because something is used up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Its stable name, which a record has behind the rule.
+    pub code: &'static str,
+    /// In words.
+    pub why: String,
 }
 
 impl Rules {
@@ -43,21 +55,18 @@ impl Rules {
         }
     }
 
+    /// Whether the configuration leaves a tool among those that are offered, by the name that the
+    /// server gave it.
+    #[must_use]
+    pub fn offers(&self, tool: &str) -> bool {
+        self.policy.offers(tool)
+    }
+
     /// What the rules say of a call of a tool, by the name that the server gave it and as it defines
     /// it.
-    ///
-    /// # Errors
-    /// Which rule forbids it, in words.
-    pub fn decide(
-        &self,
-        tool: &str,
-        definition: &RawJson,
-        arguments: &RawJson,
-    ) -> Result<Verdict, String> {
+    #[must_use]
+    pub fn decide(&self, tool: &str, definition: &RawJson, arguments: &RawJson) -> Decision {
         let server = &self.name;
-        if !self.policy.offers(tool) {
-            return Err(format!("`tools` of the server {server} leaves it out"));
-        }
         let hint = definition.member("annotations");
         let hint = hint.and_then(|hints| hints.member("readOnlyHint"));
         let only_reads = hint.is_some_and(|hint| hint.as_str() == "true");
@@ -65,31 +74,24 @@ impl Rules {
             true => Nature::ReadsOnly,
             false => Nature::Unknown,
         };
-        let decision = self.policy.decide(tool, nature, arguments);
-        let rule = decision.rule;
-        match decision.effect {
-            Effect::Deny if decision.by != By::Rule => {
-                let why = self.policy.why_default(decision.by);
-                let none = match decision.by {
-                    By::Bound => String::new(),
-                    By::Default | By::Rule => {
-                        format!("no rule of the server {server} allows it, and ")
-                    }
-                };
-                Err(format!("{none}{why}"))
+        let policy::Decision { effect, rule, by } = self.policy.decide(tool, nature, arguments);
+        let why = match by {
+            By::Rule => format!("{rule} of the server {server} forbids it"),
+            By::Bound => self.policy.why_default(by),
+            By::Default => {
+                let why = self.policy.why_default(by);
+                format!("no rule of the server {server} allows it, and {why}")
             }
-            Effect::Deny => Err(format!("{rule} of the server {server} forbids it")),
-            Effect::Ask => Ok(Verdict::Asks(rule)),
-            Effect::Allow => Ok(Verdict::Allowed(rule)),
-        }
+        };
+        Decision { effect, rule, why }
     }
 
     /// Counts a call that is about to be made, and waits for its place where the configuration says
     /// so. What else may have been taken of the quota of the day is given back at once.
     ///
     /// # Errors
-    /// What is used up and when there is some again, in words.
-    pub async fn take(&self) -> Result<(), String> {
+    /// What is used up and when there is some again.
+    pub async fn take(&self) -> Result<(), Refusal> {
         let taken = self.policy.take().await.map(drop);
         if let Some(quota) = self.policy.quota.clone() {
             let given = tokio::task::spawn_blocking(move || quota.give_back()).await;
@@ -100,7 +102,10 @@ impl Rules {
         }
         taken.map_err(|exhausted| {
             let again = explain::wait(exhausted.again);
-            format!("{}; try again in {again}", exhausted.what)
+            Refusal {
+                code: exhausted.code,
+                why: format!("{}; try again in {again}", exhausted.what),
+            }
         })
     }
 }

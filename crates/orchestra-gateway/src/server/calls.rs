@@ -185,7 +185,7 @@ impl Server {
         );
         Some(refusal(
             text,
-            "invalid_arguments",
+            explain::INVALID_ARGUMENTS,
             CallEnd::InvalidParams,
             None,
         ))

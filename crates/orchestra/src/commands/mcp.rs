@@ -23,6 +23,7 @@ mod tap;
 mod validate;
 pub(super) mod words;
 
+pub(super) use call::Unused;
 pub(crate) use words::reason;
 
 use std::path::PathBuf;

@@ -184,57 +184,155 @@ fn a_person_is_shown_all_that_they_agree_to() {
     }
 }
 
+/// What is recorded of calls that a command makes, which end with these codes.
+fn records(workspace: &Workspace, command: &[&str], calls: &[(&[&str], i32)]) -> Vec<[Value; 6]> {
+    let file = workspace.join(".projects/.run/audit.jsonl");
+    let text = || fs::read_to_string(&file).unwrap_or_default();
+    let before = text().lines().count();
+    for (words, code) in calls {
+        let said = workspace.run(command.iter().chain(*words));
+        assert_eq!(said.code, Some(*code), "{command:?} {words:?}: {said:?}");
+    }
+    let records = text();
+    let records = records.lines().skip(before).map(|line| {
+        let record: Value = serde_json::from_str(line).unwrap();
+        let keys = [
+            "face",
+            "kind",
+            "name",
+            "outcome",
+            "remark",
+            "argument_bytes",
+        ];
+        keys.map(|key| record[key].clone())
+    });
+    records.collect()
+}
+
+/// Records as [`records`] tells them, of calls from the command line.
+fn recorded(expected: &[(&str, &str, Option<&str>, usize)]) -> Vec<[Value; 6]> {
+    let expected = expected.iter();
+    let records = expected.map(|(name, outcome, remark, bytes)| {
+        let texts = ["cli", "tool", name, outcome].map(Value::from);
+        let [face, kind, name, outcome] = texts;
+        [face, kind, name, outcome, json!(remark), json!(bytes)]
+    });
+    records.collect()
+}
+
+const COMMANDS: [&[&str]; 2] = [&["mcp", "call", "shell"], &["tool", "call"]];
+
 #[test]
 fn a_call_is_recorded_whichever_command_makes_it() {
-    let workspace = workspace(json!({"rules": [{"effect": "deny", "tool": "paint"}]}));
+    let more = json!({"rules": [{"effect": "deny", "tool": "paint"}], "limits": {"dailyQuota": 2}});
+    let workspace = workspace(more);
     fs::create_dir(workspace.join(".projects")).unwrap();
-    let file = workspace.join(".projects/.run/audit.jsonl");
-    let mut told = Vec::new();
-    for call in [["mcp", "call", "shell"].as_slice(), &["tool", "call"]] {
-        let before = fs::read_to_string(&file)
-            .unwrap_or_default()
-            .lines()
-            .count();
-        for (words, code) in [
-            (["shell__add_up", "a=1"].as_slice(), 0),
-            (&["shell__paint"], 5),
-            (&["shell__add_up", "a=0"], 2),
-            (&["shell__nope"], 2),
-        ] {
-            let said = workspace.run(call.iter().chain(words));
-            assert_eq!(said.code, Some(code), "{call:?} {words:?}: {said:?}");
-        }
-        let text = fs::read_to_string(&file).unwrap();
-        let records = text.lines().skip(before).map(|line| {
-            let record: Value = serde_json::from_str(line).unwrap();
-            let keys = ["face", "kind", "name", "outcome"];
-            keys.map(|key| record[key].clone())
-        });
-        told.push(records.collect::<Vec<_>>());
+    for command in COMMANDS {
+        let made = records(
+            &workspace,
+            command,
+            &[
+                (&["shell__add_up", "a=1"], 0),
+                (&["shell__paint", r#"{"b":22}"#], 5),
+                (&["shell__add_up", "a=0", "note=x"], 2),
+                (&["shell__nope", "b=1"], 2),
+                // Words that are no arguments make no call.
+                (&["shell__add_up", "a=x"], 2),
+            ],
+        );
+        let allowed = "default: allow";
+        let expected = recorded(&[
+            ("shell__add_up", "answered", Some(allowed), 7),
+            (
+                "shell__paint",
+                "denied",
+                Some("rule 1: deny paint; permission_denied"),
+                8,
+            ),
+            (
+                "shell__add_up",
+                "invalid_params",
+                Some("default: allow; invalid_arguments"),
+                16,
+            ),
+            ("shell__nope", "unknown", None, 7),
+        ]);
+        assert_eq!(made, expected, "{command:?}");
     }
-    let expected = [
-        ("shell__add_up", "answered"),
-        ("shell__paint", "denied"),
-        ("shell__add_up", "invalid_params"),
-        ("shell__nope", "unknown"),
-    ]
-    .map(|(name, outcome)| ["cli", "tool", name, outcome].map(Value::from));
-    assert_eq!(told[0], expected);
-    assert_eq!(told[1], expected);
+    for command in COMMANDS {
+        let made = records(&workspace, command, &[(&["shell__add_up", "a=1"], 5)]);
+        let spent = Some("default: allow; daily_quota_exceeded");
+        let expected = recorded(&[("shell__add_up", "denied", spent, 7)]);
+        assert_eq!(made, expected, "{command:?}");
+    }
     let verified = workspace.run(["audit", "verify"]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
-    // Nor is a board made to record it.
-    fs::remove_dir_all(workspace.join(".projects")).unwrap();
+}
+
+#[test]
+fn a_call_is_recorded_where_there_is_a_board_and_makes_none() {
+    let workspace = workspace(json!({}));
     assert_eq!(call(&workspace, &["add.up", "a=1"]).code, Some(0));
     assert!(!workspace.join(".projects").exists());
     // One that was not reached is recorded as well.
     fs::create_dir(workspace.join(".projects")).unwrap();
     workspace.write("server.sh", "exit 3");
     assert_eq!(call(&workspace, &["add.up", "a=1"]).code, Some(4));
+    let file = workspace.join(".projects/.run/audit.jsonl");
     let text = fs::read_to_string(&file).unwrap();
     let record: Value = serde_json::from_str(&text).unwrap();
     let told = ["provider", "name", "outcome"].map(|key| &record[key]);
     assert_eq!(told, ["shell", "shell__add.up", "unreachable"]);
+}
+
+/// Calls that come no further than the rules or the decisions of the user.
+#[test]
+fn a_refusal_is_recorded_alike_whichever_command_meets_it() {
+    let board = |workspace: &Workspace| fs::create_dir(workspace.join(".projects")).unwrap();
+    for (more, tool, outcome, remark) in [
+        (
+            json!({"default": "deny"}),
+            "add_up",
+            "denied",
+            Some("default: deny; permission_denied"),
+        ),
+        (
+            json!({"default": "ask"}),
+            "add_up",
+            "denied",
+            Some("default: ask; permission_denied"),
+        ),
+    ] {
+        let workspace = workspace(more);
+        board(&workspace);
+        let name = format!("shell__{tool}");
+        for command in COMMANDS {
+            let made = records(&workspace, command, &[(&[&name, "a=1"], 5)]);
+            let expected = recorded(&[(&name, outcome, remark, 7)]);
+            assert_eq!(made, expected, "{command:?}");
+        }
+    }
+    let workspace = workspace(json!({}));
+    board(&workspace);
+    let file = json!({"mcpServers": {"theirs": {"command": "cat"}, "bad": {"command": "cat", "timeout": "x"}}});
+    workspace.write(".mcp.json", &file.to_string());
+    let switched = workspace.run(["mcp", "disable", "shell"]);
+    assert_eq!(switched.code, Some(0), "{switched:?}");
+    for (server, remark, codes) in [
+        ("shell", "disabled", [5, 5]),
+        ("theirs", "needs_approval", [5, 5]),
+        ("bad", "invalid_config", [3, 5]),
+    ] {
+        let name = format!("{server}__x");
+        for (command, code) in [&["mcp", "call", server][..], &["tool", "call"]]
+            .into_iter()
+            .zip(codes)
+        {
+            let made = records(&workspace, command, &[(&[&name, "a=1"], code)]);
+            let expected = recorded(&[(&name, "denied", Some(remark), 7)]);
+            assert_eq!(made, expected, "{command:?}");
+        }
+    }
 }
 
 #[test]

@@ -1,14 +1,15 @@
 //! `orchestra mcp call`.
 
 mod once;
+mod unused;
 
 use std::sync::Arc;
 
 use clap::Args;
 use orchestra_gateway::{
-    config::{ServerName, Transport},
-    discovery::{Server, ServerState},
-    rules::{self, Rules, Verdict},
+    config::{Effect, ServerName, Transport},
+    discovery::Server,
+    rules::{self, Decision, Rules},
 };
 use orchestra_hub::{CallEnd, Cx, ListKind};
 use orchestra_mcp::client::{ServerCall, http::MirroredParams};
@@ -19,7 +20,6 @@ use tokio::task::spawn_blocking;
 use super::{
     Here,
     live::{self, Live, Trouble},
-    words,
 };
 use crate::{
     commands::{
@@ -33,6 +33,7 @@ use crate::{
     trace::TraceFlags,
 };
 use once::{Put, Step};
+pub(in crate::commands) use unused::Unused;
 
 /// Call a tool of a server, under its rules, budgets and the tool's schema
 ///
@@ -91,22 +92,25 @@ struct Refused {
     name: String,
     arguments: RawJson,
     end: CallEnd,
-    rule: String,
+    rule: Option<String>,
     failure: Failure,
 }
 
 pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<Exit, Failure> {
     let server = here.server(&arguments.server)?;
-    if let ServerState::Disabled { .. } = server.state {
-        let why = words::reason(server).unwrap_or_default();
-        return Err(Failure::denied(format!("{}: {why}", server.name)));
-    }
     let words = [arguments.words, arguments.pairs].concat();
     let asked = Asked {
         tool: arguments.tool.clone(),
         given: Given::read(words, arguments.args)?,
         agrees: arguments.yes,
     };
+    if let Some(unused) = Unused::of(server) {
+        let recorded = unused.record(config, &asked.tool, &asked.given);
+        serving::runtime()?.block_on(recorded)?;
+        let trouble = unused.trouble();
+        trouble.complain();
+        return Ok(trouble.exit);
+    }
     let connectors = live::connectors(here)?;
     let trace = &arguments.trace;
     let (config_of_call, asked_of_it) = (config.clone(), asked.clone());
@@ -131,6 +135,11 @@ pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<
     }
 }
 
+/// The arguments of a tool of which no schema is known.
+fn unfitted(given: &Given) -> Result<RawJson, Failure> {
+    Ok(RawJson::of(&given.fit(&json!({})).unwrap_or_default())?)
+}
+
 /// Records the call of a server that was not reached.
 fn unreached(
     config: &Config,
@@ -138,17 +147,11 @@ fn unreached(
     asked: Asked,
     trouble: Trouble,
 ) -> Result<Ended, Failure> {
-    let name = named(&server.name, &asked.tool);
-    let arguments = asked.given.fit(&json!({})).unwrap_or_default();
-    let end = match trouble.exit {
-        Exit::Denied => CallEnd::Denied,
-        _ => CallEnd::Unreachable,
-    };
     let put = Put {
-        name,
-        arguments: RawJson::of(&arguments)?,
-        rule: trouble.code.to_owned(),
-        step: Step::Leave(end, Ended::Trouble(trouble)),
+        name: named(&server.name, &asked.tool),
+        arguments: unfitted(&asked.given)?,
+        rule: Some(trouble.code.to_owned()),
+        step: Step::Leave(CallEnd::Unreachable, Ended::Trouble(trouble)),
     };
     let came = serving::runtime()?.block_on(once::put(config, &server.name, put));
     came.map_or_else(
@@ -171,7 +174,15 @@ async fn call(
     asked: Asked,
 ) -> Result<Result<RawJson, Ended>, Trouble> {
     let listed = live::list(&live, ListKind::Tools).await?;
-    let put = match settle(&live, &listed, asked).await {
+    let settled = match meant(&live, &listed, &asked) {
+        Ok(meant) => match asked.given.fit(&meant.definition["inputSchema"]) {
+            Ok(arguments) => settle(&live, &meant, arguments, asked.agrees).await,
+            // Words that are no arguments make no call.
+            Err(error) => return Ok(Err(Ended::Failure(Failure::usage(error)))),
+        },
+        Err(refused) => Err(refused),
+    };
+    let put = match settled {
         Ok(Settled {
             name,
             call,
@@ -180,7 +191,7 @@ async fn call(
         }) => Put {
             name,
             arguments,
-            rule,
+            rule: Some(rule),
             step: Step::Make(Arc::clone(&live), Box::new(call)),
         },
         Err(refused) => Put {
@@ -200,18 +211,6 @@ struct Meant {
     shown: String,
 }
 
-impl Meant {
-    fn refused(&self, end: CallEnd, rule: &str, arguments: &RawJson, failure: Failure) -> Refused {
-        Refused {
-            name: self.shown.clone(),
-            arguments: arguments.clone(),
-            end,
-            rule: rule.to_owned(),
-            failure,
-        }
-    }
-}
-
 fn meant(live: &Live, listed: &[RawJson], asked: &Asked) -> Result<Meant, Refused> {
     let server = &live.config.name;
     let mut tools: Vec<Value> = listed.iter().filter_map(|tool| tool.parse().ok()).collect();
@@ -220,75 +219,93 @@ fn meant(live: &Live, listed: &[RawJson], asked: &Asked) -> Result<Meant, Refuse
         .iter()
         .filter_map(|tool| tool["name"].as_str())
         .collect();
+    let given = || unfitted(&asked.given).unwrap_or_else(|_| RawJson::empty_object());
+    let no_tool = |failure| Refused {
+        name: named(server, &asked.tool),
+        arguments: given(),
+        end: CallEnd::Unknown,
+        rule: None,
+        failure,
+    };
     let Some(place) = rules::meant(&live.config, &names, &asked.tool) else {
         let known = match names.is_empty() {
             true => "none".to_owned(),
             false => names.join(", "),
         };
+        return Err(no_tool(Failure::usage_text(format!(
+            "the server {server} has no tool `{}`; it has {known}",
+            asked.tool
+        ))));
+    };
+    let name = names[place].to_owned();
+    let state = servers::state_directory().map_err(&no_tool)?;
+    if !Rules::new(&live.config, &state).offers(&name) {
+        return Err(no_tool(Failure::denied(format!(
+            "`tools` of the server {server} leaves it out"
+        ))));
+    }
+    let shown = rules::shown(&live.config, &names, place);
+    if live::hidden(live, listed).contains(&name) {
         return Err(Refused {
-            name: named(server, &asked.tool),
-            arguments: RawJson::empty_object(),
-            end: CallEnd::Unknown,
-            rule: "unknown".to_owned(),
-            failure: Failure::usage_text(format!(
-                "the server {server} has no tool `{}`; it has {known}",
-                asked.tool
+            name: shown,
+            arguments: given(),
+            end: CallEnd::Denied,
+            rule: Some("needs_approval".to_owned()),
+            failure: Failure::denied(format!(
+                "{server} has changed its tool `{name}` since it was approved; `orchestra mcp \
+                 approve {server}` shows the change and approves it"
             )),
         });
-    };
-    let meant = Meant {
-        shown: rules::shown(&live.config, &names, place),
-        name: names[place].to_owned(),
-        definition: tools.swap_remove(place),
-    };
-    let name = &meant.name;
-    if live::hidden(live, listed).contains(name) {
-        let failure = Failure::denied(format!(
-            "{server} has changed its tool `{name}` since it was approved; `orchestra mcp approve \
-             {server}` shows the change and approves it"
-        ));
-        let none = RawJson::empty_object();
-        return Err(meant.refused(CallEnd::Denied, "needs_approval", &none, failure));
     }
-    Ok(meant)
+    Ok(Meant {
+        shown,
+        name,
+        definition: tools.swap_remove(place),
+    })
 }
 
 /// The call of the tool that is meant, when nothing stands against it; it is counted then.
-async fn settle(live: &Live, listed: &[RawJson], asked: Asked) -> Result<Settled, Refused> {
-    let meant = meant(live, listed, &asked)?;
+async fn settle(
+    live: &Live,
+    meant: &Meant,
+    arguments: Map<String, Value>,
+    agrees: bool,
+) -> Result<Settled, Refused> {
     let name = &meant.name;
-    let none = RawJson::empty_object();
+    let given = RawJson::of(&arguments).unwrap_or_else(|_| RawJson::empty_object());
+    let refused = |end, rule: String, failure| Refused {
+        name: meant.shown.clone(),
+        arguments: given.clone(),
+        end,
+        rule: Some(rule),
+        failure,
+    };
     let broken = |failure| {
-        let rule = "invalid_arguments";
-        meant.refused(CallEnd::InvalidParams, rule, &none, failure)
+        let code = rules::INVALID_ARGUMENTS.to_owned();
+        refused(CallEnd::InvalidParams, code, failure)
     };
-    let schema = &meant.definition["inputSchema"];
-    let arguments = asked.given.fit(schema);
-    let arguments = arguments.map_err(|error| broken(Failure::usage(error)))?;
-    let raw = |value: &Value| RawJson::of(value).map_err(|error| broken(error.into()));
-    let given = raw(&Value::Object(arguments.clone()))?;
     let rules = Rules::new(&live.config, &servers::state_directory().map_err(broken)?);
-    let denied = |rule: &str, failure| meant.refused(CallEnd::Denied, rule, &given, failure);
-    let verdict = rules.decide(name, &raw(&meant.definition)?, &given);
-    let verdict = verdict.map_err(|why| denied(&why, Failure::denied(&*why)))?;
-    if let Some(mistakes) = rules::mistakes(name, raw(schema)?, &given) {
-        return Err(broken(Failure::usage_text(format!(
-            "the arguments of {name} are not as its schema says, and nothing ran: {mistakes}"
-        ))));
+    let raw = |value: &Value| RawJson::of(value).map_err(|error| broken(error.into()));
+    let Decision { effect, rule, why } = rules.decide(name, &raw(&meant.definition)?, &given);
+    let denied = |code, failure| refused(CallEnd::Denied, format!("{rule}; {code}"), failure);
+    if effect == Effect::Deny {
+        return Err(denied(rules::DENIED, Failure::denied(why)));
     }
-    let rule = match verdict {
-        Verdict::Allowed(rule) => rule,
-        Verdict::Asks(rule) => {
-            if !asked.agrees {
-                let agreed = consent(&rule, live, name, &arguments).await;
-                agreed.map_err(|failure| denied(&rule, failure))?;
-            }
-            rule
-        }
-    };
-    rules.take().await.map_err(|why| {
-        let text = format!("{name} was not called, and nothing ran: {why}");
-        denied(&format!("{rule}; {why}"), Failure::denied(text))
+    let schema = raw(&meant.definition["inputSchema"])?;
+    if let Some(mistakes) = rules::mistakes(name, schema, &given) {
+        let failure = Failure::usage_text(format!(
+            "the arguments of {name} are not as its schema says, and nothing ran: {mistakes}"
+        ));
+        let rule = format!("{rule}; {}", rules::INVALID_ARGUMENTS);
+        return Err(refused(CallEnd::InvalidParams, rule, failure));
+    }
+    if effect == Effect::Ask && !agrees {
+        let agreed = consent(&rule, live, name, &arguments).await;
+        agreed.map_err(|failure| denied(rules::DENIED, failure))?;
+    }
+    rules.take().await.map_err(|refusal| {
+        let text = format!("{name} was not called, and nothing ran: {}", refusal.why);
+        denied(refusal.code, Failure::denied(text))
     })?;
     let call = prepared(live, &meant.definition, arguments).map_err(broken)?;
     Ok(Settled {

@@ -77,9 +77,10 @@ pub(super) async fn run(config: &Config, theirs: Theirs, call: Call) -> Result<E
         given: Given::read(call.words, call.args)?,
         agrees: call.yes,
     };
-    if let Some(why) = theirs.refusal() {
+    if let Some(unused) = theirs.refusal() {
+        unused.record(config, &asked.name, &asked.given).await?;
         return Err(Failure::denied(format!(
-            "{} was not called: {why}",
+            "{} was not called: {unused}",
             asked.name
         )));
     }

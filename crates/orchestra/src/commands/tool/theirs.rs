@@ -12,7 +12,13 @@ use orchestra_hub::{PeerStatus, Toolset};
 use orchestra_tools as tools;
 use tokio::time::timeout;
 
-use crate::{commands::mcp, config::Config, exit::Failure, output, servers, serving::Serving};
+use crate::{
+    commands::mcp::{self, Unused},
+    config::Config,
+    exit::Failure,
+    output, servers,
+    serving::Serving,
+};
 
 /// The tools of the hub itself.
 const OURS: [&str; 2] = ["find_tools", "call_tool"];
@@ -30,14 +36,14 @@ const ENDING: Duration = Duration::from_secs(15);
 #[derive(Debug, Default)]
 pub(super) struct Theirs {
     configs: Vec<ServerConfig>,
-    /// What is said of those that are not used.
-    unused: Vec<String>,
+    /// Those that are not used.
+    unused: Vec<Unused>,
 }
 
 /// Servers of others, for as long as one command runs.
 pub(super) struct Guests {
     gateway: Option<Gateway>,
-    unused: Vec<String>,
+    unused: Vec<Unused>,
 }
 
 impl Theirs {
@@ -99,9 +105,7 @@ impl Theirs {
     }
 
     fn leave_out(&mut self, server: &Server) {
-        if let Some(why) = mcp::reason(server) {
-            self.unused.push(format!("{}: {why}", server.name));
-        }
+        self.unused.extend(Unused::of(server));
     }
 
     /// Whether no server has to do with it.
@@ -109,8 +113,8 @@ impl Theirs {
         self.configs.is_empty() && self.unused.is_empty()
     }
 
-    /// Why the one server that is meant is not used; `None` where it is.
-    pub(super) fn refusal(&self) -> Option<&str> {
+    /// The one server that is meant, where it is not used.
+    pub(super) fn refusal(&self) -> Option<&Unused> {
         let first = self.unused.first()?;
         self.configs.is_empty().then_some(first)
     }
@@ -174,7 +178,7 @@ impl Guests {
     /// Says on stderr which servers offer nothing, and why.
     pub(super) fn complain(&self, serving: &Serving) {
         for unused in &self.unused {
-            output::complain(&output::printable(unused));
+            output::complain(&output::printable(&unused.to_string()));
         }
         for (name, peer) in serving.hub().peers() {
             // When it would be tried again is no affair of a command that ends now.

@@ -20,8 +20,8 @@ pub(super) struct Put {
     /// The name by which the tool is shown.
     pub(super) name: String,
     pub(super) arguments: RawJson,
-    /// What decided of it.
-    pub(super) rule: String,
+    /// What decided of it; nothing where there is no such tool.
+    pub(super) rule: Option<String>,
     pub(super) step: Step,
 }
 
@@ -41,7 +41,7 @@ struct Once {
     id: ProviderId,
     server: ServerName,
     catalog: watch::Sender<Arc<Catalog>>,
-    put: Mutex<Option<(String, Step)>>,
+    put: Mutex<Option<(Option<String>, Step)>>,
     came: Arc<Mutex<Option<Came>>>,
 }
 
@@ -128,12 +128,15 @@ impl Provider for Once {
             let (came, answer) = match step {
                 Step::Make(live, call) => {
                     let reply = live.client.call(*call).await;
-                    settle(&server, reply, &request.cx, rule)
+                    settle(&server, reply, &request.cx, rule.unwrap_or_default())
                 }
-                Step::Leave(end, why) => {
-                    request.cx.remark.set(Some(end), rule);
-                    (Err(why), Err(left()))
-                }
+                Step::Leave(end, why) => match rule {
+                    Some(rule) => {
+                        request.cx.remark.set(Some(end), rule);
+                        (Err(why), Err(left()))
+                    }
+                    None => (Err(why), Err(unknown())),
+                },
             };
             *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(came);
             answer
@@ -144,6 +147,14 @@ impl Provider for Once {
 /// What the hub is told of a call that brought no result; nobody else hears it.
 fn left() -> ProviderError {
     ProviderError::Unreachable(String::new())
+}
+
+/// The same of a tool that there is not.
+fn unknown() -> ProviderError {
+    ProviderError::Unknown {
+        kind: "tool",
+        name: String::new(),
+    }
 }
 
 /// What came of a call, for who asked and for the hub.

@@ -142,9 +142,9 @@ impl PeerStatus {
             Self::Degraded => "degraded",
             Self::Restarting => "restarting",
             Self::Offline => "offline",
-            Self::NeedsAuth => "needs-auth",
+            Self::NeedsAuth => "needs_auth",
             Self::Invalid => "invalid",
-            Self::NeedsApproval => "needs-approval",
+            Self::NeedsApproval => "needs_approval",
             Self::Closed => "closed",
         }
     }

@@ -43,7 +43,7 @@ struct Health {
 #[derive(Serialize, ToSchema)]
 struct Failed {
     name: String,
-    /// `restarting`, `offline`, `needs-auth` or `invalid`.
+    /// `restarting`, `offline`, `needs_auth` or `invalid`.
     status: &'static str,
 }
 

@@ -49,8 +49,8 @@ struct Server {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     protocol: Option<&'static str>,
-    /// `idle`, `starting`, `ready`, `degraded`, `restarting`, `offline`, `needs-auth`, `invalid`,
-    /// `needs-approval` or `closed`.
+    /// `idle`, `starting`, `ready`, `degraded`, `restarting`, `offline`, `needs_auth`, `invalid`,
+    /// `needs_approval` or `closed`.
     status: &'static str,
     /// Why, where that is not as it should be.
     #[serde(skip_serializing_if = "Option::is_none")]

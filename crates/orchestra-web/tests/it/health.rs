@@ -88,7 +88,7 @@ async fn servers_that_failed_are_named_and_harm_no_other() {
         ),
         (
             PeerStatus::NeedsAuth,
-            json!([{"name": "weather", "status": "needs-auth"}]),
+            json!([{"name": "weather", "status": "needs_auth"}]),
         ),
     ] {
         *server.peer.lock().unwrap() = Some(PeerReport {
@@ -117,7 +117,7 @@ async fn servers_that_failed_are_named_and_harm_no_other() {
         unused("files", PeerStatus::NeedsApproval),
     ]);
     let told = json!([
-        {"name": "weather", "status": "needs-auth"},
+        {"name": "weather", "status": "needs_auth"},
         {"name": "maps", "status": "invalid"},
     ]);
     for path in ["GET /health", "GET /ready"] {
@@ -127,7 +127,7 @@ async fn servers_that_failed_are_named_and_harm_no_other() {
     }
     let (_, servers) = site.rest("GET /api/mcp/servers", &Value::Null).await;
     assert_eq!(servers["count"], 3, "{servers}");
-    assert_eq!(servers["servers"][2]["status"], "needs-approval");
+    assert_eq!(servers["servers"][2]["status"], "needs_approval");
     assert_eq!(servers["servers"][2]["transport"], Value::Null);
     site.hub.tell_unused_peers(Vec::new());
     let (_, body) = site.rest("GET /health", &Value::Null).await;

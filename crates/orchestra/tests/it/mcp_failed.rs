@@ -74,7 +74,7 @@ fn a_server_that_fails_says_why_and_is_failed_until_it_has_started() {
     assert_eq!(reason, expected);
     assert_eq!(gone["failed_starts"], 1, "{told}");
     assert_eq!(of("unset")["status"], "invalid", "{told}");
-    assert_eq!(of("waits")["status"], "needs-approval", "{told}");
+    assert_eq!(of("waits")["status"], "needs_approval", "{told}");
     let failed = json!([
         {"name": "gone", "status": "restarting"},
         {"name": "unset", "status": "invalid"},

@@ -36,6 +36,18 @@ struct Kept {
     /// In the order in which they came.
     order: VecDeque<Key>,
     bytes: usize,
+    /// How often all were forgotten.
+    age: u64,
+}
+
+/// A call that may change what results say: none that was asked for before its end is kept.
+#[derive(Debug)]
+pub(crate) struct Change<'a>(&'a Cache);
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        self.0.clear();
+    }
 }
 
 impl Key {
@@ -67,12 +79,22 @@ impl Cache {
         (*until > Instant::now()).then(|| result.clone())
     }
 
-    pub(crate) fn keep(&self, key: Key, result: &RawJson) {
+    /// Which results are current; told to [`keep`](Self::keep) of one that is asked for now.
+    pub(crate) fn age(&self) -> u64 {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.age
+    }
+
+    /// Keeps a result that was asked for at that age, unless all were forgotten since.
+    pub(crate) fn keep(&self, key: Key, age: u64, result: &RawJson) {
         let size = result.as_bytes().len();
         if size > MAX_RESULT_BYTES {
             return;
         }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.age != age {
+            return;
+        }
         let now = Instant::now();
         kept.remove(&key);
         while let Some(oldest) = kept.order.front().copied() {
@@ -97,7 +119,17 @@ impl Cache {
 
     /// Forgets all; for when the server was started anew or offers something else.
     pub(crate) fn clear(&self) {
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Kept::default();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Kept {
+            age: kept.age + 1,
+            ..Kept::default()
+        };
+    }
+
+    /// Forgets all, now and at the end of a call that may change what they say.
+    pub(crate) fn change(&self) -> Change<'_> {
+        self.clear();
+        Change(self)
     }
 }
 
@@ -136,20 +168,40 @@ mod tests {
     async fn results_are_kept_for_a_while_and_not_without_bound() {
         let cache = Cache::new(Duration::from_secs(10));
         let key = |n: u64| Key::of("1", "t", &json(&n.to_string()), &Cx::default()).unwrap();
-        cache.keep(key(0), &json("{}"));
+        cache.keep(key(0), cache.age(), &json("{}"));
         assert_eq!(cache.find(&key(0)), Some(json("{}")));
         tokio::time::advance(Duration::from_secs(11)).await;
         assert_eq!(cache.find(&key(0)), None);
         let large = json(&format!("\"{}\"", "x".repeat(MAX_RESULT_BYTES - 2)));
-        (1..100).for_each(|n| cache.keep(key(n), &large));
+        (1..100).for_each(|n| cache.keep(key(n), cache.age(), &large));
         assert!(cache.find(&key(99)).is_some() && cache.find(&key(1)).is_none());
         assert!(cache.kept.lock().unwrap().bytes <= MAX_BYTES);
         let larger = json(&format!("\"{}\"", "x".repeat(MAX_RESULT_BYTES)));
-        cache.keep(key(200), &larger);
+        cache.keep(key(200), cache.age(), &larger);
         assert_eq!(cache.find(&key(200)), None);
-        (300..1_000).for_each(|n| cache.keep(key(n), &json("1")));
+        (300..1_000).for_each(|n| cache.keep(key(n), cache.age(), &json("1")));
         assert!(cache.kept.lock().unwrap().results.len() <= MAX_RESULTS);
         cache.clear();
         assert_eq!(cache.find(&key(999)), None);
+    }
+
+    #[test]
+    fn what_was_asked_for_before_a_change_is_over_is_not_kept() {
+        let cache = Cache::new(Duration::from_secs(10));
+        let key = |n: u64| Key::of("1", "t", &json(&n.to_string()), &Cx::default()).unwrap();
+        cache.keep(key(0), cache.age(), &json("{}"));
+        let before = cache.age();
+        let change = cache.change();
+        assert_eq!(cache.find(&key(0)), None);
+        let meanwhile = cache.age();
+        cache.keep(key(1), before, &json("{}"));
+        cache.keep(key(2), meanwhile, &json("{}"));
+        drop(change);
+        cache.keep(key(3), meanwhile, &json("{}"));
+        for n in 0..4 {
+            assert_eq!(cache.find(&key(n)), None, "{n}");
+        }
+        cache.keep(key(4), cache.age(), &json("{}"));
+        assert!(cache.find(&key(4)).is_some());
     }
 }

@@ -16,7 +16,7 @@ use super::{
     results::{lasting, no_object, verbatim},
 };
 use crate::{
-    cache::Key,
+    cache::{Cache, Key},
     config::Effect,
     explain,
     policy::{By, Decision},
@@ -226,6 +226,9 @@ impl Server {
                 return refusal(text, exhausted.code, CallEnd::Denied, Some(exhausted.again));
             }
         };
+        let age = cache.map(Cache::age).unwrap_or_default();
+        let changes = self.cache.as_ref().filter(|_| !tool.is_read_only);
+        let _change = changes.map(Cache::change);
         let own = [
             ("name", text(&tool.theirs)),
             ("arguments", arguments.clone()),
@@ -244,7 +247,8 @@ impl Server {
         match reply {
             Err(done) => *done,
             Ok(Ok(Reply::Result(result))) => {
-                let answer = self.tool_answer(tool, result, cache.zip(key)).await;
+                let keep = cache.zip(key).map(|(cache, key)| (cache, key, age));
+                let answer = self.tool_answer(tool, result, keep).await;
                 Done {
                     answer,
                     end: None,

@@ -22,7 +22,7 @@ impl Server {
         &self,
         tool: &Tool,
         result: RawJson,
-        keep: Option<(&Cache, Key)>,
+        keep: Option<(&Cache, Key, u64)>,
     ) -> Answer {
         if !result.as_bytes().starts_with(b"{") {
             return Err(explain::other(self.name(), no_object()));
@@ -33,8 +33,8 @@ impl Server {
         if tool.output.is_there() && !is_error {
             self.check_structure(tool, &result);
         }
-        if let (Some((cache, key)), false) = (keep, is_error) {
-            cache.keep(key, &result);
+        if let (Some((cache, key, age)), false) = (keep, is_error) {
+            cache.keep(key, age, &result);
         }
         let cap = self.config.limits.budget.result_bytes;
         let is_large = cap.is_some_and(|cap| result.as_bytes().len() as u64 > cap);

@@ -264,6 +264,8 @@ async fn results_of_read_only_tools_of_a_trusted_server_are_kept() {
     );
     bench.call("s__get", json!({"a": 1, "b": 2})).await;
     assert_eq!(server.heard("tools/call").len(), 7, "another caller");
+    assert_eq!(calls("s__get", json!({"a": 2})).await, 8, "after a change");
+    assert_eq!(calls("s__get", json!({"a": 2})).await, 8);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Tells clients that asked for logging when a server goes away, and when it is back.
+//! Tells clients that take log messages when a server goes away, and when it is back.
 
 use std::time::Duration;
 

@@ -495,6 +495,24 @@ fn files_are_checked_and_the_exit_code_tells() {
 }
 
 #[test]
+fn a_file_of_the_workspace_is_checked_as_one_also_where_it_is_named() {
+    let workspace = Workspace::new();
+    workspace.write(
+        ".mcp.json",
+        r#"{"mcpServers": {"a": {"command": "cat", "trust": true}}}"#,
+    );
+    let absolute = workspace.join(".mcp.json").display().to_string();
+    for named in [&[][..], &[".mcp.json"], &["./.mcp.json"], &[&*absolute]] {
+        let words = ["mcp", "validate", "--json"].iter().chain(named);
+        let said = workspace.run(words);
+        assert_eq!(said.code, Some(0), "{named:?}: {said:?}");
+        let diagnostic = &json(&said)[0]["diagnostics"][0];
+        assert_eq!(diagnostic["severity"], "warning", "{named:?}: {said:?}");
+        assert!(diagnostic.to_string().contains("trust"), "{diagnostic}");
+    }
+}
+
+#[test]
 fn servers_of_other_programs_are_taken_over_and_handed_out() {
     let workspace = Workspace::new();
     let home = |path: &str, text: &str| {

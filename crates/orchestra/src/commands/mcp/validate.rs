@@ -93,15 +93,20 @@ fn hints(config: &ServerConfig, scope: &Scope) -> Vec<Diagnostic> {
     hints.collect()
 }
 
-/// One file, whether it is looked at otherwise or not. What its servers refer to must be there.
+/// One file, whether it is looked at otherwise or not; one that is has what holds for files in its
+/// place. What its servers refer to must be there.
 fn check(here: &Here, path: &Path) -> Result<Checked, Failure> {
     let workspace = &here.places.workspace;
-    let file = File {
+    let real = path.canonicalize().ok();
+    let is_it = |file: &File| real.is_some() && file.path.canonicalize().ok() == real;
+    // What --mcp-config names is trusted, wherever it stands.
+    let known = here.places.files().into_iter().find(is_it);
+    let file = known.unwrap_or_else(|| File {
         path: path.into(),
         source: Source::CommandLine,
         trust: Source::CommandLine.trust(),
         directory: workspace.clone(),
-    };
+    });
     let contents = file
         .read()
         .ok_or_else(|| Failure::usage_text(format!("{}: there is no such file", path.display())))?;

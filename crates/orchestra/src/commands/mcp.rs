@@ -161,27 +161,8 @@ impl Here {
     /// # Errors
     /// When there is none: with those that there are, first the one that may have been meant.
     fn server(&self, name: &str) -> Result<&Server, Failure> {
-        /// As many as a person reads; `orchestra mcp list` has all.
-        const MAX_NAMED: usize = 20;
-        if let Some(server) = self.found.server(name) {
-            return Ok(server);
-        }
-        let all = self.found.servers.iter();
-        let names: Vec<&str> = all.map(|server| server.name.as_str()).collect();
-        let meant = self.found.nearest(name);
-        let meant = meant.map(|meant| format!("; did you mean `{meant}`?"));
-        let there = match names.split_at_checked(MAX_NAMED) {
-            _ if names.is_empty() => "there are none, `orchestra mcp add` adds one".to_owned(),
-            Some((first, rest)) if !rest.is_empty() => format!(
-                "there are {} and {} more, `orchestra mcp list` lists them",
-                first.join(", "),
-                rest.len()
-            ),
-            _ => format!("there are {}", names.join(", ")),
-        };
-        let meant = meant.unwrap_or_else(|| ":".to_owned());
-        let text = format!("no server `{name}`{meant} {there}");
-        Err(Failure::usage_text(output::printable(&text)))
+        let server = self.found.server(name);
+        server.ok_or_else(|| no_server(&self.found, name))
     }
 
     /// Keeps a decision.
@@ -195,6 +176,28 @@ impl Here {
             output::complain(&output::printable(&diagnostic.to_string()));
         }
     }
+}
+
+/// There is no server of a name: those that there are, first the one that may have been meant.
+pub(crate) fn no_server(found: &Found, name: &str) -> Failure {
+    /// As many as a person reads; `orchestra mcp list` has all.
+    const MAX_NAMED: usize = 20;
+    let all = found.servers.iter();
+    let names: Vec<&str> = all.map(|server| server.name.as_str()).collect();
+    let meant = found.nearest(name);
+    let meant = meant.map(|meant| format!("; did you mean `{meant}`?"));
+    let there = match names.split_at_checked(MAX_NAMED) {
+        _ if names.is_empty() => "there are none, `orchestra mcp add` adds one".to_owned(),
+        Some((first, rest)) if !rest.is_empty() => format!(
+            "there are {} and {} more, `orchestra mcp list` lists them",
+            first.join(", "),
+            rest.len()
+        ),
+        _ => format!("there are {}", names.join(", ")),
+    };
+    let meant = meant.unwrap_or_else(|| ":".to_owned());
+    let text = format!("no server `{name}`{meant} {there}");
+    Failure::usage_text(output::printable(&text))
 }
 
 /// What was decided cannot be read or kept.

@@ -56,6 +56,12 @@ fn tools_of_servers_are_listed_described_and_called_beside_those_of_the_board() 
             "{missed:?}"
         );
     }
+    for command in ["call", "show"] {
+        let missed = workspace.run(["tool", command, "shel__add_up"]);
+        assert_eq!(missed.code, Some(2), "{missed:?}");
+        let told = "no server `shel`; did you mean `shell`? there are shell";
+        assert!(missed.err.contains(told), "{missed:?}");
+    }
     assert!(
         !workspace.join(".projects").exists(),
         "no board is made for it"

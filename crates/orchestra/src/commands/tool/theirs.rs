@@ -77,6 +77,9 @@ impl Theirs {
 
     /// Those that a tool of this name may belong to: none for a name without `__`, unless a server
     /// passes the names of its tools through.
+    ///
+    /// # Errors
+    /// When a server is named that is not there: with those that there are.
     pub(super) fn of(config: &Config, tool: &str) -> Result<Self, Failure> {
         let mut theirs = Self::default();
         if tools::only_reads(tool).is_some() || OURS.contains(&tool) {
@@ -99,6 +102,9 @@ impl Theirs {
                 theirs
                     .configs
                     .extend(usable.map(|config| ServerConfig::clone(config)));
+                if let (Some((server, _)), true) = (tool.split_once("__"), theirs.is_empty()) {
+                    return Err(mcp::no_server(&found, server));
+                }
             }
         }
         Ok(theirs)

@@ -36,13 +36,24 @@ struct Media<'a> {
 }
 
 /// Prints a result as MCP has it: its text, or all of it as JSON. What a tool says that failed goes to
-/// stderr, unless all is JSON, and the program exits as `refusal` says.
+/// stderr, unless all is JSON, and the program exits as `refusal` says. What is no result of a tool
+/// is printed as JSON, and said to be none.
 pub(crate) fn print(
     tool: &str,
     result: &Value,
     flags: &TellFlags,
     refusal: Exit,
 ) -> Result<Exit, Failure> {
+    if !is_result(result) {
+        output::complain(&format!(
+            "error: what {tool} answered is no result of a tool: it has no list `content`"
+        ));
+        match flags.json {
+            true => output::json(result)?,
+            false => output::lines(&output::printable(&result.to_string()))?,
+        }
+        return Ok(Exit::Problems);
+    }
     let is_error = result["isError"] == true;
     let mut saver = flags
         .output
@@ -63,6 +74,9 @@ pub(crate) fn print(
         };
         texts.push(text);
     }
+    if texts.is_empty() && result["structuredContent"].is_object() {
+        texts.push(result["structuredContent"].to_string());
+    }
     if flags.json {
         output::json(result)?;
         return Ok(if is_error { refusal } else { Exit::Ok });
@@ -76,6 +90,15 @@ pub(crate) fn print(
         output::complain("`--output DIR` saves what is no text; `--json` prints it");
     }
     Ok(Exit::Ok)
+}
+
+/// Whether it is a result of a tool; some leave out the list where they answer with a structure.
+fn is_result(result: &Value) -> bool {
+    match &result["content"] {
+        Value::Array(_) => true,
+        Value::Null => result["structuredContent"].is_object(),
+        _ => false,
+    }
 }
 
 /// What a tool says that failed.

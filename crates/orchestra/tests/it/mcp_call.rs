@@ -441,6 +441,40 @@ fn what_is_no_text_is_told_by_its_kind_or_saved() {
 }
 
 #[test]
+fn what_is_no_result_of_a_tool_is_said_to_be_none() {
+    for (answer, code) in [
+        (r#"{"content":"oops"}"#, 4),
+        ("{}", 4),
+        (r#"{"structuredContent":{"a":1}}"#, 0),
+    ] {
+        let workspace = workspace(json!({}));
+        let server = SERVER.replace(
+            r#"{"content":[{"type":"text","text":"%s"}],"x-more":true}"#,
+            answer,
+        );
+        workspace.write("server.sh", &server);
+        for call in [["mcp", "call", "shell"].as_slice(), &["tool", "call"]] {
+            for more in [None, Some("--json")] {
+                let words = ["shell__add_up", "a=1"].into_iter().chain(more);
+                let said = workspace.run(call.iter().copied().chain(words));
+                assert_eq!(said.code, Some(code), "{call:?} {answer}: {said:?}");
+                let is_told = said.err.contains("is no result of a tool");
+                assert_eq!(is_told, code == 4, "{call:?} {answer}: {said:?}");
+                let got: Value = serde_json::from_str(&said.out).unwrap();
+                let whole: Value = serde_json::from_str(answer).unwrap();
+                let is_whole = code == 4 || more.is_some();
+                let expected = if is_whole {
+                    &whole
+                } else {
+                    &whole["structuredContent"]
+                };
+                assert_eq!(&got, expected, "{call:?} {answer}: {said:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_last_words_of_a_server_are_told_once_and_not_without_end() {
     let workspace = Workspace::new();
     let words = "for i in $(seq 1 40); do echo \"complaint $i\" >&2; done; \

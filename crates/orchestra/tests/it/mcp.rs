@@ -673,6 +673,20 @@ fn servers_are_tested_and_one_bad_one_hides_no_other() {
     let listing = json(&said);
     assert_eq!(listing["servers"].as_array().unwrap().len(), 1);
     assert_eq!(listing["errors"].as_array().unwrap().len(), 3);
+    // Whoever names one means it; the others are shown all the same.
+    for command in ["tools", "resources", "prompts"] {
+        for words in [
+            &[command, "missing", "board"][..],
+            &[command, "board", "--server", "missing", "--json"],
+        ] {
+            let said = mcp(words);
+            assert_eq!(said.code, Some(4), "{words:?}: {said:?}");
+            assert!(
+                said.out.contains("\"board\"") || said.err.contains("missing: unreachable"),
+                "{words:?}: {said:?}"
+            );
+        }
+    }
     let said = mcp(&["tools", "board"]);
     assert!(said.out.contains("create_project"), "{}", said.out);
     assert_eq!(mcp(&["prompts", "board"]).code, Some(0));

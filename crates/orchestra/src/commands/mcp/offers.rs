@@ -92,9 +92,10 @@ pub(super) fn run(here: &Here, kind: ListKind, arguments: Arguments) -> Result<E
     }
     let verbose = arguments.verbose;
     Format::of_flag(arguments.json).print(&listing, |listing| text(listing, verbose))?;
-    // One bad server hides no other.
-    match (listing.servers.is_empty(), listing.errors.first()) {
-        (true, Some(trouble)) => Ok(trouble.exit),
+    // Of all that there are, one bad server is no failure as long as another answers.
+    let is_named = !names.is_empty();
+    match listing.errors.first() {
+        Some(trouble) if is_named || listing.servers.is_empty() => Ok(trouble.exit),
         _ => Ok(Exit::Ok),
     }
 }

@@ -15,7 +15,7 @@ use orchestra_mcp::client::{
     ChildConfig, ChildConnector, Client, ClientError, Connected, Connector, Root, TransportType,
     http::{
         self as client_http, HttpConnector, Url,
-        oauth::{FileStore, MemoryStore, SignIn, SignedOut, TokenStore, login, logout},
+        oauth::{FileStore, MemoryStore, SignIn, SignedIn, SignedOut, TokenStore, login, logout},
     },
     tap::{Redactor, Tap},
 };
@@ -101,7 +101,7 @@ impl Connectors {
         Ok(Client::new(connector, client_config(config, roots)))
     }
 
-    /// Signs a person in to a server. `show` is told where to go.
+    /// Signs a person in to a server, unless that asks for no sign-in. `show` is told where to go.
     ///
     /// # Errors
     /// When the server is no server on the network, or the sign-in does not come about.
@@ -110,7 +110,7 @@ impl Connectors {
         config: &ServerConfig,
         scopes: &[String],
         show: impl Fn(&str) + Send + Sync + 'static,
-    ) -> Result<(), ClientError> {
+    ) -> Result<SignedIn, ClientError> {
         let http = self.http(network(config)?, config)?;
         let show: Arc<dyn SignIn> = Arc::new(move |url: &Url| show(url.as_str()));
         login(http, self.store(), scopes, show).await

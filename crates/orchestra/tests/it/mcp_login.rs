@@ -3,9 +3,10 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::TcpStream,
+    net::{Shutdown, TcpListener, TcpStream},
     os::unix::fs::PermissionsExt as _,
     path::PathBuf,
+    thread,
 };
 
 use serde_json::{Value, json};
@@ -137,4 +138,65 @@ fn a_person_signs_in_and_out() {
         refused.err.contains("is a process, and needs no sign-in"),
         "{refused:?}"
     );
+}
+
+/// A server that lets everybody in, and answers what it does not know with a page; where.
+fn open_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut first = String::new();
+            reader.read_line(&mut first).unwrap();
+            let status = match first.contains(" /mcp ") {
+                true => "405 Method Not Allowed",
+                false => "404 Not Found",
+            };
+            let page = "<!DOCTYPE html><html><pre>Cannot do that</pre></html>";
+            let length = page.len();
+            // Whoever has gone does not read it.
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {length}\r\n\
+                 Connection: close\r\n\r\n{page}"
+            );
+            let _ = stream.shutdown(Shutdown::Write);
+            let _ = reader.read_to_end(&mut Vec::new());
+        }
+    });
+    at
+}
+
+#[test]
+fn where_no_sign_in_is_asked_for_nobody_is_sent_to_one() {
+    let workspace = Workspace::new();
+    let servers = json!({"mcpServers": {
+        "open": {"url": format!("{}/mcp", open_server())},
+        "child": {"command": "true"},
+        "far": {"url": "http://127.0.0.1:9/mcp"},
+    }});
+    workspace.write("mine.json", &servers.to_string());
+    let login = |words: &[&str]| {
+        let with = ["mcp", "--mcp-config", "mine.json", "login"].iter();
+        workspace.run(with.chain(words))
+    };
+    let said = login(&["open"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert_eq!(said.err, "error: open asks for no sign-in\n");
+    for (name, told) in [
+        ("open", "open asks for no sign-in"),
+        ("child", "child is a process, and needs no sign-in"),
+    ] {
+        let said = login(&[name, "--json"]);
+        assert_eq!(said.code, Some(2), "{said:?}");
+        let out: Value = serde_json::from_str(&said.out).unwrap();
+        let expected = json!({"name": name, "result": "not signed in", "note": told});
+        assert_eq!(out, expected, "{said:?}");
+    }
+    let said = login(&["far", "--json"]);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    let out: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(out["error"]["code"], "unreachable", "{said:?}");
 }

@@ -18,6 +18,9 @@ use crate::{
 /// How much of a body is told.
 const EXCERPT_BYTES: usize = 512;
 
+/// How much of the words of a page is told.
+const PAGE_BYTES: usize = 160;
+
 /// The longest wait that a server is believed; past it nobody is still there.
 const MAX_RETRY_AFTER: Duration = Duration::from_hours(24);
 
@@ -81,7 +84,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     Some(wait.min(MAX_RETRY_AFTER))
 }
 
-/// The beginning of a body, on one line, without what was sent in secret.
+/// The beginning of a body, on one line, without what was sent in secret; of a page, its words.
 pub(super) fn excerpt(body: &[u8], secrets: &[String]) -> String {
     let head = &body[..body.len().min(4 * EXCERPT_BYTES)];
     let mut text = String::from_utf8_lossy(head).into_owned();
@@ -90,7 +93,13 @@ pub(super) fn excerpt(body: &[u8], secrets: &[String]) -> String {
             text = text.replace(secret.as_str(), "…");
         }
     }
-    let mut shown = String::new();
+    let (mut shown, most) = match words_of_page(&text) {
+        Some(words) => {
+            text = words;
+            ("an HTML page:".to_owned(), PAGE_BYTES)
+        }
+        None => (String::new(), EXCERPT_BYTES),
+    };
     for word in text.split(|letter: char| letter.is_whitespace() || letter.is_control()) {
         if word.is_empty() {
             continue;
@@ -100,12 +109,37 @@ pub(super) fn excerpt(body: &[u8], secrets: &[String]) -> String {
         }
         shown.push_str(word);
     }
-    if shown.len() > EXCERPT_BYTES {
-        let end = shown.floor_char_boundary(EXCERPT_BYTES - '…'.len_utf8());
+    if shown.len() > most {
+        let end = shown.floor_char_boundary(most - '…'.len_utf8());
         shown.truncate(end);
         shown.push('…');
     }
     shown
+}
+
+/// What a page of HTML says, without its markup; `None` for what is no page.
+fn words_of_page(text: &str) -> Option<String> {
+    let mut rest = text.trim_start();
+    if !rest.starts_with('<') || rest.starts_with("<?xml") {
+        return None;
+    }
+    let mut words = String::new();
+    while let Some((before, markup)) = rest.split_once('<') {
+        words.push_str(before);
+        words.push(' ');
+        let (tag, after) = markup.split_once('>').unwrap_or((markup, ""));
+        let is = |name: &str| {
+            let start = tag.get(..name.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(name))
+        };
+        let is_for_no_reader = is("script") || is("style");
+        rest = match is_for_no_reader {
+            true => after.find("</").map_or("", |end| &after[end..]),
+            false => after,
+        };
+    }
+    words.push_str(rest);
+    Some(words)
 }
 
 #[cfg(test)]
@@ -148,5 +182,26 @@ mod tests {
         let shown = excerpt(body.as_bytes(), &["s3cr3t-t0ken".to_owned()]);
         assert!(shown.starts_with("no Bearer … [31mxxx"), "{shown}");
         assert!(shown.len() <= EXCERPT_BYTES);
+    }
+
+    #[test]
+    fn of_a_page_its_words_are_told() {
+        for (body, expected) in [
+            (
+                "<!DOCTYPE html>\n<html><head><title>Error</title><style>a < b {}</style></head>\n\
+                 <body><pre>Cannot POST /register</pre></body></html>",
+                "an HTML page: Error Cannot POST /register",
+            ),
+            ("<html><script>x</script>", "an HTML page:"),
+            ("<html><script>x", "an HTML page:"),
+            ("<h1>half <a hr", "an HTML page: half"),
+            ("<?xml version=\"1.0\"?><a/>", "<?xml version=\"1.0\"?><a/>"),
+            ("a < b", "a < b"),
+        ] {
+            assert_eq!(excerpt(body.as_bytes(), &[]), expected);
+        }
+        let long = format!("<p>{}", "é".repeat(300));
+        let told = excerpt(long.as_bytes(), &[]);
+        assert!(told.len() <= PAGE_BYTES && told.ends_with("é…"), "{told}");
     }
 }

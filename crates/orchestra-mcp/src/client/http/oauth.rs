@@ -65,6 +65,15 @@ const MAX_STEP_UPS: u32 = 2;
 /// For how long a sign-in that failed is not tried again: many requests may be waiting for it.
 const FAILED_PAUSE: Duration = Duration::from_secs(10);
 
+/// What became of a sign-in that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignedIn {
+    /// What it brought is kept.
+    Done,
+    /// Nothing was done: the server lets everybody in, and names nobody who could sign people in.
+    NotAsked,
+}
+
 /// Signs a person in, and keeps what that brings. `config.auth` says how; any other way than OAuth
 /// counts as [`OAuthConfig::new`] with `store`.
 ///
@@ -75,7 +84,7 @@ pub async fn login(
     store: Arc<dyn TokenStore>,
     scopes: &[String],
     sign_in: Arc<dyn SignIn>,
-) -> Result<(), ClientError> {
+) -> Result<SignedIn, ClientError> {
     let mut oauth = match config.auth {
         Auth::OAuth(oauth) => *oauth,
         _ => OAuthConfig::new(store),
@@ -90,18 +99,16 @@ pub async fn login(
     let server = config.endpoint()?;
     let oauth = OAuth::new(&config, oauth)?;
     // Its refusal says where to go; where it has none, its places do.
-    let told = oauth.asks.get(&server).await?;
-    let challenges = told.headers.get_all(reqwest::header::WWW_AUTHENTICATE);
-    let challenges: Vec<String> = challenges
-        .iter()
-        .filter_map(|value| value.to_str().ok().map(str::to_owned))
-        .collect();
+    let challenges = oauth.asks.refusal(&server).await?;
+    if challenges.is_none() && !discovery::is_told(&oauth.asks, &server).await? {
+        return Ok(SignedIn::NotAsked);
+    }
+    let challenge = Challenge::of(&challenges.unwrap_or_default());
     // single-flight: nobody else has this one.
     let mut state = oauth.state.lock().await;
     oauth.load(&mut state).await?;
-    oauth
-        .acquire(&mut state, &Challenge::of(&challenges), Wish::Anew)
-        .await
+    let acquired = oauth.acquire(&mut state, &challenge, Wish::Anew).await;
+    acquired.map(|()| SignedIn::Done)
 }
 
 /// The name that a server's tokens are kept under.

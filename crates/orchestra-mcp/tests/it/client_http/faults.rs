@@ -64,7 +64,7 @@ async fn statuses_are_told_with_the_wait_that_they_name() {
     let (failure, retryable) = failed("418").await;
     assert_eq!(
         (&*failure.excerpt, retryable),
-        ("<html> <b>teapot</b>", false)
+        ("an HTML page: teapot", false)
     );
 }
 

@@ -1,8 +1,12 @@
 //! `orchestra mcp login` and `logout`.
 
 use clap::Args;
-use orchestra_gateway::config::Transport;
-use orchestra_mcp::client::{ClientError, http::oauth::SignedOut};
+use orchestra_gateway::config::{ServerName, Transport};
+use orchestra_mcp::client::{
+    ClientError,
+    http::oauth::{SignedIn, SignedOut},
+};
+use serde_json::json;
 
 use super::{
     Here,
@@ -44,13 +48,11 @@ pub(super) fn login(here: &Here, arguments: &Login) -> Result<Exit, Failure> {
     let server = here.server(&arguments.name)?;
     let config = match live::startable(server) {
         Ok(config) => config,
-        Err(trouble) => return Ok(said(&trouble)),
+        Err(trouble) => return said(&trouble, arguments.json),
     };
     if let Transport::Stdio(_) = config.transport {
-        return Err(Failure::usage_text(format!(
-            "{} is a process, and needs no sign-in",
-            server.name
-        )));
+        let why = format!("{} is a process, and needs no sign-in", server.name);
+        return not_asked(&server.name, why, arguments.json);
     }
     let connectors = live::connectors(here)?;
     let show = |url: &str| {
@@ -58,19 +60,32 @@ pub(super) fn login(here: &Here, arguments: &Login) -> Result<Exit, Failure> {
     };
     let signed_in = connectors.sign_in(&config, &arguments.scope, show);
     match serving::runtime()?.block_on(signed_in) {
-        Ok(()) => {
+        Ok(SignedIn::Done) => {
             Done::new(&server.name, "signed in").print(arguments.json)?;
             Ok(Exit::Ok)
         }
-        Err(error) => Ok(failed(&server.name, &error)),
+        Ok(SignedIn::NotAsked) => {
+            let why = format!("{} asks for no sign-in", server.name);
+            not_asked(&server.name, why, arguments.json)
+        }
+        Err(error) => failed(&server.name, &error, arguments.json),
     }
+}
+
+/// Nobody can sign in at that server.
+fn not_asked(name: &ServerName, why: String, json: bool) -> Result<Exit, Failure> {
+    if json {
+        Done::new(name, "not signed in").noting(why).print(true)?;
+        return Ok(Exit::Usage);
+    }
+    Err(Failure::usage_text(why))
 }
 
 pub(super) fn logout(here: &Here, arguments: &Logout) -> Result<Exit, Failure> {
     let server = here.server(&arguments.name)?;
     let config = match live::startable(server) {
         Ok(config) => config,
-        Err(trouble) => return Ok(said(&trouble)),
+        Err(trouble) => return said(&trouble, arguments.json),
     };
     if let Transport::Stdio(_) = config.transport {
         let done = Done::new(&server.name, "nobody was signed in");
@@ -99,20 +114,24 @@ pub(super) fn logout(here: &Here, arguments: &Logout) -> Result<Exit, Failure> {
             done.print(arguments.json)?;
             Ok(Exit::Ok)
         }
-        Err(error) => Ok(failed(&server.name, &error)),
+        Err(error) => failed(&server.name, &error, arguments.json),
     }
 }
 
-fn said(trouble: &Trouble) -> Exit {
-    trouble.complain();
-    trouble.exit
+/// Says what went wrong: in JSON on stdout, as everything else is then.
+fn said(trouble: &Trouble, json: bool) -> Result<Exit, Failure> {
+    match json {
+        true => output::json(&json!({ "error": trouble }))?,
+        false => trouble.complain(),
+    }
+    Ok(trouble.exit)
 }
 
-fn failed(name: &orchestra_gateway::config::ServerName, error: &ClientError) -> Exit {
+fn failed(name: &ServerName, error: &ClientError, json: bool) -> Result<Exit, Failure> {
     let mut trouble = Trouble::of(name, error);
     if let ClientError::NeedsAuth { what } = error {
         // Whoever does so already need not be told how.
         trouble.message.clone_from(what);
     }
-    said(&trouble)
+    said(&trouble, json)
 }

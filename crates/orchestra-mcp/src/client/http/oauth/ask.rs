@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use reqwest::{
-    Client, Method, Request, Url,
-    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue},
+    Client, Method, Request, StatusCode, Url,
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE},
 };
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
@@ -78,6 +78,30 @@ impl Asks {
         self.ask(request).await
     }
 
+    /// The challenges of a server's refusal; `None` where it refuses neither a look at it nor a
+    /// message. Nothing but the head of its answers is waited for.
+    pub(super) async fn refusal(&self, server: &Url) -> Result<Option<Vec<String>>, ClientError> {
+        let look = Request::new(Method::GET, server.clone());
+        let mut message = Request::new(Method::POST, server.clone());
+        let headers = message.headers_mut();
+        let kinds = HeaderValue::from_static("application/json, text/event-stream");
+        headers.insert(ACCEPT, kinds);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        *message.body_mut() = Some(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.into());
+        for request in [look, message] {
+            let response = match timeout(ANSWER_TIME, self.client.execute(request)).await {
+                Ok(response) => response.map_err(|error| unreached(server, error))?,
+                Err(_) => return Err(late(server)),
+            };
+            if response.status() == StatusCode::UNAUTHORIZED {
+                let challenges = response.headers().get_all(WWW_AUTHENTICATE).iter();
+                let challenges = challenges.filter_map(|value| value.to_str().ok());
+                return Ok(Some(challenges.map(str::to_owned).collect()));
+            }
+        }
+        Ok(None)
+    }
+
     /// Posts a form.
     pub(super) async fn post_form(
         &self,
@@ -114,10 +138,8 @@ impl Asks {
     async fn ask(&self, request: Request) -> Result<Told, ClientError> {
         let url = request.url().clone();
         let asked = async {
-            let mut response = self.client.execute(request).await.map_err(|error| {
-                let what = format!("{}: {}", shown(&url), with_causes(&error.without_url()));
-                ClientError::Unreachable { what }
-            })?;
+            let response = self.client.execute(request).await;
+            let mut response = response.map_err(|error| unreached(&url, error))?;
             let mut body = Vec::new();
             while let Some(chunk) = response
                 .chunk()
@@ -137,12 +159,19 @@ impl Asks {
         };
         match timeout(ANSWER_TIME, asked).await {
             Ok(told) => told,
-            Err(_) => {
-                let what = format!("{}: no answer in time", shown(&url));
-                Err(ClientError::Unreachable { what })
-            }
+            Err(_) => Err(late(&url)),
         }
     }
+}
+
+fn unreached(url: &Url, error: reqwest::Error) -> ClientError {
+    let what = format!("{}: {}", shown(url), with_causes(&error.without_url()));
+    ClientError::Unreachable { what }
+}
+
+fn late(url: &Url) -> ClientError {
+    let what = format!("{}: no answer in time", shown(url));
+    ClientError::Unreachable { what }
 }
 
 /// Fields as a form, or as a query.

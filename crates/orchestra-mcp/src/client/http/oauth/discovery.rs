@@ -153,6 +153,23 @@ pub(super) async fn find(
     }
 }
 
+/// Whether a server says anywhere who lets people into it.
+///
+/// # Errors
+/// When it cannot be asked, or what is found contradicts itself.
+pub(super) async fn is_told(asks: &Asks, server: &Url) -> Result<bool, ClientError> {
+    if resource(asks, server, &Challenge::default())
+        .await?
+        .is_some()
+    {
+        return Ok(true);
+    }
+    let issuer = server.origin().ascii_serialization();
+    let place = issuer.parse();
+    let place: Url = place.map_err(|_| refused(server, "it has no origin"))?;
+    Ok(described(asks, &issuer, &place).await?.is_some())
+}
+
 /// What tokens are asked for where nothing else is said.
 fn resource_of(server: &Url) -> String {
     let mut url = server.clone();

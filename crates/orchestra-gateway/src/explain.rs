@@ -6,6 +6,7 @@ use orchestra_hub::{Content, Outcome, ProviderError, ToolResult};
 use orchestra_mcp::client::{ClientError, Sent};
 use orchestra_wire::{ErrorCode, RawJson};
 use serde_json::json;
+use tokio::time::Instant;
 
 /// The member of `_meta` in which a failure is told to programs.
 pub(crate) const ERROR: &str = "orchestra/error";
@@ -81,7 +82,7 @@ pub(crate) fn tool(
         Err(error) => {
             let again = when(&error);
             let may_have_run = error.sent() == Sent::Maybe;
-            let mut text = said(server, &error, safe);
+            let mut text = said(server, &error, safe, again);
             if let Some(hint) = hint {
                 text.push_str("\nWhat may help the user: ");
                 text.push_str(&hint);
@@ -95,7 +96,10 @@ pub(crate) fn tool(
 pub(crate) fn other(server: &str, error: ClientError) -> ProviderError {
     match passed(error) {
         Ok(error) => error,
-        Err(error) => ProviderError::Unreachable(said(server, &error, true)),
+        Err(error) => {
+            let again = when(&error);
+            ProviderError::Unreachable(said(server, &error, true, again))
+        }
     }
 }
 
@@ -143,7 +147,7 @@ fn happened(error: &ClientError) -> String {
     }
 }
 
-fn said(server: &str, error: &ClientError, safe: bool) -> String {
+fn said(server: &str, error: &ClientError, safe: bool, again: Option<Duration>) -> String {
     let text = happened(error);
     let cut = text.char_indices().nth_back(MAX_CHARS);
     // The end of what a process wrote says most.
@@ -158,7 +162,7 @@ fn said(server: &str, error: &ClientError, safe: bool) -> String {
             "The call may have run: look at what it was to change before you repeat it."
         }
     };
-    let again = match (error, when(error)) {
+    let again = match (error, again) {
         (ClientError::NeedsAuth { what }, _) if what.contains(SIGN_IN) => String::new(),
         (ClientError::NeedsAuth { .. }, _) => format!(" Sign in with `{SIGN_IN} {server}`."),
         (ClientError::InvalidConfig { .. }, _) => {
@@ -171,10 +175,16 @@ fn said(server: &str, error: &ClientError, safe: bool) -> String {
              {server}.",
             crash.limit.as_deref().map_or("limits", setting)
         ),
-        (ClientError::CircuitOpen { .. }, Some(again)) => format!(
-            " Try again in {}; the user can have it started at once with `{RESTART} {server}`.",
-            wait(again)
-        ),
+        // Whoever would try again has gone by then.
+        (ClientError::NotYet { next_at: None, .. }, _) => String::new(),
+        (ClientError::CircuitOpen { .. } | ClientError::NotYet { .. }, Some(again))
+            if !again.is_zero() =>
+        {
+            format!(
+                " Try again in {}; the user can have it started at once with `{RESTART} {server}`.",
+                wait(again)
+            )
+        }
         (_, Some(again)) if again.is_zero() => " Try again at once.".to_owned(),
         (_, Some(again)) => format!(" Try again in {}.", wait(again)),
         (_, None) => " Trying again as it is will not help.".to_owned(),
@@ -203,6 +213,9 @@ fn setting(limit: &str) -> &'static str {
 fn when(error: &ClientError) -> Option<Duration> {
     match error {
         ClientError::CircuitOpen { retry_in, .. } => Some(*retry_in),
+        ClientError::NotYet { next_at, .. } => {
+            next_at.map(|at| at.saturating_duration_since(Instant::now()))
+        }
         ClientError::Http(failure) if failure.retry_after.is_some() => failure.retry_after,
         // What it was asked for is too much, and will be the next time.
         ClientError::Crashed(crash) if crash.limit.is_some() => None,
@@ -256,6 +269,51 @@ mod tests {
             text(open, true),
             "Server s: it failed too often\nThe call did not run. Try again in 7 s; the user can \
              have it started at once with `orchestra mcp restart s`."
+        );
+    }
+
+    #[test]
+    fn who_calls_a_server_before_its_next_start_is_told_the_pause_that_is_left() {
+        let crash = Crash {
+            exit: Some(3),
+            ..Crash::default()
+        };
+        let last = Arc::new(ClientError::Crashed(Arc::new(crash)));
+        let not_yet = |next_at| ClientError::NotYet {
+            next_at,
+            last: Arc::clone(&last),
+        };
+        let happened = "Server s: cannot reach the server: the process ended with exit code 3\n\
+                        The call did not run.";
+        let soon = not_yet(Some(Instant::now() + Duration::from_millis(3_500)));
+        let again = when(&soon).unwrap().as_millis();
+        assert!((2_600..=3_500).contains(&again), "{again}");
+        let told = text(soon, false);
+        let hint = " Try again in 4 s; the user can have it started at once with `orchestra mcp \
+                    restart s`.";
+        // A slow machine may need a part of it.
+        assert_eq!(
+            told.replace("in 3 s", "in 4 s"),
+            format!("{happened}{hint}")
+        );
+        let due = not_yet(Some(Instant::now()));
+        assert_eq!(when(&due), Some(Duration::ZERO));
+        assert_eq!(text(due, false), format!("{happened} Try again at once."));
+        // Where nobody tries by itself.
+        assert_eq!(when(&not_yet(None)), None);
+        assert_eq!(text(not_yet(None), false), happened);
+        // What says so itself is told once.
+        let unreachable = ClientError::Unreachable {
+            what: "no such program".to_owned(),
+        };
+        let twice = ClientError::NotYet {
+            next_at: None,
+            last: Arc::new(unreachable),
+        };
+        let told = text(twice, false);
+        assert!(
+            told.starts_with("Server s: cannot reach the server: no such program\n"),
+            "{told}"
         );
     }
 

@@ -42,6 +42,9 @@ pub struct GatewayOptions {
     pub connect: Connect,
     /// How long calls may go on when a server is removed or replaced.
     pub grace: Duration,
+    /// Whether the program ends with the call that it makes: nobody is told when a server is tried
+    /// again, for nobody will.
+    pub once: bool,
 }
 
 /// The servers of a configuration behind a hub.
@@ -173,6 +176,7 @@ impl Gateway {
             hints,
             state: self.options.state.clone(),
             spill: self.spill.clone(),
+            once: self.options.once,
         }))
     }
 

@@ -118,6 +118,7 @@ impl Hints {
             ClientError::CircuitOpen {
                 last: Some(last), ..
             } => self.about_start(last),
+            ClientError::NotYet { last, .. } => self.about_start(last),
             error => self.about(error),
         }
     }
@@ -134,6 +135,7 @@ impl Hints {
             ClientError::CircuitOpen {
                 last: Some(last), ..
             } => self.about(last),
+            ClientError::NotYet { last, .. } => self.about(last),
             _ => None,
         }
     }

@@ -56,6 +56,8 @@ pub(crate) struct Server {
     hints: Hints,
     cache: Option<Cache>,
     spill: Option<Spill>,
+    /// The program ends with the call that it makes.
+    once: bool,
     offered: watch::Sender<Arc<Offered>>,
     /// Why its tools could not be listed the last time, as long as none were ever seen.
     unlisted: watch::Sender<Option<ClientError>>,
@@ -74,6 +76,7 @@ pub(crate) struct Parts {
     pub(crate) hints: Hints,
     pub(crate) state: std::path::PathBuf,
     pub(crate) spill: Option<Spill>,
+    pub(crate) once: bool,
 }
 
 /// Counts a call while it runs.
@@ -89,6 +92,7 @@ impl Server {
             hints,
             state,
             spill,
+            once,
         } = parts;
         let pins = PinFile::new(&state, &config);
         let policy = Policy::new(&config, Quota::of(&config, &state));
@@ -117,6 +121,7 @@ impl Server {
             running: watch::Sender::new(0),
             pins,
             hints,
+            once,
             policy,
             fingerprint: Fingerprint::of(&config),
             config,

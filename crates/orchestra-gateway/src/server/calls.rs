@@ -47,6 +47,17 @@ impl Server {
         })
     }
 
+    /// An error as this program may tell it.
+    fn told(&self, error: ClientError) -> ClientError {
+        match error {
+            ClientError::NotYet { last, .. } if self.once => ClientError::NotYet {
+                next_at: None,
+                last,
+            },
+            error => error,
+        }
+    }
+
     /// Answers a request that was routed here, and was counted.
     pub(crate) async fn serve(self: Arc<Self>, request: Request, _running: Running) -> Answer {
         let Request { target, mut cx } = request;
@@ -58,7 +69,7 @@ impl Server {
                         cx.remark
                             .set(Some(CallEnd::Unreachable), error.code().to_owned());
                         let hint = self.hint_of_start(&error);
-                        return explain::tool(self.name(), error, false, hint);
+                        return explain::tool(self.name(), self.told(error), false, hint);
                     }
                 };
                 let Some(tool) = offered.tool(&name).cloned() else {
@@ -274,7 +285,7 @@ impl Server {
                 Done {
                     answer: {
                         let hint = self.hints.about(&error);
-                        explain::tool(self.name(), error, tool.is_safe, hint)
+                        explain::tool(self.name(), self.told(error), tool.is_safe, hint)
                     },
                     end,
                     note: note.map(str::to_owned),

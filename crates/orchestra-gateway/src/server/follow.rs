@@ -255,7 +255,9 @@ async fn learn(server: &Arc<Server>, lists: Lists, before: Option<Known>) -> Kno
 /// Why nobody knows which tools there are. A call that waits for that did not run.
 fn not_listed(error: ClientError) -> ClientError {
     match error {
-        ClientError::NeedsAuth { .. } | ClientError::CircuitOpen { .. } => error,
+        ClientError::NeedsAuth { .. }
+        | ClientError::CircuitOpen { .. }
+        | ClientError::NotYet { .. } => error,
         error => ClientError::Unreachable {
             what: format!("its tools cannot be listed: {}", error.explain()),
         },

@@ -370,6 +370,7 @@ impl Bench {
             state: state.path().to_owned(),
             connect: Arc::new(connect),
             grace: Duration::from_secs(5),
+            once: false,
         };
         let gateway = Gateway::new(hub.clone(), options);
         Self {

@@ -178,6 +178,7 @@ impl Rig {
             state: directory.path().join("state"),
             connect: Arc::new(connect),
             grace: Duration::from_secs(1),
+            once: false,
         };
         let gateway = Gateway::new(hub.clone(), options);
         let attachment = Arc::new(attach(&hub));

@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use orchestra_wire::{RpcError, shown};
+use tokio::time::Instant;
 
 /// Why a call of a server did not bring a result.
 ///
@@ -44,6 +45,14 @@ pub enum ClientError {
     Unreachable {
         /// What was attempted and why it failed.
         what: String,
+    },
+    /// The last start did not help, and the next has not begun; nothing was sent.
+    #[error("cannot reach the server")]
+    NotYet {
+        /// When it is tried again; `None` where nobody does so by itself.
+        next_at: Option<Instant>,
+        /// Why the last start did not help.
+        last: Arc<Self>,
     },
     /// The server does not speak MCP in a form that is known here.
     #[error("the handshake failed: {what}")]
@@ -130,7 +139,7 @@ impl ClientError {
             Self::Crashed(_) => "process_crashed",
             Self::InvalidMessage { .. } => "invalid_message",
             Self::Http(_) => "http",
-            Self::Unreachable { .. } => "unreachable",
+            Self::Unreachable { .. } | Self::NotYet { .. } => "unreachable",
             Self::Handshake { .. } => "handshake_failed",
             Self::CircuitOpen { .. } => "circuit_open",
             Self::NeedsAuth { .. } => "needs_auth",
@@ -146,6 +155,7 @@ impl ClientError {
     pub fn sent(&self) -> Sent {
         match self {
             Self::Unreachable { .. }
+            | Self::NotYet { .. }
             | Self::SlowStart { .. }
             | Self::Handshake { .. }
             | Self::CircuitOpen { .. }
@@ -165,7 +175,8 @@ impl ClientError {
             | Self::Timeout { .. }
             | Self::SlowStart { .. }
             | Self::Crashed(_)
-            | Self::Unreachable { .. } => true,
+            | Self::Unreachable { .. }
+            | Self::NotYet { .. } => true,
             Self::Http(failure) => {
                 let passes = matches!(failure.status, 0 | 429 | 500 | 502 | 503 | 504);
                 passes || self.is_session_gone()
@@ -184,7 +195,7 @@ impl ClientError {
     /// who says so.
     pub(super) fn may_be_away(&self) -> bool {
         match self {
-            Self::Unreachable { .. } => true,
+            Self::Unreachable { .. } | Self::NotYet { .. } => true,
             Self::Http(failure) => {
                 matches!(failure.status, 0 | 502..=504) && failure.retry_after.is_none()
             }
@@ -202,6 +213,7 @@ impl ClientError {
             | Self::Crashed(_)
             | Self::InvalidMessage { .. }
             | Self::Unreachable { .. }
+            | Self::NotYet { .. }
             | Self::Handshake { .. } => true,
             Self::Http(failure) => !matches!(failure.status, 400..=428 | 430..=499),
             Self::Rpc(error) => error.code.0 == -32603,
@@ -218,7 +230,8 @@ impl ClientError {
             Self::Timeout { .. }
             | Self::SlowStart { .. }
             | Self::InvalidMessage { .. }
-            | Self::Unreachable { .. } => true,
+            | Self::Unreachable { .. }
+            | Self::NotYet { .. } => true,
             Self::Http(_) => self.is_server_fault(),
             _ => false,
         }
@@ -241,6 +254,7 @@ impl ClientError {
             Self::CircuitOpen {
                 last: Some(last), ..
             } => format!("{self}; the last failure: {}", last.explain()),
+            Self::NotYet { last, .. } => self.because(last, last.explain()),
             _ => self.to_string(),
         }
     }
@@ -259,6 +273,7 @@ impl ClientError {
             Self::CircuitOpen {
                 last: Some(last), ..
             } => (format!("{self}; the last failure: {}", last.in_short()), ""),
+            Self::NotYet { last, .. } => (self.because(last, last.in_short()), ""),
             _ => (self.explain(), ""),
         };
         let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -271,6 +286,14 @@ impl ClientError {
         }
     }
 
+    /// That it is so for that reason, unless the reason says so.
+    fn because(&self, last: &Self, told: String) -> String {
+        match last {
+            Self::Unreachable { .. } | Self::NotYet { .. } => told,
+            _ => format!("{self}: {told}"),
+        }
+    }
+
     /// Whether the server wrote more to standard error than [`explain`](Self::explain) tells.
     #[must_use]
     pub fn wrote_more(&self) -> bool {
@@ -280,6 +303,7 @@ impl ClientError {
             Self::CircuitOpen {
                 last: Some(last), ..
             } => last.wrote_more(),
+            Self::NotYet { last, .. } => last.wrote_more(),
             _ => false,
         }
     }

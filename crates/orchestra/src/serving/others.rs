@@ -62,6 +62,7 @@ impl Others {
             state: servers::state_directory()?,
             connect: connectors.connect(),
             grace: GRACE,
+            once: false,
         };
         let watching = Watching::start(places, scope, servers::decisions()?)
             .map_err(|error| Failure::from(anyhow::Error::from(error)))?;

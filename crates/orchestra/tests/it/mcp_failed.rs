@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     others::SERVER,
-    support::{PATIENCE, Running, Workspace, get},
+    support::{PATIENCE, Running, Workspace, get, post_to},
 };
 
 /// Fails to start the first time, and hangs at the second.
@@ -95,6 +95,27 @@ fn a_server_that_fails_says_why_and_is_failed_until_it_has_started() {
     let figures = get(&address, "/metrics").body;
     let line = "orchestra_server_failed_starts_total{server=\"gone\"} 1";
     assert!(figures.lines().any(|told| told == line), "{figures}");
+    up.signal(rustix::process::Signal::TERM);
+    assert!(up.end().success());
+}
+
+#[test]
+fn who_calls_a_server_between_two_starts_is_told_when_the_next_is() {
+    let workspace = Workspace::new();
+    let bad = json!({"mcpServers": {"bad": {"command": "sh", "args": ["-c", "exit 3"],
+        "restart": {"backoff": "constant", "initial": "20s"}}}});
+    workspace.write("s.json", &bad.to_string());
+    let (up, address) = up(&workspace, "s.json");
+    until(|| (servers(&address)["servers"][0]["status"] == "restarting").then_some(()));
+    let call = json!({"name": "bad__x"}).to_string();
+    let result = post_to(&address, "/api/mcp/tools/call", &[], &call).json();
+    let text = result.to_string();
+    let again = &result["_meta"]["orchestra/error"]["retryAfterMs"];
+    let again = again.as_u64().unwrap_or_else(|| panic!("{text}"));
+    // As long as the pause is, which is not the same each time.
+    assert!((5_000..=40_000).contains(&again), "{text}");
+    let words = format!("Try again in {} s", again.div_ceil(1_000));
+    assert!(text.contains(&words), "{text}");
     up.signal(rustix::process::Signal::TERM);
     assert!(up.end().success());
 }

@@ -121,7 +121,10 @@ fn rules_and_approval_hold_for_tools_of_servers() {
 #[test]
 fn a_server_that_cannot_be_reached_is_told_and_hides_no_tool() {
     let workspace = Workspace::new();
-    let servers = json!({"mcpServers": {"gone": {"command": "/no/such/program"}}});
+    let servers = json!({"mcpServers": {
+        "gone": {"command": "/no/such/program"},
+        "bad": {"command": "sh", "args": ["-c", "exit 3"]},
+    }});
     workspace.write("servers.json", &servers.to_string());
     let tool = |words: &[&str]| {
         let with = ["tool", "--mcp-config", "servers.json"].iter();
@@ -134,6 +137,18 @@ fn a_server_that_cannot_be_reached_is_told_and_hides_no_tool() {
     let called = tool(&["call", "gone__x"]);
     assert_eq!(called.code, Some(4), "{called:?}");
     assert!(called.err.contains("/no/such/program"), "{called:?}");
+    for words in [&["call", "bad__x"][..], &["call", "bad__x", "--json"]] {
+        let called = tool(words);
+        assert_eq!(called.code, Some(4), "{called:?}");
+        let told = format!("{}{}", called.out, called.err);
+        for word in ["exit code 3", "The call did not run"] {
+            assert!(told.contains(word), "{called:?}");
+        }
+        // Nobody will.
+        for word in ["ry again", "next try", "retryAfterMs"] {
+            assert!(!told.contains(word), "{called:?}");
+        }
+    }
 }
 
 #[test]

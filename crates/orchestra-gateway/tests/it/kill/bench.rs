@@ -147,6 +147,7 @@ impl Bench {
             state: directory.path().join("state"),
             connect: Arc::new(connect),
             grace: Duration::from_secs(1),
+            once: false,
         };
         let gateway = Gateway::new(hub.clone(), options);
         let bench = Arc::new(Self {

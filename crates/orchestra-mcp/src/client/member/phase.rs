@@ -36,13 +36,9 @@ pub(super) fn left_alone(next_at: Instant, reason: &Arc<ClientError>) -> ClientE
 }
 
 pub(super) fn not_yet(next_at: Instant, reason: &Arc<ClientError>) -> ClientError {
-    let wait = next_at.saturating_duration_since(Instant::now());
-    ClientError::Unreachable {
-        what: format!(
-            "the next try is in {:.1} s; the last one failed: {}",
-            wait.as_secs_f64(),
-            reason.explain()
-        ),
+    ClientError::NotYet {
+        next_at: Some(next_at),
+        last: Arc::clone(reason),
     }
 }
 

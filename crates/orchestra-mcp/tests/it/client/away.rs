@@ -130,7 +130,16 @@ async fn a_server_that_was_away_for_a_moment_is_used_again_at_once_and_knows_its
         // What may run once is told soon, and that it did not run.
         let error = client.call(tool("t")).await.unwrap_err();
         assert_eq!((error.sent(), error.code()), (Sent::No, "unreachable"));
-        assert!(error.explain().contains("the next try is in"), "{error:?}");
+        assert!(
+            matches!(
+                error,
+                ClientError::NotYet {
+                    next_at: Some(_),
+                    ..
+                }
+            ),
+            "{error:?}"
+        );
         there.come_back();
         let back = Instant::now();
         for waited in waiting {

@@ -96,6 +96,7 @@ impl Trouble {
 fn exit_of(error: &ClientError) -> Exit {
     match error {
         ClientError::Unreachable { .. }
+        | ClientError::NotYet { .. }
         | ClientError::Crashed(_)
         | ClientError::Closed
         | ClientError::Timeout { .. }

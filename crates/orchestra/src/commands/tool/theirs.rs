@@ -170,6 +170,7 @@ impl Theirs {
             state: servers::state_directory()?,
             connect: connectors.connect(),
             grace: GRACE,
+            once: true,
         };
         let gateway = Gateway::new(serving.hub().clone(), options);
         gateway.apply(self.configs);

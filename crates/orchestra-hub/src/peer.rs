@@ -154,6 +154,10 @@ impl PeerStatus {
 #[derive(Debug, Default)]
 pub(crate) struct UnusedPeers(Mutex<Vec<(ProviderId, PeerReport)>>);
 
+/// Files that cannot be read now, as they were told.
+#[derive(Debug, Default)]
+pub(crate) struct UnreadFiles(Mutex<Vec<String>>);
+
 impl Hub {
     /// How the programs are that providers speak for, in the order of their registration, and then
     /// those that are configured and that nobody speaks for.
@@ -182,6 +186,19 @@ impl Hub {
     pub fn tell_unused_peers(&self, unused: Vec<(ProviderId, PeerReport)>) {
         let before = self.0.unused_peers.0.lock();
         *before.unwrap_or_else(PoisonError::into_inner) = unused;
+    }
+
+    /// The files in which programs are configured and that cannot be read or understood now.
+    #[must_use]
+    pub fn unread_files(&self) -> Vec<String> {
+        let files = self.0.unread_files.0.lock();
+        files.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// These files cannot be read or understood now. They take the place of those told before.
+    pub fn tell_unread_files(&self, files: Vec<String>) {
+        let before = self.0.unread_files.0.lock();
+        *before.unwrap_or_else(PoisonError::into_inner) = files;
     }
 }
 

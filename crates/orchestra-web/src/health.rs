@@ -37,6 +37,8 @@ struct Health {
     mcp_revisions: Vec<&'static str>,
     /// Servers of others that cannot be used now, and should be. Why not, `/api/mcp/servers` tells.
     failed: Vec<Failed>,
+    /// Files of servers of others that cannot be read or understood now. What they said before holds.
+    unread_files: Vec<String>,
 }
 
 /// A server of others that cannot be used now.
@@ -65,6 +67,8 @@ struct Readiness {
     waiting_for: Vec<String>,
     /// Servers of others that cannot be used now, and should be. Nobody waits for them.
     failed: Vec<Failed>,
+    /// Files of servers of others that cannot be read or understood now. What they said before holds.
+    unread_files: Vec<String>,
 }
 
 /// Where the program stands.
@@ -93,6 +97,7 @@ async fn health(State(site): State<Arc<Site>>) -> Response {
         uptime_s: site.began.elapsed().as_secs(),
         mcp_revisions: site.face.options().eras.revisions().collect(),
         failed: failed(server.hub()),
+        unread_files: server.hub().unread_files(),
     };
     Json(health).into_response()
 }
@@ -130,6 +135,7 @@ async fn ready(State(site): State<Arc<Site>>) -> Response {
         status: stage,
         waiting_for,
         failed: failed(site.face.server().hub()),
+        unread_files: site.face.server().hub().unread_files(),
     };
     (status, Json(readiness)).into_response()
 }

@@ -79,6 +79,16 @@ pub(crate) fn scope(workspace: &Path) -> Scope {
     Scope::new(workspace, home.as_deref(), |name| std::env::var(name).ok())
 }
 
+/// A path for whoever may not know whose home it is in.
+pub(crate) fn short(path: &Path) -> String {
+    let home = Variable::Home.read();
+    let within = home.and_then(|home| path.strip_prefix(home).ok());
+    match within {
+        Some(within) => Path::new("~").join(within).display().to_string(),
+        None => path.display().to_string(),
+    }
+}
+
 /// Where decisions of the user are kept.
 ///
 /// # Errors

@@ -78,6 +78,7 @@ impl Places {
                 path: Arc::clone(&file.path),
                 source: file.source,
                 servers: contents.as_ref().map(|contents| contents.servers.len()),
+                is_broken: contents.as_ref().is_some_and(|contents| contents.is_broken),
             });
             let Some(contents) = contents else {
                 found.diagnostics.extend(missing(&file));

@@ -30,6 +30,9 @@ pub struct LookedAt {
     pub source: Source,
     /// How many servers it names; `None` when it is not there.
     pub servers: Option<usize>,
+    /// Whether nothing of it can be read or understood now. Its servers are those that it named
+    /// before, where that is known.
+    pub is_broken: bool,
 }
 
 /// A server that was found.
@@ -157,6 +160,12 @@ impl Found {
     pub fn nearest(&self, name: &str) -> Option<&str> {
         let names = self.servers.iter().map(|server| server.name.as_str());
         nearest(name, &names.collect::<Vec<_>>())
+    }
+
+    /// The files that cannot be read or understood now.
+    pub fn broken(&self) -> impl Iterator<Item = &Path> {
+        let broken = self.files.iter().filter(|file| file.is_broken);
+        broken.map(|file| &*file.path)
     }
 
     /// The servers that are used.

@@ -48,20 +48,22 @@ async fn it_is_ready_when_every_provider_knows_what_it_offers() {
     let ready = async || site.rest("GET /ready", &Value::Null).await;
     let is_ready = (
         200,
-        json!({"status": "ready", "waiting_for": [], "failed": []}),
+        json!({"status": "ready", "waiting_for": [], "failed": [], "unread_files": []}),
     );
     assert_eq!(ready().await, is_ready);
     let late = visitor("late", "visit");
     late.is_ready.store(false, Ordering::SeqCst);
     site.hub.register(Arc::clone(&late) as _).unwrap();
-    let starting = json!({"status": "starting", "waiting_for": ["late"], "failed": []});
+    let starting =
+        json!({"status": "starting", "waiting_for": ["late"], "failed": [], "unread_files": []});
     assert_eq!(ready().await, (503, starting));
     late.is_ready.store(true, Ordering::SeqCst);
     assert_eq!(ready().await, is_ready);
 
     assert!(site.hub.remove(late.id()));
     assert!(site.hub.remove(site.toys.id()));
-    let starting = json!({"status": "starting", "waiting_for": [], "failed": []});
+    let starting =
+        json!({"status": "starting", "waiting_for": [], "failed": [], "unread_files": []});
     assert_eq!(ready().await, (503, starting));
 }
 
@@ -129,6 +131,14 @@ async fn servers_that_failed_are_named_and_harm_no_other() {
     assert_eq!(servers["count"], 3, "{servers}");
     assert_eq!(servers["servers"][2]["status"], "needs_approval");
     assert_eq!(servers["servers"][2]["transport"], Value::Null);
+    site.hub.tell_unread_files(vec!["~/mcp.json".to_owned()]);
+    for path in ["GET /health", "GET /ready"] {
+        let (_, body) = site.rest(path, &Value::Null).await;
+        assert_eq!(body["unread_files"], json!(["~/mcp.json"]), "{path}");
+    }
+    site.hub.tell_unread_files(Vec::new());
+    let (_, body) = site.rest("GET /health", &Value::Null).await;
+    assert_eq!(body["unread_files"], json!([]));
     site.hub.tell_unused_peers(Vec::new());
     let (_, body) = site.rest("GET /health", &Value::Null).await;
     assert_eq!(body["failed"].as_array().unwrap().len(), 1);

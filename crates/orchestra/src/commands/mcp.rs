@@ -31,6 +31,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use orchestra_gateway::{
     approval::{DecisionFile, Decisions, DecisionsError},
+    config::ServerName,
     discovery::{Found, Places, Server},
 };
 
@@ -86,6 +87,10 @@ enum Command {
     Tap(tap::Arguments),
 }
 
+/// What is said of a server that a running program has of a file that cannot be read now.
+const KEPT: &str =
+    "its file cannot be read now; the running program goes on with what it read before";
+
 /// What a command has to do with.
 struct Here {
     places: Places,
@@ -129,11 +134,11 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         Command::Call(arguments) => call::run(&here, &config, arguments),
         Command::Login(arguments) => login::login(&here, &arguments),
         Command::Logout(arguments) => login::logout(&here, &arguments),
-        Command::Logs(arguments) => logs::run(&here, &arguments),
+        Command::Logs(arguments) => logs::run(&here, &config, &arguments),
         Command::Approve(arguments) => decide::approve(&here, &arguments),
         Command::Enable(arguments) => decide::enable(&here, &arguments),
         Command::Disable(arguments) => decide::disable(&here, &arguments),
-        Command::Restart(arguments) => decide::restart(&here, &arguments),
+        Command::Restart(arguments) => decide::restart(&here, &config, &arguments),
         Command::Add(arguments) => add::run(&here, arguments),
         Command::Remove(arguments) => remove::run(&here, &arguments),
         Command::Validate(arguments) => validate::run(&here, &arguments),
@@ -163,6 +168,29 @@ impl Here {
     fn server(&self, name: &str) -> Result<&Server, Failure> {
         let server = self.found.server(name);
         server.ok_or_else(|| no_server(&self.found, name))
+    }
+
+    /// The name of a server: of one that is there, or that a running program has of a file that
+    /// cannot be read now.
+    ///
+    /// # Errors
+    /// When there is none, as [`server`](Self::server).
+    fn known(&self, config: &Config, name: &str) -> Result<ServerName, Failure> {
+        let failure = match self.server(name) {
+            Ok(server) => return Ok(server.name.clone()),
+            Err(failure) => failure,
+        };
+        if self.found.broken().next().is_none() {
+            return Err(failure);
+        }
+        let running = running::ask(config).unwrap_or_default();
+        match running.contains_key(name) {
+            true => {
+                output::complain(&output::printable(&format!("{name}: {KEPT}")));
+                Ok(ServerName::of_text(name))
+            }
+            false => Err(failure),
+        }
     }
 
     /// Keeps a decision.
@@ -196,7 +224,10 @@ pub(crate) fn no_server(found: &Found, name: &str) -> Failure {
         _ => format!("there are {}", names.join(", ")),
     };
     let meant = meant.unwrap_or_else(|| ":".to_owned());
-    let text = format!("no server `{name}`{meant} {there}");
+    let mut text = format!("no server `{name}`{meant} {there}");
+    for path in found.broken() {
+        text.push_str(&format!("; {} cannot be read now", path.display()));
+    }
     Failure::usage_text(output::printable(&text))
 }
 

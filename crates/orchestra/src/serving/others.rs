@@ -206,6 +206,8 @@ impl Following {
         self.waiting = waiting;
         self.gateway.apply(configs);
         self.hub.tell_unused_peers(unused_peers);
+        self.hub
+            .tell_unread_files(found.broken().map(servers::short).collect());
         let asked = |server: &Server| (server.name.to_string(), server.restarts);
         let now: HashMap<String, u64> = found.servers.iter().map(asked).collect();
         for (name, times) in &now {

@@ -1,6 +1,6 @@
 //! What is wrong with a server is told wherever it is asked how servers are.
 
-use std::{thread::sleep, time::Duration, time::Instant};
+use std::{fs, thread::sleep, time::Duration, time::Instant};
 
 use serde_json::{Value, json};
 
@@ -116,6 +116,62 @@ fn who_calls_a_server_between_two_starts_is_told_when_the_next_is() {
     assert!((5_000..=40_000).contains(&again), "{text}");
     let words = format!("Try again in {} s", again.div_ceil(1_000));
     assert!(text.contains(&words), "{text}");
+    up.signal(rustix::process::Signal::TERM);
+    assert!(up.end().success());
+}
+
+#[test]
+fn what_runs_of_a_file_that_was_broken_since_is_still_known() {
+    let workspace = Workspace::new();
+    workspace.write("server.sh", &format!("echo hello >&2\n{SERVER}"));
+    let file = workspace.home().join(".config/orchestra/mcp.json");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let safe = json!({"command": "sh", "args": [workspace.join("server.sh")]});
+    let servers_file = json!({"mcpServers": {"safe": safe}}).to_string();
+    fs::write(&file, &servers_file).unwrap();
+    let up = Running::start(workspace.command(["up", "--http", "127.0.0.1:0", "--json"]));
+    let ready = up.json();
+    let address = ready["http"].as_str().unwrap().replace("http://", "");
+    until(|| (servers(&address)["servers"][0]["status"] == "ready").then_some(()));
+    assert_eq!(get(&address, "/health").json()["unread_files"], json!([]));
+    fs::write(&file, "{\"mcpServers\": {").unwrap();
+    let unread = json!(["~/.config/orchestra/mcp.json"]);
+    until(|| (get(&address, "/health").json()["unread_files"] == unread).then_some(()));
+    assert_eq!(get(&address, "/ready").json()["unread_files"], unread);
+
+    let listed = workspace.run(["mcp", "list"]);
+    let line = listed.out.lines().find(|line| line.starts_with("safe"));
+    let line = line.unwrap_or_else(|| panic!("{listed:?}"));
+    let told = "its file cannot be read now; the running program goes on";
+    assert!(line.contains("ready") && line.contains(told), "{listed:?}");
+    let listed = workspace.run(["mcp", "list", "--json"]);
+    let listed: Value = serde_json::from_str(&listed.out).unwrap();
+    let row = &listed["servers"][0];
+    assert_eq!(
+        (&row["name"], &row["state"]),
+        (&json!("safe"), &json!("kept"))
+    );
+    assert_eq!(row["running"]["status"], "ready", "{listed}");
+    let logs = workspace.run(["mcp", "logs", "safe"]);
+    assert_eq!(
+        (logs.code, logs.out.contains("hello")),
+        (Some(0), true),
+        "{logs:?}"
+    );
+    let restarted = workspace.run(["mcp", "restart", "safe"]);
+    assert_eq!(restarted.code, Some(0), "{restarted:?}");
+    assert!(restarted.err.contains(told), "{restarted:?}");
+    until(|| (servers(&address)["servers"][0]["restarts"].as_u64() > Some(0)).then_some(()));
+    for verb in ["restart", "logs"] {
+        let said = workspace.run(["mcp", verb, "nobody"]);
+        assert_eq!(said.code, Some(2), "{said:?}");
+        assert!(said.err.contains("mcp.json cannot be read now"), "{said:?}");
+    }
+    fs::write(&file, servers_file).unwrap();
+    until(|| (get(&address, "/health").json()["unread_files"] == json!([])).then_some(()));
+    let listed = workspace.run(["mcp", "list", "--json"]);
+    let listed: Value = serde_json::from_str(&listed.out).unwrap();
+    assert_eq!(listed["servers"][0]["state"], "enabled", "{listed}");
     up.signal(rustix::process::Signal::TERM);
     assert!(up.end().success());
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use clap::Args;
 use orchestra_gateway::{
     Change, PinFile,
-    config::ServerConfig,
+    config::{ServerConfig, ServerName},
     discovery::{Server, ServerState},
 };
 use serde::Serialize;
@@ -16,6 +16,7 @@ use super::{
     shown::shown,
 };
 use crate::{
+    config::Config,
     exit::{Exit, Failure},
     output::{self, Format},
     servers,
@@ -316,27 +317,25 @@ fn switch(here: &Here, names: &[String], enabled: bool, json: bool) -> Result<Ex
     Ok(Exit::Ok)
 }
 
-pub(super) fn restart(here: &Here, arguments: &Restart) -> Result<Exit, Failure> {
-    let servers: Vec<&Server> = arguments
-        .names
-        .iter()
-        .map(|name| here.server(name))
-        .collect::<Result<_, _>>()?;
+pub(super) fn restart(here: &Here, config: &Config, arguments: &Restart) -> Result<Exit, Failure> {
+    let names = arguments.names.iter();
+    let names = names.map(|name| here.known(config, name));
+    let names: Vec<ServerName> = names.collect::<Result<_, _>>()?;
     let workspace = &here.places.workspace;
     if !servers::is_served(workspace) {
-        let names = servers.iter().map(|server| {
-            Done::new(&server.name, "not restarted").noting("nobody runs it in this workspace")
+        let names = names.iter().map(|name| {
+            Done::new(name, "not restarted").noting("nobody runs it in this workspace")
         });
         done::print(&names.collect::<Vec<_>>(), arguments.json)?;
         return Ok(Exit::Problems);
     }
     here.decide(|decisions| {
-        for server in &servers {
-            decisions.restart(workspace, &server.name);
+        for name in &names {
+            decisions.restart(workspace, name);
         }
     })?;
-    let done = servers.iter();
-    let done = done.map(|server| Done::new(&server.name, "restart asked for"));
+    let done = names.iter();
+    let done = done.map(|name| Done::new(name, "restart asked for"));
     done::print(&done.collect::<Vec<_>>(), arguments.json)?;
     Ok(Exit::Ok)
 }

@@ -11,7 +11,7 @@ use orchestra_gateway::{
 use serde::Serialize;
 
 use super::{
-    Here,
+    Here, KEPT,
     check::{self, Report},
     live,
     running::{self, Now},
@@ -83,8 +83,9 @@ pub(super) struct Row<'a> {
     /// What runs is what it was before its definition changed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     outdated: bool,
+    /// Unless only the running program knows it.
     #[serde(flatten)]
-    place: PlaceRow<'a>,
+    place: Option<PlaceRow<'a>>,
 }
 
 #[derive(Serialize)]
@@ -129,6 +130,10 @@ pub(super) fn run(here: &Here, config: &Config, arguments: &Arguments) -> Result
     let mut now = now(config);
     let row = |server| Row::of(server, &mut now);
     let mut rows: Vec<Row<'_>> = found.servers.iter().map(row).collect();
+    if found.broken().next().is_none() {
+        now.clear();
+    }
+    rows.extend(now.iter().map(|(name, now)| Row::kept(name, now)));
     if arguments.check {
         checked(here, &mut rows)?;
     }
@@ -211,7 +216,26 @@ impl<'a> Row<'a> {
             check: None,
             running,
             outdated,
-            place: PlaceRow::of(&server.origin),
+            place: Some(PlaceRow::of(&server.origin)),
+        }
+    }
+
+    /// A server that the running program has of a file that cannot be read now.
+    fn kept(name: &'a str, now: &Now) -> Self {
+        Self {
+            name,
+            shown_name: None,
+            description: None,
+            state: "kept",
+            reason: Some(KEPT.to_owned()),
+            hidden: Vec::new(),
+            transport: None,
+            target: None,
+            runs: None,
+            check: None,
+            running: Some(now.clone()),
+            outdated: false,
+            place: None,
         }
     }
 }
@@ -312,7 +336,10 @@ fn servers_table(servers: &[Row<'_>]) -> String {
         let note = row.reason.as_deref().or_else(|| running?.reason());
         let note = note.or(outdated);
         cells.extend([
-            row.place.source.to_owned(),
+            row.place
+                .as_ref()
+                .map_or("-", |place| place.source)
+                .to_owned(),
             row.runs.clone().unwrap_or_else(|| "-".into()),
             note.unwrap_or_default().to_owned(),
         ]);

@@ -10,11 +10,12 @@ use std::{
 };
 
 use clap::Args;
-use orchestra_gateway::{connect, discovery::Server};
+use orchestra_gateway::{config::ServerName, connect};
 use serde::Serialize;
 
 use super::Here;
 use crate::{
+    config::Config,
     exit::{Exit, Failure},
     output, servers,
 };
@@ -44,23 +45,20 @@ const MAX_LINE_BYTES: usize = 64 * 1024;
 /// How often is looked for more.
 const AGAIN: Duration = Duration::from_millis(250);
 
-pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
-    let server = here.server(&arguments.name)?;
+pub(super) fn run(here: &Here, config: &Config, arguments: &Arguments) -> Result<Exit, Failure> {
+    let name = here.known(config, &arguments.name)?;
     let directory = servers::log_directory(&here.places.workspace)?;
-    let mut log = Log::new(connect::log_file(&directory, server.name.as_str()));
+    let mut log = Log::new(connect::log_file(&directory, name.as_str()));
     match log.end(arguments.lines)? {
-        Some(text) => print(server, &text, arguments.json)?,
+        Some(text) => print(&name, &text, arguments.json)?,
         None if arguments.follow => {}
-        None => output::complain(&format!(
-            "{} wrote nothing to standard error here yet",
-            server.name
-        )),
+        None => output::complain(&format!("{name} wrote nothing to standard error here yet")),
     }
     if !arguments.follow {
         return Ok(Exit::Ok);
     }
     loop {
-        print(server, &log.more()?, arguments.json)?;
+        print(&name, &log.more()?, arguments.json)?;
         thread::sleep(AGAIN);
     }
 }
@@ -163,9 +161,9 @@ struct Line<'a> {
     line: &'a str,
 }
 
-fn print(server: &Server, text: &str, as_json: bool) -> Result<(), Failure> {
+fn print(name: &ServerName, text: &str, as_json: bool) -> Result<(), Failure> {
     if as_json {
-        let server = server.name.as_str();
+        let server = name.as_str();
         return text
             .lines()
             .try_for_each(|line| output::json(&Line { server, line }));

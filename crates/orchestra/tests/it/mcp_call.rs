@@ -441,6 +441,44 @@ fn what_is_no_text_is_told_by_its_kind_or_saved() {
 }
 
 #[test]
+fn whether_a_call_may_have_run_is_told_whichever_command_makes_it() {
+    let silent = SERVER.replace(
+        "*'\"method\":\"tools/call\"'*)\n",
+        "*'\"method\":\"tools/call\"'*)\n      exec sleep 60\n",
+    );
+    assert_ne!(silent, SERVER);
+    let slow = workspace(json!({"timeout": "1s"}));
+    slow.write("server.sh", &silent);
+    let gone = workspace(json!({}));
+    gone.write("server.sh", "exit 3");
+    for (workspace, told, may_have_run, code) in [
+        (
+            slow,
+            "The call may have run: look at what it was to change",
+            true,
+            "timeout",
+        ),
+        (gone, "The call did not run", false, "process_crashed"),
+    ] {
+        for command in [["mcp", "call", "shell"].as_slice(), &["tool", "call"]] {
+            let words = command.iter().chain(&["shell__add_up", "a=1"]);
+            let said = workspace.run(words);
+            assert_eq!(said.code, Some(4), "{command:?}: {said:?}");
+            assert!(said.err.contains(told), "{command:?}: {said:?}");
+        }
+        let said = call(&workspace, &["add.up", "a=1", "--json"]);
+        assert_eq!(said.code, Some(4), "{said:?}");
+        let error = serde_json::from_str::<Value>(&said.out).unwrap()["error"].clone();
+        let got = ["server", "code", "may_have_run"].map(|key| error[key].clone());
+        assert_eq!(
+            got,
+            [json!("shell"), json!(code), json!(may_have_run)],
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
 fn what_is_no_result_of_a_tool_is_said_to_be_none() {
     for (answer, code) in [
         (r#"{"content":"oops"}"#, 4),

@@ -107,9 +107,7 @@ pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<
     if let Some(unused) = Unused::of(server) {
         let recorded = unused.record(config, &asked.tool, &asked.given);
         serving::runtime()?.block_on(recorded)?;
-        let trouble = unused.trouble();
-        trouble.complain();
-        return Ok(trouble.exit);
+        return unused.trouble().say(arguments.tell.json);
     }
     let connectors = live::connectors(here)?;
     let trace = &arguments.trace;
@@ -128,10 +126,7 @@ pub(super) fn run(here: &Here, config: &Config, arguments: Arguments) -> Result<
     };
     match ended {
         Ended::Failure(failure) => Err(failure),
-        Ended::Trouble(trouble) => {
-            trouble.complain();
-            Ok(trouble.exit)
-        }
+        Ended::Trouble(trouble) => trouble.say(arguments.tell.json),
     }
 }
 
@@ -147,6 +142,7 @@ fn unreached(
     asked: Asked,
     trouble: Trouble,
 ) -> Result<Ended, Failure> {
+    let trouble = trouble.of_call(false);
     let put = Put {
         name: named(&server.name, &asked.tool),
         arguments: unfitted(&asked.given)?,

@@ -12,6 +12,7 @@ use orchestra_hub::ListKind;
 use orchestra_mcp::client::{Client, ClientError, ClientStatus, ServerFacts};
 use orchestra_wire::RawJson;
 use serde::Serialize;
+use serde_json::json;
 use tokio::{
     task::JoinSet,
     time::{Instant, timeout},
@@ -50,6 +51,9 @@ pub(super) struct Trouble {
     /// What may help.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) hint: Option<String>,
+    /// Whether a call that it is about may have run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) may_have_run: Option<bool>,
     #[serde(skip)]
     pub(super) exit: Exit,
 }
@@ -72,6 +76,7 @@ impl Trouble {
             code: error.code(),
             message,
             hint: None,
+            may_have_run: None,
             exit: exit_of(error),
         }
     }
@@ -83,7 +88,31 @@ impl Trouble {
             text.push_str("\n  hint: ");
             text.push_str(hint);
         }
+        text.push_str(match self.may_have_run {
+            None => "",
+            Some(false) => "\nThe call did not run.",
+            Some(true) => {
+                "\nThe call may have run: look at what it was to change before you repeat it."
+            }
+        });
         text
+    }
+
+    /// A call that it is about, and whether that may have run.
+    pub(super) fn of_call(self, may_have_run: bool) -> Self {
+        Self {
+            may_have_run: Some(may_have_run),
+            ..self
+        }
+    }
+
+    /// Says it on stderr; in JSON on stdout, as everything else is then.
+    pub(super) fn say(&self, json: bool) -> Result<Exit, Failure> {
+        match json {
+            true => output::json(&json!({ "error": self }))?,
+            false => self.complain(),
+        }
+        Ok(self.exit)
     }
 
     /// Says it on stderr.
@@ -129,6 +158,7 @@ pub(super) fn startable(server: &Server) -> Result<Arc<ServerConfig>, Trouble> {
         code,
         message: message.unwrap_or_default(),
         hint: None,
+        may_have_run: None,
         exit,
     })
 }

@@ -6,7 +6,6 @@ use orchestra_mcp::client::{
     ClientError,
     http::oauth::{SignedIn, SignedOut},
 };
-use serde_json::json;
 
 use super::{
     Here,
@@ -48,7 +47,7 @@ pub(super) fn login(here: &Here, arguments: &Login) -> Result<Exit, Failure> {
     let server = here.server(&arguments.name)?;
     let config = match live::startable(server) {
         Ok(config) => config,
-        Err(trouble) => return said(&trouble, arguments.json),
+        Err(trouble) => return trouble.say(arguments.json),
     };
     if let Transport::Stdio(_) = config.transport {
         let why = format!("{} is a process, and needs no sign-in", server.name);
@@ -85,7 +84,7 @@ pub(super) fn logout(here: &Here, arguments: &Logout) -> Result<Exit, Failure> {
     let server = here.server(&arguments.name)?;
     let config = match live::startable(server) {
         Ok(config) => config,
-        Err(trouble) => return said(&trouble, arguments.json),
+        Err(trouble) => return trouble.say(arguments.json),
     };
     if let Transport::Stdio(_) = config.transport {
         let done = Done::new(&server.name, "nobody was signed in");
@@ -118,20 +117,11 @@ pub(super) fn logout(here: &Here, arguments: &Logout) -> Result<Exit, Failure> {
     }
 }
 
-/// Says what went wrong: in JSON on stdout, as everything else is then.
-fn said(trouble: &Trouble, json: bool) -> Result<Exit, Failure> {
-    match json {
-        true => output::json(&json!({ "error": trouble }))?,
-        false => trouble.complain(),
-    }
-    Ok(trouble.exit)
-}
-
 fn failed(name: &ServerName, error: &ClientError, json: bool) -> Result<Exit, Failure> {
     let mut trouble = Trouble::of(name, error);
     if let ClientError::NeedsAuth { what } = error {
         // Whoever does so already need not be told how.
         trouble.message.clone_from(what);
     }
-    said(&trouble, json)
+    trouble.say(json)
 }

@@ -8,7 +8,7 @@ use orchestra_hub::{
     BoxFuture, CallEnd, Caller, Catalog, Cx, Hub, HubConfig, Outcome, Provider, ProviderError,
     ProviderId, Request, ResultKind, Target, Toolset,
 };
-use orchestra_mcp::client::{ClientError, Reply, ServerCall};
+use orchestra_mcp::client::{ClientError, Reply, Sent, ServerCall};
 use orchestra_wire::RawJson;
 use tokio::sync::watch;
 
@@ -190,6 +190,11 @@ fn settle(
             };
             cx.remark.set(Some(end), remark);
             let trouble = Trouble::of(server, &error);
+            let trouble = match error {
+                // It was answered.
+                ClientError::Rpc(_) => trouble,
+                error => trouble.of_call(error.sent() == Sent::Maybe),
+            };
             (Err(Ended::Trouble(trouble)), Err(left()))
         }
     }

@@ -62,6 +62,7 @@ impl Unused {
             code: self.code,
             message: self.why,
             hint: None,
+            may_have_run: None,
             exit: self.exit,
         }
     }

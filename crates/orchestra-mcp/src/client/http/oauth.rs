@@ -47,7 +47,7 @@ use self::{
 };
 use super::{
     auth::{AuthHeaders, AuthRequest, Authorizer, Refusal},
-    config::{Auth, HttpConfig, sensitive},
+    config::{HttpConfig, sensitive},
     reach,
     template::Secrets,
 };
@@ -55,6 +55,7 @@ use crate::client::ClientError;
 
 pub use self::{
     config::{ClientProof, Enterprise, Grant, KnownClient, OAuthConfig, SignIn},
+    login::{SignedIn, login},
     logout::{SignedOut, logout},
     store::{FileStore, MemoryStore, TokenStore},
 };
@@ -64,52 +65,6 @@ const MAX_STEP_UPS: u32 = 2;
 
 /// For how long a sign-in that failed is not tried again: many requests may be waiting for it.
 const FAILED_PAUSE: Duration = Duration::from_secs(10);
-
-/// What became of a sign-in that did not fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SignedIn {
-    /// What it brought is kept.
-    Done,
-    /// Nothing was done: the server lets everybody in, and names nobody who could sign people in.
-    NotAsked,
-}
-
-/// Signs a person in, and keeps what that brings. `config.auth` says how; any other way than OAuth
-/// counts as [`OAuthConfig::new`] with `store`.
-///
-/// # Errors
-/// [`ClientError::NeedsAuth`] when it does not come about, saying why.
-pub async fn login(
-    mut config: HttpConfig,
-    store: Arc<dyn TokenStore>,
-    scopes: &[String],
-    sign_in: Arc<dyn SignIn>,
-) -> Result<SignedIn, ClientError> {
-    let mut oauth = match config.auth {
-        Auth::OAuth(oauth) => *oauth,
-        _ => OAuthConfig::new(store),
-    };
-    oauth.sign_in = Some(sign_in);
-    for scope in scopes {
-        if !oauth.scopes.contains(scope) {
-            oauth.scopes.push(scope.clone());
-        }
-    }
-    config.auth = Auth::None;
-    let server = config.endpoint()?;
-    let oauth = OAuth::new(&config, oauth)?;
-    // Its refusal says where to go; where it has none, its places do.
-    let challenges = oauth.asks.refusal(&server).await?;
-    if challenges.is_none() && !discovery::is_told(&oauth.asks, &server).await? {
-        return Ok(SignedIn::NotAsked);
-    }
-    let challenge = Challenge::of(&challenges.unwrap_or_default());
-    // single-flight: nobody else has this one.
-    let mut state = oauth.state.lock().await;
-    oauth.load(&mut state).await?;
-    let acquired = oauth.acquire(&mut state, &challenge, Wish::Anew).await;
-    acquired.map(|()| SignedIn::Done)
-}
 
 /// The name that a server's tokens are kept under.
 fn kept_under(config: &HttpConfig) -> String {

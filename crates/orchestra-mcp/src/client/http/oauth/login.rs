@@ -1,7 +1,7 @@
 //! A sign-in: a person is sent to the authorization server, and comes back to this machine with a
 //! code (RFC 8252, section 7.3; RFC 9207).
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use reqwest::Url;
 use tokio::{
@@ -10,7 +10,11 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use crate::client::ClientError;
+use super::{OAuth, OAuthConfig, SignIn, TokenStore, Wish, challenge::Challenge, discovery};
+use crate::client::{
+    ClientError,
+    http::config::{Auth, HttpConfig},
+};
 
 /// How long a person may take.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -23,6 +27,52 @@ const MAX_HEAD_BYTES: usize = 16 * 1024;
 
 /// Where people come back to.
 const PATH: &str = "/callback";
+
+/// What became of a sign-in that did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignedIn {
+    /// What it brought is kept.
+    Done,
+    /// Nothing was done: the server lets everybody in, and names nobody who could sign people in.
+    NotAsked,
+}
+
+/// Signs a person in, and keeps what that brings. `config.auth` says how; any other way than OAuth
+/// counts as [`OAuthConfig::new`] with `store`.
+///
+/// # Errors
+/// [`ClientError::NeedsAuth`] when it does not come about, saying why.
+pub async fn login(
+    mut config: HttpConfig,
+    store: Arc<dyn TokenStore>,
+    scopes: &[String],
+    sign_in: Arc<dyn SignIn>,
+) -> Result<SignedIn, ClientError> {
+    let mut oauth = match config.auth {
+        Auth::OAuth(oauth) => *oauth,
+        _ => OAuthConfig::new(store),
+    };
+    oauth.sign_in = Some(sign_in);
+    for scope in scopes {
+        if !oauth.scopes.contains(scope) {
+            oauth.scopes.push(scope.clone());
+        }
+    }
+    config.auth = Auth::None;
+    let server = config.endpoint()?;
+    let oauth = OAuth::new(&config, oauth)?;
+    // Its refusal says where to go; where it has none, its places do.
+    let challenges = oauth.asks.refusal(&server).await?;
+    if challenges.is_none() && !discovery::is_told(&oauth.asks, &server).await? {
+        return Ok(SignedIn::NotAsked);
+    }
+    let challenge = Challenge::of(&challenges.unwrap_or_default());
+    // single-flight: nobody else has this one.
+    let mut state = oauth.state.lock().await;
+    oauth.load(&mut state).await?;
+    let acquired = oauth.acquire(&mut state, &challenge, Wish::Anew).await;
+    acquired.map(|()| SignedIn::Done)
+}
 
 /// The place that people come back to.
 pub(super) struct Callback {

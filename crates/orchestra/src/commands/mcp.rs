@@ -24,7 +24,6 @@ mod validate;
 pub(super) mod words;
 
 pub(super) use call::Unused;
-pub(crate) use words::reason;
 
 use std::path::PathBuf;
 

@@ -253,7 +253,7 @@ fn a_call_is_recorded_whichever_command_makes_it() {
                 "shell__add_up",
                 "invalid_params",
                 Some("default: allow; invalid_arguments"),
-                16,
+                18,
             ),
             ("shell__nope", "unknown", None, 7),
         ]);

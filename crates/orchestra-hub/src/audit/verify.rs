@@ -22,6 +22,10 @@ const LOCK_TIME: Duration = Duration::from_secs(1);
 const TRIES: usize = 100;
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// Files that are open at once: fewer than every system permits. Where more are kept, the older ones
+/// are read one by one while nobody writes; who records waits for that.
+const AT_ONCE: usize = 64;
+
 /// Torn lines that are named.
 const MAX_TORN: usize = 100;
 
@@ -73,24 +77,30 @@ pub fn verify_audit(path: &Path) -> io::Result<Verified> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Verified::default()),
         place => place?,
     };
-    let Opened {
-        files,
-        note,
-        is_still,
-    } = open(&place)?;
+    let Locked { current, is_still } = lock(&place)?;
+    let numbers = place.numbers()?;
+    let (older, newer) = numbers.split_at(numbers.len().saturating_sub(AT_ONCE));
     let mut reader = Reader {
         directory: path.parent().unwrap_or(Path::new("")),
         found: Verified::default(),
         first: None,
         last: None,
         is_chained: false,
-        note,
+        note: Note::read(&place)?,
         is_still,
         is_first_seen: false,
         is_last_seen: false,
         behind: None,
     };
-    for (name, file, length) in files {
+    for number in older {
+        if let Some(file) = place.read(*number)? {
+            reader.file(Path::new(&place.numbered(*number)), file)?;
+        }
+        if reader.found.misfit.is_some() {
+            return Ok(reader.end(&place));
+        }
+    }
+    for (name, file, length) in open(&place, newer, current)? {
         reader.file(&name, io::Read::take(file, length))?;
         if reader.found.misfit.is_some() {
             break;
@@ -99,18 +109,16 @@ pub fn verify_audit(path: &Path) -> io::Result<Verified> {
     Ok(reader.end(&place))
 }
 
-/// All files, and what is noted of them.
-struct Opened {
-    /// The oldest first, with their lengths.
-    files: Vec<(PathBuf, File, u64)>,
-    note: Option<Note>,
-    /// Whether nobody wrote while they were opened.
+/// The file that is written to.
+struct Locked {
+    /// Nobody writes to it before it is unlocked.
+    current: Option<File>,
+    /// Whether nobody wrote while it was locked.
     is_still: bool,
 }
 
-/// Opens all files at a moment at which nobody writes. What is open stays what it is, whatever its
-/// name becomes.
-fn open(place: &Place) -> io::Result<Opened> {
+/// Locks the file that stands at the path.
+fn lock(place: &Place) -> io::Result<Locked> {
     let mut current = None;
     let mut is_still = false;
     for _ in 0..TRIES {
@@ -130,24 +138,29 @@ fn open(place: &Place) -> io::Result<Opened> {
             break;
         }
     }
+    Ok(Locked { current, is_still })
+}
+
+/// Opens the youngest files with their lengths, the oldest of them first, and lets others write. What
+/// is open stays what it is, whatever its name becomes.
+fn open(
+    place: &Place,
+    numbers: &[usize],
+    current: Option<File>,
+) -> io::Result<Vec<(PathBuf, File, u64)>> {
     let mut files = Vec::new();
-    for number in place.numbers()? {
-        if let Some(file) = place.read(number)? {
+    for number in numbers {
+        if let Some(file) = place.read(*number)? {
             let length = file.metadata()?.len();
-            files.push((place.numbered(number).into(), file, length));
+            files.push((place.numbered(*number).into(), file, length));
         }
     }
-    let note = Note::read(place)?;
     if let Some(file) = current {
         let length = file.metadata()?.len();
         let _ = file.unlock();
         files.push((place.numbered(0).into(), file, length));
     }
-    Ok(Opened {
-        files,
-        note,
-        is_still,
-    })
+    Ok(files)
 }
 
 struct Reader<'p> {

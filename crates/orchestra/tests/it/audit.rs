@@ -176,3 +176,45 @@ fn the_trace_of_a_call_stands_in_its_record() {
     let record: Value = serde_json::from_str(&records.text()).unwrap();
     assert_eq!(record["trace"], trace);
 }
+
+/// As many files as may be kept, where fewer may be open at once.
+#[test]
+fn more_files_are_verified_than_may_be_open() {
+    const FILES: usize = 200;
+    let records = Records::new();
+    let text = {
+        let mut session = Session::start(records.workspace.command(["stdio"]));
+        for _ in 0..FILES {
+            session.ok("list_projects", &json!({}));
+        }
+        assert!(session.process.end().success());
+        records.text()
+    };
+    // One record a file; the last stays where it is.
+    let lines: Vec<&str> = text.lines().collect();
+    for (place, line) in lines.iter().rev().enumerate() {
+        let name = match place {
+            0 => "audit.jsonl".to_owned(),
+            place => format!("audit.jsonl.{place}"),
+        };
+        fs::write(records.file.with_file_name(name), format!("{line}\n")).unwrap();
+    }
+    let program = records.workspace.command(["audit", "verify", "--json"]);
+    let mut limited = std::process::Command::new("sh");
+    limited
+        .args(["-c", "ulimit -n 128; exec \"$0\" \"$@\""])
+        .arg(program.get_program())
+        .args(program.get_args())
+        .current_dir(records.workspace.path());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    let said = limited.output().unwrap();
+    let found: Value = serde_json::from_slice(&said.stdout).unwrap_or_default();
+    assert_eq!(said.status.code(), Some(0), "{said:?}");
+    assert_eq!(found["files"], lines.len(), "{found}");
+    assert!(lines.len() >= FILES && found["intact"] == true, "{found}");
+}

@@ -6,7 +6,7 @@ mod oauth;
 mod tapped;
 
 use std::{
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::Arc,
 };
 
@@ -250,7 +250,7 @@ impl LateChild {
         let names = references(&self.config);
         let names = names.iter().filter_map(Reference::variable);
         let values = names.filter_map(|name| self.scope.variable(&name).ok());
-        values.filter(|value| !value.starts_with('/')).fold(
+        values.filter(|value| !leads_somewhere(value)).fold(
             Redactor::default().environment(proxies),
             |redactor, value| redactor.value(&value),
         )
@@ -302,6 +302,16 @@ impl LateChild {
     }
 }
 
+/// Whether a text leads to a place of this machine, or would: it begins with a directory of the root
+/// that is there. One in sixty-four keys in base64 begins with a slash as well, and leads nowhere.
+fn leads_somewhere(text: &str) -> bool {
+    let mut parts = Path::new(text).components();
+    match (parts.next(), parts.next()) {
+        (Some(Component::RootDir), Some(first)) => Path::new("/").join(first).exists(),
+        _ => false,
+    }
+}
+
 impl Connector for LateChild {
     fn transport(&self) -> TransportType {
         TransportType::Stdio
@@ -342,4 +352,28 @@ fn root(path: &Path) -> Root {
         .file_name()
         .map(|name| name.to_string_lossy().into_owned());
     Root { uri, name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_told_from_a_key_that_begins_as_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let there = directory.path().join("not-there/yet");
+        let [there, root] = [&there, Path::new("/")].map(|path| path.display().to_string());
+        for (text, expected) in [
+            (&*there, true),
+            ("/dev/null", true),
+            (&root, false),
+            ("/9j4AAQSkZJRgABAQ==", false),
+            ("/9j4/AQSkZJ/gABAQ+=", false),
+            ("//", false),
+            ("dev/null", false),
+            ("", false),
+        ] {
+            assert_eq!(leads_somewhere(text), expected, "{text}");
+        }
+    }
 }

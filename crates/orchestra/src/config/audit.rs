@@ -31,6 +31,11 @@ const DEFAULT_BYTES: u64 = 4 * 1024 * 1024;
 const KEEP_FILES: RangeInclusive<u64> = 0..=1_000;
 const DEFAULT_FILES: usize = 2;
 
+/// How much all files together may hold where only the file of a workspace asks for that much: who
+/// takes a repository of others gives it so much of the disk, and not a terabyte. The user's own file
+/// may ask for more.
+const WORKSPACE_BYTES: u64 = 256 * 1024 * 1024;
+
 const DAY: u64 = 86_400;
 
 /// When records are on the disk; what is certain later comes first.
@@ -119,37 +124,67 @@ impl AuditOnDisk {
     }
 }
 
-/// What the user's file says, or what is usual, unless the workspace's file asks for more: whoever
-/// shares a workspace does not make less of what is known of calls.
-fn at_least<T: Ord>(
+/// What the user's file says, or what is usual; and the same, unless the workspace's file asks for
+/// more: whoever shares a workspace does not make less of what is known of calls.
+fn at_least<T: Ord + Clone>(
     near: &Path,
     files: &[(PathBuf, ConfigFile)],
     pick: impl Fn(&ConfigFile) -> Option<T>,
     usual: impl FnOnce() -> T,
-) -> Setting<T> {
+) -> (Setting<T>, Setting<T>) {
     let (asked, users) = match files.split_first() {
         Some(((path, file), users)) if path == near => (pick(file), users),
         _ => (None, files),
     };
     let least = settle(None, users, pick, usual);
-    match asked {
+    let settled = match asked {
         Some(value) if value > least.value => Setting {
             value,
             origin: Origin::File(near.to_owned()),
         },
-        _ => least,
+        _ => least.clone(),
+    };
+    (least, settled)
+}
+
+/// Cuts what a workspace asks for to what it may have: first fewer files, then smaller ones, and of
+/// neither less than the user says.
+fn bound(
+    (least_bytes, bytes): (Setting<u64>, Setting<u64>),
+    (least_files, files): (Setting<usize>, Setting<usize>),
+) -> (Setting<u64>, Setting<usize>) {
+    let count = |files: usize| u64::try_from(files).unwrap_or(u64::MAX).saturating_add(1);
+    let total = |bytes: u64, files: usize| bytes.saturating_mul(count(files));
+    let most = total(least_bytes.value, least_files.value).max(WORKSPACE_BYTES);
+    let (mut bytes, mut files) = (bytes, files);
+    if total(bytes.value, files.value) > most {
+        let room = (most / bytes.value).saturating_sub(1);
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        if room <= least_files.value {
+            files = least_files;
+        } else {
+            files.value = files.value.min(room);
+        }
     }
+    if total(bytes.value, files.value) > most {
+        bytes.value = most / count(files.value);
+    }
+    (bytes, files)
 }
 
 impl AuditSettings {
     /// What the files say, the strongest first, else what is usual. `near` is the workspace's.
     pub(super) fn settle(near: &Path, files: &[(PathBuf, ConfigFile)]) -> Self {
         let fsync = FsyncChoice::default;
+        let (bytes, kept) = bound(
+            at_least(near, files, |file| file.audit.bytes, || DEFAULT_BYTES),
+            at_least(near, files, |file| file.audit.files, || DEFAULT_FILES),
+        );
         Self {
-            age: at_least(near, files, |file| file.audit.age, || DEFAULT_AGE),
-            bytes: at_least(near, files, |file| file.audit.bytes, || DEFAULT_BYTES),
-            files: at_least(near, files, |file| file.audit.files, || DEFAULT_FILES),
-            fsync: at_least(near, files, |file| file.audit.fsync, fsync),
+            age: at_least(near, files, |file| file.audit.age, || DEFAULT_AGE).1,
+            bytes,
+            files: kept,
+            fsync: at_least(near, files, |file| file.audit.fsync, fsync).1,
         }
     }
 
@@ -187,7 +222,8 @@ impl AuditSettings {
                 key: "audit.keep_files",
                 value: self.files.value.to_string(),
                 meaning: "how many files that were put aside are kept, 0 to 1000; older ones are \
-                          removed",
+                          removed; all together hold at most 256 MiB, or what the user's file says, \
+                          where a workspace's file asks for more",
                 origin: self.files.origin.clone(),
             },
             Entry {
@@ -205,6 +241,34 @@ impl AuditSettings {
 mod tests {
     use super::*;
     use crate::config::file;
+
+    #[test]
+    fn what_a_workspace_alone_may_ask_for_is_bounded() {
+        const MIB: u64 = 1024 * 1024;
+        let file = |path: &str, (bytes, files): (u64, usize)| {
+            let text = format!("[audit]\nmax_bytes = {bytes}\nkeep_files = {files}\n");
+            (PathBuf::from(path), file::parse(&text).unwrap())
+        };
+        let (gib, usual) = (1024 * MIB, (4 * MIB, 2));
+        for (near, users, expected) in [
+            // What fits is had.
+            ((8 * MIB, 31), usual, (8 * MIB, 31)),
+            ((gib, 1_000), usual, (256 * MIB / 3, 2)),
+            ((MIB, 1_000), usual, (4 * MIB, 63)),
+            ((16 * MIB, 1_000), usual, (16 * MIB, 15)),
+            // What the user says is never less.
+            ((gib, 1_000), (4 * MIB, 99), (4 * MIB, 99)),
+            ((gib, 1_000), (gib, 2), (gib, 2)),
+            ((gib, 1_000), (gib, 1_000), (gib, 1_000)),
+        ] {
+            let files = [file("near", near), file("far", users)];
+            let settled = AuditSettings::settle(Path::new("near"), &files);
+            let got = (settled.bytes.value, settled.files.value);
+            assert_eq!(got, expected, "{near:?} {users:?}");
+            let alone = AuditSettings::settle(Path::new("near"), &files[1..]);
+            assert_eq!((alone.bytes.value, alone.files.value), users);
+        }
+    }
 
     #[test]
     fn a_workspace_asks_for_more_and_not_for_less() {

@@ -202,7 +202,7 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # max_bytes = 4194304
 
-    # how many files that were put aside are kept, 0 to 1000; older ones are removed
+    # how many files that were put aside are kept, 0 to 1000; older ones are removed; all together hold at most 256 MiB, or what the user's file says, where a workspace's file asks for more
     # from: default
     # keep_files = 2
 

@@ -18,7 +18,8 @@ use std::{
     sync::Arc,
 };
 
-use parts::{Part, Parts, input_variable, reference};
+use parts::input_variable;
+pub(crate) use parts::{Part, Parts, reference};
 pub use texts::references;
 use texts::texts;
 

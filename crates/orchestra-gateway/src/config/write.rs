@@ -1,12 +1,14 @@
 //! A server as other programs read it: JSON, as it stands below `mcpServers`.
 
 mod auth;
+mod secrets;
 mod variables;
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use secrets::Slot;
 pub use variables::Variables;
 
 use super::{
@@ -15,7 +17,8 @@ use super::{
     Transport,
 };
 
-/// What becomes of values that may be secrets: those of headers and of the environment, and tokens.
+/// What becomes of what may be a secret: values of headers and of the environment, tokens, and what
+/// looks like one in arguments and addresses.
 #[derive(Debug, Clone, Copy)]
 pub enum Values<'a> {
     /// They are written as they are.
@@ -88,7 +91,7 @@ impl ServerConfig {
 fn write_stdio(map: &mut Map<String, Value>, stdio: &StdioConfig, values: Values<'_>) {
     map.insert("command".into(), text(&stdio.command));
     if !stdio.args.is_empty() {
-        map.insert("args".into(), texts(&stdio.args));
+        map.insert("args".into(), words(&stdio.args, values));
     }
     if !stdio.env.is_empty() {
         let pairs = stdio.env.iter();
@@ -116,7 +119,11 @@ fn write_http(map: &mut Map<String, Value>, http: &HttpConfig, values: Values<'_
     if let Some(kind) = kind {
         map.insert("type".into(), json!(kind));
     }
-    map.insert("url".into(), text(&http.url));
+    let url = match values {
+        Values::Kept => text(&http.url),
+        Values::Named(variables) => json!(variables.instead_of(&Slot::address(&http.url))),
+    };
+    map.insert("url".into(), url);
     if !http.headers.is_empty() {
         let pairs = http.headers.iter();
         let pairs = pairs.map(|(name, value)| (name.clone(), secret(name, value, values)));
@@ -323,7 +330,19 @@ fn optional(map: &mut Map<String, Value>, name: &str, value: Option<&Template>) 
 fn secret(name: &str, value: &Template, values: Values<'_>) -> Value {
     match values {
         Values::Kept => text(value),
-        Values::Named(variables) => json!(variables.instead_of(name, value)),
+        Values::Named(variables) => json!(variables.instead_of(&Slot::value(name, value))),
+    }
+}
+
+/// Words of a command.
+fn words<'a>(words: impl IntoIterator<Item = &'a Template>, values: Values<'_>) -> Value {
+    match values {
+        Values::Kept => words.into_iter().map(Template::written).collect(),
+        Values::Named(variables) => {
+            let slots = Slot::words(words);
+            let words = slots.iter().map(|slot| variables.instead_of(slot));
+            words.collect()
+        }
     }
 }
 

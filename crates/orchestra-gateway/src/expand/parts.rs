@@ -14,7 +14,7 @@ pub(super) fn input_variable(id: &str) -> String {
 }
 
 /// What stands between the braces, without a default.
-pub(super) fn reference(name: &str) -> Option<Reference> {
+pub(crate) fn reference(name: &str) -> Option<Reference> {
     if let Some(id) = name.strip_prefix("input:") {
         return (!id.is_empty()).then(|| Reference::Input(id.to_owned()));
     }
@@ -30,10 +30,10 @@ pub(super) fn reference(name: &str) -> Option<Reference> {
 }
 
 /// A text cut at what it refers to.
-pub(super) struct Parts<'a>(pub(super) &'a str);
+pub(crate) struct Parts<'a>(pub(crate) &'a str);
 
 /// A piece of a text.
-pub(super) enum Part<'a> {
+pub(crate) enum Part<'a> {
     /// What stands for itself.
     Text(&'a str),
     /// What stands between the braces.

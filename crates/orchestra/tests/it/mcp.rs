@@ -425,6 +425,51 @@ fn each_secret_is_handed_out_as_a_variable_of_its_own() {
     assert!(one.out.contains("Bearer ${AUTHORIZATION}"), "{one:?}");
 }
 
+/// What is masked where a configuration is shown is no more handed out than values are.
+#[test]
+fn no_secret_is_handed_out_wherever_it_stands() {
+    let workspace = Workspace::new();
+    let servers = serde_json::json!({"mcpServers": {
+        "args": {"command": "x", "args": ["--root", "/srv", "--api-key", "sk-s3cret", "--url=https://me:s3cret@h/"]},
+        "env": {"command": "x", "env": {"DATABASE_URL": "postgres://u:s3cret@${HOST}/db", "TOKEN": "${TOKEN:-sk-s3cret}"}},
+        "far": {"url": "https://u:s3cret@far.example/mcp?token=s3cret",
+            "auth": {"type": "command", "command": ["get", "--password", "s3cret"]}},
+        "open": {"url": "https://open.example/mcp?key=s3cret"},
+    }});
+    workspace.write("two.json", &servers.to_string());
+    let export = |more: &[&str]| {
+        let words = ["mcp", "--mcp-config", "two.json", "export"];
+        let mut command = workspace.command(words.iter().chain(more));
+        command.env("HOST", "h");
+        said(command, "")
+    };
+    for shape in ["mcp-servers", "vscode", "toml"] {
+        let said = export(&["--shape", shape]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(!said.out.contains("s3cret"), "{said:?}");
+        for name in ["API_KEY", "URL", "DATABASE_URL", "TOKEN", "PASSWORD"] {
+            assert!(said.err.contains(name), "{name}: {said:?}");
+        }
+    }
+    let said = export(&[]);
+    let shared = json(&said)["mcpServers"].clone();
+    assert_eq!(
+        shared["args"]["args"],
+        serde_json::json!([
+            "--root",
+            "/srv",
+            "--api-key",
+            "${API_KEY}",
+            "--url=${ARGS_URL}"
+        ])
+    );
+    assert_eq!(shared["env"]["env"]["TOKEN"], "${TOKEN}");
+    assert_eq!(
+        shared["open"]["url"],
+        "https://open.example/mcp?${OPEN_URL}"
+    );
+}
+
 #[test]
 fn an_import_says_which_variable_stands_for_what_is_asked_for() {
     let workspace = Workspace::new();

@@ -5,47 +5,19 @@ use std::{
     fmt,
 };
 
-use orchestra_hub::names_secret;
-
+use super::secrets::Slot;
 use crate::{
-    config::{Auth, ServerConfig, Template, Transport},
+    config::{Auth, ServerConfig, Transport},
     expand,
 };
-
-/// What is written before a secret in a header, in small letters.
-const SCHEMES: [&str; 5] = ["bearer", "basic", "token", "apikey", "bot"];
-
-/// Words that are no secrets, in small letters.
-const PLAIN: [&str; 16] = [
-    "true",
-    "false",
-    "yes",
-    "no",
-    "on",
-    "off",
-    "none",
-    "trace",
-    "debug",
-    "info",
-    "warn",
-    "warning",
-    "error",
-    "development",
-    "production",
-    "application/json",
-];
-
-/// Parts of names whose values are secrets even where they are short.
-const SECRETIVE: [&str; 7] = ["KEY", "PIN", "PASS", "PWD", "CODE", "AUTH", "CRED"];
-
-/// A longer number may be a secret.
-const MAX_DIGITS: usize = 5;
 
 /// Variables that stand for values of servers.
 #[derive(Clone, Default)]
 pub struct Variables {
     /// By the name that a value has in its server, as a variable has it, and the value itself.
     names: BTreeMap<(String, String), String>,
+    /// Those that stood there already, with a value for where they are not set.
+    bare: BTreeSet<String>,
 }
 
 impl fmt::Debug for Variables {
@@ -61,20 +33,26 @@ impl Variables {
     pub fn of(servers: &[&ServerConfig]) -> Self {
         let references = servers.iter().flat_map(|server| expand::references(server));
         let referred: BTreeSet<String> = references.filter_map(|one| one.variable()).collect();
+        let slots: Vec<Vec<Slot>> = servers.iter().map(|server| candidates(server)).collect();
         let mut values: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-        for (name, value) in servers.iter().flat_map(|server| candidates(server)) {
-            if let Some((_, secret)) = parts(name, value) {
-                values.entry(variable(name)).or_default().insert(secret);
+        for slot in slots.iter().flatten() {
+            if let Some((_, secret)) = slot.parts() {
+                values
+                    .entry(variable(&slot.name))
+                    .or_default()
+                    .insert(secret);
             }
         }
+        let bare = slots.iter().flatten().flat_map(|slot| slot.bare.clone());
+        let bare = bare.collect();
         let mut taken = referred.clone();
         let mut names = BTreeMap::new();
-        for server in servers {
-            for (name, value) in candidates(server) {
-                let Some((_, secret)) = parts(name, value) else {
+        for (server, slots) in servers.iter().zip(&slots) {
+            for slot in slots {
+                let Some((_, secret)) = slot.parts() else {
                     continue;
                 };
-                let name = variable(name);
+                let name = variable(&slot.name);
                 let key = (name.clone(), secret.to_owned());
                 if names.contains_key(&key) {
                     continue;
@@ -93,66 +71,57 @@ impl Variables {
                 names.insert(key, free);
             }
         }
-        Self { names }
+        Self { names, bare }
     }
 
     /// Their names.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
-        let names: BTreeSet<&str> = self.names.values().map(String::as_str).collect();
+        let names = self.names.values().chain(&self.bare);
+        let names: BTreeSet<&str> = names.map(String::as_str).collect();
         names.into_iter().collect()
     }
 
-    /// What is written instead of a value.
-    pub(super) fn instead_of(&self, name: &str, value: &Template) -> String {
-        let known = parts(name, value).and_then(|(scheme, secret)| {
-            let key = (variable(name), secret.to_owned());
-            Some(format!("{scheme}${{{}}}", self.names.get(&key)?))
+    /// What is written instead of a text.
+    pub(super) fn instead_of(&self, slot: &Slot) -> String {
+        let known = slot.parts().and_then(|(before, secret)| {
+            let key = (variable(&slot.name), secret.to_owned());
+            Some(format!("{before}${{{}}}", self.names.get(&key)?))
         });
-        known.unwrap_or_else(|| value.written().to_owned())
+        known.unwrap_or_else(|| slot.text.clone())
     }
 }
 
-/// The values of a server that may be secrets, with their names.
-fn candidates(server: &ServerConfig) -> Vec<(&str, &Template)> {
+/// The texts of a server that may hold secrets.
+fn candidates(server: &ServerConfig) -> Vec<Slot> {
     match &server.transport {
         Transport::Stdio(stdio) => {
             let env = stdio.env.iter();
-            env.map(|(name, value)| (name.as_str(), value)).collect()
+            let env = env.map(|(name, value)| Slot::value(name, value));
+            env.chain(Slot::words(&stdio.args)).collect()
         }
         Transport::Http(http) => {
             let headers = http.headers.iter();
-            let headers = headers.map(|(name, value)| (name.as_str(), value));
-            let token = match &http.auth {
-                Some(Auth::Bearer(token)) => Some(("TOKEN", token)),
-                _ => None,
-            };
-            headers.chain(token).collect()
+            let headers = headers.map(|(name, value)| Slot::value(name, value));
+            let mut slots: Vec<Slot> = headers.chain([Slot::address(&http.url)]).collect();
+            match &http.auth {
+                Some(Auth::Bearer(token)) => slots.push(Slot::value("TOKEN", token)),
+                Some(Auth::Command { command, args }) => {
+                    slots.extend(Slot::words(std::iter::once(command).chain(args)));
+                }
+                Some(Auth::OAuth(oauth)) => {
+                    slots.extend(
+                        oauth
+                            .secrets()
+                            .into_iter()
+                            .map(|secret| Slot::named(secret.written())),
+                    );
+                }
+                Some(Auth::Env(_)) | None => {}
+            }
+            slots
         }
     }
-}
-
-/// What stands before a secret, and the secret; `None` for what is none.
-fn parts<'a>(name: &str, value: &'a Template) -> Option<(&'a str, &'a str)> {
-    let value = value.written();
-    // What refers to something is none.
-    if value.is_empty() || value.contains("${") || is_plain(name, value) {
-        return None;
-    }
-    let scheme = value.find(' ').map_or(0, |end| end + 1);
-    let is_scheme = SCHEMES.contains(&value[..scheme].trim_end().to_ascii_lowercase().as_str());
-    Some(match is_scheme && scheme < value.len() {
-        true => value.split_at(scheme),
-        false => ("", value),
-    })
-}
-
-fn is_plain(name: &str, value: &str) -> bool {
-    let is_number = value.len() <= MAX_DIGITS && value.bytes().all(|byte| byte.is_ascii_digit());
-    let is_word = PLAIN.contains(&value.to_ascii_lowercase().as_str());
-    let upper = name.to_ascii_uppercase();
-    let is_secretive = names_secret(name) || SECRETIVE.iter().any(|part| upper.contains(part));
-    (is_number || is_word) && !is_secretive
 }
 
 /// A name as variables have it.

@@ -18,8 +18,8 @@ use crate::{
 
 /// Print servers as the file of another program
 ///
-/// Values of the environment and of headers that may be secrets are replaced by ${NAME}, so that the
-/// file can be shared; which variables these are is said on stderr. What ${input:ID} stands for is said on stderr: VS Code asks for it,
+/// Values of the environment and of headers that may be secrets, and what looks like one in arguments
+/// and addresses, are replaced by ${NAME}, so that the file can be shared; which variables these are is said on stderr. What ${input:ID} stands for is said on stderr: VS Code asks for it,
 /// most other programs do not.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {

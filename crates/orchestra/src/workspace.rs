@@ -110,6 +110,31 @@ pub(crate) fn run_directory(workspace: &Path) -> io::Result<PathBuf> {
     Ok(path)
 }
 
+/// Makes sure that what runs in the workspace is told by nobody but its user: nobody else could have
+/// put anything into the directory of running programs.
+///
+/// # Errors
+/// When another user has it, or may change what is in it.
+#[cfg(unix)]
+pub(crate) fn ensure_run_directory_is_ours(workspace: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    let path = workspace.join(PROJECTS).join(RUN);
+    let found = fs::symlink_metadata(&path)?;
+    let is_ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
+    anyhow::ensure!(
+        is_ours && found.mode() & 0o077 == 0,
+        "{PROJECTS}/{RUN} is not yours alone, so that no token is shown to who listens there; \
+         `chmod 700` it where it is yours"
+    );
+    Ok(())
+}
+
+/// Elsewhere nobody is told apart by the directory.
+#[cfg(not(unix))]
+pub(crate) fn ensure_run_directory_is_ours(_workspace: &Path) -> anyhow::Result<()> {
+    Ok(())
+}
+
 /// The nearest directory, `from` included, that looks like a workspace. `.git` is a file in a
 /// worktree, so its kind does not matter.
 fn nearest(from: &Path) -> Option<&Path> {

@@ -1,5 +1,7 @@
 //! What is switched off, changed or wrong is said by each command of `orchestra mcp`, and kept to.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -347,6 +349,14 @@ fn a_list_shows_how_servers_are_right_now_while_they_run() {
     assert_eq!(without.code, Some(0), "{without:?}");
     assert!(without.err.contains("it asks for a token"), "{without:?}");
     assert!(without.out.contains("shell"), "{without:?}");
+
+    // Where somebody else may have put what is there, no token is shown to who listens.
+    let run = workspace.join(".projects/.run");
+    let set = |mode| std::fs::set_permissions(&run, std::fs::Permissions::from_mode(mode)).unwrap();
+    set(0o755);
+    let others = said(with_token(&["mcp", "list"]), "");
+    set(0o700);
+    assert!(others.err.contains("is not yours alone"), "{others:?}");
     up.signal(rustix::process::Signal::TERM);
     assert!(up.end().success());
     let silent = workspace.run(["mcp", "list"]);

@@ -15,6 +15,7 @@ use crate::{
     access,
     commands::up::endpoint::{Endpoint, Place},
     config::Config,
+    workspace,
 };
 
 /// How long the answer may take; it is made without waiting for a server.
@@ -132,7 +133,10 @@ fn get(config: &Config, endpoint: &Endpoint) -> anyhow::Result<Vec<u8>> {
     );
     let address = near(endpoint.address).context("that is another machine")?;
     let token = match endpoint.asks_token {
-        true => access::first_token(&config.access),
+        true => {
+            workspace::ensure_run_directory_is_ours(&config.workspace)?;
+            access::first_token(&config.access)
+        }
         false => None,
     };
     let shown = token.map(|token| format!("Authorization: Bearer {token}\r\n"));

@@ -29,9 +29,9 @@ usage: cargo xtask COMMAND
   ci [--fast]       what CI runs; --fast leaves out docs, judges, licences and most tests
   deny              only the check of licences, sources and forbidden second versions
   bench [NAME]...   measure against the peers: echo, http, gateway, board, start, writers, tokens, day (default: all)
-  soak [ROUNDS] [PACKAGE]...
-                    the long variants of the fault tests, ROUNDS times over (default 1), of these
-                    packages (default: all)
+  soak [ROUNDS] [WORD]...
+                    the long variants of the fault tests, ROUNDS times over (default 1); with words
+                    only those whose name holds one
   fuzz [SECONDS]    each fuzz target for SECONDS (default 60)
 ";
 
@@ -58,7 +58,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["deny"] => deny::run(),
         ["bench", names @ ..] => bench::run(names),
         ["soak"] => soak::run(1, &[]),
-        ["soak", rounds, packages @ ..] => soak::run(number(rounds)?, packages),
+        ["soak", rounds, words @ ..] => soak::run(number(rounds)?, words),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", seconds] => fuzz::run(number(seconds)?),
         [] | ["help" | "--help" | "-h"] => {

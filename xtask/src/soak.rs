@@ -7,21 +7,18 @@ use anyhow::{Result, bail};
 
 use crate::{run, test, tools};
 
-/// Runs the tests of `packages`, or of all where none is named, optimised and at full size, `rounds`
-/// times.
+/// Runs the tests whose names hold one of `words`, or all where there is none, optimised and at full
+/// size, `rounds` times.
 ///
 /// # Errors
 /// At the first round with a failure, or when a CI machine has no Node.js or Python.
-pub(crate) fn run(rounds: u32, packages: &[&str]) -> Result<()> {
+pub(crate) fn run(rounds: u32, words: &[&str]) -> Result<()> {
     tools::runtimes()?;
     for round in 1..=rounds {
         run::say(&format!("== soak, round {round} of {rounds}"));
-        let mut command = run::cargo(["test", "--profile", "soak", "--no-fail-fast"]);
-        match packages {
-            [] => command.arg("--workspace"),
-            some => command.args(some.iter().flat_map(|package| ["--package", package])),
-        };
-        command.args(["--", "--show-output"]);
+        let arguments = ["test", "--workspace", "--profile", "soak", "--no-fail-fast"];
+        let mut command = run::cargo(arguments);
+        command.args(["--", "--show-output"]).args(words);
         command.env("ORCHESTRA_SOAK", "1");
         let (tally, succeeded) = test::counted(&mut command)?;
         if test::close(tally, succeeded).is_err() {

@@ -4,7 +4,6 @@
 mod decide;
 mod found;
 mod places;
-mod plugins;
 
 pub(crate) use decide::LastRead;
 pub use decide::is_own;

@@ -9,7 +9,6 @@
 mod env_file;
 mod named;
 mod parts;
-mod plugin;
 mod secret_file;
 mod texts;
 
@@ -21,7 +20,6 @@ use std::{
 
 use parts::input_variable;
 pub(crate) use parts::{Part, Parts, reference};
-pub use plugin::Orchestrator;
 pub use texts::references;
 use texts::texts;
 

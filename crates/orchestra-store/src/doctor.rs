@@ -299,7 +299,6 @@ fn owners(reader: &Reader<'_>) -> Read<Vec<Owner>> {
             owners.push(owner);
         }
     }
-    owners.extend(reader.document_paths()?.into_iter().map(Owner::Document));
     Ok(owners)
 }
 

@@ -1,6 +1,5 @@
 //! Reading: one snapshot of the database, and everything that can be asked of it.
 
-mod documents;
 mod filter;
 mod issues;
 mod memory;

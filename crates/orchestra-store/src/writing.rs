@@ -3,7 +3,6 @@
 
 mod apply;
 mod delete;
-mod documents;
 mod events;
 mod issues;
 mod load;
@@ -138,8 +137,6 @@ impl<'a> Writing<'a> {
             Action::WriteReadme { project, overwrite } => {
                 self.write_readme(agent, source, project, *overwrite)
             }
-            Action::WriteDocument(document) => self.write_document(document),
-            Action::DeleteDocument(path) => self.delete_document(path),
         }
     }
 

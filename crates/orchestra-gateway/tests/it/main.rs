@@ -15,7 +15,6 @@ mod kill;
 mod log;
 mod offers;
 mod played;
-mod plugins;
 mod relist;
 mod reload;
 mod rig;

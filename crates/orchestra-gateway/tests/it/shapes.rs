@@ -20,7 +20,7 @@ fn sound(name: &str, text: &str) -> Vec<ServerConfig> {
 fn http(config: &ServerConfig) -> &HttpConfig {
     match &config.transport {
         Transport::Http(http) => http,
-        _ => panic!("{config:?}"),
+        Transport::Stdio(_) => panic!("{config:?}"),
     }
 }
 

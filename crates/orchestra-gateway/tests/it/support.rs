@@ -7,7 +7,7 @@ use std::{
 
 use orchestra_gateway::{
     approval::DecisionFile,
-    config::{File, FileKind, ServerConfig, Source, StdioConfig, Transport},
+    config::{File, ServerConfig, Source, StdioConfig, Transport},
     discovery::{Found, Places, ServerState},
     expand::Scope,
 };
@@ -79,7 +79,6 @@ pub(crate) fn file(name: &str) -> File {
         source: Source::CommandLine,
         trust: Source::CommandLine.trust(),
         directory: "/w".into(),
-        kind: FileKind::Servers,
     }
 }
 
@@ -87,7 +86,7 @@ pub(crate) fn file(name: &str) -> File {
 pub(crate) fn stdio(config: &ServerConfig) -> &StdioConfig {
     match &config.transport {
         Transport::Stdio(stdio) => stdio,
-        _ => panic!("{config:?}"),
+        Transport::Http(_) => panic!("{config:?}"),
     }
 }
 

@@ -19,7 +19,7 @@ use orchestra_process::SpawnError;
 use orchestra_process::{Child, Command, Environment, Exit, Handle, Launcher, Limits, Sandbox};
 use tokio::time::timeout;
 
-pub use self::stderr::{Heard, Stderr};
+use self::stderr::Stderr;
 use super::{
     ClientError, Connected, Connector, Crash, MAX_MESSAGE_BYTES, TransportType,
     lines::{LinesConfig, LinesLink, MAX_JUNK_LINES, Peer},
@@ -95,8 +95,7 @@ impl ChildConfig {
     }
 
     /// What must not be told of what it says.
-    #[must_use]
-    pub fn redactor(&self) -> Redactor {
+    fn redactor(&self) -> Redactor {
         let variables = self.variables.iter().filter_map(|(name, value)| {
             Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()))
         });
@@ -161,7 +160,6 @@ impl ChildConnector {
                 config.name.clone(),
                 config.log.clone(),
                 redactor.clone(),
-                None,
             ),
             redactor,
             handle,

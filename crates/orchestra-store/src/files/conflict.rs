@@ -16,7 +16,7 @@ use crate::rows::Read;
 pub(super) struct Ours {
     /// The file.
     pub(super) path: String,
-    pub(super) text: Vec<u8>,
+    pub(super) text: String,
     /// What was shown before, when there was something.
     pub(super) instead_of: Option<ContentHash>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Question {
     /// What is shown of our side.
     pub(super) shown: ContentHash,
     /// What our side says now.
-    pub(super) text: Vec<u8>,
+    pub(super) text: String,
     pub(super) fields: Fields,
 }
 
@@ -69,11 +69,10 @@ pub(super) fn ask(
 
 impl Question {
     /// A conflict about a file, of which the board says this.
-    pub(super) fn new(path: &str, text: impl Into<Vec<u8>>, fields: Fields) -> Self {
-        let text = text.into();
+    pub(super) fn new(path: &str, text: String, fields: Fields) -> Self {
         Self {
             path: path.to_owned(),
-            shown: content_hash(&text),
+            shown: content_hash(text.as_bytes()),
             text,
             fields,
         }
@@ -95,12 +94,12 @@ impl Engine {
         if self.stat(&beside)?.is_none() {
             return Ok(Asked::Answered);
         }
-        let there = self.bytes(&beside)?;
-        let there = there.map(|text| content_hash(&text));
+        let there = self.text(&beside)?;
+        let there = there.map(|text| content_hash(text.as_bytes()));
         // What a person has written there stays: when it goes, the board has changed, and the
         // person is asked again.
-        let outdated =
-            there == Some(question.shown) && content_hash(&question.text) != question.shown;
+        let outdated = there == Some(question.shown)
+            && content_hash(question.text.as_bytes()) != question.shown;
         Ok(if outdated {
             Asked::Outdated
         } else {
@@ -115,7 +114,7 @@ impl Engine {
         }
         let (mut news, mut ours) = (Vec::new(), Vec::new());
         for question in questions {
-            let hash = content_hash(&question.text);
+            let hash = content_hash(question.text.as_bytes());
             let fields = question.fields;
             news.push((question.path.clone(), Shown { hash, fields }));
             ours.push(Ours {
@@ -164,8 +163,8 @@ impl Engine {
         for (path, shown) in settled {
             let path = format!("{path}{CONFLICT}");
             let before = self.stat(&path)?;
-            let there = self.bytes(&path)?;
-            if there.is_some_and(|text| content_hash(&text) == shown) {
+            let there = self.text(&path)?;
+            if there.is_some_and(|text| content_hash(text.as_bytes()) == shown) {
                 self.remove_known(&path, before, &mut touched)?;
             }
         }
@@ -185,17 +184,17 @@ impl Engine {
         self.make_directory(directory(&path), touched)?;
         let before = self.stat(&path)?;
         if before.is_some() {
-            let there = self.bytes(&path)?;
+            let there = self.text(&path)?;
             if there.as_ref() == Some(&ours.text) {
                 return Ok(true);
             }
-            let there = there.map(|text| content_hash(&text));
+            let there = there.map(|text| content_hash(text.as_bytes()));
             if ours.instead_of.is_some() && there != ours.instead_of {
                 return Ok(false);
             }
         }
         let temp = format!("{path}{TEMP}");
-        self.write_temp(&temp, &ours.text)?;
+        self.write_temp(&temp, ours.text.as_bytes())?;
         let (temp, beside) = (under(&self.root, &temp), under(&self.root, &path));
         self.io.sync_file(&temp)?;
         if !self.io.replace(&temp, &beside, before)? {

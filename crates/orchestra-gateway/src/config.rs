@@ -12,7 +12,10 @@ mod name;
 mod named;
 mod node;
 mod oauth;
+pub mod order;
 mod origin;
+mod plugin;
+mod plugin_list;
 mod report;
 mod server;
 mod shape;
@@ -32,12 +35,15 @@ use std::{
 
 pub use cut::CutError;
 pub(crate) use file::is_absent;
-pub use file::{Contents, File, Written};
+pub use file::{Contents, File, FileKind, Written};
 pub use limits::{Budget, Limits, ProcessLimits, Sandbox};
 pub use name::{NameError, ServerName};
 pub use named::NamedFile;
 pub use oauth::{ClientProof, Enterprise, Grant, OAuth, OAuthClient, Secret, SecretSource};
 pub use origin::{Diagnostic, Origin, Place, Severity, Source, Trust};
+pub(crate) use plugin::host_and_port;
+pub use plugin::{DEFAULT_SHUTDOWN, OrchestratorConfig, PluginConfig, PluginId, PluginIdError};
+pub use plugin_list::PluginsFile;
 pub use template::{Input, Template};
 pub use transport::{Auth, Connections, Flavour, HttpConfig, InheritEnv, StdioConfig, Transport};
 pub use tuning::{
@@ -149,13 +155,14 @@ impl ServerConfig {
             name,
             description: None,
             origin,
+            // Whoever knows a plugin knows its tools by their names.
+            prefix: !matches!(transport, Transport::Plugin(_)),
             transport,
             timeout: DEFAULT_TIMEOUT,
             start_timeout: DEFAULT_START_TIMEOUT,
             probe_timeout: DEFAULT_PROBE_TIMEOUT,
             disabled: false,
             lazy: false,
-            prefix: true,
             protocol: Protocol::Auto,
             retry: Retry::default(),
             restart: Restart::default(),

@@ -3,6 +3,7 @@
 
 mod late;
 mod oauth;
+mod quic;
 mod tapped;
 
 use std::{
@@ -22,6 +23,7 @@ use orchestra_mcp::client::{
 use orchestra_process as process;
 
 use late::Late;
+pub use quic::Quic;
 
 use crate::{
     config::{Auth, Flavour, HttpConfig, InheritEnv, Sandbox, ServerConfig, Template, Transport},
@@ -38,17 +40,19 @@ pub struct Connectors {
     logs: Option<PathBuf>,
     tokens: Option<PathBuf>,
     tap: Option<Tap>,
+    quic: quic::ByQuic,
 }
 
 impl Connectors {
     /// Puts in what `scope` knows.
     #[must_use]
-    pub const fn new(scope: Scope) -> Self {
+    pub fn new(scope: Scope) -> Self {
         Self {
             scope,
             logs: None,
             tokens: None,
             tap: None,
+            quic: quic::ByQuic::default(),
         }
     }
 
@@ -142,6 +146,7 @@ impl Connectors {
                 let config = self.http(http, config)?;
                 Ok(Arc::new(HttpConnector::new(config)?))
             }
+            Transport::Plugin(_) | Transport::Orchestrator(_) => self.by_quic(config),
         }
     }
 
@@ -224,12 +229,15 @@ fn says_who(http: &HttpConfig) -> bool {
 
 /// A server on the network.
 fn network(config: &ServerConfig) -> Result<&HttpConfig, ClientError> {
-    match &config.transport {
-        Transport::Http(http) => Ok(http),
-        Transport::Stdio(_) => Err(ClientError::InvalidConfig {
-            what: "the server is a process; only servers on the network are signed in to".into(),
-        }),
-    }
+    let what = match &config.transport {
+        Transport::Http(http) => return Ok(http),
+        Transport::Stdio(_) => "a process",
+        Transport::Plugin(_) => "a plugin",
+        Transport::Orchestrator(_) => "an orchestrator, which knows us by our certificate",
+    };
+    Err(ClientError::InvalidConfig {
+        what: format!("the server is {what}; only servers on the network are signed in to"),
+    })
 }
 
 /// A child whose texts are expanded when it is started.
@@ -258,10 +266,13 @@ impl LateChild {
 
     fn child(&self) -> Result<ChildConfig, ExpandError> {
         let config = &self.config;
-        let Transport::Stdio(stdio) = &config.transport else {
-            return Err(ExpandError::Unusable("the server is no process"));
+        let started = match &config.transport {
+            Transport::Stdio(stdio) => self.scope.process(stdio, config)?,
+            Transport::Plugin(plugin) => self.scope.plugin(plugin, config)?,
+            Transport::Http(_) | Transport::Orchestrator(_) => {
+                return Err(ExpandError::Unusable("the server is no process"));
+            }
         };
-        let started = self.scope.process(stdio, config)?;
         let mut child = ChildConfig::new(config.name.as_str(), started.command);
         child.args = started.args.into_iter().map(Into::into).collect();
         child.cwd = Some(started.cwd);

@@ -4,6 +4,7 @@
 mod decide;
 mod found;
 mod places;
+mod plugins;
 
 pub(crate) use decide::LastRead;
 pub use decide::is_own;

@@ -9,6 +9,7 @@
 mod env_file;
 mod named;
 mod parts;
+mod plugin;
 mod secret_file;
 mod texts;
 
@@ -20,6 +21,7 @@ use std::{
 
 use parts::input_variable;
 pub(crate) use parts::{Part, Parts, reference};
+pub use plugin::Orchestrator;
 pub use texts::references;
 use texts::texts;
 

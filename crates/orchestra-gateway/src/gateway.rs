@@ -159,6 +159,7 @@ impl Gateway {
         let transport = match config.transport {
             Transport::Stdio(_) => TransportType::Stdio,
             Transport::Http(_) => TransportType::Http,
+            Transport::Plugin(_) | Transport::Orchestrator(_) => TransportType::Quic,
         };
         let Reach {
             connector,

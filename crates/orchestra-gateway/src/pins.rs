@@ -184,6 +184,13 @@ pub(crate) fn identity(config: &ServerConfig) -> String {
             put(&config.origin.directory.to_string_lossy());
         }
         Transport::Http(http) => put(http.url.written()),
+        Transport::Plugin(plugin) => {
+            put(plugin.id.as_str());
+            put(plugin.binary.written());
+            plugin.args.iter().for_each(|arg| put(arg.written()));
+            put(&plugin.directory.to_string_lossy());
+        }
+        Transport::Orchestrator(there) => put(there.address.written()),
     }
     hex(&digest.finalize()[..8])
 }

@@ -177,7 +177,8 @@ async fn run(looker: Looker, again: Arc<Notify>, sender: watch::Sender<Arc<Found
             let is_other = !found.changes_since(known).is_empty()
                 || found.diagnostics != known.diagnostics
                 || found.shadowed != known.shadowed
-                || found.files != known.files;
+                || found.files != known.files
+                || found.plugins_files != known.plugins_files;
             if is_other {
                 *known = Arc::new(found);
             }

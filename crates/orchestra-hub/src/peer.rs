@@ -11,7 +11,7 @@ use crate::{Hub, ListKind, Provider, ProviderId};
 /// counters begin with the provider.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PeerReport {
-    /// How it is reached: `stdio` or `http`; empty where that is not known.
+    /// How it is reached: `stdio`, `http` or `quic`; empty where that is not known.
     pub transport: &'static str,
     /// The revision of MCP that it speaks, once it was greeted.
     pub protocol: Option<&'static str>,

@@ -32,7 +32,7 @@ pub use api::{
     ClientEvent, ClientStatus, Lists, Reply, ServerCall, ServerCan, ServerFacts, TransportMetadata,
 };
 pub use calls::Client;
-pub use child::{ChildConfig, ChildConnector};
+pub use child::{ChildConfig, ChildConnector, Heard, Stderr};
 pub use config::{
     Backoff, Circuit, ClientConfig, ClientInfo, Growth, ProtocolChoice, Reconnect, Retry, Root,
 };

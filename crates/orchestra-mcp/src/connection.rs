@@ -41,7 +41,7 @@ use batch::Batch;
 pub(crate) use calls::too_large;
 use input::Question;
 use open::{Kind, Open, Stage};
-pub(crate) use received::Received;
+pub(crate) use received::{Asker, Received};
 pub use step::{Job, Step, Ticket};
 use subscriptions::Subscriptions;
 pub(crate) use targets::named;
@@ -87,6 +87,7 @@ pub struct Connection {
     eras: Eras,
     /// Who the client is, as far as tasks need to know.
     owner: Identity,
+    asker: Asker,
     /// Where it is told which tasks have changed; for connections that can tell their client.
     task_watch: Option<Arc<TaskWatch>>,
 }
@@ -159,6 +160,7 @@ impl Connection {
             metas: MetaCache::default(),
             eras: server.0.eras,
             owner: Identity::Anyone,
+            asker: Asker::default(),
             task_watch: (lifetime == Lifetime::Stream).then(Arc::default),
             session,
             lifetime,

@@ -5,9 +5,10 @@ use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use orchestra_hub::{
-    Attachment, CancelSource, Content, Cx, Outcome, ProviderError, Request, Target, ToolResult,
+    Attachment, CancelSource, Content, Cx, Outcome, ProgressSink, ProviderError, Request, Target,
+    ToolResult,
 };
-use orchestra_wire::{MAX_REPLY_BYTES, Method, Revision, Rope, RpcError, parse_value};
+use orchestra_wire::{MAX_REPLY_BYTES, Method, RawJson, Revision, Rope, RpcError, parse_value};
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -35,6 +36,10 @@ pub struct DirectCaller {
     pub client: Option<Arc<str>>,
     /// W3C `traceparent`.
     pub trace: Option<String>,
+    /// Where the call reports to.
+    pub progress: ProgressSink,
+    /// Whether a provider that passes parameters on gets them whole, with what is unknown here.
+    pub whole: bool,
 }
 
 /// Why a call has no result.
@@ -102,8 +107,11 @@ impl Direct {
         let malformed = |error: RpcError| DirectError::Malformed(error.message.into_owned());
         let now = Instant::now();
         self.server.0.activity.note(now);
-        let target = parse_value(params).and_then(|value| named(method, value, params));
-        let target = target.map_err(malformed)?;
+        let value = parse_value(params).map_err(malformed)?;
+        let target = named(method, value, params).map_err(malformed)?;
+        let whole = caller
+            .whole
+            .then(|| RawJson::from_frame(value, Some(params)));
         let _place = self.places.try_acquire().map_err(|_| DirectError::Busy)?;
         let is_tool = matches!(target, Target::Tool { .. });
         let cancel = CancelOnDrop(CancelSource::new());
@@ -113,6 +121,8 @@ impl Direct {
             cancel: cancel.0.signal(),
             caller: who,
             trace: caller.trace,
+            progress: caller.progress,
+            params: whole,
             ..Cx::default()
         };
         let call = self.attachment.call_at(Request { target, cx }, now);

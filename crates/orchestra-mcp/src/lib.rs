@@ -18,6 +18,7 @@ pub mod files;
 pub mod http;
 mod lifecycle;
 pub mod post;
+mod relay;
 mod report;
 mod results;
 mod seal;
@@ -37,6 +38,7 @@ pub use direct::{Direct, DirectCaller, DirectError};
 pub use lifecycle::{
     LifecycleTimes, ServerLifecycle, ServerStatus, StartedError, StatusSubscription, TransportKind,
 };
+pub use relay::{Asking, Relay, RelayBudget, Relayed, Said};
 pub use report::Emit;
 pub use server::{Limits, Server, ServerBuilder};
 pub use tasks::{TaskLimits, TaskTurn, TaskWork};

@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use crate::{
-    connection::{Connection, Job, Lifetime, Received, Step, Ticket},
+    connection::{Asker, Connection, Job, Lifetime, Received, Step, Ticket},
     http::{Eras, Identity, budget::Budget},
     report::Emit,
     server::Server,
@@ -193,6 +193,16 @@ impl Answering {
         message: &Received<'_>,
         lifetime: Lifetime,
     ) -> Self {
+        Self::begin_for(post, (owner, Asker::default()), message, lifetime)
+    }
+
+    /// As [`begin`](Self::begin), where more is known of whoever asks.
+    pub(crate) fn begin_for(
+        post: &Post,
+        (owner, asker): (Identity, Asker),
+        message: &Received<'_>,
+        lifetime: Lifetime,
+    ) -> Self {
         let (server, attachment) = (post.server.clone(), Arc::clone(&post.attachment));
         let reports = Arc::new(Reports {
             budget: post.budget.clone(),
@@ -207,6 +217,7 @@ impl Answering {
         connection.knowing(post.metas().clone());
         connection.serving(post.eras);
         connection.owned_by(owner);
+        connection.asked_by(asker);
         let (mut out, now) = (Rope::new(), Instant::now());
         server.0.activity.note(now);
         let step = if message.line.as_bytes().len() > server.0.limits.line_bytes {

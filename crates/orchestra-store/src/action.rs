@@ -11,8 +11,8 @@ use orchestra_board::{
 use tokio::sync::oneshot;
 
 use crate::{
-    ActionError, Chunk, ChunkId, Fault, HookEventRecord, IssueRecord, PlanRecord, ProjectRecord,
-    SessionRecord,
+    ActionError, Chunk, ChunkId, DocumentPath, Fault, HookEventRecord, IssueRecord, NewDocument,
+    PlanRecord, ProjectRecord, SessionRecord,
 };
 
 /// One thing to be done, all or nothing.
@@ -51,6 +51,10 @@ pub enum Action {
         /// Whether a page that somebody wrote or edited by hand may be replaced.
         overwrite: bool,
     },
+    /// Write a document of a plugin.
+    WriteDocument(Box<NewDocument>),
+    /// Delete a document of a plugin.
+    DeleteDocument(DocumentPath),
 }
 
 /// A text to be remembered.
@@ -167,6 +171,16 @@ pub enum Made {
     Readme {
         /// How long it is.
         bytes: u64,
+    },
+    /// A document was written.
+    Document {
+        /// Its version now.
+        version: i64,
+    },
+    /// A document was deleted.
+    DocumentDeleted {
+        /// Whether it was there.
+        was_there: bool,
     },
     /// A logged request.
     Request(Request),

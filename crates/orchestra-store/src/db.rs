@@ -396,8 +396,9 @@ fn checked_reader(connection: Connection, immutable: bool) -> Result<Connection,
             found,
             known: schema::SCHEMA,
         }),
-        std::cmp::Ordering::Less => Err(Fault::Corrupt),
-        std::cmp::Ordering::Equal => Ok(connection),
+        // It could not be brought up to date, where nothing can be written.
+        std::cmp::Ordering::Less if found < schema::READABLE => Err(Fault::Corrupt),
+        std::cmp::Ordering::Less | std::cmp::Ordering::Equal => Ok(connection),
     }
 }
 

@@ -299,6 +299,7 @@ fn owners(reader: &Reader<'_>) -> Read<Vec<Owner>> {
             owners.push(owner);
         }
     }
+    owners.extend(reader.document_paths()?.into_iter().map(Owner::Document));
     Ok(owners)
 }
 

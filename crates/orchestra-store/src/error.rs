@@ -6,7 +6,7 @@ use std::sync::Arc;
 use orchestra_board::{DecideError, Refusal, ViewError};
 use rusqlite::ErrorCode;
 
-use crate::CursorError;
+use crate::{CursorError, DocumentRefusal};
 
 /// Trouble with what the board is stored on. Every text says what to do.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -112,6 +112,9 @@ pub enum ActionError {
     /// What is asked for is not there, or there is too much of it.
     #[error("{0}")]
     Invalid(String),
+    /// What is there forbids to write a document.
+    #[error(transparent)]
+    Document(#[from] DocumentRefusal),
     /// The store failed.
     #[error(transparent)]
     Fault(#[from] Fault),

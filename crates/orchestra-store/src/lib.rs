@@ -9,6 +9,7 @@ mod action;
 mod clock;
 mod db;
 mod doctor;
+mod document;
 mod error;
 mod files;
 mod import;
@@ -36,6 +37,11 @@ pub use action::{
 };
 pub use clock::{Clock, SystemClock};
 pub use doctor::{DoctorError, Fix, Report};
+pub use document::{
+    Detail, Document, DocumentDirectory, DocumentEntry, DocumentError, DocumentPath,
+    DocumentPathError, DocumentRefusal, Expected, Glob, GlobError, Metadata, MetadataError,
+    NewDocument,
+};
 pub use error::{ActionError, Fault, OpenError, ReadError};
 pub use files::FilesError;
 pub use import::{ImportError, Imported};

@@ -12,6 +12,8 @@ use crate::{Action, ActionError, Fault, Receipt};
 
 /// The most actions that wait.
 const MAX_QUEUED: usize = 65_536;
+/// The most bytes of documents that wait: a few of the largest.
+const MAX_QUEUED_BYTES: usize = 128 * 1024 * 1024;
 /// How long an action, an opening or an ending waits for the writers' lock before it is given up.
 pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(20);
 
@@ -44,6 +46,8 @@ pub(crate) struct Queue {
 #[derive(Default)]
 struct State {
     jobs: VecDeque<(Instant, Job)>,
+    /// The bytes of the documents among them.
+    bytes: usize,
     closed: bool,
 }
 
@@ -65,10 +69,12 @@ impl Queue {
             drop(state);
             return job.fail(Fault::Closed);
         }
-        if state.jobs.len() >= MAX_QUEUED {
+        let bytes = state.bytes.saturating_add(job.bytes());
+        if state.jobs.len() >= MAX_QUEUED || bytes > MAX_QUEUED_BYTES {
             drop(state);
             return job.fail(Fault::Overloaded);
         }
+        state.bytes = bytes;
         state.jobs.push_back((Instant::now(), job));
         drop(state);
         self.filled.notify_one();
@@ -98,7 +104,7 @@ impl Queue {
     }
 
     pub(crate) fn pop(&self) -> Option<Job> {
-        self.lock().jobs.pop_front().map(|(_, job)| job)
+        self.lock().take()
     }
 
     /// Gives up what has waited too long for another process.
@@ -110,20 +116,42 @@ impl Queue {
             .front()
             .is_some_and(|(since, _)| since.elapsed() > LOCK_PATIENCE)
         {
-            late.extend(state.jobs.pop_front().map(|(_, job)| job));
+            late.extend(state.take());
         }
         drop(state);
         late.into_iter().for_each(|job| job.fail(Fault::Locked));
     }
 
     pub(crate) fn fail_all(&self, fault: &Fault) {
-        let jobs = std::mem::take(&mut self.lock().jobs);
+        let mut state = self.lock();
+        state.bytes = 0;
+        let jobs = std::mem::take(&mut state.jobs);
+        drop(state);
         jobs.into_iter()
             .for_each(|(_, job)| job.fail(fault.clone()));
     }
 }
 
+impl State {
+    fn take(&mut self) -> Option<Job> {
+        let (_, job) = self.jobs.pop_front()?;
+        self.bytes -= job.bytes();
+        Some(job)
+    }
+}
+
 impl Job {
+    /// What a document holds that waits to be written.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Action { action, .. } => match &**action {
+                Action::WriteDocument(document) => document.body.bytes(),
+                _ => 0,
+            },
+            Self::Files { .. } | Self::Reopen => 0,
+        }
+    }
+
     // Whoever asked may be gone; then nobody misses the answer.
     fn fail(self, fault: Fault) {
         match self {

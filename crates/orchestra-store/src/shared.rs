@@ -334,9 +334,11 @@ fn build(paths: &Paths, options: &Options) -> Result<(), Fault> {
             .and_then(|()| writing.recount());
         loaded.map_err(|error| match error {
             ActionError::Fault(fault) => fault,
-            ActionError::Refused(_) | ActionError::Invalid(_) => Fault::Unknown {
-                what: "readable file",
-            },
+            ActionError::Refused(_) | ActionError::Invalid(_) | ActionError::Document(_) => {
+                Fault::Unknown {
+                    what: "readable file",
+                }
+            }
         })?;
     }
     connection.execute_batch("COMMIT")?;

@@ -1,5 +1,7 @@
 //! The door to the board of one workspace.
 
+mod documents;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};

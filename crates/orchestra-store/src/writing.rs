@@ -3,6 +3,7 @@
 
 mod apply;
 mod delete;
+mod documents;
 mod events;
 mod issues;
 mod load;
@@ -137,6 +138,8 @@ impl<'a> Writing<'a> {
             Action::WriteReadme { project, overwrite } => {
                 self.write_readme(agent, source, project, *overwrite)
             }
+            Action::WriteDocument(document) => self.write_document(document),
+            Action::DeleteDocument(path) => self.delete_document(path),
         }
     }
 

@@ -211,6 +211,7 @@ impl Site {
         let caller = DirectCaller {
             client: said(headers, &header::USER_AGENT).map(Into::into),
             trace: said(headers, &TRACEPARENT).map(Into::into),
+            ..DirectCaller::default()
         };
         self.answer(self.direct.call(method, &body, caller).await?)
     }

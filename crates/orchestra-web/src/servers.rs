@@ -41,7 +41,7 @@ struct Servers {
 #[derive(Serialize, ToSchema)]
 struct Server {
     name: String,
-    /// `stdio` or `http`, unless its definition cannot be read.
+    /// `stdio`, `http` or `quic`, unless its definition cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     transport: Option<&'static str>,

@@ -59,6 +59,7 @@ pub(crate) fn places(workspace: &Path, mcp_config: &[PathBuf]) -> Places {
     let environment = named.map(|paths| std::env::split_paths(&paths).collect());
     Places {
         command_line: mcp_config.to_vec(),
+        plugins: Vec::new(),
         environment: environment.unwrap_or_default(),
         workspace: workspace.to_owned(),
         user: user_directory(),

@@ -24,6 +24,12 @@ impl Fingerprint {
         let mut server = config.to_json(Values::Kept);
         if let Value::Object(members) = &mut server {
             members.remove("disabled");
+            if let Transport::Plugin(plugin) = &config.transport {
+                // Its program is another one elsewhere, and another plugin may be called alike.
+                members.insert("plugin".into(), json!(plugin.id.as_str()));
+                let beside = plugin.directory.to_string_lossy();
+                members.insert("beside".into(), json!(beside));
+            }
         }
         let whole = json!({
             "server": server,

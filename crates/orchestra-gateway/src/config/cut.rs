@@ -6,7 +6,7 @@
 use std::{cmp::Ordering, collections::BTreeMap};
 
 use super::{
-    File,
+    File, FileKind,
     node::{Node, Path, Step, Value},
     report::Report,
     shape::shape,
@@ -33,14 +33,18 @@ impl File {
     /// # Errors
     /// When it is not there, or other things would have to be changed.
     pub fn without(&self, text: &str, name: &str) -> Result<String, CutError> {
-        let notation = Notation::of_file(&self.path);
+        let notation = self.notation();
         let parse = |text: &str| {
             let parsed = notation.parse(text);
             parsed.map_err(|error| CutError::Text(error.message))
         };
         let root = parse(text)?;
         let report = Report::default();
-        let servers = shape(&root, false, &report).servers;
+        let servers = match self.kind {
+            FileKind::Servers => shape(&root, self.purpose(), &report).servers,
+            // An item of a list has no line with its name alone.
+            FileKind::Plugins => return Err(CutError::Entangled),
+        };
         let found = servers.into_iter().find(|server| server.name == name);
         let path = found.ok_or_else(|| CutError::Absent(name.to_owned()))?.path;
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -212,6 +216,7 @@ mod tests {
         let file = File {
             path: std::path::Path::new(file).into(),
             source: Source::User,
+            kind: FileKind::Servers,
             trust: Source::User.trust(),
             directory: "/".into(),
         };

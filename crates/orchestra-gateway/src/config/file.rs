@@ -8,9 +8,10 @@ use super::{
     Diagnostic, Effect, Origin, Place, ServerConfig, ServerName, Severity, Source, Trust,
     misnamed::nothing,
     node::Path,
+    plugin_list::{self, PluginsFile},
     report::{Finding, Report},
     server,
-    shape::{Section, shape},
+    shape::{Purpose, Section, shape},
     text::Notation,
 };
 
@@ -19,6 +20,9 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The largest YAML file: places in it are found by reading it again.
 const MAX_YAML_BYTES: u64 = 128 * 1024;
+
+/// How the configuration of this program is called.
+const OWN: &str = "orchestra.toml";
 
 /// The most servers of a file.
 const MAX_SERVERS: usize = 512;
@@ -34,6 +38,18 @@ pub struct File {
     pub trust: Trust,
     /// The directory that relative paths in it start from.
     pub directory: path::PathBuf,
+    /// What it lists.
+    pub kind: FileKind,
+}
+
+/// What a file lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FileKind {
+    /// Servers, in whatever shape.
+    #[default]
+    Servers,
+    /// Plugins, as a `plugins.yaml` does: in YAML, whatever the file is called.
+    Plugins,
 }
 
 /// What a file says.
@@ -45,6 +61,8 @@ pub struct Contents {
     pub default: Option<Effect>,
     /// Whether that is `deny` because what it says cannot be understood: it may have been that.
     pub is_misread: bool,
+    /// What it says beside its plugins, where it is a list of them.
+    pub plugins_file: Option<PluginsFile>,
     /// What is wrong with it.
     pub diagnostics: Vec<Diagnostic>,
     /// Whether nothing of it can be understood, as of one that is only half written.
@@ -64,6 +82,20 @@ pub struct Written {
     pub config: Result<Box<ServerConfig>, String>,
 }
 
+impl FileKind {
+    /// How a list of plugins is called in a workspace.
+    pub(crate) const LIST: &str = "plugins.yaml";
+
+    /// What a file lists that is called so.
+    #[must_use]
+    pub fn of_name(file: &path::Path) -> Self {
+        match file.file_name().is_some_and(|name| name == Self::LIST) {
+            true => Self::Plugins,
+            false => Self::Servers,
+        }
+    }
+}
+
 impl File {
     /// Reads the file; `None` when there is none. Whatever is wrong with a server, the others are
     /// there.
@@ -79,7 +111,7 @@ impl File {
     /// Understands the text of the file.
     #[must_use]
     pub fn understand(&self, text: &str) -> Contents {
-        let notation = Notation::of_file(&self.path);
+        let notation = self.notation();
         if notation == Notation::Yaml && text.len() as u64 > MAX_YAML_BYTES {
             let message = format!("is longer than {MAX_YAML_BYTES} bytes");
             return self.unreadable(Place::START, message);
@@ -90,7 +122,13 @@ impl File {
         };
         let report = Report::default();
         let mut servers = Vec::new();
-        let section = shape(&root, self.is_of_servers(), &report);
+        let (section, beside) = match self.kind {
+            FileKind::Servers => (shape(&root, self.purpose(), &report), None),
+            FileKind::Plugins => {
+                let (section, beside) = plugin_list::read(&root, &report);
+                (section, Some(beside.of_file(&self.path, self.trust)))
+            }
+        };
         self.read_servers(&section, (notation, text), &report, &mut servers);
         if !section.is_known && self.is_named_for_servers() {
             nothing(&root, &report);
@@ -109,13 +147,25 @@ impl File {
             default,
             is_misread,
             servers: servers.into_iter().map(|(_, written)| written).collect(),
+            plugins_file: beside,
             is_broken: false,
         }
     }
 
-    /// Whether it is there for its servers, rather than one that holds much else.
-    fn is_of_servers(&self) -> bool {
-        self.source == Source::CommandLine || self.is_named_for_servers()
+    /// How it is written.
+    pub(super) fn notation(&self) -> Notation {
+        match self.kind {
+            FileKind::Servers => Notation::of_file(&self.path),
+            FileKind::Plugins => Notation::Yaml,
+        }
+    }
+
+    /// What it is there for: its servers, or much else.
+    pub(super) fn purpose(&self) -> Purpose {
+        Purpose {
+            is_of_servers: self.source == Source::CommandLine || self.is_named_for_servers(),
+            is_ours: self.path.ends_with(OWN),
+        }
     }
 
     /// Whether its name or directory says so.
@@ -136,7 +186,7 @@ impl File {
         for (count, named) in section.servers.iter().enumerate() {
             let path = &named.path;
             if count == MAX_SERVERS {
-                let message = format!("only the first {MAX_SERVERS} servers are read");
+                let message = format!("only the first {MAX_SERVERS} servers and plugins are read");
                 report.error(named.place, path, message);
                 break;
             }
@@ -157,14 +207,7 @@ impl File {
                 report.error(named.place, path, message);
                 continue;
             }
-            let config = server::read(
-                named.name,
-                named.node,
-                path,
-                origin.clone(),
-                &section.shared,
-                report,
-            );
+            let config = server::read(named, origin.clone(), &section.shared, report);
             let written = Written {
                 name,
                 shown_name: named.name.to_owned(),
@@ -186,8 +229,10 @@ impl File {
         };
         Contents {
             servers: Vec::new(),
-            default: Some(Effect::Deny),
-            is_misread: true,
+            // A list of plugins has nothing to say of calls.
+            default: (self.kind == FileKind::Servers).then_some(Effect::Deny),
+            is_misread: self.kind == FileKind::Servers,
+            plugins_file: None,
             diagnostics: vec![diagnostic],
             is_broken: true,
         }

@@ -2,6 +2,7 @@
 
 mod access;
 mod oauth;
+mod plugin;
 mod reach;
 mod rules;
 mod upkeep;
@@ -14,8 +15,10 @@ use super::{
     Budget, Effect, Input, Limits, Origin, Pins, ProcessLimits, Protocol, Retry, Sandbox,
     ServerConfig, ServerName, ToolFilter, Trust,
     fields::Fields,
-    node::{Node, Path, Value},
+    node::Value,
+    plugin_list::{self, Wording},
     report::Report,
+    shape::{Kind, Named},
 };
 pub(super) use rules::default;
 pub(super) use upkeep::retry;
@@ -42,16 +45,15 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub(super) type Read = Result<ServerConfig, String>;
 
 /// Reads a server. What is wrong goes to the report as well.
-pub(super) fn read(
-    shown_name: &str,
-    node: &Node,
-    path: &Path,
-    origin: Origin,
-    shared: &Shared,
-    report: &Report,
-) -> Read {
-    let mut fields = Fields::of(node, path, report).ok_or("it must be an object")?;
-    let Some(transport) = reach::read(&mut fields) else {
+pub(super) fn read(named: &Named<'_>, origin: Origin, shared: &Shared, report: &Report) -> Read {
+    let shown_name = named.name;
+    let fields = Fields::of(named.node, &named.path, report);
+    let mut fields = fields.ok_or("it must be an object")?;
+    let transport = match named.kind {
+        Kind::Server => reach::read(&mut fields),
+        Kind::Plugin(wording) => plugin::read(&mut fields, shown_name, wording, &origin),
+    };
+    let Some(transport) = transport else {
         let error = fields.into_error();
         return Err(error.unwrap_or_else(|| "it cannot be reached".into()));
     };
@@ -59,6 +61,9 @@ pub(super) fn read(
     let asks = origin.trust == Trust::Ask;
     let mut config = ServerConfig::new(name, origin, transport);
     shown_name.clone_into(&mut config.shown_name);
+    if named.kind == Kind::Plugin(Wording::List) {
+        return entry(fields, config);
+    }
     config.inputs = Arc::clone(&shared.inputs);
     config.retry = shared.retry;
     config.limits.budget.concurrency = shared.concurrency;
@@ -75,7 +80,24 @@ pub(super) fn read(
     config.default = default(&mut fields).or(shared.default);
     believed(&mut fields, &mut config, asks);
     warn_of_cache(&mut fields, &config);
+    plugin::check(&mut fields, &config);
     fields.ignore(&FOREIGN);
+    fields.end().map(|()| config)
+}
+
+/// An entry of a list of plugins says nothing else of one.
+fn entry(mut fields: Fields<'_>, mut config: ServerConfig) -> Read {
+    let enabled = fields.take(&["enabled"]);
+    config.disabled = match enabled.map(|member| (member, plugin_list::flag(&member.node))) {
+        None => true,
+        Some((_, Some(enabled))) => !enabled,
+        Some((member, None)) => {
+            let kind = member.node.value.kind();
+            fields.wrong(member, format!("must be true or false, not {kind}"));
+            true
+        }
+    };
+    fields.ignore(&["id"]);
     fields.end().map(|()| config)
 }
 
@@ -114,7 +136,7 @@ fn general(fields: &mut Fields<'_>, config: &mut ServerConfig) {
     config.disabled = fields.flag(&["disabled"]).unwrap_or(false);
     config.disabled |= !fields.flag(&["enabled"]).unwrap_or(true);
     config.lazy = fields.flag(&["lazy"]).unwrap_or(false);
-    config.prefix = fields.flag(&["prefix"]).unwrap_or(true);
+    config.prefix = fields.flag(&["prefix"]).unwrap_or(config.prefix);
     config.tags = fields.texts(&["tags"]).unwrap_or_default();
     config.roots = fields.templates(&["roots"]).unwrap_or_default();
     config.protocol = protocol(fields);

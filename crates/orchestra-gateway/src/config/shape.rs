@@ -7,6 +7,7 @@ use super::{
     fields::Fields,
     misnamed::misnamed,
     node::{Member, Node, Path, Value},
+    plugin_list::Wording,
     report::Report,
     server::{self, Shared},
 };
@@ -28,12 +29,32 @@ pub(super) struct Named<'a> {
     pub(super) place: Place,
     pub(super) path: Path,
     pub(super) node: &'a Node,
+    pub(super) kind: Kind,
+}
+
+/// What an object describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A server of MCP, or an orchestrator elsewhere.
+    Server,
+    /// A plugin.
+    Plugin(Wording),
+}
+
+/// What a file is there for, as far as its name and whoever chose it tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Purpose {
+    /// Servers, rather than the settings of a program with servers among them.
+    pub(super) is_of_servers: bool,
+    /// The configuration of this program.
+    pub(super) is_ours: bool,
 }
 
 /// Finds the servers, and what holds for all of them, wherever they stand. A file may hold much else,
 /// which is not ours to judge; one that looks like none of the known shapes is told so, but for a
-/// file with the settings of a program.
-pub(super) fn shape<'a>(root: &'a Node, is_of_servers: bool, report: &'a Report) -> Section<'a> {
+/// file with the settings of a program. In the configuration of this program there may be plugins as
+/// well, and servers in two places.
+pub(super) fn shape<'a>(root: &'a Node, purpose: Purpose, report: &'a Report) -> Section<'a> {
     let top = Path::default();
     let mut section = Section::default();
     let Some(members) = root.members() else {
@@ -46,7 +67,8 @@ pub(super) fn shape<'a>(root: &'a Node, is_of_servers: bool, report: &'a Report)
     };
     let found = SERVERS.iter().find_map(|name| root.member(name));
     let own = root.member("mcp");
-    let is_known = found.is_some() || own.is_some();
+    let plugins = root.member("plugins").filter(|_| purpose.is_ours);
+    let is_known = found.is_some() || own.is_some() || plugins.is_some();
     section.is_known = is_known;
     if let Some(alone) = alone(root).filter(|_| !is_known) {
         section.servers.push(alone);
@@ -58,6 +80,9 @@ pub(super) fn shape<'a>(root: &'a Node, is_of_servers: bool, report: &'a Report)
         let path = top.key("mcp");
         let within = read_shared(member, &path, shared, report);
         match (found, within) {
+            (Some(_), Some(within)) if purpose.is_ours => {
+                section.servers = servers(within, &path.key("servers"), report);
+            }
             (Some(found), Some(within)) => {
                 let message = format!("is not read beside `{}`; put them there", found.key);
                 report.error(within.place, &path.key(&within.key), message);
@@ -73,8 +98,17 @@ pub(super) fn shape<'a>(root: &'a Node, is_of_servers: bool, report: &'a Report)
         if let Some(listed) = listed {
             shared.inputs = Arc::new(inputs(&listed.node, report));
         }
-        section.servers = servers(member, &top.key(&member.key), report);
+        let here = servers(member, &top.key(&member.key), report);
+        section.servers.extend(here);
     }
+    if let Some(member) = plugins {
+        let named = servers(member, &top.key(&member.key), report).into_iter();
+        section.servers.extend(named.map(|named| Named {
+            kind: Kind::Plugin(Wording::Ours),
+            ..named
+        }));
+    }
+    let is_of_servers = purpose.is_of_servers;
     if !is_known {
         told_unknown(root, members, is_of_servers, shared, report);
     }
@@ -104,6 +138,7 @@ fn alone(root: &Node) -> Option<Named<'_>> {
         place: root.place,
         path: Path::default(),
         node: root,
+        kind: Kind::Server,
     })
 }
 
@@ -145,6 +180,7 @@ fn servers<'a>(member: &'a Member, path: &Path, report: &Report) -> Vec<Named<'a
         place: server.place,
         path: path.key(&server.key),
         node: &server.node,
+        kind: Kind::Server,
     });
     named.collect()
 }

@@ -14,6 +14,12 @@ impl Template {
         Self(text.into())
     }
 
+    /// A text in which nothing refers to anything: it is put in as it stands.
+    #[must_use]
+    pub fn literal(text: &str) -> Self {
+        Self(text.replace('$', "$$"))
+    }
+
     /// What was written. May hold a secret: not for logs.
     #[must_use]
     pub fn written(&self) -> &str {

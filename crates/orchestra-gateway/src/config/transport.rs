@@ -2,28 +2,30 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{OAuth, Template};
+use super::{OAuth, OrchestratorConfig, PluginConfig, Template};
 
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each server, which is nothing to save"
-)]
 pub enum Transport {
     /// A child process that speaks over its stdin and stdout.
     Stdio(StdioConfig),
     /// A server on the network.
     Http(HttpConfig),
+    /// A process that speaks the plugin protocol.
+    Plugin(PluginConfig),
+    /// An orchestrator elsewhere, by the plugin protocol.
+    Orchestrator(OrchestratorConfig),
 }
 
 impl Transport {
-    /// `stdio` or `http`.
+    /// `stdio`, `http`, `plugin` or `orchestrator`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Stdio(_) => "stdio",
             Self::Http(_) => "http",
+            Self::Plugin(_) => "plugin",
+            Self::Orchestrator(_) => "orchestrator",
         }
     }
 }

@@ -4,7 +4,7 @@ mod auth;
 mod secrets;
 mod variables;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Map, Value, json};
 
@@ -12,9 +12,9 @@ use secrets::Slot;
 pub use variables::Variables;
 
 use super::{
-    Backoff, Circuit, Connections, Flavour, Grace, Health, HttpConfig, InheritEnv, Limits, Pins,
-    Pool, Protocol, Restart, Retry, Sandbox, ServerConfig, StdioConfig, Template, ToolFilter,
-    Transport,
+    Backoff, Circuit, Connections, DEFAULT_SHUTDOWN, Flavour, Grace, Health, HttpConfig,
+    InheritEnv, Limits, OrchestratorConfig, Pins, PluginConfig, PluginId, Pool, Protocol, Restart,
+    Retry, Sandbox, ServerConfig, StdioConfig, Template, ToolFilter, Transport,
 };
 
 /// What becomes of what may be a secret: values of headers and of the environment, tokens, and what
@@ -29,13 +29,16 @@ pub enum Values<'a> {
 
 impl ServerConfig {
     /// The server as an object: what differs from the defaults, with the names that are usual in
-    /// JSON. Read again, it is the same server.
+    /// JSON. Read again, it is the same server; a plugin is that below `plugins` alone, and where
+    /// its file has the same directory.
     #[must_use]
     pub fn to_json(&self, values: Values<'_>) -> Value {
         let mut map = Map::new();
         match &self.transport {
             Transport::Stdio(stdio) => write_stdio(&mut map, stdio, values),
             Transport::Http(http) => write_http(&mut map, http, values),
+            Transport::Plugin(plugin) => write_plugin(&mut map, plugin, values),
+            Transport::Orchestrator(there) => write_orchestrator(&mut map, there),
         }
         let usual = Self::new(
             self.name.clone(),
@@ -93,19 +96,61 @@ fn write_stdio(map: &mut Map<String, Value>, stdio: &StdioConfig, values: Values
     if !stdio.args.is_empty() {
         map.insert("args".into(), words(&stdio.args, values));
     }
-    if !stdio.env.is_empty() {
-        let pairs = stdio.env.iter();
-        let pairs = pairs.map(|(name, value)| (name.clone(), secret(name, value, values)));
-        map.insert("env".into(), Value::Object(pairs.collect()));
-    }
+    write_pairs(map, "env", &stdio.env, values);
     optional(map, "cwd", stdio.cwd.as_ref());
     optional(map, "envFile", stdio.env_file.as_ref());
-    let inherit = match stdio.inherit_env {
+    write_inherited(map, stdio.inherit_env);
+}
+
+fn write_pairs(
+    map: &mut Map<String, Value>,
+    key: &str,
+    pairs: &BTreeMap<String, Template>,
+    values: Values<'_>,
+) {
+    if !pairs.is_empty() {
+        let pairs = pairs.iter();
+        let pairs = pairs.map(|(name, value)| (name.clone(), secret(name, value, values)));
+        put(map, key, Value::Object(pairs.collect()));
+    }
+}
+
+fn write_inherited(map: &mut Map<String, Value>, inherited: InheritEnv) {
+    let inherit = match inherited {
         InheritEnv::Default => return,
         InheritEnv::All => "all",
         InheritEnv::None => "none",
     };
-    map.insert("inheritEnv".into(), json!(inherit));
+    put(map, "inheritEnv", json!(inherit));
+}
+
+fn write_plugin(map: &mut Map<String, Value>, plugin: &PluginConfig, values: Values<'_>) {
+    put(map, "binary", text(&plugin.binary));
+    if !plugin.args.is_empty() {
+        put(map, "args", texts(&plugin.args));
+    }
+    write_pairs(map, "env", &plugin.env, values);
+    write_inherited(map, plugin.inherit_env);
+    optional(map, "cwd", plugin.cwd.as_ref());
+    write_pairs(map, "config", &plugin.config, values);
+    let depends_on: Vec<String> = plugin.depends_on.iter().map(PluginId::to_string).collect();
+    for (key, names) in [
+        ("providesStorage", &plugin.provides_storage),
+        ("providesAi", &plugin.provides_ai),
+        ("dependsOn", &depends_on),
+    ] {
+        if !names.is_empty() {
+            put(map, key, json!(names));
+        }
+    }
+    if plugin.shutdown != DEFAULT_SHUTDOWN {
+        put(map, "shutdown", time(plugin.shutdown));
+    }
+}
+
+fn write_orchestrator(map: &mut Map<String, Value>, there: &OrchestratorConfig) {
+    put(map, "orchestrator", text(&there.address));
+    optional(map, "certsDir", there.certs_dir.as_ref());
 }
 
 fn write_http(map: &mut Map<String, Value>, http: &HttpConfig, values: Values<'_>) {

@@ -34,7 +34,8 @@ impl Connectors {
         }
     }
 
-    /// How the process of a server is started, for whoever passes its bytes on.
+    /// How the process of a server is started, for whoever passes its bytes on; or that of a plugin,
+    /// but for the arguments that every plugin is given behind its own.
     ///
     /// # Errors
     /// When the server is no process, or its configuration refers to what is not there.
@@ -76,6 +77,13 @@ impl Connectors {
                     redactor.value(bare).value(&value)
                 })
             }
+            Transport::Plugin(plugin) => {
+                let process = self.scope.plugin(plugin, config);
+                let env = process.map(|process| process.env).unwrap_or_default();
+                let told = self.scope.boot(plugin, config).unwrap_or_default();
+                redactor.environment(env.into_iter().chain(told))
+            }
+            Transport::Orchestrator(_) => redactor,
         }
     }
 }

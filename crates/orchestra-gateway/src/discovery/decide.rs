@@ -7,12 +7,12 @@ use std::{
     sync::Arc,
 };
 
-use super::{Found, LookedAt, Places, Server, ServerState, Shadowed};
+use super::{Found, LookedAt, Places, Server, ServerState, Shadowed, plugins};
 use crate::{
     approval::Decisions,
     config::{
-        Contents, Diagnostic, Effect, File, Place, ServerConfig, Severity, Source, Transport,
-        Trust, Written,
+        Contents, Diagnostic, Effect, File, Place, PluginsFile, ServerConfig, Severity, Source,
+        Transport, Trust, Written,
     },
     expand::Scope,
 };
@@ -26,6 +26,7 @@ struct Said {
     servers: Vec<Written>,
     default: Option<Effect>,
     is_misread: bool,
+    plugins_file: Option<PluginsFile>,
 }
 
 impl LastRead {
@@ -39,11 +40,13 @@ impl LastRead {
                 servers: now.servers.clone(),
                 default: now.default,
                 is_misread: now.is_misread,
+                plugins_file: now.plugins_file.clone(),
             };
             self.0.insert(Arc::clone(&file.path), said);
         } else if let Some(said) = self.0.get(&file.path) {
             now.servers.clone_from(&said.servers);
             (now.default, now.is_misread) = (said.default, said.is_misread);
+            now.plugins_file.clone_from(&said.plugins_file);
         }
         Some(now)
     }
@@ -85,6 +88,7 @@ impl Places {
                 continue;
             };
             found.diagnostics.extend(contents.diagnostics);
+            found.plugins_files.extend(contents.plugins_file);
             for mut written in contents.servers {
                 if let Ok(config) = &mut written.config {
                     config.usual = usual;
@@ -92,6 +96,7 @@ impl Places {
                 }
                 let known = found.servers.iter().find(|one| one.name == written.name);
                 if let Some(stronger) = known {
+                    found.diagnostics.extend(plugins::clash(&written, stronger));
                     found.shadowed.push(Shadowed {
                         name: written.name,
                         origin: written.origin,
@@ -103,6 +108,8 @@ impl Places {
                 found.servers.push(server);
             }
         }
+        let disordered = plugins::disordered(&found);
+        found.diagnostics.extend(disordered);
         found
     }
 
@@ -228,5 +235,7 @@ pub fn is_own(config: &ServerConfig) -> bool {
                 .any(|start| url.starts_with(start));
             NAMES.contains(&config.name.as_str()) && is_here && url.ends_with("/mcp")
         }
+        // This program is no plugin, and another orchestrator may well be on this machine.
+        Transport::Plugin(_) | Transport::Orchestrator(_) => false,
     }
 }

@@ -6,7 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use crate::config::{Diagnostic, Origin, Place, ServerConfig, ServerName, Source, nearest};
+use crate::config::{
+    Diagnostic, Origin, Place, PluginsFile, ServerConfig, ServerName, Source, nearest,
+};
 
 /// Everything that was found.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +19,8 @@ pub struct Found {
     pub shadowed: Vec<Shadowed>,
     /// The files that were looked at, strongest first.
     pub files: Vec<LookedAt>,
+    /// What the lists of plugins among them say beside their plugins, strongest first.
+    pub plugins_files: Vec<PluginsFile>,
     /// What is wrong with them.
     pub diagnostics: Vec<Diagnostic>,
 }

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::config::{File, Source};
+use crate::config::{File, FileKind, Source};
 
 /// The most files of a directory; of more, the first by their names.
 const MAX_FILES: usize = 256;
@@ -36,6 +36,8 @@ const WORKSPACE_FILES: [&str; 4] = [
 pub struct Places {
     /// Files that the command line names, strongest first.
     pub command_line: Vec<PathBuf>,
+    /// Lists of plugins that the command line names, strongest first.
+    pub plugins: Vec<PathBuf>,
     /// Files, and directories of files, that the environment names.
     pub environment: Vec<PathBuf>,
     /// The workspace.
@@ -54,12 +56,17 @@ impl Places {
         for path in &self.command_line {
             files.push(self.file(path, Source::CommandLine));
         }
+        for path in &self.plugins {
+            files.push(self.plugins_file(path, Source::CommandLine));
+        }
         for path in &self.environment {
             let within = listed(path);
             let paths = within.as_deref().unwrap_or(std::slice::from_ref(path));
             files.extend(self.all(paths, Source::Environment));
         }
         files.push(self.file(&self.workspace.join(CONFIG_FILE), Source::Workspace));
+        let path = self.workspace.join(FileKind::LIST);
+        files.push(self.plugins_file(&path, Source::Workspace));
         let within = listed(&self.workspace_directory()).unwrap_or_default();
         files.extend(self.all(&within, Source::Workspace));
         for name in WORKSPACE_FILES {
@@ -95,6 +102,13 @@ impl Places {
         paths.iter().map(|path| self.file(path, source)).collect()
     }
 
+    fn plugins_file(&self, path: &Path, source: Source) -> File {
+        File {
+            kind: FileKind::Plugins,
+            ..self.file(path, source)
+        }
+    }
+
     fn file(&self, path: &Path, source: Source) -> File {
         let directory = match source {
             Source::Workspace | Source::User | Source::System => self.workspace.clone(),
@@ -107,6 +121,7 @@ impl Places {
             source,
             trust: source.trust(),
             directory,
+            kind: FileKind::Servers,
         }
     }
 }

@@ -17,6 +17,7 @@ impl Scope {
                     texts.extend(key);
                 }
             }
+            Transport::Plugin(_) | Transport::Orchestrator(_) => {}
         }
         let paths = texts.into_iter().map(|text| self.path(text, config));
         paths.flatten().map(NamedFile::read).collect()

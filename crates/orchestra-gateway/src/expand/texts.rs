@@ -62,6 +62,17 @@ pub(super) fn texts(config: &ServerConfig) -> Vec<&Template> {
                 Some(Auth::OAuth(oauth)) => texts.extend(oauth.texts()),
             }
         }
+        Transport::Plugin(plugin) => {
+            texts.push(&plugin.binary);
+            texts.extend(&plugin.args);
+            texts.extend(&plugin.cwd);
+            texts.extend(plugin.env.values());
+            texts.extend(plugin.config.values());
+        }
+        Transport::Orchestrator(there) => {
+            texts.push(&there.address);
+            texts.extend(&there.certs_dir);
+        }
     }
     texts
 }

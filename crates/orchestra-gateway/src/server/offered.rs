@@ -218,7 +218,9 @@ impl Offered {
 fn mirrored(config: &ServerConfig, tool: &ToolDescriptor) -> Result<MirroredParams, String> {
     match config.transport {
         Transport::Http(_) => MirroredParams::of(&tool.input_schema).map_err(|why| why.to_string()),
-        Transport::Stdio(_) => Ok(MirroredParams::default()),
+        Transport::Stdio(_) | Transport::Plugin(_) | Transport::Orchestrator(_) => {
+            Ok(MirroredParams::default())
+        }
     }
 }
 

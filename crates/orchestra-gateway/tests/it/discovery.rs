@@ -34,6 +34,8 @@ fn the_first_file_that_names_a_server_wins_whole() {
     let alone = world.write("alone.json", &one("a", "alone"));
     world.places.environment = vec![directory, alone, world.path().join("nowhere")];
     world.write("workspace/orchestra.toml", &toml("a", "toml"));
+    let listed = "plugins: [{id: a, binary: plugin, enabled: true}]";
+    world.write("workspace/plugins.yaml", listed);
     world.write("workspace/.orchestra/mcp/2.json", &one("a", "second"));
     world.write("workspace/.orchestra/mcp/10.json", &one("a", "first"));
     world.write("workspace/.orchestra/mcp/notes.md", &one("a", "no"));
@@ -72,6 +74,7 @@ fn the_first_file_that_names_a_server_wins_whole() {
             "environment path/b.json",
             "environment alone.json",
             "workspace workspace/orchestra.toml",
+            "workspace workspace/plugins.yaml",
             "workspace workspace/.orchestra/mcp/10.json",
             "workspace workspace/.orchestra/mcp/2.json",
             "workspace workspace/.mcp.json",

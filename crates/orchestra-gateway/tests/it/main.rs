@@ -15,6 +15,7 @@ mod kill;
 mod log;
 mod offers;
 mod played;
+mod plugins;
 mod relist;
 mod reload;
 mod rig;

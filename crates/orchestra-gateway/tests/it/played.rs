@@ -353,6 +353,7 @@ impl Bench {
             let name = match &config.transport {
                 Transport::Stdio(stdio) => stdio.command.written(),
                 Transport::Http(http) => http.url.written(),
+                other => panic!("{other:?}"),
             };
             match servers.get(name) {
                 Some(server) => Ok(Reach {

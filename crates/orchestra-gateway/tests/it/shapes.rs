@@ -20,7 +20,7 @@ fn sound(name: &str, text: &str) -> Vec<ServerConfig> {
 fn http(config: &ServerConfig) -> &HttpConfig {
     match &config.transport {
         Transport::Http(http) => http,
-        Transport::Stdio(_) => panic!("{config:?}"),
+        _ => panic!("{config:?}"),
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use orchestra_gateway::{
     approval::DecisionFile,
-    config::{File, ServerConfig, Source, StdioConfig, Transport},
+    config::{File, FileKind, ServerConfig, Source, StdioConfig, Transport},
     discovery::{Found, Places, ServerState},
     expand::Scope,
 };
@@ -79,6 +79,7 @@ pub(crate) fn file(name: &str) -> File {
         source: Source::CommandLine,
         trust: Source::CommandLine.trust(),
         directory: "/w".into(),
+        kind: FileKind::Servers,
     }
 }
 
@@ -86,7 +87,7 @@ pub(crate) fn file(name: &str) -> File {
 pub(crate) fn stdio(config: &ServerConfig) -> &StdioConfig {
     match &config.transport {
         Transport::Stdio(stdio) => stdio,
-        Transport::Http(_) => panic!("{config:?}"),
+        _ => panic!("{config:?}"),
     }
 }
 

@@ -155,24 +155,25 @@ pub struct Lists {
 /// Diagnostics of a connection (seed 002, `TransportMetadata`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransportMetadata {
-    /// `Type`: `stdio` or `http`.
+    /// `Type`: `stdio` or `http`, which is all that the seed knows, or `quic`.
     pub transport: TransportType,
     /// `ProtocolVersion`: the revision agreed upon, a date; empty before the first handshake.
     pub protocol_version: &'static str,
     /// `Latency`: the mean of the last 100 calls; zero before the first.
     pub latency: Duration,
-    /// `IsConnected`: a process that was greeted and lives, or an endpoint whose last exchange
+    /// `IsConnected`: a process or peer that was greeted and lives, or an endpoint whose last exchange
     /// succeeded within the health interval.
     pub is_connected: bool,
 }
 
 impl TransportType {
-    /// `stdio` or `http`.
+    /// `stdio`, `http` or `quic`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
             Self::Http => "http",
+            Self::Quic => "quic",
         }
     }
 }

@@ -124,7 +124,8 @@ impl Client {
         let deadline = call.cx.deadline.map(Instant::from_std);
         let deadline = deadline.unwrap_or_else(|| Instant::now() + LONGEST);
         let retry = &self.0.shared.config.retry;
-        let is_child = self.0.shared.connector.transport() == TransportType::Stdio;
+        // Who goes away takes the connection along, which is made anew before the next call.
+        let is_bound = self.0.shared.connector.transport() != TransportType::Http;
         let (mut attempt, mut waits) = (0, None);
         loop {
             let error = match self.attempt(&call, deadline, &mut waits).await {
@@ -132,7 +133,7 @@ impl Client {
                 Err(error) => error,
             };
             // It was not sent: whoever may not simply call again is told now.
-            if waits.is_some() && is_child && !call.safe {
+            if waits.is_some() && is_bound && !call.safe {
                 return Err(error);
             }
             attempt += 1;
@@ -301,7 +302,7 @@ impl Client {
             protocol_version: facts.as_ref().map_or("", |facts| facts.revision.as_str()),
             latency: self.0.shared.meter.mean(),
             is_connected: match transport {
-                TransportType::Stdio => facts.is_some(),
+                TransportType::Stdio | TransportType::Quic => facts.is_some(),
                 TransportType::Http => facts.is_some() && lately(),
             },
         }

@@ -19,7 +19,7 @@ use orchestra_process::SpawnError;
 use orchestra_process::{Child, Command, Environment, Exit, Handle, Launcher, Limits, Sandbox};
 use tokio::time::timeout;
 
-use self::stderr::Stderr;
+pub use self::stderr::{Heard, Stderr};
 use super::{
     ClientError, Connected, Connector, Crash, MAX_MESSAGE_BYTES, TransportType,
     lines::{LinesConfig, LinesLink, MAX_JUNK_LINES, Peer},
@@ -95,7 +95,8 @@ impl ChildConfig {
     }
 
     /// What must not be told of what it says.
-    fn redactor(&self) -> Redactor {
+    #[must_use]
+    pub fn redactor(&self) -> Redactor {
         let variables = self.variables.iter().filter_map(|(name, value)| {
             Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()))
         });
@@ -160,6 +161,7 @@ impl ChildConnector {
                 config.name.clone(),
                 config.log.clone(),
                 redactor.clone(),
+                None,
             ),
             redactor,
             handle,

@@ -28,13 +28,16 @@ pub trait Connector: Send + Sync + 'static {
     fn connect(&self) -> BoxFuture<Result<Connected, ClientError>>;
 }
 
-/// What carries the messages (seed 002, `TransportMetadata.Type`).
+/// What carries the messages (seed 002, `TransportMetadata.Type`, which knows the first two).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransportType {
     /// A child process.
     Stdio,
     /// HTTP, whatever its flavour.
     Http,
+    /// A connection of QUIC: to a plugin, or to another orchestrator. It ends with its peer, as the
+    /// pipes of a child do.
+    Quic,
 }
 
 /// A connection that was opened.

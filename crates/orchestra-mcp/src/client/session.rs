@@ -259,7 +259,7 @@ impl Session {
                     if self.config.idle_stop.is_some_and(|idle| self.is_idle_for(idle)) {
                         return Left::Idle;
                     }
-                    if self.transport == TransportType::Stdio && self.check_health().await.is_err() {
+                    if self.transport != TransportType::Http && self.check_health().await.is_err() {
                         return Left::Recycled;
                     }
                 }

@@ -196,7 +196,7 @@ pub(super) fn expire(session: &Arc<Session>, kind: ListKind, ttl: Duration) {
         .is_some_and(|lists| lists.list_changed);
     if tells
         || session.era() == Era::Session
-        || session.transport == TransportType::Stdio && ttl.is_zero()
+        || session.transport != TransportType::Http && ttl.is_zero()
     {
         return;
     }

@@ -56,6 +56,7 @@ impl Connection {
             Some(meta) => meta.log_level,
             None => self.session.level,
         };
+        let client = self.asker.name.clone().or(client);
         let face = self.attachment.caller().face;
         let caller = Caller { face, client };
         let long = may_last.then(|| {
@@ -88,7 +89,11 @@ impl Connection {
             caller,
             features: capabilities.features,
             answers: call.answers,
-            trace: parsed.meta.trace.take(),
+            trace: parsed
+                .meta
+                .trace
+                .take()
+                .or_else(|| self.asker.trace.clone()),
             log_level,
             connection: self.attachment.number(),
             params: parsed.params.take(),

@@ -1,7 +1,11 @@
 //! Messages that came by themselves, parsed once for whoever looks at them.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use orchestra_wire::{Inbound, Line, Malformed, parse};
+
+use super::Connection;
 
 /// A line and what it holds.
 pub(crate) struct Received<'a> {
@@ -24,5 +28,21 @@ impl<'a> Received<'a> {
             line: Line::Borrowed(body),
             inbound: parse(body),
         }
+    }
+}
+
+/// What a face knows of whoever asks.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Asker {
+    /// Its name, whatever it calls itself.
+    pub(crate) name: Option<Arc<str>>,
+    /// W3C `traceparent`, where the request names none itself.
+    pub(crate) trace: Option<String>,
+}
+
+impl Connection {
+    /// Takes what the face knows of whoever asks.
+    pub(crate) fn asked_by(&mut self, asker: Asker) {
+        self.asker = asker;
     }
 }

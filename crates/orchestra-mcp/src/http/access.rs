@@ -79,6 +79,15 @@ pub enum Identity {
     Subject(Subject),
 }
 
+impl Identity {
+    /// Whom a face has proven to have this name, by a certificate for one.
+    #[must_use]
+    pub fn proven(name: &str) -> Self {
+        // Issuers of tokens are URLs, so that none of them names the same.
+        Self::Subject(Subject::of("certificate", name, None))
+    }
+}
+
 /// An address that others can reach although nothing asks them who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(

@@ -10,7 +10,9 @@ use crate::Fault;
 use crate::files::needs::TABLES;
 
 /// The newest schema this program knows; kept in the database's `user_version`.
-pub(crate) const SCHEMA: i64 = 1;
+pub(crate) const SCHEMA: i64 = 2;
+/// The oldest schema whose boards can be read as they stand, where nothing can be written.
+pub(crate) const READABLE: i64 = 1;
 
 /// Marks the file as ours, so that another program's database is not taken for a board.
 const APPLICATION_ID: i64 = 0x4f52_4331;
@@ -235,6 +237,28 @@ CREATE VIRTUAL TABLE memory_text USING fts5 (
 );
 "#;
 
+/// Makes of schema 1 schema 2: the documents of plugins. `place` is the path as it is ordered, see
+/// `DocumentPath::key`; a row whose `size`, that of the file, is null was deleted, and stays for its
+/// version. What documents say stands apart, so that lists do not walk through it. The counter is
+/// the version below which none is given to a path that has had none.
+const DOCUMENTS: &str = "
+INSERT INTO counter VALUES ('document', 0);
+CREATE TABLE plugin_document (
+    id INTEGER PRIMARY KEY,
+    place TEXT NOT NULL UNIQUE,
+    version INTEGER NOT NULL,
+    size INTEGER,
+    modified_at INTEGER NOT NULL
+);
+CREATE INDEX plugin_document_there ON plugin_document (place, size, version, modified_at)
+    WHERE size IS NOT NULL;
+CREATE TABLE plugin_document_body (
+    document INTEGER PRIMARY KEY,
+    metadata TEXT,
+    content BLOB NOT NULL
+);
+";
+
 /// Brings the database to the newest schema, inside the caller's transaction; says whether it was
 /// new.
 pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
@@ -250,20 +274,25 @@ pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
     }
     let tables: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    if found != 0 || tables != 0 {
-        return Err(Fault::Corrupt);
-    }
-    connection.execute_batch(CREATE)?;
-    connection.execute_batch(TABLES)?;
-    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    let outcome = match (found, tables) {
+        (0, 0) => {
+            connection.execute_batch(CREATE)?;
+            connection.execute_batch(TABLES)?;
+            connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+            Found::New
+        }
+        (1, _) => Found::Ready,
+        _ => return Err(Fault::Corrupt),
+    };
+    connection.execute_batch(DOCUMENTS)?;
     connection.pragma_update(None, "user_version", SCHEMA)?;
-    Ok(Found::New)
+    Ok(outcome)
 }
 
 /// What [`migrate`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// A database with the newest schema.
+    /// A database that has the newest schema, by now at least.
     Ready,
     /// An empty file, which has the tables now.
     New,

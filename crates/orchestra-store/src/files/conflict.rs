@@ -16,7 +16,7 @@ use crate::rows::Read;
 pub(super) struct Ours {
     /// The file.
     pub(super) path: String,
-    pub(super) text: String,
+    pub(super) text: Vec<u8>,
     /// What was shown before, when there was something.
     pub(super) instead_of: Option<ContentHash>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Question {
     /// What is shown of our side.
     pub(super) shown: ContentHash,
     /// What our side says now.
-    pub(super) text: String,
+    pub(super) text: Vec<u8>,
     pub(super) fields: Fields,
 }
 
@@ -69,10 +69,11 @@ pub(super) fn ask(
 
 impl Question {
     /// A conflict about a file, of which the board says this.
-    pub(super) fn new(path: &str, text: String, fields: Fields) -> Self {
+    pub(super) fn new(path: &str, text: impl Into<Vec<u8>>, fields: Fields) -> Self {
+        let text = text.into();
         Self {
             path: path.to_owned(),
-            shown: content_hash(text.as_bytes()),
+            shown: content_hash(&text),
             text,
             fields,
         }
@@ -94,12 +95,12 @@ impl Engine {
         if self.stat(&beside)?.is_none() {
             return Ok(Asked::Answered);
         }
-        let there = self.text(&beside)?;
-        let there = there.map(|text| content_hash(text.as_bytes()));
+        let there = self.bytes(&beside)?;
+        let there = there.map(|text| content_hash(&text));
         // What a person has written there stays: when it goes, the board has changed, and the
         // person is asked again.
-        let outdated = there == Some(question.shown)
-            && content_hash(question.text.as_bytes()) != question.shown;
+        let outdated =
+            there == Some(question.shown) && content_hash(&question.text) != question.shown;
         Ok(if outdated {
             Asked::Outdated
         } else {
@@ -114,7 +115,7 @@ impl Engine {
         }
         let (mut news, mut ours) = (Vec::new(), Vec::new());
         for question in questions {
-            let hash = content_hash(question.text.as_bytes());
+            let hash = content_hash(&question.text);
             let fields = question.fields;
             news.push((question.path.clone(), Shown { hash, fields }));
             ours.push(Ours {
@@ -163,8 +164,8 @@ impl Engine {
         for (path, shown) in settled {
             let path = format!("{path}{CONFLICT}");
             let before = self.stat(&path)?;
-            let there = self.text(&path)?;
-            if there.is_some_and(|text| content_hash(text.as_bytes()) == shown) {
+            let there = self.bytes(&path)?;
+            if there.is_some_and(|text| content_hash(&text) == shown) {
                 self.remove_known(&path, before, &mut touched)?;
             }
         }
@@ -184,17 +185,17 @@ impl Engine {
         self.make_directory(directory(&path), touched)?;
         let before = self.stat(&path)?;
         if before.is_some() {
-            let there = self.text(&path)?;
+            let there = self.bytes(&path)?;
             if there.as_ref() == Some(&ours.text) {
                 return Ok(true);
             }
-            let there = there.map(|text| content_hash(text.as_bytes()));
+            let there = there.map(|text| content_hash(&text));
             if ours.instead_of.is_some() && there != ours.instead_of {
                 return Ok(false);
             }
         }
         let temp = format!("{path}{TEMP}");
-        self.write_temp(&temp, ours.text.as_bytes())?;
+        self.write_temp(&temp, &ours.text)?;
         let (temp, beside) = (under(&self.root, &temp), under(&self.root, &path));
         self.io.sync_file(&temp)?;
         if !self.io.replace(&temp, &beside, before)? {

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::place::{PRIVATE, TEMP, directory, under};
+use super::ledger::Seen;
+use super::place::{PRIVATE, Place, TEMP, directory, under};
 use super::{Board, FilesError, Owner, Work};
 use crate::io::{EntryKind, FileIo, Stat};
 use crate::reader::Reader;
@@ -118,13 +119,19 @@ impl Engine {
 
     /// The text of a file, if there is one.
     pub(crate) fn text(&mut self, path: &str) -> Result<Option<String>, FilesError> {
+        let bytes = self.bytes(path)?;
+        Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
+    }
+
+    /// What a file holds, if there is one.
+    pub(super) fn bytes(&mut self, path: &str) -> Result<Option<Vec<u8>>, FilesError> {
         match self.stat(path)? {
             Some(Stat {
                 kind: EntryKind::File,
                 ..
             }) => {
                 let bytes = self.io.read(&under(&self.root, path), MAX_FILE_BYTES)?;
-                Ok(String::from_utf8(bytes).ok())
+                Ok(Some(bytes))
             }
             _ => Ok(None),
         }
@@ -308,4 +315,11 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// Whether a document is empty that was not: whoever writes a file under its own name empties it
+/// first, and what he writes comes soon.
+pub(super) fn is_emptied(path: &str, size: u64, seen: Option<&Seen>) -> bool {
+    let is_news = size == 0 && seen.is_none_or(|seen| seen.size > 0);
+    is_news && matches!(Place::parse(path), Some(Place::Document(_)))
 }

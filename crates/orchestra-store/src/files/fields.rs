@@ -121,13 +121,14 @@ impl Sides<'_> {
 
 impl Fields {
     /// The fields of a file that is one value.
-    pub(crate) fn whole(text: &str) -> Self {
+    pub(crate) fn whole(text: impl AsRef<[u8]>) -> Self {
         let mut fields = Self::default();
         fields.put("text", text);
         fields
     }
 
-    pub(crate) fn put(&mut self, name: &str, value: &str) {
+    pub(crate) fn put(&mut self, name: &str, value: impl AsRef<[u8]>) {
+        let value = value.as_ref();
         if !value.is_empty() {
             let digest = Sha256::digest(value);
             let head = digest.first_chunk().expect("a SHA-256 digest has 32 bytes");
@@ -178,7 +179,7 @@ pub(crate) fn of_issue(issue: &Issue) -> Fields {
     if issue.own != OwnState::default() {
         fields.put("own", issue.own.as_state().as_str());
     }
-    let mut put_shown = |name, value: Option<String>| fields.put(name, &value.unwrap_or_default());
+    let mut put_shown = |name, value: Option<String>| fields.put(name, value.unwrap_or_default());
     put_shown(
         "priority",
         issue.priority.map(|priority| priority.to_string()),
@@ -198,11 +199,11 @@ pub(crate) fn of_issue(issue: &Issue) -> Fields {
     );
     fields.put(
         "assignees",
-        &lines(issue.assignees.iter().map(AgentName::as_str)),
+        lines(issue.assignees.iter().map(AgentName::as_str)),
     );
-    fields.put("labels", &lines(issue.labels.iter().map(Label::as_str)));
+    fields.put("labels", lines(issue.labels.iter().map(Label::as_str)));
     let depends_on: Vec<String> = issue.depends_on.iter().map(IssueId::to_string).collect();
-    fields.put("depends_on", &lines(depends_on.iter().map(String::as_str)));
+    fields.put("depends_on", lines(depends_on.iter().map(String::as_str)));
     fields
 }
 
@@ -215,17 +216,17 @@ pub(crate) fn of_project(project: &Project, aliases: &[(IssueId, IssueId)]) -> F
     let counters = [project.next_issue, project.next_bug, project.next_request];
     fields.put(
         "counters",
-        &counters.map(|number| number.to_string()).join(" "),
+        counters.map(|number| number.to_string()).join(" "),
     );
     let phase = project
         .phase_of
         .as_ref()
         .map(|(parent, phase)| format!("{parent} {phase}"));
-    fields.put("phase_of", &phase.unwrap_or_default());
-    fields.put("created_at", &project.created_at.to_string());
+    fields.put("phase_of", phase.unwrap_or_default());
+    fields.put("created_at", project.created_at.to_string());
     fields.put(
         "updated_at",
-        &project
+        project
             .updated_at
             .map(|time| time.to_string())
             .unwrap_or_default(),
@@ -234,7 +235,7 @@ pub(crate) fn of_project(project: &Project, aliases: &[(IssueId, IssueId)]) -> F
         .iter()
         .map(|(old, new)| format!("{old} {new}"))
         .collect();
-    fields.put("aliases", &lines(aliases.iter().map(String::as_str)));
+    fields.put("aliases", lines(aliases.iter().map(String::as_str)));
     fields
 }
 

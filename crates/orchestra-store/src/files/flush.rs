@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use self::learn::{is_part, learned};
 use self::plan::{Plan, Planned, planned};
 use super::conflict::{Asked, Question};
-use super::engine::{Engine, GONE};
+use super::engine::{Engine, GONE, is_emptied};
 use super::fields::{ContentHash, content_hash};
 use super::ledger::{self, Entry, Next, Seen};
 use super::place::{Part, TEMP, directory, under};
@@ -123,7 +123,7 @@ impl Engine {
             let mut looked = Vec::new();
             for (file, entry) in plan.writes {
                 let path = file.place.path();
-                let hash = content_hash(file.text.as_bytes());
+                let hash = content_hash(&file.text);
                 let standing = self.standing(&path, entry.as_ref(), Some(&hash))?;
                 looked.extend(entry.clone().map(|entry| (entry, standing.arrived())));
                 match standing {
@@ -213,7 +213,13 @@ impl Engine {
                 Standing::Gone
             });
         };
-        self.absent.remove(path);
+        if is_emptied(path, stat.size, seen) {
+            if !self.is_gone(path) {
+                return Ok(Standing::Gone);
+            }
+        } else {
+            self.absent.remove(path);
+        }
         if stat.kind != EntryKind::File {
             return Ok(Standing::Theirs);
         }
@@ -315,7 +321,7 @@ impl Engine {
         for work in &mut *ready {
             for write in &work.writes {
                 let temp = format!("{}{TEMP}", write.path);
-                match self.write_beside(&temp, write.file.text.as_bytes(), touched) {
+                match self.write_beside(&temp, &write.file.text, touched) {
                     Ok(()) => temps.push(temp),
                     Err(error) => {
                         failure.get_or_insert(error);

@@ -10,7 +10,7 @@ mod trouble;
 mod unit;
 
 pub(super) use issue::below_another;
-pub(super) use single::Value;
+pub(super) use single::{Value, read_document, side_version};
 pub(super) use trouble::fault_of_file;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -33,6 +33,8 @@ use crate::toon::FileError;
 
 /// How many things are taken in on one stretch of the writer's time.
 const BATCH: usize = 32;
+/// The most bytes of their files, save the last one's.
+const BATCH_BYTES: usize = 32 * 1024 * 1024;
 
 /// What the taking in of one batch left to do.
 #[derive(Debug, Default)]
@@ -79,15 +81,19 @@ impl Engine {
         let mut later = BTreeSet::new();
         // Contents are read batch by batch, so that however much has changed, little is held.
         for batch in ordered.chunks(BATCH) {
-            let mut candidates = Vec::new();
+            let (mut candidates, mut bytes) = (Vec::new(), 0);
             for (_, _, unit) in batch {
+                if bytes > BATCH_BYTES {
+                    self.take_in_batch(std::mem::take(&mut candidates), &mut course)?;
+                    bytes = 0;
+                }
                 match self.gather(unit)? {
-                    Some(candidate) => candidates.push(Arc::new(candidate)),
+                    Some(candidate) => {
+                        bytes += candidate.bytes();
+                        candidates.push(Arc::new(candidate));
+                    }
                     None => later.extend(unit.paths()),
                 }
-            }
-            for found in candidates.iter().flat_map(|candidate| &candidate.files) {
-                self.absent.remove(&found.path);
             }
             self.take_in_batch(candidates, &mut course)?;
         }
@@ -129,6 +135,9 @@ impl Engine {
         candidates: Vec<Arc<Candidate>>,
         course: &mut Course,
     ) -> Result<(), FilesError> {
+        for found in candidates.iter().flat_map(|candidate| &candidate.files) {
+            self.absent.remove(&found.path);
+        }
         let Err(error) = self.take_in_together(candidates.clone(), course)? else {
             return Ok(());
         };

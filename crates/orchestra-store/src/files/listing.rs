@@ -4,10 +4,11 @@ use std::io;
 use std::path::Path;
 
 use super::place::{OTHERS, TEMP, under};
+use crate::DocumentPath;
 use crate::io::{EntryKind, FileIo};
 
-/// How deep the files stand: `{slug}/epics/{id}/stories/{id}/tasks/{file}`.
-const MAX_DEPTH: usize = 7;
+/// How deep the files stand: those of issues 7 names, documents as they please within bounds.
+const MAX_DEPTH: usize = DocumentPath::MAX_NAMES;
 
 /// What stands in a directory, by the paths below `.projects/`, sorted.
 #[derive(Debug, Default)]

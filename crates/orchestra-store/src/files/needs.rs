@@ -13,8 +13,10 @@ use orchestra_board::{
 };
 use rusqlite::Connection;
 
+use crate::document::DocumentBody;
 use crate::{
-    ActionError, Chunk, HookEventRecord, PlanRecord, ReadError, Reader, SessionRecord, UsageRecord,
+    ActionError, Chunk, DocumentPath, HookEventRecord, PlanRecord, ReadError, Reader,
+    SessionRecord, UsageRecord,
 };
 
 /// The tables that only the files use. `owner` is the text of an `Owner`; what the columns of
@@ -127,6 +129,16 @@ pub(crate) trait Work {
     fn load_usage(&mut self, usage: &UsageRecord) -> Result<(), ActionError>;
     /// Puts all hook events there.
     fn load_hook_events(&mut self, events: &[HookEventRecord]) -> Result<(), ActionError>;
+    /// Puts a document of a plugin there, with a version that it never had; `start` is the one that an
+    /// earlier program kept beside its file.
+    fn load_document(
+        &mut self,
+        path: &DocumentPath,
+        body: &DocumentBody,
+        start: Option<i64>,
+    ) -> Result<(), ActionError>;
+    /// Removes a document of a plugin.
+    fn remove_document(&mut self, path: &DocumentPath) -> Result<(), ActionError>;
     /// Mends what follows from the rest: counters that are too low, words that no text has any more.
     fn tidy(&mut self) -> Result<(), ActionError>;
     /// Gives an issue another id; the old one becomes an alias.

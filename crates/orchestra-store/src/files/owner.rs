@@ -3,7 +3,11 @@
 use orchestra_board::{IssueId, PlanId, SessionId, Slug};
 
 use super::place::Place;
+use crate::DocumentPath;
 use crate::toon::IssuePlace;
+
+/// What the key of a document begins with.
+const DOCUMENT: &str = "document/";
 
 /// One thing in the database that has files of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,9 +38,16 @@ pub(crate) enum Owner {
     HookEvents,
     /// The usage of the workspace.
     Usage,
+    /// A document of a plugin.
+    Document(DocumentPath),
 }
 
 impl Owner {
+    /// Whether a key is a document's.
+    pub(crate) fn is_document(key: &str) -> bool {
+        key.starts_with(DOCUMENT)
+    }
+
     /// Whose file stands at a place.
     pub(crate) fn of(place: &Place) -> Self {
         match place {
@@ -52,6 +63,7 @@ impl Owner {
             Place::Session(slug, id) => Self::Session(slug.clone(), id.clone()),
             Place::HookEvents => Self::HookEvents,
             Place::Usage => Self::Usage,
+            Place::Document(path) => Self::Document(path.clone()),
         }
     }
 
@@ -75,6 +87,7 @@ impl Owner {
             Self::Sessions(slug) => format!("sessions/{slug}"),
             Self::HookEvents => "hook-events".to_owned(),
             Self::Usage => "usage".to_owned(),
+            Self::Document(path) => format!("{DOCUMENT}{path}"),
         }
     }
 
@@ -91,12 +104,15 @@ impl Owner {
             | Self::Chunks(slug, _)
             | Self::Session(slug, _)
             | Self::Sessions(slug) => Some(slug),
-            Self::HookEvents | Self::Usage => None,
+            Self::HookEvents | Self::Usage | Self::Document(_) => None,
         }
     }
 
     /// Reads back [`Owner::key`]; `None` for other text.
     pub(crate) fn parse(key: &str) -> Option<Self> {
+        if let Some(path) = key.strip_prefix(DOCUMENT) {
+            return DocumentPath::parse(path).ok().map(Self::Document);
+        }
         let mut parts = key.splitn(3, '/');
         let kind = parts.next()?;
         let (slug, rest) = (parts.next(), parts.next());
@@ -141,13 +157,22 @@ mod tests {
             "session/a/s.1",
             "hook-events",
             "usage",
+            "document/a/b.md",
+            "document/notes.md",
         ] {
             assert_eq!(
                 Owner::parse(key).map(|owner| owner.key()).as_deref(),
                 Some(key)
             );
         }
-        for key in ["", "issue/a", "issue/../A-1", "plan/a/../b", "x/a"] {
+        for key in [
+            "",
+            "issue/a",
+            "issue/../A-1",
+            "plan/a/../b",
+            "x/a",
+            "document/../x.md",
+        ] {
             assert_eq!(Owner::parse(key), None, "{key}");
         }
     }

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use orchestra_board::{IssueId, PlanId, SessionId, Slug};
 
+use crate::DocumentPath;
+use crate::document::can_be_made_by_hand;
 use crate::toon::IssuePlace;
 
 /// What a readable file is.
@@ -33,6 +35,8 @@ pub(crate) enum Place {
     HookEvents,
     /// `.usage/usage.toon`
     Usage,
+    /// A document of a plugin, anywhere else.
+    Document(DocumentPath),
 }
 
 /// Which of an issue's files.
@@ -78,11 +82,28 @@ impl Place {
             Self::Session(slug, id) => format!("{slug}/.memory/sessions/{id}.toon"),
             Self::HookEvents => ".events/hook-events.toon".to_owned(),
             Self::Usage => ".usage/usage.toon".to_owned(),
+            Self::Document(path) => path.to_string(),
         }
     }
 
     /// What stands at a path below `.projects/`; `None` for what is none of ours.
     pub(crate) fn parse(path: &str) -> Option<Self> {
+        Self::of_board(path).or_else(|| {
+            let document = DocumentPath::parse(path).ok()?;
+            (document.as_str() == path).then_some(Self::Document(document))
+        })
+    }
+
+    /// What stands at the path of a file that nobody here has written; `None` for what is not taken
+    /// in.
+    pub(crate) fn found(path: &str) -> Option<Self> {
+        Self::parse(path).filter(|place| match place {
+            Self::Document(path) => can_be_made_by_hand(path),
+            _ => true,
+        })
+    }
+
+    fn of_board(path: &str) -> Option<Self> {
         let names: Vec<&str> = path.split('/').collect();
         match names.as_slice() {
             [".events", "hook-events.toon"] => Some(Self::HookEvents),
@@ -242,6 +263,8 @@ mod tests {
             "a/.memory/sessions/S.1.toon",
             ".events/hook-events.toon",
             ".usage/usage.toon",
+            "a/features/FEAT-ABC.md",
+            "notes.md",
         ] {
             let place = Place::parse(path);
             assert_eq!(place.map(|place| place.path()).as_deref(), Some(path));

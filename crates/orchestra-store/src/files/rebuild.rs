@@ -22,10 +22,11 @@ use super::intake::{Value, below_another, fault_of_file};
 use super::ledger::{self, Seen};
 use super::place::Place;
 use super::{FilesError, Owner, Work};
+use crate::document::DocumentBody;
 use crate::io::FileIo;
 use crate::toon::project::Alias;
 use crate::toon::{FileError, FileFault, IssuePlace};
-use crate::{ActionError, Chunk};
+use crate::{ActionError, Chunk, DocumentPath};
 
 /// How many threads read and parse: as many as keep a disk and two cores busy.
 const READERS: usize = 3;
@@ -67,6 +68,8 @@ enum Item {
     Issue(Box<Issue>, Vec<Event>),
     Chunks(Slug, u64, Vec<Chunk>),
     Whole(Value),
+    /// The last is the version beside the file.
+    Document(DocumentPath, DocumentBody, Option<i64>),
 }
 
 type Parsed = Result<Loaded, FileError>;
@@ -247,5 +250,6 @@ fn load(work: &mut dyn Work, item: &Item) -> Result<(), ActionError> {
         }
         Item::Chunks(slug, segment, chunks) => work.load_chunks(slug, *segment, chunks),
         Item::Whole(value) => value.load(work),
+        Item::Document(path, body, start) => work.load_document(path, body, *start),
     }
 }

@@ -5,6 +5,7 @@ use orchestra_board::{Issue, IssueId, Kind, Slug, State};
 use super::Owner;
 use super::fields::{Fields, of_chunks, of_issue};
 use super::place::{Part, Place};
+use crate::document::front;
 use crate::reader::Reader;
 use crate::rows::{Read, damaged, id_of, kind_place, state_of};
 use crate::toon::project::{Row, Shown};
@@ -26,12 +27,13 @@ const ROW_BYTES: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rendered {
     pub(crate) place: Place,
-    pub(crate) text: String,
+    pub(crate) text: Vec<u8>,
     pub(crate) fields: Fields,
 }
 
 impl Rendered {
-    fn whole(place: Place, text: String) -> Self {
+    fn whole(place: Place, text: impl Into<Vec<u8>>) -> Self {
+        let text = text.into();
         let fields = Fields::whole(&text);
         Self {
             place,
@@ -69,6 +71,12 @@ pub(crate) fn render(reader: &Reader<'_>, owner: &Owner) -> Read<Vec<Rendered>> 
         Owner::Usage => {
             let text = toon::records::write_usage(&reader.usage(USAGE_SESSIONS)?);
             return Ok(vec![Rendered::whole(Place::Usage, text)]);
+        }
+        Owner::Document(path) => {
+            let body = reader.document_body(path)?;
+            let place = Place::Document(path.clone());
+            let rendered = body.map(|body| Rendered::whole(place, front::write(&body)));
+            return Ok(rendered.into_iter().collect());
         }
         Owner::Project(slug)
         | Owner::Issue(slug, _)
@@ -118,7 +126,7 @@ pub(crate) fn render(reader: &Reader<'_>, owner: &Owner) -> Read<Vec<Rendered>> 
             )
         }),
         Owner::Sessions(_) => sessions(reader, project)?,
-        Owner::HookEvents | Owner::Usage => None,
+        Owner::HookEvents | Owner::Usage | Owner::Document(_) => None,
     };
     Ok(file.into_iter().collect())
 }
@@ -157,7 +165,7 @@ fn issue_files(reader: &Reader<'_>, record: &IssueRecord) -> Read<Vec<Rendered>>
     let (text, description, fields) = issue_text(record);
     let mut files = vec![Rendered {
         place: Place::Issue(place.clone(), Part::Fields),
-        text,
+        text: text.into_bytes(),
         fields,
     }];
     if let Some(text) = description {
@@ -249,7 +257,7 @@ fn project_status(reader: &Reader<'_>, slug: &Slug) -> Read<Rendered> {
     let fields = super::fields::of_project(&record.project, &aliases);
     Ok(Rendered {
         place: Place::Project(slug.clone()),
-        text,
+        text: text.into_bytes(),
         fields,
     })
 }
@@ -294,7 +302,7 @@ fn chunks(reader: &Reader<'_>, project: Slug, segment: u64) -> Read<Option<Rende
     let fields = of_chunks(&chunks);
     Ok((!chunks.is_empty()).then_some(Rendered {
         place: Place::Chunks(project, segment),
-        text,
+        text: text.into_bytes(),
         fields,
     }))
 }

@@ -71,7 +71,7 @@ impl Engine {
             let news = self.read(|reader| {
                 let mut news = Vec::new();
                 for path in files {
-                    if Place::parse(&path).is_some()
+                    if Place::found(&path).is_some()
                         && ledger::at(reader.connection(), &path)?.is_none()
                     {
                         news.push(path);
@@ -132,12 +132,15 @@ impl Engine {
                 continue;
             }
             let stat = self.stat(&path).unwrap_or_default();
-            if Place::parse(&path).is_none() {
+            let place = Place::parse(&path);
+            // A path that could be a document's may as well be a directory's.
+            let is_open = matches!(place, Some(Place::Document(_))) && known.0.is_none();
+            if place.is_none() || is_open {
                 match stat {
                     Some(stat) if stat.kind == EntryKind::Directory => {
                         self.gather_below(path, &mut changed)?
                     }
-                    Some(_) => {}
+                    Some(_) => changed.extend(Place::found(&path).map(|_| path)),
                     None => {
                         let below =
                             self.read(|reader| ledger::below(reader.connection(), &path))?;
@@ -178,12 +181,19 @@ impl Engine {
             })?;
             for (path, seen) in known {
                 let stat = self.stat(&path).unwrap_or_default();
+                // What nobody here has written and is not taken in concerns nobody.
+                let ours = seen.is_some() || !is_left(&path);
                 let same = matches!((&stat, &seen), (Some(stat), Some(seen)) if seen.fits(stat));
-                if !same {
+                if !same && ours {
                     changed.insert(path);
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Whether a file could be a document, and counts as none.
+fn is_left(path: &str) -> bool {
+    matches!(Place::parse(path), Some(Place::Document(_))) && Place::found(path).is_none()
 }

@@ -81,7 +81,7 @@ impl Reader<'_> {
     /// When there is no such project, or the database cannot be read.
     pub fn prd_text(&self, project: &Slug) -> Read<String> {
         self.project_id(project)?;
-        Ok(self.document(project, PRD)?.unwrap_or_default())
+        Ok(self.board_text(project, PRD)?.unwrap_or_default())
     }
 
     /// The status page of a project, if one was written.
@@ -90,10 +90,10 @@ impl Reader<'_> {
     /// As [`Reader::prd_text`].
     pub fn readme(&self, project: &Slug) -> Read<Option<String>> {
         self.project_id(project)?;
-        self.document(project, README)
+        self.board_text(project, README)
     }
 
-    fn document(&self, project: &Slug, name: &str) -> Read<Option<String>> {
+    fn board_text(&self, project: &Slug, name: &str) -> Read<Option<String>> {
         let mut statement = self.connection.prepare_cached(
             "SELECT text FROM document WHERE project = (SELECT id FROM project WHERE slug = ?1) AND name = ?2",
         )?;

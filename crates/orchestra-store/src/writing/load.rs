@@ -14,11 +14,14 @@ use rusqlite::{Connection, params};
 
 use super::apply::Held;
 use super::{Write, Writing};
+use crate::document::DocumentBody;
 use crate::files::needs::Work;
 use crate::files::owner::Owner;
 use crate::reader::{PRD, README};
 use crate::rows::unknown;
-use crate::{ActionError, Chunk, HookEventRecord, PlanRecord, SessionRecord, UsageRecord};
+use crate::{
+    ActionError, Chunk, DocumentPath, HookEventRecord, PlanRecord, SessionRecord, UsageRecord,
+};
 
 impl Writing<'_> {
     fn put_project(&mut self, project: &Project, aliases: &[(IssueId, IssueId)]) -> Write<()> {
@@ -249,6 +252,22 @@ impl Work for Writing<'_> {
 
     fn load_hook_events(&mut self, events: &[HookEventRecord]) -> Result<(), ActionError> {
         self.put_hook_events(events)
+    }
+
+    fn load_document(
+        &mut self,
+        path: &DocumentPath,
+        body: &DocumentBody,
+        start: Option<i64>,
+    ) -> Result<(), ActionError> {
+        self.change = None;
+        self.take_document(path, body, start)
+    }
+
+    fn remove_document(&mut self, path: &DocumentPath) -> Result<(), ActionError> {
+        self.change = None;
+        self.remove_document_row(path)?;
+        Ok(())
     }
 
     fn tidy(&mut self) -> Result<(), ActionError> {

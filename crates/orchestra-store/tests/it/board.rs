@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use orchestra_board::{Command, IssuePatch, Kind, NewProject, State};
 use orchestra_store::{
-    Action, Fix, IssueFilter, Options, ReadError, Reader, Receipt, Report, Store,
+    Action, DocumentPath, Fix, IssueFilter, Options, ReadError, Reader, Receipt, Report, Store,
 };
 
 use crate::words::{body, chunk, create, every, hook, id, rename, slug, title, update};
@@ -256,6 +256,11 @@ pub(crate) fn answers(reader: &Reader<'_>) -> Result<String, ReadError> {
             writeln!(text, "{:?}", reader.plan(&slug, &plan.id)?).expect("a string");
         }
     }
+    // The version of a document is not in its file.
+    let path = DocumentPath::parse("my-app/features/A.md").expect("a path");
+    let document = reader.document(&path)?;
+    let document = document.map(|found| (found.content, found.metadata));
+    writeln!(text, "{document:?}").expect("a string");
     writeln!(text, "{:?}", reader.usage(500)?).expect("a string");
     for event in every(|page| reader.hook_events(None, page))? {
         writeln!(text, "{event:?}").expect("a string");

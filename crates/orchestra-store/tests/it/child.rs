@@ -8,13 +8,14 @@ use orchestra_board::{Command, IssuePatch, Kind};
 use orchestra_store::{Action, Options, Store};
 
 use crate::board::PATIENCE;
+use crate::documents::add_one;
 use crate::words::{body, chunk, comment, create, rename, slug, target, title, update};
 
 /// Names what a child is to do; read by this test program alone.
 const TASK: &str = "ORCHESTRA_TEST_CHILD";
 
 /// Starts a child: `mixed:N` makes N changes, on tasks of its own and on MA-3, which all children
-/// share; `load` changes things until it is killed. It prints each change after it was acknowledged.
+/// share; `documents:N` adds one N times to the number that a document is; `load` changes things until it is killed. It prints each change after it was acknowledged.
 pub(crate) fn start(workspace: &Path, task: &str, seed: u64) -> Child {
     Process::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "child::work", "--nocapture", "--test-threads=1"])
@@ -59,9 +60,14 @@ fn work() {
     // With the readable files, as every program has them.
     let store = Store::open(Path::new(workspace), Options::default()).expect("opens");
     let seed = seed.parse().unwrap();
-    match task.strip_prefix("mixed:") {
-        Some(count) => change_in_turn(&store, seed, count.parse().unwrap()),
-        None => change_until_killed(&store, seed),
+    match task.split_once(':') {
+        Some(("mixed", count)) => change_in_turn(&store, seed, count.parse().unwrap()),
+        Some(("documents", count)) => {
+            for _ in 0..count.parse().unwrap() {
+                say(&add_one(&store).to_string());
+            }
+        }
+        _ => change_until_killed(&store, seed),
     }
     store.close(PATIENCE);
 }

@@ -6,6 +6,7 @@ mod checkout;
 mod child;
 mod close_watch;
 mod crash;
+mod documents;
 mod doubt;
 mod faults;
 mod files;

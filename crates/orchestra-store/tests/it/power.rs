@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
 use orchestra_board::{Command, IssuePatch, Kind};
-use orchestra_store::{Options, Store};
+use orchestra_store::{Action, DocumentPath, Expected as Version, NewDocument, Options, Store};
 
 use crate::board::{Board, PATIENCE};
 use crate::recorded::{Database, database, options, recorded, reopened, reopened_on};
@@ -46,7 +46,7 @@ fn tasks(board: &Board) -> Vec<String> {
 fn step(board: &Board, disk: &RecordingFs, number: u64) -> Option<String> {
     let tasks = tasks(board);
     let task = tasks[usize::try_from(number * 7).expect("small") % tasks.len()].as_str();
-    match number % 8 {
+    match number % 9 {
         0 => board.rename(task, &format!("Named at {number}")),
         1 => board.describe(task, &format!("one\ntwo {number}")),
         2 => board.describe(task, "one line"),
@@ -69,6 +69,13 @@ fn step(board: &Board, disk: &RecordingFs, number: u64) -> Option<String> {
             // Something of ours goes on with the same issue, so that its files are looked at.
             board.run(comment(task, "meanwhile"));
             return Some(format!("{task} by-hand-{number}"));
+        }
+        8 => {
+            let path = DocumentPath::parse("my-app/features/A.md").expect("a path");
+            let text = format!("written at {number}");
+            let document = NewDocument::new(path, text.into(), None, Version::Any);
+            let document = Box::new(document.expect("not too large"));
+            drop(board.act(Action::WriteDocument(document)));
         }
         _ => board.update(
             task,

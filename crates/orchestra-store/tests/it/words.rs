@@ -126,10 +126,15 @@ pub(crate) fn kinds_of(leaf: u8) -> Kind {
 
 /// Waits for the answer to what was submitted.
 pub(crate) fn answer(submission: Submission) -> Result<Receipt, ActionError> {
+    block(submission)
+}
+
+/// Waits for what comes.
+pub(crate) fn block<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime")
-        .block_on(submission)
+        .block_on(future)
 }
 
 pub(crate) fn ids_of(page: &Page<IssueRecord>) -> Vec<String> {

@@ -104,6 +104,12 @@ struct OnDisk {
     /// Servers of others, which are read apart: what is wrong there stops nothing else.
     #[serde(rename = "mcp")]
     _mcp: Option<IgnoredAny>,
+    /// The same: orchestrators elsewhere, and other servers.
+    #[serde(rename = "servers")]
+    _servers: Option<IgnoredAny>,
+    /// The same: plugins.
+    #[serde(rename = "plugins")]
+    _plugins: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -20,6 +20,7 @@ mod mcp_failed;
 mod mcp_hints;
 mod mcp_login;
 mod mcp_logs;
+mod mcp_plugins;
 mod mcp_replay;
 mod mcp_sign_in;
 mod mcp_states;

@@ -63,7 +63,7 @@ fn servers_are_listed_with_what_keeps_them_from_being_used() {
     assert!(!said.out.contains("s3cret"), "{}", said.out);
     let listing = json(&said);
     assert_eq!(listing["servers"][0]["line"], 4);
-    assert_eq!(listing["files"].as_array().unwrap().len(), 8, "{listing}");
+    assert_eq!(listing["files"].as_array().unwrap().len(), 9, "{listing}");
     assert_eq!(listing["diagnostics"][0]["severity"], "error");
 }
 

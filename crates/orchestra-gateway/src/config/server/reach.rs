@@ -2,9 +2,11 @@
 
 use super::{
     super::{
-        Auth, Connections, Flavour, HttpConfig, InheritEnv, StdioConfig, Template, Transport,
+        Auth, Connections, Flavour, HttpConfig, InheritEnv, OrchestratorConfig, StdioConfig,
+        Template, Transport,
         fields::Fields,
         node::{Member, Value},
+        plugin::host_and_port,
     },
     DAY, MILLISECOND, SECOND, access,
 };
@@ -53,6 +55,14 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Transport> {
         .collect::<Vec<_>>()
         .into_iter();
     let address = addresses.next();
+    if let Some(member) = fields.take(&["orchestrator"]) {
+        if kind.is_some() || command.is_some() || address.is_some() {
+            let message = "a server is reached in one way: leave out `type`, `command` and `url`";
+            fields.wrong(member, message);
+            return None;
+        }
+        return orchestrator(fields, member);
+    }
     if let Some((member, _)) = addresses.next() {
         fields.wrong(
             member,
@@ -85,7 +95,10 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Option<Transport> {
             None
         }
         (_, None, None) => {
-            fields.missing("say how it is reached: `command` for a program, `url` for an address");
+            fields.missing(
+                "say how it is reached: `command` for a program, `url` for an address, \
+                 `orchestrator` for the host and port of one",
+            );
             None
         }
     }
@@ -107,6 +120,7 @@ const OF_STDIO: [&str; 5] = ["args", "env", "cwd", "envFile", "inheritEnv"];
 
 fn stdio(fields: &mut Fields<'_>, command: &Member) -> Option<Transport> {
     fields.elsewhere(&OF_HTTP);
+    fields.elsewhere(&OF_ORCHESTRATOR);
     let mut words = words(fields, command)?.into_iter();
     let program = words.next().filter(|program| !program.written().is_empty());
     let Some(program) = program else {
@@ -115,6 +129,22 @@ fn stdio(fields: &mut Fields<'_>, command: &Member) -> Option<Transport> {
     };
     let mut args: Vec<Template> = words.collect();
     args.extend(fields.templates(&["args"]).unwrap_or_default());
+    let env = environment(fields);
+    Some(Transport::Stdio(StdioConfig {
+        command: program,
+        args,
+        cwd: fields.template(&["cwd"]),
+        env: env
+            .into_iter()
+            .map(|(name, value)| (name, Template::new(value)))
+            .collect(),
+        env_file: fields.template(&["envFile"]),
+        inherit_env: inherit(fields),
+    }))
+}
+
+/// Variables of a process.
+pub(super) fn environment(fields: &mut Fields<'_>) -> Vec<(String, String)> {
     let env = fields.pairs(&["env", "environment"]).unwrap_or_default();
     if let Some((name, _)) = env
         .iter()
@@ -125,21 +155,40 @@ fn stdio(fields: &mut Fields<'_>, command: &Member) -> Option<Transport> {
             name.escape_debug()
         ));
     }
+    env
+}
+
+/// What a process inherits.
+pub(super) fn inherit(fields: &mut Fields<'_>) -> InheritEnv {
     let inherit = [
         ("default", InheritEnv::Default),
         ("all", InheritEnv::All),
         ("none", InheritEnv::None),
     ];
-    Some(Transport::Stdio(StdioConfig {
-        command: program,
-        args,
-        cwd: fields.template(&["cwd"]),
-        env: env
-            .into_iter()
-            .map(|(name, value)| (name, Template::new(value)))
-            .collect(),
-        env_file: fields.template(&["envFile"]),
-        inherit_env: fields.choice(&["inheritEnv"], &inherit).unwrap_or_default(),
+    fields.choice(&["inheritEnv"], &inherit).unwrap_or_default()
+}
+
+/// What is set of an orchestrator elsewhere alone.
+const OF_ORCHESTRATOR: [&str; 1] = ["certsDir"];
+
+fn orchestrator(fields: &mut Fields<'_>, address: &Member) -> Option<Transport> {
+    fields.elsewhere(&OF_STDIO);
+    fields.elsewhere(&OF_HTTP);
+    let Some(text) = address.node.text() else {
+        let kind = address.node.value.kind();
+        fields.wrong(address, format!("must be a text, not {kind}"));
+        return None;
+    };
+    if host_and_port(text).is_none() && !text.contains("${") {
+        fields.wrong(
+            address,
+            "must be a host and a port, such as `hub.example:7421`",
+        );
+        return None;
+    }
+    Some(Transport::Orchestrator(OrchestratorConfig {
+        address: Template::new(text),
+        certs_dir: fields.template(&["certsDir"]),
     }))
 }
 
@@ -161,6 +210,7 @@ fn words(fields: &mut Fields<'_>, command: &Member) -> Option<Vec<Template>> {
 
 fn http(fields: &mut Fields<'_>, address: &Member, flavour: Flavour) -> Option<Transport> {
     fields.elsewhere(&OF_STDIO);
+    fields.elsewhere(&OF_ORCHESTRATOR);
     let Some(url) = address.node.text() else {
         let kind = address.node.value.kind();
         fields.wrong(address, format!("must be a text, not {kind}"));

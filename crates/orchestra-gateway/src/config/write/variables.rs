@@ -121,6 +121,12 @@ fn candidates(server: &ServerConfig) -> Vec<Slot> {
             }
             slots
         }
+        Transport::Plugin(plugin) => {
+            let pairs = plugin.env.iter().chain(&plugin.config);
+            let pairs = pairs.map(|(name, value)| Slot::value(name, value));
+            pairs.chain(Slot::words(&plugin.args)).collect()
+        }
+        Transport::Orchestrator(_) => Vec::new(),
     }
 }
 

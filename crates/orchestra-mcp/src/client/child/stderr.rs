@@ -4,7 +4,7 @@
 use std::{
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -29,7 +29,16 @@ const BESIDE: usize = 256;
 /// How long the last words of a child that has ended may take to be read.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-pub(super) struct Stderr {
+/// Lines that are passed on to our own log within a second; of a flood the rest is counted.
+const LINES_PER_SECOND: u32 = 100;
+
+/// Hears what a process writes to standard error, as it came: whole lines, and pieces of very long
+/// ones. It must be quick.
+pub type Heard = Box<dyn FnMut(&str) + Send>;
+
+/// What a process writes to standard error, read for as long as it runs. Reading ends when this is
+/// dropped.
+pub struct Stderr {
     kept: Arc<Mutex<Vec<u8>>>,
     ended: watch::Receiver<bool>,
     /// What is to be kept in the file beside it.
@@ -38,12 +47,14 @@ pub(super) struct Stderr {
 }
 
 impl Stderr {
-    /// Reads it to its end, however much comes.
-    pub(super) fn follow(
+    /// Reads it to its end, however much comes. It is kept in `log` as well, if there is one, and
+    /// `heard` is told of it. Needs a tokio runtime.
+    pub fn follow(
         input: impl AsyncRead + Send + Unpin + 'static,
         server: String,
         log: Option<PathBuf>,
         redactor: Redactor,
+        heard: Option<Heard>,
     ) -> Self {
         let kept = Arc::<Mutex<Vec<u8>>>::default();
         let (sender, ended) = watch::channel(false);
@@ -53,6 +64,8 @@ impl Stderr {
             kept: Arc::clone(&kept),
             file: log.map(LogFile::new),
             redactor,
+            heard,
+            trickle: Trickle::default(),
         };
         let task = tokio::spawn(reader.run(input, told_beside, sender));
         Self {
@@ -73,7 +86,7 @@ impl Stderr {
     }
 
     /// The end of what was said, after the process has ended.
-    pub(super) async fn last_words(&self) -> String {
+    pub async fn last_words(&self) -> String {
         let mut ended = self.ended.clone();
         // What does not come soon is left out.
         let _ = timeout(LAST_WORDS, ended.wait_for(|ended| *ended)).await;
@@ -81,7 +94,7 @@ impl Stderr {
     }
 
     /// The end of what was said until now: whole lines.
-    pub(super) fn so_far(&self) -> String {
+    pub fn so_far(&self) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let tail = &kept[kept.len().saturating_sub(KEPT_BYTES)..];
         String::from_utf8_lossy(tail).into_owned()
@@ -100,6 +113,8 @@ struct Reader {
     kept: Arc<Mutex<Vec<u8>>>,
     file: Option<LogFile>,
     redactor: Redactor,
+    heard: Option<Heard>,
+    trickle: Trickle,
 }
 
 impl Reader {
@@ -124,13 +139,17 @@ impl Reader {
                 },
             };
             let said = match read {
-                Ok(length @ 1..) => lines.take(&piece[..length], &self.redactor),
-                _ => lines.rest(&self.redactor),
+                Ok(length @ 1..) => lines.take(&piece[..length]),
+                _ => lines.rest(),
             };
+            if let Some(heard) = &mut self.heard {
+                heard(&String::from_utf8_lossy(&said));
+            }
+            let said = masked(&said, &self.redactor);
             keep(said.as_bytes(), &self.kept);
             self.log(&said).await;
             for line in said.lines() {
-                tracing::debug!(server = self.server, "stderr: {}", line.trim_end());
+                self.trickle.pass(&self.server, line.trim_end());
             }
             if lines.has_ended {
                 ended.send_replace(true);
@@ -141,6 +160,41 @@ impl Reader {
     async fn log(&mut self, said: &str) {
         if let Some(open) = self.file.take() {
             self.file = open.append(said.as_bytes(), &self.server).await;
+        }
+    }
+}
+
+/// What is passed on to our own log, and how much of it.
+struct Trickle {
+    since: Instant,
+    passed: u32,
+    left_out: u32,
+}
+
+impl Default for Trickle {
+    fn default() -> Self {
+        Self {
+            since: Instant::now(),
+            passed: 0,
+            left_out: 0,
+        }
+    }
+}
+
+impl Trickle {
+    fn pass(&mut self, server: &str, line: &str) {
+        if self.since.elapsed() >= Duration::from_secs(1) {
+            if self.left_out > 0 {
+                tracing::debug!(server, lines = self.left_out, "stderr: lines left out");
+            }
+            *self = Self::default();
+        }
+        match self.passed < LINES_PER_SECOND {
+            true => {
+                self.passed += 1;
+                tracing::debug!(server, "stderr: {line}");
+            }
+            false => self.left_out = self.left_out.saturating_add(1),
         }
     }
 }
@@ -163,22 +217,22 @@ struct Lines {
 }
 
 impl Lines {
-    /// The lines that have ended, without secrets, and the pieces of one that is very long.
-    fn take(&mut self, said: &[u8], redactor: &Redactor) -> String {
+    /// The lines that have ended, and the pieces of one that is very long.
+    fn take(&mut self, said: &[u8]) -> Vec<u8> {
         self.begun.extend_from_slice(said);
         let whole = match self.begun.iter().rposition(|byte| *byte == b'\n') {
             Some(end) => end + 1,
             None if self.begun.len() >= LINE_BYTES => self.begun.len(),
-            None => return String::new(),
+            None => return Vec::new(),
         };
         let rest = self.begun.split_off(whole);
-        masked(&std::mem::replace(&mut self.begun, rest), redactor)
+        std::mem::replace(&mut self.begun, rest)
     }
 
     /// What was said last.
-    fn rest(&mut self, redactor: &Redactor) -> String {
+    fn rest(&mut self) -> Vec<u8> {
         self.has_ended = true;
-        masked(&std::mem::take(&mut self.begun), redactor)
+        std::mem::take(&mut self.begun)
     }
 }
 

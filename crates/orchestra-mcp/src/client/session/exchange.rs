@@ -198,7 +198,7 @@ impl Session {
             params,
             name: match self.transport {
                 TransportType::Http => call.name.clone().or_else(|| meant(call)),
-                TransportType::Stdio => None,
+                TransportType::Stdio | TransportType::Quic => None,
             },
             headers: call.headers.clone(),
             departure: None,

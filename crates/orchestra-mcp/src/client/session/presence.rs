@@ -103,7 +103,12 @@ impl Session {
     /// same reason as others at that moment, so that it says nothing of how the server treats calls.
     pub(in crate::client) async fn is_excused(self: &Arc<Self>, error: &ClientError) -> bool {
         if !self.is_remote() {
-            return false;
+            // A process that is not there any more is started again, which has its own pace.
+            let is_gone = matches!(error, ClientError::Unreachable { .. });
+            if is_gone && !self.is_over() {
+                self.recycle();
+            }
+            return is_gone;
         }
         if matches!(error, ClientError::Unreachable { .. }) {
             return self.lose(error);

@@ -327,7 +327,7 @@ impl Expected {
 }
 
 impl Subject {
-    fn of(issuer: &str, subject: &str, client: Option<&str>) -> Self {
+    pub(super) fn of(issuer: &str, subject: &str, client: Option<&str>) -> Self {
         // Each part with its length, so that no two people are written alike.
         let digest = |parts: &[&str]| {
             let mut digest = Sha256::new();

@@ -16,6 +16,8 @@ use crate::rows::Read;
 
 /// How many owners are brought up to date at once.
 const BATCH: u32 = 256;
+/// The most bytes of files that are written at once, save the last one.
+const BATCH_BYTES: usize = 32 * 1024 * 1024;
 /// A file whose text took longer than this to make is costly.
 const COSTLY: Duration = Duration::from_millis(2);
 
@@ -73,12 +75,19 @@ pub(super) fn planned(reader: &Reader<'_>, resting: &HashMap<Owner, Instant>) ->
         full: full && !due.is_empty(),
         costs: Vec::new(),
     };
+    let mut bytes = 0;
     for (owner, change) in due {
+        if bytes > BATCH_BYTES {
+            // What is left comes next.
+            planned.full = true;
+            break;
+        }
         let start = Instant::now();
         let rendered = render::render(reader, &owner)?;
         if start.elapsed() > COSTLY {
             planned.costs.push((owner.clone(), start.elapsed()));
         }
+        bytes += rendered.iter().map(|file| file.text.len()).sum::<usize>();
         let mut known = known_files(reader, &owner, rendered.is_empty())?;
         let (mut writes, mut questions) = (Vec::new(), Vec::new());
         let of_all = rendered.first().map(|file| file.fields.clone());
@@ -110,7 +119,7 @@ pub(super) fn planned(reader: &Reader<'_>, resting: &HashMap<Owner, Instant>) ->
                 questions.push(Question {
                     path: entry.path,
                     shown: shown.hash,
-                    text: String::new(),
+                    text: Vec::new(),
                     fields: fields.clone(),
                 });
             }
@@ -141,7 +150,9 @@ fn known_files(reader: &Reader<'_>, owner: &Owner, gone: bool) -> Read<BTreeMap<
             _ => Vec::new(),
         };
         for directory in below {
-            known.extend(ledger::below(connection, &directory)?);
+            let below = ledger::below(connection, &directory)?.into_iter();
+            // What plugins keep beside a board is not the board's.
+            known.extend(below.filter(|entry| !Owner::is_document(&entry.owner)));
         }
     }
     Ok(known

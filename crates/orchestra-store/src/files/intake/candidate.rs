@@ -4,7 +4,7 @@ use std::io;
 
 use super::Unit;
 use crate::ActionError;
-use crate::files::engine::Engine;
+use crate::files::engine::{Engine, is_emptied};
 use crate::files::fields::{Choice, Fields, content_hash};
 use crate::files::ledger::{self, Next, Seen};
 use crate::files::place::{CONFLICT, Part, Place, directory, under};
@@ -89,12 +89,24 @@ impl Candidate {
         Ok(true)
     }
 
+    /// How much its files hold.
+    pub(super) fn bytes(&self) -> usize {
+        let held = self.files.iter().filter_map(Found::bytes);
+        held.map(<[u8]>::len).sum()
+    }
+
     pub(super) fn is_gone(&self) -> bool {
         self.first().content.is_none()
     }
 }
 
 impl Found {
+    /// What the file holds, when it is there.
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        let content = self.content.as_ref();
+        content.map(|content| content.bytes.as_slice())
+    }
+
     pub(super) fn seen(&self, fields: Fields) -> Option<Seen> {
         let content = self.content.as_ref()?;
         let (size, modified) = (content.stat.size, content.stat.modified);
@@ -107,11 +119,7 @@ impl Found {
     }
 
     pub(super) fn text(&self) -> Result<Option<&str>, FileError> {
-        let bytes = self
-            .content
-            .as_ref()
-            .map(|content| content.bytes.as_slice());
-        bytes
+        self.bytes()
             .map(|bytes| crate::toon::records::utf8(&self.path, bytes))
             .transpose()
     }
@@ -151,9 +159,15 @@ impl Engine {
                     }
                 },
             };
-            if content.is_none() && candidate.unreadable.is_none() {
+            let size = content.as_ref().map_or(0, |content| content.bytes.len());
+            if size == 0 && candidate.unreadable.is_none() {
                 let known = self.read(|reader| ledger::at(reader.connection(), &path))?;
-                if known.is_some_and(|entry| entry.seen.is_some()) && !self.is_gone(&path) {
+                let seen = known.and_then(|entry| entry.seen);
+                let waits = match &content {
+                    None => seen.is_some(),
+                    Some(_) => is_emptied(&path, 0, seen.as_ref()),
+                };
+                if waits && !self.is_gone(&path) {
                     return Ok(None);
                 }
             }

@@ -1,9 +1,11 @@
 //! Takes in everything that is one file: projects, documents, memory, and the rest.
 
 mod chunks;
+mod document;
 mod project;
 mod value;
 
+pub(in crate::files) use document::{read as read_document, side_version};
 pub(in crate::files) use value::Value;
 
 use orchestra_board::{Command, PrdOrigin};
@@ -29,16 +31,18 @@ pub(super) fn take_in(
     let found = candidate.first();
     let owner = Owner::of(place);
     let known = ledger::at(work.connection(), &found.path)?;
-    let Some(text) = found.text()? else {
+    let Some(bytes) = found.bytes() else {
         return removed(work, candidate, place, known.as_ref(), &owner);
     };
     let known = Known {
         base: known.map(Entry::base).unwrap_or_default(),
         choice: candidate.choice(work)?,
     };
+    let text = || found.text().map(Option::unwrap_or_default);
     let taken = match place {
+        Place::Document(path) => document::take_in(work, candidate, bytes, (path, &owner), &known)?,
         Place::Project(slug) => {
-            let (file, aliases) = toon::project::read(&found.path, text, slug)?;
+            let (file, aliases) = toon::project::read(&found.path, text()?, slug)?;
             let taken = project::take_in(work, &found.path, (&file, &aliases), &known)?;
             if taken.both.is_empty() {
                 aftermath.news.push(News::Project(Box::new(file), aliases));
@@ -46,13 +50,13 @@ pub(super) fn take_in(
             taken
         }
         Place::Chunks(slug, segment) => {
-            chunks::take_in(work, &found.path, text, (slug, *segment), &known)?
+            chunks::take_in(work, &found.path, text()?, (slug, *segment), &known)?
         }
         place => {
             if let Some(slug) = owner.project() {
                 aftermath.news.push(News::Document(slug.clone()));
             }
-            take_in_whole(work, &found.path, text, (place, &owner), &known)?
+            take_in_whole(work, &found.path, text()?, (place, &owner), &known)?
         }
     };
     let before = ledger::shown(work.connection(), &found.path)?;
@@ -134,7 +138,7 @@ fn take_in_whole(
     if let Some(slug) = owner.project() {
         check_project(&reader, path, slug)?;
     }
-    let file_fields = Fields::whole(&file.canonical());
+    let file_fields = Fields::whole(file.canonical());
     let rendered = render::render(&reader, owner)?;
     let board_fields = match rendered.into_iter().next() {
         Some(board) if known.base != Base::default() => board.fields,
@@ -160,13 +164,13 @@ fn take_in_whole(
 }
 
 /// Whether what the board says of a place was put there by no one.
-fn is_nobodys(reader: &Reader<'_>, place: &Place, text: &str) -> Result<bool, Trouble> {
+fn is_nobodys(reader: &Reader<'_>, place: &Place, text: &[u8]) -> Result<bool, Trouble> {
     Ok(match place {
         Place::Prd(slug) => reader
             .find_project(slug)?
             .is_some_and(|(_, project)| project.prd_origin == PrdOrigin::Stub),
-        Place::HookEvents => text == records::write_hook_events(&[]),
-        Place::Usage => text == records::write_usage(&crate::UsageRecord::default()),
+        Place::HookEvents => text == records::write_hook_events(&[]).as_bytes(),
+        Place::Usage => text == records::write_usage(&crate::UsageRecord::default()).as_bytes(),
         _ => false,
     })
 }
@@ -197,6 +201,7 @@ fn removed(
             })?;
         }
         Place::PrdSession(slug) if unchanged => work.load_prd_session(slug, None)?,
+        Place::Document(path) if unchanged => work.remove_document(path)?,
         Place::Readme(slug) if unchanged => work.load_readme(slug, None)?,
         Place::Chunks(slug, segment) if unchanged => work.load_chunks(slug, *segment, &[])?,
         Place::Plan(slug, plan) if unchanged => {

@@ -44,6 +44,7 @@ pub(in crate::files) fn fault_of_file(error: ActionError) -> Result<FileFault, A
     Ok(FileFault::Field(match error {
         ActionError::Refused(refusal) => refusal.to_string(),
         ActionError::Invalid(what) => what,
+        ActionError::Document(refusal) => refusal.to_string(),
         ActionError::Fault(Fault::Unknown { what }) => format!("the {what} cannot be found"),
         ActionError::Fault(Fault::Panicked) => {
             "an internal error stopped the taking in; please report it with this file".to_owned()

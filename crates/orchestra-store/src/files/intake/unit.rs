@@ -1,5 +1,6 @@
 //! What is taken in as one: an issue with all its files, or any other file.
 
+use crate::document::SIDE;
 use crate::files::Owner;
 use crate::files::place::{CONFLICT, Part, Place, directory};
 use crate::toon::IssuePlace;
@@ -14,6 +15,7 @@ pub(super) enum Unit {
 impl Unit {
     pub(super) fn of(path: &str) -> Option<Self> {
         let path = path.strip_suffix(CONFLICT).unwrap_or(path);
+        let path = path.strip_suffix(SIDE).unwrap_or(path);
         Some(match Place::parse(path)? {
             Place::Issue(place, _) => Self::Issue(place),
             place => Self::File(place),
@@ -34,6 +36,9 @@ impl Unit {
             Self::Issue(place) => [Part::Fields, Part::Description, Part::History]
                 .map(|part| Place::Issue(place.clone(), part).path())
                 .to_vec(),
+            Self::File(place @ Place::Document(path)) => {
+                vec![place.path(), format!("{path}{SIDE}")]
+            }
             Self::File(place) => vec![place.path()],
         }
     }

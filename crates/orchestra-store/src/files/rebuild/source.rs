@@ -7,9 +7,11 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use orchestra_board::Slug;
 
 use super::{BATCH_BYTES, Item, Loaded, Parcel, Parsed, Parts, Thing};
+use crate::DocumentPath;
+use crate::document::{SIDE, front};
 use crate::files::Owner;
 use crate::files::fields::{Fields, content_hash, of_chunks, of_issue, of_project};
-use crate::files::intake::Value;
+use crate::files::intake::{Value, read_document, side_version};
 use crate::files::ledger::Seen;
 use crate::files::place::{Place, under};
 use crate::io::FileIo;
@@ -83,6 +85,9 @@ impl Source {
     }
 
     fn file(&self, path: &str) -> Result<Option<Loaded>, FileError> {
+        if let Some(Place::Document(path)) = Place::parse(path) {
+            return self.document(path);
+        }
         let (Some(place), Some((text, mut seen))) = (Place::parse(path), self.read(path)?) else {
             return Ok(None);
         };
@@ -95,7 +100,7 @@ impl Source {
             }
             place => {
                 let value = Value::read(path, &text, &place)?;
-                seen.fields = Fields::whole(&value.canonical());
+                seen.fields = Fields::whole(value.canonical());
                 Item::Whole(value)
             }
         };
@@ -103,6 +108,27 @@ impl Source {
             owner,
             item,
             files: vec![(path.to_owned(), seen)],
+            trouble: None,
+        }))
+    }
+
+    fn document(&self, path: DocumentPath) -> Result<Option<Loaded>, FileError> {
+        let Some((bytes, mut seen)) = self.bytes(path.as_str())? else {
+            return Ok(None);
+        };
+        let body = read_document(path.as_str(), &bytes)?;
+        seen.fields = Fields::whole(front::write(&body));
+        let mut files = vec![(path.to_string(), seen)];
+        let side = format!("{path}{SIDE}");
+        // One that cannot be read counts for nothing.
+        let start = self.bytes(&side).ok().flatten().and_then(|(bytes, seen)| {
+            files.push((side, seen));
+            side_version(&bytes)
+        });
+        Ok(Some(Loaded {
+            owner: Owner::Document(path.clone()),
+            item: Item::Document(path, body, start),
+            files,
             trouble: None,
         }))
     }
@@ -162,6 +188,15 @@ impl Source {
 
     /// A file's text, and what it looks like; `None` when it is not there.
     fn read(&self, path: &str) -> Result<Option<(String, Seen)>, FileError> {
+        let Some((bytes, seen)) = self.bytes(path)? else {
+            return Ok(None);
+        };
+        utf8(path, &bytes)?;
+        let text = String::from_utf8(bytes).expect("checked on the line above");
+        Ok(Some((text, seen)))
+    }
+
+    fn bytes(&self, path: &str) -> Result<Option<(Vec<u8>, Seen)>, FileError> {
         let full = under(&self.root, path);
         let failed = |error: std::io::Error| {
             let fault = match error.kind() {
@@ -181,8 +216,6 @@ impl Source {
             modified: stat.modified,
             fields: Fields::default(),
         };
-        utf8(path, &bytes)?;
-        let text = String::from_utf8(bytes).expect("checked on the line above");
-        Ok(Some((text, seen)))
+        Ok(Some((bytes, seen)))
     }
 }

@@ -35,6 +35,9 @@ impl Walk {
 
     pub(super) fn walk(mut self) -> Result<(), FilesError> {
         let top = self.list("")?;
+        for path in top.files {
+            self.file(path);
+        }
         for name in top.directories {
             match Slug::parse(&name) {
                 Ok(slug) => self.project(&slug)?,
@@ -47,13 +50,13 @@ impl Walk {
 
     fn project(&mut self, slug: &Slug) -> Result<(), FilesError> {
         let Some(parsed) = self.source.project(slug).transpose() else {
-            return Ok(());
+            return self.documents(slug.as_str());
         };
         // Without it nothing below can be taken, and one problem says so.
         let readable = parsed.is_ok();
         self.put(Thing::Read(Box::new(parsed)));
         if !readable {
-            return Ok(());
+            return self.documents(slug.as_str());
         }
         let listing = self.list(slug.as_str())?;
         let itself = Place::Project(slug.clone()).path();
@@ -86,8 +89,22 @@ impl Walk {
         Ok(())
     }
 
+    /// The documents below the directory of what is no project that can be read.
+    fn documents(&mut self, directory: &str) -> Result<(), FilesError> {
+        let listing = self.list(directory)?;
+        for path in listing.files {
+            if matches!(Place::found(&path), Some(Place::Document(_))) {
+                self.file(path);
+            }
+        }
+        for directory in listing.directories {
+            self.documents(&directory)?;
+        }
+        Ok(())
+    }
+
     fn file(&mut self, path: String) {
-        if Place::parse(&path).is_some() {
+        if Place::found(&path).is_some() {
             self.put(Thing::File(path));
         }
     }

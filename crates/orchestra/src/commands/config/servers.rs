@@ -64,19 +64,27 @@ fn of_server(config: &ServerConfig, origin: &Origin) -> Vec<Row> {
     let Value::Object(keys) = config.to_json(Values::Kept) else {
         return Vec::new();
     };
+    let section = match &config.transport {
+        Transport::Plugin(plugin) => format!("plugins.\"{}\"", plugin.id),
+        _ => format!("mcp.servers.{}", config.name),
+    };
+    let what = match &config.transport {
+        Transport::Plugin(_) => format!("the plugin {}", config.shown_name),
+        _ => format!("the server {}", config.name),
+    };
     let rows = keys
         .into_iter()
         .enumerate()
         .filter_map(|(place, (key, kept))| {
             let shown = harmless(config, &key, &kept);
             let meaning = match (place, shown == kept) {
-                (0, true) => format!("the server {}", config.name),
-                (0, false) => format!("the server {}; secrets are left out", config.name),
+                (0, true) => what.clone(),
+                (0, false) => format!("{what}; secrets are left out"),
                 (_, true) => String::new(),
                 (_, false) => "secrets are left out".to_owned(),
             };
             Some(Row {
-                key: format!("mcp.servers.{}.{key}", config.name),
+                key: format!("{section}.{key}"),
                 value: toml::Value::try_from(&shown).ok()?.to_string(),
                 meaning,
                 origin: origin.to_string(),
@@ -91,7 +99,7 @@ fn harmless(config: &ServerConfig, key: &str, value: &Value) -> Value {
     match (key, &config.transport) {
         ("url", Transport::Http(_)) => words::target(config).into(),
         ("args", _) => arguments(value),
-        ("env" | "headers", _) => members(value, |_, value| references(value)),
+        ("env" | "headers" | "config", _) => members(value, |_, value| references(value)),
         ("auth", _) => members(value, |name, value| match name {
             "command" => arguments(value),
             name if OPEN.contains(&name) || name.ends_with("_file") => value.clone(),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use orchestra_gateway::{
-    config::{File, ServerName, Source},
+    config::{File, FileKind, ServerName, Source},
     discovery::ServerState,
 };
 use serde_json::{Map, Value, json};
@@ -116,6 +116,7 @@ fn check(name: &ServerName, value: &Value, target: &Target) -> Result<(), Failur
         source: Source::User,
         trust: Source::User.trust(),
         directory: path.parent().unwrap_or(&path).to_owned(),
+        kind: FileKind::Servers,
     };
     let contents = file.understand(&json!({"mcpServers": {name.as_str(): value}}).to_string());
     let wrong = contents.servers.into_iter().next().map(|one| one.config);

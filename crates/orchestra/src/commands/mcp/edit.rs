@@ -77,7 +77,7 @@ impl Target {
     ///
     /// # Errors
     /// When that cannot be done; the file is left alone then.
-    pub(super) fn cut(&self, server: &Server) -> Result<(), Failure> {
+    pub(super) fn cut(&self, here: &Here, server: &Server) -> Result<(), Failure> {
         let refused = |error: anyhow::Error| {
             let path = self.path();
             Failure::Refused(error.context(format!("{} was left alone", path.display())))
@@ -85,11 +85,16 @@ impl Target {
         let text = self.root.read(&self.relative).context("read the file");
         let text = text.map_err(refused)?.unwrap_or_default();
         let origin = &server.origin;
+        let mut files = here.places.files().into_iter();
+        let kind = files
+            .find(|file| file.path == origin.file)
+            .map(|file| file.kind);
         let file = File {
             path: Arc::clone(&origin.file),
             source: origin.source,
             trust: origin.trust,
             directory: origin.directory.clone(),
+            kind: kind.unwrap_or_default(),
         };
         let cut = file.without(&text, &server.shown_name);
         let text = cut.map_err(|error| refused(error.into()))?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use orchestra_gateway::{
-    config::{Input, ServerConfig, Values, Variables},
+    config::{Input, ServerConfig, Transport, Values, Variables},
     discovery::Server,
     expand::{self, Reference},
 };
@@ -20,7 +20,7 @@ use crate::{
 ///
 /// Values of the environment and of headers that may be secrets, and what looks like one in arguments
 /// and addresses, are replaced by ${NAME}, so that the file can be shared; which variables these are is said on stderr. What ${input:ID} stands for is said on stderr: VS Code asks for it,
-/// most other programs do not.
+/// most other programs do not. Plugins and orchestrators elsewhere are left out.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// The servers [default: all]
@@ -53,7 +53,8 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
         named.collect::<Result<_, _>>()?
     };
     let configs = servers.iter().filter_map(|server| server.config());
-    let configs: Vec<&ServerConfig> = configs.map(|config| &**config).collect();
+    let (configs, others): (Vec<&ServerConfig>, Vec<&ServerConfig>) =
+        configs.map(|config| &**config).partition(is_for_others);
     let variables = Variables::of(&configs);
     let values = match arguments.with_values {
         true => Values::Kept,
@@ -89,11 +90,23 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
             names.join(", ")
         ));
     }
+    if !others.is_empty() {
+        let others = others.iter().map(|config| config.shown_name.as_str());
+        output::complain(&output::printable(&format!(
+            "left out, because other programs cannot reach plugins and orchestrators: {}",
+            others.collect::<Vec<_>>().join(", ")
+        )));
+    }
     if let Some(hint) = hint(arguments.shape, &inputs) {
         output::complain(&output::printable(&hint));
     }
     output::lines(&text)?;
     Ok(Exit::Ok)
+}
+
+/// Whether other programs can reach it.
+const fn is_for_others(config: &&ServerConfig) -> bool {
+    matches!(config.transport, Transport::Stdio(_) | Transport::Http(_))
 }
 
 /// What servers leave to be asked for, by its id, and what their file says of it.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use clap::Args;
-use orchestra_gateway::config::{File, Place, Severity, Source, Values, Written};
+use orchestra_gateway::config::{File, FileKind, Place, Severity, Source, Values, Written};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -243,6 +243,7 @@ fn project_servers(here: &Here, path: &Path) -> Vec<Written> {
                     source: Source::User,
                     trust: Source::User.trust(),
                     directory: workspace.clone(),
+                    kind: FileKind::Servers,
                 };
                 let contents = file.understand(&json!({ "mcpServers": servers }).to_string());
                 for mut diagnostic in contents.diagnostics {

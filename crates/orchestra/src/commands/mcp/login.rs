@@ -1,7 +1,7 @@
 //! `orchestra mcp login` and `logout`.
 
 use clap::Args;
-use orchestra_gateway::config::{ServerName, Transport};
+use orchestra_gateway::config::{ServerConfig, ServerName, Transport};
 use orchestra_mcp::client::{
     ClientError,
     http::oauth::{SignedIn, SignedOut},
@@ -43,14 +43,24 @@ pub(super) struct Logout {
     json: bool,
 }
 
+/// What a server is that nobody signs in to.
+const fn knows_us(config: &ServerConfig) -> Option<&'static str> {
+    match config.transport {
+        Transport::Http(_) => None,
+        Transport::Stdio(_) => Some("a process"),
+        Transport::Plugin(_) => Some("a plugin"),
+        Transport::Orchestrator(_) => Some("an orchestrator"),
+    }
+}
+
 pub(super) fn login(here: &Here, arguments: &Login) -> Result<Exit, Failure> {
     let server = here.server(&arguments.name)?;
     let config = match live::startable(server) {
         Ok(config) => config,
         Err(trouble) => return trouble.say(arguments.json),
     };
-    if let Transport::Stdio(_) = config.transport {
-        let why = format!("{} is a process, and needs no sign-in", server.name);
+    if let Some(what) = knows_us(&config) {
+        let why = format!("{} is {what}, and needs no sign-in", server.name);
         return not_asked(&server.name, why, arguments.json);
     }
     let connectors = live::connectors(here)?;
@@ -86,9 +96,11 @@ pub(super) fn logout(here: &Here, arguments: &Logout) -> Result<Exit, Failure> {
         Ok(config) => config,
         Err(trouble) => return trouble.say(arguments.json),
     };
-    if let Transport::Stdio(_) = config.transport {
+    if let Some(what) = knows_us(&config) {
         let done = Done::new(&server.name, "nobody was signed in");
-        let done = done.noting("it is a process, and only servers on the network are signed in to");
+        let done = done.noting(format!(
+            "it is {what}, and only servers on the network are signed in to"
+        ));
         done.print(arguments.json)?;
         return Ok(Exit::Ok);
     }

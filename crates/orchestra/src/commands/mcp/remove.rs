@@ -41,7 +41,7 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
         .extension()
         .and_then(|extension| extension.to_str());
     match extension {
-        Some("toml" | "yaml" | "yml") => target.cut(server)?,
+        Some("toml" | "yaml" | "yml") => target.cut(here, server)?,
         _ => target.change(|servers| servers.remove(&server.shown_name))?,
     }
     here.decide(|decisions| {

@@ -2,8 +2,9 @@
 
 use orchestra_gateway::{
     config::{
-        Auth, Budget, Effect, Grant, HttpConfig, InheritEnv, Limits, OAuth, ProcessLimits, Sandbox,
-        SecretSource, ServerConfig, StdioConfig, Template, ToolFilter, Transport,
+        Auth, Budget, Effect, Grant, HttpConfig, InheritEnv, Limits, OAuth, PluginConfig, PluginId,
+        ProcessLimits, Sandbox, SecretSource, ServerConfig, StdioConfig, Template, ToolFilter,
+        Transport,
     },
     expand::{self, Reference},
 };
@@ -17,6 +18,12 @@ pub(super) fn shown(config: &ServerConfig) -> Vec<String> {
     match &config.transport {
         Transport::Stdio(stdio) => process(&mut lines, config, stdio),
         Transport::Http(http) => reached(&mut lines, config, http),
+        Transport::Plugin(plugin) => started(&mut lines, config, plugin),
+        Transport::Orchestrator(there) => {
+            lines.push(format!("reaches the orchestrator {}", target(config)));
+            let certificates = there.certs_dir.as_ref().map(Template::written);
+            lines.extend(certificates.map(|path| format!("with the certificates of {path}")));
+        }
     }
     known(&mut lines, config);
     match &config.sandbox {
@@ -71,6 +78,35 @@ fn process(lines: &mut Vec<String>, config: &ServerConfig, stdio: &StdioConfig) 
     lines.extend(file.map(|file| format!("with the variables of {file}")));
     if stdio.inherit_env == InheritEnv::All {
         lines.push("with all of your environment".into());
+    }
+}
+
+fn started(lines: &mut Vec<String>, config: &ServerConfig, plugin: &PluginConfig) {
+    let command = std::iter::once(&plugin.binary).chain(&plugin.args);
+    lines.push(format!("runs {}", words(command)));
+    let beside = plugin.directory.display();
+    lines.push(format!("as the plugin {}, from {beside}", plugin.id));
+    let cwd = plugin.cwd.as_ref().map(Template::written);
+    let directory = config.directory().display().to_string();
+    lines.push(format!("in {}", cwd.unwrap_or(&directory)));
+    let env = plugin.env.iter();
+    lines.extend(env.map(|(name, value)| format!("with {}", named(name, value))));
+    if plugin.inherit_env == InheritEnv::All {
+        lines.push("with all of your environment".into());
+    }
+    let told = plugin.config.iter();
+    lines.extend(told.map(|(name, value)| format!("is told {}", named(name, value))));
+    for (what, names) in [
+        ("keeps what is stored as", &plugin.provides_storage),
+        ("stands for the models of", &plugin.provides_ai),
+    ] {
+        if !names.is_empty() {
+            lines.push(format!("{what} {}", names.join(", ")));
+        }
+    }
+    let needed: Vec<&str> = plugin.depends_on.iter().map(PluginId::as_str).collect();
+    if !needed.is_empty() {
+        lines.push(format!("is started after {}", needed.join(", ")));
     }
 }
 

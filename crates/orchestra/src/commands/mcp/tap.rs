@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap::Args;
+use orchestra_gateway::config::Transport;
 use orchestra_mcp::client::{
     ChildConfig,
     tap::{Redactor, Tap},
@@ -87,6 +88,11 @@ fn configured(
             return Ok(trouble.exit);
         }
     };
+    if let Transport::Plugin(_) = config.transport {
+        return Err(Failure::usage_text(format!(
+            "{name} is a plugin, which says nothing on its standard output"
+        )));
+    }
     let connectors = live::connectors(here)?;
     let child: ChildConfig = connectors.child(&config).map_err(|error| {
         Failure::usage_text(format!(

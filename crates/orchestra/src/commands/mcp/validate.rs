@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use orchestra_gateway::{
-    config::{Diagnostic, File, ServerConfig, Severity, Source},
+    config::{Diagnostic, File, FileKind, ServerConfig, Severity, Source},
     discovery::Server,
     expand::Scope,
     hints::Hints,
@@ -106,6 +106,7 @@ fn check(here: &Here, path: &Path) -> Result<Checked, Failure> {
         source: Source::CommandLine,
         trust: Source::CommandLine.trust(),
         directory: workspace.clone(),
+        kind: FileKind::of_name(path),
     });
     let contents = file
         .read()

@@ -11,11 +11,13 @@ const TARGET_CHARS: usize = 60;
 
 /// The program with its arguments, cut short, or the address.
 pub(super) fn runs(config: &ServerConfig) -> String {
-    let Transport::Stdio(stdio) = &config.transport else {
-        return target(config);
+    let (program, args) = match &config.transport {
+        Transport::Stdio(stdio) => (&stdio.command, &stdio.args),
+        Transport::Plugin(plugin) => (&plugin.binary, &plugin.args),
+        Transport::Http(_) | Transport::Orchestrator(_) => return target(config),
     };
-    let mut text = stdio.command.written().to_owned();
-    for word in masked(stdio.args.iter().map(Template::written)) {
+    let mut text = program.written().to_owned();
+    for word in masked(args.iter().map(Template::written)) {
         text.push(' ');
         text.push_str(&word);
     }
@@ -45,6 +47,8 @@ pub(in crate::commands) fn masked<'a>(words: impl IntoIterator<Item = &'a str>) 
 pub(in crate::commands) fn target(config: &ServerConfig) -> String {
     match &config.transport {
         Transport::Stdio(stdio) => stdio.command.written().to_owned(),
+        Transport::Plugin(plugin) => plugin.binary.written().to_owned(),
+        Transport::Orchestrator(there) => there.address.written().to_owned(),
         Transport::Http(http) => {
             let url = http.url.written();
             let url = url.split(['?', '#']).next().unwrap_or(url);

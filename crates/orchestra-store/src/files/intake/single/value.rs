@@ -46,9 +46,11 @@ impl Value {
             Place::Session(slug, id) => Self::Session(records::read_session(path, text, slug, id)?),
             Place::HookEvents => Self::HookEvents(records::read_hook_events(path, text)?),
             Place::Usage => Self::Usage(records::read_usage(path, text)?),
-            Place::SessionIndex(_) | Place::Project(_) | Place::Chunks(..) | Place::Issue(..) => {
-                Self::Following(text.to_owned())
-            }
+            Place::SessionIndex(_)
+            | Place::Project(_)
+            | Place::Chunks(..)
+            | Place::Issue(..)
+            | Place::Document(_) => Self::Following(text.to_owned()),
         })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use orchestra_gateway::{
-    config::{ServerConfig, Values, Written},
+    config::{ServerConfig, Transport, Values, Written},
     discovery::is_own,
     expand::{self, Reference},
 };
@@ -43,6 +43,22 @@ impl Verdict {
         if is_own(config) {
             return Self {
                 result: "own",
+                ..Self::default()
+            };
+        }
+        let reason = match &config.transport {
+            Transport::Plugin(_) => Some(
+                "it is a plugin: write it below `plugins` in `orchestra.toml`, or into `plugins.yaml`",
+            ),
+            Transport::Orchestrator(_) => {
+                Some("it is an orchestrator, and its certificates are here: write it by hand")
+            }
+            Transport::Stdio(_) | Transport::Http(_) => None,
+        };
+        if let Some(reason) = reason {
+            return Self {
+                result: "left_out",
+                reason: Some(reason.to_owned()),
                 ..Self::default()
             };
         }

@@ -1,0 +1,175 @@
+//! Plugins, and orchestrators elsewhere: what is reached by the plugin protocol.
+
+use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr, time::Duration};
+
+use super::{InheritEnv, Template};
+
+/// The longest id.
+const MAX_CHARS: usize = 64;
+
+/// How long a plugin may take to answer that it has shut down when nothing is said. With the time
+/// after SIGTERM it stays within the ten seconds that a whole stop may take.
+pub const DEFAULT_SHUTDOWN: Duration = Duration::from_secs(5);
+
+/// The id of a plugin, as `tools.features`: 1 to 64 of `A`–`Z`, `a`–`z`, `0`–`9`, `.`, `_` and `-`,
+/// no `.` at its beginning. It names certificates and logs, and so leads nowhere as a part of a path.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PluginId(String);
+
+/// A text that is no id of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a plugin's id has 1 to 64 of A-Z, a-z, 0-9, `.`, `_` and `-`, and does not begin with `.`"
+)]
+pub struct PluginIdError;
+
+impl PluginId {
+    /// The id itself.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for PluginId {
+    type Err = PluginIdError;
+
+    fn from_str(text: &str) -> Result<Self, PluginIdError> {
+        let permitted = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        let is_id = (1..=MAX_CHARS).contains(&text.len())
+            && text.bytes().all(permitted)
+            && !text.starts_with('.');
+        match is_id {
+            true => Ok(Self(text.to_owned())),
+            false => Err(PluginIdError),
+        }
+    }
+}
+
+impl fmt::Display for PluginId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for PluginId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// A process that speaks the plugin protocol.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginConfig {
+    /// Its id, as it was written.
+    pub id: PluginId,
+    /// The program: a path that starts from `directory`. It is not looked up in `PATH`.
+    pub binary: Template,
+    /// The directory of the file that it stands in, absolute.
+    pub directory: PathBuf,
+    /// Its arguments, before those that every plugin is given.
+    pub args: Vec<Template>,
+    /// Its environment, beside what it inherits.
+    pub env: BTreeMap<String, Template>,
+    /// What it inherits of our environment.
+    pub inherit_env: InheritEnv,
+    /// Where it runs; where servers of its file do when nothing is said. Relative to that.
+    pub cwd: Option<Template>,
+    /// What it is told when it is booted. May hold secrets.
+    pub config: BTreeMap<String, Template>,
+    /// The kinds of storage that it keeps.
+    pub provides_storage: Vec<String>,
+    /// The providers of models that it stands for.
+    pub provides_ai: Vec<String>,
+    /// The plugins that are started before it.
+    pub depends_on: Vec<PluginId>,
+    /// How long it may take to answer that it has shut down, until it is told to end.
+    pub shutdown: Duration,
+}
+
+/// An orchestrator elsewhere, which is reached as a plugin reaches its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrchestratorConfig {
+    /// Where it is: `host:port`.
+    pub address: Template,
+    /// The directory of our certificates; the usual one when nothing is said. Relative to the
+    /// directory that paths of its file start from.
+    pub certs_dir: Option<Template>,
+}
+
+/// A host and a port, as `hub.example:7421` or `[::1]:7421`.
+pub(crate) fn host_and_port(address: &str) -> Option<(String, u16)> {
+    let (host, port) = address.rsplit_once(':')?;
+    let host = match host.strip_prefix('[') {
+        Some(inner) => {
+            let host = inner.strip_suffix(']')?;
+            host.parse::<std::net::Ipv6Addr>().ok()?;
+            host
+        }
+        None => host,
+    };
+    let is_bracketed = address.starts_with('[');
+    let permitted = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    let is_host = is_bracketed || (!host.is_empty() && host.bytes().all(permitted));
+    // Signs and spaces are no part of a port, whatever a parser of numbers takes.
+    let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = port.parse().ok().filter(|port| is_port && *port != 0)?;
+    (is_host && host.len() <= MAX_HOST_CHARS).then(|| (host.to_owned(), port))
+}
+
+/// The longest name of a host (RFC 1035, 2.3.4).
+const MAX_HOST_CHARS: usize = 253;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_dotted_and_leads_nowhere() {
+        for text in ["tools.features", "a", "A_b-1.x", &"a".repeat(64)] {
+            assert_eq!(text.parse::<PluginId>().unwrap().as_str(), text);
+        }
+        for text in [
+            "",
+            ".",
+            "..",
+            ".a",
+            "a/b",
+            "a b",
+            "ä",
+            "a\n",
+            &"a".repeat(65),
+        ] {
+            assert_eq!(text.parse::<PluginId>(), Err(PluginIdError), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_a_host_with_a_port() {
+        for (text, host, port) in [
+            ("hub.example:7421", "hub.example", 7421),
+            ("127.0.0.1:1", "127.0.0.1", 1),
+            ("[::1]:65535", "::1", 65535),
+        ] {
+            assert_eq!(host_and_port(text), Some((host.to_owned(), port)));
+        }
+        for text in [
+            "",
+            ":",
+            "hub",
+            "hub:",
+            ":1",
+            "hub:0",
+            "hub:65536",
+            "hub:+1",
+            "::1:1",
+            "[x]:1",
+            "[::1:1",
+            "a b:1",
+            "https://hub:1",
+            "u@hub:1",
+        ] {
+            assert_eq!(host_and_port(text), None, "{text}");
+        }
+    }
+}

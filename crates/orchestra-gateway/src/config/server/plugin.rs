@@ -1,0 +1,140 @@
+//! A plugin, out of its object: as `orchestra.toml` has it below `plugins`, or as an entry of the
+//! list of a `plugins.yaml`.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::{
+    super::{
+        InheritEnv, Origin, PluginConfig, PluginId, ServerConfig, Template, Transport,
+        fields::Fields,
+        plugin::DEFAULT_SHUTDOWN,
+        plugin_list::{Wording, beside},
+    },
+    SECOND, reach,
+};
+
+/// The most texts of a list; no plugin has as many.
+const MAX_TEXTS: usize = 256;
+
+/// The longest name of a kind of storage or of a provider of models.
+const MAX_NAME_CHARS: usize = 128;
+
+/// Reads a plugin of this id; `None` when it cannot be told how it is started.
+pub(super) fn read(
+    fields: &mut Fields<'_>,
+    id: &str,
+    wording: Wording,
+    origin: &Origin,
+) -> Option<Transport> {
+    let id = match id.parse::<PluginId>() {
+        Ok(id) => id,
+        Err(error) => {
+            fields.unusable(error.to_string());
+            return None;
+        }
+    };
+    let directory = beside(&origin.file);
+    let Some(binary) = fields.text(&["binary"]).filter(|text| !text.is_empty()) else {
+        fields.missing("say what it runs: `binary`, a path that starts from its file's directory");
+        return None;
+    };
+    let args = fields.texts(&["args"]).unwrap_or_default();
+    let args = match wording {
+        Wording::Ours => args,
+        Wording::List => {
+            let here = format!("--workspace={}", directory.display());
+            let put_in = |arg: String| {
+                if arg == "--workspace=." {
+                    here.clone()
+                } else {
+                    arg
+                }
+            };
+            args.into_iter().map(put_in).collect()
+        }
+    };
+    let text = |text: String| match wording {
+        Wording::Ours => Template::new(text),
+        // Nothing is put into a text there.
+        Wording::List => Template::literal(&text),
+    };
+    let env = reach::environment(fields).into_iter();
+    let config = fields.pairs(&["config"]).unwrap_or_default().into_iter();
+    let all = |pairs: &mut dyn Iterator<Item = (String, String)>| -> BTreeMap<String, Template> {
+        pairs.map(|(name, value)| (name, text(value))).collect()
+    };
+    Some(Transport::Plugin(PluginConfig {
+        id,
+        binary: text(binary),
+        directory,
+        args: args.into_iter().map(text).collect(),
+        env: all(&mut { env }),
+        config: all(&mut { config }),
+        provides_storage: names(fields, "provides_storage"),
+        provides_ai: names(fields, "provides_ai"),
+        depends_on: depends_on(fields),
+        inherit_env: match wording {
+            Wording::Ours => reach::inherit(fields),
+            Wording::List => InheritEnv::All,
+        },
+        cwd: match wording {
+            Wording::Ours => fields.template(&["cwd"]),
+            Wording::List => None,
+        },
+        shutdown: match wording {
+            Wording::Ours => {
+                let time = fields.duration(&["shutdown"], Duration::ZERO..=60 * SECOND);
+                time.unwrap_or(DEFAULT_SHUTDOWN)
+            }
+            Wording::List => DEFAULT_SHUTDOWN,
+        },
+    }))
+}
+
+/// Names of what it provides.
+fn names(fields: &mut Fields<'_>, key: &'static str) -> Vec<String> {
+    let names = fields.texts(&[key]).unwrap_or_default();
+    let is_name = |name: &String| {
+        (1..=MAX_NAME_CHARS).contains(&name.chars().count()) && !name.chars().any(char::is_control)
+    };
+    if names.len() > MAX_TEXTS || !names.iter().all(is_name) {
+        fields.unusable(format!(
+            "{key}: at most {MAX_TEXTS} names of 1 to {MAX_NAME_CHARS} characters"
+        ));
+    }
+    names
+}
+
+fn depends_on(fields: &mut Fields<'_>) -> Vec<PluginId> {
+    let texts = fields.texts(&["depends_on"]).unwrap_or_default();
+    if texts.len() > MAX_TEXTS {
+        fields.unusable(format!("depends_on: at most {MAX_TEXTS} plugins"));
+        return Vec::new();
+    }
+    let mut ids = Vec::with_capacity(texts.len());
+    for text in texts {
+        match text.parse() {
+            Ok(id) => ids.push(id),
+            Err(error) => {
+                let shown: String = text.chars().take(80).collect();
+                fields.unusable(format!("depends_on: `{}`: {error}", shown.escape_debug()));
+            }
+        }
+    }
+    ids
+}
+
+/// What cannot be set of a plugin as it can of a server.
+pub(super) fn check(fields: &mut Fields<'_>, config: &ServerConfig) {
+    if !matches!(config.transport, Transport::Plugin(_)) {
+        return;
+    }
+    if config.sandbox.is_some() {
+        fields.unusable(
+            "sandbox: it closes the network, over which a plugin is reached; leave it out".into(),
+        );
+    }
+    if config.pool.max > 1 {
+        fields.unusable("pool: a plugin has one process; leave `max` out".into());
+    }
+}

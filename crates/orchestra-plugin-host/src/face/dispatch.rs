@@ -1,0 +1,233 @@
+//! What each kind of request does.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bytes::Bytes;
+use orchestra_plugin::{
+    envelope::{Request, RequestKind, Response},
+    generated::{
+        EventDelivery, HealthRequest, HealthResult, PluginManifest, Publish, RegistrationResult,
+        Subscribe, Unsubscribe, health_result::Status,
+    },
+    quic::{Peer, Reply},
+};
+use orchestra_wire::Revision;
+
+use super::{Connected, Inner, Registered, failure::Failure, permission::Permissions, who::Who};
+
+/// The revision of the additions to the protocol that we speak.
+const REVISION: u32 = 1;
+
+/// One request of somebody who may make it.
+pub(super) struct Turn<'a> {
+    pub(super) face: &'a Inner,
+    pub(super) connected: &'a Connected,
+    pub(super) permissions: Arc<Permissions>,
+    pub(super) peer: &'a Peer,
+    pub(super) request: &'a Request,
+}
+
+impl Inner {
+    /// Answers one request. What comes before the answer is written on the way.
+    pub(super) async fn answer(
+        &self,
+        peer: &Peer,
+        request: &Request,
+        reply: &mut Reply,
+    ) -> Result<Response, Failure> {
+        let Some(connected) = self.connected(peer) else {
+            Who::of(peer.name())?;
+            return Err(Failure::new("unknown_peer", "the connection has ended"));
+        };
+        let id = request.request_id();
+        let kind = request.kind().ok_or_else(Failure::unknown_request)?;
+        match kind {
+            RequestKind::Register => return self.register(&connected, request),
+            RequestKind::Health => return self.health(request),
+            _ => {}
+        }
+        let turn = Turn {
+            face: self,
+            permissions: self.permissions(&connected.who)?,
+            connected: &connected,
+            peer,
+            request,
+        };
+        match kind {
+            RequestKind::ToolCall => turn.tool_call(reply).await,
+            RequestKind::ListTools => turn.list_tools().await,
+            RequestKind::ListPrompts => turn.list_prompts().await,
+            RequestKind::PromptGet => turn.prompt_get(reply).await,
+            RequestKind::StorageRead => turn.storage_read().await,
+            RequestKind::StorageWrite => turn.storage_write().await,
+            RequestKind::StorageDelete => turn.storage_delete().await,
+            RequestKind::StorageList => turn.storage_list().await,
+            RequestKind::StreamStart => turn.stream_start(reply).await,
+            RequestKind::StreamCancel => turn.stream_cancel(),
+            RequestKind::Subscribe => turn.subscribe(),
+            RequestKind::Unsubscribe => turn.unsubscribe(),
+            RequestKind::Publish => turn.publish(),
+            RequestKind::Mcp => turn.mcp(reply).await,
+            RequestKind::Register | RequestKind::Health => Ok(Response::empty(id)),
+            RequestKind::Boot | RequestKind::Shutdown | RequestKind::McpMessage => {
+                Err(Failure::unknown_request())
+            }
+        }
+    }
+
+    /// What somebody may do now.
+    fn permissions(&self, who: &Who) -> Result<Arc<Permissions>, Failure> {
+        let Who::Plugin(id) = who else {
+            return Ok(Arc::new(Permissions::all()));
+        };
+        let state = self.state();
+        let registered = state.registered.get(id);
+        registered
+            .map(|registered| Arc::clone(&registered.permissions))
+            .ok_or_else(|| {
+                let text = format!("plugin {id} has not registered: send register first");
+                Failure::new("not_registered", text)
+            })
+    }
+
+    fn register(&self, connected: &Connected, request: &Request) -> Result<Response, Failure> {
+        let manifest: PluginManifest = message(request)?;
+        let refused = self.admit(&connected.who, &manifest).err();
+        if let Some(reason) = &refused {
+            tracing::warn!(plugin = %connected.who.id(), %reason, "a plugin was not admitted");
+        }
+        let result = RegistrationResult {
+            accepted: refused.is_none(),
+            reject_reason: refused.unwrap_or_default(),
+            revision: manifest.revision.min(REVISION),
+            ..RegistrationResult::default()
+        };
+        Ok(Response::new(request.request_id(), &result))
+    }
+
+    fn admit(&self, who: &Who, manifest: &PluginManifest) -> Result<(), String> {
+        if manifest.id != who.id().as_str() {
+            return Err(format!(
+                "the certificate is that of {:?}, and the manifest names {:?}: they must be the same",
+                who.id().as_str(),
+                orchestra_wire::shown(&manifest.id),
+            ));
+        }
+        let Who::Plugin(id) = who else {
+            return Ok(());
+        };
+        let permitted = self.host.admit(id, manifest)?;
+        let permissions = Arc::new(Permissions::needed(manifest).and(&permitted));
+        // A pattern names no topic.
+        let topics = manifest.needs_events.iter();
+        let topics =
+            topics.filter(|topic| !topic.contains('*') && permissions.events.allows(topic));
+        let registered = Registered {
+            topics: topics.cloned().collect(),
+            permissions,
+        };
+        let topics = Arc::clone(&registered.topics);
+        let mut state = self.state();
+        state.registered.insert(id.clone(), registered);
+        self.events.need(id, &topics);
+        Ok(())
+    }
+
+    fn health(&self, request: &Request) -> Result<Response, Failure> {
+        let asked: HealthRequest = message(request)?;
+        let mut details = BTreeMap::new();
+        if asked.revision > 0 {
+            let newest = Revision::NEWEST.as_str();
+            details.insert("mcp".to_owned(), newest.to_owned());
+            details.insert("version".to_owned(), self.server.version().to_owned());
+        }
+        let result = HealthResult {
+            status: Status::Healthy.into(),
+            message: "orchestrator ok".to_owned(),
+            details,
+        };
+        Ok(Response::new(request.request_id(), &result))
+    }
+}
+
+impl Turn<'_> {
+    pub(super) fn id(&self) -> &str {
+        self.request.request_id()
+    }
+
+    /// Refuses what a plugin does not say that it needs, or may not have.
+    pub(super) fn not_permitted(&self, what: &str, needs: &str) -> Failure {
+        let plugin = self.connected.who.id();
+        Failure::new(
+            "not_permitted",
+            format!(
+                "plugin {plugin} may not use {what}: name it in {needs} of the manifest, and let \
+                 the operator permit it"
+            ),
+        )
+    }
+
+    fn subscribe(&self) -> Result<Response, Failure> {
+        let wanted: Subscribe = message(self.request)?;
+        let Some(plugin) = self.connected.who.plugin() else {
+            let text = "a bridge has no server that events could be delivered to";
+            return Err(Failure::new("not_permitted", text));
+        };
+        if !self.permissions.events.allows(&wanted.topic) {
+            let what = format!("the topic {:?}", orchestra_wire::shown(&wanted.topic));
+            return Err(self.not_permitted(&what, "needs_events"));
+        }
+        let acknowledgement = EventDelivery {
+            subscription_id: wanted.subscription_id.clone(),
+            topic: wanted.topic.clone(),
+            ..EventDelivery::default()
+        };
+        let events = &self.face.events;
+        let subscribed = events.subscribe(self.peer.connection(), plugin, wanted);
+        subscribed.map_err(|error| Failure::new(error.code(), error.to_string()))?;
+        // It may have ended meanwhile, and nobody would end this.
+        if self.face.connected(self.peer).is_none() {
+            events.disconnected(self.peer.connection());
+        }
+        Ok(Response::new(self.id(), &acknowledgement))
+    }
+
+    fn unsubscribe(&self) -> Result<Response, Failure> {
+        let unwanted: Unsubscribe = message(self.request)?;
+        let events = &self.face.events;
+        events.unsubscribe(self.peer.connection(), &unwanted.subscription_id);
+        Ok(Response::empty(self.id()))
+    }
+
+    /// Any plugin may publish anything, as itself.
+    fn publish(&self) -> Result<Response, Failure> {
+        let source = self.connected.who.id().as_str();
+        let request = self.request.clone().with_caller(source);
+        let request = request.map_err(|error| Failure::invalid(&error))?;
+        // The keys are there once, so that subscribers read what was matched.
+        request
+            .routing()
+            .map_err(|error| Failure::invalid(&error))?;
+        let event: Publish = message(&request)?;
+        let published = self.face.events.publish(&event, request.payload());
+        published.map_err(|error| Failure::new(error.code(), error.to_string()))?;
+        Ok(Response::empty(self.id()))
+    }
+}
+
+/// The message of a request.
+pub(super) fn message<M>(request: &Request) -> Result<M, Failure>
+where
+    M: orchestra_plugin::envelope::PayloadOf<RequestKind>,
+{
+    // Of keys that are there twice, one would be checked and another be used.
+    request
+        .routing()
+        .map_err(|error| Failure::invalid(&error))?;
+    request.message().map_err(|error| Failure::invalid(&error))
+}
+
+/// An empty field is none.
+pub(super) fn given(bytes: &Bytes) -> Option<&Bytes> {
+    Some(bytes).filter(|bytes| !bytes.is_empty())
+}

@@ -1,0 +1,266 @@
+//! Calls of tools that are answered in chunks.
+//!
+//! The hub knows no chunks. What a call reports as progress with a message becomes a chunk of plain
+//! text, and its result the last one: plain text when it is one, JSON otherwise. A call in MCP
+//! reports by `mcp_message` instead, and its result comes with the end.
+//!
+//! A stream belongs to the peer that began it, by the name in its certificate: nobody else can
+//! cancel it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use orchestra_hub::{CancelSignal, CancelSource, LogLevel, ProgressListener, ProgressSink};
+use orchestra_mcp::DirectCaller;
+use orchestra_plugin::{
+    envelope::Response,
+    generated::{StreamCancel, StreamChunk, StreamEnd, StreamStart},
+    ids::CertName,
+    quic::Reply,
+};
+use orchestra_wire::{Method, RawJson};
+use serde_json::Value;
+use tokio::{select, sync::mpsc};
+
+use super::{
+    dispatch::{Turn, given, message},
+    failure::Failure,
+    tools::Plain,
+    verbatim::{Verbatim, message_of},
+};
+
+/// Reports that wait for a peer that does not read; past that they are dropped.
+const REPORTS: usize = 64;
+
+/// The longest name of a stream that is kept.
+const MAX_ID_BYTES: usize = 256;
+
+const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
+
+/// The streams that go on.
+#[derive(Default)]
+pub(super) struct Streams(Mutex<HashMap<Key, CancelSource>>);
+
+type Key = (CertName, String);
+
+/// A stream, for as long as it goes on.
+struct Open<'a> {
+    streams: &'a Streams,
+    key: Key,
+    cancelled: CancelSignal,
+}
+
+impl Streams {
+    fn open(&self, key: Key) -> Result<Open<'_>, Failure> {
+        if key.1.len() > MAX_ID_BYTES {
+            let text = format!("a stream_id has at most {MAX_ID_BYTES} bytes");
+            return Err(Failure::new("invalid_request", text));
+        }
+        let source = CancelSource::new();
+        let cancelled = source.signal();
+        let mut all = self.all();
+        if all.contains_key(&key) {
+            let text = "a stream of this stream_id goes on: name each one differently";
+            return Err(Failure::new("invalid_request", text));
+        }
+        all.insert(key.clone(), source);
+        drop(all);
+        Ok(Open {
+            streams: self,
+            key,
+            cancelled,
+        })
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<Key, CancelSource>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.streams.all().remove(&self.key);
+    }
+}
+
+/// Keeps what a call reports until it is written.
+struct Reports(mpsc::Sender<String>);
+
+impl ProgressListener for Reports {
+    fn progress(&self, _progress: f64, _total: Option<f64>, message: Option<&str>) {
+        if let Some(message) = message {
+            // A peer that does not read misses some.
+            let _ = self.0.try_send(message.to_owned());
+        }
+    }
+
+    fn log(&self, _level: LogLevel, _logger: Option<&str>, _data: &RawJson) {}
+}
+
+/// Writes chunks.
+struct Chunks<'a> {
+    id: &'a str,
+    stream_id: &'a str,
+    reply: &'a mut Reply,
+    sent: i64,
+}
+
+impl Chunks<'_> {
+    async fn send(&mut self, data: Bytes, content_type: &str) -> Result<(), Failure> {
+        let chunk = StreamChunk {
+            stream_id: self.stream_id.to_owned(),
+            data,
+            content_type: content_type.to_owned(),
+            sequence: self.sent,
+        };
+        let frame = Response::new(self.id, &chunk).encode();
+        let sent = self.reply.send(frame).await;
+        sent.map_err(|error| Failure::new("result_too_large", error.to_string()))?;
+        self.sent += 1;
+        Ok(())
+    }
+}
+
+impl Turn<'_> {
+    pub(super) async fn stream_start(&self, reply: &mut Reply) -> Result<Response, Failure> {
+        let asked: StreamStart = message(self.request)?;
+        let mut chunks = Chunks {
+            id: self.id(),
+            stream_id: &asked.stream_id,
+            reply,
+            sent: 0,
+        };
+        let ended = self.stream(&asked, &mut chunks).await;
+        let end = ended.unwrap_or_else(|failure| StreamEnd {
+            error_code: failure.code,
+            error_message: failure.message,
+            ..StreamEnd::default()
+        });
+        let end = StreamEnd {
+            total_chunks: chunks.sent,
+            stream_id: asked.stream_id.clone(),
+            ..end
+        };
+        Ok(Response::new(self.id(), &end))
+    }
+
+    async fn stream(
+        &self,
+        asked: &StreamStart,
+        chunks: &mut Chunks<'_>,
+    ) -> Result<StreamEnd, Failure> {
+        let key = (self.peer.name().clone(), asked.stream_id.clone());
+        let open = self.face.streams.open(key)?;
+        let mut cancelled = open.cancelled.clone();
+        let streaming = async {
+            match given(&asked.mcp_params) {
+                Some(params) => self.stream_verbatim(asked, params, chunks).await,
+                None => self.stream_plainly(asked, chunks).await,
+            }
+        };
+        select! {
+            biased;
+            () = cancelled.cancelled() => Err(Failure::new("cancelled", "the stream was cancelled")),
+            ended = streaming => ended,
+        }
+    }
+
+    async fn stream_verbatim(
+        &self,
+        asked: &StreamStart,
+        params: &Bytes,
+        chunks: &mut Chunks<'_>,
+    ) -> Result<StreamEnd, Failure> {
+        let provider = Some(&*asked.provider).filter(|provider| !provider.is_empty());
+        let params = self.tool_params(params, &asked.tool_name, provider)?;
+        let (method, trace) = (Method::ToolsCall.name(), Some(&*asked.trace_parent));
+        let said = self.relay(method, Some(params), trace, chunks.reply);
+        Ok(match said.await? {
+            Verbatim::Result(mcp_result) => StreamEnd {
+                success: true,
+                mcp_result,
+                ..StreamEnd::default()
+            },
+            Verbatim::Error(mcp_error) => StreamEnd {
+                error_code: "mcp_error".to_owned(),
+                error_message: message_of(&mcp_error),
+                mcp_error,
+                ..StreamEnd::default()
+            },
+        })
+    }
+
+    async fn stream_plainly(
+        &self,
+        asked: &StreamStart,
+        chunks: &mut Chunks<'_>,
+    ) -> Result<StreamEnd, Failure> {
+        let (sender, mut reports) = mpsc::channel(REPORTS);
+        let call = Plain {
+            tool: &asked.tool_name,
+            provider: Some(&*asked.provider).filter(|provider| !provider.is_empty()),
+            arguments: asked.arguments.as_deref(),
+            session: &asked.session_id,
+        };
+        let caller = DirectCaller {
+            trace: Some(asked.trace_parent.clone()).filter(|trace| !trace.is_empty()),
+            progress: ProgressSink::new(Arc::new(Reports(sender))),
+            ..DirectCaller::default()
+        };
+        let result = {
+            let mut calling = std::pin::pin!(self.call_plainly(&call, caller));
+            loop {
+                select! {
+                    biased;
+                    Some(report) = reports.recv() => chunks.send(report.into(), PLAIN_TEXT).await?,
+                    result = &mut calling => break result,
+                }
+            }
+        };
+        while let Ok(report) = reports.try_recv() {
+            chunks.send(report.into(), PLAIN_TEXT).await?;
+        }
+        let response = super::tools::for_old_peers(&result?)?;
+        if !response.success {
+            return Err(Failure::new(response.error_code, response.error_message));
+        }
+        if let Some(result) = response.result {
+            let (data, content_type) = data_of(&result)?;
+            chunks.send(data, content_type).await?;
+        }
+        Ok(StreamEnd {
+            success: true,
+            ..StreamEnd::default()
+        })
+    }
+
+    /// Cancels a stream of the same peer. There is nothing to say, also when there is none.
+    pub(super) fn stream_cancel(&self) -> Result<Response, Failure> {
+        let unwanted: StreamCancel = message(self.request)?;
+        let key = (self.peer.name().clone(), unwanted.stream_id);
+        if let Some(source) = self.face.streams.all().get(&key) {
+            source.cancel();
+        }
+        Ok(Response::empty(self.id()))
+    }
+}
+
+/// A result as a chunk: the text when it is nothing else.
+fn data_of(result: &[u8]) -> Result<(Bytes, &'static str), Failure> {
+    let unreadable =
+        |error: &dyn std::error::Error| Failure::new("invalid_response", super::chain(error));
+    let json = orchestra_plugin::structs::decode(result, Default::default());
+    let json = json.map_err(|error| unreadable(&error))?;
+    let value: Value = serde_json::from_str(&json).map_err(|error| unreadable(&error))?;
+    let lone = value.as_object().filter(|members| members.len() == 1);
+    Ok(
+        match lone.and_then(|members| members.get("text")?.as_str()) {
+            Some(text) => (Bytes::copy_from_slice(text.as_bytes()), PLAIN_TEXT),
+            None => (json.into(), JSON),
+        },
+    )
+}

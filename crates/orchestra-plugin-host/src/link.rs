@@ -1,0 +1,18 @@
+//! Connections to plugins and to orchestrators elsewhere, as the client of servers of others wants
+//! them.
+//!
+//! [`PluginConnector`] starts a plugin and reaches it, [`OrchestratorConnector`] reaches an
+//! orchestrator; both open a [`PluginLink`]. What is said on it is translated by
+//! [`translate`](crate::translate), but to an orchestrator of ours, which takes MCP as it is.
+//! Watching, starting again, repeating and bounding are left to `orchestra_mcp::client`.
+
+mod line;
+mod orchestrator;
+mod own;
+mod plugin;
+mod process;
+mod remote;
+
+pub use orchestrator::{OrchestratorConnector, OrchestratorSpec};
+pub use plugin::{PluginConnector, PluginSpec};
+pub use remote::PluginLink;

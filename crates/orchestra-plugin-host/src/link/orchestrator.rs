@@ -1,0 +1,129 @@
+//! Orchestrators elsewhere: ours, which take MCP as it is, and others.
+
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration, time::SystemTime};
+
+use orchestra_hub::BoxFuture;
+use orchestra_mcp::client::{ClientError, Connected, Connector, TransportType};
+use orchestra_plugin::{
+    certs::CertDir,
+    generated::{HealthRequest, HealthResult},
+    ids::CertName,
+    quic::{Endpoint, Pace, Target},
+};
+use tokio::time::timeout;
+
+use super::{
+    line::Line,
+    plugin::{blocking, random_id, unbound},
+    remote::{PluginLink, Speech},
+};
+use crate::translate::{Peer, Question, REVISION, Terms};
+
+/// The name by which a bridge shows itself.
+const BRIDGE: &str = "transport.stdio-client";
+
+/// How it names itself in calls.
+const CALLER: &str = "transport.stdio";
+
+/// The detail by which an orchestrator says which revision of MCP it takes as it is.
+const MCP: &str = "mcp";
+
+/// How long an orchestrator may take to say how it is.
+const HEALTH_TIME: Duration = Duration::from_secs(10);
+
+/// Where an orchestrator is, and who we are there.
+#[derive(Debug, Clone)]
+pub struct OrchestratorSpec {
+    /// `host:port`.
+    pub address: String,
+    /// The directory of certificates.
+    pub certs: PathBuf,
+    /// The name in the orchestrator's certificate; anyone of the authority where nothing is said.
+    pub expected: Option<CertName>,
+}
+
+/// Reaches an orchestrator.
+pub struct OrchestratorConnector {
+    spec: Arc<OrchestratorSpec>,
+    /// The session stays the same from one connection to the next.
+    session: String,
+}
+
+impl OrchestratorConnector {
+    /// Reaches nobody yet.
+    #[must_use]
+    pub fn new(spec: OrchestratorSpec) -> Self {
+        Self {
+            spec: Arc::new(spec),
+            session: random_id(),
+        }
+    }
+}
+
+impl Connector for OrchestratorConnector {
+    /// It is somewhere on the network, and is reached again as such servers are.
+    fn transport(&self) -> TransportType {
+        TransportType::Http
+    }
+
+    fn connect(&self) -> BoxFuture<Result<Connected, ClientError>> {
+        let (spec, session) = (Arc::clone(&self.spec), self.session.clone());
+        Box::pin(async move { reach(&spec, session).await })
+    }
+}
+
+async fn reach(spec: &Arc<OrchestratorSpec>, session: String) -> Result<Connected, ClientError> {
+    let certs = spec.certs.clone();
+    let identity = blocking(move || {
+        let name: CertName = BRIDGE.parse().map_err(|error| {
+            orchestra_plugin::certs::CertError::Make(format!("{BRIDGE}: {error}"))
+        })?;
+        CertDir::open(certs)?.identity(&name, SystemTime::now())
+    })
+    .await?;
+    let address = resolve(&spec.address).await?;
+    let endpoint = Endpoint::outgoing(address, &identity, Pace::default()).map_err(unbound)?;
+    let target = match &spec.expected {
+        Some(name) => Target::named(address, name.clone()),
+        None => Target::anyone(address),
+    };
+    let (line, incoming) = Line::connect("orchestrator".to_owned(), endpoint, target).await?;
+    let asked = Question::new(&HealthRequest { revision: REVISION });
+    let health = timeout(HEALTH_TIME, line.ask(&asked, None)).await;
+    let health = health.map_err(|_| ClientError::Timeout { after: HEALTH_TIME })??;
+    // One that does not know the question is not one of ours.
+    let health: HealthResult = health.message().unwrap_or_default();
+    let is_ours = health.details.contains_key(MCP);
+    let terms = Terms {
+        peer: Peer::Orchestrator,
+        revision: if is_ours { REVISION } else { 0 },
+        caller: CALLER.to_owned(),
+        session,
+        provider: String::new(),
+    };
+    let speech = match is_ours {
+        true => Speech::Own(terms),
+        false => Speech::Foreign(terms),
+    };
+    tracing::info!(%address, is_ours, "transport.stdio: connected to orchestrator at {address}");
+    Ok(Connected {
+        link: Arc::new(PluginLink::over(line, speech, None)),
+        incoming,
+    })
+}
+
+/// The address of a host and port; of several, one that every orchestrator listens on.
+async fn resolve(text: &str) -> Result<SocketAddr, ClientError> {
+    let unreachable = |why: String| ClientError::Unreachable {
+        what: format!("orchestrator dial failed: {text}: {why}"),
+    };
+    let found = tokio::net::lookup_host(text).await;
+    let found: Vec<SocketAddr> = found
+        .map_err(|error| unreachable(error.to_string()))?
+        .collect();
+    let first = found.iter().find(|address| address.is_ipv4());
+    first
+        .or(found.first())
+        .copied()
+        .ok_or_else(|| unreachable("no such address".to_owned()))
+}

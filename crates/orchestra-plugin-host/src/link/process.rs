@@ -1,0 +1,235 @@
+//! The process of a plugin: how it is started and says where it listens, and how it ends.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use orchestra_mcp::client::{ChildConfig, ClientError, Crash, Heard, Stderr};
+use orchestra_plugin::generated::ShutdownRequest;
+use orchestra_process::{Child, Exit, Handle, SpawnError};
+use tokio::{net::unix::pipe, sync::watch, task::AbortHandle, time::timeout};
+
+use super::line::Line;
+use crate::translate::{Question, chain};
+
+/// What a plugin writes to standard error, before its address, when it listens.
+const READY: &str = "READY ";
+
+/// How long a process is given to end after its connection, before it counts as one that goes on.
+const END_AFTER_CONNECTION: Duration = Duration::from_secs(2);
+
+/// How long a process that was killed may take to be gone. Only the system itself can hold one back.
+const GONE: Duration = Duration::from_secs(10);
+
+/// A process that runs. It is killed when this is dropped.
+pub(super) struct Process {
+    handle: Handle,
+    stderr: Stderr,
+    config: ChildConfig,
+    grace_shutdown: Duration,
+    is_stopping: AtomicBool,
+    /// Its input ends with us, for those who watch that.
+    _input: pipe::Sender,
+    draining: AbortHandle,
+    ready: watch::Receiver<Option<String>>,
+}
+
+impl Process {
+    /// Starts it.
+    pub(super) async fn start(
+        config: ChildConfig,
+        grace_shutdown: Duration,
+    ) -> Result<Self, ClientError> {
+        let child = config.command().spawn().await.map_err(not_started)?;
+        let Child {
+            stdin,
+            mut stdout,
+            stderr,
+            handle,
+        } = child;
+        tracing::debug!(plugin = config.name, process = handle.id(), "started");
+        let (said, ready) = watch::channel(None);
+        // What it prints is for nobody, and must not hold it up.
+        let draining = tokio::spawn(async move {
+            let _ = tokio::io::copy(&mut stdout, &mut tokio::io::sink()).await;
+        });
+        Ok(Self {
+            handle,
+            stderr: Stderr::follow(
+                stderr,
+                config.name.clone(),
+                config.log.clone(),
+                config.redactor(),
+                Some(listener(said)),
+            ),
+            config,
+            grace_shutdown,
+            is_stopping: AtomicBool::new(false),
+            _input: stdin,
+            draining: draining.abort_handle(),
+            ready,
+        })
+    }
+
+    /// Where it listens, as soon as it says so.
+    pub(super) async fn ready(&self) -> Result<SocketAddr, ClientError> {
+        let mut ready = self.ready.clone();
+        let told = async {
+            let told = ready.wait_for(Option::is_some).await;
+            told.ok().and_then(|told| told.clone())
+        };
+        let told = tokio::select! {
+            biased;
+            told = told => told,
+            _ = self.handle.exited() => None,
+        };
+        match told {
+            Some(told) => address(&told),
+            None => Err(self.reason().await),
+        }
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.handle.id()
+    }
+
+    /// The end of what it wrote to standard error.
+    pub(super) fn said(&self) -> String {
+        self.stderr.so_far()
+    }
+
+    pub(super) async fn gone(&self) {
+        self.handle.exited().await;
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.handle.exit().is_some()
+    }
+
+    /// Why it is not to be reached any more.
+    pub(super) async fn reason(&self) -> ClientError {
+        match timeout(END_AFTER_CONNECTION, self.handle.exited()).await {
+            Ok(exit) => self.crash(exit).await,
+            Err(_) => {
+                let plugin = &self.config.name;
+                tracing::warn!(plugin, "the plugin closed its connection and runs on");
+                ClientError::Closed
+            }
+        }
+    }
+
+    async fn crash(&self, exit: Exit) -> ClientError {
+        let stderr_tail = self.stderr.last_words().await;
+        let ChildConfig {
+            limits, sandbox, ..
+        } = &self.config;
+        let exit = exit.with_last_words(&stderr_tail, limits, sandbox);
+        let crash = Crash {
+            exit: exit.code,
+            signal: exit.signal,
+            limit: exit.limit.map(|limit| limit.to_string()),
+            stderr_tail,
+        };
+        let plugin = &self.config.name;
+        let (code, signal, limit) = (crash.exit, crash.signal, &crash.limit);
+        match self.is_stopping.load(Ordering::Relaxed) {
+            true => tracing::debug!(plugin, code, signal, "ended"),
+            false => tracing::warn!(
+                plugin,
+                code,
+                signal,
+                limit,
+                "the plugin's process has ended"
+            ),
+        }
+        ClientError::Crashed(Arc::new(crash))
+    }
+
+    /// Ends it: asks it over the line, then by SIGTERM, then kills it, each within its time.
+    pub(super) async fn stop(&self, line: &Line) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+        let plugin = &self.config.name;
+        if self.handle.exit().is_some() {
+            return;
+        }
+        let seconds = self.grace_shutdown.as_secs().max(1);
+        let question = Question::new(&ShutdownRequest {
+            timeout_seconds: i32::try_from(seconds).unwrap_or(i32::MAX),
+        });
+        let asked = async {
+            let exchange = line.send(&question).await?;
+            line.last(exchange).await
+        };
+        tokio::select! {
+            asked = timeout(self.grace_shutdown, asked) => {
+                if !matches!(asked, Ok(Ok(_))) {
+                    tracing::debug!(plugin, "did not answer that it should finish its work");
+                }
+            }
+            _ = self.handle.exited() => return,
+        }
+        self.handle.terminate();
+        if timeout(self.config.grace_term, self.handle.exited())
+            .await
+            .is_ok()
+        {
+            return;
+        }
+        tracing::warn!(plugin, "did not end when it was asked to; it is killed");
+        self.handle.kill();
+        if timeout(GONE, self.handle.exited()).await.is_err() {
+            tracing::error!(plugin, "was killed and has not ended");
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.draining.abort();
+    }
+}
+
+/// Listens for the one line that says where the plugin listens.
+fn listener(said: watch::Sender<Option<String>>) -> Heard {
+    Box::new(move |text| {
+        if said.borrow().is_some() {
+            return;
+        }
+        if let Some(address) = text.lines().find_map(|line| line.strip_prefix(READY)) {
+            said.send_replace(Some(address.trim().to_owned()));
+        }
+    })
+}
+
+/// The address of a plugin, which is on this machine.
+fn address(said: &str) -> Result<SocketAddr, ClientError> {
+    let port = |text: &str| text.parse().ok().filter(|port| *port != 0);
+    let found = match said.strip_prefix("localhost:") {
+        Some(text) => port(text).map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
+        None => said.parse().ok(),
+    };
+    found
+        .filter(|address: &SocketAddr| address.ip().is_loopback() && address.port() != 0)
+        .ok_or_else(|| ClientError::Handshake {
+            what: format!(
+                "the plugin says that it is ready at \"{}\"; it must listen on a loopback address, \
+                 such as 127.0.0.1, and name it with its port",
+                orchestra_wire::shown(said)
+            ),
+        })
+}
+
+fn not_started(error: SpawnError) -> ClientError {
+    let what = chain(&error);
+    match error {
+        SpawnError::LimitUnsupported { .. }
+        | SpawnError::Limit { .. }
+        | SpawnError::Sandbox { .. } => ClientError::InvalidConfig { what },
+        _ => ClientError::Unreachable { what },
+    }
+}

@@ -1,0 +1,214 @@
+//! Tools: their definitions, calls, and what calls bring.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use orchestra_mcp::client::Answer;
+use orchestra_plugin::{
+    envelope::Response,
+    generated::{
+        ListToolsRequest, ListToolsResponse, StreamStart, ToolDefinition, ToolRequest, ToolResponse,
+    },
+    structs::{self, Numbers, Style},
+};
+use orchestra_wire::{RawJson, Revision, RpcError};
+
+use super::{Question, Reading, Step, Terms, ask, failure, text};
+
+/// A call of a tool, as both kinds of requests for it want it.
+#[derive(Debug)]
+struct Call {
+    name: String,
+    arguments: Option<Bytes>,
+    trace: String,
+    params: Bytes,
+}
+
+pub(super) fn list() -> Step {
+    ask(&ListToolsRequest {}, Reading::Tools)
+}
+
+impl Terms {
+    pub(super) fn call(&self, params: Option<&RawJson>) -> Result<Step, RpcError> {
+        let call = Call::of(params)?;
+        let request = ToolRequest {
+            tool_name: call.name,
+            arguments: call.arguments,
+            caller_plugin: self.caller.clone(),
+            trace_parent: call.trace,
+            provider: self.provider.clone(),
+            session_id: self.session.clone(),
+            mcp_params: self.beside(call.params),
+            revision: self.mcp_revision(),
+        };
+        Ok(ask(&request, Reading::Call))
+    }
+
+    /// A call of a tool that answers in chunks.
+    ///
+    /// # Errors
+    /// When the parameters are none of `tools/call`.
+    pub fn stream(&self, stream: &str, params: Option<&RawJson>) -> Result<Question, RpcError> {
+        let call = Call::of(params)?;
+        Ok(Question::new(&StreamStart {
+            stream_id: stream.to_owned(),
+            tool_name: call.name,
+            arguments: call.arguments,
+            caller_plugin: self.caller.clone(),
+            session_id: self.session.clone(),
+            provider: self.provider.clone(),
+            mcp_params: self.beside(call.params),
+            trace_parent: call.trace,
+            revision: self.mcp_revision(),
+        }))
+    }
+
+    /// Whether a plugin says that it has no such tool for an ordinary call, so that nothing ran.
+    /// Streaming tools of older plugins are none of those, and their lists do not tell them apart;
+    /// those of ours answer either way.
+    #[must_use]
+    pub fn lacks_tool(&self, response: &Response) -> bool {
+        let refusal = response.message::<ToolResponse>();
+        matches!(self.peer, super::Peer::Plugin(_))
+            && !self.is_ours()
+            && refusal.is_ok_and(|said| !said.success && said.error_code == "tool_not_found")
+    }
+
+    /// JSON for those who know where to find it.
+    fn beside(&self, params: Bytes) -> Bytes {
+        match self.is_ours() {
+            true => params,
+            false => Bytes::new(),
+        }
+    }
+
+    fn mcp_revision(&self) -> String {
+        match self.is_ours() {
+            true => Revision::NEWEST_SESSION.as_str().to_owned(),
+            false => String::new(),
+        }
+    }
+
+    pub(super) fn listed_tools(&self, response: &Response) -> Answer {
+        let listed: ListToolsResponse = self.message("list_tools", response)?;
+        // Some peers tell them in another order each time.
+        let mut tools: BTreeMap<String, ToolDefinition> = BTreeMap::new();
+        let mut order = Vec::with_capacity(listed.tools.len());
+        for tool in listed.tools {
+            if tool.name.is_empty() || tools.contains_key(&tool.name) {
+                let name = orchestra_wire::shown(&tool.name);
+                tracing::warn!(peer = ?self.peer, tool = %name, "left out: its name is taken or empty");
+                continue;
+            }
+            order.push(tool.name.clone());
+            tools.insert(tool.name.clone(), tool);
+        }
+        if !self.is_ours() {
+            order.sort_unstable();
+        }
+        let mut out = String::from("{\"tools\":[");
+        for (index, name) in order.iter().enumerate() {
+            if index > 0 {
+                out.push(',');
+            }
+            define(&mut out, &tools[name])
+                .map_err(|error| self.failed(&format!("list_tools of {name}"), &error))?;
+        }
+        out.push_str("]}");
+        text::raw(out)
+    }
+
+    pub(super) fn called(&self, response: &Response) -> Answer {
+        let called: ToolResponse = match response.kind() {
+            Some(orchestra_plugin::envelope::ResponseKind::ToolCall) => response
+                .message()
+                .map_err(|error| self.failed("tool_call", &error))?,
+            _ => return Err(self.unexpected()),
+        };
+        let verbatim = self.verbatim("tool_call", &called.mcp_result, &called.mcp_error);
+        if let Some(answer) = verbatim {
+            return answer;
+        }
+        match called.success {
+            false => shown(&failure::said(&called), true),
+            true => {
+                let said = text::shown_text(called.result.as_ref());
+                shown(
+                    &said.map_err(|error| self.failed("tool_call", &error))?,
+                    false,
+                )
+            }
+        }
+    }
+}
+
+/// A result that is one text, which is always there.
+pub(super) fn shown(said: &str, is_error: bool) -> Answer {
+    let mut out = String::with_capacity(said.len() + 64);
+    out.push_str("{\"content\":[{\"type\":\"text\",\"text\":");
+    text::string(&mut out, said);
+    out.push_str(match is_error {
+        true => "}],\"isError\":true}",
+        false => "}]}",
+    });
+    text::raw(out)
+}
+
+impl Call {
+    fn of(params: Option<&RawJson>) -> Result<Self, RpcError> {
+        let empty = RawJson::empty_object();
+        let params = params.unwrap_or(&empty);
+        if params.members().is_none() {
+            return Err(RpcError::invalid_params("invalid params: not an object"));
+        }
+        let name = match params.member("name") {
+            None => String::new(),
+            Some(name) => serde_json::from_str(name.as_str())
+                .map_err(|_| RpcError::invalid_params("invalid params: name is not a string"))?,
+        };
+        if name.is_empty() {
+            return Err(RpcError::invalid_params("missing required parameter: name"));
+        }
+        let arguments = params.member("arguments");
+        let arguments = arguments.filter(|arguments| arguments.as_str() != "null");
+        let arguments = arguments.map(|arguments| {
+            structs::encode(arguments.as_bytes(), Numbers::default()).map_err(|error| {
+                let cause = failure::chain(&error);
+                RpcError::invalid_params(format!("invalid arguments: {cause}"))
+            })
+        });
+        Ok(Self {
+            name,
+            arguments: arguments.transpose()?,
+            trace: trace(params),
+            params: params.to_bytes(),
+        })
+    }
+}
+
+/// The trace that a request belongs to.
+pub(crate) fn trace(params: &RawJson) -> String {
+    let meta = params.member("_meta");
+    let trace = meta.and_then(|meta| text::text_member(&meta, "traceparent"));
+    trace.unwrap_or_default()
+}
+
+/// Appends a definition: as its peer wrote it for MCP, else what there is.
+fn define(out: &mut String, tool: &ToolDefinition) -> Result<(), structs::StructError> {
+    let whole = text::object(&tool.mcp_definition);
+    let whole = whole.filter(|whole| text::text_member(whole, "name").as_ref() == Some(&tool.name));
+    if let Some(whole) = whole {
+        out.push_str(whole.as_str());
+        return Ok(());
+    }
+    out.push_str("{\"name\":");
+    text::string(out, &tool.name);
+    text::member(out, "description", &tool.description);
+    out.push_str(",\"inputSchema\":");
+    match &tool.input_schema {
+        Some(schema) if !schema.is_empty() => structs::decode_into(schema, Style::Plain, out)?,
+        _ => out.push_str("{\"type\":\"object\"}"),
+    }
+    out.push('}');
+    Ok(())
+}

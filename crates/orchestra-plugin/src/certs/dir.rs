@@ -1,0 +1,374 @@
+//! The directory of certificates: what it promises, and in which order files are written.
+
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use rustls_pki_types::CertificateDer;
+
+use super::{
+    error::CertError,
+    files::{Files, Lock},
+    identity::{Identity, Listed},
+    key::Key,
+    make,
+    parse::Cert,
+};
+use crate::ids::CertName;
+
+/// A leaf that ends sooner than this is renewed by who can.
+pub const LEAF_RENEWAL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// An authority that ends sooner than this is rotated by who can: early enough that no leaf of it
+/// is due for renewal when it goes.
+const CA_RENEWAL: Duration = Duration::from_secs(60 * 24 * 60 * 60);
+
+const CA: &str = "ca";
+const PREVIOUS: &str = "ca-previous";
+const CROSS: &str = "ca-cross";
+const NEXT: &str = "ca-next";
+
+/// Files of the authority, which are nobody's leaf.
+const AUTHORITY: [&str; 4] = [CA, PREVIOUS, CROSS, NEXT];
+
+/// A directory of certificates.
+#[derive(Debug, Clone)]
+pub struct CertDir {
+    files: Files,
+}
+
+/// The authority as the directory has it.
+struct Authority {
+    cert: Cert,
+    /// Its key, or why it is not at hand.
+    key: Result<Key, String>,
+}
+
+impl CertDir {
+    /// Opens a directory, making it with mode 0700 if it is not there.
+    ///
+    /// # Errors
+    /// It cannot be made or opened, or others may write to it.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, CertError> {
+        Ok(Self {
+            files: Files::open(path.as_ref())?,
+        })
+    }
+
+    /// Where the directory is that a flag or a file names: a leading `~` is the home directory, and
+    /// the empty text means `~/.orchestra/certs`.
+    ///
+    /// # Errors
+    /// The home directory is needed and not known.
+    pub fn locate(named: &str, home: Option<&Path>) -> Result<PathBuf, CertError> {
+        let below = match named {
+            "" | "~" | "~/" => Some(named.strip_prefix('~').map_or(".orchestra/certs", |_| "")),
+            _ => named.strip_prefix("~/"),
+        };
+        match below {
+            None => Ok(PathBuf::from(named)),
+            Some(below) => Ok(home.ok_or(CertError::NoHome)?.join(below)),
+        }
+    }
+
+    /// Where it is, with symbolic links resolved.
+    pub fn path(&self) -> &Path {
+        self.files.path()
+    }
+
+    /// Makes sure that there is an authority, and rotates it when it is due and its key is here.
+    ///
+    /// Two programs that do this at once in an empty directory end up with the same one. A
+    /// certificate of an authority that can be read is kept, whatever is wrong with its key. Only a
+    /// program that may found an authority asks for this; a plugin asks for its identity alone.
+    ///
+    /// # Errors
+    /// The directory cannot be read or written, or holds an authority that cannot be understood.
+    pub fn ensure_ca(&self, now: SystemTime) -> Result<(), CertError> {
+        let due = |ca: &Authority| ca.key.is_ok() && ca.cert.not_after() < now + CA_RENEWAL;
+        match self.authority()? {
+            Some(ca) if !due(&ca) => return Ok(()),
+            _ => {}
+        }
+        let lock = self.files.lock()?;
+        self.finish_next(&lock)?;
+        match self.authority()? {
+            None => self.first_authority(&lock, now),
+            Some(ca) if due(&ca) => self.replace_authority(&lock, &ca, now),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// The identity of a name: its leaf if that is good, else a new one if the key to sign it with
+    /// is here.
+    ///
+    /// A leaf is good when it names `name`, is of the present authority and lasts a while longer
+    /// ([`LEAF_RENEWAL`]). Where nothing can be signed, any leaf that is valid now will do.
+    ///
+    /// # Errors
+    /// [`CertError::CannotSign`] says which command helps; the others are about files.
+    pub fn identity(&self, name: &CertName, now: SystemTime) -> Result<Identity, CertError> {
+        let ca = self.authority()?.ok_or_else(|| self.no_authority(name))?;
+        let previous = self.previous(&ca, now)?;
+        let stored = self.leaf(name);
+        if let Ok(Some((leaf, key))) = &stored {
+            let lasting = leaf.is_valid_at(now) && leaf.not_after() >= now + LEAF_RENEWAL;
+            let good = leaf.names(name) && leaf.is_signed_by(&ca.cert, now);
+            if good && (lasting || !is_renewable(&ca, leaf)) && ca.cert.is_valid_at(now) {
+                return self.assemble(name, leaf, key, &ca, previous, now);
+            }
+        }
+        let why = match &ca.key {
+            Ok(_) if ca.cert.is_valid_at(now) => return self.issue(name, now),
+            Ok(_) => {
+                return Err(CertError::Expired {
+                    path: self.path().to_owned(),
+                });
+            }
+            Err(why) => why.clone(),
+        };
+        if let Some((leaf, key)) = stored? {
+            let anchors = [Some(&ca.cert), previous.as_ref()];
+            let believed = anchors
+                .into_iter()
+                .flatten()
+                .any(|ca| leaf.is_signed_by(ca, now));
+            if leaf.names(name) && believed {
+                return self.assemble(name, &leaf, &key, &ca, previous, now);
+            }
+        }
+        Err(CertError::CannotSign {
+            name: name.clone(),
+            path: self.path().to_owned(),
+            why,
+        })
+    }
+
+    /// Makes a new leaf for a name, in the place of one that is there.
+    ///
+    /// # Errors
+    /// [`CertError::CannotSign`] if the authority's key is not here; the others are about files.
+    pub fn issue(&self, name: &CertName, now: SystemTime) -> Result<Identity, CertError> {
+        if AUTHORITY.contains(&name.as_str()) {
+            return Err(self.cannot_sign(name, "that is a name of the authority's files"));
+        }
+        let lock = self.files.lock()?;
+        self.finish_next(&lock)?;
+        let ca = self.authority()?.ok_or_else(|| self.no_authority(name))?;
+        let ca_key = ca.key.as_ref().map_err(|why| self.cannot_sign(name, why))?;
+        if !ca.cert.is_valid_at(now) {
+            return Err(CertError::Expired {
+                path: self.path().to_owned(),
+            });
+        }
+        let key = Key::generate()?;
+        let leaf = make::leaf(name, &key, &ca.cert, ca_key, now)?;
+        // A reader between the two writes sees a pair that does not fit, and waits for the lock.
+        self.files
+            .write(&lock, &format!("{name}.key"), &key.to_pem())?;
+        self.files
+            .write(&lock, &format!("{name}.crt"), &make::to_pem(leaf.der()))?;
+        tracing::info!(%name, fingerprint = leaf.fingerprint(), "certificate issued");
+        let previous = self.previous(&ca, now)?;
+        self.assemble(name, &leaf, &key, &ca, previous, now)
+    }
+
+    /// Puts a new authority in the place of the present one, which stays trusted until it ends.
+    ///
+    /// # Errors
+    /// [`CertError::CannotRotate`] if the present key is not here; the others are about files.
+    pub fn rotate(&self, now: SystemTime) -> Result<(), CertError> {
+        let lock = self.files.lock()?;
+        self.finish_next(&lock)?;
+        match self.authority()? {
+            None => self.first_authority(&lock, now),
+            Some(ca) => self.replace_authority(&lock, &ca, now),
+        }
+    }
+
+    /// Every certificate of the directory, by name. A file that is none is passed over.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn list(&self, now: SystemTime) -> Result<Vec<Listed>, CertError> {
+        let names = self.files.certificates()?;
+        let read = |name: &str| self.cert(name).ok().flatten();
+        let anchors: Vec<(&str, Cert)> = [CA, PREVIOUS]
+            .into_iter()
+            .filter_map(|name| Some((name, read(name)?)))
+            .collect();
+        Ok(names
+            .into_iter()
+            .filter_map(|name| {
+                let cert = read(&name)?;
+                let signer = anchors.iter().find(|(_, ca)| cert.bears_signature_of(ca));
+                Some(Listed {
+                    subject: cert.subject().to_owned(),
+                    fingerprint: cert.fingerprint(),
+                    not_after: cert.not_after(),
+                    valid: cert.is_valid_at(now),
+                    signed_by: signer.map(|(anchor, _)| (*anchor).to_owned()),
+                    has_key: self.files.at(&format!("{name}.key")).is_file(),
+                    name,
+                })
+            })
+            .collect())
+    }
+
+    /// Makes the first authority, of the key that is there if there is one.
+    fn first_authority(&self, lock: &Lock, now: SystemTime) -> Result<(), CertError> {
+        let key = match self.files.read("ca.key")? {
+            Some(text) => Key::from_pem(&text, &self.files.at("ca.key"))?,
+            None => Key::generate()?,
+        };
+        let cert = make::authority(&key, now)?;
+        self.install(lock, &cert, &key)
+    }
+
+    fn replace_authority(
+        &self,
+        lock: &Lock,
+        old: &Authority,
+        now: SystemTime,
+    ) -> Result<(), CertError> {
+        let old_key = old.key.as_ref().map_err(|why| CertError::CannotRotate {
+            path: self.path().to_owned(),
+            why: why.clone(),
+        })?;
+        let key = Key::generate()?;
+        let cert = make::authority(&key, now)?;
+        if old.cert.is_valid_at(now) {
+            let cross = make::cross(&key, &old.cert, old_key, now)?;
+            self.files
+                .write(lock, "ca-previous.crt", &make::to_pem(old.cert.der()))?;
+            self.files
+                .write(lock, "ca-cross.crt", &make::to_pem(cross.der()))?;
+        }
+        self.install(lock, &cert, &key)
+    }
+
+    /// Writes certificate and key so that a crash at any point leaves a pair or can be finished:
+    /// the certificate waits beside the key until the key is in its place.
+    fn install(&self, lock: &Lock, cert: &Cert, key: &Key) -> Result<(), CertError> {
+        self.files
+            .write(lock, "ca-next.crt", &make::to_pem(cert.der()))?;
+        self.files.write(lock, "ca.key", &key.to_pem())?;
+        self.files.rename(lock, "ca-next.crt", "ca.crt")?;
+        tracing::info!(fingerprint = cert.fingerprint(), "authority made");
+        Ok(())
+    }
+
+    /// Finishes an installation whose program died after it had written the key.
+    fn finish_next(&self, lock: &Lock) -> Result<(), CertError> {
+        let (Ok(Some(next)), Ok(Some(key))) = (self.cert(NEXT), self.files.read("ca.key")) else {
+            return Ok(());
+        };
+        match Key::from_pem(&key, &self.files.at("ca.key")) {
+            Ok(key) if key.fits(next.public_key()) => {
+                self.files.rename(lock, "ca-next.crt", "ca.crt")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn authority(&self) -> Result<Option<Authority>, CertError> {
+        let Some(cert) = self.cert(CA)? else {
+            return Ok(None);
+        };
+        let key = match self.key(CA) {
+            Ok(Some(key)) if key.fits(cert.public_key()) => Ok(key),
+            Ok(Some(_)) => Err("ca.key does not belong to ca.crt".to_owned()),
+            Ok(None) => Err("there is no ca.key to sign it with".to_owned()),
+            Err(CertError::File { source, .. }) => Err(format!("ca.key cannot be read ({source})")),
+            Err(error) => Err(format!("ca.key is of no use ({error})")),
+        };
+        Ok(Some(Authority { cert, key }))
+    }
+
+    /// The authority before, if it is still valid and another.
+    fn previous(&self, ca: &Authority, now: SystemTime) -> Result<Option<Cert>, CertError> {
+        let previous = self.cert(PREVIOUS)?;
+        Ok(previous.filter(|old| old.is_valid_at(now) && old.der() != ca.cert.der()))
+    }
+
+    fn leaf(&self, name: &CertName) -> Result<Option<(Cert, Key)>, CertError> {
+        let pair = (self.cert(name.as_str())?, self.key(name.as_str())?);
+        let (Some(cert), Some(key)) = pair else {
+            return Ok(None);
+        };
+        Ok(key.fits(cert.public_key()).then_some((cert, key)))
+    }
+
+    fn assemble(
+        &self,
+        name: &CertName,
+        leaf: &Cert,
+        key: &Key,
+        ca: &Authority,
+        previous: Option<Cert>,
+        now: SystemTime,
+    ) -> Result<Identity, CertError> {
+        let mut chain = vec![leaf.der().clone()];
+        let cross = self.cert(CROSS)?.filter(|cross| {
+            cross.public_key() == ca.cert.public_key()
+                && cross.is_valid_at(now)
+                && leaf.is_signed_by(&ca.cert, now)
+        });
+        chain.extend(cross.map(|cross| cross.der().clone()));
+        let present = Some(ca.cert.clone()).filter(|ca| ca.is_valid_at(now));
+        let anchors: Vec<CertificateDer<'static>> = present
+            .into_iter()
+            .chain(previous)
+            .map(|ca| ca.der().clone())
+            .collect();
+        if anchors.is_empty() {
+            return Err(CertError::Expired {
+                path: self.path().to_owned(),
+            });
+        }
+        Ok(Identity {
+            name: name.clone(),
+            chain,
+            key: key.pkcs8(),
+            anchors,
+            not_after: leaf.not_after(),
+        })
+    }
+
+    fn cert(&self, name: &str) -> Result<Option<Cert>, CertError> {
+        let file = format!("{name}.crt");
+        let Some(text) = self.files.read(&file)? else {
+            return Ok(None);
+        };
+        Cert::from_pem(&text, &self.files.at(&file)).map(Some)
+    }
+
+    fn key(&self, name: &str) -> Result<Option<Key>, CertError> {
+        let file = format!("{name}.key");
+        let Some(text) = self.files.read(&file)? else {
+            return Ok(None);
+        };
+        if self.files.is_exposed(&file) {
+            tracing::warn!(path = %self.files.at(&file).display(), "others can read this key: chmod 600");
+        }
+        Key::from_pem(&text, &self.files.at(&file)).map(Some)
+    }
+
+    fn no_authority(&self, name: &CertName) -> CertError {
+        self.cannot_sign(name, "there is no ca.crt")
+    }
+
+    fn cannot_sign(&self, name: &CertName, why: &str) -> CertError {
+        CertError::CannotSign {
+            name: name.clone(),
+            path: self.path().to_owned(),
+            why: why.to_owned(),
+        }
+    }
+}
+
+/// Whether a new leaf would last longer than this one.
+fn is_renewable(ca: &Authority, leaf: &Cert) -> bool {
+    ca.key.is_ok() && leaf.not_after() < ca.cert.not_after()
+}

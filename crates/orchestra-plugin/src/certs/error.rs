@@ -1,0 +1,95 @@
+//! What can be wrong with certificates, and what to do about it.
+
+use std::{io, path::PathBuf};
+
+use crate::ids::CertName;
+
+/// Why certificates could not be read, made or written.
+#[derive(Debug, thiserror::Error)]
+pub enum CertError {
+    /// The home directory is not known, so the default directory is not either.
+    #[error("the home directory is not known: name the directory of certificates")]
+    NoHome,
+    /// A file or the directory could not be used.
+    #[error("cannot {attempt} {}", .path.display())]
+    File {
+        /// What was attempted.
+        attempt: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Others may write to the directory, so they could put an authority of their own there.
+    #[error("{} may be written by others: run `chmod 700` on it", .path.display())]
+    Exposed {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A file that would be written is a symbolic link or no file.
+    #[error("{} is a symbolic link or no plain file: certificates are not written through it", .path.display())]
+    NotPlain {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file is larger than any certificate or key.
+    #[error("{} is over {most} bytes: no certificate or key", .path.display())]
+    Large {
+        /// The file.
+        path: PathBuf,
+        /// The most that is read.
+        most: u64,
+    },
+    /// A file does not hold what its name promises.
+    #[error("{} is no usable {what}: {why}", .path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What was expected.
+        what: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+    /// Another program holds the lock for too long.
+    #[error("another program has held {} for {seconds} seconds", .path.display())]
+    Locked {
+        /// The lock.
+        path: PathBuf,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// A leaf is needed and this program cannot sign one.
+    #[error(
+        "there is no valid certificate for {name} in {} and {why}: run `orchestra certs issue {name}` where the authority is",
+        .path.display()
+    )]
+    CannotSign {
+        /// Whose leaf.
+        name: CertName,
+        /// The directory.
+        path: PathBuf,
+        /// Why it cannot be signed here.
+        why: String,
+    },
+    /// The authority cannot be rotated, because its key is not at hand.
+    #[error("the authority in {} cannot be rotated: {why}", .path.display())]
+    CannotRotate {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// The authority is over.
+    #[error("the authority in {} has expired: run `orchestra certs rotate` where its key is", .path.display())]
+    Expired {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A certificate could not be made.
+    #[error("cannot make a certificate: {0}")]
+    Make(String),
+    /// There is no randomness.
+    #[error("the system gave no random bytes: {0}")]
+    Random(String),
+}

@@ -1,0 +1,188 @@
+//! The directory on disk: bounded reads, whole writes, one lock.
+//!
+//! A file appears complete or not at all (temporary file, sync, rename, sync of the directory), with
+//! mode 0600 from its first moment. What is there as a symbolic link or as no file is not replaced.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    io::{self, Read, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::fs::OFlags;
+use tempfile::NamedTempFile;
+
+use super::error::CertError;
+
+/// No certificate or key file is larger.
+const MAX_FILE_BYTES: u64 = 64 * 1024;
+
+/// How long another program may hold the lock. It makes a few keys meanwhile, no more.
+const LOCK_TIME: Duration = Duration::from_secs(10);
+
+/// How often the lock is tried.
+const LOCK_STEP: Duration = Duration::from_millis(10);
+
+const LOCK_FILE: &str = ".lock";
+
+/// The directory.
+#[derive(Debug, Clone)]
+pub(super) struct Files {
+    path: PathBuf,
+}
+
+/// The right to write, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Files {
+    /// Opens the directory, which is made if it is not there.
+    pub(super) fn open(path: &Path) -> Result<Self, CertError> {
+        let failed = |attempt| move |source| error(attempt, path, source);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(failed("make the directory"))?;
+        let path = path.canonicalize().map_err(failed("open the directory"))?;
+        let mode = fs::metadata(&path)
+            .map_err(failed("open the directory"))?
+            .mode();
+        if mode & 0o022 != 0 {
+            return Err(CertError::Exposed { path });
+        }
+        Ok(Self { path })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn at(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Reads a file; `None` if it is not there.
+    pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, CertError> {
+        let path = self.at(name);
+        let failed = |source| error("read", &path, source);
+        let file = match OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(&path)
+        {
+            Ok(file) => file,
+            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(failed(source)),
+        };
+        let mut bytes = Vec::new();
+        file.take(MAX_FILE_BYTES + 1)
+            .read_to_end(&mut bytes)
+            .map_err(failed)?;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(CertError::Large {
+                path,
+                most: MAX_FILE_BYTES,
+            });
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Whether others than the owner can read a file.
+    pub(super) fn is_exposed(&self, name: &str) -> bool {
+        fs::metadata(self.at(name)).is_ok_and(|data| data.mode() & 0o077 != 0)
+    }
+
+    /// Names of the files that end in `.crt`, in order.
+    pub(super) fn certificates(&self) -> Result<Vec<String>, CertError> {
+        let failed = |source| error("list", &self.path, source);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            if let Some(stem) = name.to_str().and_then(|name| name.strip_suffix(".crt")) {
+                names.push(stem.to_owned());
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Waits for the right to write, for a bounded time.
+    pub(super) fn lock(&self) -> Result<Lock, CertError> {
+        let path = self.at(LOCK_FILE);
+        let failed = |source| error("lock", &path, source);
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
+            .open(&path)
+            .map_err(failed)?;
+        let until = Instant::now() + LOCK_TIME;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Lock { _file: file }),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(LOCK_STEP),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(CertError::Locked {
+                        path,
+                        seconds: LOCK_TIME.as_secs(),
+                    });
+                }
+                Err(TryLockError::Error(source)) => return Err(failed(source)),
+            }
+        }
+    }
+
+    /// Writes a file as a whole.
+    pub(super) fn write(&self, _lock: &Lock, name: &str, text: &str) -> Result<(), CertError> {
+        let path = self.at(name);
+        let failed = |source| error("write", &path, source);
+        plain_or_absent(&path)?;
+        // A temporary file is made exclusively and with mode 0600.
+        let mut file = NamedTempFile::new_in(&self.path).map_err(failed)?;
+        file.write_all(text.as_bytes()).map_err(failed)?;
+        file.as_file().sync_all().map_err(failed)?;
+        file.persist(&path)
+            .map_err(|unwritten| failed(unwritten.error))?;
+        self.sync()
+    }
+
+    /// Puts a file in the place of another.
+    pub(super) fn rename(&self, _lock: &Lock, from: &str, to: &str) -> Result<(), CertError> {
+        let path = self.at(to);
+        plain_or_absent(&path)?;
+        fs::rename(self.at(from), &path).map_err(|source| error("write", &path, source))?;
+        self.sync()
+    }
+
+    fn sync(&self) -> Result<(), CertError> {
+        let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
+        synced.map_err(|source| error("sync", &self.path, source))
+    }
+}
+
+fn plain_or_absent(path: &Path) -> Result<(), CertError> {
+    match fs::symlink_metadata(path) {
+        Ok(data) if data.is_file() => Ok(()),
+        Ok(_) => Err(CertError::NotPlain {
+            path: path.to_owned(),
+        }),
+        Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(error("look at", path, source)),
+    }
+}
+
+fn error(attempt: &'static str, path: &Path, source: io::Error) -> CertError {
+    CertError::File {
+        attempt,
+        path: path.to_owned(),
+        source,
+    }
+}

@@ -1,0 +1,73 @@
+//! What a plugin is written with.
+//!
+//! A plugin is a program whose `main` says what it offers and hands itself over:
+//!
+//! ```no_run
+//! use orchestra_plugin::kit::{Answer, Plugin, Tool};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Greet {
+//!     /// Whom to greet.
+//!     name: String,
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     Plugin::new("tools.hello", env!("CARGO_PKG_VERSION"))
+//!         .description("Greets people")
+//!         .tool(Tool::new("greet", "Greets somebody", |arguments: Greet, _cx| async move {
+//!             Ok(Answer::text(format!("Hello, {}!", arguments.name)))
+//!         }))
+//!         .run()
+//! }
+//! ```
+//!
+//! **What the kit does.** It reads the flags that every plugin has, makes or loads the certificates,
+//! listens, says `READY ADDRESS` on stderr, registers with the orchestrator in the background, and
+//! answers it; nobody else may call. It ends with code 0 when it is asked to, on SIGTERM and SIGINT,
+//! and when whoever started it is gone: the parent process, or the other end of stdin where that is
+//! a pipe. It ends with code 1 when it cannot start, or when the orchestrator stays away, and with 2
+//! for flags that it does not know.
+//!
+//! **Where a log belongs.** Older orchestrators read stderr up to the line `READY` and never again,
+//! so a plugin that goes on writing there stands still after 64 KiB. After that line the kit says
+//! next to nothing: the first panics, cut short. Everything that is written to stderr goes to a file
+//! instead when one is named, by the flag `--log-file` or by [`Plugin::log_file`]. The kit's own
+//! reports are events of `tracing`, for the subscriber that the plugin installs, if any; stdout is
+//! nobody's, and nothing is read from stdin.
+//!
+//! **When a call is given up,** the handler is told by [`Cx::cancel`], and dropped at its next
+//! `.await` 5 seconds later. A panic ends its call with an error and nothing else, unless the plugin
+//! is built with `panic = "abort"`.
+
+mod answer;
+mod arguments;
+mod chunks;
+mod cx;
+mod events;
+mod flags;
+mod health;
+mod life;
+mod log;
+mod manifest;
+mod orchestrator;
+mod parent;
+mod plugin;
+mod prompt;
+mod resource;
+mod serve;
+mod storage;
+mod tool;
+mod uplink;
+
+pub use answer::{Answer, Content, ToolError};
+pub use chunks::Chunks;
+pub use cx::{Cancel, Cx};
+pub use events::{Event, Filters, Subscription};
+pub use health::Health;
+pub use manifest::{FEATURES, REVISION};
+pub use orchestrator::{Called, Orchestrator, OrchestratorError};
+pub use plugin::Plugin;
+pub use prompt::{Messages, Prompt};
+pub use resource::Resource;
+pub use storage::{Document, Entry, Expected, Storage, StorageError};
+pub use tool::{NoArguments, Tool};

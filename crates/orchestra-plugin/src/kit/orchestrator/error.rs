@@ -1,0 +1,53 @@
+//! What can go wrong on the way back.
+
+use crate::{kit::storage::StorageError, quic::CallError};
+
+/// Why the orchestrator has not done what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum OrchestratorError {
+    /// The plugin was started without one.
+    #[error("the plugin was started without --orchestrator-addr, so there is nobody to call")]
+    None,
+    /// There is no connection at the moment.
+    #[error("there is no connection to the orchestrator: {0}")]
+    Away(String),
+    /// The call went wrong on its way.
+    #[error("the call of the orchestrator failed")]
+    Call(#[source] CallError),
+    /// The orchestrator, or the tool that was called, says no.
+    #[error("{message} ({code})")]
+    Refused {
+        /// A short word for programs.
+        code: String,
+        /// Words for a reader.
+        message: String,
+    },
+    /// The storage says no.
+    #[error("the storage refused")]
+    Storage(#[source] StorageError),
+    /// What was to be sent has no form in the protocol.
+    #[error("it cannot be sent: {0}")]
+    Unsendable(String),
+    /// The answer cannot be understood.
+    #[error("the answer cannot be understood: {0}")]
+    Answer(String),
+    /// The orchestrator is of an older kind, which does not know this.
+    #[error("the orchestrator does not support {0}")]
+    Unsupported(&'static str),
+}
+
+impl OrchestratorError {
+    /// Whether a document was not as expected: read it again, and try once more.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Storage(StorageError::Conflict(_)))
+    }
+
+    /// Whether what was asked may have been done in spite of the error.
+    pub fn may_have_run(&self) -> bool {
+        match self {
+            Self::Call(error) => error.may_have_run(),
+            Self::Answer(_) => true,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The transport's parameters, and why they are what they are.
+
+use std::{sync::Arc, time::Duration};
+
+use quinn::{IdleTimeout, TransportConfig, VarInt};
+
+/// The protocol that both sides must name in the handshake.
+pub const ALPN: &[u8] = b"orchestra-plugin";
+
+/// How long a handshake may take, on either side.
+pub(super) const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
+
+/// Streams that a peer may have open at us. Older peers allow 100, which makes the 101st call wait.
+const MAX_STREAMS: u32 = 1024;
+
+/// What may lie unread on one stream.
+const STREAM_WINDOW: u32 = 6 * 1024 * 1024;
+
+/// What may lie unread on all streams of a connection.
+const CONNECTION_WINDOW: u32 = 15 * 1024 * 1024;
+
+/// What we keep for sending on one connection before a writer waits.
+const SEND_WINDOW: u64 = 16 * 1024 * 1024;
+
+/// How soon a peer that went silent counts as gone.
+///
+/// The smaller idle time of the two sides holds. Older peers announce 5 minutes and ping after 15
+/// seconds of silence, or after half of the idle time that was agreed if that is sooner; so our
+/// shorter time costs them a few more pings and breaks nothing, and a call to a peer that died
+/// without a word fails after 15 seconds instead of 300. Pings every 4 seconds leave room for the
+/// loss of three in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// How long nothing may be heard.
+    pub idle: Duration,
+    /// After how much silence we ask.
+    pub keep_alive: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(15),
+            keep_alive: Duration::from_secs(4),
+        }
+    }
+}
+
+/// The side of a connection that a configuration is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Caller,
+    Callee,
+}
+
+pub(super) fn config(pace: Pace, side: Side) -> Arc<TransportConfig> {
+    let mut config = TransportConfig::default();
+    // A time that does not fit into the parameter is over 10^8 years: none at all.
+    config.max_idle_timeout(IdleTimeout::try_from(pace.idle).ok());
+    config.keep_alive_interval(Some(pace.keep_alive));
+    // Who was called never opens streams: each side calls over a connection that it made.
+    config.max_concurrent_bidi_streams(match side {
+        Side::Caller => VarInt::from_u32(0),
+        Side::Callee => VarInt::from_u32(MAX_STREAMS),
+    });
+    config.max_concurrent_uni_streams(VarInt::from_u32(0));
+    config.datagram_receive_buffer_size(None);
+    config.stream_receive_window(VarInt::from_u32(STREAM_WINDOW));
+    config.receive_window(VarInt::from_u32(CONNECTION_WINDOW));
+    config.send_window(SEND_WINDOW);
+    Arc::new(config)
+}

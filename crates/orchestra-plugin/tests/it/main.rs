@@ -1,0 +1,12 @@
+//! Tests of the plugin protocol through its public seams.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod certs;
+mod generated;
+mod kit;
+mod kit_rig;
+mod quic;
+mod quic_hostile;
+mod quic_rig;
+mod vectors;

@@ -14,9 +14,9 @@ use orchestra_plugin::{
     certs::CertDir,
     envelope::{PayloadOf, Request, RequestKind, Response, ResponseKind},
     generated::{
-        BootResult, HealthResult, ListPromptsResponse, ListToolsResponse, RegistrationResult,
-        ShutdownResult, StreamChunk, StreamEnd, StreamStart, ToolDefinition, ToolRequest,
-        ToolResponse,
+        BootResult, HealthResult, ListPromptsResponse, ListToolsResponse, Publish,
+        RegistrationResult, ShutdownResult, StreamChunk, StreamEnd, StreamStart, ToolDefinition,
+        ToolRequest, ToolResponse,
     },
     quic::{Endpoint, Handler, Limits, Pace, Peer, Reply},
     structs::{self, Numbers, Style},
@@ -260,6 +260,11 @@ impl Handler for Fake {
                 Some(RequestKind::StreamStart) => {
                     let start = request.message::<StreamStart>().unwrap();
                     return self.drip(&id, start, reply).await;
+                }
+                Some(RequestKind::Publish) if self.mode != "deaf" => {
+                    let event = request.message::<Publish>().unwrap();
+                    note(&self.tally, &format!("event {}", event.event_type));
+                    Response::empty(id.as_str()).encode()
                 }
                 _ => answer(
                     &id,

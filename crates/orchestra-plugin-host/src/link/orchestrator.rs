@@ -107,7 +107,7 @@ async fn reach(spec: &Arc<OrchestratorSpec>, session: String) -> Result<Connecte
     };
     tracing::info!(%address, is_ours, "transport.stdio: connected to orchestrator at {address}");
     Ok(Connected {
-        link: Arc::new(PluginLink::over(line, speech, None)),
+        link: Arc::new(PluginLink::over(line, speech, None, None)),
         incoming,
     })
 }

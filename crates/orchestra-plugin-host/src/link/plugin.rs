@@ -17,7 +17,7 @@ use orchestra_plugin::{
 use orchestra_process::Sandbox;
 use tokio::time::timeout;
 
-use super::{line::Line, process::Process, remote::PluginLink, remote::Speech};
+use super::{line::Line, links::Links, process::Process, remote::PluginLink, remote::Speech};
 use crate::translate::{Peer, Question, REVISION, Terms, chain};
 
 /// What we understand beyond the first version of the protocol, as plugins are told.
@@ -110,6 +110,7 @@ impl PluginSpec {
 pub struct PluginConnector {
     spec: Arc<PluginSpec>,
     session: String,
+    links: Links,
 }
 
 impl PluginConnector {
@@ -119,7 +120,15 @@ impl PluginConnector {
         Self {
             spec: Arc::new(spec),
             session: random_id(),
+            links: Links::new(),
         }
+    }
+
+    /// The same, whose plugin is among `links` while it is connected.
+    #[must_use]
+    pub fn with_links(mut self, links: Links) -> Self {
+        self.links = links;
+        self
     }
 }
 
@@ -130,11 +139,16 @@ impl Connector for PluginConnector {
 
     fn connect(&self) -> BoxFuture<Result<Connected, ClientError>> {
         let (spec, session) = (Arc::clone(&self.spec), self.session.clone());
-        Box::pin(async move { start(&spec, session).await })
+        let links = self.links.clone();
+        Box::pin(async move { start(&spec, session, &links).await })
     }
 }
 
-async fn start(spec: &Arc<PluginSpec>, session: String) -> Result<Connected, ClientError> {
+async fn start(
+    spec: &Arc<PluginSpec>,
+    session: String,
+    links: &Links,
+) -> Result<Connected, ClientError> {
     let asked = Arc::clone(spec);
     let identity = blocking(move || asked.identity()).await?;
     let process = Process::start(spec.child(), spec.grace_shutdown).await?;
@@ -148,8 +162,9 @@ async fn start(spec: &Arc<PluginSpec>, session: String) -> Result<Connected, Cli
                 session,
                 provider: spec.provider.clone(),
             };
+            let listed = links.put(&spec.id, &line);
             let process = Some(Arc::new(process));
-            let link = PluginLink::over(line, Speech::Foreign(terms), process);
+            let link = PluginLink::over(line, Speech::Foreign(terms), process, Some(listed));
             Ok(Connected {
                 link: Arc::new(link),
                 incoming,

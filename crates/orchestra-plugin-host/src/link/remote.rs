@@ -13,7 +13,7 @@ use orchestra_plugin::generated::StreamCancel;
 use orchestra_wire::{RawJson, RequestId, RpcError};
 use tokio::{sync::OnceCell, task::AbortHandle, time::timeout};
 
-use super::{line::Line, own, process::Process};
+use super::{line::Line, links::Listed, own, process::Process};
 use crate::translate::{Chunks, Piece, Question, Reading, Step, Terms, member_text};
 
 /// Tools that are remembered to answer in chunks.
@@ -45,8 +45,13 @@ struct Inner {
 
 impl PluginLink {
     /// A link over a line. It ends with the line, or with the process. Needs a tokio runtime.
-    pub(super) fn over(line: Arc<Line>, speech: Speech, process: Option<Arc<Process>>) -> Self {
-        let watching = tokio::spawn(watch(Arc::clone(&line), process.clone()));
+    pub(super) fn over(
+        line: Arc<Line>,
+        speech: Speech,
+        process: Option<Arc<Process>>,
+        listed: Option<Listed>,
+    ) -> Self {
+        let watching = tokio::spawn(watch(Arc::clone(&line), process.clone(), listed));
         Self(Arc::new(Inner {
             line,
             speech,
@@ -58,8 +63,8 @@ impl PluginLink {
     }
 }
 
-/// Ends the line with what is behind it.
-async fn watch(line: Arc<Line>, process: Option<Arc<Process>>) {
+/// Ends the line with what is behind it. From then on it is not `listed` any more.
+async fn watch(line: Arc<Line>, process: Option<Arc<Process>>, listed: Option<Listed>) {
     let reason = match &process {
         None => {
             line.lost().await;
@@ -70,6 +75,7 @@ async fn watch(line: Arc<Line>, process: Option<Arc<Process>>) {
                 () = line.lost() => {}
                 () = process.gone() => {}
             }
+            drop(listed);
             process.reason().await
         }
     };

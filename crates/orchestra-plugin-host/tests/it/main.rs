@@ -5,6 +5,7 @@
 mod events;
 mod face;
 mod face_rig;
+mod links;
 mod orchestrator;
 mod plugin;
 mod rig;

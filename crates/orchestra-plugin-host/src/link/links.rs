@@ -1,0 +1,124 @@
+//! The plugins that are connected now, by their ids: for what is to be said to one of them from
+//! elsewhere.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Weak},
+};
+
+use futures_util::future::BoxFuture;
+use orchestra_mcp::client::{Incoming, ServerMessage};
+use orchestra_plugin::{
+    envelope::{Request, Response},
+    generated::ToolResponse,
+    ids::PluginId,
+};
+use tokio::sync::watch;
+
+use super::line::Line;
+use crate::{events::Deliver, translate::Question};
+
+/// What a plugin says when it offers something else than before.
+const CHANGES: [&str; 2] = [
+    "notifications/tools/list_changed",
+    "notifications/prompts/list_changed",
+];
+
+/// The plugins that are connected now. Clones are the same. It keeps none of them connected.
+#[derive(Clone, Default)]
+pub struct Links(Arc<watch::Sender<HashMap<PluginId, Weak<Line>>>>);
+
+impl Links {
+    /// Nobody is connected yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says on behalf of a plugin that it offers something else than before, so that whoever follows
+    /// it asks it anew. False when it is not connected: whoever connects asks anyway.
+    // The line has a bound: a plugin that says so often is asked no more often for that.
+    pub fn changed(&self, plugin: &PluginId) -> bool {
+        let Some(line) = self.line(plugin) else {
+            return false;
+        };
+        for method in CHANGES {
+            line.tell(Incoming {
+                message: ServerMessage::Notification {
+                    method: method.to_owned(),
+                    params: None,
+                },
+                related: None,
+            });
+        }
+        true
+    }
+
+    /// Puts in a line that is ready to serve; of two to a plugin the later one counts. It is taken
+    /// out when what is given back is dropped.
+    pub(super) fn put(&self, plugin: &PluginId, line: &Arc<Line>) -> Listed {
+        let line = Arc::downgrade(line);
+        self.0.send_modify(|lines| {
+            lines.insert(plugin.clone(), line.clone());
+        });
+        Listed {
+            links: self.clone(),
+            plugin: plugin.clone(),
+            line,
+        }
+    }
+
+    fn line(&self, plugin: &PluginId) -> Option<Arc<Line>> {
+        self.0.borrow().get(plugin)?.upgrade()
+    }
+}
+
+impl Deliver for Links {
+    /// A plugin that is just being started is waited for: it has registered a moment before it is
+    /// ready, and is owed what happens from then on.
+    fn deliver(&self, plugin: &PluginId, event: Request) -> BoxFuture<'static, Result<(), String>> {
+        let (links, plugin) = (self.clone(), plugin.clone());
+        Box::pin(async move {
+            let mut lines = links.0.subscribe();
+            // Its sender is held, so that waiting cannot fail.
+            let _ = lines.wait_for(|lines| lines.contains_key(&plugin)).await;
+            let line = links.line(&plugin).ok_or("it is not connected")?;
+            let kind = event.kind().ok_or("the event has no kind")?;
+            let payload = event.payload();
+            let answered = line.ask(&Question { kind, payload }, None).await;
+            taken(&answered.map_err(|error| error.explain())?)
+        })
+    }
+}
+
+/// Whether a plugin has taken an event. Whatever it answers but a refusal, it has.
+fn taken(response: &Response) -> Result<(), String> {
+    match response.message::<ToolResponse>() {
+        Ok(said) if !said.success => {
+            let why = orchestra_wire::shown(&said.error_message);
+            Err(format!("it refuses it: {why} ({})", said.error_code))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A line that is in; taken out when this is dropped, unless another is there by then.
+pub(super) struct Listed {
+    links: Links,
+    plugin: PluginId,
+    line: Weak<Line>,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.links.0.send_if_modified(|lines| {
+            let is_ours = lines
+                .get(&self.plugin)
+                .is_some_and(|line| line.ptr_eq(&self.line));
+            if is_ours {
+                lines.remove(&self.plugin);
+            }
+            is_ours
+        });
+    }
+}

@@ -24,12 +24,13 @@
 mod dir;
 mod error;
 mod files;
+mod hand_out;
 mod identity;
 mod key;
 mod make;
 mod parse;
 
-pub use dir::{CertDir, LEAF_RENEWAL};
+pub use dir::{CA_RENEWAL, CertDir, LEAF_RENEWAL};
 pub use error::CertError;
 pub use identity::{Identity, Listed};
 pub use make::VALIDITY;

@@ -2,6 +2,7 @@
 
 mod arguments;
 pub(crate) mod audit;
+pub(crate) mod certs;
 pub(crate) mod completions;
 pub(crate) mod config;
 mod consent;
@@ -12,6 +13,7 @@ pub(crate) mod init;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod stdio;
+mod table;
 mod told;
 pub(crate) mod tool;
 pub(crate) mod up;
@@ -33,6 +35,7 @@ pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Init(arguments) => init::run(&common, arguments),
         Command::Mcp(arguments) => mcp::run(&common, *arguments),
         Command::Tool(arguments) => tool::run(&common, arguments),
+        Command::Certs(arguments) => certs::run(&common, arguments),
         Command::Hook(arguments) => hook::run(&common, arguments),
         Command::Doctor(arguments) => doctor::run(&common, arguments),
         Command::Audit(arguments) => audit::run(&common, arguments),

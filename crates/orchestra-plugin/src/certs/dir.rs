@@ -22,11 +22,11 @@ pub const LEAF_RENEWAL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// An authority that ends sooner than this is rotated by who can: early enough that no leaf of it
 /// is due for renewal when it goes.
-const CA_RENEWAL: Duration = Duration::from_secs(60 * 24 * 60 * 60);
+pub const CA_RENEWAL: Duration = Duration::from_secs(60 * 24 * 60 * 60);
 
-const CA: &str = "ca";
-const PREVIOUS: &str = "ca-previous";
-const CROSS: &str = "ca-cross";
+pub(super) const CA: &str = "ca";
+pub(super) const PREVIOUS: &str = "ca-previous";
+pub(super) const CROSS: &str = "ca-cross";
 const NEXT: &str = "ca-next";
 
 /// Files of the authority, which are nobody's leaf.
@@ -35,7 +35,7 @@ const AUTHORITY: [&str; 4] = [CA, PREVIOUS, CROSS, NEXT];
 /// A directory of certificates.
 #[derive(Debug, Clone)]
 pub struct CertDir {
-    files: Files,
+    pub(super) files: Files,
 }
 
 /// The authority as the directory has it.
@@ -336,7 +336,7 @@ impl CertDir {
         })
     }
 
-    fn cert(&self, name: &str) -> Result<Option<Cert>, CertError> {
+    pub(super) fn cert(&self, name: &str) -> Result<Option<Cert>, CertError> {
         let file = format!("{name}.crt");
         let Some(text) = self.files.read(&file)? else {
             return Ok(None);

@@ -86,6 +86,14 @@ pub enum CertError {
         /// The directory.
         path: PathBuf,
     },
+    /// Certificates are not put where others would be lost.
+    #[error("certificates are not put into {}: {why}; name an empty directory", .path.display())]
+    Taken {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        why: &'static str,
+    },
     /// A certificate could not be made.
     #[error("cannot make a certificate: {0}")]
     Make(String),

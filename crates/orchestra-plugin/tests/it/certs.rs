@@ -313,6 +313,55 @@ fn a_directory_may_hold_a_leaf_alone() {
 }
 
 #[test]
+fn what_is_handed_out_cannot_sign_and_takes_no_place_of_another_authority() {
+    let now = SystemTime::now();
+    let (_home, dir) = with_ca();
+    let names = [name("tools.demo"), name("tools.demo-client")];
+    for name in &names {
+        dir.issue(name, now).unwrap();
+    }
+    let (_other_home, to) = empty();
+    dir.hand_out(&names, &to).unwrap();
+    let mut there: Vec<String> = fs::read_dir(to.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    there.sort();
+    assert_eq!(
+        there,
+        [
+            "ca.crt",
+            "tools.demo-client.crt",
+            "tools.demo-client.key",
+            "tools.demo.crt",
+            "tools.demo.key"
+        ]
+    );
+    for file in &there {
+        let mode = fs::metadata(to.path().join(file)).unwrap().permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600, "{file}");
+    }
+    to.identity(&names[0], now).unwrap();
+    assert!(to.issue(&names[0], now).is_err());
+    // After a rotation the same place takes the new authority, and the one before with it.
+    dir.rotate(now).unwrap();
+    dir.issue(&names[0], now).unwrap();
+    dir.hand_out(&names, &to).unwrap();
+    assert_eq!(to.identity(&names[0], now).unwrap().anchors().len(), 2);
+    let (_third_home, another) = with_ca();
+    for taken in [&another, &dir] {
+        let error = dir.hand_out(&names, taken).unwrap_err();
+        assert!(matches!(error, CertError::Taken { .. }), "{error}");
+    }
+    fs::remove_file(another.path().join("ca.key")).unwrap();
+    let error = dir.hand_out(&names, &another).unwrap_err();
+    assert!(matches!(error, CertError::Taken { .. }), "{error}");
+    let missing = dir.hand_out(&[name("nobody")], &to).unwrap_err();
+    assert!(missing.to_string().contains("there is no such file"));
+}
+
+#[test]
 fn old_keys_and_leaves_are_read() {
     let (_home, dir) = with_ca();
     let now = SystemTime::now();

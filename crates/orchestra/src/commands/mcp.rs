@@ -18,7 +18,6 @@ mod remove;
 mod replay;
 mod running;
 mod shown;
-mod table;
 mod tap;
 mod validate;
 pub(super) mod words;

@@ -4,6 +4,7 @@
 
 mod audit;
 mod beyond;
+mod certs;
 mod cli;
 mod doctor;
 mod faces;

@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use super::{
     Here,
     edit::{Scope, Target},
-    table,
 };
 use crate::{
+    commands::table,
     env::Variable,
     exit::{Exit, Failure},
     output::{self, Format},

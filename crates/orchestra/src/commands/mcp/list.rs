@@ -15,9 +15,10 @@ use super::{
     check::{self, Report},
     live,
     running::{self, Now},
-    table, words,
+    words,
 };
 use crate::{
+    commands::table,
     config::Config,
     exit::{Exit, Failure},
     output::{self, Format},

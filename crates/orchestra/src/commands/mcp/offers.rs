@@ -9,9 +9,10 @@ use serde_json::Value;
 use super::{
     Here,
     live::{self, Trouble},
-    table, words,
+    words,
 };
 use crate::{
+    commands::table,
     exit::{Exit, Failure},
     output::{self, Format},
 };

@@ -3,7 +3,7 @@
 use crate::output;
 
 /// The lines of a table. What is in it is made harmless for a terminal.
-pub(super) fn lines(head: &[&str], rows: &[Vec<String>]) -> String {
+pub(in crate::commands) fn lines(head: &[&str], rows: &[Vec<String>]) -> String {
     let head: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
     let all: Vec<Vec<String>> = std::iter::once(&head)
         .chain(rows)

@@ -1,0 +1,354 @@
+//! `orchestra certs`: the authority of the user's programs, and the certificates that it signs.
+//!
+//! Keys are made and kept by `orchestra_plugin::certs`; here is only said what is there and what
+//! follows. No key is ever printed.
+
+mod shown;
+
+use std::{
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use clap::{Args, Subcommand};
+use orchestra_plugin::{
+    certs::{CertDir, CertError, Listed},
+    ids::CertName,
+};
+use serde::Serialize;
+
+use crate::{
+    cli::Common,
+    config::{Config, Overrides},
+    env::Variable,
+    exit::{Exit, Failure},
+    logging,
+    output::{self, Format},
+};
+use shown::{Row, day};
+
+/// The certificates by which plugins, orchestrators and bridges know each other
+///
+/// One private authority signs a leaf for each name. Programs of the same user make what they need
+/// by themselves; this is to look at it, to give some of it to others, and to replace it.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    place: CertsFlag,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Where certificates are.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct CertsFlag {
+    /// The directory of certificates [default: ~/.orchestra/certs]
+    #[arg(long, value_name = "DIR", global = true)]
+    certs_dir: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Found the authority, unless there is one
+    Init {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make certificates for names, in the place of those that they have
+    ///
+    /// A plugin has two: its id, and its id with -client, by which it calls the orchestrator. A bridge
+    /// is transport.stdio-client.
+    Issue {
+        /// The names: letters, digits, `.`, `_` and `-`
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+        /// Also write them, and the authority without its key, into this directory, to be given to a
+        /// plugin in a sandbox or to another machine
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the certificates: whose, of which authority, until when
+    Show {
+        /// Only that of this name
+        name: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put a new authority in the place of the present one, which stays trusted until it ends
+    Rotate {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What was done, or is there, as JSON.
+#[derive(Serialize)]
+struct Told<'a> {
+    directory: &'a Path,
+    /// What was done with the authority.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    authority: Option<&'static str>,
+    certificates: Vec<Row>,
+    /// Where they were written as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handed_out: Option<PathBuf>,
+    /// What is to be known, or done next.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+}
+
+/// Runs one of the commands.
+///
+/// # Errors
+/// When it cannot do what it was asked.
+pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
+    // Certificates are of no workspace, but what is logged may be set there.
+    let config = Config::settle(common, Overrides::default())?;
+    logging::start(logging::of_a_report(&config.log))?;
+    let path = arguments.place.locate()?;
+    let now = SystemTime::now();
+    match arguments.command {
+        Command::Init { json } => init(&path, now, Format::of_flag(json)),
+        Command::Issue { names, out, json } => {
+            issue(&path, &names, out.as_deref(), now, Format::of_flag(json))
+        }
+        Command::Show { name, json } => show(&path, name.as_deref(), now, Format::of_flag(json)),
+        Command::Rotate { json } => rotate(&path, now, Format::of_flag(json)),
+    }
+    .map(|()| Exit::Ok)
+}
+
+impl CertsFlag {
+    /// The directory that was named, or the usual one.
+    ///
+    /// # Errors
+    /// When the usual one is meant and there is no home.
+    pub(crate) fn locate(&self) -> Result<PathBuf, Failure> {
+        locate(self.certs_dir.as_deref().unwrap_or_default())
+    }
+}
+
+/// The directory of certificates that a flag or a file names; the usual one for no text.
+///
+/// # Errors
+/// When the home directory is meant and there is none.
+pub(crate) fn locate(named: &str) -> Result<PathBuf, Failure> {
+    let home = Variable::Home.read().map(PathBuf::from);
+    CertDir::locate(named, home.as_deref()).map_err(failed)
+}
+
+fn init(path: &Path, now: SystemTime, format: Format) -> Result<(), Failure> {
+    let directory = CertDir::open(path).map_err(failed)?;
+    let before = authority(&directory, now)?;
+    directory.ensure_ca(now).map_err(failed)?;
+    let rows = Row::all(&directory, now).map_err(failed)?;
+    let after = authority(&directory, now)?;
+    let done = match (&before, &after) {
+        (None, _) => "founded",
+        (Some(before), Some(after)) if before.fingerprint == after.fingerprint => "there already",
+        (Some(_), _) => "rotated, because it would have ended soon",
+    };
+    let mut notes = Vec::new();
+    if after.is_some_and(|ca| !ca.has_key) {
+        notes.push(NO_KEY.to_owned());
+    }
+    if before.is_none() {
+        notes.push(
+            "programs of this user make their certificates themselves; `orchestra certs issue \
+             NAME --out DIR` makes one for others"
+                .to_owned(),
+        );
+    }
+    let told = Told {
+        directory: directory.path(),
+        authority: Some(done),
+        certificates: rows,
+        handed_out: None,
+        notes,
+    };
+    format.print(&told, |told| {
+        format!(
+            "{}: the authority is {done}\n{}{}",
+            told.directory.display(),
+            shown::table(&told.certificates),
+            shown::lines(&told.notes)
+        )
+    })
+}
+
+const NO_KEY: &str = "there is no ca.key here, so nothing can be signed here: certificates are \
+                      issued where the authority is";
+
+fn issue(
+    path: &Path,
+    names: &[String],
+    out: Option<&Path>,
+    now: SystemTime,
+    format: Format,
+) -> Result<(), Failure> {
+    let parsed = names.iter().map(|name| parse(name));
+    let names: Vec<CertName> = parsed.collect::<Result<_, _>>()?;
+    let directory = existing(path)?;
+    // Refused before anything is made, where it can be.
+    let taker = out.map(CertDir::open).transpose().map_err(failed)?;
+    match authority(&directory, now)? {
+        None => return Err(unfounded(directory.path())),
+        Some(ca) if !ca.has_key => {
+            let path = directory.path().display();
+            return Err(Failure::refused(format!("{path}: {NO_KEY}")));
+        }
+        Some(_) => {}
+    }
+    for name in &names {
+        directory.issue(name, now).map_err(failed)?;
+    }
+    if let Some(taker) = &taker {
+        directory.hand_out(&names, taker).map_err(failed)?;
+    }
+    let rows = Row::all(&directory, now).map_err(failed)?.into_iter();
+    let is_new = |row: &Row| names.iter().any(|name| name.as_str() == row.name);
+    let mut notes = Vec::new();
+    if let Some(taker) = &taker {
+        notes.push(format!(
+            "{} holds them and the authority without its key: whoever has it is these names, and \
+             can make no others",
+            taker.path().display()
+        ));
+    }
+    let told = Told {
+        directory: directory.path(),
+        authority: None,
+        certificates: rows.filter(is_new).collect(),
+        handed_out: taker.as_ref().map(|taker| taker.path().to_owned()),
+        notes,
+    };
+    format.print(&told, |told| {
+        let issued = told.certificates.iter().map(|row| {
+            let ends = day(&row.not_after);
+            format!("{}: issued, until {ends}\n", row.name)
+        });
+        issued.collect::<String>() + &shown::lines(&told.notes)
+    })
+}
+
+fn show(path: &Path, name: Option<&str>, now: SystemTime, format: Format) -> Result<(), Failure> {
+    let name = name.map(parse).transpose()?;
+    let directory = existing(path)?;
+    let mut rows = Row::all(&directory, now).map_err(failed)?;
+    let all: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
+    if let Some(name) = &name {
+        rows.retain(|row| row.name == name.as_str());
+        if rows.is_empty() {
+            let there = match all.is_empty() {
+                true => "there are none".to_owned(),
+                false => format!("there are {}", all.join(", ")),
+            };
+            let path = directory.path().display();
+            let text = format!(
+                "no certificate of {name} in {path}: {there}; `orchestra certs issue {name}` makes \
+                 one"
+            );
+            return Err(Failure::usage_text(output::printable(&text)));
+        }
+    }
+    let told = Told {
+        directory: directory.path(),
+        authority: None,
+        notes: shown::notes(&rows),
+        certificates: rows,
+        handed_out: None,
+    };
+    format.print(&told, |told| match &name {
+        Some(_) => told.certificates.iter().map(Row::in_full).collect(),
+        None => shown::table(&told.certificates) + &shown::lines(&told.notes),
+    })
+}
+
+fn rotate(path: &Path, now: SystemTime, format: Format) -> Result<(), Failure> {
+    let directory = existing(path)?;
+    let before = authority(&directory, now)?.ok_or_else(|| unfounded(directory.path()))?;
+    directory.rotate(now).map_err(failed)?;
+    let rows = Row::all(&directory, now).map_err(failed)?;
+    let mut notes = Vec::new();
+    if before.valid {
+        let ends = shown::time(before.not_after);
+        let ends = day(&ends);
+        notes.push(format!(
+            "the one before stays trusted until {ends}: programs that run go on, and leaves that it \
+             signed stay valid that long"
+        ));
+    }
+    notes.push(
+        "programs that may read ca.key make themselves new leaves when they start; what was handed \
+         out with --out is issued again before the old authority ends"
+            .to_owned(),
+    );
+    let told = Told {
+        directory: directory.path(),
+        authority: Some("rotated"),
+        certificates: rows,
+        handed_out: None,
+        notes,
+    };
+    format.print(&told, |told| {
+        format!(
+            "{}: the authority was rotated\n{}{}",
+            told.directory.display(),
+            shown::table(&told.certificates),
+            shown::lines(&told.notes)
+        )
+    })
+}
+
+/// A directory that is there: who only looks makes none.
+fn existing(path: &Path) -> Result<CertDir, Failure> {
+    match path.is_dir() {
+        true => CertDir::open(path).map_err(failed),
+        false => Err(unfounded(path)),
+    }
+}
+
+fn unfounded(path: &Path) -> Failure {
+    Failure::usage_text(format!(
+        "there is no authority in {}: `orchestra certs init` founds one, --certs-dir names another \
+         directory",
+        path.display()
+    ))
+}
+
+/// The authority that signs now.
+fn authority(directory: &CertDir, now: SystemTime) -> Result<Option<Listed>, Failure> {
+    let all = directory.list(now).map_err(failed)?;
+    Ok(all.into_iter().find(|listed| listed.name == "ca"))
+}
+
+fn parse(name: &str) -> Result<CertName, Failure> {
+    name.parse().map_err(|error| {
+        let text = format!("{name:?} is no name of a certificate: {error}");
+        Failure::usage_text(output::printable(&text))
+    })
+}
+
+/// How certificates fail, as an exit code.
+fn failed(error: CertError) -> Failure {
+    match error {
+        CertError::NoHome => Failure::usage_text("set HOME, or name the directory by --certs-dir"),
+        CertError::CannotSign { name, path, why } => {
+            Failure::refused(format!("{name} is not issued in {}: {why}", path.display()))
+        }
+        error @ (CertError::Exposed { .. }
+        | CertError::NotPlain { .. }
+        | CertError::Large { .. }
+        | CertError::Content { .. }
+        | CertError::CannotRotate { .. }
+        | CertError::Expired { .. }
+        | CertError::Taken { .. }) => Failure::Refused(error.into()),
+        error => Failure::Failed(error.into()),
+    }
+}

@@ -1,0 +1,187 @@
+//! `orchestra certs`: the authority and its certificates, through the program.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::support::{Said, Workspace};
+
+fn json(said: &Said) -> Value {
+    assert_eq!(said.code, Some(0), "{said:?}");
+    serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"))
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// A text without what differs from run to run.
+fn settled(workspace: &Workspace, text: &str) -> String {
+    let home = workspace.home().canonicalize().unwrap();
+    let text = text.replace(&home.display().to_string(), "~");
+    let day = |word: &str| word.len() == 10 && word.split('-').count() == 3;
+    let sum = |word: &str| word.ends_with('…');
+    let lines = text.lines().map(|line| {
+        let words = line
+            .split(' ')
+            .map(|word| match word.trim_end_matches(':') {
+                word if day(word) => "DAY",
+                word if sum(word) => "SUM",
+                _ => word,
+            });
+        words.collect::<Vec<_>>().join(" ")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn an_authority_is_founded_once_and_says_what_is_there() {
+    let workspace = Workspace::new();
+    let first = workspace.run(["certs", "init"]);
+    assert_eq!(first.code, Some(0), "{first:?}");
+    assert_snapshot!(settled(&workspace, &first.out), @"");
+    let directory = workspace.home().join(".orchestra/certs");
+    assert_eq!(mode(&directory), 0o700);
+    for file in ["ca.crt", "ca.key"] {
+        assert_eq!(mode(&directory.join(file)), 0o600, "{file}");
+    }
+    let before = fs::read(directory.join("ca.crt")).unwrap();
+    let again = json(&workspace.run(["certs", "init", "--json"]));
+    assert_eq!(again["authority"], "there already");
+    assert_eq!(fs::read(directory.join("ca.crt")).unwrap(), before);
+}
+
+#[test]
+fn who_only_looks_makes_nothing_and_is_told_what_to_do() {
+    let workspace = Workspace::new();
+    for arguments in [
+        &["certs", "show"][..],
+        &["certs", "rotate"],
+        &["certs", "issue", "tools.a"],
+    ] {
+        let said = workspace.run(arguments);
+        assert_eq!(said.code, Some(2), "{said:?}");
+        assert!(
+            said.err.contains("`orchestra certs init` founds one"),
+            "{said:?}"
+        );
+    }
+    assert!(!workspace.home().join(".orchestra").exists());
+    let homeless = {
+        let mut command = workspace.command(["certs", "show"]);
+        command.env_remove("HOME");
+        crate::support::said(command, "")
+    };
+    assert_eq!(homeless.code, Some(2), "{homeless:?}");
+    assert!(homeless.err.contains("--certs-dir"), "{homeless:?}");
+}
+
+#[test]
+fn leaves_are_issued_shown_and_handed_out_without_the_key_of_the_authority() {
+    let workspace = Workspace::new();
+    let place = workspace.join("certs").display().to_string();
+    let run = |arguments: &[&str]| {
+        let flag = ["--certs-dir", place.as_str()];
+        workspace.run(["certs"].iter().chain(arguments).chain(&flag))
+    };
+    assert_eq!(run(&["init"]).code, Some(0));
+    let out = workspace.join("given").display().to_string();
+    let issued = run(&["issue", "tools.a", "tools.a-client", "--out", &out]);
+    assert_eq!(issued.code, Some(0), "{issued:?}");
+    assert_eq!(issued.out.matches(": issued, until 2").count(), 2);
+    let given = workspace.join("given");
+    assert_eq!(mode(&given), 0o700);
+    assert!(given.join("ca.crt").is_file() && !given.join("ca.key").exists());
+    for file in ["tools.a.key", "tools.a.crt", "tools.a-client.key"] {
+        assert_eq!(mode(&given.join(file)), 0o600, "{file}");
+    }
+    let listed = json(&run(&["show", "--json"]));
+    let rows = listed["certificates"].as_array().unwrap();
+    let names: Vec<_> = rows
+        .iter()
+        .map(|row| row["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["ca", "tools.a", "tools.a-client"]);
+    for row in rows {
+        assert_eq!(row["issuer"], "ca");
+        assert_eq!(row["valid"], true);
+        assert_eq!(row["renewal_due"], false);
+        assert_eq!(row["fingerprint"].as_str().unwrap().len(), 95);
+    }
+    assert_eq!(rows[2]["role"], "tools.a towards the orchestrator");
+    let one = run(&["show", "tools.a"]);
+    assert!(
+        one.out.contains("role         tools.a, as server"),
+        "{one:?}"
+    );
+    for said in [&one, &run(&["show"]), &run(&["show", "--json"])] {
+        assert!(!said.out.contains("PRIVATE") && !said.err.contains("PRIVATE"));
+    }
+    // What was given away signs nothing, and says where that is done.
+    let given = given.display().to_string();
+    let refused = workspace.run(["certs", "issue", "tools.b", "--certs-dir", &given]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(
+        refused.err.contains("issued where the authority is"),
+        "{refused:?}"
+    );
+    let taken = run(&["issue", "tools.b", "--out", &place]);
+    assert_eq!(taken.code, Some(3), "{taken:?}");
+    assert!(taken.err.contains("name an empty directory"), "{taken:?}");
+}
+
+#[test]
+fn names_that_are_none_are_refused_with_what_is_allowed() {
+    let workspace = Workspace::new();
+    assert_eq!(workspace.run(["certs", "init"]).code, Some(0));
+    for (name, told) in [
+        ("../x", "letters, digits, `.`, `_` and `-`"),
+        (".x", "does not start with a dot"),
+        ("", "1 to 80 characters"),
+        ("a b", "letters, digits"),
+    ] {
+        let said = workspace.run(["certs", "issue", name]);
+        assert_eq!(said.code, Some(2), "{name}: {said:?}");
+        assert!(said.err.contains(told), "{name}: {said:?}");
+    }
+    let said = workspace.run(["certs", "issue", "ca"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.err.contains("the authority's files"), "{said:?}");
+    let said = workspace.run(["certs", "show", "tools.a"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("there are ca"), "{said:?}");
+}
+
+#[test]
+fn a_rotation_overlaps_and_says_what_follows() {
+    let workspace = Workspace::new();
+    assert_eq!(workspace.run(["certs", "init"]).code, Some(0));
+    assert_eq!(workspace.run(["certs", "issue", "tools.a"]).code, Some(0));
+    let rotated = workspace.run(["certs", "rotate"]);
+    assert_eq!(rotated.code, Some(0), "{rotated:?}");
+    assert_snapshot!(settled(&workspace, &rotated.out), @"");
+    let listed = json(&workspace.run(["certs", "show", "--json"]));
+    let rows = listed["certificates"].as_array().unwrap();
+    let of = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap();
+    assert_eq!(of("tools.a")["issuer"], "ca-previous");
+    assert_eq!(of("tools.a")["renewal_due"], true);
+    assert_eq!(of("ca-cross")["issuer"], "ca-previous");
+    let notes = listed["notes"][0].as_str().unwrap();
+    assert!(notes.contains("orchestra certs issue tools.a"), "{notes}");
+    assert_eq!(workspace.run(["certs", "issue", "tools.a"]).code, Some(0));
+    let listed = json(&workspace.run(["certs", "show", "tools.a", "--json"]));
+    assert_eq!(listed["certificates"][0]["issuer"], "ca");
+}
+
+#[test]
+fn a_directory_that_others_may_write_to_is_refused() {
+    let workspace = Workspace::new();
+    let place = workspace.join("open");
+    fs::create_dir(&place).unwrap();
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).unwrap();
+    let place = place.display().to_string();
+    let said = workspace.run(["certs", "init", "--certs-dir", &place]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.err.contains("chmod 700"), "{said:?}");
+}

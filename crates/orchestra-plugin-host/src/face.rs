@@ -38,7 +38,7 @@ use orchestra_plugin::{
 };
 use tokio::{select, sync::watch};
 
-use crate::{events::Events, storage::Storage};
+use crate::{events::Events, link::random_id, storage::Storage};
 use failure::{Failure, chain};
 use lists::Lists;
 pub use permission::{Allowed, Host, Permissions};
@@ -76,6 +76,8 @@ pub struct Face(Arc<Inner>);
 
 struct Inner {
     server: Server,
+    /// Tells this face from every other.
+    instance: String,
     options: FaceOptions,
     host: Arc<dyn Host>,
     storage: Arc<dyn Storage>,
@@ -121,6 +123,7 @@ impl Face {
     ) -> Self {
         Self(Arc::new(Inner {
             server: server.clone(),
+            instance: random_id(),
             host,
             storage,
             events,
@@ -137,6 +140,12 @@ impl Face {
     #[must_use]
     pub fn events(&self) -> &Events {
         &self.0.events
+    }
+
+    /// What tells this face from every other one, as peers are told that ask how it is.
+    #[must_use]
+    pub fn instance(&self) -> &str {
+        &self.0.instance
     }
 
     /// Forgets that a plugin has registered: it may do nothing until it does so again.

@@ -19,3 +19,5 @@ pub use links::Links;
 pub use orchestrator::{OrchestratorConnector, OrchestratorSpec};
 pub use plugin::{PluginConnector, PluginSpec};
 pub use remote::PluginLink;
+
+pub(crate) use plugin::random_id;

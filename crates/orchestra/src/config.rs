@@ -7,6 +7,7 @@ mod entries;
 mod file;
 mod keys;
 mod oauth;
+mod quic;
 
 use std::{
     fmt,
@@ -27,6 +28,7 @@ use file::ConfigFile;
 pub(crate) use access::{AccessConfig, AccessFlags, TlsFiles, TokenSource};
 pub(crate) use audit::AuditSettings;
 pub(crate) use entries::Entry;
+pub(crate) use quic::{QuicAddress, QuicConfig, QuicFlags};
 
 /// The configuration file's name.
 pub(crate) const FILE: &str = "orchestra.toml";
@@ -95,6 +97,8 @@ pub(crate) struct Overrides {
     pub(crate) http: Option<SocketAddr>,
     /// Who is let in.
     pub(crate) access: AccessFlags,
+    /// Where plugins and bridges reach the program.
+    pub(crate) quic: QuicFlags,
     /// Servers of others.
     pub(crate) servers: ServerFlags,
 }
@@ -112,6 +116,8 @@ pub(crate) struct Config {
     pub(crate) http: Setting<SocketAddr>,
     /// Who is let in there.
     pub(crate) access: AccessConfig,
+    /// Where plugins and bridges reach it.
+    pub(crate) quic: QuicConfig,
     /// What is logged.
     pub(crate) log: Setting<String>,
     /// How long one call may take.
@@ -200,6 +206,7 @@ impl Config {
                 |file| file.concurrent_calls,
                 || DEFAULT_CONCURRENT_CALLS,
             ),
+            quic: QuicConfig::settle(overrides.quic, &files),
             audit: AuditSettings::settle(&workspace.join(FILE), &files),
             servers: overrides.servers,
             line_bytes: settle(None, &files, |file| file.line_bytes, || MAX_LINE_BYTES),
@@ -291,11 +298,13 @@ fn read_files(workspace: &Path) -> Result<Vec<(PathBuf, ConfigFile)>, Failure> {
     for path in [Some(near.clone()), user].into_iter().flatten() {
         if let Some(mut file) = file::read(&path).map_err(Failure::usage)? {
             let is_open = file.http.is_some_and(|address| !address.ip().is_loopback());
-            if path == near && (file.access.lets_in() || is_open) {
+            let lets_in = file.access.lets_in() || file.quic.lets_in();
+            if path == near && (lets_in || is_open) {
                 return Err(Failure::usage_text(format!(
                     "{}: who is let in, and whether other machines may reach it, is not for a \
-                     workspace to say, which others may share; set [access] and http in \
-                     orchestra/{FILE} of your own configuration directory, or use flags",
+                     workspace to say, which others may share; set [access], http, quic and \
+                     certs_dir in orchestra/{FILE} of your own configuration directory, or use \
+                     flags",
                     path.display()
                 )));
             }

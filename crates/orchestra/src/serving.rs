@@ -17,6 +17,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::{
     config::{Config, Setting, TextFormat},
     exit::Failure,
+    orchestrator::Orchestrator,
     workspace::{AUDIT, run_directory},
 };
 use others::Others;
@@ -43,6 +44,7 @@ pub(crate) struct Serving {
     store: Store,
     hub: Hub,
     config: Config,
+    orchestrator: Orchestrator,
     others: Option<Others>,
 }
 
@@ -78,6 +80,19 @@ impl Serving {
         Self::open_waiting(config, options, HubConfig::default().list_wait)
     }
 
+    /// As [`open_waiting`](Self::open_waiting), of a board that goes with this: documents of plugins
+    /// are refused, which would be lost with it.
+    ///
+    /// # Errors
+    /// As there.
+    fn open_scratch(
+        config: &Config,
+        options: store::Options,
+        list_wait: Duration,
+    ) -> Result<Self, Failure> {
+        Self::open_with(config, options, list_wait, false)
+    }
+
     /// As [`open`](Self::open); lists wait so long for servers that do not know yet what they offer.
     ///
     /// # Errors
@@ -86,6 +101,15 @@ impl Serving {
         config: &Config,
         options: store::Options,
         list_wait: Duration,
+    ) -> Result<Self, Failure> {
+        Self::open_with(config, options, list_wait, true)
+    }
+
+    fn open_with(
+        config: &Config,
+        options: store::Options,
+        list_wait: Duration,
+        keeps: bool,
     ) -> Result<Self, Failure> {
         let watch = options.watch;
         let store = Store::open(&config.workspace, options)?;
@@ -109,10 +133,18 @@ impl Serving {
             let builtin = Builtin::new(store.clone(), options);
             hub.register(Arc::new(builtin))?;
         }
+        // Which servers it may name is not known yet.
+        let toolset = Toolset::parse(&config.tools.value).unwrap_or_default();
+        let orchestrator = Orchestrator::new(
+            &server(&hub, config, toolset),
+            keeps.then(|| store.clone()),
+            config.quic.directory(),
+        );
         Ok(Self {
             store,
             hub,
             config: config.clone(),
+            orchestrator,
             others: None,
         })
     }
@@ -125,13 +157,19 @@ impl Serving {
     pub(crate) fn start_others(&mut self) -> Result<(), Failure> {
         // A text that is no toolset is told when it is needed.
         let toolset = Toolset::parse(&self.config.tools.value).unwrap_or_default();
-        match Others::start(&self.hub, &self.config, toolset) {
+        let orchestrator = self.orchestrator.clone();
+        match Others::start(&self.hub, &self.config, toolset, orchestrator) {
             Ok(others) => self.others = Some(others),
             // Whoever asked for servers is told; others are served without.
             Err(failure) if self.config.servers.given().next().is_some() => return Err(failure),
             Err(failure) => tracing::warn!(?failure, "no servers of others are served"),
         }
         Ok(())
+    }
+
+    /// What lets plugins and bridges in, and reaches them.
+    pub(crate) const fn orchestrator(&self) -> &Orchestrator {
+        &self.orchestrator
     }
 
     /// The servers of others, as they were found when they were started.
@@ -170,17 +208,7 @@ impl Serving {
     /// # Errors
     /// When the configuration names no toolset.
     pub(crate) fn server(&self) -> Result<Server, Failure> {
-        let limits = Limits {
-            line_bytes: self.config.line_bytes.value,
-            running: self.config.concurrent_calls.value,
-            ..Limits::default()
-        };
-        Ok(Server::builder(self.hub.clone(), "orchestra")
-            .title("Orchestra")
-            .version(env!("CARGO_PKG_VERSION"))
-            .toolset(self.toolset()?)
-            .limits(limits)
-            .build())
+        Ok(server(&self.hub, &self.config, self.toolset()?))
     }
 
     /// Lets the command line in, to the tools of a toolset.
@@ -206,6 +234,8 @@ impl Serving {
         if let Some(others) = self.others.take() {
             others.close().await;
         }
+        // Plugins call back until they have ended.
+        self.orchestrator.close().await;
         self.close();
     }
 
@@ -213,6 +243,21 @@ impl Serving {
     pub(crate) fn close(self) {
         self.store.close(CLOSING);
     }
+}
+
+/// An MCP server over a hub, as it is configured.
+fn server(hub: &Hub, config: &Config, toolset: Toolset) -> Server {
+    let limits = Limits {
+        line_bytes: config.line_bytes.value,
+        running: config.concurrent_calls.value,
+        ..Limits::default()
+    };
+    Server::builder(hub.clone(), "orchestra")
+        .title("Orchestra")
+        .version(env!("CARGO_PKG_VERSION"))
+        .toolset(toolset)
+        .limits(limits)
+        .build()
 }
 
 /// The audit file. A board that can be read but not written is still served, without one.

@@ -85,6 +85,9 @@ pub struct PluginConfig {
     pub depends_on: Vec<PluginId>,
     /// How long it may take to answer that it has shut down, until it is told to end.
     pub shutdown: Duration,
+    /// Whether it is one of a `plugins.yaml`: it may have been written for an orchestrator of the
+    /// past, whose plugins share the key of their authority.
+    pub is_legacy: bool,
 }
 
 /// An orchestrator elsewhere, which is reached as a plugin reaches its own.

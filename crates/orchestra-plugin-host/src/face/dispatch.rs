@@ -139,6 +139,7 @@ impl Inner {
         if asked.revision > 0 {
             let newest = Revision::NEWEST.as_str();
             details.insert("mcp".to_owned(), newest.to_owned());
+            details.insert("instance".to_owned(), self.instance.clone());
             details.insert("version".to_owned(), self.server.version().to_owned());
         }
         let result = HealthResult {

@@ -7,9 +7,9 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use orchestra_mcp::client::{Incoming, ServerMessage};
+use orchestra_mcp::client::{ClientError, Incoming, ServerMessage};
 use orchestra_plugin::{
-    envelope::{Request, Response},
+    envelope::{PayloadOf, Request, RequestKind, Response},
     generated::ToolResponse,
     ids::PluginId,
 };
@@ -52,6 +52,19 @@ impl Links {
             });
         }
         true
+    }
+
+    /// Asks a plugin something, if it is connected.
+    ///
+    /// # Errors
+    /// When it is not, or does not answer.
+    pub async fn ask<M: PayloadOf<RequestKind>>(
+        &self,
+        plugin: &PluginId,
+        request: &M,
+    ) -> Result<Response, ClientError> {
+        let line = self.line(plugin).ok_or(ClientError::Closed)?;
+        line.ask(&Question::new(request), None).await
     }
 
     /// Puts in a line that is ready to serve; of two to a plugin the later one counts. It is taken

@@ -28,6 +28,9 @@ const CALLER: &str = "transport.stdio";
 /// The detail by which an orchestrator says which revision of MCP it takes as it is.
 const MCP: &str = "mcp";
 
+/// The detail by which one of ours tells itself from others.
+const INSTANCE: &str = "instance";
+
 /// How long an orchestrator may take to say how it is.
 const HEALTH_TIME: Duration = Duration::from_secs(10);
 
@@ -40,6 +43,8 @@ pub struct OrchestratorSpec {
     pub certs: PathBuf,
     /// The name in the orchestrator's certificate; anyone of the authority where nothing is said.
     pub expected: Option<CertName>,
+    /// The instance that we are ourselves: to reach that would never end.
+    pub own_instance: Option<String>,
 }
 
 /// Reaches an orchestrator.
@@ -94,6 +99,12 @@ async fn reach(spec: &Arc<OrchestratorSpec>, session: String) -> Result<Connecte
     // One that does not know the question is not one of ours.
     let health: HealthResult = health.message().unwrap_or_default();
     let is_ours = health.details.contains_key(MCP);
+    let instance = health.details.get(INSTANCE);
+    if instance.is_some() && instance == spec.own_instance.as_ref() {
+        return Err(ClientError::InvalidConfig {
+            what: format!("{address} is this program itself: name another orchestrator"),
+        });
+    }
     let terms = Terms {
         peer: Peer::Orchestrator,
         revision: if is_ours { REVISION } else { 0 },

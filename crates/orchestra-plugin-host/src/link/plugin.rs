@@ -271,7 +271,7 @@ pub(super) fn unbound(error: BindError) -> ClientError {
 }
 
 /// A name that nobody else has: a UUID of version 4.
-pub(super) fn random_id() -> String {
+pub(crate) fn random_id() -> String {
     let mut bytes = [0_u8; 16];
     // Without randomness names are not unique, which those that tell them apart then notice.
     let _ = getrandom::fill(&mut bytes);

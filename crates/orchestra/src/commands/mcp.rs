@@ -94,6 +94,8 @@ struct Here {
     places: Places,
     file: DecisionFile,
     found: Found,
+    /// The directory of certificates, or why nobody knows it.
+    certs: Result<PathBuf, String>,
 }
 
 /// Runs one of the commands.
@@ -120,7 +122,10 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         ..servers::ServerFlags::default()
     };
     flags.check()?;
-    let here = Here::look(servers::places(&config.workspace, &flags.mcp_config))?;
+    let here = Here::look(
+        servers::places(&config.workspace, &flags.mcp_config),
+        config.quic.directory(),
+    )?;
     match command {
         Command::Replay(arguments) => replay::run(Some(&here), &arguments),
         Command::Tap(arguments) => tap::run(Some(&here), arguments),
@@ -147,7 +152,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
 
 impl Here {
     /// Looks for servers.
-    fn look(places: Places) -> Result<Self, Failure> {
+    fn look(places: Places, certs: Result<PathBuf, String>) -> Result<Self, Failure> {
         let file = servers::decisions()?;
         let decisions = file.read().map_err(unreadable)?;
         let scope = servers::scope(&places.workspace);
@@ -156,6 +161,7 @@ impl Here {
             places,
             file,
             found,
+            certs,
         })
     }
 

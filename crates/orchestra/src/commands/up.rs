@@ -17,12 +17,12 @@ use tokio::{net::TcpListener, sync::watch};
 use crate::{
     access,
     cli::{self, Common},
-    config::{AccessFlags, Config, Entry, Origin, Overrides, TextFormat},
+    config::{AccessFlags, Config, Entry, Origin, Overrides, QuicAddress, QuicFlags, TextFormat},
     exit::{Exit, Failure},
     http::{self, MCP_PATH},
     logging,
     output::{self, Format},
-    servers::ServerFlags,
+    servers::{self, ServerFlags},
     serving::{self, Serving, Shown},
     workspace::PROJECTS,
 };
@@ -40,6 +40,8 @@ pub(crate) struct Arguments {
     http: Option<SocketAddr>,
     #[command(flatten)]
     access: AccessFlags,
+    #[command(flatten)]
+    quic: QuicFlags,
     #[arg(long, value_name = "TOOLS", help = cli::tools_help())]
     tools: Option<String>,
     /// How results are written as text
@@ -74,6 +76,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let Arguments {
         http,
         access,
+        quic,
         tools,
         format: text_format,
         servers,
@@ -87,6 +90,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
             format: text_format,
             http,
             access,
+            quic,
             servers,
         },
     )?;
@@ -111,6 +115,8 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
             return announce_running(config, &running, format);
         }
     }
+    // Before plugins are started, which call back there.
+    let quic = listen_for_plugins(config, &serving).await?;
     // Only when the place is ours: another program that runs here has them.
     serving.start_others()?;
     // Which servers there are is known now; nobody is told that it is ready when it will not be.
@@ -123,7 +129,10 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     };
     let address = listener.local_addr()?;
     warn(config, address);
-    let endpoint = endpoint(config, address);
+    let mut endpoint = endpoint(config, address);
+    if let Some(quic) = quic {
+        endpoint = endpoint.with_quic(quic, serving.orchestrator().certs()?);
+    }
     place.publish(&endpoint)?;
     let served = match announce(&config.workspace, &endpoint, Some(serving.others()), format) {
         Ok(()) | Err(Failure::BrokenPipe) => {
@@ -140,6 +149,34 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     place.withdraw();
     serving.end().await;
     served.map(|()| Exit::Ok)
+}
+
+/// Lets plugins and bridges in, if they are to be. Where nobody asked for that, what stands against it
+/// is told, and the rest is served.
+async fn listen_for_plugins(
+    config: &Config,
+    serving: &Serving,
+) -> Result<Option<SocketAddr>, Failure> {
+    let asked = &config.quic.address;
+    let QuicAddress::At(address) = asked.value else {
+        return Ok(None);
+    };
+    match serving.orchestrator().listen(address).await {
+        Ok(bound) => {
+            if bound.port() != address.port() && address.port() != 0 {
+                let what = "listening for plugins on";
+                output::complain(&format!("{address} is taken; {what} {bound}"));
+            }
+            Ok(Some(bound))
+        }
+        Err(error) if asked.origin == Origin::Default => {
+            output::complain(&format!(
+                "plugins and bridges cannot come in over QUIC: {error:#}; --quic off does without"
+            ));
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Says what of where it is served may be other than it was meant.
@@ -255,6 +292,12 @@ fn unused(config: &Config, running: &Endpoint) -> Vec<String> {
     let entries = config.entries().into_iter();
     let flags = entries.filter_map(|Entry { key, origin, .. }| match (key, &origin) {
         ("http", Origin::Flag) => elsewhere.then(|| format!("--http {asked}")),
+        ("quic", Origin::Flag) => {
+            let there = running.quic.map(QuicAddress::At);
+            let asked = config.quic.address.value;
+            let is_there = there.unwrap_or(QuicAddress::Off) == asked;
+            (!is_there).then(|| format!("--quic {asked}"))
+        }
         (_, Origin::Flag) => Some(origin.name_of(key).to_owned()),
         _ => None,
     });
@@ -325,6 +368,15 @@ fn others(servers: &[Shown]) -> String {
     text
 }
 
+/// Where plugins and bridges come in, if they do.
+fn plugins(endpoint: &Endpoint) -> String {
+    let (Some(address), Some(certs)) = (endpoint.quic, &endpoint.certs_dir) else {
+        return String::new();
+    };
+    let certs = servers::short(certs);
+    format!("  plugins          {address} (QUIC), certificates in {certs}\n")
+}
+
 fn text(ready: &Ready<'_>) -> String {
     let state = if ready.already_running {
         "already runs"
@@ -353,7 +405,7 @@ fn text(ready: &Ready<'_>) -> String {
          \n\
          \x20 MCP over HTTP    {mcp}\n\
          \x20 MCP over stdio   orchestra stdio\n\
-         {}\n\
+         {}{}\n\
          Connect a client:\n\
          \x20 Claude Code      claude mcp add --transport http orchestra {mcp}{claude}\n\
          \x20 VS Code          .vscode/mcp.json   {{\"servers\": {{\"orchestra\": {{\"type\": \"http\", \"url\": \"{mcp}\"{files}}}}}}}\n\
@@ -363,6 +415,7 @@ fn text(ready: &Ready<'_>) -> String {
          \n\
          {stop}\n",
         ready.endpoint.version,
+        plugins(ready.endpoint),
         others(ready.servers.unwrap_or_default())
     )
 }

@@ -65,6 +65,7 @@ impl Config {
                 origin: self.line_bytes.origin.clone(),
             },
         ];
+        entries.splice(3..3, self.quic.entries());
         entries.extend(self.audit.entries());
         entries.extend(self.access.entries());
         entries

@@ -17,6 +17,7 @@ use super::{
     access::AccessFile,
     audit::{AuditFile, AuditOnDisk},
     oauth::OAuthOnDisk,
+    quic::QuicFile,
 };
 use crate::http;
 
@@ -41,6 +42,7 @@ pub(super) struct ConfigFile {
     pub(super) tools: Option<String>,
     pub(super) format: Option<TextFormat>,
     pub(super) http: Option<SocketAddr>,
+    pub(super) quic: QuicFile,
     pub(super) log: Option<String>,
     pub(super) call_timeout: Option<Duration>,
     pub(super) concurrent_calls: Option<usize>,
@@ -94,6 +96,8 @@ struct OnDisk {
     tools: Option<String>,
     format: Option<String>,
     http: Option<String>,
+    quic: Option<String>,
+    certs_dir: Option<String>,
     log: Option<String>,
     #[serde(default)]
     limits: LimitsOnDisk,
@@ -151,6 +155,7 @@ pub(super) fn read(path: &Path) -> Result<Option<ConfigFile>, ConfigFileError> {
     })?;
     if let Some(directory) = path.parent() {
         file.access.resolve(directory);
+        file.quic.resolve(directory);
     }
     Ok(Some(file))
 }
@@ -170,6 +175,14 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
             wrong("http", expected, found)
         })
     });
+    let quic = on_disk.quic.map(|found| {
+        let expected = "an address such as 127.0.0.1:7421 or localhost:7421, a port, or off";
+        found.parse().map_err(|_| wrong("quic", expected, found))
+    });
+    let quic = QuicFile {
+        address: quic.transpose()?,
+        certs: on_disk.certs_dir.filter(|path| !path.is_empty()),
+    };
     let limits = on_disk.limits;
     let seconds = within(
         "limits.call_timeout_seconds",
@@ -187,6 +200,7 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
         tools: on_disk.tools,
         format: format.transpose()?,
         http: http.transpose()?,
+        quic,
         log: on_disk.log,
         call_timeout: seconds.map(Duration::from_secs),
         concurrent_calls: calls.map(size),

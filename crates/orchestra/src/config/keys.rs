@@ -3,10 +3,12 @@
 use super::Origin;
 
 /// Each key that has a flag, with it.
-const FLAGS: [(&str, &str); 14] = [
+const FLAGS: [(&str, &str); 16] = [
     ("tools", "--tools"),
     ("format", "--format"),
     ("http", "--http"),
+    ("quic", "--quic"),
+    ("certs_dir", "--certs-dir"),
     ("log", "--log"),
     ("access.token_file", "--token-file"),
     ("access.hosts", "--allow-host"),

@@ -19,7 +19,7 @@ use orchestra_mcp::client::tap::Tap;
 use serde::Serialize;
 use tokio::{sync::watch, task::JoinHandle};
 
-use crate::{config::Config, exit::Failure, servers, trace};
+use crate::{config::Config, exit::Failure, orchestrator::Orchestrator, servers, trace};
 
 /// How long calls may go on when their server is removed or replaced.
 const GRACE: Duration = Duration::from_secs(10);
@@ -47,12 +47,18 @@ impl Others {
     ///
     /// # Errors
     /// When what the user decided of them cannot be read.
-    pub(super) fn start(hub: &Hub, config: &Config, toolset: Toolset) -> Result<Self, Failure> {
+    pub(super) fn start(
+        hub: &Hub,
+        config: &Config,
+        toolset: Toolset,
+        orchestrator: Orchestrator,
+    ) -> Result<Self, Failure> {
         let places = servers::places(&config.workspace, &config.servers.mcp_config);
         let scope = servers::scope(&config.workspace);
         let connectors = Connectors::new(scope.clone())
             .with_logs(&servers::log_directory(&config.workspace)?)
-            .with_tokens(&servers::token_directory()?);
+            .with_tokens(&servers::token_directory()?)
+            .with_quic(orchestrator.quic());
         let tap = config.servers.trace.open()?;
         let connectors = match &tap {
             Some(tap) => connectors.with_tap(tap.clone()),
@@ -72,6 +78,7 @@ impl Others {
             hub: hub.clone(),
             gateway: Arc::clone(&gateway),
             toolset,
+            orchestrator,
             restarts: HashMap::new(),
             waiting: HashSet::new(),
         };
@@ -149,6 +156,7 @@ struct Following {
     gateway: Arc<Gateway>,
     /// What it does not reach is not started.
     toolset: Toolset,
+    orchestrator: Orchestrator,
     /// How often each was to be started anew.
     restarts: HashMap<String, u64>,
     /// Those that waited for approval.
@@ -204,6 +212,8 @@ impl Following {
             .filter(|server| is_reached(&server.name));
         let unused_peers = reached.filter_map(unused).collect();
         self.waiting = waiting;
+        // Those that depend on each other are known before the first is started.
+        self.orchestrator.take(found, is_reached);
         self.gateway.apply(configs);
         self.hub.tell_unused_peers(unused_peers);
         self.hub

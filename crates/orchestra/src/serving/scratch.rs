@@ -31,7 +31,7 @@ impl Scratch {
             sweep: false,
             ..Options::default()
         };
-        let serving = Serving::open_waiting(&config, options, PATIENCE)?;
+        let serving = Serving::open_scratch(&config, options, PATIENCE)?;
         Ok(Self { serving, directory })
     }
 

@@ -33,6 +33,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       init         Set a workspace up: client configurations, hooks, skills, agents, guides
       tool         List tools, describe one, or call one
       mcp          Manage the MCP servers that are offered beside the built-in tools
+      certs        The certificates by which plugins, orchestrators and bridges know each other
       hook         Store one hook event that a client sends to stdin as JSON
       doctor       Compare the board's database with its readable files, and mend them
       audit        Check the records of calls
@@ -175,6 +176,14 @@ fn the_configuration_is_shown_with_its_origin() {
     # where `orchestra up` listens; the next free port when it is taken
     # from: default
     # http = "127.0.0.1:7420"
+
+    # where `orchestra up` listens for plugins and bridges, or off; the next free port when it is taken
+    # from: default
+    # quic = "127.0.0.1:7421"
+
+    # directory of the certificates that plugins, bridges and orchestrators know each other by
+    # from: default
+    # certs_dir = "~/.orchestra/certs"
 
     # what is logged to stderr: a level, or PART=LEVEL, separated by commas
     # from: command line

@@ -1,12 +1,12 @@
 //! What is wrong with a server is told wherever it is asked how servers are.
 
-use std::{fs, thread::sleep, time::Duration, time::Instant};
+use std::fs;
 
 use serde_json::{Value, json};
 
 use crate::{
     others::SERVER,
-    support::{PATIENCE, Running, Workspace, get, post_to},
+    support::{Running, Workspace, get, post_to, until},
 };
 
 /// Fails to start the first time, and hangs at the second.
@@ -31,17 +31,6 @@ fn up(workspace: &Workspace, file: &str) -> (Running, String) {
     let address = ready["http"].as_str().unwrap().strip_prefix("http://");
     let address = address.unwrap().to_owned();
     (up, address)
-}
-
-fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        if let Some(seen) = look() {
-            return seen;
-        }
-        assert!(Instant::now() < end, "it does not come to that");
-        sleep(Duration::from_millis(20));
-    }
 }
 
 fn servers(address: &str) -> Value {

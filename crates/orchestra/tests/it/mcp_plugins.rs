@@ -105,7 +105,7 @@ fn approval_shows_what_a_plugin_runs_and_is_told() {
     assert_eq!(listed.matches(" enabled ").count(), 3, "{listed}");
     let config = workspace.run(["config", "show"]);
     assert!(
-        config.out.contains("plugins.\"tools.features\".binary"),
+        config.out.contains("[plugins.\"tools.features\"]"),
         "{config:?}"
     );
     assert!(!config.out.contains("s3cret"), "{config:?}");

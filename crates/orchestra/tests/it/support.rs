@@ -181,6 +181,18 @@ pub(crate) fn until_ready(mut command: Command) -> (Value, String) {
     (serde_json::from_str(&line).expect(&said), said)
 }
 
+/// Looks again and again until it sees something.
+pub(crate) fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(Instant::now() < end, "it does not come to that");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// A process that runs on, and is killed at the end of the test.
 pub(crate) struct Running {
     child: Child,

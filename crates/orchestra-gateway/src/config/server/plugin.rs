@@ -88,6 +88,7 @@ pub(super) fn read(
             }
             Wording::List => DEFAULT_SHUTDOWN,
         },
+        is_legacy: wording == Wording::List,
     }))
 }
 

@@ -21,7 +21,7 @@ use tokio::{
 use super::Here;
 use crate::{
     exit::{Exit, Failure},
-    output, servers, serving,
+    orchestrator, output, servers, serving,
     trace::{self, TraceFlags},
 };
 
@@ -178,6 +178,7 @@ pub(super) fn connectors(here: &Here) -> Result<Connectors, Failure> {
     let workspace = &here.places.workspace;
     let connectors = Connectors::new(servers::scope(workspace));
     Ok(connectors
+        .with_quic(orchestrator::quic(here.certs.clone()))
         .with_tokens(&servers::token_directory()?)
         .with_logs(&servers::log_directory(workspace)?))
 }

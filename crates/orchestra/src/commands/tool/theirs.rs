@@ -35,6 +35,7 @@ const ENDING: Duration = Duration::from_secs(15);
 /// Which servers of others a command has to do with. Nothing is started yet.
 #[derive(Debug, Default)]
 pub(super) struct Theirs {
+    found: Option<Found>,
     configs: Vec<ServerConfig>,
     /// Those that are not used.
     unused: Vec<Unused>,
@@ -72,6 +73,7 @@ impl Theirs {
                 ServerState::Disabled { .. } | ServerState::Own => {}
             }
         }
+        theirs.found = Some(found);
         Ok(theirs)
     }
 
@@ -107,6 +109,7 @@ impl Theirs {
                 }
             }
         }
+        theirs.found = Some(found);
         Ok(theirs)
     }
 
@@ -163,7 +166,12 @@ impl Theirs {
             });
         }
         let workspace = &config.workspace;
+        let orchestrator = serving.orchestrator();
+        if let Some(found) = &self.found {
+            orchestrator.take(found, |_| true);
+        }
         let connectors = Connectors::new(servers::scope(workspace))
+            .with_quic(orchestrator.quic())
             .with_logs(&servers::log_directory(workspace)?)
             .with_tokens(&servers::token_directory()?);
         let options = GatewayOptions {

@@ -43,6 +43,12 @@ pub(in crate::commands) struct Endpoint {
     pub(in crate::commands) http: String,
     /// Where it serves MCP.
     pub(super) mcp: String,
+    /// Where plugins and bridges come in, by QUIC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) quic: Option<SocketAddr>,
+    /// The directory of the certificates that they must show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) certs_dir: Option<PathBuf>,
 }
 
 impl Endpoint {
@@ -55,7 +61,18 @@ impl Endpoint {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             mcp: format!("{base}{MCP_PATH}"),
+            quic: None,
+            certs_dir: None,
             http: base.to_owned(),
+        }
+    }
+
+    /// The same, where plugins and bridges come in as well.
+    pub(super) fn with_quic(self, address: SocketAddr, certs: &Path) -> Self {
+        Self {
+            quic: Some(address),
+            certs_dir: Some(certs.to_owned()),
+            ..self
         }
     }
 

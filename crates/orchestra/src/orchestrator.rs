@@ -1,0 +1,208 @@
+//! The orchestrator of this program: reaches plugins and orchestrators elsewhere, and lets in who
+//! comes over QUIC.
+//!
+//! It listens when `up` says where, and else as soon as the first plugin is started, at a port that
+//! the system chooses: plugins call back there.
+
+mod admitted;
+mod documents;
+mod host;
+mod known;
+mod listening;
+mod start;
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use orchestra_gateway::{
+    config::{ServerConfig, ServerName, Transport},
+    connect::{Connectors, Quic},
+    discovery::Found,
+};
+use orchestra_mcp::{Server, client::Connector};
+use orchestra_plugin::ids::PluginId;
+use orchestra_plugin_host::{
+    events::{EventLimits, Events},
+    face::{Face, FaceOptions},
+    link::Links,
+};
+use orchestra_store::Store;
+use tokio::{
+    sync::{OnceCell, watch},
+    time::Instant,
+};
+
+use documents::Documents;
+use host::Admission;
+use known::Plugins;
+use listening::Listening;
+use start::{Elsewhere, From, Start};
+
+/// How long calls that came over QUIC may go on when the program ends.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// The orchestrator. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Orchestrator(Arc<Inner>);
+
+struct Inner {
+    /// The directory of certificates, or why nobody knows it.
+    certs: Result<PathBuf, String>,
+    face: Face,
+    links: Links,
+    plugins: Plugins,
+    /// Plugins that run.
+    running: watch::Sender<Vec<PluginId>>,
+    /// Where `up` listens.
+    ours: OnceCell<SocketAddr>,
+    /// Where plugins of this machine call back, when that is another address.
+    own: OnceCell<SocketAddr>,
+    /// Where plugins call back that share their authority among them.
+    legacy: OnceCell<SocketAddr>,
+    listening: Mutex<Vec<Listening>>,
+}
+
+impl Orchestrator {
+    /// Lets nobody in yet. Certificates are in `certs`, which is made when it is needed; or why
+    /// nobody knows where they are. Documents of plugins are kept in `store`; without one, they are
+    /// refused.
+    pub(crate) fn new(
+        server: &Server,
+        store: Option<Store>,
+        certs: Result<PathBuf, String>,
+    ) -> Self {
+        let (links, plugins) = (Links::new(), Plugins::none());
+        let host = Admission {
+            hub: server.hub().clone(),
+            plugins: plugins.clone(),
+        };
+        let documents = Documents {
+            store,
+            plugins: plugins.clone(),
+            links: links.clone(),
+        };
+        let events = Events::new(Arc::new(links.clone()), EventLimits::default());
+        let face = Face::new(
+            server,
+            Arc::new(host),
+            Arc::new(documents),
+            events,
+            FaceOptions::default(),
+        );
+        Self(Arc::new(Inner {
+            certs,
+            face,
+            links,
+            plugins,
+            running: watch::Sender::default(),
+            ours: OnceCell::new(),
+            own: OnceCell::new(),
+            legacy: OnceCell::new(),
+            listening: Mutex::default(),
+        }))
+    }
+
+    /// The directory of certificates.
+    ///
+    /// # Errors
+    /// When nobody knows where it is.
+    pub(crate) fn certs(&self) -> anyhow::Result<&Path> {
+        let certs = self.0.certs.as_deref();
+        certs.map_err(|why| anyhow::Error::msg(why.clone()))
+    }
+
+    /// Listens at an address, or the next port that is free, from now on. Says where.
+    ///
+    /// # Errors
+    /// When there are no certificates and none can be made, or no port is free.
+    pub(crate) async fn listen(&self, address: SocketAddr) -> anyhow::Result<SocketAddr> {
+        let listen = async || {
+            let listening = Listening::open(&self.0.face, self.certs()?, address).await?;
+            Ok(self.keep(listening))
+        };
+        self.0.ours.get_or_try_init(listen).await.copied()
+    }
+
+    /// Where plugins call back that were written for orchestrators of the past.
+    async fn listen_for_legacy(&self) -> anyhow::Result<SocketAddr> {
+        let listen = async || {
+            let (face, certs) = (&self.0.face, listening::legacy(self.certs()?));
+            let plugins = self.0.plugins.clone();
+            let listening = Listening::open_for_legacy(face, &certs, plugins).await?;
+            Ok(self.keep(listening))
+        };
+        self.0.legacy.get_or_try_init(listen).await.copied()
+    }
+
+    /// Where plugins of this machine call back, when that is not where others come in.
+    async fn listen_for_plugins(&self) -> anyhow::Result<SocketAddr> {
+        let listen = async || {
+            let (face, certs) = (&self.0.face, self.certs()?);
+            let listening = Listening::open(face, certs, listening::LOOPBACK).await?;
+            Ok(self.keep(listening))
+        };
+        self.0.own.get_or_try_init(listen).await.copied()
+    }
+
+    fn keep(&self, listening: Listening) -> SocketAddr {
+        let address = listening.address();
+        self.listening().push(listening);
+        address
+    }
+
+    fn listening(&self) -> std::sync::MutexGuard<'_, Vec<Listening>> {
+        let listening = self.0.listening.lock();
+        listening.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How plugins and orchestrators elsewhere are reached from here.
+    pub(crate) fn quic(&self) -> Quic {
+        let from = From {
+            here: Some(Arc::downgrade(&self.0)),
+            certs: self.0.certs.clone(),
+        };
+        Arc::new(move |connectors, config| Ok(connector(from.clone(), connectors, config)))
+    }
+
+    /// Takes what is configured now, of which `is_reached` is started.
+    pub(crate) fn take(&self, found: &Found, is_reached: impl Fn(&ServerName) -> bool) {
+        self.0.plugins.take(found, is_reached);
+    }
+
+    /// Lets nobody in any more: what runs is finished, within a time.
+    pub(crate) async fn close(&self) {
+        self.0.face.stop();
+        let deadline = Instant::now() + ENDING;
+        let listening = std::mem::take(&mut *self.listening());
+        for one in listening {
+            one.close(deadline).await;
+        }
+    }
+}
+
+/// How plugins and orchestrators elsewhere are reached by who only looks at them: plugins have
+/// nobody to call back.
+pub(crate) fn quic(certs: Result<PathBuf, String>) -> Quic {
+    let from = From { here: None, certs };
+    Arc::new(move |connectors, config| Ok(connector(from.clone(), connectors, config)))
+}
+
+fn connector(from: From, connectors: &Connectors, config: &ServerConfig) -> Arc<dyn Connector> {
+    let (connectors, config) = (connectors.clone(), Arc::new(config.clone()));
+    match config.transport {
+        Transport::Plugin(_) => Arc::new(Start {
+            from,
+            connectors,
+            config,
+        }),
+        _ => Arc::new(Elsewhere {
+            from,
+            connectors,
+            config,
+        }),
+    }
+}

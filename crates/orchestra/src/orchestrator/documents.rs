@@ -1,0 +1,235 @@
+//! Documents of plugins: those of the type `markdown` are files of the workspace, unless a plugin is
+//! configured that keeps them; those of other types are with the plugin that is.
+
+use std::borrow::Cow;
+
+use orchestra_plugin::{
+    envelope::{PayloadOf, RequestKind, ResponseKind},
+    generated::{
+        StorageDeleteRequest, StorageDeleteResponse, StorageEntry, StorageListRequest,
+        StorageListResponse, StorageProblem, StorageReadRequest, StorageReadResponse,
+        StorageWriteRequest, StorageWriteResponse, ToolResponse,
+    },
+    structs::{self, Numbers, Style},
+};
+use orchestra_plugin_host::{
+    link::Links,
+    storage::{Answer, DEFAULT_TYPE, Storage, StorageError, named},
+};
+use orchestra_store::{
+    Detail, DocumentDirectory, DocumentError, DocumentPath, DocumentRefusal, Expected, Glob,
+    Metadata, NewDocument, Store,
+};
+
+use super::known::Plugins;
+
+/// What a list shows where no pattern is given.
+const USUAL_PATTERN: &str = "*.md";
+
+/// The documents of a workspace and its plugins.
+pub(super) struct Documents {
+    /// Where those of the workspace are kept; nothing where they would be lost.
+    pub(super) store: Option<Store>,
+    pub(super) plugins: Plugins,
+    pub(super) links: Links,
+}
+
+impl Documents {
+    /// Who keeps the documents of a type.
+    fn keeper(&self, storage_type: &str) -> Result<Keeper, StorageError> {
+        let storage_type = named(storage_type);
+        match self.plugins.storage(storage_type) {
+            Some(plugin) => Ok(Keeper::Plugin(plugin)),
+            None if storage_type == DEFAULT_TYPE => Ok(Keeper::Workspace),
+            None => Err(StorageError::NoStorage {
+                storage_type: storage_type.to_owned(),
+            }),
+        }
+    }
+
+    fn store(&self) -> Result<&Store, StorageError> {
+        self.store.as_ref().ok_or_else(|| {
+            let text = "this workspace has no board yet, with which documents are kept; \
+                        `orchestra init` or `orchestra up` makes one";
+            StorageError::Failed(text.to_owned())
+        })
+    }
+
+    /// Has a plugin answer.
+    async fn ask<Q, A>(
+        &self,
+        plugin: &orchestra_plugin::ids::PluginId,
+        request: &Q,
+    ) -> Result<A, StorageError>
+    where
+        Q: PayloadOf<RequestKind>,
+        A: PayloadOf<ResponseKind> + Problem,
+    {
+        let failed = |why: String| {
+            StorageError::Failed(format!("plugin \"{plugin}\" keeps these documents: {why}"))
+        };
+        let asked = self.links.ask(plugin, request).await;
+        let response = asked.map_err(|error| failed(error.explain()))?;
+        if let Ok(refusal) = response.message::<ToolResponse>() {
+            return Err(failed(refusal.error_message));
+        }
+        let answer: A = response
+            .message()
+            .map_err(|error| failed(error.to_string()))?;
+        match answer.problem() {
+            Some(StorageProblem { code, message }) => Err(StorageError::Said {
+                code: code.clone(),
+                message: message.clone(),
+            }),
+            None => Ok(answer),
+        }
+    }
+}
+
+/// Who keeps documents.
+enum Keeper {
+    Workspace,
+    Plugin(orchestra_plugin::ids::PluginId),
+}
+
+/// What was answered, if it was a failure.
+trait Problem {
+    fn problem(&self) -> Option<&StorageProblem>;
+}
+
+macro_rules! problem {
+    ($($answer:ty),*) => {
+        $(impl Problem for $answer {
+            fn problem(&self) -> Option<&StorageProblem> {
+                self.problem.as_ref()
+            }
+        })*
+    };
+}
+problem!(
+    StorageReadResponse,
+    StorageWriteResponse,
+    StorageDeleteResponse,
+    StorageListResponse
+);
+
+impl Storage for Documents {
+    fn read(&self, request: StorageReadRequest) -> Answer<'_, StorageReadResponse> {
+        Box::pin(async move {
+            if let Keeper::Plugin(plugin) = self.keeper(&request.storage_type)? {
+                return self.ask(&plugin, &request).await;
+            }
+            let path = DocumentPath::parse(&request.path).map_err(invalid)?;
+            let found = self.store()?.read_document(&path).map_err(failed)?;
+            let document = found.ok_or_else(|| StorageError::NotFound {
+                path: path.to_string(),
+            })?;
+            // Set even when it says nothing: by that old peers know that something was found.
+            let json = document.metadata.as_ref().map_or("{}", Metadata::as_json);
+            let metadata = structs::encode(json.as_bytes(), Numbers::Nearest);
+            Ok(StorageReadResponse {
+                content: document.content.into(),
+                metadata: Some(metadata.map_err(|error| StorageError::Failed(error.to_string()))?),
+                version: document.version,
+                problem: None,
+            })
+        })
+    }
+
+    fn write(&self, request: StorageWriteRequest) -> Answer<'_, StorageWriteResponse> {
+        Box::pin(async move {
+            if let Keeper::Plugin(plugin) = self.keeper(&request.storage_type)? {
+                return self.ask(&plugin, &request).await;
+            }
+            let path = DocumentPath::parse(&request.path).map_err(invalid)?;
+            let metadata = match &request.metadata {
+                None => None,
+                Some(metadata) => {
+                    let json = structs::decode(metadata, Style::Plain).map_err(invalid)?;
+                    Metadata::parse(&json).map_err(invalid)?
+                }
+            };
+            let expected = Expected::parse(request.expected_version).map_err(invalid)?;
+            let document =
+                NewDocument::new(path.clone(), request.content.into(), metadata, expected);
+            let document = document.map_err(invalid)?;
+            let written = self.store()?.write_document(document).await;
+            let new_version = written.map_err(failed)?;
+            Ok(StorageWriteResponse {
+                success: true,
+                new_version,
+                ..StorageWriteResponse::default()
+            })
+        })
+    }
+
+    fn delete(&self, request: StorageDeleteRequest) -> Answer<'_, StorageDeleteResponse> {
+        Box::pin(async move {
+            if let Keeper::Plugin(plugin) = self.keeper(&request.storage_type)? {
+                return self.ask(&plugin, &request).await;
+            }
+            let path = DocumentPath::parse(&request.path).map_err(invalid)?;
+            match self.store()?.delete_document(path.clone()).await {
+                Ok(true) => Ok(StorageDeleteResponse {
+                    success: true,
+                    problem: None,
+                }),
+                Ok(false) => Err(StorageError::NotFound {
+                    path: path.to_string(),
+                }),
+                Err(error) => Err(failed(error)),
+            }
+        })
+    }
+
+    fn list(&self, request: StorageListRequest) -> Answer<'_, StorageListResponse> {
+        Box::pin(async move {
+            if let Keeper::Plugin(plugin) = self.keeper(&request.storage_type)? {
+                return self.ask(&plugin, &request).await;
+            }
+            let directory = DocumentDirectory::parse(&request.prefix).map_err(invalid)?;
+            let pattern = match &*request.pattern {
+                "" => Cow::Borrowed(USUAL_PATTERN),
+                pattern => Cow::Borrowed(pattern),
+            };
+            let pattern = Glob::parse(&pattern).map_err(invalid)?;
+            let store = self.store()?.clone();
+            // Long lists take their time.
+            let listing = move || store.list_documents(&directory, &pattern, Detail::Plain);
+            let listed = tokio::task::spawn_blocking(listing).await;
+            let listed = listed.map_err(|error| StorageError::Failed(error.to_string()))?;
+            let entries = listed.map_err(failed)?.into_iter();
+            let entries = entries.map(|entry| StorageEntry {
+                path: entry.path.to_string(),
+                size: entry.size.try_into().unwrap_or(i64::MAX),
+                version: entry.version,
+                modified_at: Some(prost_types::Timestamp {
+                    seconds: entry.modified.unix_seconds(),
+                    nanos: 0,
+                }),
+            });
+            Ok(StorageListResponse {
+                entries: entries.collect(),
+                problem: None,
+            })
+        })
+    }
+}
+
+fn invalid(error: impl std::fmt::Display) -> StorageError {
+    StorageError::Invalid(error.to_string())
+}
+
+fn failed(error: DocumentError) -> StorageError {
+    match &error {
+        DocumentError::Fault(_) => StorageError::Failed(error.to_string()),
+        // The texts are those that programs look for.
+        DocumentError::Refused(DocumentRefusal::Exists | DocumentRefusal::Conflict { .. }) => {
+            StorageError::Said {
+                code: "conflict".to_owned(),
+                message: error.to_string(),
+            }
+        }
+        _ => StorageError::Invalid(error.to_string()),
+    }
+}

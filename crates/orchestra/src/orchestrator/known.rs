@@ -1,0 +1,167 @@
+//! The plugins that are configured, as far as their neighbours must know of each other.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use orchestra_gateway::{
+    config::{ServerConfig, ServerName, Transport},
+    discovery::{Found, Server, ServerState},
+};
+use orchestra_plugin::ids::PluginId;
+use tokio::sync::watch;
+
+/// The plugins that are configured now. Clones are the same.
+#[derive(Debug, Clone)]
+pub(super) struct Plugins(Arc<watch::Sender<Arc<Known>>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    plugins: HashMap<PluginId, Plugin>,
+    /// Types of storage, and who keeps them.
+    storage: HashMap<String, PluginId>,
+    /// Providers of models, and the names of the servers that stand for them.
+    ai: HashMap<String, String>,
+}
+
+/// A plugin that is configured.
+#[derive(Debug, Clone)]
+struct Plugin {
+    /// Why it is not started, if it is not.
+    unused: Option<&'static str>,
+    /// Whether it waits for its first call.
+    is_lazy: bool,
+    /// The plugins that come before it. Those that wait for it in turn are not among them.
+    after: Vec<PluginId>,
+    is_legacy: bool,
+}
+
+/// What a plugin waits for before it is started.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Before {
+    /// This plugin, which is started as well.
+    Running(PluginId),
+    /// Nothing that will ever come, and why not.
+    Never(PluginId, &'static str),
+}
+
+impl Plugins {
+    pub(super) fn none() -> Self {
+        Self(Arc::new(watch::Sender::default()))
+    }
+
+    /// Takes what was found, of which `is_reached` is started.
+    pub(super) fn take(&self, found: &Found, is_reached: impl Fn(&ServerName) -> bool) {
+        self.0.send_replace(Arc::new(Known::of(found, is_reached)));
+    }
+
+    /// Who keeps the documents of a type, if it is a plugin.
+    pub(super) fn storage(&self, storage_type: &str) -> Option<PluginId> {
+        self.0.borrow().storage.get(storage_type).cloned()
+    }
+
+    /// The name of the server that stands for a provider of models.
+    pub(super) fn ai(&self, provider: &str) -> Option<String> {
+        self.0.borrow().ai.get(provider).cloned()
+    }
+
+    /// Why somebody may not be here who is configured, and not started.
+    pub(super) fn why_unused(&self, plugin: &PluginId) -> Option<&'static str> {
+        self.0.borrow().plugins.get(plugin)?.unused
+    }
+
+    /// Whether a plugin was written for an orchestrator of the past, which shared its authority.
+    pub(super) fn is_legacy(&self, plugin: &PluginId) -> bool {
+        let known = self.0.borrow();
+        known
+            .plugins
+            .get(plugin)
+            .is_some_and(|found| found.is_legacy)
+    }
+
+    /// What must be there before a plugin is started.
+    pub(super) fn before(&self, plugin: &PluginId) -> Vec<Before> {
+        let known = self.0.borrow();
+        let Some(found) = known.plugins.get(plugin) else {
+            return Vec::new();
+        };
+        let waits = found.after.iter().filter_map(|needed| {
+            let never = |why| Some(Before::Never(needed.clone(), why));
+            match known.plugins.get(needed) {
+                None => never("which is no plugin here"),
+                Some(Plugin {
+                    unused: Some(why), ..
+                }) => never(why),
+                // Its first call starts it.
+                Some(Plugin { is_lazy: true, .. }) => None,
+                Some(_) => Some(Before::Running(needed.clone())),
+            }
+        });
+        waits.collect()
+    }
+}
+
+impl Known {
+    fn of(found: &Found, is_reached: impl Fn(&ServerName) -> bool) -> Self {
+        let cycles: Vec<HashSet<String>> = found
+            .plugin_order()
+            .cycles
+            .iter()
+            .map(|cycle| cycle.iter().map(ToString::to_string).collect())
+            .collect();
+        let mut known = Self::default();
+        for server in &found.servers {
+            let Some((id, config)) = plugin(server) else {
+                continue;
+            };
+            let Transport::Plugin(plugin) = &config.transport else {
+                continue;
+            };
+            let is_cyclic = |needed: &String| {
+                let both =
+                    |cycle: &HashSet<String>| cycle.contains(id.as_str()) && cycle.contains(needed);
+                cycles.iter().any(both)
+            };
+            let after = plugin.depends_on.iter().map(ToString::to_string);
+            let after = after.filter(|needed| !is_cyclic(needed));
+            let unused = unused(server, is_reached(&server.name));
+            if unused.is_none() {
+                for storage in &plugin.provides_storage {
+                    let keeper = known.storage.entry(storage.clone());
+                    keeper.or_insert_with(|| id.clone());
+                }
+                for provider in &plugin.provides_ai {
+                    let stands = known.ai.entry(provider.clone());
+                    stands.or_insert_with(|| server.name.to_string());
+                }
+            }
+            let plugin = Plugin {
+                unused,
+                is_lazy: config.lazy,
+                after: after.filter_map(|needed| needed.parse().ok()).collect(),
+                is_legacy: plugin.is_legacy,
+            };
+            known.plugins.insert(id, plugin);
+        }
+        known
+    }
+}
+
+fn plugin(server: &Server) -> Option<(PluginId, &ServerConfig)> {
+    let config = server.config()?;
+    match &config.transport {
+        Transport::Plugin(plugin) => Some((plugin.id.as_str().parse().ok()?, config)),
+        _ => None,
+    }
+}
+
+fn unused(server: &Server, is_reached: bool) -> Option<&'static str> {
+    match &server.state {
+        ServerState::Usable(_) if is_reached => None,
+        ServerState::Usable(_) => Some("which --tools leaves out"),
+        ServerState::Disabled { .. } => Some("which is switched off"),
+        ServerState::NeedsApproval { .. } => Some("which nobody has approved yet"),
+        ServerState::Invalid { .. } | ServerState::Own => Some("which cannot be used"),
+    }
+}

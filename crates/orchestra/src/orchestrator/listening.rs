@@ -1,0 +1,163 @@
+//! Where peers come in over QUIC, with certificates that are renewed while they are used.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use anyhow::Context as _;
+use orchestra_plugin::{
+    certs::{CertDir, CertError, Identity},
+    quic::{BindError, Endpoint, Handler, Limits, Pace, Serving},
+};
+use orchestra_plugin_host::face::Face;
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, MissedTickBehavior, interval},
+};
+
+use super::{admitted::Admitted, known::Plugins};
+
+/// Where plugins of this program call back when nothing else is said.
+pub(super) const LOOPBACK: SocketAddr = Endpoint::LOOPBACK;
+
+/// The name of an orchestrator in its certificate.
+pub(super) const OURS: &str = "orchestrator";
+
+/// How many ports after one that is taken are tried.
+const PORTS_TRIED: u16 = 100;
+
+/// How often certificates are looked at: they may be due for renewal, or somebody else has changed
+/// the authority.
+const LOOKS: Duration = Duration::from_secs(60);
+
+/// Bridges share one name, and there may be as many as there are clients.
+fn limits() -> Limits {
+    Limits {
+        connections: 256,
+        calls: 2_048,
+        ..Limits::default()
+    }
+}
+
+/// An address that is listened on.
+pub(super) struct Listening {
+    address: SocketAddr,
+    endpoint: Endpoint,
+    serving: Serving,
+    renewing: JoinHandle<()>,
+}
+
+impl Listening {
+    /// Listens at an address, or the next port that is free.
+    pub(super) async fn open(
+        face: &Face,
+        certs: &Path,
+        address: SocketAddr,
+    ) -> anyhow::Result<Self> {
+        Self::with(Arc::new(face.clone()), certs, address).await
+    }
+
+    /// Listens for plugins that were written for orchestrators of the past.
+    pub(super) async fn open_for_legacy(
+        face: &Face,
+        certs: &Path,
+        plugins: Plugins,
+    ) -> anyhow::Result<Self> {
+        let admitted = Admitted {
+            face: face.clone(),
+            plugins,
+        };
+        Self::with(Arc::new(admitted), certs, LOOPBACK).await
+    }
+
+    async fn with(
+        handler: Arc<dyn Handler>,
+        certs: &Path,
+        address: SocketAddr,
+    ) -> anyhow::Result<Self> {
+        let directory = certs.to_owned();
+        let found = tokio::task::spawn_blocking(move || identity(&directory)).await?;
+        let identity = found.with_context(|| format!("certificates in {}", certs.display()))?;
+        let endpoint = bind(address, &identity)?;
+        let address = endpoint.address()?;
+        let serving = endpoint.serve(handler, limits());
+        let renewing = tokio::spawn(renew(endpoint.clone(), certs.to_owned(), identity));
+        Ok(Self {
+            address,
+            endpoint,
+            serving,
+            renewing,
+        })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Finishes what runs until a moment, and closes every connection.
+    pub(super) async fn close(self, deadline: Instant) {
+        self.renewing.abort();
+        self.serving.stop(deadline).await;
+        self.endpoint.close().await;
+    }
+}
+
+/// Where plugins have their authority that want to share one: whoever can read its key can be any of
+/// them, and nobody else.
+pub(super) fn legacy(certs: &Path) -> PathBuf {
+    certs.join("legacy")
+}
+
+/// The identity of an orchestrator, whose authority is founded where there is none.
+fn identity(certs: &Path) -> Result<Identity, CertError> {
+    let now = SystemTime::now();
+    let directory = CertDir::open(certs)?;
+    directory.ensure_ca(now)?;
+    let name = OURS.parse().map_err(|_| CertError::NoHome)?;
+    directory.identity(&name, now)
+}
+
+/// Binds an address, or the next port that is free.
+fn bind(address: SocketAddr, identity: &Identity) -> anyhow::Result<Endpoint> {
+    let mut candidate = address;
+    for _ in 0..PORTS_TRIED {
+        match Endpoint::bind(candidate, identity, Pace::default()) {
+            Err(BindError::Socket { source, .. })
+                if source.kind() == std::io::ErrorKind::AddrInUse => {}
+            bound => return Ok(bound?),
+        }
+        match candidate.port().checked_add(1) {
+            Some(port) if candidate.port() != 0 => candidate.set_port(port),
+            _ => break,
+        }
+    }
+    anyhow::bail!("{address} and the ports after it are taken; name another with --quic")
+}
+
+/// Shows and trusts what the directory of certificates holds, as it changes.
+async fn renew(endpoint: Endpoint, certs: PathBuf, mut shown: Identity) {
+    let mut looks = interval(LOOKS);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        let directory = certs.clone();
+        let found = tokio::task::spawn_blocking(move || identity(&directory)).await;
+        match found {
+            Ok(Ok(found)) if is_same(&found, &shown) => {}
+            Ok(Ok(found)) => match endpoint.renew(&found) {
+                Ok(()) => shown = found,
+                Err(error) => tracing::warn!(%error, "certificates were renewed and are of no use"),
+            },
+            Ok(Err(error)) => tracing::warn!(%error, "certificates cannot be renewed"),
+            Err(_) => return,
+        }
+    }
+}
+
+/// Whether two identities show the same and trust the same.
+fn is_same(one: &Identity, other: &Identity) -> bool {
+    one.chain() == other.chain() && one.anchors() == other.anchors()
+}

@@ -1,0 +1,244 @@
+//! How a plugin is started, and how an orchestrator elsewhere is reached: what their configuration
+//! refers to is looked up at each start anew.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    sync::{Arc, Weak},
+    time::{Duration, SystemTime},
+};
+
+use orchestra_gateway::{
+    config::{PluginConfig, ServerConfig, Transport},
+    connect::Connectors,
+};
+use orchestra_hub::BoxFuture;
+use orchestra_mcp::client::{ClientError, Connected, Connector, TransportType};
+use orchestra_plugin::{
+    certs::{CertDir, CertError},
+    ids::PluginId,
+};
+use orchestra_plugin_host::link::{
+    OrchestratorConnector, OrchestratorSpec, PluginConnector, PluginSpec,
+};
+use tokio::time::timeout;
+
+use super::{
+    Inner, Orchestrator,
+    known::Before,
+    listening::{OURS, legacy},
+};
+
+/// How long a plugin waits for one that comes before it, until it tries again later.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// From where plugins and orchestrators are reached.
+#[derive(Clone)]
+pub(super) struct From {
+    /// Whom plugins call back, if anybody.
+    pub(super) here: Option<Weak<Inner>>,
+    /// The directory of certificates.
+    pub(super) certs: Result<PathBuf, String>,
+}
+
+/// Starts a plugin.
+pub(super) struct Start {
+    pub(super) from: From,
+    pub(super) connectors: Connectors,
+    pub(super) config: Arc<ServerConfig>,
+}
+
+impl Connector for Start {
+    fn transport(&self) -> TransportType {
+        TransportType::Quic
+    }
+
+    fn connect(&self) -> BoxFuture<Result<Connected, ClientError>> {
+        let (from, config) = (self.from.clone(), Arc::clone(&self.config));
+        let connectors = self.connectors.clone();
+        Box::pin(async move { start(&from, &connectors, &config).await })
+    }
+}
+
+async fn start(
+    from: &From,
+    connectors: &Connectors,
+    config: &ServerConfig,
+) -> Result<Connected, ClientError> {
+    let Transport::Plugin(plugin) = &config.transport else {
+        return Err(invalid("the server is no plugin"));
+    };
+    let id: PluginId = plugin.id.as_str().parse().map_err(invalid)?;
+    let here = match &from.here {
+        Some(here) => Some(Orchestrator(here.upgrade().ok_or(ClientError::Closed)?)),
+        None => None,
+    };
+    if let Some(here) = &here {
+        here.after_others(&id).await?;
+    }
+    let mut spec = spec(&id, plugin, connectors, config)?;
+    spec.orchestrator = match &here {
+        Some(here) => {
+            let unreachable = |error: anyhow::Error| ClientError::Unreachable {
+                what: format!("plugins cannot call back: {error:#}"),
+            };
+            let address = here.callback(plugin).await.map_err(unreachable)?;
+            Some(address.to_string())
+        }
+        None => None,
+    };
+    let certs = from.certs.clone().map_err(invalid)?;
+    let is_legacy = plugin.is_legacy;
+    let named = id.clone();
+    let made = tokio::task::spawn_blocking(move || certificates(&certs, &named, is_legacy));
+    let made = made.await.map_err(invalid)?;
+    (spec.certs, spec.plugin_certs) = made.map_err(invalid)?;
+    let connector = PluginConnector::new(spec);
+    match here {
+        Some(here) => {
+            let connected = connector.with_links(here.0.links.clone()).connect().await?;
+            here.runs(id, &connected);
+            Ok(connected)
+        }
+        None => connector.connect().await,
+    }
+}
+
+fn spec(
+    id: &PluginId,
+    plugin: &PluginConfig,
+    connectors: &Connectors,
+    config: &ServerConfig,
+) -> Result<PluginSpec, ClientError> {
+    let mut spec = PluginSpec::new(id.clone(), "", PathBuf::new());
+    spec.process = connectors.child(config)?;
+    spec.config = connectors.boot(config)?;
+    spec.provider = plugin.provides_ai.first().cloned().unwrap_or_default();
+    spec.start_timeout = config.start_timeout;
+    spec.grace_shutdown = plugin.shutdown;
+    Ok(spec)
+}
+
+/// The directory of certificates that we use towards a plugin, and that of its own if it has one.
+///
+/// A plugin of today gets its own certificates and cannot make others. Those of the past make a new
+/// authority where they cannot read the key of one, and so share one among them, which we trust for
+/// them alone.
+fn certificates(
+    certs: &Path,
+    id: &PluginId,
+    is_legacy: bool,
+) -> Result<(PathBuf, Option<PathBuf>), CertError> {
+    let now = SystemTime::now();
+    if is_legacy {
+        return Ok((legacy(certs), None));
+    }
+    let ours = CertDir::open(certs)?;
+    ours.ensure_ca(now)?;
+    let names = [id.server_name(), id.client_name()];
+    for name in &names {
+        ours.identity(name, now)?;
+    }
+    let theirs = CertDir::open(certs.join("plugins").join(id.as_str()))?;
+    ours.hand_out(&names, &theirs)?;
+    Ok((certs.to_owned(), Some(theirs.path().to_owned())))
+}
+
+impl Orchestrator {
+    /// Waits until those run that a plugin depends on.
+    async fn after_others(&self, id: &PluginId) -> Result<(), ClientError> {
+        for before in self.0.plugins.before(id) {
+            let needed = match before {
+                Before::Running(needed) => needed,
+                Before::Never(needed, why) => {
+                    return Err(ClientError::Unreachable {
+                        what: format!("plugin \"{id}\" depends on \"{needed}\", {why}"),
+                    });
+                }
+            };
+            let mut running = self.0.running.subscribe();
+            let started = running.wait_for(|running| running.contains(&needed));
+            if timeout(WAIT, started).await.is_err() {
+                return Err(ClientError::Unreachable {
+                    what: format!("plugin \"{id}\" waits for \"{needed}\", which has not started"),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a plugin of this program calls back: an address of IPv4 that it can verify.
+    async fn callback(&self, plugin: &PluginConfig) -> anyhow::Result<SocketAddr> {
+        if plugin.is_legacy {
+            return self.listen_for_legacy().await;
+        }
+        match self.0.ours.get() {
+            Some(SocketAddr::V4(address))
+                if address.ip().is_loopback() || address.ip().is_unspecified() =>
+            {
+                Ok((Ipv4Addr::LOCALHOST, address.port()).into())
+            }
+            _ => self.listen_for_plugins().await,
+        }
+    }
+
+    /// Notes that a plugin runs, until its connection ends.
+    fn runs(&self, id: PluginId, connected: &Connected) {
+        let (link, running) = (Arc::clone(&connected.link), self.0.running.clone());
+        running.send_modify(|running| running.push(id.clone()));
+        tokio::spawn(async move {
+            link.ended().await;
+            running.send_modify(|running| {
+                if let Some(place) = running.iter().position(|other| *other == id) {
+                    running.swap_remove(place);
+                }
+            });
+        });
+    }
+}
+
+/// Reaches an orchestrator elsewhere.
+pub(super) struct Elsewhere {
+    pub(super) from: From,
+    pub(super) connectors: Connectors,
+    pub(super) config: Arc<ServerConfig>,
+}
+
+impl Connector for Elsewhere {
+    fn transport(&self) -> TransportType {
+        TransportType::Quic
+    }
+
+    fn connect(&self) -> BoxFuture<Result<Connected, ClientError>> {
+        match self.connector() {
+            Ok(connector) => connector.connect(),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+}
+
+impl Elsewhere {
+    fn connector(&self) -> Result<OrchestratorConnector, ClientError> {
+        let there = self.connectors.orchestrator(&self.config)?;
+        let host = match there.host.contains(':') {
+            true => format!("[{}]", there.host),
+            false => there.host,
+        };
+        let here = self.from.here.as_ref().and_then(Weak::upgrade);
+        Ok(OrchestratorConnector::new(OrchestratorSpec {
+            address: format!("{host}:{}", there.port),
+            certs: match there.certs_dir {
+                Some(certs) => certs,
+                None => self.from.certs.clone().map_err(invalid)?,
+            },
+            expected: Some(OURS.parse().map_err(invalid)?),
+            own_instance: here.map(|here| here.face.instance().to_owned()),
+        }))
+    }
+}
+
+fn invalid(error: impl std::fmt::Display) -> ClientError {
+    ClientError::InvalidConfig {
+        what: error.to_string(),
+    }
+}

@@ -1,0 +1,371 @@
+//! Plugins as the program runs them: started, served, kept from each other, and ended.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant, SystemTime},
+};
+
+use orchestra_plugin::{
+    certs::CertDir,
+    envelope::Response,
+    generated::{ListToolsRequest, PluginManifest, RegistrationResult, ToolResponse},
+    quic::{Endpoint, Pace, Target},
+};
+use rustix::process::{Pid, Signal};
+use serde_json::{Value, json};
+
+use crate::support::{PATIENCE, Running, Session, Workspace, get, post, until};
+
+const BOTH: (&str, &str) = ("Accept", "application/json, text/event-stream");
+
+/// The plugin of the tests, which does what it is told.
+fn sample() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let program = test.ancestors().nth(2).unwrap().join("examples/sample");
+    assert!(
+        program.is_file(),
+        "{} is built by `cargo build -p orchestra-plugin --examples`",
+        program.display()
+    );
+    program
+}
+
+/// A workspace that has the plugin, with more lines about it, and approves it.
+fn workspace(more: &str) -> Workspace {
+    let workspace = Workspace::board();
+    let binary = sample().display().to_string();
+    workspace.write(
+        "orchestra.toml",
+        &format!("[plugins.\"tools.sample\"]\nbinary = {binary:?}\n{more}"),
+    );
+    approve(&workspace, "tools.sample");
+    workspace
+}
+
+fn approve(workspace: &Workspace, plugin: &str) {
+    let approved = workspace.run(["mcp", "approve", "--yes", plugin]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+}
+
+/// `orchestra up`, and what it says when it is ready.
+struct Up {
+    process: Running,
+    ready: Value,
+    address: String,
+}
+
+impl Up {
+    fn start(workspace: &Workspace) -> Self {
+        let flags = ["--http", "127.0.0.1:0", "--quic", "127.0.0.1:0", "--json"];
+        let process = Running::start(workspace.command([&["up"], &flags[..]].concat()));
+        let ready = process.json();
+        let address = ready["http"].as_str().unwrap().replace("http://", "");
+        Self {
+            process,
+            ready,
+            address,
+        }
+    }
+
+    /// The result of a call.
+    fn call(&self, tool: &str, arguments: &Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let answer = post(&self.address, &[BOTH], &request.to_string()).json();
+        assert!(answer.get("result").is_some(), "{tool}: {answer}");
+        answer["result"].clone()
+    }
+
+    fn text(&self, tool: &str, arguments: &Value) -> String {
+        let result = self.call(tool, arguments);
+        result["content"][0]["text"].as_str().unwrap().to_owned()
+    }
+
+    fn end(self) {
+        self.process.signal(Signal::TERM);
+        assert!(self.process.end().success());
+    }
+}
+
+fn pid(text: &str) -> Pid {
+    Pid::from_raw(text.parse().unwrap()).unwrap()
+}
+
+fn is_gone(process: Pid) -> bool {
+    rustix::process::test_kill_process(process).is_err()
+}
+
+#[test]
+fn a_plugin_serves_stores_and_hears() {
+    let workspace = workspace("");
+    let up = Up::start(&workspace);
+    assert!(up.ready["quic"].as_str().unwrap().starts_with("127.0.0.1:"));
+    let certs = workspace.home().canonicalize().unwrap();
+    let certs = certs.join(".orchestra/certs").display().to_string();
+    assert_eq!(up.ready["certs_dir"], certs);
+    assert_eq!(up.text("echo", &json!({"text": "hi"})), "hi");
+    let sum = up.call("add", &json!({"a": 9_007_199_254_740_993_i64, "b": 1}));
+    assert_eq!(
+        sum["structuredContent"],
+        json!({"sum": 9_007_199_254_740_994_i64})
+    );
+    // Documents are files of the workspace; none is written over unseen, and none is a board.
+    let store = |content: &str, version: u32| {
+        let document = json!({"path": "notes/a.md", "content": content, "version": version});
+        up.call("store", &document)
+    };
+    assert_eq!(store("one", 0)["structuredContent"]["version"], 1);
+    assert_eq!(store("two", 0)["isError"], true);
+    assert_eq!(store("two", 1)["structuredContent"]["version"], 2);
+    assert_eq!(
+        up.call("load", &json!({"text": "notes/a.md"}))["structuredContent"]["content"],
+        "two"
+    );
+    assert_eq!(up.text("load", &json!({"text": "notes/b.md"})), "not found");
+    let outside = up.call(
+        "store",
+        &json!({"path": "../a.md", "content": "", "version": 0}),
+    );
+    assert_eq!(outside["isError"], true, "{outside}");
+    assert_eq!(
+        up.call("list_projects", &json!({}))["structuredContent"]["total"],
+        0
+    );
+    // What is published reaches whoever needs it.
+    up.text(
+        "publish",
+        &json!({"topic": "sample.news", "payload": {"n": 1}}),
+    );
+    until(|| (up.text("heard", &json!({})) == "tools.sample said {\"n\":1}").then_some(()));
+    // What the manifest does not name is not to be had.
+    let refused = up.text(
+        "call",
+        &json!({"tool": "create_project", "arguments": {"name": "x"}}),
+    );
+    assert!(refused.contains("needs_tools"), "{refused}");
+    up.end();
+    assert_eq!(workspace.read(".projects/notes/a.md"), "two");
+}
+
+#[test]
+fn a_plugin_that_is_killed_is_started_again_and_one_that_is_left_behind_ends() {
+    let workspace = workspace("");
+    let up = Up::start(&workspace);
+    let first = pid(&up.text("pid", &json!({})));
+    rustix::process::kill_process(first, Signal::KILL).unwrap();
+    // The call that finds out may be lost: nobody can know whether it ran.
+    let mut calls = (0..2).map(|_| up.text("pid", &json!({})));
+    let second = calls.find_map(|text| text.parse().ok().and_then(Pid::from_raw));
+    let second = second.expect("a call that is answered");
+    assert_ne!(first, second);
+    until(|| is_gone(first).then_some(()));
+    let told = get(&up.address, "/api/mcp/servers").json().to_string();
+    assert!(told.contains("\"restarts\":1"), "{told}");
+    // Whoever kills the program ends its plugins as well.
+    up.process.signal(Signal::KILL);
+    until(|| is_gone(second).then_some(()));
+}
+
+#[test]
+fn a_plugin_finishes_its_work_when_the_program_ends() {
+    let workspace = workspace("args = [\"--end-file\", \"ended.txt\"]\n");
+    let up = Up::start(&workspace);
+    let process = pid(&up.text("pid", &json!({})));
+    let begin = Instant::now();
+    up.end();
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    assert!(is_gone(process));
+    assert_eq!(workspace.read("ended.txt"), "ended\n");
+}
+
+#[test]
+fn a_plugin_is_served_by_stdio_and_by_the_shell_as_well() {
+    let workspace = workspace("");
+    let mut session = Session::start(workspace.command(["stdio"]));
+    assert_eq!(
+        session.tool("echo", &json!({"text": "hi"}))["content"][0]["text"],
+        "hi"
+    );
+    let stored = json!({"path": "notes/a.md", "content": "one", "version": 0});
+    assert_eq!(session.ok("store", &stored), json!({"version": 1}));
+    drop(session);
+    let said = workspace.run(["tool", "call", "load", "text=notes/a.md"]);
+    assert!(said.out.contains("\"content\":\"one\""), "{said:?}");
+    let listed = workspace.run(["mcp", "tools", "tools.sample"]);
+    assert!(listed.out.contains("flood_stderr"), "{listed:?}");
+}
+
+#[test]
+fn documents_are_refused_where_there_is_no_board_to_keep_them_with() {
+    let workspace = workspace("");
+    std::fs::remove_dir_all(workspace.join(".projects")).unwrap();
+    let said = workspace.run([
+        "tool",
+        "call",
+        "store",
+        "path=a.md",
+        "content=x",
+        "version=0",
+    ]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.err.contains("no board"), "{said:?}");
+    assert!(!workspace.join(".projects").exists());
+}
+
+#[test]
+fn a_plugin_waits_for_those_that_it_depends_on() {
+    let workspace = Workspace::board();
+    let binary = sample().display().to_string();
+    let plugin =
+        |id: &str, more: &str| format!("[plugins.\"{id}\"]\nbinary = {binary:?}\n{more}\n");
+    workspace.write(
+        "orchestra.toml",
+        &(plugin("tools.sample", "depends_on = [\"tools.first\"]")
+            + &plugin("tools.first", "prefix = true\nenabled = false")),
+    );
+    approve(&workspace, "tools.sample");
+    let up = Up::start(&workspace);
+    let answer = post(
+        &up.address,
+        &[BOTH],
+        &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}).to_string(),
+    );
+    assert!(!answer.body.contains("flood_stderr"), "{answer:?}");
+    let told = get(&up.address, "/api/mcp/servers").json().to_string();
+    let why = "depends on \\\"tools.first\\\", which is switched off";
+    assert!(told.contains(why), "{told}");
+    up.end();
+}
+
+#[test]
+fn plugins_of_the_past_share_an_authority_that_lets_nobody_else_in() {
+    let workspace = Workspace::board();
+    let binary = sample().display().to_string();
+    workspace.write(
+        "plugins.yaml",
+        &format!(
+            "plugins:\n  - id: tools.sample\n    binary: {binary}\n    enabled: true\n    \
+             config:\n      greeting: hello\n"
+        ),
+    );
+    approve(&workspace, "tools.sample");
+    let up = Up::start(&workspace);
+    let whoami = up.call("whoami", &json!({}));
+    assert_eq!(whoami["structuredContent"]["greeting"], "hello", "{whoami}");
+    let stored = json!({"path": "a.md", "content": "x", "version": 0});
+    assert_eq!(up.call("store", &stored)["structuredContent"]["version"], 1);
+    let certs = workspace.home().join(".orchestra/certs");
+    assert!(certs.join("legacy/tools.sample.key").is_file());
+    assert!(!certs.join("tools.sample.key").exists());
+    // Whoever can sign there is let in neither where others come in nor as anybody else.
+    let main = up.ready["quic"].as_str().unwrap().parse().unwrap();
+    let legacy = CertDir::open(certs.join("legacy")).unwrap();
+    let name = "transport.stdio-client".parse().unwrap();
+    let identity = legacy.identity(&name, SystemTime::now()).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let endpoint = Endpoint::outgoing(main, &identity, Pace::default()).unwrap();
+        let target = Target::named(main, "orchestrator".parse().unwrap());
+        assert!(endpoint.connect(&target).await.is_err());
+    });
+    up.end();
+}
+
+#[test]
+fn a_certificate_lets_in_and_says_who_is_there() {
+    let workspace = Workspace::board();
+    let up = Up::start(&workspace);
+    let address = up.ready["quic"].as_str().unwrap().parse().unwrap();
+    let certs = CertDir::open(workspace.home().join(".orchestra/certs")).unwrap();
+    let identity = certs
+        .identity(&"tools.mine-client".parse().unwrap(), SystemTime::now())
+        .unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let endpoint = Endpoint::outgoing(address, &identity, Pace::default()).unwrap();
+        let target = Target::named(address, "orchestrator".parse().unwrap());
+        let connection = endpoint.connect(&target).await.unwrap();
+        let end = tokio::time::Instant::now() + PATIENCE;
+        let ask = async |request: orchestra_plugin::envelope::Request| {
+            let answer = connection.call(request.encode(), end).await.unwrap();
+            Response::decode(&answer).unwrap()
+        };
+        let request = |id: &str| {
+            let manifest = PluginManifest {
+                id: id.to_owned(),
+                ..PluginManifest::default()
+            };
+            orchestra_plugin::envelope::Request::new("1", &manifest)
+        };
+        let list = || orchestra_plugin::envelope::Request::new("2", &ListToolsRequest::default());
+        let refused: ToolResponse = ask(list()).await.message().unwrap();
+        assert_eq!(refused.error_code, "not_registered");
+        let other: RegistrationResult = ask(request("tools.other")).await.message().unwrap();
+        assert!(!other.accepted, "{other:?}");
+        let own: RegistrationResult = ask(request("tools.mine")).await.message().unwrap();
+        assert!(own.accepted, "{own:?}");
+    });
+    up.end();
+}
+
+#[test]
+fn where_plugins_come_in_is_for_the_user_to_say() {
+    let workspace = Workspace::board();
+    for (line, is_refused) in [
+        ("quic = \"off\"", false),
+        ("quic = \"0\"", false),
+        ("quic = \"0.0.0.0:0\"", true),
+        ("certs_dir = \"certs\"", true),
+    ] {
+        workspace.write("orchestra.toml", line);
+        let said = workspace.run(["config", "show"]);
+        assert_eq!(said.code == Some(2), is_refused, "{line}: {said:?}");
+    }
+    workspace.write("orchestra.toml", "quic = \"off\"");
+    let flags = ["up", "--http", "127.0.0.1:0", "--json"];
+    let process = Running::start(workspace.command(flags));
+    let ready = process.json();
+    assert!(ready.get("quic").is_none(), "{ready}");
+    process.signal(Signal::TERM);
+    assert!(process.end().success());
+    // A port that is taken leads to the next one, and a directory that cannot be is told.
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let process = Running::start(workspace.command([&flags[..], &["--quic", &taken]].concat()));
+    let ready = process.json();
+    assert_ne!(ready["quic"], taken);
+    process.signal(Signal::TERM);
+    assert!(process.end().success());
+    workspace.write("file", "");
+    let there = workspace.join("file").display().to_string();
+    let said = workspace.run([&flags[..], &["--quic", "0", "--certs-dir", &there]].concat());
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.err.contains("certificates in"), "{said:?}");
+}
+
+#[test]
+fn a_program_that_is_configured_as_its_own_orchestrator_does_not_call_itself() {
+    let workspace = Workspace::board();
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    workspace.write(
+        "orchestra.toml",
+        &format!("[servers.mirror]\norchestrator = \"{address}\"\n"),
+    );
+    approve(&workspace, "mirror");
+    let certs = workspace.home().join(".orchestra/certs");
+    let certs = CertDir::open(certs).unwrap();
+    certs.ensure_ca(SystemTime::now()).unwrap();
+    let flags = ["up", "--http", "127.0.0.1:0", "--json", "--quic", &address];
+    let process = Running::start(workspace.command(flags));
+    let ready = process.json();
+    assert_eq!(ready["quic"], address, "the port was free a moment ago");
+    let http = ready["http"].as_str().unwrap().replace("http://", "");
+    until(|| {
+        let told = get(&http, "/api/mcp/servers").json().to_string();
+        told.contains("is this program itself").then_some(())
+    });
+    process.signal(Signal::TERM);
+    assert!(process.end().success());
+}

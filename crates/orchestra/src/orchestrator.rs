@@ -79,6 +79,7 @@ impl Orchestrator {
         let host = Admission {
             hub: server.hub().clone(),
             plugins: plugins.clone(),
+            links: links.clone(),
         };
         let documents = Documents {
             store,

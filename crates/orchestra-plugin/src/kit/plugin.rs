@@ -4,7 +4,7 @@ use std::{future::Future, path::PathBuf, process::ExitCode, sync::Arc, time::Dur
 
 use super::{
     answer::ToolError,
-    cx::Cx,
+    cx::{Cx, States},
     events::{Event, Topics},
     flags::OwnFlag,
     health::Health,
@@ -15,9 +15,10 @@ use super::{
     serve::{self, Offer},
     storage::Storage,
     tool::Tool,
+    toolbox::Tools,
 };
 use crate::{
-    generated::{ListPromptsResponse, ListToolsResponse, PluginManifest},
+    generated::{ListPromptsResponse, PluginManifest},
     ids::{NameError, PluginId},
 };
 
@@ -57,6 +58,7 @@ pub struct Plugin {
     prompts: Vec<Prompt>,
     offer: Offer,
     topics: Topics,
+    pub(super) states: States,
     pub(super) own_flags: Vec<OwnFlag>,
     pub(super) log_file: Option<PathBuf>,
     pub(super) max_in_flight: u32,
@@ -67,6 +69,7 @@ pub struct Plugin {
 pub(super) struct Parts {
     pub(super) id: PluginId,
     pub(super) offer: Offer,
+    pub(super) tools: Tools,
     pub(super) topics: Arc<Topics>,
 }
 
@@ -87,6 +90,7 @@ impl Plugin {
             prompts: Vec::new(),
             offer: Offer::default(),
             topics: Topics::default(),
+            states: States::default(),
             own_flags: Vec::new(),
             log_file: None,
             max_in_flight: IN_FLIGHT,
@@ -137,6 +141,12 @@ impl Plugin {
         {
             self.manifest.provides_storage.push(kind.to_owned());
         }
+        self
+    }
+
+    /// Gives all calls something that they share, found by its type: see [`Cx::state`].
+    pub fn state<T: Send + Sync + 'static>(mut self, state: T) -> Self {
+        self.states.put(state);
         self
     }
 
@@ -258,20 +268,18 @@ impl Plugin {
             source,
         })?;
         let mut offer = std::mem::take(&mut self.offer);
-        let mut tools = Vec::new();
+        let tools = Tools::new();
         for tool in std::mem::take(&mut self.tools) {
-            let definition = tool.definition().map_err(|source| PluginError::Schema {
-                tool: tool.name.clone(),
-                source,
-            })?;
-            tools.push(definition);
             let name = tool.name.clone();
-            if offer.tools.insert(name.clone(), tool).is_some() {
+            if tools.function(&name).is_some() {
                 return Err(PluginError::Twice {
                     what: "tools",
                     name,
                 });
             }
+            tools
+                .put(tool)
+                .map_err(|source| PluginError::Schema { tool: name, source })?;
         }
         let mut prompts = Vec::new();
         for prompt in std::mem::take(&mut self.prompts) {
@@ -284,11 +292,11 @@ impl Plugin {
                 });
             }
         }
-        offer.listed_tools = serve::payload(&ListToolsResponse { tools });
         offer.listed_prompts = serve::payload(&ListPromptsResponse { prompts });
         Ok(Parts {
             id,
             offer,
+            tools,
             topics: Arc::new(std::mem::take(&mut self.topics)),
         })
     }

@@ -4,6 +4,7 @@ use orchestra_hub::Hub;
 use orchestra_plugin::{generated::PluginManifest, ids::PluginId};
 use orchestra_plugin_host::{
     face::{Host, Permissions},
+    link::Links,
     storage::DEFAULT_TYPE,
 };
 
@@ -13,6 +14,7 @@ use super::known::Plugins;
 pub(super) struct Admission {
     pub(super) hub: Hub,
     pub(super) plugins: Plugins,
+    pub(super) links: Links,
 }
 
 impl Host for Admission {
@@ -32,6 +34,8 @@ impl Host for Admission {
                  that provides it"
             ));
         }
+        // It may offer something else than before.
+        self.links.changed(plugin);
         Ok(Permissions::all())
     }
 

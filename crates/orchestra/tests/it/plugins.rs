@@ -20,11 +20,16 @@ const BOTH: (&str, &str) = ("Accept", "application/json, text/event-stream");
 
 /// The plugin of the tests, which does what it is told.
 fn sample() -> PathBuf {
+    example("sample")
+}
+
+fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let program = test.ancestors().nth(2).unwrap().join("examples/sample");
+    let program = test.ancestors().nth(2).unwrap();
+    let program = program.join("examples").join(name);
     assert!(
         program.is_file(),
-        "{} is built by `cargo build -p orchestra-plugin --examples`",
+        "{} is built by `cargo build --workspace --examples`",
         program.display()
     );
     program
@@ -368,4 +373,29 @@ fn a_program_that_is_configured_as_its_own_orchestrator_does_not_call_itself() {
     });
     process.signal(Signal::TERM);
     assert!(process.end().success());
+}
+
+#[test]
+fn tools_that_come_and_go_while_a_plugin_runs_are_told() {
+    let workspace = Workspace::board();
+    let binary = example("annotated").display().to_string();
+    let config = format!("[plugins.\"tools.sample\"]\nbinary = {binary:?}\n");
+    workspace.write("orchestra.toml", &config);
+    approve(&workspace, "tools.sample");
+    let mut session = Session::start(workspace.command(["stdio"]));
+    let is_listed = |session: &mut Session| {
+        let listed = session.request("tools/list", &json!({}));
+        listed["result"].to_string().contains("\"bark\"")
+    };
+    assert!(!is_listed(&mut session));
+    session.tool("learn", &json!({"name": "bark", "says": "woof"}));
+    while !is_listed(&mut session) {
+        session.notified("notifications/tools/list_changed");
+    }
+    let said = session.tool("bark", &json!({}));
+    assert_eq!(said["content"][0]["text"], "woof");
+    session.tool("forget", &json!({"name": "bark"}));
+    while is_listed(&mut session) {
+        session.notified("notifications/tools/list_changed");
+    }
 }

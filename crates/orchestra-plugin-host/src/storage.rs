@@ -79,7 +79,7 @@ impl StorageError {
         match self {
             Self::NoStorage { .. } => "no_storage",
             Self::NotFound { .. } => "not_found",
-            Self::Conflict { .. } => "conflict",
+            Self::Conflict { .. } => "version_conflict",
             Self::Invalid(_) => "invalid_request",
             Self::NotPermitted(_) => "not_permitted",
             Self::Failed(_) => "storage_error",

@@ -660,7 +660,8 @@ pub struct StorageEntry {
 /// Why a request to a storage failed. Old peers skip the fields that carry it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StorageProblem {
-    /// The kind of the failure, a short word like not_found.
+    /// The kind of the failure, in a word: not_found, version_conflict, already_exists, no_storage,
+    /// not_permitted, invalid_request, storage_error, or another of who keeps the documents.
     #[prost(string, tag = "1")]
     pub code: ::prost::alloc::string::String,
     /// The failure in words.

@@ -221,15 +221,15 @@ fn invalid(error: impl std::fmt::Display) -> StorageError {
 }
 
 fn failed(error: DocumentError) -> StorageError {
+    let said = |code: &str| StorageError::Said {
+        code: code.to_owned(),
+        message: error.to_string(),
+    };
     match &error {
         DocumentError::Fault(_) => StorageError::Failed(error.to_string()),
         // The texts are those that programs look for.
-        DocumentError::Refused(DocumentRefusal::Exists | DocumentRefusal::Conflict { .. }) => {
-            StorageError::Said {
-                code: "conflict".to_owned(),
-                message: error.to_string(),
-            }
-        }
+        DocumentError::Refused(DocumentRefusal::Exists) => said("already_exists"),
+        DocumentError::Refused(DocumentRefusal::Conflict { .. }) => said("version_conflict"),
         _ => StorageError::Invalid(error.to_string()),
     }
 }

@@ -7,9 +7,13 @@ use std::{
 
 use orchestra_plugin::{
     certs::CertDir,
-    envelope::Response,
-    generated::{ListToolsRequest, PluginManifest, RegistrationResult, ToolResponse},
+    envelope::{PayloadOf, Request, RequestKind, Response, ResponseKind},
+    generated::{
+        ListToolsRequest, PluginManifest, RegistrationResult, StorageReadRequest,
+        StorageReadResponse, StorageWriteRequest, StorageWriteResponse, ToolRequest, ToolResponse,
+    },
     quic::{Endpoint, Pace, Target},
+    structs::{self, Numbers},
 };
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
@@ -120,7 +124,13 @@ fn a_plugin_serves_stores_and_hears() {
         up.call("store", &document)
     };
     assert_eq!(store("one", 0)["structuredContent"]["version"], 1);
-    assert_eq!(store("two", 0)["isError"], true);
+    for version in [0, 7] {
+        let refused = store("two", version);
+        assert_eq!(
+            refused["content"][0]["text"], "somebody was faster",
+            "{refused}"
+        );
+    }
     assert_eq!(store("two", 1)["structuredContent"]["version"], 2);
     assert_eq!(
         up.call("load", &json!({"text": "notes/a.md"}))["structuredContent"]["content"],
@@ -276,40 +286,129 @@ fn plugins_of_the_past_share_an_authority_that_lets_nobody_else_in() {
     up.end();
 }
 
+/// Somebody who comes over QUIC with a certificate of this user.
+struct Caller {
+    runtime: tokio::runtime::Runtime,
+    connection: orchestra_plugin::quic::Connection,
+}
+
+impl Caller {
+    fn connect(workspace: &Workspace, up: &Up, name: &str) -> Self {
+        let address = up.ready["quic"].as_str().unwrap().parse().unwrap();
+        let certs = CertDir::open(workspace.home().join(".orchestra/certs")).unwrap();
+        let identity = certs.identity(&name.parse().unwrap(), SystemTime::now());
+        let identity = identity.unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let connection = runtime.block_on(async {
+            let endpoint = Endpoint::outgoing(address, &identity, Pace::default()).unwrap();
+            let target = Target::named(address, "orchestrator".parse().unwrap());
+            endpoint.connect(&target).await.unwrap()
+        });
+        Self {
+            runtime,
+            connection,
+        }
+    }
+
+    fn ask<Q: PayloadOf<RequestKind>, A: PayloadOf<ResponseKind>>(&self, request: &Q) -> A {
+        let request = Request::new("1", request).encode();
+        let end = tokio::time::Instant::now() + PATIENCE;
+        let answer = self.runtime.block_on(self.connection.call(request, end));
+        let answer = Response::decode(&answer.unwrap()).unwrap();
+        answer.message().unwrap()
+    }
+}
+
 #[test]
 fn a_certificate_lets_in_and_says_who_is_there() {
     let workspace = Workspace::board();
     let up = Up::start(&workspace);
-    let address = up.ready["quic"].as_str().unwrap().parse().unwrap();
-    let certs = CertDir::open(workspace.home().join(".orchestra/certs")).unwrap();
-    let identity = certs
-        .identity(&"tools.mine-client".parse().unwrap(), SystemTime::now())
-        .unwrap();
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let endpoint = Endpoint::outgoing(address, &identity, Pace::default()).unwrap();
-        let target = Target::named(address, "orchestrator".parse().unwrap());
-        let connection = endpoint.connect(&target).await.unwrap();
-        let end = tokio::time::Instant::now() + PATIENCE;
-        let ask = async |request: orchestra_plugin::envelope::Request| {
-            let answer = connection.call(request.encode(), end).await.unwrap();
-            Response::decode(&answer).unwrap()
+    let caller = Caller::connect(&workspace, &up, "tools.mine-client");
+    let register = |id: &str, needs_storage: &[&str]| {
+        let manifest = PluginManifest {
+            id: id.to_owned(),
+            needs_storage: needs_storage.iter().map(ToString::to_string).collect(),
+            ..PluginManifest::default()
         };
-        let request = |id: &str| {
-            let manifest = PluginManifest {
-                id: id.to_owned(),
-                ..PluginManifest::default()
-            };
-            orchestra_plugin::envelope::Request::new("1", &manifest)
+        caller.ask::<_, RegistrationResult>(&manifest)
+    };
+    let refused: ToolResponse = caller.ask(&ListToolsRequest::default());
+    assert_eq!(refused.error_code, "not_registered");
+    let other = register("tools.other", &[]);
+    assert!(!other.accepted, "{other:?}");
+    // Nobody keeps what it needs.
+    let lacking = register("tools.mine", &["sqlite"]);
+    assert!(lacking.reject_reason.contains("sqlite"), "{lacking:?}");
+    let own = register("tools.mine", &["markdown"]);
+    assert!(own.accepted, "{own:?}");
+    up.end();
+}
+
+#[test]
+fn documents_and_models_are_those_of_the_plugins_that_stand_for_them() {
+    let workspace = Workspace::board();
+    let binary = example("keeper").display().to_string();
+    workspace.write(
+        "orchestra.toml",
+        &format!(
+            "[plugins.\"storage.memory\"]\nbinary = {binary:?}\nprefix = true\n\
+             provides_storage = [\"memory\"]\nprovides_ai = [\"openai\"]\n"
+        ),
+    );
+    approve(&workspace, "storage.memory");
+    let up = Up::start(&workspace);
+    assert_eq!(
+        up.text("storage-memory__ask", &json!({"question": "why?"})),
+        "a model would answer: why?"
+    );
+    let caller = Caller::connect(&workspace, &up, "tools.mine-client");
+    let manifest = PluginManifest {
+        id: "tools.mine".to_owned(),
+        needs_storage: vec!["memory".to_owned()],
+        needs_ai: vec!["openai".to_owned()],
+        ..PluginManifest::default()
+    };
+    let registered: RegistrationResult = caller.ask(&manifest);
+    assert!(registered.accepted, "{registered:?}");
+    let write = |expected_version| {
+        let document = StorageWriteRequest {
+            path: "a".to_owned(),
+            content: "x".into(),
+            expected_version,
+            storage_type: "memory".to_owned(),
+            ..StorageWriteRequest::default()
         };
-        let list = || orchestra_plugin::envelope::Request::new("2", &ListToolsRequest::default());
-        let refused: ToolResponse = ask(list()).await.message().unwrap();
-        assert_eq!(refused.error_code, "not_registered");
-        let other: RegistrationResult = ask(request("tools.other")).await.message().unwrap();
-        assert!(!other.accepted, "{other:?}");
-        let own: RegistrationResult = ask(request("tools.mine")).await.message().unwrap();
-        assert!(own.accepted, "{own:?}");
-    });
+        caller.ask::<_, StorageWriteResponse>(&document)
+    };
+    assert_eq!(write(0).new_version, 1);
+    let problem = write(0).problem.unwrap();
+    assert_eq!(problem.code, "version_conflict", "{problem:?}");
+    let read = |storage_type: &str| {
+        let request = StorageReadRequest {
+            path: "a".to_owned(),
+            storage_type: storage_type.to_owned(),
+        };
+        caller.ask::<_, StorageReadResponse>(&request)
+    };
+    assert_eq!(read("memory").content, "x");
+    assert_eq!(read("markdown").problem.unwrap().code, "not_permitted");
+    assert!(!workspace.join(".projects/a").exists());
+    // One provider speaks for others.
+    let asked = |provider: &str| {
+        let question = structs::encode(br#"{"question":"why?"}"#, Numbers::Nearest).unwrap();
+        let call = ToolRequest {
+            tool_name: "ask".to_owned(),
+            arguments: Some(question),
+            provider: provider.to_owned(),
+            ..ToolRequest::default()
+        };
+        caller.ask::<_, ToolResponse>(&call)
+    };
+    for provider in ["openai", "grok"] {
+        let answer = asked(provider);
+        assert!(answer.success, "{answer:?}");
+    }
+    assert_eq!(asked("claude").error_code, "not_permitted");
     up.end();
 }
 

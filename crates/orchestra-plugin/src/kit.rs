@@ -3,23 +3,30 @@
 //! A plugin is a program whose `main` says what it offers and hands itself over:
 //!
 //! ```no_run
-//! use orchestra_plugin::kit::{Answer, Plugin, Tool};
+//! use orchestra_plugin::kit::{Cx, Plugin, tool};
 //!
-//! #[derive(serde::Deserialize, schemars::JsonSchema)]
-//! struct Greet {
+//! /// Greets somebody.
+//! #[tool(read_only)]
+//! async fn greet(
 //!     /// Whom to greet.
 //!     name: String,
+//!     cx: Cx,
+//! ) -> String {
+//!     format!("Hello, {name}, from {}!", cx.plugin())
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
 //!     Plugin::new("tools.hello", env!("CARGO_PKG_VERSION"))
 //!         .description("Greets people")
-//!         .tool(Tool::new("greet", "Greets somebody", |arguments: Greet, _cx| async move {
-//!             Ok(Answer::text(format!("Hello, {}!", arguments.name)))
-//!         }))
+//!         .tool(greet::tool())
 //!         .run()
 //! }
 //! ```
+//!
+//! **Tools and prompts** are made from functions, by [`tool`](macro@tool) and
+//! [`prompt`](macro@prompt), or from closures with [`Tool::new`] and [`Prompt::new`], where a tool
+//! needs something of its own or is only known at run time. What calls share is given to
+//! [`Plugin::state`] and found in [`Cx::state`].
 //!
 //! **What the kit does.** It reads the flags that every plugin has, makes or loads the certificates,
 //! listens, says `READY ADDRESS` on stderr, registers with the orchestrator in the background, and
@@ -46,6 +53,7 @@ mod cx;
 mod events;
 mod flags;
 mod health;
+mod into;
 mod life;
 mod log;
 mod manifest;
@@ -64,10 +72,19 @@ pub use chunks::Chunks;
 pub use cx::{Cancel, Cx};
 pub use events::{Event, Filters, Subscription};
 pub use health::Health;
+pub use into::{IntoAnswer, IntoMessages, Json};
 pub use manifest::{FEATURES, REVISION};
+pub use orchestra_plugin_macros::{prompt, tool};
 pub use orchestrator::{Called, Orchestrator, OrchestratorError};
 pub use plugin::Plugin;
 pub use prompt::{Messages, Prompt};
 pub use resource::Resource;
 pub use storage::{Document, Entry, Expected, Storage, StorageError};
 pub use tool::{NoArguments, Tool};
+
+/// What code that the attributes have made refers to, so that a plugin need not.
+#[doc(hidden)]
+pub mod made {
+    pub use schemars;
+    pub use serde;
+}

@@ -1,7 +1,8 @@
 //! What a handler knows of its call, and how it speaks to whoever called.
 
 use std::{
-    collections::BTreeMap,
+    any::{Any, TypeId, type_name},
+    collections::{BTreeMap, HashMap},
     fmt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -12,7 +13,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 
-use super::orchestrator::Orchestrator;
+use super::{answer::ToolError, orchestrator::Orchestrator};
 use crate::{envelope::Response, generated::McpMessage, ids::PluginId};
 
 /// What all handlers of a plugin share.
@@ -23,6 +24,23 @@ pub(super) struct Surroundings {
     pub(super) flags: BTreeMap<String, String>,
     pub(super) config: Mutex<BTreeMap<String, String>>,
     pub(super) orchestrator: Orchestrator,
+    pub(super) states: States,
+}
+
+/// What the calls of a plugin share, one of each type.
+#[derive(Default)]
+pub(super) struct States(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
+
+impl States {
+    pub(super) fn put<T: Send + Sync + 'static>(&mut self, state: T) {
+        self.0.insert(TypeId::of::<T>(), Box::new(state));
+    }
+}
+
+impl fmt::Debug for States {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("States").finish_non_exhaustive()
+    }
 }
 
 /// What is particular to one call.
@@ -102,6 +120,19 @@ impl Cx {
         let config = &self.surroundings.config;
         let config = config.lock().unwrap_or_else(PoisonError::into_inner);
         config.get(key).cloned()
+    }
+
+    /// What the plugin was given by [`Plugin::state`](super::Plugin::state), by its type.
+    ///
+    /// # Errors
+    /// The plugin was given none of that type.
+    pub fn state<T: Send + Sync + 'static>(&self) -> Result<&T, ToolError> {
+        let state = self.surroundings.states.0.get(&TypeId::of::<T>());
+        let state = state.and_then(|state| state.downcast_ref());
+        state.ok_or_else(|| {
+            let name = type_name::<T>();
+            ToolError::message_only(format!("the plugin has no state of the type {name}"))
+        })
     }
 
     /// The orchestrator, to call back. Calls made through it belong to the session and the trace of

@@ -218,6 +218,7 @@ async fn start(plugin: Plugin, parts: Parts, flags: Flags) -> Result<Started, St
         flags: flags.own,
         config: Mutex::default(),
         orchestrator: Orchestrator::new(uplink.clone()),
+        states: plugin.states,
     });
     let server = Arc::new(Server::new(
         surroundings,

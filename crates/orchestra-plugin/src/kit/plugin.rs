@@ -4,7 +4,7 @@ use std::{future::Future, path::PathBuf, process::ExitCode, sync::Arc, time::Dur
 
 use super::{
     answer::ToolError,
-    cx::Cx,
+    cx::{Cx, States},
     events::{Event, Topics},
     flags::OwnFlag,
     health::Health,
@@ -57,6 +57,7 @@ pub struct Plugin {
     prompts: Vec<Prompt>,
     offer: Offer,
     topics: Topics,
+    pub(super) states: States,
     pub(super) own_flags: Vec<OwnFlag>,
     pub(super) log_file: Option<PathBuf>,
     pub(super) max_in_flight: u32,
@@ -87,6 +88,7 @@ impl Plugin {
             prompts: Vec::new(),
             offer: Offer::default(),
             topics: Topics::default(),
+            states: States::default(),
             own_flags: Vec::new(),
             log_file: None,
             max_in_flight: IN_FLIGHT,
@@ -137,6 +139,12 @@ impl Plugin {
         {
             self.manifest.provides_storage.push(kind.to_owned());
         }
+        self
+    }
+
+    /// Gives all calls something that they share, found by its type: see [`Cx::state`].
+    pub fn state<T: Send + Sync + 'static>(mut self, state: T) -> Self {
+        self.states.put(state);
         self
     }
 

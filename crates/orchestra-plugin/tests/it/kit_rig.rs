@@ -36,8 +36,14 @@ pub(crate) const SAMPLE: &str = "tools.sample";
 
 /// The sample's program, which is built with the tests.
 pub(crate) fn program() -> PathBuf {
+    example("sample")
+}
+
+/// The program of an example, which is built with the tests.
+pub(crate) fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let program = test.ancestors().nth(2).unwrap().join("examples/sample");
+    let examples = test.ancestors().nth(2).unwrap().join("examples");
+    let program = examples.join(name);
     assert!(
         program.exists(),
         "{} is built by `cargo build -p orchestra-plugin --examples`",
@@ -48,7 +54,12 @@ pub(crate) fn program() -> PathBuf {
 
 /// The command that starts the sample as an orchestrator does.
 pub(crate) fn command(authority: &Authority) -> Command {
-    let mut command = Command::new(program());
+    command_of(authority, "sample")
+}
+
+/// The same for another example.
+pub(crate) fn command_of(authority: &Authority, name: &str) -> Command {
+    let mut command = Command::new(example(name));
     command
         .arg("--listen-addr=localhost:0")
         .arg(format!("--certs-dir={}", authority.dir.path().display()))

@@ -7,7 +7,9 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use orchestra_plugin::kit::{Chunks, Cx, Json, Messages, Plugin, ToolError, prompt, tool};
+use orchestra_plugin::kit::{
+    Answer, Chunks, Cx, Json, Messages, NoArguments, Plugin, Tool, ToolError, prompt, tool,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -86,6 +88,23 @@ async fn drip(to: u32, mut chunks: Chunks) -> Result<(), ToolError> {
     Ok(())
 }
 
+/// Adds a tool that says something.
+#[tool]
+async fn learn(name: String, says: String, cx: Cx) -> Result<(), ToolError> {
+    let description = format!("Says {says}");
+    let tool = Tool::new(&name, &description, move |NoArguments {}, _| {
+        let says = says.clone();
+        async move { Ok(Answer::text(says)) }
+    });
+    cx.tools().add(tool)
+}
+
+/// Removes a tool.
+#[tool]
+async fn forget(name: String, cx: Cx) -> Json<bool> {
+    Json(cx.tools().remove(&name))
+}
+
 /// Asks for a poem.
 #[prompt(title = "Poem")]
 async fn poem(
@@ -107,6 +126,8 @@ fn main() -> ExitCode {
         .tool(number::tool())
         .tool(nothing::tool())
         .tool(drip::tool())
+        .tool(learn::tool())
+        .tool(forget::tool())
         .prompt(poem::prompt())
         .run()
 }

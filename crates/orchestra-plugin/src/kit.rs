@@ -26,7 +26,8 @@
 //! **Tools and prompts** are made from functions, by [`tool`](macro@tool) and
 //! [`prompt`](macro@prompt), or from closures with [`Tool::new`] and [`Prompt::new`], where a tool
 //! needs something of its own or is only known at run time. What calls share is given to
-//! [`Plugin::state`] and found in [`Cx::state`].
+//! [`Plugin::state`] and found in [`Cx::state`]. Tools may come and go while the plugin runs: see
+//! [`Cx::tools`].
 //!
 //! **What the kit does.** It reads the flags that every plugin has, makes or loads the certificates,
 //! listens, says `READY ADDRESS` on stderr, registers with the orchestrator in the background, and
@@ -65,6 +66,7 @@ mod resource;
 mod serve;
 mod storage;
 mod tool;
+mod toolbox;
 mod uplink;
 
 pub use answer::{Answer, Content, ToolError};
@@ -81,6 +83,7 @@ pub use prompt::{Messages, Prompt};
 pub use resource::Resource;
 pub use storage::{Document, Entry, Expected, Storage, StorageError};
 pub use tool::{NoArguments, Tool};
+pub use toolbox::Tools;
 
 /// What code that the attributes have made refers to, so that a plugin need not.
 #[doc(hidden)]

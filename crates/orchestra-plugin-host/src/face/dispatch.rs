@@ -128,8 +128,11 @@ impl Inner {
         };
         let topics = Arc::clone(&registered.topics);
         let mut state = self.state();
-        state.registered.insert(id.clone(), registered);
-        self.events.need(id, &topics);
+        let before = state.registered.insert(id.clone(), registered);
+        // One that registers again, since it offers something else, keeps the events that wait.
+        if before.is_none_or(|before| before.topics != topics) {
+            self.events.need(id, &topics);
+        }
         Ok(())
     }
 

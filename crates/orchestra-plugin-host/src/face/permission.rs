@@ -100,6 +100,9 @@ pub trait Host: Send + Sync + 'static {
     /// Admits a plugin that registers, with all that it is permitted; what its manifest does not
     /// name, it may not do in any case.
     ///
+    /// A plugin registers again when it offers other tools than before, on the same connection:
+    /// whoever follows it should ask it anew then, by [`Links::changed`](crate::link::Links::changed).
+    ///
     /// # Errors
     /// Why it is not admitted, in words for its author.
     fn admit(&self, plugin: &PluginId, manifest: &PluginManifest) -> Result<Permissions, String>;

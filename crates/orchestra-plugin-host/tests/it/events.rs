@@ -206,3 +206,30 @@ async fn ten_thousand_subscriptions_are_bounded() {
     drop(greedy);
     until("all have ended", || events.subscriptions() == 0).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_that_registers_again_keeps_what_waits_for_it() {
+    let mut rig = Rig::new();
+    let hearing = rig.plugin("a.hearing", needs_events(&["news"])).await;
+    let publisher = rig.plugin("c.publisher", PluginManifest::default()).await;
+    // Nothing is delivered for now.
+    let gate = &rig.delivery.gate;
+    gate.forget_permits(gate.available_permits());
+    for number in 0..3 {
+        publish(&publisher, &event("news", &number.to_string())).await;
+    }
+    let again = PluginManifest {
+        id: "a.hearing".into(),
+        provides_tools: vec!["new".into()],
+        ..needs_events(&["news"])
+    };
+    let _: orchestra_plugin::generated::RegistrationResult = hearing.get(&again).await;
+    rig.delivery.gate.add_permits(3);
+    for number in 0..3 {
+        let (_, request) = rig.event().await;
+        assert_eq!(
+            request.message::<Publish>().unwrap().event_type,
+            number.to_string()
+        );
+    }
+}

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 
-use super::{answer::ToolError, orchestrator::Orchestrator};
+use super::{answer::ToolError, orchestrator::Orchestrator, toolbox::Tools};
 use crate::{envelope::Response, generated::McpMessage, ids::PluginId};
 
 /// What all handlers of a plugin share.
@@ -25,6 +25,7 @@ pub(super) struct Surroundings {
     pub(super) config: Mutex<BTreeMap<String, String>>,
     pub(super) orchestrator: Orchestrator,
     pub(super) states: States,
+    pub(super) tools: Tools,
 }
 
 /// What the calls of a plugin share, one of each type.
@@ -133,6 +134,11 @@ impl Cx {
             let name = type_name::<T>();
             ToolError::message_only(format!("the plugin has no state of the type {name}"))
         })
+    }
+
+    /// The tools of the plugin, to add some and to remove some.
+    pub fn tools(&self) -> &Tools {
+        &self.surroundings.tools
     }
 
     /// The orchestrator, to call back. Calls made through it belong to the session and the trace of

@@ -29,14 +29,13 @@ use super::{
     parent::Parent,
     plugin::{Parts, Plugin},
     serve::Server,
-    uplink::Uplink,
+    uplink::{Offered, Uplink},
 };
 use error::StartError;
 use identities::{load, open_certs};
 
 use crate::{
     certs::CertDir,
-    generated::PluginManifest,
     ids::{CertName, PluginId},
     quic::{Caller, CallerOptions, Endpoint, Limits, Pace, Serving, Target},
 };
@@ -122,7 +121,7 @@ fn failed(error: impl std::error::Error) -> ExitCode {
 
 async fn live(plugin: Plugin, parts: Parts, flags: Flags, parent: Parent) -> ExitCode {
     let patience = plugin.patience;
-    let manifest = plugin.manifest.clone();
+    let offer = Offered::new(plugin.manifest.clone(), parts.tools.clone());
     let started = async {
         let signals = Signals::listen()?;
         Ok::<_, StartError>((signals, start(plugin, parts, flags).await?))
@@ -131,9 +130,7 @@ async fn live(plugin: Plugin, parts: Parts, flags: Flags, parent: Parent) -> Exi
         Ok(started) => started,
         Err(error) => return failed(error),
     };
-    let ending = started
-        .wait(parent, &mut signals, &manifest, patience)
-        .await;
+    let ending = started.wait(parent, &mut signals, offer, patience).await;
     let code = match &ending {
         Ending::Wanted(why) => {
             tracing::info!(why, "the plugin ends");
@@ -197,7 +194,12 @@ enum Ending {
 }
 
 async fn start(plugin: Plugin, parts: Parts, flags: Flags) -> Result<Started, StartError> {
-    let Parts { id, offer, topics } = parts;
+    let Parts {
+        id,
+        offer,
+        tools,
+        topics,
+    } = parts;
     let certs = open_certs(flags.certs.clone()).await?;
     let identities = load(certs.clone(), id.clone());
     let (identity, client) = identities.await.map_err(StartError::Certs)?;
@@ -219,6 +221,7 @@ async fn start(plugin: Plugin, parts: Parts, flags: Flags) -> Result<Started, St
         config: Mutex::default(),
         orchestrator: Orchestrator::new(uplink.clone()),
         states: plugin.states,
+        tools,
     });
     let server = Arc::new(Server::new(
         surroundings,
@@ -280,12 +283,12 @@ impl Started {
         &self,
         parent: Parent,
         signals: &mut Signals,
-        manifest: &PluginManifest,
+        offer: Offered,
         patience: Duration,
     ) -> Ending {
         let lost = async {
             match &self.uplink {
-                Some(uplink) => uplink.keep(manifest, patience).await,
+                Some(uplink) => uplink.keep(offer, patience).await,
                 None => std::future::pending().await,
             }
         };

@@ -15,9 +15,10 @@ use super::{
     serve::{self, Offer},
     storage::Storage,
     tool::Tool,
+    toolbox::Tools,
 };
 use crate::{
-    generated::{ListPromptsResponse, ListToolsResponse, PluginManifest},
+    generated::{ListPromptsResponse, PluginManifest},
     ids::{NameError, PluginId},
 };
 
@@ -68,6 +69,7 @@ pub struct Plugin {
 pub(super) struct Parts {
     pub(super) id: PluginId,
     pub(super) offer: Offer,
+    pub(super) tools: Tools,
     pub(super) topics: Arc<Topics>,
 }
 
@@ -266,20 +268,18 @@ impl Plugin {
             source,
         })?;
         let mut offer = std::mem::take(&mut self.offer);
-        let mut tools = Vec::new();
+        let tools = Tools::new();
         for tool in std::mem::take(&mut self.tools) {
-            let definition = tool.definition().map_err(|source| PluginError::Schema {
-                tool: tool.name.clone(),
-                source,
-            })?;
-            tools.push(definition);
             let name = tool.name.clone();
-            if offer.tools.insert(name.clone(), tool).is_some() {
+            if tools.function(&name).is_some() {
                 return Err(PluginError::Twice {
                     what: "tools",
                     name,
                 });
             }
+            tools
+                .put(tool)
+                .map_err(|source| PluginError::Schema { tool: name, source })?;
         }
         let mut prompts = Vec::new();
         for prompt in std::mem::take(&mut self.prompts) {
@@ -292,11 +292,11 @@ impl Plugin {
                 });
             }
         }
-        offer.listed_tools = serve::payload(&ListToolsResponse { tools });
         offer.listed_prompts = serve::payload(&ListPromptsResponse { prompts });
         Ok(Parts {
             id,
             offer,
+            tools,
             topics: Arc::new(std::mem::take(&mut self.topics)),
         })
     }

@@ -29,7 +29,6 @@ use super::{
     prompt::Prompt,
     resource::Resource,
     storage::Storages,
-    tool::Tool,
 };
 use crate::{
     envelope::{PayloadOf, Request, RequestKind, Response, ResponseKind},
@@ -44,15 +43,13 @@ pub(super) type HealthHook = dyn Fn(Cx) -> BoxFuture<'static, Health> + Send + S
 /// What a plugin offers, ready to be asked for.
 #[derive(Default)]
 pub(super) struct Offer {
-    pub(super) tools: BTreeMap<String, Tool>,
     pub(super) prompts: BTreeMap<String, Prompt>,
     pub(super) resources: Vec<Resource>,
     pub(super) storages: Storages,
     pub(super) boot: Option<Box<Hook>>,
     pub(super) shutdown: Option<Box<Hook>>,
     pub(super) health: Option<Box<HealthHook>>,
-    /// The answers to the two list requests, encoded once.
-    pub(super) listed_tools: Bytes,
+    /// The answer to the request for the prompts, encoded once.
     pub(super) listed_prompts: Bytes,
 }
 
@@ -131,7 +128,7 @@ impl Server {
             Some(RequestKind::ListTools) => Ok(Response::raw(
                 id,
                 ResponseKind::ListTools,
-                self.offer.listed_tools.clone(),
+                self.surroundings.tools.listed(),
             )),
             Some(RequestKind::ListPrompts) => Ok(Response::raw(
                 id,

@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, sleep, timeout, timeout_at},
 };
 
-use super::{events::Topics, orchestrator::OrchestratorError};
+use super::{events::Topics, orchestrator::OrchestratorError, toolbox::Tools};
 use crate::{
     envelope::{PayloadOf, Request, RequestKind, Response, ResponseKind},
     generated::{PluginManifest, RegistrationResult, Subscribe, ToolResponse, Unsubscribe},
@@ -43,6 +43,37 @@ pub(super) enum State {
         /// The revision of the additions that the orchestrator speaks; 0 for an old one.
         revision: u32,
     },
+}
+
+/// What we offer, as the orchestrator is told.
+pub(super) struct Offered {
+    manifest: PluginManifest,
+    tools: Tools,
+    changes: watch::Receiver<u64>,
+}
+
+impl Offered {
+    pub(super) fn new(manifest: PluginManifest, tools: Tools) -> Self {
+        Self {
+            manifest,
+            changes: tools.changes(),
+            tools,
+        }
+    }
+
+    /// How it is now. What changes from here on is a change.
+    fn manifest(&mut self) -> &PluginManifest {
+        self.changes.mark_unchanged();
+        self.manifest.provides_tools = self.tools.names();
+        &self.manifest
+    }
+
+    /// Waits until it is not as it was told any more.
+    async fn changed(&mut self) {
+        if self.changes.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 /// The connection to the orchestrator.
@@ -107,9 +138,9 @@ impl Uplink {
         }
     }
 
-    /// Keeps us registered. Returns why that is over: the orchestrator does not want us, or has
-    /// been away for `patience`.
-    pub(super) async fn keep(&self, manifest: &PluginManifest, patience: Duration) -> String {
+    /// Keeps us registered, with the tools that we offer by then. Returns why that is over: the
+    /// orchestrator does not want us, or has been away for `patience`.
+    pub(super) async fn keep(&self, mut offer: Offered, patience: Duration) -> String {
         let mut link = self.caller.link();
         let mut until = Instant::now() + patience;
         loop {
@@ -124,10 +155,11 @@ impl Uplink {
                     );
                 }
             };
-            match self.register(&connection, manifest).await {
+            match self.register(&connection, offer.manifest()).await {
                 Ok(Registered::Accepted { revision }) => {
                     self.state.send_replace(State::Up { revision });
-                    self.attend(&connection, &mut link, revision).await;
+                    self.attend(&connection, &mut link, &mut offer, revision)
+                        .await;
                     until = Instant::now() + patience;
                 }
                 Ok(Registered::Rejected { reason }) => {
@@ -172,6 +204,7 @@ impl Uplink {
         &self,
         connection: &Connection,
         link: &mut watch::Receiver<Link>,
+        offer: &mut Offered,
         revision: u32,
     ) {
         let mut known = BTreeSet::new();
@@ -191,10 +224,31 @@ impl Uplink {
                     return;
                 }
                 () = self.topics.changed.notified() => {}
+                () = offer.changed() => {
+                    // Old orchestrators do not expect to be told twice who we are.
+                    if revision > 0 {
+                        self.tell(connection, offer).await;
+                    }
+                }
             }
         }
         let why = "it was lost".to_owned();
         self.state.send_replace(State::Down { why });
+    }
+
+    /// Registers once more, since we offer something else than before. We stay registered as we
+    /// were when that is refused.
+    async fn tell(&self, connection: &Connection, offer: &mut Offered) {
+        match self.register(connection, offer.manifest()).await {
+            Ok(Registered::Accepted { .. }) => {}
+            Ok(Registered::Rejected { reason }) => {
+                tracing::warn!(
+                    reason,
+                    "the orchestrator refuses what the plugin offers now"
+                );
+            }
+            Err(why) => tracing::warn!(why, "the orchestrator was not told of other tools"),
+        }
     }
 
     /// Tells the orchestrator what is wanted now and was not before, and the other way round.

@@ -1,13 +1,17 @@
 //! Tools and prompts that are made from annotated functions.
 
-use orchestra_plugin::generated::{
-    ListPromptsRequest, ListPromptsResponse, ListToolsRequest, ListToolsResponse, PromptGetRequest,
-    PromptGetResponse, ToolResponse,
+use orchestra_plugin::{
+    envelope::RequestKind,
+    generated::{
+        ListPromptsRequest, ListPromptsResponse, ListToolsRequest, ListToolsResponse,
+        PluginManifest, PromptGetRequest, PromptGetResponse, ToolRequest, ToolResponse,
+    },
+    quic::Endpoint,
 };
 use serde_json::{Value, json};
 
 use crate::{
-    kit_rig::{Sample, command_of},
+    kit_rig::{Fake, Manners, Sample, command_of},
     quic_rig::Authority,
 };
 
@@ -46,6 +50,8 @@ async fn a_function_says_what_its_tool_is() {
         "number",
         "nothing",
         "drip",
+        "learn",
+        "forget",
     ];
     assert_eq!(names, wanted);
     assert_eq!(
@@ -138,10 +144,10 @@ async fn a_function_answers_with_what_it_returns() {
     ] {
         let params =
             json!({"name": tool, "arguments": serde_json::from_str::<Value>(arguments).unwrap()});
-        let request = orchestra_plugin::generated::ToolRequest {
+        let request = ToolRequest {
             tool_name: tool.to_owned(),
             mcp_params: params.to_string().into(),
-            ..Default::default()
+            ..ToolRequest::default()
         };
         let response = sample.ask(&request).await.message().unwrap();
         assert_eq!(failed(response), (code.to_owned(), message.to_owned()));
@@ -175,4 +181,52 @@ async fn a_function_writes_a_prompt() {
     let said: PromptGetResponse = sample.ask(&request).await.message().unwrap();
     let content = said.messages[0].content.as_ref().unwrap();
     assert_eq!(content.text, "Write a merry poem about rain.");
+}
+
+#[tokio::test]
+async fn tools_come_and_go_and_the_orchestrator_is_told() {
+    let authority = Authority::new();
+    for revision in [1, 0] {
+        let manners = Manners {
+            revision,
+            ..Manners::default()
+        };
+        let mut orchestrator = Fake::start(&authority, Endpoint::LOOPBACK, manners);
+        let mut command = command_of(&authority, "annotated");
+        command.arg(format!("--orchestrator-addr={}", orchestrator.address));
+        let sample = Sample::start(&authority, command).await;
+        let first = provided(&mut orchestrator).await;
+        let learn = r#"{"name":"parrot","says":"hello"}"#;
+        assert_eq!(sample.text("learn", learn).await, "done");
+        assert_eq!(sample.text("parrot", "{}").await, "hello");
+        // One of the same name takes its place.
+        let learn = r#"{"name":"parrot","says":"good bye"}"#;
+        assert_eq!(sample.text("learn", learn).await, "done");
+        assert_eq!(sample.text("parrot", "{}").await, "good bye");
+        let listed = tools(&sample).await;
+        assert_eq!(listed.len(), first.len() + 1);
+        assert_eq!(listed.last().unwrap()["description"], "Says good bye");
+        if revision > 0 {
+            let mut now = provided(&mut orchestrator).await;
+            assert_eq!(now.pop().as_deref(), Some("parrot"));
+            assert_eq!(now, first);
+        }
+        assert_eq!(sample.text("forget", r#"{"name":"parrot"}"#).await, "true");
+        assert_eq!(sample.text("forget", r#"{"name":"parrot"}"#).await, "false");
+        let gone = failed(sample.call("parrot", "{}").await);
+        assert_eq!(gone.0, "tool_not_found");
+        assert_eq!(tools(&sample).await.len(), first.len());
+        if revision > 0 {
+            while provided(&mut orchestrator).await != first {}
+        } else {
+            // An older one is told once, who we are.
+            assert!(orchestrator.seen.try_recv().is_err());
+        }
+    }
+}
+
+/// The tools that the plugin says it provides when it registers.
+async fn provided(orchestrator: &mut Fake) -> Vec<String> {
+    let (_, register) = orchestrator.hear(RequestKind::Register).await;
+    register.message::<PluginManifest>().unwrap().provides_tools
 }

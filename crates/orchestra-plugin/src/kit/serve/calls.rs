@@ -53,7 +53,7 @@ impl Server {
         reply: &mut Reply,
     ) -> Result<Response, Fault> {
         let asked: ToolRequest = message(request)?;
-        let Some(tool) = self.offer.tools.get(&asked.tool_name) else {
+        let Some(function) = self.surroundings.tools.function(&asked.tool_name) else {
             let message = format!("tool \"{}\" not found", asked.tool_name);
             let failure = answer::call_failure("tool_not_found", &message, INVALID_PARAMS);
             return Err(Fault::Failure(Box::new(failure)));
@@ -71,7 +71,7 @@ impl Server {
             provider: asked.provider,
             progress_token,
         };
-        let outcome = match &tool.function {
+        let outcome = match function {
             Function::Plain(function) => {
                 self.run(call, reply, |cx, _| function(arguments, cx))
                     .await?
@@ -157,8 +157,8 @@ impl Server {
             total_chunks,
             ..StreamEnd::default()
         };
-        let tool = self.offer.tools.get(&asked.tool_name);
-        let Some(Function::Streaming(function)) = tool.map(|tool| &tool.function) else {
+        let function = self.surroundings.tools.function(&asked.tool_name);
+        let Some(Function::Streaming(function)) = function else {
             let message = format!("streaming tool \"{}\" not found", asked.tool_name);
             return Ok(Response::new(id, &end("tool_not_found", message, 0)));
         };

@@ -5,6 +5,7 @@
 
 mod bench;
 mod ci;
+mod codegen;
 mod conformance;
 mod deny;
 mod fuzz;
@@ -27,6 +28,7 @@ usage: cargo xtask COMMAND
   judges [WORD]     only the judges whose name holds WORD
   conformance       the public conformance suite against the fixtures, over HTTP
   ci [--fast]       what CI runs; --fast leaves out docs, judges, licences and most tests
+  codegen           writes the code anew that is made from schemas
   deny              only the check of licences, sources and forbidden second versions
   bench [NAME]...   measure against the peers: echo, http, gateway, board, start, writers, tokens, day (default: all)
   soak [ROUNDS] [WORD]...
@@ -55,6 +57,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["conformance"] => conformance::run(),
         ["ci"] => ci::full(),
         ["ci", "--fast"] => ci::fast(),
+        ["codegen"] => codegen::run(),
         ["deny"] => deny::run(),
         ["bench", names @ ..] => bench::run(names),
         ["soak"] => soak::run(1, &[]),

@@ -1,6 +1,6 @@
 // @generated from `proto/orchestra/plugin/v1/plugin.proto`: do not edit.
-//! The messages of `orchestra.plugin.v1`. `UPDATE_GENERATED=1 cargo test -p orchestra-plugin
-//! generated` writes this file anew when the schema has changed.
+//! The messages of `orchestra.plugin.v1`. `cargo xtask codegen` writes this file anew when the schema
+//! has changed.
 //!
 //! Fields of the type `google.protobuf.Struct` are kept as the bytes that came, so that they can go
 //! on as they are or become JSON in one pass: see `structs`.

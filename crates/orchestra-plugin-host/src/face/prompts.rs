@@ -12,10 +12,11 @@ use orchestra_wire::{Method, shown};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
+use crate::translate::SESSION_META;
+
 use super::{
     dispatch::{Turn, given, message},
     failure::{Failure, chain},
-    tools::SESSION_META,
     verbatim::Verbatim,
 };
 

@@ -12,6 +12,8 @@ use orchestra_wire::{Method, shown};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
+use crate::translate::SESSION_META;
+
 use super::{
     dispatch::{Turn, given, message},
     failure::{Failure, chain},
@@ -27,9 +29,6 @@ const ALIASED: &str = "openai";
 
 /// The tool that reaches every other one by its arguments.
 const CALL_TOOL: &str = "call_tool";
-
-/// The member of `_meta` that holds the session of the client that a call is made for.
-pub(super) const SESSION_META: &str = "orchestra/sessionId";
 
 /// The result of a tool, as MCP has it.
 #[derive(Deserialize)]

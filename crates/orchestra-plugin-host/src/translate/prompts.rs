@@ -42,7 +42,7 @@ impl Terms {
         if self.revision > 0 {
             request.mcp_params = params.to_bytes();
             request.revision = orchestra_wire::Revision::NEWEST_SESSION.as_str().to_owned();
-            request.session_id.clone_from(&self.session);
+            request.session_id = self.session_of(tools::session(params));
             request.caller_plugin.clone_from(&self.caller);
             request.trace_parent = tools::trace(params);
         }

@@ -15,12 +15,19 @@ use orchestra_wire::{RawJson, Revision, RpcError};
 
 use super::{Question, Reading, Step, Terms, ask, failure, text};
 
+/// The member of `_meta` that names the session of the client that a call is made for.
+pub(crate) const SESSION_META: &str = "orchestra/sessionId";
+
+/// The longest name of a session that is passed on.
+const MAX_SESSION_BYTES: usize = 256;
+
 /// A call of a tool, as both kinds of requests for it want it.
 #[derive(Debug)]
 struct Call {
     name: String,
     arguments: Option<Bytes>,
     trace: String,
+    session: Option<String>,
     params: Bytes,
 }
 
@@ -37,7 +44,7 @@ impl Terms {
             caller_plugin: self.caller.clone(),
             trace_parent: call.trace,
             provider: self.provider.clone(),
-            session_id: self.session.clone(),
+            session_id: self.session_of(call.session),
             mcp_params: self.beside(call.params),
             revision: self.mcp_revision(),
         };
@@ -55,7 +62,7 @@ impl Terms {
             tool_name: call.name,
             arguments: call.arguments,
             caller_plugin: self.caller.clone(),
-            session_id: self.session.clone(),
+            session_id: self.session_of(call.session),
             provider: self.provider.clone(),
             mcp_params: self.beside(call.params),
             trace_parent: call.trace,
@@ -80,6 +87,11 @@ impl Terms {
             true => params,
             false => Bytes::new(),
         }
+    }
+
+    /// The session that a call belongs to: the one that it is made for, or ours.
+    pub(super) fn session_of(&self, named: Option<String>) -> String {
+        named.unwrap_or_else(|| self.session.clone())
     }
 
     fn mcp_revision(&self) -> String {
@@ -181,6 +193,7 @@ impl Call {
             name,
             arguments: arguments.transpose()?,
             trace: trace(params),
+            session: session(params),
             params: params.to_bytes(),
         })
     }
@@ -191,6 +204,13 @@ pub(crate) fn trace(params: &RawJson) -> String {
     let meta = params.member("_meta");
     let trace = meta.and_then(|meta| text::text_member(&meta, "traceparent"));
     trace.unwrap_or_default()
+}
+
+/// The session that a request names as the one that it is made for.
+pub(super) fn session(params: &RawJson) -> Option<String> {
+    let meta = params.member("_meta")?;
+    let named = text::text_member(&meta, SESSION_META)?;
+    Some(named).filter(|named| !named.is_empty() && named.len() <= MAX_SESSION_BYTES)
 }
 
 /// Appends a definition: as its peer wrote it for MCP, else what there is.

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use orchestra_plugin::{
     envelope::{PayloadOf, Request, RequestKind, Response, ResponseKind},
     generated::{
-        ListPromptsResponse, ListToolsResponse, PromptArgument, PromptDefinition,
+        ListPromptsResponse, ListToolsResponse, PromptArgument, PromptDefinition, PromptGetRequest,
         PromptGetResponse, StorageEntry, StorageListResponse, StorageReadRequest,
-        StorageReadResponse, ToolDefinition, ToolRequest, ToolResponse,
+        StorageReadResponse, StreamStart, ToolDefinition, ToolRequest, ToolResponse,
     },
     structs::{self, Numbers},
 };
@@ -82,6 +82,29 @@ fn a_call_carries_what_older_peers_take_and_the_json_for_ours() {
     let empty = json!({"name": "t", "arguments": {}});
     let (call, _) = asked::<ToolRequest>(&terms(0), "tools/call", empty);
     assert_eq!(call.arguments, Some(Bytes::new()));
+}
+
+#[test]
+fn a_call_belongs_to_the_session_that_it_is_made_for() {
+    let long = "x".repeat(257);
+    for (named, wanted) in [
+        (json!("client-7"), "client-7"),
+        (json!(""), "s-1"),
+        (json!(7), "s-1"),
+        (json!(long), "s-1"),
+    ] {
+        let meta = json!({"orchestra/sessionId": named});
+        let call = json!({"name": "t", "_meta": meta});
+        let (tool, _) = asked::<ToolRequest>(&terms(1), "tools/call", call.clone());
+        assert_eq!(tool.session_id, wanted);
+        let (tool, _) = asked::<ToolRequest>(&terms(0), "tools/call", call.clone());
+        assert_eq!(tool.session_id, wanted);
+        let (prompt, _) = asked::<PromptGetRequest>(&terms(1), "prompts/get", call.clone());
+        assert_eq!(prompt.session_id, wanted);
+        let stream = terms(1).stream("s", Some(&raw(&call))).unwrap();
+        let stream = Request::raw("1", stream.kind, stream.payload);
+        assert_eq!(stream.message::<StreamStart>().unwrap().session_id, wanted);
+    }
 }
 
 #[test]

@@ -10,8 +10,8 @@ const PROTO: &str = "orchestra/plugin/v1/plugin.proto";
 
 const HEADER: &str = "\
 // @generated from `proto/orchestra/plugin/v1/plugin.proto`: do not edit.
-//! The messages of `orchestra.plugin.v1`. `UPDATE_GENERATED=1 cargo test -p orchestra-plugin
-//! generated` writes this file anew when the schema has changed.
+//! The messages of `orchestra.plugin.v1`. `cargo xtask codegen` writes this file anew when the schema
+//! has changed.
 //!
 //! Fields of the type `google.protobuf.Struct` are kept as the bytes that came, so that they can go
 //! on as they are or become JSON in one pass: see `structs`.
@@ -45,7 +45,7 @@ fn the_messages_are_made_from_the_schema() {
     let found = std::fs::read_to_string(&path).expect("the file can be read");
     assert!(
         found == wanted,
-        "src/generated.rs is not what the schema says: run the test with UPDATE_GENERATED=1"
+        "src/generated.rs is not what the schema says: run `cargo xtask codegen`"
     );
 }
 

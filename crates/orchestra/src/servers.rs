@@ -7,7 +7,12 @@ use std::{
 };
 
 use clap::Args;
-use orchestra_gateway::{approval::DecisionFile, discovery::Places, expand::Scope};
+use orchestra_gateway::{
+    approval::DecisionFile,
+    config::{File as ServerFile, FileKind, PluginsFile, Source, Trust},
+    discovery::Places,
+    expand::Scope,
+};
 use sha2::{Digest as _, Sha256};
 
 use crate::{config::user_directory, env::Variable, exit::Failure, trace::TraceFlags};
@@ -18,6 +23,9 @@ pub(crate) struct ServerFlags {
     /// A file of MCP servers, trusted as it is and stronger than all others; may be given again
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
+    /// A list of plugins, as a plugins.yaml is one, trusted as it is; may be given again
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plugins: Vec<PathBuf>,
     /// Offer the servers alone, without the built-in tools
     #[arg(long)]
     pub(crate) only_servers: bool,
@@ -25,25 +33,74 @@ pub(crate) struct ServerFlags {
     pub(crate) trace: TraceFlags,
 }
 
+/// Files of servers and plugins, for commands that look at them and have commands below them.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct FileFlags {
+    /// A file of MCP servers, trusted as it is and stronger than all others; may be given again
+    #[arg(long, value_name = "FILE", global = true)]
+    mcp_config: Vec<PathBuf>,
+    /// A list of plugins, as a plugins.yaml is one, trusted as it is; may be given again
+    #[arg(long, value_name = "FILE", global = true)]
+    plugins: Vec<PathBuf>,
+}
+
+impl From<FileFlags> for ServerFlags {
+    fn from(files: FileFlags) -> Self {
+        Self {
+            mcp_config: files.mcp_config,
+            plugins: files.plugins,
+            ..Self::default()
+        }
+    }
+}
+
 impl ServerFlags {
     /// Refuses files that are not there: whoever names one means it.
     ///
     /// # Errors
-    /// Which is not there.
+    /// Which is not there, or is no list of plugins.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        match self.mcp_config.iter().find(|path| !path.is_file()) {
-            None => Ok(()),
-            Some(path) => Err(Failure::usage_text(format!(
+        if let Some(path) = self.mcp_config.iter().find(|path| !path.is_file()) {
+            return Err(Failure::usage_text(format!(
                 "--mcp-config {}: there is no such file",
                 path.display()
-            ))),
+            )));
         }
+        self.lists().map(drop)
+    }
+
+    /// What the named lists of plugins say beside their plugins, strongest first.
+    ///
+    /// # Errors
+    /// Which of them is not there, or is none. Launchers rely on it that this is not a wrong command
+    /// line but something that broke.
+    pub(crate) fn lists(&self) -> Result<Vec<PluginsFile>, Failure> {
+        let lists = self.plugins.iter().map(|path| {
+            let broken = |why: String| {
+                let path = path.display();
+                Failure::Failed(anyhow::anyhow!("--plugins {path}: {why}"))
+            };
+            let read = list(path).read();
+            let read = read.ok_or_else(|| broken("there is no such file".to_owned()))?;
+            match read.plugins_file {
+                Some(list) if !read.is_broken => Ok(list),
+                _ => Err(broken(match read.diagnostics.first() {
+                    Some(wrong) => format!(
+                        "line {}, column {}: {}",
+                        wrong.place.line, wrong.place.column, wrong.message
+                    ),
+                    None => "it cannot be understood".to_owned(),
+                })),
+            }
+        });
+        lists.collect()
     }
 
     /// The flags that were given.
     pub(crate) fn given(&self) -> impl Iterator<Item = &'static str> {
         let flags = [
             (!self.mcp_config.is_empty(), "--mcp-config"),
+            (!self.plugins.is_empty(), "--plugins"),
             (self.only_servers, "--only-servers"),
             (self.trace.is_given(), "--trace"),
         ];
@@ -52,14 +109,59 @@ impl ServerFlags {
     }
 }
 
+/// A list of plugins that the command line names, as its file is read.
+fn list(path: &Path) -> ServerFile {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    ServerFile {
+        path: path.into(),
+        source: Source::CommandLine,
+        trust: Trust::Trusted,
+        directory: absolute.parent().map(Path::to_owned).unwrap_or_default(),
+        kind: FileKind::Plugins,
+    }
+}
+
+/// What the lists of plugins that a command line names say of the orchestrator itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct OrchestratorSettings {
+    /// Where it listens: `host:port`.
+    pub(crate) listen_addr: Option<String>,
+    /// Where its certificates are.
+    pub(crate) certs_dir: Option<PathBuf>,
+}
+
+impl OrchestratorSettings {
+    /// Those of the first list that has one. A list that was only found is not asked: it came with
+    /// the workspace, and must neither open an address nor say whom to trust.
+    ///
+    /// # Errors
+    /// When a list cannot be read, or its directory begins with `~` and there is no home.
+    pub(crate) fn of(flags: &ServerFlags) -> Result<Self, Failure> {
+        let lists = flags.lists()?;
+        let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let listen_addr = lists.iter().find_map(|list| said(&list.listen_addr));
+        let certs = lists
+            .iter()
+            .find_map(|list| Some((&list.directory, said(&list.certs_dir)?)));
+        let certs_dir = certs.map(|(directory, named)| {
+            let located = crate::commands::certs::locate(&named)?;
+            Ok::<_, Failure>(directory.join(located))
+        });
+        Ok(Self {
+            listen_addr,
+            certs_dir: certs_dir.transpose()?,
+        })
+    }
+}
+
 /// Where the servers of a workspace are looked for.
-pub(crate) fn places(workspace: &Path, mcp_config: &[PathBuf]) -> Places {
+pub(crate) fn places(workspace: &Path, flags: &ServerFlags) -> Places {
     let paths = [Variable::McpPath, Variable::SdekMcpPath];
     let named = paths.into_iter().find_map(Variable::read);
     let environment = named.map(|paths| std::env::split_paths(&paths).collect());
     Places {
-        command_line: mcp_config.to_vec(),
-        plugins: Vec::new(),
+        command_line: flags.mcp_config.clone(),
+        plugins: flags.plugins.clone(),
         environment: environment.unwrap_or_default(),
         workspace: workspace.to_owned(),
         user: user_directory(),

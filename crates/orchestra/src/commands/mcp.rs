@@ -24,8 +24,6 @@ pub(super) mod words;
 
 pub(super) use call::Unused;
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
 use orchestra_gateway::{
     approval::{DecisionFile, Decisions, DecisionsError},
@@ -50,9 +48,8 @@ use crate::{
 /// the first is taken. Those of a workspace must be approved once.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A file of MCP servers, trusted as it is and stronger than all others; may be given again
-    #[arg(long, value_name = "FILE", global = true)]
-    mcp_config: Vec<PathBuf>,
+    #[command(flatten)]
+    files: servers::FileFlags,
     #[command(subcommand)]
     command: Command,
 }
@@ -117,13 +114,10 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         Command::Tap(_) => &config.log.value,
         _ => logging::of_a_report(&config.log),
     })?;
-    let flags = servers::ServerFlags {
-        mcp_config: arguments.mcp_config,
-        ..servers::ServerFlags::default()
-    };
+    let flags = servers::ServerFlags::from(arguments.files);
     flags.check()?;
     let here = Here::look(
-        servers::places(&config.workspace, &flags.mcp_config),
+        servers::places(&config.workspace, &flags),
         config.quic.directory(),
     )?;
     match command {

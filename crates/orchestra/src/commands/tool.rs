@@ -4,7 +4,7 @@ mod call;
 mod describe;
 mod theirs;
 
-use std::{borrow::Cow, path::PathBuf};
+use std::borrow::Cow;
 
 use clap::{Args, Subcommand};
 use orchestra_gateway::config::nearest;
@@ -18,7 +18,7 @@ use crate::{
     exit::{Exit, Failure},
     logging,
     output::{self, Format},
-    servers::ServerFlags,
+    servers::{FileFlags, ServerFlags},
     serving::{self, Scratch, Serving},
 };
 use call::Call;
@@ -31,9 +31,8 @@ use theirs::Theirs;
 /// or listed and not known yet.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A file of MCP servers, trusted as it is and stronger than all others; may be given again
-    #[arg(long, value_name = "FILE", global = true)]
-    mcp_config: Vec<PathBuf>,
+    #[command(flatten)]
+    files: FileFlags,
     #[command(subcommand)]
     command: Command,
 }
@@ -88,14 +87,8 @@ struct Listing {
 /// # Errors
 /// When the board cannot be opened, or the tool refuses.
 pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
-    let Arguments {
-        mcp_config,
-        command,
-    } = arguments;
-    let servers = ServerFlags {
-        mcp_config,
-        ..ServerFlags::default()
-    };
+    let Arguments { files, command } = arguments;
+    let servers = ServerFlags::from(files);
     servers.check()?;
     let (tools, format) = match &command {
         Command::List { tools, .. } => (tools.clone(), None),

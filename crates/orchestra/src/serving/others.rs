@@ -53,7 +53,7 @@ impl Others {
         toolset: Toolset,
         orchestrator: Orchestrator,
     ) -> Result<Self, Failure> {
-        let places = servers::places(&config.workspace, &config.servers.mcp_config);
+        let places = servers::places(&config.workspace, &config.servers);
         let scope = servers::scope(&config.workspace);
         let connectors = Connectors::new(scope.clone())
             .with_logs(&servers::log_directory(&config.workspace)?)

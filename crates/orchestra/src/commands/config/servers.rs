@@ -7,7 +7,12 @@ use orchestra_gateway::config::{Origin, ServerConfig, Transport, Values};
 use serde_json::Value;
 
 use super::Row;
-use crate::{commands::mcp::words, config::FILE, output, servers};
+use crate::{
+    commands::mcp::words,
+    config::FILE,
+    output,
+    servers::{self, ServerFlags},
+};
 
 /// What stands for what is not shown.
 const HIDDEN: &str = "***";
@@ -29,7 +34,9 @@ const OPEN: [&str; 8] = [
 pub(super) fn rows(workspace: &Path) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut known = BTreeSet::new();
-    let files = servers::places(workspace, &[]).files().into_iter();
+    let files = servers::places(workspace, &ServerFlags::default())
+        .files()
+        .into_iter();
     for file in files.filter(|file| file.path.ends_with(FILE)) {
         let Some(contents) = file.read() else {
             continue;

@@ -53,7 +53,7 @@ impl Theirs {
         let found = match look(config) {
             Ok(found) => found,
             // Whoever asked for servers is told; the tools of the board are listed without.
-            Err(failure) if !config.servers.mcp_config.is_empty() => return Err(failure),
+            Err(failure) if config.servers.given().next().is_some() => return Err(failure),
             Err(failure) => {
                 tracing::warn!(?failure, "no tools of other servers are listed");
                 return Ok(Self::default());
@@ -229,7 +229,7 @@ async fn wait_soon(serving: &Serving) -> Vec<String> {
 }
 
 fn look(config: &Config) -> Result<Found, Failure> {
-    let places = servers::places(&config.workspace, &config.servers.mcp_config);
+    let places = servers::places(&config.workspace, &config.servers);
     let decisions = servers::decisions()?.read();
     let decisions = decisions.map_err(mcp::unreadable)?;
     Ok(places.find(&servers::scope(&config.workspace), &decisions))

@@ -33,4 +33,4 @@ mod spill;
 pub mod watch;
 
 pub use gateway::{Connect, Gateway, GatewayOptions, Reach};
-pub use pins::{Change, PinFile};
+pub use pins::{Change, PinFile, Seen};

@@ -40,6 +40,17 @@ pub struct Change {
     pub after: RawJson,
 }
 
+/// What a server said of itself when it was last seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Its version.
+    pub version: Option<String>,
+    /// How many tools it had.
+    pub tools: usize,
+    /// How many prompts it had.
+    pub prompts: usize,
+}
+
 impl PinFile {
     /// The pins of a server in a state directory.
     #[must_use]
@@ -61,6 +72,20 @@ impl PinFile {
     pub fn changes(&self) -> Vec<Change> {
         let known = self.load().ok().flatten();
         known.map(|known| known.changes()).unwrap_or_default()
+    }
+
+    /// What the server said of itself when it was last seen; `None` when it never was, or that is
+    /// not known any more. Reads a file.
+    #[must_use]
+    pub fn seen(&self) -> Option<Seen> {
+        let known = self.load().ok().flatten()?;
+        let info: Option<serde_json::Value> = serde_json::from_str(&known.lists.facts.info).ok();
+        let version = info.and_then(|info| info.get("version")?.as_str().map(str::to_owned));
+        Some(Seen {
+            version: version.filter(|version| !version.is_empty()),
+            tools: known.lists.tools.len(),
+            prompts: known.lists.prompts.len(),
+        })
     }
 
     /// Why it is not known any more what was approved, when that is so. Reads a file.

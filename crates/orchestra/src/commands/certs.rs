@@ -174,7 +174,7 @@ fn init(path: &Path, now: SystemTime, format: Format) -> Result<(), Failure> {
     };
     format.print(&told, |told| {
         format!(
-            "{}: the authority is {done}\n{}{}",
+            "{}: authority {done}\n{}{}",
             told.directory.display(),
             shown::table(&told.certificates),
             shown::lines(&told.notes)
@@ -298,7 +298,7 @@ fn rotate(path: &Path, now: SystemTime, format: Format) -> Result<(), Failure> {
     };
     format.print(&told, |told| {
         format!(
-            "{}: the authority was rotated\n{}{}",
+            "{}: authority rotated\n{}{}",
             told.directory.display(),
             shown::table(&told.certificates),
             shown::lines(&told.notes)

@@ -26,7 +26,10 @@ fn settled(workspace: &Workspace, text: &str) -> String {
         let words = line
             .split(' ')
             .map(|word| match word.trim_end_matches(':') {
-                word if day(word) => "DAY",
+                bare if day(bare) => match word.strip_prefix(bare) {
+                    Some(":") => "DAY:",
+                    _ => "DAY",
+                },
                 word if sum(word) => "SUM",
                 _ => word,
             });
@@ -40,7 +43,12 @@ fn an_authority_is_founded_once_and_says_what_is_there() {
     let workspace = Workspace::new();
     let first = workspace.run(["certs", "init"]);
     assert_eq!(first.code, Some(0), "{first:?}");
-    assert_snapshot!(settled(&workspace, &first.out), @"");
+    assert_snapshot!(settled(&workspace, &first.out), @r"
+    ~/.orchestra/certs: authority founded
+    NAME  ROLE       ISSUER  UNTIL       STATE  SHA-256
+    ca    authority  ca      DAY  valid  SUM
+    programs of this user make their certificates themselves; `orchestra certs issue NAME --out DIR` makes one for others
+    ");
     let directory = workspace.home().join(".orchestra/certs");
     assert_eq!(mode(&directory), 0o700);
     for file in ["ca.crt", "ca.key"] {
@@ -160,7 +168,16 @@ fn a_rotation_overlaps_and_says_what_follows() {
     assert_eq!(workspace.run(["certs", "issue", "tools.a"]).code, Some(0));
     let rotated = workspace.run(["certs", "rotate"]);
     assert_eq!(rotated.code, Some(0), "{rotated:?}");
-    assert_snapshot!(settled(&workspace, &rotated.out), @"");
+    assert_snapshot!(settled(&workspace, &rotated.out), @r"
+    ~/.orchestra/certs: authority rotated
+    NAME         ROLE                                 ISSUER       UNTIL       STATE        SHA-256
+    ca           authority                            ca           DAY  valid        SUM
+    ca-cross     authority, signed by the one before  ca-previous  DAY  valid        SUM
+    ca-previous  authority before, still trusted      ca-previous  DAY  valid        SUM
+    tools.a      tools.a, as server                   ca-previous  DAY  renewal due  SUM
+    the one before stays trusted until DAY: programs that run go on, and leaves that it signed stay valid that long
+    programs that may read ca.key make themselves new leaves when they start; what was handed out with --out is issued again before the old authority ends
+    ");
     let listed = json(&workspace.run(["certs", "show", "--json"]));
     let rows = listed["certificates"].as_array().unwrap();
     let of = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap();

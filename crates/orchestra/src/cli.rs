@@ -48,6 +48,7 @@ pub(crate) enum Command {
     Init(commands::init::Arguments),
     Tool(commands::tool::Arguments),
     Mcp(Box<commands::mcp::Arguments>),
+    Plugin(commands::plugin::Arguments),
     Certs(commands::certs::Arguments),
     Hook(commands::hook::Arguments),
     Doctor(commands::doctor::Arguments),

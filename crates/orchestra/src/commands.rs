@@ -12,6 +12,7 @@ pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod man;
 pub(crate) mod mcp;
+pub(crate) mod plugin;
 pub(crate) mod stdio;
 mod table;
 mod told;
@@ -35,6 +36,7 @@ pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Init(arguments) => init::run(&common, arguments),
         Command::Mcp(arguments) => mcp::run(&common, *arguments),
         Command::Tool(arguments) => tool::run(&common, arguments),
+        Command::Plugin(arguments) => plugin::run(&common, arguments),
         Command::Certs(arguments) => certs::run(&common, arguments),
         Command::Hook(arguments) => hook::run(&common, arguments),
         Command::Doctor(arguments) => doctor::run(&common, arguments),

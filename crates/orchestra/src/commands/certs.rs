@@ -25,7 +25,8 @@ use crate::{
     logging,
     output::{self, Format},
 };
-use shown::{Row, day};
+pub(in crate::commands) use shown::Row;
+use shown::day;
 
 /// The certificates by which plugins, orchestrators and bridges know each other
 ///
@@ -132,6 +133,17 @@ impl CertsFlag {
     pub(crate) fn locate(&self) -> Result<PathBuf, Failure> {
         locate(self.certs_dir.as_deref().unwrap_or_default())
     }
+}
+
+/// The certificates of a plugin: those by which it is called, and calls. None where none can be read.
+pub(in crate::commands) fn of_plugin(directory: &Path, id: &str) -> Vec<Row> {
+    let all = existing(directory)
+        .ok()
+        .map(|found| Row::all(&found, SystemTime::now()));
+    let mut rows = all.and_then(Result::ok).unwrap_or_default();
+    let client = format!("{id}-client");
+    rows.retain(|row| row.name == id || row.name == client);
+    rows
 }
 
 /// The directory of certificates that a flag or a file names; the usual one for no text.

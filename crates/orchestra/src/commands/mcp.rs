@@ -10,7 +10,7 @@ mod edit;
 mod export;
 mod import;
 mod list;
-mod live;
+pub(in crate::commands) mod live;
 mod login;
 mod logs;
 mod offers;
@@ -23,11 +23,17 @@ mod validate;
 pub(super) mod words;
 
 pub(super) use call::Unused;
+pub(in crate::commands) use decide::{Restart as RestartArguments, restart};
+pub(in crate::commands) use logs::{Arguments as LogArguments, Log, run as logs};
+pub(in crate::commands) use running::Now;
+
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use orchestra_gateway::{
     approval::{DecisionFile, Decisions, DecisionsError},
     config::ServerName,
+    connect::Connectors,
     discovery::{Found, Places, Server},
 };
 
@@ -87,7 +93,7 @@ const KEPT: &str =
     "its file cannot be read now; the running program goes on with what it read before";
 
 /// What a command has to do with.
-struct Here {
+pub(in crate::commands) struct Here {
     places: Places,
     file: DecisionFile,
     found: Found,
@@ -145,6 +151,39 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
 }
 
 impl Here {
+    /// Looks for the servers of a workspace, and in the files that a command line names.
+    pub(in crate::commands) fn of(
+        config: &Config,
+        flags: &servers::ServerFlags,
+    ) -> Result<Self, Failure> {
+        Self::look(servers::places(&config.workspace, flags))
+    }
+
+    /// Looks again.
+    pub(in crate::commands) fn again(&self) -> Result<Self, Failure> {
+        Self::look(self.places.clone())
+    }
+
+    /// Where was looked.
+    pub(in crate::commands) const fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// What was found.
+    pub(in crate::commands) const fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// How servers are reached.
+    pub(in crate::commands) fn connectors(&self) -> Result<Connectors, Failure> {
+        live::connectors(self)
+    }
+
+    /// The directory of certificates, or why nobody knows it.
+    pub(in crate::commands) fn certs(&self) -> Result<PathBuf, String> {
+        super::certs::locate("").map_err(|_| String::new())
+    }
+
     /// Looks for servers.
     fn look(places: Places, certs: Result<PathBuf, String>) -> Result<Self, Failure> {
         let file = servers::decisions()?;
@@ -192,12 +231,15 @@ impl Here {
     }
 
     /// Keeps a decision.
-    fn decide<T>(&self, change: impl FnOnce(&mut Decisions) -> T) -> Result<T, Failure> {
+    pub(in crate::commands) fn decide<T>(
+        &self,
+        change: impl FnOnce(&mut Decisions) -> T,
+    ) -> Result<T, Failure> {
         self.file.change(change).map_err(unreadable)
     }
 
     /// Says on stderr what is wrong with the files.
-    fn complain(&self) {
+    pub(in crate::commands) fn complain(&self) {
         for diagnostic in &self.found.diagnostics {
             output::complain(&output::printable(&diagnostic.to_string()));
         }

@@ -13,7 +13,7 @@ use crate::{commands::table, output};
 
 /// A certificate.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(in crate::commands) struct Row {
     pub(super) name: String,
     /// What it is for.
     role: String,
@@ -72,6 +72,12 @@ impl Row {
             (true, true) => "renewal due",
             (true, false) => "valid",
         }
+    }
+
+    /// The most important of it.
+    pub(in crate::commands) fn in_a_line(&self) -> String {
+        let ends = day(&self.not_after);
+        format!("{}, until {ends}, {}", self.role, self.state())
     }
 
     /// All of it, a line each.

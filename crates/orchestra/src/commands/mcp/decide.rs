@@ -71,13 +71,20 @@ pub(super) struct Disable {
 
 /// Have the programs that run a server in this workspace start it anew
 #[derive(Debug, Args)]
-pub(super) struct Restart {
-    /// The servers
+pub(in crate::commands) struct Restart {
+    /// Their names
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+impl Restart {
+    /// Which are to be started anew.
+    pub(in crate::commands) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
 }
 
 /// How long a line becomes that is shown before an approval: some lines of a terminal, so that one
@@ -317,7 +324,11 @@ fn switch(here: &Here, names: &[String], enabled: bool, json: bool) -> Result<Ex
     Ok(Exit::Ok)
 }
 
-pub(super) fn restart(here: &Here, config: &Config, arguments: &Restart) -> Result<Exit, Failure> {
+pub(in crate::commands) fn restart(
+    here: &Here,
+    config: &Config,
+    arguments: &Restart,
+) -> Result<Exit, Failure> {
     let names = arguments.names.iter();
     let names = names.map(|name| here.known(config, name));
     let names: Vec<ServerName> = names.collect::<Result<_, _>>()?;

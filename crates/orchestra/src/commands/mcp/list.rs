@@ -14,14 +14,14 @@ use super::{
     Here, KEPT,
     check::{self, Report},
     live,
-    running::{self, Now},
+    running::Now,
     words,
 };
 use crate::{
     commands::table,
     config::Config,
     exit::{Exit, Failure},
-    output::{self, Format},
+    output::Format,
     servers,
 };
 
@@ -128,7 +128,7 @@ pub(super) struct DiagnosticRow<'a> {
 
 pub(super) fn run(here: &Here, config: &Config, arguments: &Arguments) -> Result<Exit, Failure> {
     let found = &here.found;
-    let mut now = now(config);
+    let mut now = Now::of_all(config);
     let row = |server| Row::of(server, &mut now);
     let mut rows: Vec<Row<'_>> = found.servers.iter().map(row).collect();
     if found.broken().next().is_none() {
@@ -150,15 +150,6 @@ pub(super) fn run(here: &Here, config: &Config, arguments: &Arguments) -> Result
     }
     Format::of_flag(arguments.json).print(&listing, text)?;
     Ok(exit)
-}
-
-/// How servers are right now, by their names. Where that is not known, the rest is told without.
-fn now(config: &Config) -> BTreeMap<String, Now> {
-    running::ask(config).unwrap_or_else(|error| {
-        let text = format!("how servers are right now is not known: {error:#}");
-        output::complain(&output::printable(&text));
-        BTreeMap::new()
-    })
 }
 
 /// Reaches each server that is used, all at once.

@@ -32,35 +32,35 @@ const CLOSING: Duration = Duration::from_secs(5);
 const SLACK: Duration = Duration::from_secs(1);
 
 /// A server that answers.
-pub(super) struct Live {
-    pub(super) config: Arc<ServerConfig>,
-    pub(super) client: Client,
-    pub(super) facts: Arc<ServerFacts>,
+pub(in crate::commands) struct Live {
+    pub(in crate::commands) config: Arc<ServerConfig>,
+    pub(in crate::commands) client: Client,
+    pub(in crate::commands) facts: Arc<ServerFacts>,
     /// From the start to the end of the handshake.
-    pub(super) started_in: Duration,
+    pub(in crate::commands) started_in: Duration,
     /// What its sandbox closes that it is likely to need.
-    pub(super) hints: Vec<String>,
+    pub(in crate::commands) hints: Vec<String>,
 }
 
 /// What went wrong with a server, as JSON tells it.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Trouble {
-    pub(super) server: String,
-    pub(super) code: &'static str,
-    pub(super) message: String,
+pub(in crate::commands) struct Trouble {
+    pub(in crate::commands) server: String,
+    pub(in crate::commands) code: &'static str,
+    pub(in crate::commands) message: String,
     /// What may help.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) hint: Option<String>,
+    pub(in crate::commands) hint: Option<String>,
     /// Whether a call that it is about may have run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) may_have_run: Option<bool>,
+    pub(in crate::commands) may_have_run: Option<bool>,
     #[serde(skip)]
-    pub(super) exit: Exit,
+    pub(in crate::commands) exit: Exit,
 }
 
 impl Trouble {
     /// What a client says.
-    pub(super) fn of(name: &ServerName, error: &ClientError) -> Self {
+    pub(in crate::commands) fn of(name: &ServerName, error: &ClientError) -> Self {
         let message = match error {
             ClientError::NeedsAuth { what } if !what.contains("orchestra mcp login") => {
                 format!("{}; `orchestra mcp login {name}` signs in", error.explain())
@@ -82,7 +82,7 @@ impl Trouble {
     }
 
     /// In lines.
-    pub(super) fn words(&self) -> String {
+    pub(in crate::commands) fn words(&self) -> String {
         let mut text = format!("{}: {}: {}", self.server, self.code, self.message);
         if let Some(hint) = &self.hint {
             text.push_str("\n  hint: ");
@@ -99,7 +99,7 @@ impl Trouble {
     }
 
     /// A call that it is about, and whether that may have run.
-    pub(super) fn of_call(self, may_have_run: bool) -> Self {
+    pub(in crate::commands) fn of_call(self, may_have_run: bool) -> Self {
         Self {
             may_have_run: Some(may_have_run),
             ..self
@@ -107,7 +107,7 @@ impl Trouble {
     }
 
     /// Says it on stderr; in JSON on stdout, as everything else is then.
-    pub(super) fn say(&self, json: bool) -> Result<Exit, Failure> {
+    pub(in crate::commands) fn say(&self, json: bool) -> Result<Exit, Failure> {
         match json {
             true => output::json(&json!({ "error": self }))?,
             false => self.complain(),
@@ -116,7 +116,7 @@ impl Trouble {
     }
 
     /// Says it on stderr.
-    pub(super) fn complain(&self) {
+    pub(in crate::commands) fn complain(&self) {
         output::complain(&output::printable(&self.words()));
     }
 }
@@ -143,7 +143,7 @@ fn exit_of(error: &ClientError) -> Exit {
 
 /// The configuration of a server that may be started. One that is switched off may be, too: it was
 /// named.
-pub(super) fn startable(server: &Server) -> Result<Arc<ServerConfig>, Trouble> {
+pub(in crate::commands) fn startable(server: &Server) -> Result<Arc<ServerConfig>, Trouble> {
     let (code, message, exit) = match &server.state {
         ServerState::Usable(config) | ServerState::Disabled { config, .. } => {
             return Ok(Arc::clone(config));
@@ -164,7 +164,10 @@ pub(super) fn startable(server: &Server) -> Result<Arc<ServerConfig>, Trouble> {
 }
 
 /// The servers of these names, else all that are used.
-pub(super) fn chosen<'a>(here: &'a Here, names: &[String]) -> Result<Vec<&'a Server>, Failure> {
+pub(in crate::commands) fn chosen<'a>(
+    here: &'a Here,
+    names: &[String],
+) -> Result<Vec<&'a Server>, Failure> {
     if names.is_empty() {
         let used = |server: &&Server| matches!(server.state, ServerState::Usable(_));
         return Ok(here.found.servers.iter().filter(used).collect());
@@ -174,7 +177,7 @@ pub(super) fn chosen<'a>(here: &'a Here, names: &[String]) -> Result<Vec<&'a Ser
 
 /// How servers are reached, with what sign-ins have brought. What they write to standard error is
 /// kept.
-pub(super) fn connectors(here: &Here) -> Result<Connectors, Failure> {
+pub(in crate::commands) fn connectors(here: &Here) -> Result<Connectors, Failure> {
     let workspace = &here.places.workspace;
     let connectors = Connectors::new(servers::scope(workspace));
     Ok(connectors
@@ -184,7 +187,7 @@ pub(super) fn connectors(here: &Here) -> Result<Connectors, Failure> {
 }
 
 /// Starts or reaches a server, once.
-pub(super) async fn open(
+pub(in crate::commands) async fn open(
     connectors: &Connectors,
     config: Arc<ServerConfig>,
     within: Option<Duration>,
@@ -227,7 +230,7 @@ pub(super) async fn open(
 }
 
 /// Ends a server.
-pub(super) async fn close(client: &Client) {
+pub(in crate::commands) async fn close(client: &Client) {
     // What does not end in time is ended with us.
     let _ = timeout(CLOSING, client.close()).await;
 }
@@ -258,7 +261,10 @@ async fn ready(client: &Client) -> Result<Arc<ServerFacts>, ClientError> {
 }
 
 /// Everything of one kind that a server lists; nothing where it has none of that kind.
-pub(super) async fn list(live: &Live, kind: ListKind) -> Result<Vec<RawJson>, Trouble> {
+pub(in crate::commands) async fn list(
+    live: &Live,
+    kind: ListKind,
+) -> Result<Vec<RawJson>, Trouble> {
     let can = &live.facts.can;
     let has = match kind {
         ListKind::Tools => can.tools.is_some(),
@@ -273,7 +279,7 @@ pub(super) async fn list(live: &Live, kind: ListKind) -> Result<Vec<RawJson>, Tr
 }
 
 /// The same as [`each`], recorded where that is wanted.
-pub(super) fn each_traced<T, W, F>(
+pub(in crate::commands) fn each_traced<T, W, F>(
     trace: &TraceFlags,
     connectors: Connectors,
     servers: &[&Server],
@@ -296,7 +302,7 @@ where
 
 /// The tools that are hidden because they changed since they were approved, out of what was listed
 /// now.
-pub(super) fn hidden(live: &Live, tools: &[RawJson]) -> Vec<String> {
+pub(in crate::commands) fn hidden(live: &Live, tools: &[RawJson]) -> Vec<String> {
     let Ok(state) = servers::state_directory() else {
         return Vec::new();
     };
@@ -305,7 +311,7 @@ pub(super) fn hidden(live: &Live, tools: &[RawJson]) -> Vec<String> {
 }
 
 /// How hidden tools are told; nothing when there are none.
-pub(super) fn told_hidden(name: &str, hidden: &[String]) -> Option<String> {
+pub(in crate::commands) fn told_hidden(name: &str, hidden: &[String]) -> Option<String> {
     let count = match hidden.len() {
         0 => return None,
         1 => "1 tool".to_owned(),
@@ -316,7 +322,7 @@ pub(super) fn told_hidden(name: &str, hidden: &[String]) -> Option<String> {
 
 /// Does something with servers, all at once, and ends them. Results come in the order of the
 /// servers.
-pub(super) fn each<T, W, F>(
+pub(in crate::commands) fn each<T, W, F>(
     connectors: &Connectors,
     servers: &[&Server],
     within: Option<Duration>,

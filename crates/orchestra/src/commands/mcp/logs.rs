@@ -22,8 +22,8 @@ use crate::{
 
 /// Print what a server wrote to standard error, under any program that ran it in this workspace
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
-    /// The server
+pub(in crate::commands) struct Arguments {
+    /// Its name
     name: String,
     /// How many lines
     #[arg(long, short = 'n', default_value_t = 50)]
@@ -36,6 +36,13 @@ pub(super) struct Arguments {
     json: bool,
 }
 
+impl Arguments {
+    /// Whose log is wanted.
+    pub(in crate::commands) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 /// How much of the end of a file is looked through.
 const TAIL_BYTES: u64 = 256 * 1024;
 
@@ -45,7 +52,11 @@ const MAX_LINE_BYTES: usize = 64 * 1024;
 /// How often is looked for more.
 const AGAIN: Duration = Duration::from_millis(250);
 
-pub(super) fn run(here: &Here, config: &Config, arguments: &Arguments) -> Result<Exit, Failure> {
+pub(in crate::commands) fn run(
+    here: &Here,
+    config: &Config,
+    arguments: &Arguments,
+) -> Result<Exit, Failure> {
     let name = here.known(config, &arguments.name)?;
     let directory = servers::log_directory(&here.places.workspace)?;
     let mut log = Log::new(connect::log_file(&directory, name.as_str()));
@@ -64,7 +75,7 @@ pub(super) fn run(here: &Here, config: &Config, arguments: &Arguments) -> Result
 }
 
 /// A file that grows, and is put aside for another one of its name when it is long.
-struct Log {
+pub(in crate::commands) struct Log {
     path: PathBuf,
     file: Option<fs::File>,
     /// The beginning of a line whose end has not come yet.
@@ -72,7 +83,7 @@ struct Log {
 }
 
 impl Log {
-    const fn new(path: PathBuf) -> Self {
+    pub(in crate::commands) const fn new(path: PathBuf) -> Self {
         Self {
             path,
             file: None,
@@ -81,7 +92,7 @@ impl Log {
     }
 
     /// Its last lines; `None` when there is no file yet.
-    fn end(&mut self, lines: usize) -> io::Result<Option<String>> {
+    pub(in crate::commands) fn end(&mut self, lines: usize) -> io::Result<Option<String>> {
         if !self.open()? {
             return Ok(None);
         }
@@ -99,7 +110,7 @@ impl Log {
     }
 
     /// The lines that were added since, of the file that was put aside as well.
-    fn more(&mut self) -> io::Result<String> {
+    pub(in crate::commands) fn more(&mut self) -> io::Result<String> {
         if self.file.is_none() && !self.open()? {
             return Ok(String::new());
         }

@@ -15,7 +15,7 @@ use crate::{
     access,
     commands::up::endpoint::{Endpoint, Place},
     config::Config,
-    workspace,
+    output, workspace,
 };
 
 /// How long the answer may take; it is made without waiting for a server.
@@ -29,7 +29,7 @@ const PATH: &str = "/api/mcp/servers";
 
 /// How a server is right now.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Now {
+pub(in crate::commands) struct Now {
     #[serde(skip_serializing)]
     name: String,
     status: String,
@@ -37,6 +37,8 @@ pub(super) struct Now {
     reason: Option<String>,
     calls: Calls,
     restarts: u64,
+    #[serde(default, skip_serializing)]
+    processes: u64,
     #[serde(default)]
     failed_starts: u64,
     /// Of the definition by which it runs.
@@ -79,13 +81,33 @@ struct Answer {
 }
 
 impl Now {
+    /// How servers are right now, by their names. Where that is not known, that is said, and the rest
+    /// is told without.
+    pub(in crate::commands) fn of_all(config: &Config) -> BTreeMap<String, Self> {
+        ask(config).unwrap_or_else(|error| {
+            let text = format!("how servers are right now is not known: {error:#}");
+            output::complain(&output::printable(&text));
+            BTreeMap::new()
+        })
+    }
+
+    /// How many processes run for it.
+    pub(in crate::commands) fn processes(&self) -> u64 {
+        self.processes
+    }
+
+    /// Its starts after the first.
+    pub(in crate::commands) fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
     /// Where it stands, in a word.
-    pub(super) fn status(&self) -> &str {
+    pub(in crate::commands) fn status(&self) -> &str {
         &self.status
     }
 
     /// Why, where that is not as it should be.
-    pub(super) fn reason(&self) -> Option<&str> {
+    pub(in crate::commands) fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 

@@ -10,7 +10,7 @@ use orchestra_hub::{mask_whole, names_secret};
 const TARGET_CHARS: usize = 60;
 
 /// The program with its arguments, cut short, or the address.
-pub(super) fn runs(config: &ServerConfig) -> String {
+pub(in crate::commands) fn runs(config: &ServerConfig) -> String {
     let (program, args) = match &config.transport {
         Transport::Stdio(stdio) => (&stdio.command, &stdio.args),
         Transport::Plugin(plugin) => (&plugin.binary, &plugin.args),

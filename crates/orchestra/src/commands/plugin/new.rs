@@ -1,0 +1,269 @@
+//! `orchestra plugin new`: a small project that works at once, and its place in `orchestra.toml`.
+//!
+//! Everything that can be refused is refused before a file is written.
+
+mod entry;
+mod kit;
+mod name;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use orchestra_gateway::{config::ServerName, discovery::ServerState};
+use serde::Serialize;
+
+use crate::{
+    commands::mcp::Here,
+    exit::{Exit, Failure},
+    files::{Mode, Root},
+    output::{self, Format},
+};
+use entry::Entry;
+use kit::Kit;
+use name::Name;
+
+/// Write a small plugin that works at once
+///
+/// `orchestra plugin new hello` makes the directory hello with a plugin of one tool and one prompt,
+/// and adds it to orchestra.toml of the workspace as tools.hello, approved.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// Its name: 1 to 50 of a-z, 0-9, _ and -, a letter first
+    name: String,
+    /// What it is written in
+    #[arg(long, value_enum, default_value_t)]
+    language: Language,
+    /// Its directory, which must not be there or be empty [default: its name]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// The crate orchestra-plugin, by which it is written [default: of the sources of this program,
+    /// where they are still there, else from the registry]
+    #[arg(long, value_name = "DIR")]
+    kit: Option<PathBuf>,
+    /// Leave orchestra.toml as it is
+    #[arg(long)]
+    no_config: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+enum Language {
+    /// With the kit of this program
+    #[default]
+    Rust,
+    /// With aioquic and protobuf
+    Python,
+}
+
+/// What was made, as JSON tells it.
+#[derive(Serialize)]
+struct Made {
+    id: String,
+    directory: PathBuf,
+    files: Vec<PathBuf>,
+    /// The configuration file that it was added to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    config: Option<PathBuf>,
+    /// What makes it run, line by line.
+    next: Vec<String>,
+}
+
+/// A file of the project.
+struct Piece {
+    path: &'static str,
+    text: String,
+}
+
+pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
+    let name: Name = arguments.name.parse().map_err(Failure::usage)?;
+    if arguments.language == Language::Python {
+        return Err(Failure::usage_text(
+            "there is no project in Python to begin with: docs/plugins.md shows how a plugin is \
+             written in another language, and examples/plugins has one",
+        ));
+    }
+    let workspace = &here.places().workspace;
+    let directory = arguments.dir.clone();
+    let directory = directory.unwrap_or_else(|| PathBuf::from(name.as_str()));
+    let directory = vacant(&directory)?;
+    let kit = Kit::find(arguments.kit.as_deref())?;
+    let shown = shown(&directory, workspace)?;
+    let entry = match arguments.no_config {
+        true => None,
+        false => Some(Entry::plan(
+            here,
+            &name,
+            &format!("{shown}/target/release/{name}"),
+        )?),
+    };
+    let pieces = rust(&name, &shown, &kit)?;
+    let root = Root::new(&directory);
+    for piece in &pieces {
+        root.write(Path::new(piece.path), &piece.text, Mode::Keep)?;
+    }
+    if let Some(entry) = &entry {
+        entry.write()?;
+        approve(here, &name)?;
+    }
+    let made = Made {
+        id: name.id(),
+        files: pieces
+            .iter()
+            .map(|piece| directory.join(piece.path))
+            .collect(),
+        config: entry.as_ref().map(Entry::path),
+        next: next(&name, &shown, entry.is_some()),
+        directory,
+    };
+    Format::of_flag(arguments.json).print(&made, text)?;
+    Ok(Exit::Ok)
+}
+
+/// The directory of a project, absolute, in which nothing is lost.
+fn vacant(directory: &Path) -> Result<PathBuf, Failure> {
+    let absolute = std::path::absolute(directory)?;
+    let taken = |why: &str| {
+        Failure::refused(format!(
+            "{} {why}; --dir names another directory",
+            absolute.display()
+        ))
+    };
+    match fs::read_dir(&absolute) {
+        Ok(mut entries) => match entries.next() {
+            None => Ok(absolute),
+            Some(_) => Err(taken("is not empty")),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(absolute),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(taken("is no directory")),
+        Err(error) => Err(anyhow::Error::new(error)
+            .context(format!("look into {}", absolute.display()))
+            .into()),
+    }
+}
+
+/// The directory as commands in the workspace name it.
+fn shown(directory: &Path, workspace: &Path) -> Result<String, Failure> {
+    // The workspace is known without links; the parent of what is not there yet may be one.
+    let parent = directory
+        .parent()
+        .and_then(|parent| parent.canonicalize().ok());
+    let resolved = match (parent, directory.file_name()) {
+        (Some(parent), Some(name)) => parent.join(name),
+        _ => directory.to_owned(),
+    };
+    let within = resolved.strip_prefix(workspace).unwrap_or(&resolved);
+    match within.to_str() {
+        Some("") => Ok(".".to_owned()),
+        Some(text) if !text.contains(char::is_control) => Ok(text.to_owned()),
+        _ => Err(Failure::usage_text(
+            "the path of the directory is no plain text; --dir names another one",
+        )),
+    }
+}
+
+/// A project in Rust.
+fn rust(name: &Name, shown: &str, kit: &Kit) -> Result<Vec<Piece>, Failure> {
+    let fill = |template: &str| {
+        template
+            .replace("{{name}}", name.as_str())
+            .replace("{{tool}}", &name.tool())
+            .replace("{{id}}", &name.id())
+            .replace("{{server}}", ServerName::of_text(&name.id()).as_str())
+            .replace("{{directory}}", shown)
+            .replace("{{kit}}", &kit.dependency())
+    };
+    let mut pieces = vec![
+        Piece {
+            path: "Cargo.toml",
+            text: fill(include_str!("new/rust/Cargo.toml.in")),
+        },
+        Piece {
+            path: "src/main.rs",
+            text: fill(include_str!("new/rust/main.rs.in")),
+        },
+        Piece {
+            path: "README.md",
+            text: fill(include_str!("new/rust/README.md.in")),
+        },
+        Piece {
+            path: ".gitignore",
+            text: "/target\n".to_owned(),
+        },
+    ];
+    // With the versions that the kit was tested with, and the compiler.
+    for path in ["Cargo.lock", "rust-toolchain.toml"] {
+        if let Some(text) = kit.beside(path)? {
+            pieces.push(Piece { path, text });
+        }
+    }
+    Ok(pieces)
+}
+
+/// Whoever makes a plugin approves it with that.
+fn approve(here: &Here, name: &Name) -> Result<(), Failure> {
+    let again = here.again()?;
+    let added = again.found().server(&name.id());
+    match added.map(|server| &server.state) {
+        Some(ServerState::NeedsApproval { config, .. }) => {
+            let workspace = &again.places().workspace;
+            again.decide(|decisions| decisions.approve(workspace, config))
+        }
+        Some(ServerState::Usable(_)) => Ok(()),
+        _ => {
+            output::complain("it cannot be used yet: `orchestra plugin list` says why");
+            Ok(())
+        }
+    }
+}
+
+fn next(name: &Name, shown: &str, is_configured: bool) -> Vec<String> {
+    let build = format!(
+        "cargo build --release --manifest-path {}",
+        quoted(&format!("{shown}/Cargo.toml"))
+    );
+    let run = match is_configured {
+        true => format!("orchestra tool call {} name=World", name.tool()),
+        false => format!(
+            "orchestra plugin run --binary {}",
+            quoted(&format!("{shown}/target/release/{name}"))
+        ),
+    };
+    vec![build, run]
+}
+
+/// A word of the shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    match word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+fn text(made: &Made) -> String {
+    let mut text = format!("{}: written to {}\n", made.id, made.directory.display());
+    if let Some(config) = &made.config {
+        text.push_str(&format!("added to {}, and approved\n", config.display()));
+    }
+    text.push_str("\nBuild it, and call it:\n");
+    for line in &made.next {
+        text.push_str(&format!("  {line}\n"));
+    }
+    output::printable(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_the_shell_are_one_word() {
+        assert_eq!(quoted("hello/Cargo.toml"), "hello/Cargo.toml");
+        assert_eq!(quoted("a b'c"), r"'a b'\''c'");
+    }
+}

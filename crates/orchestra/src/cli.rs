@@ -1,5 +1,7 @@
 //! The command line: what it looks like, under both names of the program.
 
+mod launchers;
+
 use std::{
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
@@ -50,6 +52,8 @@ pub(crate) enum Command {
     Mcp(Box<commands::mcp::Arguments>),
     Plugin(commands::plugin::Arguments),
     Certs(commands::certs::Arguments),
+    #[command(hide = true)]
+    Orchestrator(commands::launched::Arguments),
     Hook(commands::hook::Arguments),
     Doctor(commands::doctor::Arguments),
     Audit(commands::audit::Arguments),
@@ -101,6 +105,9 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Invocat
     let name = words.first().map(Path::new).and_then(Path::file_stem);
     if name == Some(OsStr::new(EARLIER_NAME)) {
         return EarlierCli::try_parse_from(words).map(EarlierCli::into_invocation);
+    }
+    if let Some(launched) = launchers::parse(name, &words) {
+        return launched;
     }
     let cli = Cli::try_parse_from(words)?;
     Ok(Invocation {

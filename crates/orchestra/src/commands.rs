@@ -10,6 +10,7 @@ pub(crate) mod doctor;
 pub(crate) mod hook;
 pub(crate) mod import;
 pub(crate) mod init;
+pub(crate) mod launched;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod plugin;
@@ -37,6 +38,7 @@ pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Mcp(arguments) => mcp::run(&common, *arguments),
         Command::Tool(arguments) => tool::run(&common, arguments),
         Command::Plugin(arguments) => plugin::run(&common, arguments),
+        Command::Orchestrator(arguments) => launched::run(&common, arguments),
         Command::Certs(arguments) => certs::run(&common, arguments),
         Command::Hook(arguments) => hook::run(&common, arguments),
         Command::Doctor(arguments) => doctor::run(&common, arguments),

@@ -178,6 +178,7 @@ impl Config {
             |file| file.http,
             || DEFAULT_HTTP,
         );
+        let quic = overrides.quic.or_of(&overrides.servers.lists()?)?;
         let config = Self {
             access: AccessConfig::settle(overrides.access, &files, http.value),
             http,
@@ -206,7 +207,7 @@ impl Config {
                 |file| file.concurrent_calls,
                 || DEFAULT_CONCURRENT_CALLS,
             ),
-            quic: QuicConfig::settle(overrides.quic, &files),
+            quic: QuicConfig::settle(quic, &files),
             audit: AuditSettings::settle(&workspace.join(FILE), &files),
             servers: overrides.servers,
             line_bytes: settle(None, &files, |file| file.line_bytes, || MAX_LINE_BYTES),

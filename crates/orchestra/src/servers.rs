@@ -31,6 +31,9 @@ pub(crate) struct ServerFlags {
     pub(crate) only_servers: bool,
     #[command(flatten)]
     pub(crate) trace: TraceFlags,
+    /// Look into no file but those that are named here.
+    #[arg(skip)]
+    pub(crate) only_named: bool,
 }
 
 /// Files of servers and plugins, for commands that look at them and have commands below them.
@@ -121,39 +124,6 @@ fn list(path: &Path) -> ServerFile {
     }
 }
 
-/// What the lists of plugins that a command line names say of the orchestrator itself.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct OrchestratorSettings {
-    /// Where it listens: `host:port`.
-    pub(crate) listen_addr: Option<String>,
-    /// Where its certificates are.
-    pub(crate) certs_dir: Option<PathBuf>,
-}
-
-impl OrchestratorSettings {
-    /// Those of the first list that has one. A list that was only found is not asked: it came with
-    /// the workspace, and must neither open an address nor say whom to trust.
-    ///
-    /// # Errors
-    /// When a list cannot be read, or its directory begins with `~` and there is no home.
-    pub(crate) fn of(flags: &ServerFlags) -> Result<Self, Failure> {
-        let lists = flags.lists()?;
-        let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-        let listen_addr = lists.iter().find_map(|list| said(&list.listen_addr));
-        let certs = lists
-            .iter()
-            .find_map(|list| Some((&list.directory, said(&list.certs_dir)?)));
-        let certs_dir = certs.map(|(directory, named)| {
-            let located = crate::commands::certs::locate(&named)?;
-            Ok::<_, Failure>(directory.join(located))
-        });
-        Ok(Self {
-            listen_addr,
-            certs_dir: certs_dir.transpose()?,
-        })
-    }
-}
-
 /// Where the servers of a workspace are looked for.
 pub(crate) fn places(workspace: &Path, flags: &ServerFlags) -> Places {
     let paths = [Variable::McpPath, Variable::SdekMcpPath];
@@ -166,6 +136,7 @@ pub(crate) fn places(workspace: &Path, flags: &ServerFlags) -> Places {
         workspace: workspace.to_owned(),
         user: user_directory(),
         system: system_directory(),
+        only_named: flags.only_named,
     }
 }
 

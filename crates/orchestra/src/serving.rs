@@ -41,7 +41,8 @@ const MAX_WORKERS: usize = 2;
 
 /// What serves one workspace.
 pub(crate) struct Serving {
-    store: Store,
+    /// `None` where there is no board.
+    store: Option<Store>,
     hub: Hub,
     config: Config,
     orchestrator: Orchestrator,
@@ -141,12 +142,30 @@ impl Serving {
             config.quic.directory(),
         );
         Ok(Self {
-            store,
+            store: Some(store),
             hub,
             config: config.clone(),
             orchestrator,
             others: None,
         })
+    }
+
+    /// Serves what servers of others offer and nothing else: there is no board, and no directory is
+    /// made for one. Must run inside the runtime.
+    pub(crate) fn without_board(config: &Config) -> Self {
+        let hub = Hub::new(HubConfig {
+            deadline: config.call_timeout.value,
+            ..HubConfig::default()
+        });
+        let toolset = Toolset::parse(&config.tools.value).unwrap_or_default();
+        let server = server(&hub, config, toolset);
+        Self {
+            store: None,
+            orchestrator: Orchestrator::new(&server, None, config.quic.directory()),
+            hub,
+            config: config.clone(),
+            others: None,
+        }
     }
 
     /// Finds and starts the servers of others, for as long as this is served. Must run inside the
@@ -224,7 +243,8 @@ impl Serving {
 
     /// Waits until edits of the readable files are taken in.
     pub(crate) fn catch_up(&self) {
-        if let Err(error) = self.store.settle(CATCHING_UP) {
+        let Some(store) = &self.store else { return };
+        if let Err(error) = store.settle(CATCHING_UP) {
             tracing::warn!(%error, "edits of the readable files may not be seen yet");
         }
     }
@@ -241,7 +261,9 @@ impl Serving {
 
     /// Writes what is still to be written.
     pub(crate) fn close(self) {
-        self.store.close(CLOSING);
+        if let Some(store) = self.store {
+            store.close(CLOSING);
+        }
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Places {
     pub user: Option<PathBuf>,
     /// The configuration directory that all users of this machine share.
     pub system: Option<PathBuf>,
+    /// Whether only files count that the command line names.
+    pub only_named: bool,
 }
 
 impl Places {
@@ -58,6 +60,9 @@ impl Places {
         }
         for path in &self.plugins {
             files.push(self.plugins_file(path, Source::CommandLine));
+        }
+        if self.only_named {
+            return files;
         }
         for path in &self.environment {
             let within = listed(path);
@@ -87,6 +92,9 @@ impl Places {
     /// The directories whose files may hold servers, also those that are not there. A path of the
     /// environment may be a file as well.
     pub(crate) fn directories(&self) -> Vec<PathBuf> {
+        if self.only_named {
+            return Vec::new();
+        }
         let mut directories = self.environment.clone();
         directories.push(self.workspace_directory());
         let system = self.system.as_ref();
@@ -102,9 +110,12 @@ impl Places {
         paths.iter().map(|path| self.file(path, source)).collect()
     }
 
+    /// A list of plugins. They run where their orchestrator does, wherever the list lies; their
+    /// programs start from the list.
     fn plugins_file(&self, path: &Path, source: Source) -> File {
         File {
             kind: FileKind::Plugins,
+            directory: self.workspace.clone(),
             ..self.file(path, source)
         }
     }

@@ -19,8 +19,7 @@ use serde::Serialize;
 
 use crate::{
     cli::Common,
-    config::{Config, Overrides},
-    env::Variable,
+    config::{Config, Overrides, QuicFlags},
     exit::{Exit, Failure},
     logging,
     output::{self, Format},
@@ -34,18 +33,12 @@ use shown::day;
 /// by themselves; this is to look at it, to give some of it to others, and to replace it.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    place: CertsFlag,
-    #[command(subcommand)]
-    command: Command,
-}
-
-/// Where certificates are.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct CertsFlag {
-    /// The directory of certificates [default: ~/.orchestra/certs]
+    /// The directory of certificates [default: certs_dir of your orchestra.toml, else
+    /// ~/.orchestra/certs]
     #[arg(long, value_name = "DIR", global = true)]
     certs_dir: Option<String>,
+    #[command(subcommand)]
+    command: Command,
 }
 
 #[derive(Debug, Subcommand)]
@@ -110,9 +103,17 @@ struct Told<'a> {
 /// When it cannot do what it was asked.
 pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
     // Certificates are of no workspace, but what is logged may be set there.
-    let config = Config::settle(common, Overrides::default())?;
+    let quic = QuicFlags {
+        certs_dir: arguments.certs_dir,
+        ..QuicFlags::default()
+    };
+    let overrides = Overrides {
+        quic,
+        ..Overrides::default()
+    };
+    let config = Config::settle(common, overrides)?;
     logging::start(logging::of_a_report(&config.log))?;
-    let path = arguments.place.locate()?;
+    let path = config.quic.directory().map_err(Failure::usage_text)?;
     let now = SystemTime::now();
     match arguments.command {
         Command::Init { json } => init(&path, now, Format::of_flag(json)),
@@ -125,16 +126,6 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     .map(|()| Exit::Ok)
 }
 
-impl CertsFlag {
-    /// The directory that was named, or the usual one.
-    ///
-    /// # Errors
-    /// When the usual one is meant and there is no home.
-    pub(crate) fn locate(&self) -> Result<PathBuf, Failure> {
-        locate(self.certs_dir.as_deref().unwrap_or_default())
-    }
-}
-
 /// The certificates of a plugin: those by which it is called, and calls. None where none can be read.
 pub(in crate::commands) fn of_plugin(directory: &Path, id: &str) -> Vec<Row> {
     let all = existing(directory)
@@ -144,15 +135,6 @@ pub(in crate::commands) fn of_plugin(directory: &Path, id: &str) -> Vec<Row> {
     let client = format!("{id}-client");
     rows.retain(|row| row.name == id || row.name == client);
     rows
-}
-
-/// The directory of certificates that a flag or a file names; the usual one for no text.
-///
-/// # Errors
-/// When the home directory is meant and there is none.
-pub(crate) fn locate(named: &str) -> Result<PathBuf, Failure> {
-    let home = Variable::Home.read().map(PathBuf::from);
-    CertDir::locate(named, home.as_deref()).map_err(failed)
 }
 
 fn init(path: &Path, now: SystemTime, format: Format) -> Result<(), Failure> {
@@ -350,7 +332,6 @@ fn parse(name: &str) -> Result<CertName, Failure> {
 /// How certificates fail, as an exit code.
 fn failed(error: CertError) -> Failure {
     match error {
-        CertError::NoHome => Failure::usage_text("set HOME, or name the directory by --certs-dir"),
         CertError::CannotSign { name, path, why } => {
             Failure::refused(format!("{name} is not issued in {}: {why}", path.display()))
         }

@@ -27,7 +27,7 @@ pub(in crate::commands) use decide::{Restart as RestartArguments, restart};
 pub(in crate::commands) use logs::{Arguments as LogArguments, Log, run as logs};
 pub(in crate::commands) use running::Now;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use orchestra_gateway::{
@@ -114,18 +114,19 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         Command::Tap(arguments) if arguments.server.is_none() => return tap::run(None, arguments),
         command => command,
     };
-    let config = Config::settle(common, Overrides::default())?;
+    let flags = servers::ServerFlags::from(arguments.files);
+    flags.check()?;
+    let overrides = Overrides {
+        servers: flags.clone(),
+        ..Overrides::default()
+    };
+    let config = Config::settle(common, overrides)?;
     logging::start(match command {
         // Says nothing by itself while it stands between two others.
         Command::Tap(_) => &config.log.value,
         _ => logging::of_a_report(&config.log),
     })?;
-    let flags = servers::ServerFlags::from(arguments.files);
-    flags.check()?;
-    let here = Here::look(
-        servers::places(&config.workspace, &flags),
-        config.quic.directory(),
-    )?;
+    let here = Here::of(&config, &flags)?;
     match command {
         Command::Replay(arguments) => replay::run(Some(&here), &arguments),
         Command::Tap(arguments) => tap::run(Some(&here), arguments),
@@ -156,12 +157,15 @@ impl Here {
         config: &Config,
         flags: &servers::ServerFlags,
     ) -> Result<Self, Failure> {
-        Self::look(servers::places(&config.workspace, flags))
+        Self::look(
+            servers::places(&config.workspace, flags),
+            config.quic.directory(),
+        )
     }
 
     /// Looks again.
     pub(in crate::commands) fn again(&self) -> Result<Self, Failure> {
-        Self::look(self.places.clone())
+        Self::look(self.places.clone(), self.certs.clone())
     }
 
     /// Where was looked.
@@ -180,8 +184,8 @@ impl Here {
     }
 
     /// The directory of certificates, or why nobody knows it.
-    pub(in crate::commands) fn certs(&self) -> Result<PathBuf, String> {
-        super::certs::locate("").map_err(|_| String::new())
+    pub(in crate::commands) fn certs(&self) -> Result<&Path, &str> {
+        self.certs.as_deref().map_err(String::as_str)
     }
 
     /// Looks for servers.

@@ -56,10 +56,14 @@ enum Command {
 /// # Errors
 /// When it cannot do what it was asked.
 pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
-    let config = Config::settle(common, Overrides::default())?;
-    logging::start(logging::of_a_report(&config.log))?;
     let flags = ServerFlags::from(arguments.files);
     flags.check()?;
+    let overrides = Overrides {
+        servers: flags.clone(),
+        ..Overrides::default()
+    };
+    let config = Config::settle(common, overrides)?;
+    logging::start(logging::of_a_report(&config.log))?;
     let here = Here::of(&config, &flags)?;
     match arguments.command {
         Command::New(arguments) => new::run(&here, &arguments),

@@ -1,7 +1,7 @@
 //! `orchestra up`: serves the workspace over HTTP until it is told to stop.
 
 pub(super) mod endpoint;
-mod listen;
+pub(super) mod listen;
 
 use std::{net::SocketAddr, path::Path};
 

@@ -10,10 +10,11 @@ use std::{
 };
 
 use clap::Args;
+use orchestra_gateway::config::PluginsFile;
 use orchestra_plugin::certs::CertDir;
 
 use super::{Entry, Setting, file::ConfigFile, flag, settle};
-use crate::{env::Variable, http};
+use crate::{env::Variable, exit::Failure, http};
 
 /// Where plugins and bridges reach the program, and with which certificates
 #[derive(Debug, Clone, Default, Args)]
@@ -105,6 +106,41 @@ impl QuicFile {
         {
             *certs = directory.join(&*certs).to_string_lossy().into_owned();
         }
+    }
+}
+
+impl QuicFlags {
+    /// These flags, and where they say nothing, what the first of the lists of plugins says that the
+    /// command line names. A list that was only found is not asked: it came with the workspace, and
+    /// must neither open an address nor say whom to trust.
+    ///
+    /// # Errors
+    /// When such a list says where to listen and that is no address.
+    pub(super) fn or_of(self, lists: &[PluginsFile]) -> Result<Self, Failure> {
+        let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let address = |list: &PluginsFile| {
+            let text = said(&list.listen_addr)?;
+            let wrong = |error| {
+                let file = list.file.display();
+                anyhow::Error::new(error).context(format!("{file}: listen_addr: {text:?}"))
+            };
+            Some(text.parse().map_err(wrong))
+        };
+        let certs = |list: &PluginsFile| {
+            let named = said(&list.certs_dir)?;
+            // Paths of a list start from its directory.
+            match named == "~" || named.starts_with("~/") {
+                true => Some(named),
+                false => Some(list.directory.join(named).to_string_lossy().into_owned()),
+            }
+        };
+        Ok(Self {
+            quic: match self.quic {
+                Some(given) => Some(given),
+                None => lists.iter().find_map(address).transpose()?,
+            },
+            certs_dir: self.certs_dir.or_else(|| lists.iter().find_map(certs)),
+        })
     }
 }
 

@@ -86,7 +86,7 @@ pub(super) fn run(here: &Here, arguments: Arguments) -> Result<Exit, Failure> {
             path.display()
         )));
     }
-    let again = Here::look(here.places.clone(), here.certs.clone())?;
+    let again = here.again()?;
     let done = Done::new(&name, "added").at(path.clone());
     done.among(&again.found, &path).print(json)?;
     settle(&again, &name, &path)

@@ -297,7 +297,7 @@ fn add(here: &Here, scope: Scope, chosen: &[Written]) -> Result<(), Failure> {
         Ok(())
     })?;
     if scope == Scope::Workspace {
-        let again = Here::look(here.places.clone(), here.certs.clone())?;
+        let again = here.again()?;
         let added = configs().filter_map(|config| again.found.server(config.name.as_str()));
         let added: Vec<_> = added.filter_map(|server| server.config()).collect();
         again.decide(|decisions| {

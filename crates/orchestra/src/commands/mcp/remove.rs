@@ -51,7 +51,7 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     Done::new(&server.name, "removed")
         .at(origin.file.to_path_buf())
         .print(arguments.json)?;
-    let again = Here::look(here.places.clone(), here.certs.clone())?;
+    let again = here.again()?;
     if let Some(next) = again.found.server(server.name.as_str()) {
         output::complain(&format!("the one in {} is used now", next.origin));
     }

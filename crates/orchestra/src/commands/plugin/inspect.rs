@@ -136,7 +136,7 @@ impl Report {
             permitted: Vec::new(),
             certificates: here
                 .certs()
-                .map(|directory| certs::of_plugin(&directory, &id))
+                .map(|directory| certs::of_plugin(directory, &id))
                 .unwrap_or_default(),
             error: None,
             id,

@@ -107,7 +107,7 @@ fn open_files(wanted: usize) -> usize {
 }
 
 /// Turns true at SIGINT, SIGTERM, SIGHUP or ctrl-c.
-pub(super) fn stop_signal() -> io::Result<watch::Receiver<bool>> {
+pub(in crate::commands) fn stop_signal() -> io::Result<watch::Receiver<bool>> {
     let (sender, receiver) = watch::channel(false);
     #[cfg(unix)]
     {

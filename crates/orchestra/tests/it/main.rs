@@ -29,6 +29,7 @@ mod mcp_tap;
 mod mcp_trace;
 mod oauth;
 mod others;
+mod plugin_cmd;
 mod plugins;
 mod protocol;
 mod realm;

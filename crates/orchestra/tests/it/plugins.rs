@@ -23,7 +23,7 @@ use crate::support::{PATIENCE, Running, Session, Workspace, get, post, until};
 const BOTH: (&str, &str) = ("Accept", "application/json, text/event-stream");
 
 /// The plugin of the tests, which does what it is told.
-fn sample() -> PathBuf {
+pub(crate) fn sample() -> PathBuf {
     example("sample")
 }
 

@@ -73,13 +73,17 @@ async fn said(config: &ChildConfig) -> Result<String, String> {
         stderr,
         handle,
     } = child.map_err(|error| error.to_string())?;
-    let (text, complaint) =
-        tokio::join!(read(stdout, MAX_BYTES + 1), read(stderr, COMPLAINT_BYTES));
+    let complaint = tokio::spawn(read(stderr, COMPLAINT_BYTES));
+    let text = read(stdout, MAX_BYTES + 1).await;
+    // Whoever says more is not heard to the end.
     if text.len() as u64 > MAX_BYTES {
-        return Err(format!("its manifest is longer than {MAX_BYTES} bytes"));
+        return Err(format!(
+            "what it prints with --manifest is longer than {MAX_BYTES} bytes"
+        ));
     }
     let exit = handle.exited().await;
     if !exit.is_success() {
+        let complaint = complaint.await.unwrap_or_default();
         let complaint = complaint.trim();
         let why = if complaint.is_empty() { "" } else { ": " };
         let end = match (exit.code, exit.signal) {
@@ -94,14 +98,11 @@ async fn said(config: &ChildConfig) -> Result<String, String> {
     Ok(text)
 }
 
-/// Reads so much, and lets the rest go by, so that whoever writes it is not held up.
-async fn read(mut from: impl AsyncRead + Unpin, most: u64) -> String {
+/// Reads so much at most.
+async fn read(from: impl AsyncRead + Unpin, most: u64) -> String {
     let mut bytes = Vec::new();
-    let _ = (&mut from).take(most).read_to_end(&mut bytes).await;
-    if (bytes.len() as u64) < most {
-        return String::from_utf8_lossy(&bytes).into_owned();
-    }
-    let _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
+    // What came before an error is what there is.
+    let _ = from.take(most).read_to_end(&mut bytes).await;
     String::from_utf8_lossy(&bytes).into_owned()
 }
 

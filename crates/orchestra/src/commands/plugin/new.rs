@@ -261,6 +261,24 @@ fn text(made: &Made) -> String {
 mod tests {
     use super::*;
 
+    /// The kit's examples are compiled, so that what is written is known to compile.
+    #[test]
+    fn the_plugin_is_the_example_of_the_kit() {
+        let name: Name = "hello".parse().unwrap();
+        let pieces = rust(&name, "hello", &Kit::Registry).unwrap();
+        let text = |path: &str| {
+            let piece = pieces.iter().find(|piece| piece.path == path);
+            piece.map(|piece| piece.text.as_str()).unwrap()
+        };
+        let example = include_str!("../../../../orchestra-plugin/examples/hello.rs");
+        assert_eq!(text("src/main.rs"), example);
+        let manifest: toml::Table = text("Cargo.toml").parse().unwrap();
+        assert_eq!(manifest["package"]["name"].as_str(), Some("hello"));
+        for piece in &pieces {
+            assert!(!piece.text.contains("{{"), "{}", piece.path);
+        }
+    }
+
     #[test]
     fn words_of_the_shell_are_one_word() {
         assert_eq!(quoted("hello/Cargo.toml"), "hello/Cargo.toml");

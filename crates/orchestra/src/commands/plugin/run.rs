@@ -134,9 +134,12 @@ async fn watch(live: &Live) -> Result<Exit, Ended> {
             rows.push(vec![what.to_owned(), word("name"), word("description")]);
         }
     }
+    let process = live.client.process_ids();
+    let process = process.first().map(|id| format!(" as process {id}"));
     let head = format!(
-        "{} runs: registered and booted in {} ms; stop with ctrl-c\n",
+        "{} runs{}, registered and booted in {} ms; stop with ctrl-c\n",
         live.config.shown_name,
+        process.unwrap_or_default(),
         live.started_in.as_millis()
     );
     let text = head + &table::lines(&["KIND", "NAME", "DESCRIPTION"], &rows);

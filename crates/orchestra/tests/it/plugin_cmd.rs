@@ -1,0 +1,397 @@
+//! `orchestra plugin`: plugins are made, listed, looked at and run, through the program.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::{
+    plugins::sample,
+    support::{Running, Said, Workspace, said, until},
+};
+
+const ENTRY: &str = "[plugins.\"tools.hello\"]\nbinary = \"hello/target/release/hello\"\n";
+
+fn json(said: &Said) -> Value {
+    assert_eq!(said.code, Some(0), "{said:?}");
+    serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"))
+}
+
+/// A workspace that has the plugin of the tests, approved.
+fn with_sample() -> Workspace {
+    let workspace = Workspace::board();
+    let binary = sample().display().to_string();
+    let text = format!("[plugins.\"tools.sample\"]\nbinary = {binary:?}\n");
+    workspace.write("orchestra.toml", &text);
+    let approved = workspace.run(["mcp", "approve", "--yes", "tools.sample"]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    workspace
+}
+
+#[test]
+fn a_plugin_is_made_with_its_place_and_is_approved() {
+    let workspace = Workspace::git();
+    let before = "# of the team\ntools = \"lean\" # few\n";
+    workspace.write("orchestra.toml", before);
+    let made = workspace.run(["plugin", "new", "hello"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    assert!(
+        made.out
+            .contains("\n  cargo build --release --manifest-path hello/Cargo.toml\n")
+            && made
+                .out
+                .contains("\n  orchestra tool call hello_greet name=World\n"),
+        "{made:?}"
+    );
+    assert_eq!(
+        workspace.read("orchestra.toml"),
+        format!("{before}\n{ENTRY}")
+    );
+    let manifest = workspace.read("hello/Cargo.toml");
+    assert!(manifest.contains("\n[workspace]\n"), "{manifest}");
+    assert!(
+        manifest.contains("orchestra-plugin = { path = "),
+        "{manifest}"
+    );
+    assert!(workspace.read("hello/src/main.rs").lines().count() < 30);
+    assert!(
+        workspace
+            .read("hello/README.md")
+            .contains("orchestra plugin run tools.hello")
+    );
+    assert_eq!(workspace.read("hello/.gitignore"), "/target\n");
+    let listed = json(&workspace.run(["plugin", "list", "--json"]));
+    let plugin = &listed["plugins"][0];
+    assert_eq!(plugin["id"], "tools.hello");
+    assert_eq!(plugin["name"], "tools-hello");
+    assert_eq!(plugin["state"], "enabled");
+    assert_eq!(
+        plugin["file"].as_str().unwrap(),
+        workspace.join("orchestra.toml").to_str().unwrap()
+    );
+    // Twice is once.
+    let again = workspace.run(["plugin", "new", "hello", "--dir", "other"]);
+    assert_eq!(again.code, Some(3), "{again:?}");
+    assert!(again.err.contains("already"), "{again:?}");
+    assert!(!workspace.join("other").exists());
+    let again = workspace.run(["plugin", "new", "hello", "--no-config"]);
+    assert_eq!(again.code, Some(3), "{again:?}");
+    assert!(again.err.contains("is not empty"), "{again:?}");
+}
+
+#[test]
+fn what_cannot_be_made_is_refused_before_anything_is_written() {
+    let workspace = Workspace::git();
+    for (arguments, code, told) in [
+        (&["Hello"][..], 2, "a-z, 0-9, `_` and `-`"),
+        (&["../x"], 2, "begins with a letter"),
+        (&["serde"], 2, "choose another name"),
+        (
+            &["hello", "--kit", "nowhere"],
+            2,
+            "the crate orchestra-plugin is not there",
+        ),
+    ] {
+        let refused = workspace.run(["plugin", "new"].iter().chain(arguments));
+        assert_eq!(refused.code, Some(code), "{refused:?}");
+        assert!(refused.err.contains(told), "{refused:?}");
+    }
+    workspace.write("orchestra.toml", "plugins = {}\n");
+    let refused = workspace.run(["plugin", "new", "hello"]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(
+        refused.err.contains("orchestra.toml was left alone"),
+        "{refused:?}"
+    );
+    assert_eq!(workspace.read("orchestra.toml"), "plugins = {}\n");
+    assert!(!workspace.join("hello").exists());
+    let made = workspace.run(["plugin", "new", "hello", "--no-config"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    assert!(
+        made.out
+            .contains("orchestra plugin run --binary hello/target/release/hello")
+    );
+    assert_eq!(workspace.read("orchestra.toml"), "plugins = {}\n");
+}
+
+#[test]
+fn a_plugin_is_inspected_by_its_id_and_by_its_program() {
+    let workspace = with_sample();
+    let shown = json(&workspace.run(["plugin", "inspect", "tools.sample", "--json"]));
+    assert_eq!(shown["id"], "tools.sample");
+    assert_eq!(shown["state"], "enabled");
+    assert_eq!(shown["manifest"]["language"], "rust");
+    assert_eq!(shown["manifest"]["needs_storage"][0], "markdown");
+    let tools = shown["tools"].as_array().unwrap();
+    let echo = tools.iter().find(|tool| tool["name"] == "echo").unwrap();
+    assert_eq!(echo["inputSchema"]["properties"]["text"]["type"], "string");
+    assert_eq!(shown["prompts"][0]["name"], "greeting");
+    let permitted = shown["permitted"].to_string();
+    assert!(
+        permitted.contains("to use the storage markdown"),
+        "{permitted}"
+    );
+    let again = workspace.run(["plugin", "inspect", "tools-sample"]);
+    assert!(
+        again
+            .out
+            .contains("certificate  tools.sample, as server, until 2"),
+        "{again:?}"
+    );
+    assert!(
+        again
+            .out
+            .contains("tool         echo: Says what it is told"),
+        "{again:?}"
+    );
+    let program = sample().display().to_string();
+    let shown = json(&workspace.run(["plugin", "inspect", &program, "--json", "--no-start"]));
+    assert_eq!(shown["id"], "tools.sample");
+    assert!(shown.get("state").is_none() && shown.get("tools").is_none());
+}
+
+#[test]
+fn what_is_no_plugin_is_told_so() {
+    let workspace = Workspace::board();
+    workspace.write(
+        ".mcp.json",
+        r#"{"mcpServers": {"plain": {"command": "x"}}}"#,
+    );
+    workspace.write("orchestra.toml", "[plugins.\"tools.a\"]\nbinary = \"a\"\n");
+    for command in ["inspect", "run", "logs", "restart"] {
+        let refused = workspace.run(["plugin", command, "plain"]);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(
+            refused.err.contains("a server and no plugin"),
+            "{refused:?}"
+        );
+    }
+    let unknown = workspace.run(["plugin", "inspect", "nobody"]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(unknown.err.contains("there are tools.a"), "{unknown:?}");
+    // Nothing of a workspace is run that nobody approved.
+    for command in ["inspect", "run"] {
+        let refused = workspace.run(["plugin", command, "tools.a"]);
+        assert_eq!(refused.code, Some(5), "{refused:?}");
+        assert!(refused.err.contains("orchestra mcp approve"), "{refused:?}");
+    }
+    let restarted = workspace.run(["plugin", "restart", "tools.a"]);
+    assert_eq!(restarted.code, Some(4), "{restarted:?}");
+}
+
+/// A program of the shell in a workspace.
+fn script(workspace: &Workspace, name: &str, text: &str) -> String {
+    use std::os::unix::fs::PermissionsExt as _;
+    workspace.write(name, &format!("#!/bin/sh\n{text}\n"));
+    let path = workspace.join(name);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_program_that_has_no_manifest_is_told_why() {
+    let workspace = Workspace::board();
+    for (name, text, told) in [
+        ("quiet", "exit 0", "is no manifest"),
+        (
+            "failing",
+            "echo no such flag >&2; exit 2",
+            "ended with code 2: no such flag",
+        ),
+        ("talking", "exec yes", "longer than 1048576 bytes"),
+        ("odd", "echo '{\"id\": 1}'", "is no manifest"),
+    ] {
+        let program = script(&workspace, name, text);
+        let refused = workspace.run(["plugin", "inspect", &program]);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.err.contains(told), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_plugin_runs_in_the_foreground_until_it_is_told_to_stop() {
+    let workspace = with_sample();
+    let running = Running::start(workspace.command(["plugin", "run", "tools.sample"]));
+    let head = running.line().unwrap();
+    assert!(head.starts_with("tools.sample runs as process "), "{head}");
+    let columns = running.line().unwrap();
+    assert!(columns.starts_with("KIND"), "{columns}");
+    assert!(running.line().unwrap().contains("tool"));
+    running.signal(Signal::INT);
+    assert!(running.end().success());
+    let logged = workspace.run(["plugin", "logs", "tools.sample"]);
+    assert_eq!(logged.code, Some(0), "{logged:?}");
+    assert!(logged.out.contains("READY 127.0.0.1:"), "{logged:?}");
+}
+
+#[test]
+fn a_plugin_that_ends_in_the_foreground_is_told_why() {
+    let workspace = Workspace::board();
+    let program = sample().display().to_string();
+    let mut command = workspace.command(["plugin", "run", "--binary", &program]);
+    let mut child = command.stdin(Stdio::null()).spawn().unwrap();
+    let mut head = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut head).unwrap();
+    let process = head.split("process ").nth(1).unwrap();
+    let process: String = process.chars().take_while(char::is_ascii_digit).collect();
+    let process = rustix::process::Pid::from_raw(process.parse().unwrap()).unwrap();
+    rustix::process::kill_process(process, Signal::KILL).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(4), "{told}");
+    assert!(told.contains("tools-sample: crashed"), "{told}");
+    let failing = script(&workspace, "failing", "echo it is broken >&2; exit 3");
+    let refused = workspace.run(["plugin", "run", "--binary", &failing, "--id", "tools.b"]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(refused.err.contains("it is broken"), "{refused:?}");
+}
+
+#[test]
+fn a_list_tells_how_plugins_are_right_now() {
+    let workspace = with_sample();
+    let flags = [
+        "up",
+        "--http",
+        "127.0.0.1:0",
+        "--quic",
+        "127.0.0.1:0",
+        "--json",
+    ];
+    let up = Running::start(workspace.command(flags));
+    up.json();
+    let seen = until(|| {
+        let listed = json(&workspace.run(["plugin", "list", "--json"]));
+        let plugin = listed["plugins"][0].clone();
+        (plugin["status"] == "ready" && plugin.get("tools").is_some()).then_some(plugin)
+    });
+    assert_eq!(seen["processes"], 1);
+    assert_eq!(seen["restarts"], 0);
+    assert!(seen["tools"].as_u64().unwrap() > 10, "{seen}");
+    let restarted = workspace.run(["plugin", "restart", "tools.sample"]);
+    assert_eq!(restarted.code, Some(0), "{restarted:?}");
+    let checked = workspace.run(["plugin", "list", "--check"]);
+    assert!(checked.out.contains("1.0.0"), "{checked:?}");
+    up.signal(Signal::TERM);
+    assert!(up.end().success());
+}
+
+/// A list in a directory of its own, with the plugin of the tests.
+fn list(workspace: &Workspace, more: &str) -> String {
+    let to = workspace.join("lists/bin");
+    fs::create_dir_all(&to).unwrap();
+    std::os::unix::fs::symlink(sample(), to.join("sample")).unwrap();
+    workspace.write(
+        "lists/mine.yml",
+        &format!(
+            "unknown: 1\n{more}\nplugins:\n  - id: tools.sample\n    binary: bin/sample\n    \
+             args: [\"--workspace=.\"]\n    unknown: 1\n    enabled: true\n  - id: tools.off\n    \
+             binary: bin/sample\n"
+        ),
+    );
+    "lists/mine.yml".to_owned()
+}
+
+#[test]
+fn a_list_that_is_named_is_there_and_is_one_or_nothing_is_done() {
+    let workspace = Workspace::board();
+    workspace.write("broken.yml", "plugins: [\n");
+    let commands: [&[&str]; 5] = [
+        &["up", "--http", "127.0.0.1:0"],
+        &["stdio"],
+        &["mcp", "list"],
+        &["plugin", "list"],
+        &["tool", "list"],
+    ];
+    for command in commands {
+        for (file, told) in [
+            ("nowhere.yml", "there is no such file"),
+            ("broken.yml", "line "),
+        ] {
+            let refused = workspace.run(command.iter().chain(&["--plugins", file]));
+            assert_eq!(refused.code, Some(1), "{command:?}: {refused:?}");
+            assert!(refused.err.contains(told), "{command:?}: {refused:?}");
+        }
+    }
+    let file = list(&workspace, "");
+    let listed = json(&workspace.run(["plugin", "list", "--plugins", &file, "--json"]));
+    let plugins = listed["plugins"].as_array().unwrap();
+    let states: Vec<_> = plugins
+        .iter()
+        .map(|plugin| {
+            (
+                plugin["id"].as_str().unwrap(),
+                plugin["state"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        states,
+        [("tools.sample", "enabled"), ("tools.off", "disabled")]
+    );
+    let called = workspace.run(["tool", "call", "whoami", "--plugins", &file]);
+    let called = json(&called);
+    // Where the list is, as it was spelled.
+    let lists = workspace.join("lists");
+    let told = Path::new(called["workspace"].as_str().unwrap());
+    assert_eq!(workspace.path().join(told).canonicalize().unwrap(), lists);
+}
+
+/// The program under the name of the earlier orchestrator.
+fn orchestrator(workspace: &Workspace) -> PathBuf {
+    let program = workspace.home().join("orchestrator");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_orchestra"), &program).unwrap();
+    program
+}
+
+#[test]
+fn called_as_the_orchestrator_it_says_what_launchers_wait_for() {
+    let workspace = Workspace::new();
+    let program = orchestrator(&workspace);
+    let list = list(&workspace, "listen_addr: localhost:0\ncerts_dir: certs");
+    let mut command = workspace.command_as(&program, ["-config", &list]);
+    command.env("RUST_LOG", "off");
+    let mut child = command.spawn().unwrap();
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut lines = Vec::new();
+    for line in stderr.lines() {
+        lines.push(line.unwrap());
+        if lines.last().unwrap().contains("registered and booted") {
+            break;
+        }
+    }
+    assert!(
+        lines[0].starts_with("orchestrator listening on 127.0.0.1:"),
+        "{lines:?}"
+    );
+    let booted = lines.last().unwrap();
+    assert!(
+        booted.contains("plugin \"tools.sample\" registered and booted"),
+        "{lines:?}"
+    );
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, Signal::TERM).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    assert!(workspace.join("lists/certs/ca.crt").is_file());
+    assert!(!workspace.join(".projects").exists());
+}
+
+#[test]
+fn the_orchestrator_fails_as_it_did() {
+    let workspace = Workspace::new();
+    let program = orchestrator(&workspace);
+    let run = |arguments: &[&str]| said(workspace.command_as(&program, arguments), "");
+    let missing = run(&["--config=nowhere.yaml"]);
+    assert_eq!(missing.code, Some(1), "{missing:?}");
+    assert_eq!(run(&[]).code, Some(1));
+    for flag in ["--workspace=.", "-nope"] {
+        assert_eq!(run(&[flag]).code, Some(2), "{flag}");
+    }
+    assert_eq!(run(&["-h"]).code, Some(0));
+}

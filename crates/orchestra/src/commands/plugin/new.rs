@@ -12,7 +12,7 @@ use std::{
 };
 
 use clap::Args;
-use orchestra_gateway::{config::ServerName, discovery::ServerState};
+use orchestra_gateway::discovery::ServerState;
 use serde::Serialize;
 
 use crate::{
@@ -73,6 +73,17 @@ struct Made {
     next: Vec<String>,
 }
 
+/// What is written, and how it becomes a program.
+struct Project {
+    pieces: Vec<Piece>,
+    /// The lines of the shell that build it.
+    build: Vec<String>,
+    program: String,
+    args: Vec<String>,
+    /// A call of one of its tools.
+    call: String,
+}
+
 /// A file of the project.
 struct Piece {
     path: &'static str,
@@ -81,29 +92,21 @@ struct Piece {
 
 pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     let name: Name = arguments.name.parse().map_err(Failure::usage)?;
-    if arguments.language == Language::Python {
-        return Err(Failure::usage_text(
-            "there is no project in Python to begin with: docs/plugins.md shows how a plugin is \
-             written in another language, and examples/plugins has one",
-        ));
-    }
     let workspace = &here.places().workspace;
     let directory = arguments.dir.clone();
     let directory = directory.unwrap_or_else(|| PathBuf::from(name.as_str()));
     let directory = vacant(&directory)?;
-    let kit = Kit::find(arguments.kit.as_deref())?;
     let shown = shown(&directory, workspace)?;
+    let project = match arguments.language {
+        Language::Rust => rust(&name, &shown, &Kit::find(arguments.kit.as_deref())?)?,
+        Language::Python => python(&name, &shown),
+    };
     let entry = match arguments.no_config {
         true => None,
-        false => Some(Entry::plan(
-            here,
-            &name,
-            &format!("{shown}/target/release/{name}"),
-        )?),
+        false => Some(Entry::plan(here, &name, &project.program, &project.args)?),
     };
-    let pieces = rust(&name, &shown, &kit)?;
     let root = Root::new(&directory);
-    for piece in &pieces {
+    for piece in &project.pieces {
         root.write(Path::new(piece.path), &piece.text, Mode::Keep)?;
     }
     if let Some(entry) = &entry {
@@ -112,12 +115,13 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let made = Made {
         id: name.id(),
-        files: pieces
+        files: project
+            .pieces
             .iter()
             .map(|piece| directory.join(piece.path))
             .collect(),
         config: entry.as_ref().map(Entry::path),
-        next: next(&name, &shown, entry.is_some()),
+        next: project.next(entry.is_some()),
         directory,
     };
     Format::of_flag(arguments.json).print(&made, text)?;
@@ -166,42 +170,84 @@ fn shown(directory: &Path, workspace: &Path) -> Result<String, Failure> {
     }
 }
 
+/// A text with the names of a plugin in their places.
+fn filled(template: &str, name: &Name, shown: &str) -> String {
+    template
+        .replace("{{name}}", name.as_str())
+        .replace("{{tool}}", &name.tool())
+        .replace("{{id}}", &name.id())
+        .replace("{{directory}}", shown)
+}
+
 /// A project in Rust.
-fn rust(name: &Name, shown: &str, kit: &Kit) -> Result<Vec<Piece>, Failure> {
-    let fill = |template: &str| {
-        template
-            .replace("{{name}}", name.as_str())
-            .replace("{{tool}}", &name.tool())
-            .replace("{{id}}", &name.id())
-            .replace("{{server}}", ServerName::of_text(&name.id()).as_str())
-            .replace("{{directory}}", shown)
-            .replace("{{kit}}", &kit.dependency())
-    };
+fn rust(name: &Name, shown: &str, kit: &Kit) -> Result<Project, Failure> {
+    let fill = |template: &str| filled(template, name, shown).replace("{{kit}}", &kit.dependency());
+    let piece = |path, text| Piece { path, text };
     let mut pieces = vec![
-        Piece {
-            path: "Cargo.toml",
-            text: fill(include_str!("new/rust/Cargo.toml.in")),
-        },
-        Piece {
-            path: "src/main.rs",
-            text: fill(include_str!("new/rust/main.rs.in")),
-        },
-        Piece {
-            path: "README.md",
-            text: fill(include_str!("new/rust/README.md.in")),
-        },
-        Piece {
-            path: ".gitignore",
-            text: "/target\n".to_owned(),
-        },
+        piece("Cargo.toml", fill(include_str!("new/rust/Cargo.toml.in"))),
+        piece("src/main.rs", fill(include_str!("new/rust/main.rs.in"))),
+        piece("README.md", fill(include_str!("new/rust/README.md.in"))),
+        piece(".gitignore", "/target\n".to_owned()),
     ];
     // With the versions that the kit was tested with, and the compiler.
     for path in ["Cargo.lock", "rust-toolchain.toml"] {
-        if let Some(text) = kit.beside(path)? {
-            pieces.push(Piece { path, text });
-        }
+        pieces.extend(kit.beside(path)?.map(|text| piece(path, text)));
     }
-    Ok(pieces)
+    let manifest = quoted(&format!("{shown}/Cargo.toml"));
+    Ok(Project {
+        pieces,
+        build: vec![format!("cargo build --release --manifest-path {manifest}")],
+        program: format!("{shown}/target/release/{name}"),
+        args: Vec::new(),
+        call: format!("orchestra tool call {} name=World", name.tool()),
+    })
+}
+
+/// A project in Python: the example, under another name.
+fn python(name: &Name, shown: &str) -> Project {
+    let example = include_str!("../../../../../examples/plugins/python/plugin.py");
+    let messages = include_str!("../../../../../examples/plugins/python/plugin_pb2.py");
+    let needs = include_str!("../../../../../examples/plugins/python/requirements.txt");
+    let readme = filled(include_str!("new/python/README.md.in"), name, shown);
+    let piece = |path, text| Piece { path, text };
+    let inner = |path: &str| quoted(&format!("{shown}/{path}"));
+    Project {
+        pieces: vec![
+            piece("plugin.py", example.replace("tools.python", &name.id())),
+            piece("plugin_pb2.py", messages.to_owned()),
+            piece("requirements.txt", needs.to_owned()),
+            piece("README.md", readme),
+            piece(".gitignore", "/.venv\n/__pycache__\n".to_owned()),
+        ],
+        build: vec![
+            format!("python3 -m venv {}", inner(".venv")),
+            format!(
+                "{} install -r {}",
+                inner(".venv/bin/pip"),
+                inner("requirements.txt")
+            ),
+        ],
+        program: format!("{shown}/.venv/bin/python"),
+        args: vec![format!("{shown}/plugin.py")],
+        call: "orchestra tool call word_count text=\"one two\"".to_owned(),
+    }
+}
+
+impl Project {
+    /// What makes it run.
+    fn next(&self, is_configured: bool) -> Vec<String> {
+        let mut lines = self.build.clone();
+        lines.push(match is_configured {
+            true => self.call.clone(),
+            false => {
+                let args = self.args.iter().map(|arg| quoted(arg));
+                let args: String = args.map(|arg| format!(" -- {arg}")).collect();
+                let program = quoted(&self.program);
+                format!("orchestra plugin run --binary {program}{args}")
+            }
+        });
+        lines
+    }
 }
 
 /// Whoever makes a plugin approves it with that.
@@ -219,21 +265,6 @@ fn approve(here: &Here, name: &Name) -> Result<(), Failure> {
             Ok(())
         }
     }
-}
-
-fn next(name: &Name, shown: &str, is_configured: bool) -> Vec<String> {
-    let build = format!(
-        "cargo build --release --manifest-path {}",
-        quoted(&format!("{shown}/Cargo.toml"))
-    );
-    let run = match is_configured {
-        true => format!("orchestra tool call {} name=World", name.tool()),
-        false => format!(
-            "orchestra plugin run --binary {}",
-            quoted(&format!("{shown}/target/release/{name}"))
-        ),
-    };
-    vec![build, run]
 }
 
 /// A word of the shell.
@@ -265,17 +296,18 @@ mod tests {
     #[test]
     fn the_plugin_is_the_example_of_the_kit() {
         let name: Name = "hello".parse().unwrap();
-        let pieces = rust(&name, "hello", &Kit::Registry).unwrap();
+        let pieces = rust(&name, "hello", &Kit::Registry).unwrap().pieces;
         let text = |path: &str| {
             let piece = pieces.iter().find(|piece| piece.path == path);
             piece.map(|piece| piece.text.as_str()).unwrap()
         };
-        let example = include_str!("../../../../orchestra-plugin/examples/hello.rs");
+        let example = include_str!("../../../../orchestra-plugin/examples/begun.rs");
         assert_eq!(text("src/main.rs"), example);
         let manifest: toml::Table = text("Cargo.toml").parse().unwrap();
         assert_eq!(manifest["package"]["name"].as_str(), Some("hello"));
-        for piece in &pieces {
+        for piece in pieces.iter().chain(&python(&name, "hello").pieces) {
             assert!(!piece.text.contains("{{"), "{}", piece.path);
+            assert!(!piece.text.contains("tools.python"), "{}", piece.path);
         }
     }
 

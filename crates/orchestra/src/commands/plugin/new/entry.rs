@@ -25,7 +25,12 @@ impl Entry {
     ///
     /// # Errors
     /// When there is a server of that name, or the file is not understood; it is left alone then.
-    pub(super) fn plan(here: &Here, name: &Name, program: &str) -> Result<Self, Failure> {
+    pub(super) fn plan(
+        here: &Here,
+        name: &Name,
+        program: &str,
+        args: &[String],
+    ) -> Result<Self, Failure> {
         let id = name.id();
         let by_name = ServerName::of_text(&id);
         let found = here.found();
@@ -42,7 +47,7 @@ impl Entry {
         let root = Root::new(workspace);
         let before = root.read(Path::new(FILE)).map_err(alone(workspace))?;
         let before = before.unwrap_or_default();
-        let text = with(&before, &id, program);
+        let text = with(&before, &id, program, args);
         check(workspace, &before, &text, &id).map_err(alone(workspace))?;
         Ok(Self { root, text })
     }
@@ -67,7 +72,7 @@ fn alone<E: Into<anyhow::Error>>(workspace: &Path) -> impl Fn(E) -> Failure {
 }
 
 /// The text with a plugin behind everything else.
-fn with(before: &str, id: &str, program: &str) -> String {
+fn with(before: &str, id: &str, program: &str, args: &[String]) -> String {
     let gap = match before {
         "" => "",
         text if text.ends_with('\n') => "\n",
@@ -75,8 +80,16 @@ fn with(before: &str, id: &str, program: &str) -> String {
     };
     let key = toml::Value::from(id);
     // A dollar that refers to nothing is written twice.
-    let program = toml::Value::from(program.replace('$', "$$"));
-    format!("{before}{gap}[plugins.{key}]\nbinary = {program}\n")
+    let literal = |text: &str| toml::Value::from(text.replace('$', "$$"));
+    let program = literal(program);
+    let args = match args {
+        [] => String::new(),
+        args => {
+            let args: Vec<toml::Value> = args.iter().map(|arg| literal(arg)).collect();
+            format!("args = {}\n", toml::Value::from(args))
+        }
+    };
+    format!("{before}{gap}[plugins.{key}]\nbinary = {program}\n{args}")
 }
 
 /// Whether nothing but the plugin differs, and it is one.
@@ -117,7 +130,7 @@ mod tests {
     use super::*;
 
     fn added(before: &str) -> anyhow::Result<String> {
-        let after = with(before, "tools.hello", "hello/target/release/hello");
+        let after = with(before, "tools.hello", "hello/target/release/hello", &[]);
         check(Path::new("/w"), before, &after, "tools.hello").map(|()| after)
     }
 
@@ -150,6 +163,10 @@ mod tests {
 
     #[test]
     fn a_dollar_stays_one() {
-        assert!(with("", "tools.a", "a$b/x").contains("a$$b/x"));
+        let text = with("", "tools.a", "a$b/x", &["$c".to_owned()]);
+        assert!(
+            text.contains("a$$b/x") && text.contains("[\"$$c\"]"),
+            "{text}"
+        );
     }
 }

@@ -156,7 +156,7 @@ fn documentation(attributes: &[Attribute]) -> String {
         };
         pair.path.is_ident("doc").then(|| text.value())
     });
-    let mut said = Vec::new();
+    let mut said: Vec<String> = Vec::new();
     for text in lines {
         said.extend(text.split('\n').map(|line| line.trim().to_owned()));
     }

@@ -156,14 +156,11 @@ fn documentation(attributes: &[Attribute]) -> String {
         };
         pair.path.is_ident("doc").then(|| text.value())
     });
-    let lines: Vec<String> = lines
-        .flat_map(|text| {
-            text.lines()
-                .map(|line| line.trim().to_owned())
-                .collect::<Vec<_>>()
-        })
-        .collect();
-    lines.join("\n").trim().to_owned()
+    let mut said: Vec<String> = Vec::new();
+    for text in lines {
+        said.extend(text.split('\n').map(|line| line.trim().to_owned()));
+    }
+    said.join("\n").trim().to_owned()
 }
 
 /// The last word of a type that is a path, like `Cx` of `kit::Cx`.

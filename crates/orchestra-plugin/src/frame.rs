@@ -101,12 +101,8 @@ impl FrameDecoder {
     ///
     /// [`FrameError::TooLong`] as soon as a header has arrived which says so.
     pub fn next(&mut self, input: &mut Bytes) -> Result<Option<Bytes>, FrameError> {
-        let length = match self.length {
-            Some(length) => length,
-            None => match self.read_header(input)? {
-                Some(length) => length,
-                None => return Ok(None),
-            },
+        let Some(length) = self.length(input)? else {
+            return Ok(None);
         };
         let missing = length - self.payload.len();
         if input.len() < missing {
@@ -142,7 +138,16 @@ impl FrameDecoder {
         self.payload.len()
     }
 
-    fn read_header(&mut self, input: &mut Bytes) -> Result<Option<usize>, FrameError> {
+    /// The length of the next frame, as soon as its header has arrived, which is taken from the
+    /// front of `input`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::next`].
+    pub fn length(&mut self, input: &mut Bytes) -> Result<Option<usize>, FrameError> {
+        if self.length.is_some() {
+            return Ok(self.length);
+        }
         let taken = input.len().min(HEADER_BYTES - self.header_held);
         input.copy_to_slice(&mut self.header[self.header_held..self.header_held + taken]);
         self.header_held += taken;

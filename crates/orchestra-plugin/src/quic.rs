@@ -21,6 +21,7 @@ mod tls;
 mod transport;
 mod wire;
 
+pub use crate::frame::MAX_FRAME_BYTES;
 pub use caller::{Caller, CallerOptions, Link};
 pub use connection::{Answers, Connection, Sender};
 pub use endpoint::{Endpoint, Target};
@@ -30,4 +31,3 @@ pub use peer::{ConnectionId, Peer};
 pub use reply::{Cancelled, Reply, Requests};
 pub use serve::{Handler, Serving};
 pub use transport::{ALPN, Pace};
-pub use wire::MAX_FRAME_BYTES;

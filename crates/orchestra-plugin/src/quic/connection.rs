@@ -14,8 +14,9 @@ use super::{
     codes,
     error::{CallError, ReplyError},
     peer::Peer,
-    wire::{self, Frames, Last, MAX_FRAME_BYTES},
+    wire::{self, Frames, Last},
 };
+use crate::frame::MAX_FRAME_BYTES;
 
 /// Older peers take 100 calls at once. When a stream cannot be opened while we have fewer, the peer
 /// has lost count of them and never opens one again on this connection.

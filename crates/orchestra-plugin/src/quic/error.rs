@@ -4,7 +4,8 @@ use std::{io, net::SocketAddr, sync::Arc};
 
 use quinn::{ConnectionError, ReadError, WriteError};
 
-use super::{codes, wire::MAX_FRAME_BYTES};
+use super::codes;
+use crate::frame::MAX_FRAME_BYTES;
 use crate::ids::CertName;
 
 /// Why an endpoint could not be made.

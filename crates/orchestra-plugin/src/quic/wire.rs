@@ -1,10 +1,9 @@
-//! Frames on a stream: four bytes of length, big-endian, then the payload.
-//!
-//! Nothing is allocated for what a header announces; the buffer grows with what arrives.
+//! Frames on the streams of a connection: [`frame`](crate::frame) cuts them, here they are waited
+//! for and written.
 
 use std::time::Duration;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::Bytes;
 use quinn::{RecvStream, SendStream};
 use tokio::time::timeout;
 
@@ -12,14 +11,14 @@ use super::{
     codes,
     error::{ReplyError, WireError},
 };
-
-/// The longest payload of a frame, inclusive.
-pub const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
-
-const HEADER_BYTES: usize = 4;
+use crate::frame::{FrameDecoder, FrameError, header};
 
 /// The most that is taken from a stream at once.
 const CHUNK_BYTES: usize = 256 * 1024;
+
+/// A payload below this is copied: it would keep the whole of what it came with, up to 64 KiB, for as
+/// long as it is kept itself.
+const SMALL_BYTES: usize = 8 * 1024;
 
 /// How long a write may wait for the peer to read on, without any progress.
 const STALL_TIME: Duration = Duration::from_secs(60);
@@ -28,7 +27,9 @@ const STALL_TIME: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Frames {
     recv: RecvStream,
-    buffer: BytesMut,
+    decoder: FrameDecoder,
+    /// What was read and is not decoded yet.
+    input: Bytes,
     ended: bool,
 }
 
@@ -36,7 +37,8 @@ impl Frames {
     pub(super) fn new(recv: RecvStream) -> Self {
         Self {
             recv,
-            buffer: BytesMut::new(),
+            decoder: FrameDecoder::default(),
+            input: Bytes::new(),
             ended: false,
         }
     }
@@ -44,37 +46,39 @@ impl Frames {
     /// The length of the next payload, once its header is there; `None` at the end of the stream.
     pub(super) async fn length(&mut self) -> Result<Option<usize>, WireError> {
         loop {
-            if let Some(length) = announced(&self.buffer)? {
+            if let Some(length) = self.decoder.length(&mut self.input)? {
                 return Ok(Some(length));
             }
             if !self.fill().await? {
-                return if self.buffer.is_empty() {
-                    Ok(None)
-                } else {
-                    Err(WireError::Truncated)
-                };
+                return self.decoder.finish().map(|()| None).map_err(Into::into);
             }
         }
     }
 
     /// The next payload; `None` at the end of the stream.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, WireError> {
-        let Some(length) = self.length().await? else {
-            return Ok(None);
-        };
-        while self.buffer.len() < HEADER_BYTES + length {
+        loop {
+            if let Some(payload) = self.decoder.next(&mut self.input)? {
+                return Ok(Some(match payload.len() {
+                    ..SMALL_BYTES => Bytes::copy_from_slice(&payload),
+                    _ => payload,
+                }));
+            }
             if !self.fill().await? {
-                return Err(WireError::Truncated);
+                return self.decoder.finish().map(|()| None).map_err(Into::into);
             }
         }
-        self.buffer.advance(HEADER_BYTES);
-        Ok(Some(self.buffer.split_to(length).freeze()))
+    }
+
+    /// Whether all that was read was taken.
+    fn is_empty(&self) -> bool {
+        self.input.is_empty() && self.decoder.finish().is_ok()
     }
 
     /// Waits for the end of a stream on which nothing more is expected. Whatever else comes is
     /// refused, so that the stream is over either way. True if the peer has reset it.
     pub(super) async fn tail(&mut self) -> bool {
-        if self.buffer.is_empty() {
+        if self.is_empty() {
             match self.recv.read_chunk(1, true).await {
                 Ok(None) => {
                     self.ended = true;
@@ -90,7 +94,7 @@ impl Frames {
 
     /// Takes the end of the stream if it is there already, which spares the peer a message.
     pub(super) async fn take_end(&mut self) {
-        if !self.ended && self.buffer.is_empty() {
+        if !self.ended && self.is_empty() {
             tokio::select! {
                 biased;
                 _ = self.tail() => {}
@@ -104,13 +108,13 @@ impl Frames {
         let _ = self.recv.stop(code);
     }
 
-    /// Takes what is there; false at the end of the stream.
+    /// Takes what is there, when all before was taken; false at the end of the stream.
     async fn fill(&mut self) -> Result<bool, WireError> {
         if self.ended {
             return Ok(false);
         }
         match self.recv.read_chunk(CHUNK_BYTES, true).await? {
-            Some(chunk) => self.buffer.extend_from_slice(&chunk.bytes),
+            Some(chunk) => self.input = chunk.bytes,
             None => self.ended = true,
         }
         Ok(!self.ended)
@@ -126,7 +130,9 @@ pub(super) async fn write(
     payload: Bytes,
     last: Last,
 ) -> Result<(), ReplyError> {
-    let mut chunks = [header(&payload)?, payload];
+    let length = payload.len();
+    let header = header(length).map_err(|_| ReplyError::TooLarge { length })?;
+    let mut chunks = [Bytes::copy_from_slice(&header), payload];
     let mut left = &mut chunks[..];
     while !left.is_empty() {
         let Ok(written) = timeout(STALL_TIME, send.write_chunks(left)).await else {
@@ -153,50 +159,11 @@ pub(super) enum Last {
     No,
 }
 
-fn header(payload: &Bytes) -> Result<Bytes, ReplyError> {
-    let length = payload.len();
-    match u32::try_from(length) {
-        Ok(announced) if length <= MAX_FRAME_BYTES => {
-            Ok(Bytes::copy_from_slice(&announced.to_be_bytes()))
+impl From<FrameError> for WireError {
+    fn from(error: FrameError) -> Self {
+        match error {
+            FrameError::TooLong { length, .. } => Self::TooLarge { length },
+            FrameError::Truncated { .. } => Self::Truncated,
         }
-        _ => Err(ReplyError::TooLarge { length }),
-    }
-}
-
-/// What the header at the front of a buffer announces, if it is complete.
-fn announced(buffer: &[u8]) -> Result<Option<usize>, WireError> {
-    let Some(header) = buffer.first_chunk::<HEADER_BYTES>() else {
-        return Ok(None);
-    };
-    let length = u32::from_be_bytes(*header);
-    match usize::try_from(length) {
-        Ok(known) if known <= MAX_FRAME_BYTES => Ok(Some(known)),
-        _ => Err(WireError::TooLarge {
-            length: length.into(),
-        }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_limit_is_inclusive() {
-        assert_eq!(announced(&[1, 0, 0]), Ok(None));
-        assert_eq!(announced(&[1, 0, 0, 0]), Ok(Some(MAX_FRAME_BYTES)));
-        assert_eq!(
-            announced(&[1, 0, 0, 1]),
-            Err(WireError::TooLarge { length: 16_777_217 })
-        );
-        assert!(announced(&[255; 9]).is_err());
-        assert!(header(&Bytes::from(vec![0; MAX_FRAME_BYTES])).is_ok());
-        let over = header(&Bytes::from(vec![0; MAX_FRAME_BYTES + 1]));
-        assert_eq!(
-            over,
-            Err(ReplyError::TooLarge {
-                length: MAX_FRAME_BYTES + 1
-            })
-        );
     }
 }

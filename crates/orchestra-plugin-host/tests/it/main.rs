@@ -5,6 +5,10 @@
 mod events;
 mod face;
 mod face_rig;
+mod faults;
+mod garbage;
+mod gated;
+mod kill;
 mod links;
 mod orchestrator;
 mod plugin;

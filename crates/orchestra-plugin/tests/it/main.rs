@@ -10,4 +10,7 @@ mod kit_rig;
 mod quic;
 mod quic_hostile;
 mod quic_rig;
+mod quic_rogue;
+mod quic_weather;
+mod relay;
 mod vectors;

@@ -311,7 +311,7 @@ async fn calls_of_a_plugin_that_is_killed_fail_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_plugins_with_one_tool_the_first_keeps_it_and_that_is_told() {
+async fn of_two_plugins_with_one_tool_one_keeps_it_and_that_is_told() {
     let [mut first, mut second] = ["first", "second"].map(config);
     first.prefix = false;
     second.prefix = false;
@@ -413,7 +413,7 @@ async fn a_plugin_ends_with_its_orchestrator_however_that_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_of_a_plugin_that_hangs_in_its_boot_is_told() {
+async fn a_plugin_that_hangs_in_its_boot_is_given_up() {
     let mut rig = quick("never-boots");
     rig.spec.start_timeout = Duration::from_secs(2);
     let error = rig.connector().connect().await.err().unwrap();

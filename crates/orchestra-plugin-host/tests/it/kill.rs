@@ -22,7 +22,7 @@ use tokio::{
 
 use crate::{
     gated::{Gated, config, told},
-    rig::{Rig, is_soak, until},
+    rig::{Rig, is_soak, say, until},
 };
 
 /// How long a call may take.
@@ -265,14 +265,14 @@ async fn a_plugin_that_is_killed_under_load_is_back_and_nothing_runs_twice() {
     let kills = std::mem::take(&mut *bench.kills.lock().unwrap());
     let mut back: Vec<Duration> = kills.iter().map(|kill| kill.back - kill.at).collect();
     back.sort_unstable();
-    println!(
+    say(&format!(
         "{} calls, {} kills; {failed} calls told of a kill, {through} answered past one, {repeated} \
          that may ran twice, 0 others; back after {:?} (median), at most {:?}",
         seen.len(),
         kills.len(),
         back[back.len() / 2],
         back[back.len() - 1],
-    );
+    ));
     assert!(through > 0, "no call met a kill");
     // What lives now is of the last starts; all others are gone, and so are their guards.
     let processes = std::mem::take(&mut *bench.processes.lock().unwrap());

@@ -22,6 +22,12 @@ pub(crate) fn is_soak() -> bool {
     std::env::var_os("ORCHESTRA_SOAK").is_some()
 }
 
+/// Tells people what was seen, where the test runner shows it.
+#[expect(clippy::print_stdout, reason = "a count for people")]
+pub(crate) fn say(line: &str) {
+    println!("{line}");
+}
+
 /// The program of the fake plugin, which is built with the tests.
 pub(crate) fn program() -> PathBuf {
     let mut program = std::env::current_exe().unwrap();

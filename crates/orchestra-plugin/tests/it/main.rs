@@ -6,6 +6,7 @@ mod annotated;
 mod certs;
 mod generated;
 mod kit;
+mod kit_faults;
 mod kit_rig;
 mod quic;
 mod quic_hostile;

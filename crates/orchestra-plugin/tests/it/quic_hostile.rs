@@ -82,10 +82,20 @@ async fn raw(
     certificate: Option<Pair>,
     alpn: &[u8],
 ) -> Result<(quinn::Endpoint, quinn::Connection), quinn::ConnectionError> {
+    raw_to(&rig.authority, (rig.address, "server"), certificate, alpn).await
+}
+
+/// The same, of any server of an authority.
+pub(crate) async fn raw_to(
+    authority: &Authority,
+    (address, name): (SocketAddr, &str),
+    certificate: Option<Pair>,
+    alpn: &[u8],
+) -> Result<(quinn::Endpoint, quinn::Connection), quinn::ConnectionError> {
     let builder = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
-        .with_root_certificates(roots(&rig.authority));
+        .with_root_certificates(roots(authority));
     let mut config = match certificate {
         Some((chain, key)) => builder.with_client_auth_cert(chain, key).unwrap(),
         None => builder.with_no_client_auth(),
@@ -94,7 +104,7 @@ async fn raw(
     let config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(config).unwrap()));
     let endpoint = quinn::Endpoint::client(Endpoint::LOOPBACK).unwrap();
     let connection = endpoint
-        .connect_with(config, rig.address, "server")
+        .connect_with(config, address, name)
         .unwrap()
         .await?;
     Ok((endpoint, connection))

@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use orchestra_plugin::quic::{
-    CallError, Caller, CallerOptions, ConnectError, Endpoint, Limits, Pace, Target, WireError,
+    CallError, Caller, CallerOptions, ConnectError, Endpoint, Limits, Link, Pace, Target, WireError,
 };
 use quinn::{crypto::rustls::QuicServerConfig, rustls::ServerConfig};
 use tokio::{
@@ -184,6 +184,14 @@ async fn a_server_that_takes_few_calls_at_once_is_not_wedged() {
             tokio::spawn(async move { caller.call(Bytes::from_static(b"w"), soon()).await })
         })
         .collect();
+    let mut link = caller.link();
+    let up = link.wait_for(|link| matches!(link, Link::Up(_))).await;
+    let Link::Up(connection) = up.unwrap().clone() else {
+        panic!("it is up");
+    };
+    while connection.calls() < FEW {
+        tokio::task::yield_now().await;
+    }
     // No place becomes free, for many times as long as a wedged connection would be kept.
     let deadline = Instant::now() + Duration::from_millis(800);
     let error = caller.call(Bytes::from_static(b"e"), deadline).await;
@@ -280,7 +288,7 @@ async fn whoever_holds_all_its_room_holds_up_nobody_else() {
     const LARGE: usize = 64 * 1024;
     let limits = Limits {
         peer_bytes: 2 * LARGE,
-        all_bytes: 8 * LARGE,
+        all_bytes: 4 * LARGE,
         request_time: Duration::from_secs(2),
         ..Limits::default()
     };
@@ -304,12 +312,10 @@ async fn whoever_holds_all_its_room_holds_up_nobody_else() {
         assert!(answer.unwrap() == request);
     }
     assert!(began.elapsed() < Duration::from_secs(2), "it had to wait");
-    let mut codes = Vec::new();
     for ended in timeout(PATIENCE, holding.join_all()).await.unwrap() {
-        codes.push(ended.unwrap_err());
+        let code = ended.unwrap_err();
+        assert!([BUSY, TOO_SLOW].contains(&code), "{code:#x}");
     }
-    codes.sort_unstable();
-    assert_eq!(codes, [BUSY, BUSY, TOO_SLOW, TOO_SLOW]);
 }
 
 /// The first datagrams of many who want to connect.
@@ -356,10 +362,10 @@ async fn handshakes_that_never_end_are_given_up() {
 }
 
 /// Numbers that are the same each time.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)

@@ -24,7 +24,7 @@ use tokio::time::timeout;
 
 use crate::rig::{PATIENCE, Rig, program, raw, until};
 
-/// A plugin as a server is configured, under a name.
+/// A plugin as a server is configured, under a name that its tools have before theirs.
 pub(crate) fn config(name: &str) -> ServerConfig {
     let origin = Origin {
         file: Path::new("orchestra.toml").into(),
@@ -49,6 +49,7 @@ pub(crate) fn config(name: &str) -> ServerConfig {
     });
     let mut config = ServerConfig::new(name.parse().unwrap(), origin, transport);
     config.start_timeout = PATIENCE;
+    config.prefix = true;
     config
 }
 

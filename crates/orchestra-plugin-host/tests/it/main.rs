@@ -10,6 +10,8 @@ mod garbage;
 mod gated;
 mod kill;
 mod links;
+#[path = "../../../orchestra-hub/tests/it/log.rs"]
+mod log;
 mod orchestrator;
 mod plugin;
 mod rig;

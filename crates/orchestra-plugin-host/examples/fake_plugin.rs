@@ -90,7 +90,7 @@ async fn run(flags: BTreeMap<String, String>) {
     let fake = Fake {
         mode: mode.clone(),
         tally,
-        lists: AtomicUsize::new(0),
+        changes: AtomicUsize::new(0),
         meeting: watch::Sender::new(0),
     };
     let _serving = endpoint.serve(Arc::new(fake), Limits::default());
@@ -132,8 +132,8 @@ fn note(path: &PathBuf, line: &str) {
 struct Fake {
     mode: String,
     tally: PathBuf,
-    /// How often its tools were listed.
-    lists: AtomicUsize,
+    /// How often its tools have changed.
+    changes: AtomicUsize,
     /// How many wait for each other.
     meeting: watch::Sender<u64>,
 }
@@ -175,6 +175,10 @@ impl Fake {
                 note(&self.tally, &format!("{name} {arguments}"));
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 text("counted")
+            }
+            "change" => {
+                let changes = self.changes.fetch_add(1, Ordering::SeqCst) + 1;
+                text(&changes.to_string())
             }
             "meet" => {
                 // Everyone waits for everyone.
@@ -281,12 +285,14 @@ impl Fake {
 
     fn tools(&self) -> ListToolsResponse {
         let many = if self.mode == "many" { 10_000 } else { 0 };
-        let list = self.lists.fetch_add(1, Ordering::SeqCst);
-        let names = ["echo", "whole", "fail", "count", "die", "hang", "drip"];
+        let changes = self.changes.load(Ordering::SeqCst);
+        let names = [
+            "echo", "whole", "fail", "count", "die", "hang", "drip", "change",
+        ];
         let names = names.map(str::to_owned).into_iter();
         let names = names.chain((0..many).map(|number| format!("tool-{number:05}")));
-        let changing =
-            (self.mode == "changing").then(|| format!("generation-{}-{list}", std::process::id()));
+        let changing = (self.mode == "changing")
+            .then(|| format!("generation-{}-{changes}", std::process::id()));
         let tool = |name| ToolDefinition {
             name,
             description: "It does something.".to_owned(),

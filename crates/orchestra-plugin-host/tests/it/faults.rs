@@ -325,7 +325,7 @@ async fn of_two_plugins_with_one_tool_one_keeps_it_and_that_is_told() {
     first.prefix = false;
     second.prefix = false;
     let gated = Gated::with(vec![(first, Rig::new("ok")), (second, Rig::new("many"))]).await;
-    until("all are offered", || gated.tools().len() == 10_008).await;
+    until("all are offered", || gated.tools().len() == 10_009).await;
     let of = |name: &str| gated.tools().iter().filter(|tool| *tool == name).count();
     assert_eq!((of("count"), of("tool-00000")), (1, 1));
     // Whoever is shown is the one that is called.
@@ -347,7 +347,7 @@ async fn of_two_plugins_with_one_tool_one_keeps_it_and_that_is_told() {
     let told = lines.take();
     let hidden: Vec<_> = told.iter().filter(|line| line.contains("hidden")).collect();
     assert_eq!(hidden.len(), 1, "{told:?}");
-    let owner = format!("provider={other} count=8");
+    let owner = format!("provider={other} count=9");
     assert!(hidden[0].contains(&owner), "{hidden:?}");
     // The order stays.
     assert_eq!(gated.tools(), gated.tools());
@@ -382,11 +382,40 @@ async fn tools_that_change_with_each_start_are_those_of_now() {
     gated.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tools_that_change_all_the_time_are_followed_and_hold_nobody_up() {
+    let gated = Gated::with(vec![
+        (config("changing"), quick("changing")),
+        (config("well"), Rig::new("ok")),
+    ])
+    .await;
+    let id = "fake.plugin".parse().unwrap();
+    let shows = |generation: usize| {
+        let end = format!("-{generation}");
+        let tools = gated.tools();
+        let mut tools = tools.iter().filter(|tool| tool.contains("generation-"));
+        tools.next().is_some_and(|tool| tool.ends_with(&end))
+    };
+    let mut generation = 0;
+    // One by one, and then faster than anybody can ask.
+    for burst in [1, 1, 1, 1, 1, 300] {
+        for _ in 0..burst {
+            let told = gated.call("changing__change", json!({})).await;
+            generation = told.text.parse().unwrap();
+            assert!(gated.links[0].changed(&id));
+        }
+        gated.is_well("well").await;
+        until("the last is shown", || shows(generation)).await;
+    }
+    assert_eq!(generation, 305);
+    gated.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_with_ten_thousand_tools_is_listed_and_called() {
     let gated = Gated::with(vec![(config("many"), Rig::new("many"))]).await;
     let tools = gated.tools();
-    assert_eq!(tools.len(), 10_008);
+    assert_eq!(tools.len(), 10_009);
     gated.is_well("many").await;
     gated.close().await;
 }

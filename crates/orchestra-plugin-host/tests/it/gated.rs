@@ -18,7 +18,7 @@ use orchestra_hub::{
     Attachment, Caller, Content, Cx, Hub, HubConfig, Outcome, PeerReport, ProviderError, Request,
     Target, ToolResult, Toolset,
 };
-use orchestra_plugin_host::link::PluginConnector;
+use orchestra_plugin_host::link::{Links, PluginConnector};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -46,6 +46,7 @@ pub(crate) fn config(name: &str) -> ServerConfig {
         provides_ai: Vec::new(),
         depends_on: Vec::new(),
         shutdown: DEFAULT_SHUTDOWN,
+        is_legacy: false,
     });
     let mut config = ServerConfig::new(name.parse().unwrap(), origin, transport);
     config.start_timeout = PATIENCE;
@@ -72,6 +73,8 @@ pub(crate) struct Gated {
     pub(crate) hub: Hub,
     pub(crate) gateway: Gateway,
     pub(crate) plugins: Vec<Rig>,
+    /// The way to each of them beside their calls.
+    pub(crate) links: Vec<Links>,
     pub(crate) attachment: Attachment,
     _state: tempfile::TempDir,
 }
@@ -85,12 +88,15 @@ impl Gated {
         let specs: Vec<_> = configs
             .iter()
             .zip(&plugins)
-            .map(|(config, rig)| (config.name.clone(), rig.spec.clone()))
+            .map(|(config, rig)| (config.name.clone(), rig.spec.clone(), Links::new()))
             .collect();
+        let links = specs.iter().map(|(.., links)| links.clone()).collect();
         let connect = move |config: &ServerConfig| {
-            let (_, spec) = specs.iter().find(|(name, _)| *name == config.name).unwrap();
+            let mut specs = specs.iter();
+            let (_, spec, links) = specs.find(|(name, ..)| *name == config.name).unwrap();
+            let connector = PluginConnector::new(spec.clone()).with_links(links.clone());
             Ok(Reach {
-                connector: Arc::new(PluginConnector::new(spec.clone())),
+                connector: Arc::new(connector),
                 roots: Vec::new(),
                 hints: Hints::default(),
             })
@@ -116,6 +122,7 @@ impl Gated {
             hub,
             gateway,
             plugins,
+            links,
             attachment,
             _state: state,
         };

@@ -4,25 +4,36 @@
 #![expect(clippy::unwrap_used, reason = "a fixture fails by panicking")]
 
 use std::{
-    collections::BTreeMap, fs::OpenOptions, io::Write as _, path::PathBuf, process::ExitCode,
-    sync::Arc, time::SystemTime,
+    collections::BTreeMap,
+    fs::OpenOptions,
+    io::Write as _,
+    path::PathBuf,
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, SystemTime},
 };
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use orchestra_mcp::client::{Connector, Launcher};
 use orchestra_plugin::{
     certs::CertDir,
     envelope::{PayloadOf, Request, RequestKind, Response, ResponseKind},
     generated::{
         BootResult, HealthResult, ListPromptsResponse, ListToolsResponse, Publish,
-        RegistrationResult, ShutdownResult, StreamChunk, StreamEnd, StreamStart, ToolDefinition,
-        ToolRequest, ToolResponse,
+        RegistrationResult, ShutdownResult, StreamCancel, StreamChunk, StreamEnd, StreamStart,
+        ToolDefinition, ToolRequest, ToolResponse,
     },
     quic::{Endpoint, Handler, Limits, Pace, Peer, Reply},
     structs::{self, Numbers, Style},
 };
+use orchestra_plugin_host::link::{PluginConnector, PluginSpec};
 use orchestra_process::{CHILD_COMMAND, child_main};
 use rustix::process::Signal;
+use tokio::sync::watch;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1).peekable();
@@ -42,8 +53,25 @@ fn main() -> ExitCode {
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(run(flags));
+    match flags.get("host") {
+        Some(home) => runtime.block_on(host(PathBuf::from(home))),
+        None => runtime.block_on(run(flags)),
+    }
     ExitCode::SUCCESS
+}
+
+/// An orchestrator with one plugin, which is this program: for those who kill orchestrators.
+async fn host(home: PathBuf) {
+    let program = std::env::current_exe().unwrap();
+    let id = "fake.plugin".parse().unwrap();
+    let mut spec = PluginSpec::new(id, &program, home.join("certs"));
+    spec.process.launcher = Some(Launcher::new(&program, [CHILD_COMMAND]));
+    let tally = format!("--tally={}", home.join("tally").display());
+    let words = ["--mode=ignore-shutdown", "--id=fake.plugin", &tally];
+    spec.process.args.extend(words.map(Into::into));
+    let connected = PluginConnector::new(spec).connect().await.unwrap();
+    say("connected\n");
+    connected.link.ended().await;
 }
 
 fn say(text: &str) {
@@ -62,6 +90,8 @@ async fn run(flags: BTreeMap<String, String>) {
     let fake = Fake {
         mode: mode.clone(),
         tally,
+        changes: AtomicUsize::new(0),
+        meeting: watch::Sender::new(0),
     };
     let _serving = endpoint.serve(Arc::new(fake), Limits::default());
     say("a line of its own\n");
@@ -102,6 +132,10 @@ fn note(path: &PathBuf, line: &str) {
 struct Fake {
     mode: String,
     tally: PathBuf,
+    /// How often its tools have changed.
+    changes: AtomicUsize,
+    /// How many wait for each other.
+    meeting: watch::Sender<u64>,
 }
 
 fn answer<M: PayloadOf<ResponseKind>>(id: &str, message: &M) -> Bytes {
@@ -137,10 +171,29 @@ impl Fake {
                 ..ToolResponse::default()
             },
             "fail" => failure("handler_error", "it does not work"),
-            "count" => {
-                note(&self.tally, &format!("count {arguments}"));
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            name @ ("count" | "repeat") => {
+                note(&self.tally, &format!("{name} {arguments}"));
+                tokio::time::sleep(Duration::from_millis(5)).await;
                 text("counted")
+            }
+            "change" => {
+                let changes = self.changes.fetch_add(1, Ordering::SeqCst) + 1;
+                text(&changes.to_string())
+            }
+            "meet" => {
+                // Everyone waits for everyone.
+                self.meeting.send_modify(|there| *there += 1);
+                let mut meeting = self.meeting.subscribe();
+                let of: serde_json::Value = serde_json::from_str(&arguments).unwrap();
+                let of = of["of"].as_u64().unwrap();
+                meeting.wait_for(|there| *there >= of).await.unwrap();
+                text("met")
+            }
+            "shout" => {
+                // More than the system keeps of what nobody reads.
+                let line = format!("{}\n", "x".repeat(1_023));
+                (0..1_024).for_each(|_| say(&line));
+                text("said")
             }
             "die" => {
                 rustix::process::kill_process(rustix::process::getpid(), Signal::KILL).unwrap();
@@ -156,7 +209,50 @@ impl Fake {
         })
     }
 
+    /// Answers in chunks until it is told to stop.
+    async fn pour(&self, id: &str, start: StreamStart, mut reply: Reply) {
+        for sequence in 0.. {
+            let chunk = StreamChunk {
+                stream_id: start.stream_id.clone(),
+                data: Bytes::from_static(b"drop "),
+                content_type: "text/plain".to_owned(),
+                sequence,
+            };
+            if reply.send(answer(id, &chunk)).await.is_err() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        note(&self.tally, "stopped");
+    }
+
+    /// Answers in chunks, and fails after the first or says at its end what is not so.
+    async fn spill(&self, id: &str, start: StreamStart, mut reply: Reply) {
+        let chunk = StreamChunk {
+            stream_id: start.stream_id.clone(),
+            data: Bytes::from_static(b"half of it"),
+            content_type: "text/plain".to_owned(),
+            sequence: 0,
+        };
+        reply.send(answer(id, &chunk)).await.unwrap();
+        let is_lie = start.tool_name == "lie";
+        let end = StreamEnd {
+            stream_id: start.stream_id,
+            success: is_lie,
+            error_code: if is_lie { "" } else { "handler_error" }.to_owned(),
+            error_message: if is_lie { "" } else { "it broke half way" }.to_owned(),
+            total_chunks: 2,
+            ..StreamEnd::default()
+        };
+        reply.answer(answer(id, &end)).await.unwrap();
+    }
+
     async fn drip(&self, id: &str, start: StreamStart, mut reply: Reply) {
+        match start.tool_name.as_str() {
+            "pour" => return self.pour(id, start, reply).await,
+            "spill" | "lie" => return self.spill(id, start, reply).await,
+            _ => {}
+        }
         let stream_id = start.stream_id;
         let failed = start.tool_name != "drip";
         for (sequence, data) in ["one ", "two ", "three"].into_iter().enumerate() {
@@ -189,17 +285,30 @@ impl Fake {
 
     fn tools(&self) -> ListToolsResponse {
         let many = if self.mode == "many" { 10_000 } else { 0 };
-        let names = ["echo", "whole", "fail", "count", "die", "hang", "drip"];
+        let changes = self.changes.load(Ordering::SeqCst);
+        let names = [
+            "echo", "whole", "fail", "count", "die", "hang", "drip", "change",
+        ];
         let names = names.map(str::to_owned).into_iter();
         let names = names.chain((0..many).map(|number| format!("tool-{number:05}")));
+        let changing = (self.mode == "changing")
+            .then(|| format!("generation-{}-{changes}", std::process::id()));
         let tool = |name| ToolDefinition {
             name,
             description: "It does something.".to_owned(),
             ..ToolDefinition::default()
         };
-        ListToolsResponse {
-            tools: names.map(tool).collect(),
-        }
+        let mut tools: Vec<_> = names.chain(changing).map(tool).collect();
+        // What may run twice without harm says so.
+        let definition = serde_json::json!({
+            "name": "repeat", "inputSchema": {"type": "object"},
+            "annotations": {"idempotentHint": true, "readOnlyHint": true},
+        });
+        tools.push(ToolDefinition {
+            mcp_definition: definition.to_string().into(),
+            ..tool("repeat".to_owned())
+        });
+        ListToolsResponse { tools }
     }
 }
 
@@ -222,6 +331,9 @@ impl Handler for Fake {
                             ..RegistrationResult::default()
                         },
                     )
+                }
+                Some(RequestKind::Boot) if self.mode == "never-boots" => {
+                    return std::future::pending().await;
                 }
                 Some(RequestKind::Boot) => {
                     let failed = self.mode == "boot-error";
@@ -252,10 +364,25 @@ impl Handler for Fake {
                 Some(RequestKind::ListPrompts) => answer(&id, &ListPromptsResponse::default()),
                 Some(RequestKind::ToolCall) => {
                     let call = request.message::<ToolRequest>().unwrap();
-                    match self.tool(&call, &reply).await {
+                    let result = match self.tool(&call, &reply).await {
                         Some(result) => answer(&id, &result),
                         None => return,
+                    };
+                    if self.mode == "twice" {
+                        let _ = reply.send(result.clone()).await;
                     }
+                    if self.mode == "nonsense" {
+                        // A frame, and no message.
+                        let _ = reply.answer(Bytes::from_static(&[0xff; 9])).await;
+                        return;
+                    }
+                    result
+                }
+                Some(RequestKind::StreamCancel) => {
+                    let cancel = request.message::<StreamCancel>().unwrap();
+                    assert!(cancel.stream_id.starts_with("stream-"));
+                    note(&self.tally, "cancel of a stream");
+                    Response::empty(id).encode()
                 }
                 Some(RequestKind::StreamStart) => {
                     let start = request.message::<StreamStart>().unwrap();

@@ -5,7 +5,13 @@
 mod events;
 mod face;
 mod face_rig;
+mod faults;
+mod garbage;
+mod gated;
+mod kill;
 mod links;
+#[path = "../../../orchestra-hub/tests/it/log.rs"]
+mod log;
 mod orchestrator;
 mod plugin;
 mod rig;

@@ -17,6 +17,25 @@ use tokio::time::{Instant, sleep};
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Whether there is time for everything.
+pub(crate) fn is_soak() -> bool {
+    std::env::var_os("ORCHESTRA_SOAK").is_some()
+}
+
+/// Tells people what was seen, where the test runner shows it.
+#[expect(clippy::print_stdout, reason = "a count for people")]
+pub(crate) fn say(line: &str) {
+    println!("{line}");
+}
+
+/// The program of the fake plugin, which is built with the tests.
+pub(crate) fn program() -> PathBuf {
+    let mut program = std::env::current_exe().unwrap();
+    program.pop();
+    program.pop();
+    program.join("examples/fake_plugin")
+}
+
 /// A fake plugin, and what it notes.
 pub(crate) struct Rig {
     home: TempDir,
@@ -25,10 +44,7 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) fn new(mode: &str) -> Self {
-        let mut program = std::env::current_exe().unwrap();
-        program.pop();
-        program.pop();
-        let program = program.join("examples/fake_plugin");
+        let program = program();
         let home = TempDir::new().unwrap();
         let certs = home.path().join("certs");
         let mut spec = PluginSpec::new("fake.plugin".parse().unwrap(), program.clone(), certs);
@@ -85,9 +101,13 @@ impl Rig {
     }
 
     pub(crate) fn kill_last(&self) {
+        self.signal_last(Signal::KILL);
+    }
+
+    pub(crate) fn signal_last(&self, signal: Signal) {
         let last = *self.processes().last().unwrap();
         // It may have gone by itself.
-        let _ = kill_process(last, Signal::KILL);
+        let _ = kill_process(last, signal);
     }
 }
 

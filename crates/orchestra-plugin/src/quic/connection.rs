@@ -18,16 +18,32 @@ use super::{
 };
 use crate::frame::MAX_FRAME_BYTES;
 
-/// Older peers take 100 calls at once. When a stream cannot be opened while we have fewer, the peer
-/// has lost count of them and never opens one again on this connection.
-const FEWEST_STREAMS: usize = 100;
+/// Older peers take 100 calls at once, and others fewer. When a stream cannot be opened while we have
+/// fewer than these, and fewer than we have had before on this connection, the peer has lost count of
+/// them and never gives one again.
+const USUAL_STREAMS: usize = 100;
 
 /// A connection to a peer, over which we call.
 #[derive(Debug, Clone)]
 pub struct Connection {
     inner: quinn::Connection,
     peer: Peer,
-    open: Arc<watch::Sender<usize>>,
+    calls: Arc<watch::Sender<Calls>>,
+}
+
+/// How many calls there are on a connection.
+#[derive(Debug, Clone, Copy, Default)]
+struct Calls {
+    now: usize,
+    /// The most that there were at once.
+    most: usize,
+}
+
+impl Calls {
+    /// Whether the peer has room for more, going by what it has taken before.
+    fn has_room(self) -> bool {
+        self.now < self.most.min(USUAL_STREAMS)
+    }
 }
 
 /// Why no stream was opened.
@@ -55,7 +71,7 @@ impl Connection {
         Self {
             inner,
             peer,
-            open: Arc::new(watch::Sender::new(0)),
+            calls: Arc::new(watch::Sender::new(Calls::default())),
         }
     }
 
@@ -66,7 +82,7 @@ impl Connection {
 
     /// How many calls are going on.
     pub fn calls(&self) -> usize {
-        *self.open.borrow()
+        self.calls.borrow().now
     }
 
     /// Calls and waits for the one answer. Dropping the future cancels the call.
@@ -122,9 +138,9 @@ impl Connection {
 
     /// Waits until no call is going on, or the connection has ended.
     pub(super) async fn idle(&self) {
-        let mut open = self.open.subscribe();
+        let mut calls = self.calls.subscribe();
         select! {
-            _ = open.wait_for(|open| *open == 0) => {}
+            _ = calls.wait_for(|calls| calls.now == 0) => {}
             _ = self.inner.closed() => {}
         }
     }
@@ -146,12 +162,12 @@ impl Connection {
                         send: Some(send),
                         frames: Frames::new(recv),
                         settled: false,
-                        _place: Place::take(&self.open),
+                        _place: Place::take(&self.calls),
                     });
                 }
                 Ok(Err(cause)) => return Err(NotOpened::Gone(cause)),
                 Err(_) if Instant::now() >= deadline => return Err(NotOpened::Late),
-                Err(_) if self.calls() < FEWEST_STREAMS => return Err(NotOpened::Wedged),
+                Err(_) if self.calls.borrow().has_room() => return Err(NotOpened::Wedged),
                 Err(_) => {}
             }
         }
@@ -160,18 +176,21 @@ impl Connection {
 
 /// One of the calls that are going on.
 #[derive(Debug)]
-struct Place(Arc<watch::Sender<usize>>);
+struct Place(Arc<watch::Sender<Calls>>);
 
 impl Place {
-    fn take(open: &Arc<watch::Sender<usize>>) -> Self {
-        open.send_modify(|open| *open += 1);
-        Self(open.clone())
+    fn take(calls: &Arc<watch::Sender<Calls>>) -> Self {
+        calls.send_modify(|calls| {
+            calls.now += 1;
+            calls.most = calls.most.max(calls.now);
+        });
+        Self(calls.clone())
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.send_modify(|open| *open -= 1);
+        self.0.send_modify(|calls| calls.now -= 1);
     }
 }
 

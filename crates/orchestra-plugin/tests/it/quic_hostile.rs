@@ -4,7 +4,7 @@ use std::{
     net::{SocketAddr, UdpSocket},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -24,11 +24,14 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::quic_rig::{Authority, PATIENCE, Rig, soon};
+use crate::{
+    quic_rig::{Authority, PATIENCE, Rig, soon},
+    relay::{Relay, Weather},
+};
 
-type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+pub(crate) type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-fn pair(identity: &Identity) -> Pair {
+pub(crate) fn pair(identity: &Identity) -> Pair {
     (
         identity.chain().to_vec(),
         PrivateKeyDer::Pkcs8(identity.key().clone_key()),
@@ -36,7 +39,10 @@ fn pair(identity: &Identity) -> Pair {
 }
 
 /// A leaf with anything in it, signed by the authority of a rig.
-fn forged(authority: &Authority, change: impl FnOnce(&mut rcgen::CertificateParams)) -> Pair {
+pub(crate) fn forged(
+    authority: &Authority,
+    change: impl FnOnce(&mut rcgen::CertificateParams),
+) -> Pair {
     let read = |file: &str| {
         let text = std::fs::read(authority.dir.path().join(file)).unwrap();
         pem::parse(text).unwrap().into_contents()
@@ -66,7 +72,7 @@ fn roots(authority: &Authority) -> RootCertStore {
     roots
 }
 
-fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+pub(crate) fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
@@ -76,10 +82,20 @@ async fn raw(
     certificate: Option<Pair>,
     alpn: &[u8],
 ) -> Result<(quinn::Endpoint, quinn::Connection), quinn::ConnectionError> {
+    raw_to(&rig.authority, (rig.address, "server"), certificate, alpn).await
+}
+
+/// The same, of any server of an authority.
+pub(crate) async fn raw_to(
+    authority: &Authority,
+    (address, name): (SocketAddr, &str),
+    certificate: Option<Pair>,
+    alpn: &[u8],
+) -> Result<(quinn::Endpoint, quinn::Connection), quinn::ConnectionError> {
     let builder = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
-        .with_root_certificates(roots(&rig.authority));
+        .with_root_certificates(roots(authority));
     let mut config = match certificate {
         Some((chain, key)) => builder.with_client_auth_cert(chain, key).unwrap(),
         None => builder.with_no_client_auth(),
@@ -88,13 +104,13 @@ async fn raw(
     let config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(config).unwrap()));
     let endpoint = quinn::Endpoint::client(Endpoint::LOOPBACK).unwrap();
     let connection = endpoint
-        .connect_with(config, rig.address, "server")
+        .connect_with(config, address, name)
         .unwrap()
         .await?;
     Ok((endpoint, connection))
 }
 
-async fn honest(rig: &Rig) -> (quinn::Endpoint, quinn::Connection) {
+pub(crate) async fn honest(rig: &Rig) -> (quinn::Endpoint, quinn::Connection) {
     let identity = rig.authority.identity("raw-client");
     raw(rig, Some(pair(&identity)), b"orchestra-plugin")
         .await
@@ -184,7 +200,11 @@ async fn a_caller_takes_nobody_else() {
 }
 
 /// What a server says to bytes on a stream: an answer, or the code of a reset.
-async fn said(connection: &quinn::Connection, bytes: &[u8], end: bool) -> Result<Vec<u8>, u64> {
+pub(crate) async fn said(
+    connection: &quinn::Connection,
+    bytes: &[u8],
+    end: bool,
+) -> Result<Vec<u8>, u64> {
     let (mut send, mut recv) = connection.open_bi().await.unwrap();
     send.write_all(bytes).await.unwrap();
     if end {
@@ -421,98 +441,10 @@ async fn a_wedged_connection_is_replaced_and_its_calls_go_on() {
     waiting.abort();
 }
 
-/// Passes datagrams on as badly as it is told, always alike for one seed.
-struct Relay {
-    address: SocketAddr,
-    silent: Arc<AtomicBool>,
-    moved: Arc<AtomicBool>,
-    task: tokio::task::JoinHandle<()>,
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-async fn relay(server: SocketAddr, mut seed: u64, lost_percent: u64) -> Relay {
-    let inner = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let address = inner.local_addr().unwrap();
-    let (silent, moved) = (
-        Arc::new(AtomicBool::new(false)),
-        Arc::new(AtomicBool::new(false)),
-    );
-    let (quiet, move_now) = (silent.clone(), moved.clone());
-    let task = tokio::spawn(async move {
-        let mut outer = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let mut client = None;
-        let mut held: Option<(Vec<u8>, bool)> = None;
-        let (mut from_client, mut from_server) = (vec![0; 65_536], vec![0; 65_536]);
-        loop {
-            let (datagram, inwards) = tokio::select! {
-                Ok((length, from)) = inner.recv_from(&mut from_client) => {
-                    client = Some(from);
-                    (from_client[..length].to_vec(), true)
-                }
-                Ok((length, _)) = outer.recv_from(&mut from_server) => {
-                    (from_server[..length].to_vec(), false)
-                }
-            };
-            if move_now.swap(false, Ordering::SeqCst) {
-                outer = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
-            }
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let dice = (seed >> 33) % 100;
-            if quiet.load(Ordering::SeqCst) || dice < lost_percent {
-                continue;
-            }
-            let mut due = vec![(datagram, inwards)];
-            // Some wait for the next one to overtake them.
-            if dice > 90 && held.is_none() && lost_percent > 0 {
-                held = due.pop();
-            } else {
-                due.extend(held.take());
-            }
-            for (datagram, inwards) in due {
-                match client {
-                    Some(_) if inwards => drop(outer.send_to(&datagram, server).await),
-                    Some(client) => drop(inner.send_to(&datagram, client).await),
-                    None => {}
-                }
-            }
-        }
-    });
-    Relay {
-        address,
-        silent,
-        moved,
-        task,
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn loss_reordering_and_a_changed_port_are_survived() {
-    let rig = Rig::new(Limits::default());
-    let relay = relay(rig.address, 7, 5).await;
-    let target = Target::named(relay.address, "server".parse().unwrap());
-    let connection = rig.endpoint("a-client").connect(&target).await.unwrap();
-    for number in 0..60 {
-        if number == 30 {
-            relay.moved.store(true, Ordering::SeqCst);
-        }
-        let request = Bytes::from(vec![b'e'; 5_000]);
-        assert_eq!(
-            connection.call(request.clone(), soon()).await.unwrap(),
-            request,
-            "{number}"
-        );
-    }
-}
-
 #[tokio::test]
 async fn a_peer_that_falls_silent_is_found_out() {
     let mut rig = Rig::new(Limits::default());
-    let relay = relay(rig.address, 1, 0).await;
+    let relay = Relay::start(rig.address, Weather::default()).await;
     let target = Target::named(relay.address, "server".parse().unwrap());
     let pace = Pace {
         idle: Duration::from_millis(800),
@@ -527,7 +459,7 @@ async fn a_peer_that_falls_silent_is_found_out() {
     };
     rig.hear("waiting").await;
     let began = Instant::now();
-    relay.silent.store(true, Ordering::SeqCst);
+    relay.silence(true);
     let error = timeout(PATIENCE, call).await.unwrap().unwrap().unwrap_err();
     assert!(
         matches!(error, CallError::Lost(_)) && error.may_have_run(),
@@ -541,7 +473,7 @@ async fn a_peer_that_falls_silent_is_found_out() {
         .await
         .unwrap_err();
     assert!(!error.may_have_run(), "{error:?}");
-    relay.silent.store(false, Ordering::SeqCst);
+    relay.silence(false);
     let again = async { while caller.call(Bytes::from_static(b"e"), soon()).await.is_err() {} };
     timeout(PATIENCE, again).await.unwrap();
 }

@@ -22,6 +22,11 @@ pub(crate) fn soon() -> Instant {
     Instant::now() + PATIENCE
 }
 
+/// Whether there is time for everything.
+pub(crate) fn is_soak() -> bool {
+    std::env::var_os("ORCHESTRA_SOAK").is_some()
+}
+
 /// An authority of its own.
 pub(crate) struct Authority {
     _home: TempDir,

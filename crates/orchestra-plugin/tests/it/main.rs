@@ -5,9 +5,12 @@
 mod annotated;
 mod certs;
 mod generated;
+mod guide;
 mod kit;
 mod kit_faults;
 mod kit_rig;
+mod language_rig;
+mod languages;
 mod quic;
 mod quic_hostile;
 mod quic_rig;

@@ -14,6 +14,9 @@ mod import;
 mod init;
 #[cfg(target_os = "linux")]
 mod killed;
+#[cfg(target_os = "linux")]
+#[path = "../../../orchestra-plugin/tests/it/language_rig.rs"]
+mod language_rig;
 mod mcp;
 mod mcp_approve;
 mod mcp_call;
@@ -30,6 +33,8 @@ mod mcp_trace;
 mod oauth;
 mod others;
 mod plugin_cmd;
+#[cfg(target_os = "linux")]
+mod plugin_languages;
 mod plugins;
 mod protocol;
 mod realm;

@@ -41,8 +41,9 @@ pub use name::{NameError, ServerName};
 pub use named::NamedFile;
 pub use oauth::{ClientProof, Enterprise, Grant, OAuth, OAuthClient, Secret, SecretSource};
 pub use origin::{Diagnostic, Origin, Place, Severity, Source, Trust};
-pub(crate) use plugin::host_and_port;
-pub use plugin::{DEFAULT_SHUTDOWN, OrchestratorConfig, PluginConfig, PluginId, PluginIdError};
+pub use plugin::{
+    DEFAULT_SHUTDOWN, OrchestratorConfig, PluginConfig, PluginId, PluginIdError, host_and_port,
+};
 pub use plugin_list::PluginsFile;
 pub use template::{Input, Template};
 pub use transport::{Auth, Connections, Flavour, HttpConfig, InheritEnv, StdioConfig, Transport};

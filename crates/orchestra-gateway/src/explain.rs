@@ -103,9 +103,9 @@ pub(crate) fn other(server: &str, error: ClientError) -> ProviderError {
     }
 }
 
-/// The same for a resource, whose absence has a code in each era.
-pub(crate) fn resource(server: &str, error: ClientError) -> ProviderError {
-    match other(server, error) {
+/// An error about a resource, whose absence has a code in each era.
+pub(crate) fn absent(error: ProviderError) -> ProviderError {
+    match error {
         ProviderError::Rpc {
             code,
             message,
@@ -118,7 +118,7 @@ pub(crate) fn resource(server: &str, error: ClientError) -> ProviderError {
 }
 
 /// What is no fault of the way to the server.
-fn passed(error: ClientError) -> Result<ProviderError, ClientError> {
+pub(crate) fn passed(error: ClientError) -> Result<ProviderError, ClientError> {
     match error {
         ClientError::Rpc(error) => Ok(ProviderError::Rpc {
             code: error.code.0,
@@ -421,10 +421,13 @@ mod tests {
         ));
         for code in [-32002, -32602] {
             assert!(matches!(
-                resource("s", rpc(code)),
+                absent(other("s", rpc(code))),
                 ProviderError::NoResource { .. }
             ));
         }
-        assert!(matches!(resource("s", rpc(-1)), ProviderError::Rpc { .. }));
+        assert!(matches!(
+            absent(other("s", rpc(-1))),
+            ProviderError::Rpc { .. }
+        ));
     }
 }

@@ -45,6 +45,10 @@ pub struct GatewayOptions {
     /// Whether the program ends with the call that it makes: nobody is told when a server is tried
     /// again, for nobody will.
     pub once: bool,
+    /// Whether the program is nothing but a way to one server. What is asked goes there as it came,
+    /// without a look at schemas, rules and pins; lists are asked for anew each time; that the server
+    /// cannot be reached is an error of JSON-RPC, whatever was asked; and nothing is kept.
+    pub relay: bool,
 }
 
 /// The servers of a configuration behind a hub.
@@ -82,13 +86,17 @@ impl Gateway {
     /// A gateway without servers.
     #[must_use]
     pub fn new(hub: Hub, options: GatewayOptions) -> Self {
-        let spill = Spill::open(&options.state).map_err(|error| {
-            tracing::warn!(%error, "large results cannot be kept, and are passed on whole");
-        });
+        let open = || {
+            let spill = Spill::open(&options.state).map_err(|error| {
+                tracing::warn!(%error, "large results cannot be kept, and are passed on whole");
+            });
+            spill.ok()
+        };
+        let spill = if options.relay { None } else { open() };
         Self {
             hub,
             options,
-            spill: spill.ok(),
+            spill,
             state: Mutex::default(),
         }
     }
@@ -178,6 +186,7 @@ impl Gateway {
             state: self.options.state.clone(),
             spill: self.spill.clone(),
             once: self.options.once,
+            relay: self.options.relay,
         }))
     }
 

@@ -13,8 +13,8 @@ use std::{
 };
 
 use orchestra_hub::{
-    BoxFuture, Catalog, LogLevel, Notice, Offers, Outcome, PeerReport, Provider, ProviderError,
-    ProviderId, Request,
+    BoxFuture, Catalog, ListKind, LogLevel, Notice, Offers, Outcome, PeerReport, Provider,
+    ProviderError, ProviderId, Request,
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -76,7 +76,8 @@ impl Downstream {
         let (notices, receiver) = mpsc::channel(NOTICES);
         let catalog = Arc::clone(&server.offered().catalog);
         let shared = Arc::new(Shared {
-            is_ready: AtomicBool::new(server.is_known()),
+            // The lists of a relay are asked for when somebody wants them.
+            is_ready: AtomicBool::new(server.is_known() || server.is_relay()),
             catalog: watch::Sender::new(catalog),
             prefix: Prefix::of(server.name()),
             servers: RwLock::new(Servers {
@@ -228,8 +229,13 @@ impl Shared {
     }
 
     fn publish(&self, server: &Arc<Server>) {
-        self.catalog
-            .send_replace(Arc::clone(&server.offered().catalog));
+        let now = Arc::clone(&server.offered().catalog);
+        self.catalog.send_if_modified(|catalog| {
+            // Whoever waits for the first one hears of it, though it is the same.
+            let differs = !Arc::ptr_eq(catalog, &now) || !server.is_relay();
+            *catalog = now;
+            differs
+        });
     }
 }
 
@@ -294,8 +300,22 @@ impl Provider for Downstream {
         self.server().client.start();
     }
 
+    fn lists_anew(&self) -> bool {
+        self.server().is_relay()
+    }
+
+    fn relist(&self, kind: ListKind) -> BoxFuture<Result<(), ProviderError>> {
+        let (shared, server) = (Arc::clone(&self.shared), self.server());
+        Box::pin(async move {
+            server.list_now(kind).await?;
+            shared.publish(&server);
+            Ok(())
+        })
+    }
+
     fn may_offer(&self) -> Offers {
-        let is_unknown = !self.server().is_known();
+        let server = self.server();
+        let is_unknown = server.is_relay() || !server.is_known();
         Offers {
             prompts: is_unknown,
             resources: is_unknown,
@@ -353,8 +373,11 @@ impl Provider for Downstream {
     }
 
     fn can_watch(&self, _uri: &str) -> bool {
-        let offered = self.server().offered();
-        offered.facts().is_some_and(|facts| facts.subscribe)
+        let server = self.server();
+        let offered = server.offered();
+        let can = offered.facts().map(|facts| facts.subscribe);
+        // Whoever it is a way to may be reached later.
+        can.unwrap_or(server.is_relay())
     }
 
     fn watch(&self, uri: &str) {

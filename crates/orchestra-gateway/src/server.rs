@@ -5,6 +5,7 @@ mod calls;
 mod follow;
 mod offered;
 mod params;
+mod relay;
 mod relist;
 mod report;
 mod results;
@@ -39,6 +40,7 @@ use crate::{
 pub(crate) use ask::agreed;
 pub(crate) use follow::{Follower, follow};
 pub(crate) use offered::Offered;
+use relay::Relay;
 use relist::Relisting;
 pub(crate) use report::report;
 
@@ -58,6 +60,8 @@ pub(crate) struct Server {
     spill: Option<Spill>,
     /// The program ends with the call that it makes.
     once: bool,
+    /// The program is nothing but a way to this server.
+    relay: Option<Relay>,
     offered: watch::Sender<Arc<Offered>>,
     /// Why its tools could not be listed the last time, as long as none were ever seen.
     unlisted: watch::Sender<Option<ClientError>>,
@@ -77,6 +81,7 @@ pub(crate) struct Parts {
     pub(crate) state: std::path::PathBuf,
     pub(crate) spill: Option<Spill>,
     pub(crate) once: bool,
+    pub(crate) relay: bool,
 }
 
 /// Counts a call while it runs.
@@ -93,10 +98,19 @@ impl Server {
             state,
             spill,
             once,
+            relay,
         } = parts;
+        let relay = relay.then(Relay::default);
         let pins = PinFile::new(&state, &config);
         let policy = Policy::new(&config, Quota::of(&config, &state));
-        let known = pins.load().unwrap_or_else(|error| {
+        let load = || {
+            if relay.is_some() {
+                Ok(None)
+            } else {
+                pins.load()
+            }
+        };
+        let known = load().unwrap_or_else(|error| {
             let (server, path) = (&config.name, pins.path().display());
             tracing::error!(
                 %server, %path, %error,
@@ -105,9 +119,13 @@ impl Server {
             None
         });
         let last_era = known.as_ref().and_then(|known| known.lists.facts.era());
-        let offered = Offered::of(&config, &policy, known);
+        let offered = match relay {
+            Some(_) => Offered::of_relay(),
+            None => Offered::of(&config, &policy, known),
+        };
         let client = ClientConfig {
             last_era,
+            patience: relay.as_ref().map(|_| relay::PATIENCE),
             ..client_config(&config, roots)
         };
         Self {
@@ -122,6 +140,7 @@ impl Server {
             pins,
             hints,
             once,
+            relay,
             policy,
             fingerprint: Fingerprint::of(&config),
             config,
@@ -178,6 +197,9 @@ impl Server {
     /// Whether a tool or prompt that is not shown under this name may be one of its own: nobody
     /// knows yet what it offers, the hub is about to be told, or the tool is hidden.
     pub(crate) fn may_know(&self, name: &str) -> bool {
+        if self.is_relay() {
+            return true;
+        }
         let offered = self.offered();
         if offered.known.is_some() {
             let is_there = offered.tool(name).is_some() || offered.prompt(name).is_some();

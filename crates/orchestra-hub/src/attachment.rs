@@ -159,14 +159,14 @@ impl Attachment {
         self.view().merged.instructions()
     }
 
-    /// Whether all providers know what they offer, or have been waited for long enough; otherwise a
-    /// list is better asked for as a call, which waits.
+    /// Whether all providers know what they offer, or have been waited for long enough, and none
+    /// wants to be asked for each list; otherwise a list is better asked for as a call, which waits.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.hub.settling(Instant::now()).is_none()
+        self.hub.settling(Instant::now()).is_none() && !self.hub.lists_anew()
     }
 
-    /// Waits until [`is_settled`](Self::is_settled), which is bounded by
+    /// Waits until all providers know what they offer, which is bounded by
     /// [`HubConfig::list_wait`](crate::HubConfig::list_wait).
     pub async fn settled(&self) {
         let settling = self.hub.settling(Instant::now());

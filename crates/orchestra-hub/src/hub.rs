@@ -164,6 +164,7 @@ impl Hub {
             catalog: provider.catalog(),
             permits: Arc::new(Semaphore::new(calls.min(Semaphore::MAX_PERMITS))),
             makes_remarks: provider.makes_remarks(),
+            lists_anew: provider.lists_anew(),
             uri_prefix: provider.uri_prefix(),
             changes: Mutex::default(),
             turn: Mutex::default(),

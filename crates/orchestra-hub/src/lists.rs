@@ -36,6 +36,11 @@ pub(crate) fn route(
         if let Some(settling) = settling {
             settling.await;
         }
+        for slot in hub.listing_anew() {
+            if let Some(relisting) = slot.guarded(|provider| provider.relist(kind)) {
+                relisting.await?;
+            }
+        }
         let view = hub.view(&toolset);
         let listing = view.list(kind, revision);
         if let (true, Some(missing)) = (listing.is_empty(), hub.missing(kind)) {
@@ -69,6 +74,17 @@ impl Inner {
                 }
             }
         }))
+    }
+
+    /// Whether a provider is asked for each list anew.
+    pub(crate) fn lists_anew(&self) -> bool {
+        self.merged().slots().any(|slot| slot.lists_anew)
+    }
+
+    fn listing_anew(&self) -> Vec<Arc<Slot>> {
+        let merged = self.merged();
+        let anew = merged.slots().filter(|slot| slot.lists_anew);
+        anew.cloned().collect()
     }
 
     /// Which programs may offer something of a kind and do not, because they are not as they should

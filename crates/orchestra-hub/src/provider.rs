@@ -4,7 +4,7 @@ use std::{fmt, future::Future, num::NonZeroUsize, pin::Pin, sync::Arc};
 
 use tokio::sync::{mpsc, watch};
 
-use crate::{Catalog, Offers, Outcome, PeerReport, ProviderError, Request};
+use crate::{Catalog, ListKind, Offers, Outcome, PeerReport, ProviderError, Request};
 use orchestra_wire::RawJson;
 
 /// A boxed future that owns what it needs.
@@ -29,6 +29,18 @@ pub trait Provider: Send + Sync + 'static {
 
     /// A list waits for it to be ready; called once at most. Must not block.
     fn list_wanted(&self) {}
+
+    /// Whether each list is to be asked for anew, with [`relist`](Self::relist): a list that cannot
+    /// be had now is an error then, and not the one of before. Asked once.
+    fn lists_anew(&self) -> bool {
+        false
+    }
+
+    /// Asks for a list anew, and publishes a catalog when it is another than before. The hub waits
+    /// for it, not forever, before it tells the list; only where it [`lists_anew`](Self::lists_anew).
+    fn relist(&self, _kind: ListKind) -> BoxFuture<Result<(), ProviderError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 
     /// What it may come to offer, where its catalog does not show it yet: clients of a session hear
     /// of what is offered at its beginning only. Must not block.

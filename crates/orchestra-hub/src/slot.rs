@@ -18,6 +18,8 @@ pub(crate) struct Slot {
     pub(crate) catalog: watch::Receiver<Arc<Catalog>>,
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) makes_remarks: bool,
+    /// Is asked for each list anew.
+    pub(crate) lists_anew: bool,
     /// Stands before its URIs where they are another's as well.
     pub(crate) uri_prefix: Option<String>,
     /// What the provider is still to be told, in order.

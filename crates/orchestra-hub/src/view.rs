@@ -165,6 +165,10 @@ impl View {
         let late = match &request.target {
             Target::Tool { name, .. } => self.late(name).filter(|slot| self.may_show(slot)),
             Target::Prompt { name, .. } => self.late(name),
+            Target::Complete {
+                reference: CompletionRef::Prompt(name),
+                ..
+            } => self.late(name).filter(|slot| slot.lists_anew),
             _ => None,
         };
         match (late, &request.target) {

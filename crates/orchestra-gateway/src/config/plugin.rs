@@ -100,8 +100,9 @@ pub struct OrchestratorConfig {
     pub certs_dir: Option<Template>,
 }
 
-/// A host and a port, as `hub.example:7421` or `[::1]:7421`.
-pub(crate) fn host_and_port(address: &str) -> Option<(String, u16)> {
+/// A host and a port, as `hub.example:7421` or `[::1]:7421`; `None` for anything else.
+#[must_use]
+pub fn host_and_port(address: &str) -> Option<(String, u16)> {
     let (host, port) = address.rsplit_once(':')?;
     let host = match host.strip_prefix('[') {
         Some(inner) => {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use orchestra_hub::ListKind;
+use orchestra_mcp::client::ServerFacts;
 use orchestra_wire::{Era, RawJson, Revision, Rope, write};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -52,6 +53,21 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
+    /// What a server has said.
+    pub(crate) fn of(said: &ServerFacts) -> Self {
+        let info = said.info.as_ref();
+        let info = info.map(|info| info.as_str().to_owned());
+        Self {
+            instructions: said.instructions.clone(),
+            info: info.unwrap_or_default(),
+            revision: said.revision.as_str().to_owned(),
+            resources: said.can.resources.is_some(),
+            subscribe: said.can.subscribe,
+            completions: said.can.completions,
+            tasks: said.can.tasks,
+        }
+    }
+
     /// The era in which the server is greeted first: that of the last time.
     pub(crate) fn era(&self) -> Option<Era> {
         Revision::parse(&self.revision).map(Revision::era)

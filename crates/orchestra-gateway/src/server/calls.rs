@@ -13,6 +13,7 @@ use super::{
     ask::{self, Mind},
     offered::{Offered, Tool},
     params::{params, text},
+    relay,
     results::{lasting, no_object, verbatim},
 };
 use crate::{
@@ -26,7 +27,7 @@ pub(super) type Answer = Result<Outcome, ProviderError>;
 
 /// What became of a tool's call.
 pub(super) struct Done {
-    answer: Answer,
+    pub(super) answer: Answer,
     /// How it is counted, where its answer does not show that.
     end: Option<CallEnd>,
     /// For the record.
@@ -60,6 +61,9 @@ impl Server {
 
     /// Answers a request that was routed here, and was counted.
     pub(crate) async fn serve(self: Arc<Self>, request: Request, _running: Running) -> Answer {
+        if self.is_relay() {
+            return self.relay(request).await;
+        }
         let Request { target, mut cx } = request;
         match target {
             Target::Tool { name, arguments } => {
@@ -122,15 +126,18 @@ impl Server {
                 let context = serde_json::json!({ "arguments": context });
                 self.complete(reference, &named, &context, cx).await
             }
-            Target::Raw { method, params } => {
-                let call = ServerCall::new(method, params, cx);
-                match self.client.call(call).await {
-                    Ok(Reply::Result(result)) => Ok(Outcome::Raw(result)),
-                    Ok(Reply::InputRequired(input)) => Ok(Outcome::InputRequired(input)),
-                    Err(error) => Err(explain::other(self.name(), error)),
-                }
-            }
+            Target::Raw { method, params } => self.pass_raw(method, params, cx).await,
             Target::Skills(_) | Target::List { .. } => Err(unknown("method", "list".to_owned())),
+        }
+    }
+
+    /// Asks something that nobody here knows.
+    pub(super) async fn pass_raw(&self, method: String, params: Option<RawJson>, cx: Cx) -> Answer {
+        let call = ServerCall::new(method.clone(), params, cx);
+        match self.client.call(call).await {
+            Ok(Reply::Result(result)) => Ok(Outcome::Raw(result)),
+            Ok(Reply::InputRequired(input)) => Ok(Outcome::InputRequired(input)),
+            Err(error) => Err(self.failed(&method, error)),
         }
     }
 
@@ -202,7 +209,7 @@ impl Server {
         ))
     }
 
-    async fn call_tool(
+    pub(super) async fn call_tool(
         self: &Arc<Self>,
         tool: &Tool,
         arguments: RawJson,
@@ -244,7 +251,11 @@ impl Server {
             ("name", text(&tool.theirs)),
             ("arguments", arguments.clone()),
         ];
-        let mut call = ServerCall::new("tools/call", Some(params(&own, cx.params.as_ref())), cx);
+        let own = match self.is_relay() && relay::is_bare(&cx) {
+            true => &own[..1],
+            false => &own,
+        };
+        let mut call = ServerCall::new("tools/call", Some(params(own, cx.params.as_ref())), cx);
         call.name = Some(tool.theirs.clone());
         call.headers = tool.mirrored.headers(Some(&arguments));
         call.safe = tool.is_safe;
@@ -283,9 +294,12 @@ impl Server {
                     error => (Some(CallEnd::Unreachable), Some(error.code())),
                 };
                 Done {
-                    answer: {
-                        let hint = self.hints.about(&error);
-                        explain::tool(self.name(), self.told(error), tool.is_safe, hint)
+                    answer: match self.is_relay() {
+                        true => Err(self.failed("tools/call", error)),
+                        false => {
+                            let hint = self.hints.about(&error);
+                            explain::tool(self.name(), self.told(error), tool.is_safe, hint)
+                        }
                     },
                     end,
                     note: note.map(str::to_owned),
@@ -294,7 +308,7 @@ impl Server {
         }
     }
 
-    async fn complete(
+    pub(super) async fn complete(
         &self,
         reference: CompletionRef,
         argument: &serde_json::Value,
@@ -302,13 +316,17 @@ impl Server {
         cx: Cx,
     ) -> Answer {
         let offered = self.offered();
-        if !offered.facts().is_some_and(|facts| facts.completions) {
+        let completes = offered.facts().map(|facts| facts.completions);
+        if !completes.unwrap_or(self.is_relay()) {
             return Ok(Outcome::Completion(Completion::default()));
         }
         let reference = match reference {
             CompletionRef::Prompt(shown) => {
-                let name = offered.prompt(&shown);
-                let name = name.ok_or_else(|| unknown("prompt", shown.clone()))?;
+                let name = match offered.prompt(&shown) {
+                    Some(name) => name,
+                    None if self.is_relay() => &shown,
+                    None => return Err(unknown("prompt", shown)),
+                };
                 serde_json::json!({"type": "ref/prompt", "name": name})
             }
             CompletionRef::Resource(uri) => serde_json::json!({"type": "ref/resource", "uri": uri}),
@@ -332,7 +350,7 @@ impl Server {
     }
 
     /// Asks something that changes nothing.
-    async fn pass(
+    pub(super) async fn pass(
         &self,
         method: &'static str,
         own: &[(&str, RawJson)],
@@ -356,9 +374,17 @@ impl Server {
             Err(error) => error,
         };
         Err(match kind {
-            ResultKind::Resource => explain::resource(self.name(), error),
-            _ => explain::other(self.name(), error),
+            ResultKind::Resource => explain::absent(self.failed(method, error)),
+            _ => self.failed(method, error),
         })
+    }
+
+    /// What is told of a request that brought no answer.
+    pub(super) fn failed(&self, method: &str, error: ClientError) -> ProviderError {
+        match self.is_relay() {
+            true => relay::failure(method, error),
+            false => explain::other(self.name(), error),
+        }
     }
 }
 

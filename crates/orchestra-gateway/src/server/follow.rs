@@ -50,7 +50,9 @@ pub(crate) trait Follower: Send + 'static {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Stale([bool; 4]);
 
-type Fetching = Pin<Box<dyn Future<Output = (Known, Stale)> + Send>>;
+/// What is known after a look, and what could not be looked at; nothing where it was taken in
+/// already.
+type Fetching = Pin<Box<dyn Future<Output = (Option<Known>, Stale)> + Send>>;
 
 /// Runs until nobody follows, or the client is closed.
 pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
@@ -95,7 +97,11 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
             }
             () = server.relisting.wanted() => stale.add(ListKind::Tools),
             () = sleep_until(not_before), if fetching.is_none() && !stale.is_empty() => {
-                fetching = Some(Box::pin(fetch(Arc::clone(&server), std::mem::take(&mut stale))));
+                let (server, stale) = (Arc::clone(&server), std::mem::take(&mut stale));
+                fetching = Some(match server.is_relay() {
+                    true => Box::pin(relist(server, stale)),
+                    false => Box::pin(fetch(server, stale)),
+                });
             }
             changed = status.changed() => {
                 if changed.is_err() {
@@ -106,6 +112,7 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
                     return;
                 }
                 standing.is_now(&status);
+                server.stands(&status);
                 if is_in_trouble(&status) && !follower.settled(&server) {
                     return;
                 }
@@ -137,7 +144,7 @@ const fn is_in_trouble(status: &ClientStatus) -> bool {
     )
 }
 
-async fn wait(fetching: &mut Option<Fetching>) -> (Known, Stale) {
+async fn wait(fetching: &mut Option<Fetching>) -> (Option<Known>, Stale) {
     match fetching {
         Some(fetching) => fetching.as_mut().await,
         None => std::future::pending().await,
@@ -146,7 +153,16 @@ async fn wait(fetching: &mut Option<Fetching>) -> (Known, Stale) {
 
 /// Takes in what was fetched. When nothing could be, what was known before stays. False when nobody
 /// follows any more.
-fn take(server: &Arc<Server>, follower: &impl Follower, known: Known, failed: Stale) -> bool {
+fn take(
+    server: &Arc<Server>,
+    follower: &impl Follower,
+    known: Option<Known>,
+    failed: Stale,
+) -> bool {
+    let Some(known) = known else {
+        follower.changed(server);
+        return follower.settled(server);
+    };
     let is_nothing = failed == Stale::ALL;
     *server.failed_lists() = failed.kinds().collect();
     if !is_nothing {
@@ -173,8 +189,19 @@ fn take(server: &Arc<Server>, follower: &impl Follower, known: Known, failed: St
     follower.settled(server)
 }
 
+/// Asks for lists as those do who want them now. Those that fail are not asked for again, for
+/// whoever wants them asks.
+async fn relist(server: Arc<Server>, stale: Stale) -> (Option<Known>, Stale) {
+    for kind in stale.kinds() {
+        if let Err(error) = server.list_now(kind).await {
+            tracing::debug!(server = server.name(), ?kind, %error, "it cannot be listed");
+        }
+    }
+    (None, Stale::default())
+}
+
 /// Fetches lists and keeps them. Those that fail stay as they were.
-async fn fetch(server: Arc<Server>, stale: Stale) -> (Known, Stale) {
+async fn fetch(server: Arc<Server>, stale: Stale) -> (Option<Known>, Stale) {
     let before = server.offered().known.clone();
     let mut lists = before
         .as_ref()
@@ -203,12 +230,10 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> (Known, Stale) {
         }
     }
     if failed == Stale::ALL {
-        return (before.unwrap_or_default(), failed);
+        return (Some(before.unwrap_or_default()), failed);
     }
     if let Some(facts) = server.client.server() {
-        let info = facts.info.as_ref();
-        let info = info.map(|info| info.as_str().to_owned());
-        let info = info.unwrap_or_default();
+        let info = Facts::of(&facts).info;
         // One that was replaced by another may speak more than it did.
         let is_other = before
             .as_ref()
@@ -218,17 +243,12 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> (Known, Stale) {
             false => facts.revision.as_str().to_owned(),
         };
         lists.facts = Facts {
-            instructions: facts.instructions.clone(),
-            info,
             revision,
-            resources: facts.can.resources.is_some(),
-            subscribe: facts.can.subscribe,
-            completions: facts.can.completions,
-            tasks: facts.can.tasks,
+            ..Facts::of(&facts)
         };
     }
     let learnt = learn(&server, lists, before).await;
-    (learnt, failed)
+    (Some(learnt), failed)
 }
 
 async fn learn(server: &Arc<Server>, lists: Lists, before: Option<Known>) -> Known {

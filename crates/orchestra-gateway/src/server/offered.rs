@@ -59,6 +59,22 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
+    /// A tool of which nothing is known but its name.
+    pub(super) fn unlisted(name: &str) -> Self {
+        Self {
+            theirs: name.to_owned(),
+            shown: name.to_owned(),
+            input: Schema::new(None),
+            output: Schema::new(None),
+            is_safe: false,
+            is_read_only: false,
+            wants_task: false,
+            lasts: false,
+            mirrored: MirroredParams::default(),
+            lies: AtomicBool::new(false),
+        }
+    }
+
     /// What is known of it, for the rules.
     pub(super) const fn nature(&self) -> Nature {
         match self.is_read_only {
@@ -69,6 +85,17 @@ impl Tool {
 }
 
 impl Offered {
+    /// Of the server of a relay before it was reached: it reads what it may have.
+    pub(crate) fn of_relay() -> Self {
+        Self {
+            catalog: Arc::new(Catalog {
+                reads_unlisted: true,
+                ..Catalog::default()
+            }),
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn of(config: &ServerConfig, policy: &Policy, known: Option<Known>) -> Self {
         let Some(known) = known else {
             return Self::default();

@@ -8,10 +8,7 @@ use orchestra_wire::RawJson;
 use tokio::time::timeout;
 
 use super::{Server, calls::Answer, offered::Tool};
-use crate::{
-    cache::{Cache, Key},
-    explain,
-};
+use crate::cache::{Cache, Key};
 
 /// What is answered, or asked, within this is no long work.
 const SOON: Duration = Duration::from_millis(250);
@@ -25,7 +22,7 @@ impl Server {
         keep: Option<(&Cache, Key, u64)>,
     ) -> Answer {
         if !result.as_bytes().starts_with(b"{") {
-            return Err(explain::other(self.name(), no_object()));
+            return Err(self.failed("tools/call", no_object()));
         }
         let is_error = result
             .member("isError")

@@ -372,6 +372,7 @@ impl Bench {
             connect: Arc::new(connect),
             grace: Duration::from_secs(5),
             once: false,
+            relay: false,
         };
         let gateway = Gateway::new(hub.clone(), options);
         Self {

@@ -179,6 +179,7 @@ impl Rig {
             connect: Arc::new(connect),
             grace: Duration::from_secs(1),
             once: false,
+            relay: false,
         };
         let gateway = Gateway::new(hub.clone(), options);
         let attachment = Arc::new(attach(&hub));

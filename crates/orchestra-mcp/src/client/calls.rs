@@ -106,12 +106,14 @@ impl Client {
         member.session(deadline, Patience::OneTry).await.map(drop)
     }
 
-    /// For how long a call waits for a server that cannot be called: a whole start, or as long as
-    /// it would wait for an answer.
+    /// For how long a call waits for a server that cannot be called: as
+    /// [`ClientConfig::patience`] says, or else a whole start, or as long as it would wait for an
+    /// answer.
     #[must_use]
     pub fn start_wait(&self) -> Duration {
         let config = &self.0.shared.config;
-        config.call_timeout.max(config.start_timeout)
+        let usual = config.call_timeout.max(config.start_timeout);
+        config.patience.unwrap_or(usual)
     }
 
     /// Makes a call. It waits for a server that is being started, for [`start_wait`](Self::start_wait)

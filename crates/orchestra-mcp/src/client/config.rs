@@ -18,6 +18,9 @@ pub struct ClientConfig {
     pub last_era: Option<Era>,
     /// How long a call may be silent; reports of its progress begin it anew.
     pub call_timeout: Duration,
+    /// How long a call waits for a server that cannot be called; when nothing is said, as long as a
+    /// whole start may take, or as it would wait for an answer.
+    pub patience: Option<Duration>,
     /// How long a start may take, the handshake included.
     pub start_timeout: Duration,
     /// How long a server may be silent when it is asked which era it speaks.
@@ -152,6 +155,7 @@ impl Default for ClientConfig {
             protocol: ProtocolChoice::Auto,
             last_era: None,
             call_timeout: Duration::from_secs(30),
+            patience: None,
             start_timeout: Duration::from_secs(30),
             probe_timeout: Duration::from_secs(2),
             health_timeout: Duration::from_secs(10),

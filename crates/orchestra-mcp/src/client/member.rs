@@ -190,6 +190,7 @@ impl Member {
             eager: false,
             away: None,
             attempted: Instant::now(),
+            told: None,
         };
         while !self.is_closing() {
             if !std::mem::take(&mut course.eager) {
@@ -261,7 +262,11 @@ impl Member {
         shared.meter.is_failing(&error);
         let (circuit, reconnect) = (shared.config.circuit, shared.config.reconnect);
         let is_just_away = course.is_just_away(&reconnect);
-        match is_just_away && course.failures > 1 {
+        // Whoever is asked for again and again is told of once for each reason.
+        let told = error.in_short();
+        let is_told = self.remote && course.told.as_ref() == Some(&told);
+        course.told = Some(told);
+        match course.failures > 1 && (is_just_away || is_told) {
             true => {
                 tracing::debug!(server = %shared.config.name, attempt = course.failures, reason = %error.explain(), "still away");
             }
@@ -341,4 +346,6 @@ struct Course {
     away: Option<Instant>,
     /// When it was reached for the last time.
     attempted: Instant,
+    /// Why the last start did not help.
+    told: Option<String>,
 }

@@ -83,7 +83,9 @@ impl Connection {
             return Err(RpcError::invalid_request(text));
         }
         let revision = self.revision_of(&meta);
-        let has_others = fields.has_others() || meta.others;
+        // That no arguments were given is something else than that they are empty.
+        let bare = method == Method::ToolsCall && fields.arguments.is_none();
+        let has_others = fields.has_others() || meta.others || bare;
         let params = (has_others && is_call(method)).then(|| request.raw_params());
         let params = params.flatten();
         let params = params.map(|params| RawJson::from_frame(params, line.shared()));

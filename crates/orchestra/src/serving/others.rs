@@ -69,6 +69,7 @@ impl Others {
             connect: connectors.connect(),
             grace: GRACE,
             once: false,
+            relay: false,
         };
         let watching = Watching::start(places, scope, servers::decisions()?)
             .map_err(|error| Failure::from(anyhow::Error::from(error)))?;

@@ -148,6 +148,7 @@ impl Bench {
             connect: Arc::new(connect),
             grace: Duration::from_secs(1),
             once: false,
+            relay: false,
         };
         let gateway = Gateway::new(hub.clone(), options);
         let bench = Arc::new(Self {

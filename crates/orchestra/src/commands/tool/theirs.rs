@@ -179,6 +179,7 @@ impl Theirs {
             connect: connectors.connect(),
             grace: GRACE,
             once: true,
+            relay: false,
         };
         let gateway = Gateway::new(serving.hub().clone(), options);
         gateway.apply(self.configs);

@@ -16,7 +16,7 @@ mod process;
 mod remote;
 
 pub use links::Links;
-pub use orchestrator::{OrchestratorConnector, OrchestratorSpec};
+pub use orchestrator::{BRIDGE, OrchestratorConnector, OrchestratorSpec};
 pub use plugin::{PluginConnector, PluginSpec};
 pub use remote::PluginLink;
 

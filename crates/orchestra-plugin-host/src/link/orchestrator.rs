@@ -19,8 +19,8 @@ use super::{
 };
 use crate::translate::{Peer, Question, REVISION, Terms};
 
-/// The name by which a bridge shows itself.
-const BRIDGE: &str = "transport.stdio-client";
+/// The name by which a bridge shows itself: that of its certificate.
+pub const BRIDGE: &str = "transport.stdio-client";
 
 /// How it names itself in calls.
 const CALLER: &str = "transport.stdio";
@@ -116,7 +116,7 @@ async fn reach(spec: &Arc<OrchestratorSpec>, session: String) -> Result<Connecte
         true => Speech::Own(terms),
         false => Speech::Foreign(terms),
     };
-    tracing::info!(%address, is_ours, "transport.stdio: connected to orchestrator at {address}");
+    tracing::debug!(%address, is_ours, "connected to an orchestrator");
     Ok(Connected {
         link: Arc::new(PluginLink::over(line, speech, None, None)),
         incoming,

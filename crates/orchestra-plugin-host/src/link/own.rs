@@ -10,13 +10,14 @@ use orchestra_plugin::{
 use orchestra_wire::{ErrorCode, RawJson, Revision, RpcError};
 use serde_json::value::RawValue;
 
-use crate::translate::{Question, Terms, member_text, trace};
+use crate::translate::{Question, Terms, member_text, session_named, trace};
 
 /// A request as it goes over the line.
 pub(super) fn question(terms: &Terms, request: &Outgoing) -> Question {
     let empty = RawJson::empty_object();
     let params = request.params.as_ref().unwrap_or(&empty);
     let name = || member_text(params, "name").unwrap_or_default();
+    let session = || terms.session_of(session_named(params));
     let revision = Revision::NEWEST.as_str().to_owned();
     match request.method.as_str() {
         "tools/call" => Question::new(&ToolRequest {
@@ -25,7 +26,7 @@ pub(super) fn question(terms: &Terms, request: &Outgoing) -> Question {
             caller_plugin: terms.caller.clone(),
             trace_parent: trace(params),
             provider: terms.provider.clone(),
-            session_id: terms.session.clone(),
+            session_id: session(),
             mcp_params: params.to_bytes(),
             revision,
         }),
@@ -33,7 +34,7 @@ pub(super) fn question(terms: &Terms, request: &Outgoing) -> Question {
             prompt_name: name(),
             mcp_params: params.to_bytes(),
             revision,
-            session_id: terms.session.clone(),
+            session_id: session(),
             caller_plugin: terms.caller.clone(),
             trace_parent: trace(params),
             ..PromptGetRequest::default()
@@ -45,7 +46,7 @@ pub(super) fn question(terms: &Terms, request: &Outgoing) -> Question {
                 .as_ref()
                 .map(RawJson::to_bytes)
                 .unwrap_or_default(),
-            session_id: terms.session.clone(),
+            session_id: session(),
             caller_plugin: terms.caller.clone(),
             trace_parent: trace(params),
             revision,

@@ -90,7 +90,7 @@ impl Terms {
     }
 
     /// The session that a call belongs to: the one that it is made for, or ours.
-    pub(super) fn session_of(&self, named: Option<String>) -> String {
+    pub(crate) fn session_of(&self, named: Option<String>) -> String {
         named.unwrap_or_else(|| self.session.clone())
     }
 
@@ -207,7 +207,7 @@ pub(crate) fn trace(params: &RawJson) -> String {
 }
 
 /// The session that a request names as the one that it is made for.
-pub(super) fn session(params: &RawJson) -> Option<String> {
+pub(crate) fn session(params: &RawJson) -> Option<String> {
     let meta = params.member("_meta")?;
     let named = text::text_member(&meta, SESSION_META)?;
     Some(named).filter(|named| !named.is_empty() && named.len() <= MAX_SESSION_BYTES)

@@ -1,5 +1,7 @@
 //! `orchestra stdio`: MCP over stdin and stdout.
 
+mod bridge;
+
 use clap::Args;
 use orchestra_mcp::{LifecycleTimes, ServerLifecycle, stdio};
 use orchestra_store::Options;
@@ -16,7 +18,8 @@ use crate::{
 /// Serve MCP over stdin and stdout
 ///
 /// Opens or creates the board, and serves it until the end of input, SIGINT or SIGTERM. This is what
-/// the configuration of an MCP client starts.
+/// the configuration of an MCP client starts. With --orchestrator-addr it opens no board, and is a
+/// bridge to an orchestrator that runs already.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Arguments {
     #[arg(long, value_name = "TOOLS", help = cli::tools_help())]
@@ -26,6 +29,12 @@ pub(crate) struct Arguments {
     format: Option<TextFormat>,
     #[command(flatten)]
     servers: ServerFlags,
+    /// Be a bridge to the orchestrator that listens at this address over QUIC
+    #[arg(long, value_name = "HOST:PORT")]
+    orchestrator_addr: Option<String>,
+    /// Where the certificates for that are [default: ~/.orchestra/certs]
+    #[arg(long, value_name = "DIR")]
+    certs_dir: Option<String>,
 }
 
 /// Serves until the end of input or a signal.
@@ -37,7 +46,27 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         tools,
         format,
         servers,
+        orchestrator_addr,
+        certs_dir,
     } = arguments;
+    if let Some(address) = orchestrator_addr {
+        let ours = [
+            tools.as_ref().map(|_| "--tools"),
+            format.as_ref().map(|_| "--format"),
+        ];
+        if let Some(flag) = ours.into_iter().flatten().chain(servers.given()).next() {
+            return Err(Failure::usage_text(format!(
+                "{flag} and --orchestrator-addr do not go together: what a bridge offers is for its \
+                 orchestrator to say"
+            )));
+        }
+        return bridge::run(common, &address, certs_dir.as_deref());
+    }
+    if certs_dir.is_some() {
+        return Err(Failure::usage_text(
+            "--certs-dir is for a bridge: name its orchestrator with --orchestrator-addr HOST:PORT",
+        ));
+    }
     servers.check()?;
     let config = Config::settle(
         common,

@@ -4,10 +4,13 @@
 
 mod audit;
 mod beyond;
+mod bridge;
+mod bridge_away;
 mod certs;
 mod cli;
 mod doctor;
 mod faces;
+mod foreign;
 mod growth;
 mod hook;
 mod import;

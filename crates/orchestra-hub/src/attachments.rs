@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::mpsc;
 
 use crate::{
-    HubNotice, LogLevel, Notice, ProviderId, SubscribeError,
+    HubNotice, ListKind, LogLevel, Notice, ProviderId, SubscribeError,
     slot::{Change, Slot},
 };
 
@@ -198,6 +198,11 @@ impl Attachments {
                 };
                 self.tell_all(&notice);
             }
+            Notice::ListChanged(kind) => self.tell_catalog_changed(
+                kind == ListKind::Tools,
+                kind == ListKind::Prompts,
+                matches!(kind, ListKind::Resources | ListKind::Templates),
+            ),
             Notice::Other { method, params } => self.tell_all(&HubNotice::Other {
                 method: method.into(),
                 params,

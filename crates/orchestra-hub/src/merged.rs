@@ -139,7 +139,12 @@ impl Merged {
         }
         merged.shown[ListKind::Tools.index()] = merged.tools.clone();
         merged.shown[ListKind::Templates.index()] = merged.templates.clone();
-        merged.newest = ListKind::ALL.map(|kind| merged.listing(kind, Revision::NEWEST));
+        merged.newest = ListKind::ALL.map(|kind| {
+            let mut told = merged.shown[kind.index()].clone();
+            // They say themselves when it matters: what was never listed changes for nobody.
+            told.retain(|at| !merged.slot(*at).lists_anew);
+            merged.listing_of(kind, &told, Revision::NEWEST)
+        });
         (merged, collisions)
     }
 
@@ -339,7 +344,10 @@ impl Merged {
     }
 
     pub(crate) fn listing(&self, kind: ListKind, revision: Revision) -> Listing {
-        let shown = &self.shown[kind.index()];
+        self.listing_of(kind, &self.shown[kind.index()], revision)
+    }
+
+    fn listing_of(&self, kind: ListKind, shown: &[At], revision: Revision) -> Listing {
         match kind {
             ListKind::Tools => self.tool_listing(shown, revision),
             ListKind::Prompts => Listing::of(

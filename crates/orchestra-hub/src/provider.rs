@@ -38,6 +38,7 @@ pub trait Provider: Send + Sync + 'static {
 
     /// Asks for a list anew, and publishes a catalog when it is another than before. The hub waits
     /// for it, not forever, before it tells the list; only where it [`lists_anew`](Self::lists_anew).
+    /// Nobody is told of catalogs of such a provider, but of [`Notice::ListChanged`].
     fn relist(&self, _kind: ListKind) -> BoxFuture<Result<(), ProviderError>> {
         Box::pin(std::future::ready(Ok(())))
     }
@@ -164,6 +165,8 @@ pub enum Notice {
         /// Any JSON.
         data: RawJson,
     },
+    /// A list is another than it was told to be; of providers that are asked for each list anew.
+    ListChanged(ListKind),
     /// A notification of another server that the hub does not know.
     Other {
         /// Method.

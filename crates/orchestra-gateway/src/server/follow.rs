@@ -50,9 +50,15 @@ pub(crate) trait Follower: Send + 'static {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Stale([bool; 4]);
 
-/// What is known after a look, and what could not be looked at; nothing where it was taken in
-/// already.
-type Fetching = Pin<Box<dyn Future<Output = (Option<Known>, Stale)> + Send>>;
+type Fetching = Pin<Box<dyn Future<Output = Looked> + Send>>;
+
+/// What came of a look at what a server offers.
+enum Looked {
+    /// What is known now, and what could not be looked at.
+    Known(Known, Stale),
+    /// It was taken in already; these lists are other than somebody was told.
+    Others(Vec<ListKind>),
+}
 
 /// Runs until nobody follows, or the client is closed.
 pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
@@ -84,12 +90,23 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
                     false => dropped += 1,
                 },
             },
-            (known, failed) = wait(&mut fetching), if fetching.is_some() => {
+            looked = wait(&mut fetching), if fetching.is_some() => {
                 fetching = None;
+                let failed = match &looked {
+                    Looked::Known(_, failed) => *failed,
+                    Looked::Others(_) => Stale::default(),
+                };
                 let pause = if failed.is_empty() { REST } else { AFTER_FAILURE };
                 not_before = Instant::now() + pause;
                 stale.join(failed);
-                let goes_on = take(&server, &follower, known, failed);
+                let goes_on = match looked {
+                    Looked::Known(known, _) => take(&server, &follower, known, failed),
+                    Looked::Others(kinds) => {
+                        follower.changed(&server);
+                        kinds.into_iter().for_each(|kind| follower.told(Notice::ListChanged(kind)));
+                        follower.settled(&server)
+                    }
+                };
                 server.relisting.looked();
                 if !goes_on {
                     return;
@@ -99,7 +116,7 @@ pub(crate) async fn follow(server: Arc<Server>, follower: impl Follower) {
             () = sleep_until(not_before), if fetching.is_none() && !stale.is_empty() => {
                 let (server, stale) = (Arc::clone(&server), std::mem::take(&mut stale));
                 fetching = Some(match server.is_relay() {
-                    true => Box::pin(relist(server, stale)),
+                    true => Box::pin(look_again(server, stale)),
                     false => Box::pin(fetch(server, stale)),
                 });
             }
@@ -144,7 +161,7 @@ const fn is_in_trouble(status: &ClientStatus) -> bool {
     )
 }
 
-async fn wait(fetching: &mut Option<Fetching>) -> (Option<Known>, Stale) {
+async fn wait(fetching: &mut Option<Fetching>) -> Looked {
     match fetching {
         Some(fetching) => fetching.as_mut().await,
         None => std::future::pending().await,
@@ -153,16 +170,7 @@ async fn wait(fetching: &mut Option<Fetching>) -> (Option<Known>, Stale) {
 
 /// Takes in what was fetched. When nothing could be, what was known before stays. False when nobody
 /// follows any more.
-fn take(
-    server: &Arc<Server>,
-    follower: &impl Follower,
-    known: Option<Known>,
-    failed: Stale,
-) -> bool {
-    let Some(known) = known else {
-        follower.changed(server);
-        return follower.settled(server);
-    };
+fn take(server: &Arc<Server>, follower: &impl Follower, known: Known, failed: Stale) -> bool {
     let is_nothing = failed == Stale::ALL;
     *server.failed_lists() = failed.kinds().collect();
     if !is_nothing {
@@ -189,19 +197,21 @@ fn take(
     follower.settled(server)
 }
 
-/// Asks for lists as those do who want them now. Those that fail are not asked for again, for
-/// whoever wants them asks.
-async fn relist(server: Arc<Server>, stale: Stale) -> (Option<Known>, Stale) {
+/// Looks at the lists of a relay's server that somebody was told something of. Those that fail are
+/// not looked at again, for whoever wants them asks.
+async fn look_again(server: Arc<Server>, stale: Stale) -> Looked {
+    server.note_facts().await;
+    let mut others = Vec::new();
     for kind in stale.kinds() {
-        if let Err(error) = server.list_now(kind).await {
-            tracing::debug!(server = server.name(), ?kind, %error, "it cannot be listed");
+        if server.is_other(kind).await {
+            others.push(kind);
         }
     }
-    (None, Stale::default())
+    Looked::Others(others)
 }
 
 /// Fetches lists and keeps them. Those that fail stay as they were.
-async fn fetch(server: Arc<Server>, stale: Stale) -> (Option<Known>, Stale) {
+async fn fetch(server: Arc<Server>, stale: Stale) -> Looked {
     let before = server.offered().known.clone();
     let mut lists = before
         .as_ref()
@@ -230,7 +240,7 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> (Option<Known>, Stale) {
         }
     }
     if failed == Stale::ALL {
-        return (Some(before.unwrap_or_default()), failed);
+        return Looked::Known(before.unwrap_or_default(), failed);
     }
     if let Some(facts) = server.client.server() {
         let info = Facts::of(&facts).info;
@@ -248,7 +258,7 @@ async fn fetch(server: Arc<Server>, stale: Stale) -> (Option<Known>, Stale) {
         };
     }
     let learnt = learn(&server, lists, before).await;
-    (Some(learnt), failed)
+    Looked::Known(learnt, failed)
 }
 
 async fn learn(server: &Arc<Server>, lists: Lists, before: Option<Known>) -> Known {

@@ -13,7 +13,10 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{Server, ask, calls::Answer, offered::Tool, params::text};
-use crate::{definitions, explain, pins::Facts};
+use crate::{
+    definitions, explain,
+    pins::{Facts, Known},
+};
 
 /// How long a call waits for a connection that was lost under it, where it may be made again.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,13 +34,31 @@ const MAX_CAUSE: usize = 1_000;
 /// What is known of the way to the server.
 #[derive(Debug, Default)]
 pub(super) struct Relay {
+    /// What was told of each list, in the order of [`ListKind::ALL`].
+    told: Mutex<[Told; 4]>,
     /// Lists are asked for one after the other, so that none takes the place of a newer one.
     listing: tokio::sync::Mutex<()>,
     /// Why the last attempt failed; nothing while there is a connection.
     failure: Mutex<Option<ClientError>>,
 }
 
+/// What somebody who wanted a list was told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Told {
+    /// Nobody wanted it.
+    #[default]
+    Nothing,
+    /// How it is.
+    Listed,
+    /// That it cannot be had.
+    Failed,
+}
+
 impl Relay {
+    fn told(&self) -> MutexGuard<'_, [Told; 4]> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn failure(&self) -> MutexGuard<'_, Option<ClientError>> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -124,13 +145,56 @@ impl Server {
         }
     }
 
-    /// Asks for a list, so that it is known as it is now.
+    /// Asks for a list that somebody wants, so that it is known as it is now.
     ///
     /// # Errors
     /// When it cannot be had; what was known before stays.
     pub(crate) async fn list_now(&self, kind: ListKind) -> Result<(), ProviderError> {
+        let listed = self.look(kind).await;
+        if let Some(relay) = &self.relay {
+            relay.told()[kind as usize] = match listed {
+                Ok(_) => Told::Listed,
+                Err(_) => Told::Failed,
+            };
+        }
+        listed.map(drop)
+    }
+
+    /// Looks at a list that may be another by now; whether somebody was told something else of it.
+    pub(super) async fn is_other(&self, kind: ListKind) -> bool {
+        let told = self.relay.as_ref().map(|relay| relay.told()[kind as usize]);
+        let told = told.unwrap_or_default();
+        if told == Told::Nothing {
+            return false;
+        }
+        match self.look(kind).await {
+            Ok(differs) => differs || told == Told::Failed,
+            Err(error) => {
+                tracing::debug!(server = self.name(), ?kind, %error, "it cannot be listed");
+                false
+            }
+        }
+    }
+
+    /// Takes in what the server has said of itself.
+    pub(super) async fn note_facts(&self) {
+        if let Some(relay) = &self.relay {
+            let _turn = relay.listing.lock().await;
+            self.offer_with_facts(self.offered().known.clone().unwrap_or_default());
+        }
+    }
+
+    fn offer_with_facts(&self, mut known: Known) {
+        if let Some(facts) = self.client.server() {
+            known.lists.facts = Facts::of(&facts);
+        }
+        self.offer(Some(known));
+    }
+
+    /// Asks for a list; whether it is another than before.
+    async fn look(&self, kind: ListKind) -> Result<bool, ProviderError> {
         let Some(relay) = &self.relay else {
-            return Ok(());
+            return Ok(false);
         };
         let method = list_method(kind);
         self.reached(method, None).await?;
@@ -138,15 +202,14 @@ impl Server {
         let listed = self.client.list(kind).await;
         let items = listed.map_err(|error| failure(method, error))?;
         let mut known = self.offered().known.clone().unwrap_or_default();
-        *known.lists.of_mut(kind) = match kind {
+        let items = match kind {
             ListKind::Tools => definitions::once_each(items),
             _ => items,
         };
-        if let Some(facts) = self.client.server() {
-            known.lists.facts = Facts::of(&facts);
-        }
-        self.offer(Some(known));
-        Ok(())
+        let differs = *known.lists.of_mut(kind) != items;
+        *known.lists.of_mut(kind) = items;
+        self.offer_with_facts(known);
+        Ok(differs)
     }
 }
 

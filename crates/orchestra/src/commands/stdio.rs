@@ -32,7 +32,8 @@ pub(crate) struct Arguments {
     /// Be a bridge to the orchestrator that listens at this address over QUIC
     #[arg(long, value_name = "HOST:PORT")]
     orchestrator_addr: Option<String>,
-    /// Where the certificates for that are [default: ~/.orchestra/certs]
+    /// Directory of the certificates for that [default: certs_dir of your orchestra.toml, else
+    /// ~/.orchestra/certs]
     #[arg(long, value_name = "DIR")]
     certs_dir: Option<String>,
 }
@@ -60,7 +61,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
                  orchestrator to say"
             )));
         }
-        return bridge::run(common, &address, certs_dir.as_deref());
+        return bridge::run(common, &address, certs_dir);
     }
     if certs_dir.is_some() {
         return Err(Failure::usage_text(

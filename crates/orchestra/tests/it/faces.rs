@@ -1,11 +1,19 @@
 //! One tool, called through any face, gives the same answer, the same error and the same record.
 
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, time::SystemTime};
 
+use orchestra_plugin::{
+    certs::CertDir,
+    envelope::{Request, Response},
+    generated::{ToolRequest, ToolResponse},
+    quic::{Connection, Endpoint, Pace, Target},
+};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{Running, Session, Workspace, http, post};
+use tokio::runtime::Runtime;
+
+use crate::support::{PATIENCE, Running, Session, Workspace, http, post};
 
 /// What a call came to, through whatever face.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +36,17 @@ enum Face {
     /// Streamable HTTP without one.
     Stateless(Up),
     Rest(Up),
+    /// The plugin protocol, as peers of ours speak it.
+    Quic {
+        up: Up,
+        runtime: Runtime,
+        connection: Connection,
+    },
+    /// `orchestra stdio --orchestrator-addr`.
+    Bridge {
+        up: Up,
+        session: Session,
+    },
     Shell,
 }
 
@@ -35,20 +54,31 @@ enum Face {
 struct Up {
     process: Running,
     address: String,
+    quic: String,
 }
 
 impl Up {
     fn start(workspace: &Workspace) -> Self {
-        let process = Running::start(workspace.command(["up", "--http", "127.0.0.1:0", "--json"]));
-        let address = process.json()["http"]
-            .as_str()
-            .unwrap()
-            .replace("http://", "");
-        Self { process, address }
+        let flags = ["--http", "127.0.0.1:0", "--quic", "127.0.0.1:0", "--json"];
+        let process = Running::start(workspace.command([&["up"], &flags[..]].concat()));
+        let ready = process.json();
+        Self {
+            process,
+            address: ready["http"].as_str().unwrap().replace("http://", ""),
+            quic: ready["quic"].as_str().unwrap().to_owned(),
+        }
     }
 }
 
-const FACES: [&str; 5] = ["stdio", "http", "stateless http", "rest", "shell"];
+const FACES: [&str; 7] = [
+    "stdio",
+    "http",
+    "stateless http",
+    "rest",
+    "shell",
+    "quic",
+    "bridge",
+];
 
 /// A tool that there is not.
 const UNKNOWN: &str = "banana";
@@ -75,6 +105,22 @@ impl Face {
             }
             "stateless http" => Self::Stateless(Up::start(workspace)),
             "rest" => Self::Rest(Up::start(workspace)),
+            "quic" => {
+                let up = Up::start(workspace);
+                let runtime = Runtime::new().unwrap();
+                let connection = runtime.block_on(connect(workspace, &up));
+                Self::Quic {
+                    up,
+                    runtime,
+                    connection,
+                }
+            }
+            "bridge" => {
+                let up = Up::start(workspace);
+                let flags = ["stdio", "--orchestrator-addr", &up.quic];
+                let session = Session::start(workspace.command(flags));
+                Self::Bridge { up, session }
+            }
             _ => Self::Shell,
         }
     }
@@ -83,7 +129,15 @@ impl Face {
     fn leave(self) {
         let process = match self {
             Self::Stdio(session) => session.process,
-            Self::Http { up, .. } | Self::Stateless(up) | Self::Rest(up) => {
+            Self::Bridge { up, session } => {
+                assert!(session.process.end().success());
+                up.process.signal(Signal::TERM);
+                up.process
+            }
+            Self::Http { up, .. }
+            | Self::Stateless(up)
+            | Self::Rest(up)
+            | Self::Quic { up, .. } => {
                 up.process.signal(Signal::TERM);
                 up.process
             }
@@ -95,17 +149,23 @@ impl Face {
     fn call(&mut self, workspace: &Workspace, tool: &str, arguments: &Value) -> Outcome {
         let mut params = json!({"name": tool, "arguments": arguments});
         match self {
-            Self::Stdio(session) => of_response(&session.request("tools/call", &params)),
+            Self::Stdio(session) | Self::Bridge { session, .. } => {
+                of_response(&session.request("tools/call", &params))
+            }
+            Self::Quic {
+                runtime,
+                connection,
+                ..
+            } => {
+                params["_meta"] = stateless();
+                runtime.block_on(ask(connection, tool, &params))
+            }
             Self::Http { up, session } => {
                 let headers = [BOTH, ("Mcp-Session-Id", session.as_str())];
                 of_response(&post(&up.address, &headers, &request("tools/call", &params)).json())
             }
             Self::Stateless(up) => {
-                params["_meta"] = json!({
-                    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-                    "io.modelcontextprotocol/clientCapabilities": {},
-                });
+                params["_meta"] = stateless();
                 let headers = [
                     BOTH,
                     ("MCP-Protocol-Version", "2026-07-28"),
@@ -142,6 +202,43 @@ impl Face {
                 }
             }
         }
+    }
+}
+
+/// What a request without a session says of itself.
+fn stateless() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    })
+}
+
+/// Comes with the certificate of a bridge.
+async fn connect(workspace: &Workspace, up: &Up) -> Connection {
+    let certs = CertDir::open(workspace.home().join(".orchestra/certs")).unwrap();
+    let name = "transport.stdio-client".parse().unwrap();
+    let identity = certs.identity(&name, SystemTime::now()).unwrap();
+    let address = up.quic.parse().unwrap();
+    let endpoint = Endpoint::outgoing(address, &identity, Pace::default()).unwrap();
+    let target = Target::named(address, "orchestrator".parse().unwrap());
+    endpoint.connect(&target).await.unwrap()
+}
+
+async fn ask(connection: &Connection, tool: &str, params: &Value) -> Outcome {
+    let call = ToolRequest {
+        tool_name: tool.to_owned(),
+        mcp_params: params.to_string().into(),
+        revision: "2026-07-28".to_owned(),
+        ..ToolRequest::default()
+    };
+    let request = Request::new("1", &call).encode();
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let answer = connection.call(request, deadline).await.unwrap();
+    let answer: ToolResponse = Response::decode(&answer).unwrap().message().unwrap();
+    match serde_json::from_slice::<Value>(&answer.mcp_error) {
+        Ok(error) => of_response(&json!({ "error": error })),
+        Err(_) => of_result(&serde_json::from_slice(&answer.mcp_result).unwrap()),
     }
 }
 

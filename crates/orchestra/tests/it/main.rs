@@ -6,6 +6,7 @@ mod audit;
 mod beyond;
 mod bridge;
 mod bridge_away;
+mod bridge_own;
 mod certs;
 mod cli;
 mod doctor;

@@ -338,6 +338,12 @@ impl Session {
         while self.process.json()["method"] != method {}
     }
 
+    /// Whether a notification was passed over since the last look; all that were are forgotten.
+    pub(crate) fn was_notified(&mut self, method: &str) -> bool {
+        let mut passed = std::mem::take(&mut self.passed).into_iter();
+        passed.any(|message| message["method"] == method)
+    }
+
     /// Calls a tool; the result of `tools/call`.
     pub(crate) fn tool(&mut self, name: &str, arguments: &Value) -> Value {
         let response = self.request("tools/call", &json!({"name": name, "arguments": arguments}));

@@ -31,8 +31,7 @@ use orchestra_plugin_host::link::{BRIDGE, OrchestratorConnector, OrchestratorSpe
 
 use crate::{
     cli::Common,
-    config::{Config, Overrides},
-    env::Variable,
+    config::{Config, Overrides, QuicFlags},
     exit::{Exit, Failure},
     logging, output, serving,
 };
@@ -65,16 +64,24 @@ const ENDING: Duration = Duration::from_secs(2);
 pub(super) fn run(
     common: &Common,
     address: &str,
-    certs_dir: Option<&str>,
+    certs_dir: Option<String>,
 ) -> Result<Exit, Failure> {
     if host_and_port(address).is_none() {
         return Err(Failure::usage_text(format!(
             "--orchestrator-addr {address}: it is no HOST:PORT, such as 127.0.0.1:7421"
         )));
     }
-    let config = Config::settle(common, Overrides::default())?;
+    let quic = QuicFlags {
+        certs_dir,
+        ..QuicFlags::default()
+    };
+    let overrides = Overrides {
+        quic,
+        ..Overrides::default()
+    };
+    let config = Config::settle(common, overrides)?;
     logging::start(&config.log.value)?;
-    let certs = certificates(certs_dir)?;
+    let certs = certificates(&config)?;
     let runtime = stdio::runtime()?;
     let served = runtime.block_on(serve(&config, address, certs));
     // The thread that reads stdin may still be blocked there; it ends with the process.
@@ -83,9 +90,8 @@ pub(super) fn run(
 }
 
 /// The directory of certificates, after making sure that ours is there.
-fn certificates(named: Option<&str>) -> Result<PathBuf, Failure> {
-    let home = Variable::Home.read().map(PathBuf::from);
-    let path = CertDir::locate(named.unwrap_or_default(), home.as_deref())?;
+fn certificates(config: &Config) -> Result<PathBuf, Failure> {
+    let path = config.quic.directory().map_err(Failure::usage_text)?;
     let name: CertName = BRIDGE.parse()?;
     let directory = CertDir::open(&path)?;
     let identity = directory.identity(&name, SystemTime::now());
@@ -103,6 +109,7 @@ async fn serve(config: &Config, address: &str, certs: PathBuf) -> Result<(), Fai
         address: address.to_owned(),
         certs: certs.clone(),
         expected: Some(expected),
+        own_instance: None,
     });
     let connector: Arc<dyn Connector> = Arc::new(Announced {
         connector,

@@ -1,0 +1,397 @@
+//! A bridge to an orchestrator of ours, `orchestra up --quic`: nothing that MCP can say is lost on
+//! the way.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{PATIENCE, Running, Session, Workspace, said};
+
+/// The server of the tests, which does all that MCP knows.
+fn everything() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let program = test.ancestors().nth(2).unwrap();
+    let program = program.join("examples/everything");
+    assert!(
+        program.is_file(),
+        "{} is built by `cargo build --workspace --examples`",
+        program.display()
+    );
+    program
+}
+
+/// `orchestra up` with that server, and where it listens.
+struct Up {
+    workspace: Workspace,
+    process: Running,
+    address: String,
+}
+
+impl Up {
+    fn start() -> Self {
+        Self::start_with(&["--quic", "127.0.0.1:0"])
+    }
+
+    /// As [`start`](Self::start), with the server of the tests behind it.
+    fn with_everything() -> Self {
+        let workspace = Workspace::board();
+        let server = json!({"command": everything(), "args": []});
+        let servers = json!({"mcpServers": {"e": server}});
+        workspace.write("servers.json", &servers.to_string());
+        let file = workspace.join("servers.json").display().to_string();
+        Self::of(workspace, &["--quic", "127.0.0.1:0", "--mcp-config", &file])
+    }
+
+    fn start_with(flags: &[&str]) -> Self {
+        Self::of(Workspace::board(), flags)
+    }
+
+    fn of(workspace: Workspace, flags: &[&str]) -> Self {
+        let (process, address) = launch(&workspace, flags);
+        Self {
+            workspace,
+            process,
+            address,
+        }
+    }
+
+    fn bridge(&self) -> std::process::Command {
+        let flags = ["stdio", "--orchestrator-addr", &self.address];
+        self.workspace.command(flags)
+    }
+}
+
+fn launch(workspace: &Workspace, flags: &[&str]) -> (Running, String) {
+    let all = [&["up", "--http", "127.0.0.1:0", "--json"], flags].concat();
+    let process = Running::start(workspace.command(all));
+    let ready = process.json();
+    let address = ready["quic"].as_str().expect("an address").to_owned();
+    (process, address)
+}
+
+/// A session whose client can be asked, with what it can.
+fn session(command: std::process::Command, capabilities: &Value) -> Session {
+    let mut session = Session::start(command);
+    let params = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": capabilities,
+        "clientInfo": {"name": "test", "version": "1"},
+    });
+    session.request("initialize", &params);
+    session.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    session
+}
+
+/// Calls a tool of the server as soon as it is there.
+fn call(session: &mut Session, tool: &str, arguments: &Value) -> Value {
+    let params = json!({"name": format!("e__{tool}"), "arguments": arguments});
+    let answer = session.request("tools/call", &params);
+    assert!(answer.get("result").is_some(), "{tool}: {answer}");
+    answer["result"].clone()
+}
+
+fn stateless(mut params: Value, capabilities: &Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+    });
+    params
+}
+
+/// What is listed, and what is answered to questions about it, is what `orchestra stdio` answers in
+/// the same workspace, in every revision.
+#[test]
+fn a_bridge_answers_what_stdio_answers_in_every_revision() {
+    let up = Up::start();
+    up.workspace
+        .call("create_project", &json!({"name": "My App"}));
+    let questions = [
+        ("tools/list", json!({})),
+        ("prompts/list", json!({})),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("tools/call", json!({"name": "list_projects"})),
+        (
+            "tools/call",
+            json!({"name": "create_epic", "arguments": {"project": 7}}),
+        ),
+        ("tools/call", json!({"name": "no_such_tool"})),
+        ("prompts/get", json!({"name": "no_such_prompt"})),
+        ("resources/read", json!({"uri": "orchestra://no/such"})),
+        (
+            "completion/complete",
+            json!({
+                "ref": {"type": "ref/prompt", "name": "no_such_prompt"},
+                "argument": {"name": "a", "value": ""},
+            }),
+        ),
+        ("no/such", json!({})),
+    ];
+    for revision in [
+        "2024-11-05",
+        "2025-03-26",
+        "2025-06-18",
+        "2025-11-25",
+        "2026-07-28",
+    ] {
+        let mut input = String::new();
+        let mut say = |id: usize, method: &str, params: &Value| {
+            let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+            input.push_str(&format!("{line}\n"));
+        };
+        let is_session = revision != "2026-07-28";
+        if is_session {
+            say(
+                0,
+                "initialize",
+                &json!({"protocolVersion": revision, "capabilities": {}}),
+            );
+        }
+        for (id, (method, params)) in questions.iter().enumerate() {
+            let params = match is_session {
+                true => params.clone(),
+                false => stateless(params.clone(), &json!({})),
+            };
+            say(id + 1, method, &params);
+        }
+        let answers = |command| {
+            let said = said(command, &input);
+            assert_eq!(said.code, Some(0), "{said:?}");
+            let lines = said.out.lines();
+            let mut answers: Vec<Value> = lines
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect();
+            answers.retain(|answer| answer.get("id").is_some_and(|id| *id != 0));
+            answers.sort_by_key(|answer| answer["id"].as_u64());
+            answers
+        };
+        let wanted = answers(up.workspace.command(["stdio"]));
+        let found = answers(up.bridge());
+        assert_eq!(wanted.len(), questions.len(), "{wanted:?}");
+        for ((wanted, found), (method, params)) in wanted.iter().zip(&found).zip(&questions) {
+            assert_eq!(found, wanted, "{revision}: {method} {params}");
+        }
+        assert_eq!(found.len(), wanted.len());
+    }
+}
+
+#[test]
+fn progress_comes_before_the_answer_that_it_belongs_to() {
+    let up = Up::with_everything();
+    let mut session = session(up.bridge(), &json!({}));
+    session.send(
+        &json!({"jsonrpc": "2.0", "id": 50, "method": "tools/call", "params": {
+            "name": "e__test_tool_with_progress",
+            "arguments": {},
+            "_meta": {"progressToken": "mine"},
+        }}),
+    );
+    let mut progress = Vec::new();
+    loop {
+        let message = session.process.json();
+        if message["id"] == 50 {
+            assert!(message["result"].is_object(), "{message}");
+            break;
+        }
+        if message["method"] == "notifications/progress" {
+            assert_eq!(message["params"]["progressToken"], "mine");
+            progress.push(message["params"]["progress"].as_f64().unwrap());
+        }
+    }
+    assert_eq!(progress.len(), 3, "{progress:?}");
+    assert!(progress.is_sorted());
+}
+
+/// The question of a server behind the orchestrator comes to the client of the bridge, as its era
+/// has it, and the answer goes back.
+#[test]
+fn questions_come_to_the_client_and_answers_go_back() {
+    let up = Up::with_everything();
+    let mut session = session(up.bridge(), &json!({"elicitation": {}}));
+    session.send(
+        &json!({"jsonrpc": "2.0", "id": 60, "method": "tools/call", "params": {
+            "name": "e__test_input_required_result_elicitation", "arguments": {},
+        }}),
+    );
+    let asked = session.process.json();
+    assert_eq!(asked["method"], "elicitation/create", "{asked}");
+    session.send(&json!({"jsonrpc": "2.0", "id": asked["id"],
+        "result": {"action": "accept", "content": {"name": "Ann"}}}));
+    let answer = session.process.json();
+    assert_eq!(answer["id"], 60, "{answer}");
+    assert!(answer["result"].to_string().contains("Ann"), "{answer}");
+    // Without a session it is a result, and the call is made again with the answers.
+    let features = json!({"elicitation": {}});
+    let params = |more: Value| {
+        let mut params = json!({
+            "name": "e__test_input_required_result_elicitation", "arguments": {},
+        });
+        for (key, value) in more.as_object().unwrap() {
+            params[key] = value.clone();
+        }
+        stateless(params, &features)
+    };
+    let first = session.request("tools/call", &params(json!({})));
+    let first = &first["result"];
+    assert_eq!(first["resultType"], "input_required", "{first}");
+    let keys: Vec<_> = first["inputRequests"].as_object().unwrap().keys().collect();
+    let mut responses = json!({});
+    responses[keys[0]] = json!({"action": "accept", "content": {"name": "Bob"}});
+    let mut more = json!({"inputResponses": responses});
+    if let Some(state) = first.get("requestState") {
+        more["requestState"] = state.clone();
+    }
+    let second = session.request("tools/call", &params(more));
+    assert!(second["result"].to_string().contains("Bob"), "{second}");
+}
+
+/// A call that lasts is a task of the orchestrator, and is looked after through the bridge.
+#[test]
+fn a_call_that_lasts_is_a_task() {
+    let up = Up::with_everything();
+    let mut session = Session::start(up.bridge());
+    // Which calls may last is told by the list.
+    session.request("tools/list", &json!({}));
+    let features = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let arguments = json!({"seconds": 1, "label": "it"});
+    let params = json!({"name": "e__slow_compute", "arguments": arguments});
+    let begun = session.request("tools/call", &stateless(params, &features));
+    let begun = &begun["result"];
+    assert_eq!(begun["resultType"], "task", "{begun}");
+    let id = begun["taskId"].as_str().unwrap();
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let look = session.request("tasks/get", &stateless(json!({"taskId": id}), &features));
+        let look = &look["result"];
+        if look["status"] == "completed" {
+            assert!(look.to_string().contains("computed it"), "{look}");
+            break;
+        }
+        assert_eq!(look["status"], "working", "{look}");
+        assert!(Instant::now() < end, "{look}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn what_changes_and_what_is_logged_is_told() {
+    let up = Up::with_everything();
+    let mut session = session(up.bridge(), &json!({}));
+    let listed = session.request("tools/list", &json!({}));
+    assert!(listed["result"]["tools"].as_array().unwrap().len() > 50);
+    call(&mut session, "test_trigger_tool_change", &json!({}));
+    session.notified("notifications/tools/list_changed");
+    let listed = session.request("tools/list", &json!({}));
+    let listed = listed["result"]["tools"].to_string();
+    assert!(listed.contains("\"e__test_added_"), "{listed:.200}");
+    session.request("logging/setLevel", &json!({"level": "info"}));
+    call(&mut session, "test_tool_with_logging", &json!({}));
+    session.notified("notifications/message");
+    session.request("resources/list", &json!({}));
+    let uri = json!({"uri": "test://watched-resource"});
+    let watched = session.request("resources/subscribe", &uri);
+    assert_eq!(watched["result"], json!({}), "{watched}");
+    let end = Instant::now() + PATIENCE;
+    // The orchestrator is asked to watch it while it is watched here already.
+    loop {
+        call(&mut session, "test_update_resource", &uri);
+        if session.was_notified("notifications/resources/updated") {
+            break;
+        }
+        assert!(Instant::now() < end, "never told");
+    }
+}
+
+#[test]
+fn a_call_that_is_cancelled_ends_at_the_server_behind_the_orchestrator() {
+    let up = Up::with_everything();
+    let mut session = session(up.bridge(), &json!({}));
+    session.send(
+        &json!({"jsonrpc": "2.0", "id": 70, "method": "tools/call", "params": {
+            "name": "e__test_slow", "arguments": {"milliseconds": 600_000},
+        }}),
+    );
+    session.send(&json!({"jsonrpc": "2.0", "id": 71, "method": "ping"}));
+    assert_eq!(session.process.json()["id"], 71);
+    session.send(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": {"requestId": 70}}),
+    );
+    // It is recorded when it has ended, and only then.
+    let end = Instant::now() + PATIENCE;
+    while cancelled(&up, "e__test_slow") != 1 {
+        assert!(Instant::now() < end, "never recorded");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let pong = session.request("ping", &json!({}));
+    assert_eq!(pong["result"], json!({}));
+}
+
+/// How many calls of a tool were recorded as cancelled.
+fn cancelled(up: &Up, tool: &str) -> usize {
+    let records = std::fs::read_to_string(up.workspace.join(".projects/.run/audit.jsonl"));
+    let records = records.unwrap_or_default();
+    let records = records
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let ended = records.filter(|record| record["name"] == tool && record["outcome"] == "cancelled");
+    ended.count()
+}
+
+/// The orchestrator is killed with calls on their way, and comes back at the same port.
+#[test]
+fn an_orchestrator_that_is_killed_is_used_again_when_it_is_back() {
+    let mut up = Up::with_everything();
+    let mut session = Session::start(up.bridge());
+    session.request("tools/list", &json!({}));
+    for id in 100..108 {
+        session.send(
+            &json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+                "name": "e__test_slow", "arguments": {"milliseconds": 600_000},
+            }}),
+        );
+    }
+    session.send(&json!({"jsonrpc": "2.0", "id": 99, "method": "ping"}));
+    assert_eq!(session.process.json()["id"], 99);
+    up.process.signal(Signal::KILL);
+    let began = Instant::now();
+    let file = up.workspace.join("servers.json").display().to_string();
+    let flags = ["--quic", &up.address, "--mcp-config", &file];
+    let (process, address) = launch(&up.workspace, &flags);
+    assert_eq!(address, up.address);
+    up.process = process;
+    let mut failed = 0;
+    while failed < 8 {
+        let answer = session.process.json();
+        if answer.get("method").is_some() {
+            continue;
+        }
+        let error = &answer["error"];
+        assert_eq!(error["code"], -32603, "{answer}");
+        let told = error["message"].as_str().unwrap();
+        assert!(
+            told.starts_with("orchestrator tool_call failed: "),
+            "{told}"
+        );
+        failed += 1;
+    }
+    // A peer that went silent is gone after 15 seconds, and one that is back says so at once.
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(30), "{took:?}");
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let params = json!({"name": "create_project", "arguments": {"name": "My App"}});
+        let answer = session.request("tools/call", &params);
+        if answer.get("result").is_some() {
+            break;
+        }
+        assert!(Instant::now() < end, "{answer}");
+    }
+    let listed = session.request("tools/list", &json!({}));
+    assert!(listed["result"]["tools"].is_array(), "{listed}");
+}

@@ -200,7 +200,7 @@ fn take(server: &Arc<Server>, follower: &impl Follower, known: Known, failed: St
 /// Looks at the lists of a relay's server that somebody was told something of. Those that fail are
 /// not looked at again, for whoever wants them asks.
 async fn look_again(server: Arc<Server>, stale: Stale) -> Looked {
-    server.note_facts().await;
+    server.take_in(|_| {});
     let mut others = Vec::new();
     for kind in stale.kinds() {
         if server.is_other(kind).await {

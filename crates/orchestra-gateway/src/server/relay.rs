@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::{Server, ask, calls::Answer, offered::Tool, params::text};
 use crate::{
     definitions, explain,
-    pins::{Facts, Known},
+    pins::{Facts, Lists},
 };
 
 /// How long a call waits for a connection that was lost under it, where it may be made again.
@@ -36,8 +36,10 @@ const MAX_CAUSE: usize = 1_000;
 pub(super) struct Relay {
     /// What was told of each list, in the order of [`ListKind::ALL`].
     told: Mutex<[Told; 4]>,
-    /// Lists are asked for one after the other, so that none takes the place of a newer one.
-    listing: tokio::sync::Mutex<()>,
+    /// Each list is asked for once at a time, so that none takes the place of a newer one.
+    listing: [tokio::sync::Mutex<()>; 4],
+    /// Held while what was learnt is taken in.
+    taking: Mutex<()>,
     /// Why the last attempt failed; nothing while there is a connection.
     failure: Mutex<Option<ClientError>>,
 }
@@ -176,18 +178,15 @@ impl Server {
         }
     }
 
-    /// Takes in what the server has said of itself.
-    pub(super) async fn note_facts(&self) {
-        if let Some(relay) = &self.relay {
-            let _turn = relay.listing.lock().await;
-            self.offer_with_facts(self.offered().known.clone().unwrap_or_default());
-        }
-    }
-
-    fn offer_with_facts(&self, mut known: Known) {
+    /// Takes in what the server has said of itself, and what else was learnt.
+    pub(super) fn take_in(&self, change: impl FnOnce(&mut Lists)) {
+        let Some(relay) = &self.relay else { return };
+        let _one = relay.taking.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.offered().known.clone().unwrap_or_default();
         if let Some(facts) = self.client.server() {
             known.lists.facts = Facts::of(&facts);
         }
+        change(&mut known.lists);
         self.offer(Some(known));
     }
 
@@ -198,17 +197,18 @@ impl Server {
         };
         let method = list_method(kind);
         self.reached(method, None).await?;
-        let _turn = relay.listing.lock().await;
+        let _turn = relay.listing[kind as usize].lock().await;
         let listed = self.client.list(kind).await;
         let items = listed.map_err(|error| failure(method, error))?;
-        let mut known = self.offered().known.clone().unwrap_or_default();
         let items = match kind {
             ListKind::Tools => definitions::once_each(items),
             _ => items,
         };
-        let differs = *known.lists.of_mut(kind) != items;
-        *known.lists.of_mut(kind) = items;
-        self.offer_with_facts(known);
+        let mut differs = false;
+        self.take_in(|lists| {
+            let before = std::mem::replace(lists.of_mut(kind), items);
+            differs = before != *lists.of_mut(kind);
+        });
         Ok(differs)
     }
 }

@@ -76,8 +76,7 @@ impl Downstream {
         let (notices, receiver) = mpsc::channel(NOTICES);
         let catalog = Arc::clone(&server.offered().catalog);
         let shared = Arc::new(Shared {
-            // The lists of a relay are asked for when somebody wants them.
-            is_ready: AtomicBool::new(server.is_known() || server.is_relay()),
+            is_ready: AtomicBool::new(server.is_known()),
             catalog: watch::Sender::new(catalog),
             prefix: Prefix::of(server.name()),
             servers: RwLock::new(Servers {
@@ -229,12 +228,17 @@ impl Shared {
     }
 
     fn publish(&self, server: &Arc<Server>) {
+        self.catalog
+            .send_replace(Arc::clone(&server.offered().catalog));
+    }
+
+    /// The same where it may be what is known already.
+    fn publish_if_other(&self, server: &Arc<Server>) {
         let now = Arc::clone(&server.offered().catalog);
         self.catalog.send_if_modified(|catalog| {
-            // Whoever waits for the first one hears of it, though it is the same.
-            let differs = !Arc::ptr_eq(catalog, &now) || !server.is_relay();
+            let is_other = !Arc::ptr_eq(catalog, &now);
             *catalog = now;
-            differs
+            is_other
         });
     }
 }
@@ -308,7 +312,7 @@ impl Provider for Downstream {
         let (shared, server) = (Arc::clone(&self.shared), self.server());
         Box::pin(async move {
             server.list_now(kind).await?;
-            shared.publish(&server);
+            shared.publish_if_other(&server);
             Ok(())
         })
     }

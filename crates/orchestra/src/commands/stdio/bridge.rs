@@ -51,6 +51,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Calls that go on at once at most; what a client may have is bounded before.
 const AT_ONCE: u32 = 4_096;
 
+/// How long what a client says first waits for the orchestrator, which says what the model is to know.
+const HELLO: Duration = Duration::from_millis(250);
+
 /// How long calls that go on may still take once nobody is there to hear of them.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -102,6 +105,7 @@ fn certificates(config: &Config) -> Result<PathBuf, Failure> {
 async fn serve(config: &Config, address: &str, certs: PathBuf) -> Result<(), Failure> {
     let hub = Hub::new(HubConfig {
         deadline: config.call_timeout.value,
+        list_wait: HELLO,
         ..HubConfig::default()
     });
     let expected: CertName = ORCHESTRATOR.parse()?;
@@ -143,6 +147,7 @@ async fn serve(config: &Config, address: &str, certs: PathBuf) -> Result<(), Fai
         .version(env!("CARGO_PKG_VERSION"))
         .limits(limits)
         .build();
+    server.attach("stdio").settled().await;
     let life = ServerLifecycle::stdio(&server, LifecycleTimes::default());
     let _told = life.on_status_change(serving::tell);
     life.start().map_err(anyhow::Error::from)?;

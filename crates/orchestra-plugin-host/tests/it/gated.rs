@@ -106,6 +106,7 @@ impl Gated {
             connect: Arc::new(connect),
             grace: Duration::from_secs(1),
             once: false,
+            relay: false,
         };
         let gateway = Gateway::new(hub.clone(), options);
         let caller = Caller {

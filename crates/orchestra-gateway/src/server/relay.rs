@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
-use orchestra_hub::{Cx, ListKind, ProviderError, Request, ResultKind, Target};
+use orchestra_hub::{Cx, ListKind, Outcome, ProviderError, Request, ResultKind, Target};
 use orchestra_mcp::client::{ClientError, ClientStatus, Sent};
-use orchestra_wire::{ErrorCode, RawJson, shown};
-use serde_json::json;
+use orchestra_wire::{Era, ErrorCode, RawJson, shown};
+use serde_json::{json, value::RawValue};
 use tokio::time::Instant;
 
 use super::{Server, ask, calls::Answer, offered::Tool, params::text};
@@ -108,8 +108,25 @@ impl Server {
 
     /// Passes a request on.
     pub(super) async fn relay(self: Arc<Self>, request: Request) -> Answer {
-        let Request { target, mut cx } = request;
+        let Request { target, cx } = request;
         self.reached(&method(&target), cx.deadline).await?;
+        let is_stateless = cx.era == Some(Era::Stateless);
+        let answer = self.pass_on(target, cx).await?;
+        Ok(match answer {
+            Outcome::Verbatim {
+                kind,
+                result,
+                is_error,
+            } if !is_stateless => Outcome::Verbatim {
+                kind,
+                result: of_session(result),
+                is_error,
+            },
+            answer => answer,
+        })
+    }
+
+    async fn pass_on(self: Arc<Self>, target: Target, mut cx: Cx) -> Answer {
         match target {
             Target::Tool { name, arguments } => {
                 let offered = self.offered();
@@ -211,6 +228,31 @@ impl Server {
         });
         Ok(differs)
     }
+}
+
+/// The result of an orchestrator of ours as it is without what it says in the stateless era of itself:
+/// whoever has a session is told who answers at its beginning.
+fn of_session(result: RawJson) -> RawJson {
+    const COMPLETE: &str = "{\"resultType\":\"complete\",";
+    const WHO: &str = ",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":";
+    /// That and what follows it is no longer.
+    const MAX_WHO: usize = 1_024;
+    let Some(rest) = result.as_str().strip_prefix(COMPLETE) else {
+        return result;
+    };
+    let near = rest.ceil_char_boundary(rest.len().saturating_sub(MAX_WHO));
+    let at = rest[near..].rfind(WHO).map(|at| near + at);
+    let who = at.and_then(|at| Some((at, rest.strip_suffix("}}")?.get(at + WHO.len()..)?)));
+    // It is the last member of the result and the only one of its own, or it is something else.
+    let is_object = |text: &str| serde_json::from_str::<&RawValue>(text).is_ok();
+    let own = match who {
+        Some((at, who)) if is_object(who) => &rest[..at],
+        _ => match rest.strip_suffix('}') {
+            Some(own) => own,
+            None => return result,
+        },
+    };
+    RawJson::checked(format!("{{{own}}}").into()).unwrap_or(result)
 }
 
 /// Whether a tool is called without any arguments.
@@ -367,6 +409,39 @@ mod tests {
             told("tools/call", refused),
             (-32602, "no such tool".to_owned())
         );
+    }
+
+    #[test]
+    fn a_session_is_not_told_what_its_era_does_not_know() {
+        let who = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"o","version":"1"}}"#;
+        let more = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"o"},"k":1}"#;
+        let content = r#""content":[{"type":"text","text":"\",\"_meta\":{"}]"#;
+        let complete = r#""resultType":"complete""#;
+        for (result, expected) in [
+            (
+                format!("{{{complete},{content},{who}}}"),
+                format!("{{{content}}}"),
+            ),
+            (
+                format!("{{{complete},{content}}}"),
+                format!("{{{content}}}"),
+            ),
+            (
+                format!("{{{complete},{content},{more}}}"),
+                format!("{{{content},{more}}}"),
+            ),
+            (
+                format!("{{{complete},\"structuredContent\":{{\"a\":1,{who}}}}}"),
+                format!("{{\"structuredContent\":{{\"a\":1,{who}}}}}"),
+            ),
+            (
+                format!("{{{content},{who}}}"),
+                format!("{{{content},{who}}}"),
+            ),
+        ] {
+            let raw = RawJson::checked(result.clone().into()).unwrap();
+            assert_eq!(of_session(raw).as_str(), expected, "{result}");
+        }
     }
 
     #[test]

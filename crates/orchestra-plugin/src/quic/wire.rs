@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use super::{
     codes,
     error::{ReplyError, WireError},
+    payload::Payload,
 };
 use crate::frame::{FrameDecoder, FrameError, header};
 
@@ -139,12 +140,13 @@ impl Frames {
 /// the stream back only if both come together. Not to be given up and repeated.
 pub(super) async fn write(
     send: &mut SendStream,
-    payload: Bytes,
+    payload: Payload,
     last: Last,
 ) -> Result<(), ReplyError> {
     let length = payload.len();
     let header = header(length).map_err(|_| ReplyError::TooLarge { length })?;
-    let mut chunks = [Bytes::copy_from_slice(&header), payload];
+    let [head, body] = payload.into_parts();
+    let mut chunks = [Bytes::copy_from_slice(&header), head, body];
     let mut left = &mut chunks[..];
     while !left.is_empty() {
         let Ok(written) = timeout(STALL_TIME, send.write_chunks(left)).await else {

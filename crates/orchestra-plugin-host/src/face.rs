@@ -241,7 +241,7 @@ impl Inner {
             Err(error) => {
                 let failure = Failure::new("invalid_request", chain(&error));
                 let answer = failure.answer(&Request::empty(""));
-                return written(reply.answer(answer.encode()).await);
+                return written(reply.answer(&answer).await);
             }
         };
         let mut cancelled = reply.cancelled();
@@ -260,7 +260,7 @@ impl Inner {
             Ok(Failure::new("handler_error", text).answer(&request))
         });
         let answer = answer.unwrap_or_else(|failure| failure.answer(&request));
-        written(reply.answer(fitting(&request, answer).encode()).await);
+        written(reply.answer(&fitting(&request, answer)).await);
     }
 }
 

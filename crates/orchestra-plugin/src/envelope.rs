@@ -196,6 +196,15 @@ impl<K: Kind> Envelope<K> {
         bytes.into()
     }
 
+    /// The same in two parts: what stands before the payload, and the payload, which is not copied.
+    #[must_use]
+    pub fn to_parts(&self) -> [Bytes; 2] {
+        let payload = self.payload();
+        let mut head = Vec::with_capacity(self.encoded_len() - payload.len());
+        self.put_head(&mut head);
+        [head.into(), payload]
+    }
+
     /// The envelope as a frame in one buffer, to be sent by one write.
     ///
     /// # Errors

@@ -117,8 +117,8 @@ impl Chunks<'_> {
             content_type: content_type.to_owned(),
             sequence: self.sent,
         };
-        let frame = Response::new(self.id, &chunk).encode();
-        let sent = self.reply.send(frame).await;
+        let frame = Response::new(self.id, &chunk);
+        let sent = self.reply.send(&frame).await;
         sent.map_err(|error| Failure::new("result_too_large", error.to_string()))?;
         self.sent += 1;
         Ok(())

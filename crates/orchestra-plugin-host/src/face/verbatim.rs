@@ -149,7 +149,7 @@ impl Turn<'_> {
                 Some(Said::Before(json)) => {
                     let frame = Response::new(self.id(), &McpMessage { json });
                     // Whoever does not take it has given the call up, which ends it.
-                    if let Err(error) = reply.send(frame.encode()).await {
+                    if let Err(error) = reply.send(&frame).await {
                         tracing::debug!(%error, "a notification was not taken");
                         return Err(Failure::new("cancelled", error.to_string()));
                     }

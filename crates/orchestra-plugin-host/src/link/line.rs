@@ -165,8 +165,8 @@ impl Line {
             return Err(not_sent(&self.who, operation, "there is no connection"));
         };
         let id = format!("orchestra-{}", self.ids.fetch_add(1, Ordering::Relaxed));
-        let request = Request::raw(id.clone(), question.kind, question.payload.clone()).encode();
-        let sending = caller.stream(request, Instant::now() + SEND_TIME);
+        let request = Request::raw(id.clone(), question.kind, question.payload.clone());
+        let sending = caller.stream(&request, Instant::now() + SEND_TIME);
         match sending.await {
             Ok(answers) => Ok(Exchange {
                 id,

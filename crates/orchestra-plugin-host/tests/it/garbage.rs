@@ -112,7 +112,7 @@ async fn every_frame_of_noise_is_answered() {
             }
         }
         let shown = frame.clone();
-        let answers = plugin.0.stream(frame.into(), soon()).await;
+        let answers = plugin.0.stream(Bytes::from(frame), soon()).await;
         let mut answers = answers.unwrap_or_else(|error| panic!("{round} {shown:?}: {error}"));
         let mut count = 0;
         while let Some(answer) = timeout(PATIENCE, answers.next())

@@ -3,6 +3,7 @@
 //! The schema comes from the struct that a handler takes, with everything inlined. What a schema
 //! says beyond the types of the struct is checked by the orchestrator, not here.
 
+use bytes::Bytes;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, value::RawValue};
@@ -31,16 +32,36 @@ pub(super) fn output<T: JsonSchema>() -> Value {
     generate::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
 
+/// The JSON of arguments.
+#[derive(Debug, Clone)]
+pub(super) struct Json(Bytes);
+
+impl Json {
+    /// The object without members.
+    pub(super) const EMPTY: Self = Self(Bytes::from_static(b"{}"));
+
+    /// What is a part of what came, and not copied: arguments may have many megabytes.
+    pub(super) fn part_of(whole: &Bytes, part: &RawValue) -> Self {
+        Self(whole.slice_ref(part.get().as_bytes()))
+    }
+}
+
+impl From<Vec<u8>> for Json {
+    fn from(text: Vec<u8>) -> Self {
+        Self(text.into())
+    }
+}
+
 /// Reads arguments from the text of a JSON object.
 ///
 /// An integer may be written as a double, `3.0` for 3: whoever sends it may have no integers.
-pub(super) fn read<T: DeserializeOwned>(json: &RawValue) -> Result<T, ToolError> {
-    let mut text = serde_json::Deserializer::from_str(json.get());
+pub(super) fn read<T: DeserializeOwned>(json: &Json) -> Result<T, ToolError> {
+    let mut text = serde_json::Deserializer::from_slice(&json.0);
     let error = match serde_path_to_error::deserialize(&mut text) {
         Ok(arguments) => return Ok(arguments),
         Err(error) => error,
     };
-    let integral = serde_json::from_str(json.get())
+    let integral = serde_json::from_slice(&json.0)
         .ok()
         .and_then(|mut value| make_integral(&mut value).then_some(value));
     match integral.map(serde_path_to_error::deserialize::<_, T>) {
@@ -166,8 +187,8 @@ mod tests {
         sizes: Vec<i64>,
     }
 
-    fn raw(text: &str) -> Box<RawValue> {
-        RawValue::from_string(text.to_owned()).unwrap()
+    fn json_of(text: &str) -> Json {
+        text.as_bytes().to_vec().into()
     }
 
     #[test]
@@ -194,7 +215,7 @@ mod tests {
 
     #[test]
     fn integral_doubles_are_integers() {
-        let read = read::<Arguments>(&raw(
+        let read = read::<Arguments>(&json_of(
             r#"{"count":3.0,"inner":{"title":"t","sizes":[1,-2.0,1e3]}}"#,
         ));
         let arguments = read.unwrap();
@@ -215,7 +236,7 @@ mod tests {
                 "invalid argument inner.sizes[1]: invalid type: string \"x\", expected i64",
             ),
         ] {
-            let error = read::<Arguments>(&raw(json)).unwrap_err();
+            let error = read::<Arguments>(&json_of(json)).unwrap_err();
             assert_eq!(error.message(), message);
             assert_eq!(error.code(), "validation_error");
         }

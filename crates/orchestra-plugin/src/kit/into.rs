@@ -11,7 +11,19 @@ use super::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
-/// Becomes the answer of a tool.
+/// Becomes the answer of a tool. What a tool says is for a model or for a program to read, so a bare
+/// number is none:
+///
+/// ```compile_fail
+/// # use orchestra_plugin::kit::tool;
+/// /// Counts something.
+/// #[tool]
+/// async fn count() -> u32 {
+///     7
+/// }
+/// ```
+///
+/// `Json(7)` of it is.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no answer of a tool",
     label = "this is what the function returns",

@@ -290,7 +290,7 @@ impl Orchestrator {
         let deadline = Instant::now() + self.call_time;
         uplink.up(CONNECTION_TIME.min(self.call_time)).await?;
         let request = Request::new(uplink.next_request_id(), message);
-        let answer = uplink.caller().call(request.encode(), deadline).await;
+        let answer = uplink.caller().call(&request, deadline).await;
         let answer = answer.map_err(OrchestratorError::Call)?;
         let response = Response::decode(&answer)
             .map_err(|error| OrchestratorError::Answer(error.to_string()))?;

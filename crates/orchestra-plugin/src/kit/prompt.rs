@@ -6,11 +6,11 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 
 use super::{
     answer::{Content, ToolError},
-    arguments,
+    arguments::{self, Json},
     cx::Cx,
 };
 use crate::generated::{
@@ -18,7 +18,7 @@ use crate::generated::{
 };
 
 pub(super) type Function =
-    dyn Fn(Box<RawValue>, Cx) -> BoxFuture<'static, Result<Messages, ToolError>> + Send + Sync;
+    dyn Fn(Json, Cx) -> BoxFuture<'static, Result<Messages, ToolError>> + Send + Sync;
 
 /// A prompt that a plugin offers.
 #[must_use]
@@ -113,7 +113,7 @@ impl Prompt {
             description: description.to_owned(),
             title: None,
             arguments: listed(&arguments::input::<A>()),
-            function: Arc::new(move |json: Box<RawValue>, cx: Cx| {
+            function: Arc::new(move |json: Json, cx: Cx| {
                 let function = function.clone();
                 Box::pin(async move { function(arguments::read::<A>(&json)?, cx).await })
             }),

@@ -259,11 +259,11 @@ impl Server {
 
 /// Sends a response, or says that it is too large.
 async fn send(reply: &mut Reply, response: &Response) {
-    match reply.answer(response.encode()).await {
+    match reply.answer(response).await {
         Err(ReplyError::TooLarge { length }) => {
             let instead = answer::too_large(length);
             let instead = Response::new(response.request_id(), &instead);
-            if let Err(error) = reply.answer(instead.encode()).await {
+            if let Err(error) = reply.answer(&instead).await {
                 tracing::debug!(%error, "an answer was not sent");
             }
         }

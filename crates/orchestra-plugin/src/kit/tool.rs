@@ -6,11 +6,11 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Map, Value, json};
 
 use super::{
     answer::{Answer, ToolError},
-    arguments,
+    arguments::{self, Json},
     chunks::Chunks,
     cx::Cx,
 };
@@ -22,10 +22,9 @@ use crate::{
 /// Where the definition of a tool says that it can be called as a stream.
 const STREAMING: &str = "orchestra/streaming";
 
-type Plain =
-    dyn Fn(Box<RawValue>, Cx) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
+type Plain = dyn Fn(Json, Cx) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
 type Streaming =
-    dyn Fn(Box<RawValue>, Cx, Chunks) -> BoxFuture<'static, Result<(), ToolError>> + Send + Sync;
+    dyn Fn(Json, Cx, Chunks) -> BoxFuture<'static, Result<(), ToolError>> + Send + Sync;
 
 /// The function behind a tool.
 #[derive(Clone)]
@@ -62,7 +61,7 @@ impl Tool {
         Fut: Future<Output = Result<Answer, ToolError>> + Send + 'static,
     {
         let function = Arc::new(function);
-        let plain = move |json: Box<RawValue>, cx: Cx| {
+        let plain = move |json: Json, cx: Cx| {
             let function = function.clone();
             Box::pin(async move { function(arguments::read::<A>(&json)?, cx).await })
                 as BoxFuture<'static, _>
@@ -79,7 +78,7 @@ impl Tool {
         Fut: Future<Output = Result<(), ToolError>> + Send + 'static,
     {
         let function = Arc::new(function);
-        let streaming = move |json: Box<RawValue>, cx: Cx, chunks: Chunks| {
+        let streaming = move |json: Json, cx: Cx, chunks: Chunks| {
             let function = function.clone();
             Box::pin(async move { function(arguments::read::<A>(&json)?, cx, chunks).await })
                 as BoxFuture<'static, _>

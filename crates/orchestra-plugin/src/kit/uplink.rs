@@ -295,7 +295,7 @@ impl Uplink {
     ) -> Result<Response, String> {
         let request = Request::new(self.next_request_id(), message);
         let deadline = Instant::now() + REGISTER_TIME;
-        let answer = connection.call(request.encode(), deadline).await;
+        let answer = connection.call(&request, deadline).await;
         let answer = answer.map_err(|error| error.to_string())?;
         Response::decode(&answer).map_err(|error| error.to_string())
     }

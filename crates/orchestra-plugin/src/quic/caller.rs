@@ -19,6 +19,7 @@ use super::{
     connection::{Answers, Connection, NotOpened, Outgoing, Sender},
     endpoint::{Endpoint, Target},
     error::{CallError, ConnectError},
+    payload::Payload,
 };
 
 /// Connections that are drained at once; the oldest is closed for one more.
@@ -125,7 +126,12 @@ impl Caller {
     ///
     /// # Errors
     /// [`CallError::may_have_run`] tells whether the call may have had an effect.
-    pub async fn call(&self, request: Bytes, deadline: Instant) -> Result<Bytes, CallError> {
+    pub async fn call(
+        &self,
+        request: impl Into<Payload>,
+        deadline: Instant,
+    ) -> Result<Bytes, CallError> {
+        let request = request.into();
         self.open(deadline).await?.call(request, deadline).await
     }
 
@@ -133,7 +139,12 @@ impl Caller {
     ///
     /// # Errors
     /// As for [`Self::call`].
-    pub async fn stream(&self, request: Bytes, deadline: Instant) -> Result<Answers, CallError> {
+    pub async fn stream(
+        &self,
+        request: impl Into<Payload>,
+        deadline: Instant,
+    ) -> Result<Answers, CallError> {
+        let request = request.into();
         self.open(deadline).await?.stream(request, deadline).await
     }
 
@@ -143,9 +154,10 @@ impl Caller {
     /// As for [`Self::call`].
     pub async fn open_duplex(
         &self,
-        request: Bytes,
+        request: impl Into<Payload>,
         deadline: Instant,
     ) -> Result<(Sender, Answers), CallError> {
+        let request = request.into();
         self.open(deadline).await?.duplex(request, deadline).await
     }
 

@@ -13,6 +13,7 @@ use tokio::{
 use super::{
     codes,
     error::{CallError, ReplyError},
+    payload::Payload,
     peer::Peer,
     wire::{self, Frames, Last},
 };
@@ -89,7 +90,12 @@ impl Connection {
     ///
     /// # Errors
     /// [`CallError::may_have_run`] tells whether the call may have had an effect.
-    pub async fn call(&self, request: Bytes, deadline: Instant) -> Result<Bytes, CallError> {
+    pub async fn call(
+        &self,
+        request: impl Into<Payload>,
+        deadline: Instant,
+    ) -> Result<Bytes, CallError> {
+        let request = request.into();
         self.open(deadline, None)
             .await?
             .call(request, deadline)
@@ -100,7 +106,12 @@ impl Connection {
     ///
     /// # Errors
     /// As for [`Self::call`].
-    pub async fn stream(&self, request: Bytes, deadline: Instant) -> Result<Answers, CallError> {
+    pub async fn stream(
+        &self,
+        request: impl Into<Payload>,
+        deadline: Instant,
+    ) -> Result<Answers, CallError> {
+        let request = request.into();
         self.open(deadline, None)
             .await?
             .stream(request, deadline)
@@ -113,9 +124,10 @@ impl Connection {
     /// As for [`Self::call`].
     pub async fn open_duplex(
         &self,
-        request: Bytes,
+        request: impl Into<Payload>,
         deadline: Instant,
     ) -> Result<(Sender, Answers), CallError> {
+        let request = request.into();
         self.open(deadline, None)
             .await?
             .duplex(request, deadline)
@@ -207,7 +219,7 @@ pub(super) struct Outgoing {
 impl Outgoing {
     pub(super) async fn call(
         mut self,
-        request: Bytes,
+        request: Payload,
         deadline: Instant,
     ) -> Result<Bytes, CallError> {
         self.send(request, Last::Yes, deadline).await?;
@@ -227,7 +239,7 @@ impl Outgoing {
 
     pub(super) async fn stream(
         mut self,
-        request: Bytes,
+        request: Payload,
         deadline: Instant,
     ) -> Result<Answers, CallError> {
         self.send(request, Last::Yes, deadline).await?;
@@ -236,7 +248,7 @@ impl Outgoing {
 
     pub(super) async fn duplex(
         mut self,
-        request: Bytes,
+        request: Payload,
         deadline: Instant,
     ) -> Result<(Sender, Answers), CallError> {
         self.send(request, Last::No, deadline).await?;
@@ -252,7 +264,7 @@ impl Outgoing {
 
     async fn send(
         &mut self,
-        request: Bytes,
+        request: Payload,
         last: Last,
         deadline: Instant,
     ) -> Result<(), CallError> {
@@ -335,8 +347,8 @@ impl Sender {
     ///
     /// # Errors
     /// The call is over, or the payload too large.
-    pub async fn send(&mut self, request: Bytes) -> Result<(), ReplyError> {
-        wire::write(&mut self.send, request, Last::No).await
+    pub async fn send(&mut self, request: impl Into<Payload>) -> Result<(), ReplyError> {
+        wire::write(&mut self.send, request.into(), Last::No).await
     }
 
     /// Ends the request.

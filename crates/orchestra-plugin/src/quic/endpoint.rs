@@ -17,7 +17,7 @@ use super::{
     peer::Peer,
     serve::{Handler, Serving},
     tls,
-    transport::{HANDSHAKE_TIME, Pace},
+    transport::{HANDSHAKE_TIME, MAX_DATAGRAM_BYTES, Pace},
 };
 use crate::{certs::Identity, ids::CertName};
 
@@ -199,7 +199,10 @@ impl Endpoint {
         // The system grants what it grants; with less, large calls are slower.
         let _ = sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER_BYTES);
         let _ = sockopt::set_socket_send_buffer_size(&socket, SOCKET_BUFFER_BYTES);
-        let config = EndpointConfig::default();
+        let mut config = EndpointConfig::default();
+        config
+            .max_udp_payload_size(MAX_DATAGRAM_BYTES)
+            .expect("it is between the least and the most of QUIC");
         let runtime = Arc::new(TokioRuntime);
         let inner = quinn::Endpoint::new(config, server, socket, runtime).map_err(failed)?;
         Ok(Self {

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use super::{
     codes,
     error::{ReplyError, WireError},
+    payload::Payload,
     wire::{self, Frames, Last},
 };
 
@@ -35,8 +36,8 @@ impl Reply {
     ///
     /// # Errors
     /// After [`ReplyError::TooLarge`] nothing was written, and another answer may be.
-    pub async fn answer(&mut self, payload: Bytes) -> Result<(), ReplyError> {
-        self.write(payload, Last::Yes).await?;
+    pub async fn answer(&mut self, payload: impl Into<Payload>) -> Result<(), ReplyError> {
+        self.write(payload.into(), Last::Yes).await?;
         self.finished = true;
         Ok(())
     }
@@ -45,8 +46,8 @@ impl Reply {
     ///
     /// # Errors
     /// As for [`Self::answer`].
-    pub async fn send(&mut self, payload: Bytes) -> Result<(), ReplyError> {
-        self.write(payload, Last::No).await
+    pub async fn send(&mut self, payload: impl Into<Payload>) -> Result<(), ReplyError> {
+        self.write(payload.into(), Last::No).await
     }
 
     /// Ends the answers.
@@ -70,7 +71,7 @@ impl Reply {
         self.requests.take()
     }
 
-    async fn write(&mut self, payload: Bytes, last: Last) -> Result<(), ReplyError> {
+    async fn write(&mut self, payload: Payload, last: Last) -> Result<(), ReplyError> {
         if self.finished {
             return Err(ReplyError::Finished);
         }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use quinn::{IdleTimeout, TransportConfig, VarInt};
+use quinn::{IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 
 /// The protocol that both sides must name in the handshake.
 pub const ALPN: &[u8] = b"orchestra-plugin";
@@ -21,6 +21,14 @@ const CONNECTION_WINDOW: u32 = 15 * 1024 * 1024;
 
 /// What we keep for sending on one connection before a writer waits.
 const SEND_WINDOW: u64 = 16 * 1024 * 1024;
+
+/// The largest datagram that is tried, and taken.
+///
+/// Connections begin with datagrams that every network passes, and try larger ones while they run:
+/// on this machine and between machines with jumbo frames a call of a megabyte takes two thirds of
+/// the time with these. Ten go out by one system call, which takes 64 KiB at most; larger ones would
+/// be lost by tens.
+pub(super) const MAX_DATAGRAM_BYTES: u16 = 6_528;
 
 /// How soon a peer that went silent counts as gone.
 ///
@@ -68,5 +76,8 @@ pub(super) fn config(pace: Pace, side: Side) -> Arc<TransportConfig> {
     config.stream_receive_window(VarInt::from_u32(STREAM_WINDOW));
     config.receive_window(VarInt::from_u32(CONNECTION_WINDOW));
     config.send_window(SEND_WINDOW);
+    let mut discovery = MtuDiscoveryConfig::default();
+    discovery.upper_bound(MAX_DATAGRAM_BYTES);
+    config.mtu_discovery_config(Some(discovery));
     Arc::new(config)
 }

@@ -1,7 +1,7 @@
 //! Frames on the streams of a connection: [`frame`](crate::frame) cuts them, here they are waited
 //! for and written.
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use bytes::Bytes;
 use quinn::{RecvStream, SendStream};
@@ -10,11 +10,12 @@ use tokio::time::timeout;
 use super::{
     codes,
     error::{ReplyError, WireError},
+    payload::Payload,
 };
 use crate::frame::{FrameDecoder, FrameError, header};
 
-/// The most that is taken from a stream at once.
-const CHUNK_BYTES: usize = 256 * 1024;
+/// The most parts, each out of a datagram, that are taken from a stream at once.
+const PARTS: usize = 32;
 
 /// A payload below this is copied: it would keep the whole of what it came with, up to 64 KiB, for as
 /// long as it is kept itself.
@@ -28,8 +29,9 @@ const STALL_TIME: Duration = Duration::from_secs(60);
 pub(super) struct Frames {
     recv: RecvStream,
     decoder: FrameDecoder,
-    /// What was read and is not decoded yet.
+    /// What is being decoded, and what was read after it.
     input: Bytes,
+    read: VecDeque<Bytes>,
     ended: bool,
 }
 
@@ -39,6 +41,7 @@ impl Frames {
             recv,
             decoder: FrameDecoder::default(),
             input: Bytes::new(),
+            read: VecDeque::new(),
             ended: false,
         }
     }
@@ -49,7 +52,7 @@ impl Frames {
             if let Some(length) = self.decoder.length(&mut self.input)? {
                 return Ok(Some(length));
             }
-            if !self.fill().await? {
+            if !self.fill(1).await? {
                 return self.decoder.finish().map(|()| None).map_err(Into::into);
             }
         }
@@ -64,7 +67,7 @@ impl Frames {
                     _ => payload,
                 }));
             }
-            if !self.fill().await? {
+            if !self.fill(PARTS).await? {
                 return self.decoder.finish().map(|()| None).map_err(Into::into);
             }
         }
@@ -72,7 +75,7 @@ impl Frames {
 
     /// Whether all that was read was taken.
     fn is_empty(&self) -> bool {
-        self.input.is_empty() && self.decoder.finish().is_ok()
+        self.input.is_empty() && self.read.is_empty() && self.decoder.finish().is_ok()
     }
 
     /// Waits for the end of a stream on which nothing more is expected. Whatever else comes is
@@ -108,13 +111,23 @@ impl Frames {
         let _ = self.recv.stop(code);
     }
 
-    /// Takes what is there, when all before was taken; false at the end of the stream.
-    async fn fill(&mut self) -> Result<bool, WireError> {
+    /// Takes what comes next, when all before was decoded; false at the end of the stream. At most so
+    /// many parts are read: whoever knows only that something comes has no room for more than one.
+    async fn fill(&mut self, most: usize) -> Result<bool, WireError> {
+        if let Some(part) = self.read.pop_front() {
+            self.input = part;
+            return Ok(true);
+        }
         if self.ended {
             return Ok(false);
         }
-        match self.recv.read_chunk(CHUNK_BYTES, true).await? {
-            Some(chunk) => self.input = chunk.bytes,
+        let mut parts: [Bytes; PARTS] = Default::default();
+        match self.recv.read_chunks(&mut parts[..most]).await? {
+            Some(count) => {
+                let mut parts = parts.into_iter().take(count);
+                self.input = parts.next().unwrap_or_default();
+                self.read.extend(parts);
+            }
             None => self.ended = true,
         }
         Ok(!self.ended)
@@ -127,12 +140,13 @@ impl Frames {
 /// the stream back only if both come together. Not to be given up and repeated.
 pub(super) async fn write(
     send: &mut SendStream,
-    payload: Bytes,
+    payload: Payload,
     last: Last,
 ) -> Result<(), ReplyError> {
     let length = payload.len();
     let header = header(length).map_err(|_| ReplyError::TooLarge { length })?;
-    let mut chunks = [Bytes::copy_from_slice(&header), payload];
+    let [head, body] = payload.into_parts();
+    let mut chunks = [Bytes::copy_from_slice(&header), head, body];
     let mut left = &mut chunks[..];
     while !left.is_empty() {
         let Ok(written) = timeout(STALL_TIME, send.write_chunks(left)).await else {

@@ -97,7 +97,10 @@ async fn every_frame_of_noise_is_answered() {
         if !is_harmless(&frame) {
             continue;
         }
-        let answers = sample.caller.stream(frame.clone().into(), soon()).await;
+        let answers = sample
+            .caller
+            .stream(Bytes::from(frame.clone()), soon())
+            .await;
         let mut answers = answers.unwrap_or_else(|error| panic!("{round} {frame:?}: {error}"));
         let mut count = 0;
         while let Some(answer) = timeout(PATIENCE, answers.next())

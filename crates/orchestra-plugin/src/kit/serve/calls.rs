@@ -24,6 +24,7 @@ use crate::{
     },
     kit::{
         answer::{self, Answer, HANDLER_ERROR, Speech, ToolError},
+        arguments::Json,
         chunks::Chunks,
         cx::{Call, Cancel},
         tool::Function,
@@ -34,8 +35,9 @@ use crate::{
 
 /// The params of a call, as far as they are looked at.
 #[derive(Deserialize, Default)]
-struct Params {
-    arguments: Option<Box<RawValue>>,
+struct Params<'a> {
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
     #[serde(rename = "_meta")]
     meta: Option<Meta>,
 }
@@ -115,7 +117,7 @@ impl Server {
         let mcp = !asked.mcp_params.is_empty() || self.has_revision();
         let (arguments, progress_token) = match asked.mcp_params.is_empty() {
             false => arguments(&asked.mcp_params, None)?,
-            true => (raw(&asked.arguments)?, None),
+            true => (object(&asked.arguments)?, None),
         };
         let call = Call {
             request_id: id.to_owned(),
@@ -231,32 +233,33 @@ impl Drop for StreamEntry<'_> {
 fn arguments(
     params: &Bytes,
     arguments: Option<&Bytes>,
-) -> Result<(Box<RawValue>, Option<Box<RawValue>>), Fault> {
+) -> Result<(Json, Option<Box<RawValue>>), Fault> {
     let invalid = |error: &dyn std::fmt::Display| {
         Fault::failure("invalid_request", format!("malformed arguments: {error}"))
     };
     if !params.is_empty() {
-        let params: Params = serde_json::from_slice(params).map_err(|error| invalid(&error))?;
-        let token = params.meta.and_then(|meta| meta.progress_token);
-        let arguments = match params.arguments {
-            Some(arguments) if arguments.get() != "null" => arguments,
-            _ => raw(&BTreeMap::new())?,
+        let read: Params<'_> = serde_json::from_slice(params).map_err(|error| invalid(&error))?;
+        let token = read.meta.and_then(|meta| meta.progress_token);
+        let arguments = match read.arguments {
+            Some(arguments) if arguments.get() != "null" => Json::part_of(params, arguments),
+            _ => Json::EMPTY,
         };
         return Ok((arguments, token));
     }
     let json = match arguments {
         Some(arguments) => {
-            structs::decode(arguments, Style::Plain).map_err(|error| invalid(&error))?
+            let text = structs::decode(arguments, Style::Plain).map_err(|error| invalid(&error))?;
+            text.into_bytes().into()
         }
-        None => "{}".to_owned(),
+        None => Json::EMPTY,
     };
-    let json = RawValue::from_string(json).map_err(|error| invalid(&error))?;
     Ok((json, None))
 }
 
 /// Texts as a JSON object.
-fn raw(texts: &BTreeMap<String, String>) -> Result<Box<RawValue>, Fault> {
-    serde_json::value::to_raw_value(texts)
+fn object(texts: &BTreeMap<String, String>) -> Result<Json, Fault> {
+    serde_json::to_vec(texts)
+        .map(Json::from)
         .map_err(|error| Fault::failure("invalid_request", error.to_string()))
 }
 

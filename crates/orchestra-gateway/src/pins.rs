@@ -82,7 +82,8 @@ impl PinFile {
         let info: Option<serde_json::Value> = serde_json::from_str(&known.lists.facts.info).ok();
         let version = info.and_then(|info| info.get("version")?.as_str().map(str::to_owned));
         Some(Seen {
-            version: version.filter(|version| !version.is_empty()),
+            // What a plugin is called where its version is not known.
+            version: version.filter(|version| !matches!(&**version, "" | "unknown")),
             tools: known.lists.tools.len(),
             prompts: known.lists.prompts.len(),
         })

@@ -176,7 +176,7 @@ impl Fake {
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 text("counted")
             }
-            "change" => {
+            "renew" => {
                 let changes = self.changes.fetch_add(1, Ordering::SeqCst) + 1;
                 text(&changes.to_string())
             }

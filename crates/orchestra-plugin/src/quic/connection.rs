@@ -24,6 +24,9 @@ use crate::frame::MAX_FRAME_BYTES;
 /// them and never gives one again.
 const USUAL_STREAMS: usize = 100;
 
+/// The part of their streams that some peers collect before they give them back.
+const GIVEN_BACK_AT_ONCE: usize = 8;
+
 /// A connection to a peer, over which we call.
 #[derive(Debug, Clone)]
 pub struct Connection {
@@ -43,7 +46,8 @@ struct Calls {
 impl Calls {
     /// Whether the peer has room for more, going by what it has taken before.
     fn has_room(self) -> bool {
-        self.now < self.most.min(USUAL_STREAMS)
+        let known = self.most.min(USUAL_STREAMS);
+        self.now < known - known / GIVEN_BACK_AT_ONCE
     }
 }
 

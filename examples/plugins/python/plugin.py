@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import sys
@@ -11,8 +12,7 @@ from aioquic import tls
 from aioquic.asyncio import QuicConnectionProtocol, connect, serve
 from aioquic.quic import configuration, events
 
-ID, CALLER = "tools.python", "orchestrator-to-tools.python"
-MAX_FRAME, TYPES = 16 * 1024 * 1024, {str: "string", int: "integer"}
+ID, CALLER, TYPES = "tools.python", "orchestrator-to-tools.python", {str: "string", int: "integer"}
 
 
 async def word_count(text: str):
@@ -75,10 +75,9 @@ class Line(QuicConnectionProtocol):
     def quic_event_received(self, event):
         super().quic_event_received(event)
         if isinstance(event, events.HandshakeCompleted) and not self._quic.configuration.is_client:
-            shown, ca = self._quic.tls, self._quic.configuration.cafile
-            certificates = shown._peer_certificate, shown._peer_certificate_chain
+            chain = self._quic.tls._peer_certificate, self._quic.tls._peer_certificate_chain
             try:  # Servers of aioquic judge no certificate; until this is done, nobody is heard.
-                tls.verify_certificate(*certificates, CALLER, cafile=ca)
+                tls.verify_certificate(*chain, CALLER, cafile=self._quic.configuration.cafile)
                 self._stream_handler = lambda *stream: asyncio.create_task(self.respond(*stream))
             except (tls.Alert, AttributeError):
                 self.close(0x12A, "only the orchestrator may call")
@@ -86,13 +85,14 @@ class Line(QuicConnectionProtocol):
             self._stream_readers.pop(event.stream_id, None)  # It would stay here for ever.
 
     async def respond(self, reader, writer):
-        request = await self.read(reader, pb.PluginRequest)
-        said = await answer(request.WhichOneof("request"), request.tool_call)
-        self.write(writer, pb.PluginResponse(request_id=request.request_id, **said))
+        with contextlib.suppress(EOFError, RuntimeError, ValueError), contextlib.closing(writer):
+            request = await self.read(reader, pb.PluginRequest)
+            said = await answer(request.WhichOneof("request"), request.tool_call)
+            self.write(writer, pb.PluginResponse(request_id=request.request_id, **said))
 
     async def read(self, reader, kind):
         length = int.from_bytes(await reader.readexactly(4), "big")
-        if length > MAX_FRAME:
+        if length > 16 * 1024 * 1024:
             self.close(0x4F520003, "too long a frame")  # Which ends the reader, too.
         return kind.FromString(await reader.readexactly(length))
 

@@ -84,7 +84,8 @@ impl Connection {
         }
         let revision = self.revision_of(&meta);
         // That no arguments were given is something else than that they are empty.
-        let bare = method == Method::ToolsCall && fields.arguments.is_none_or(|given| given.get() == "null");
+        let bare = method == Method::ToolsCall
+            && fields.arguments.is_none_or(|given| given.get() == "null");
         let has_others = fields.has_others() || meta.others || bare;
         let params = (has_others && is_call(method)).then(|| request.raw_params());
         let params = params.flatten();

@@ -8,7 +8,7 @@ use orchestra_store::Options;
 
 use crate::{
     cli::{self, Common},
-    config::{Config, Overrides, TextFormat},
+    config::{Config, Overrides, QuicFlags, TextFormat},
     exit::{Exit, Failure},
     logging,
     servers::ServerFlags,
@@ -32,8 +32,8 @@ pub(crate) struct Arguments {
     /// Be a bridge to the orchestrator that listens at this address over QUIC
     #[arg(long, value_name = "HOST:PORT")]
     orchestrator_addr: Option<String>,
-    /// Directory of the certificates for that [default: certs_dir of your orchestra.toml, else
-    /// ~/.orchestra/certs]
+    /// Directory of the certificates for that, and for plugins [default: certs_dir of your
+    /// orchestra.toml, else ~/.orchestra/certs]
     #[arg(long, value_name = "DIR")]
     certs_dir: Option<String>,
 }
@@ -50,6 +50,10 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         orchestrator_addr,
         certs_dir,
     } = arguments;
+    let quic = QuicFlags {
+        certs_dir,
+        ..QuicFlags::default()
+    };
     if let Some(address) = orchestrator_addr {
         let ours = [
             tools.as_ref().map(|_| "--tools"),
@@ -61,12 +65,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
                  orchestrator to say"
             )));
         }
-        return bridge::run(common, &address, certs_dir);
-    }
-    if certs_dir.is_some() {
-        return Err(Failure::usage_text(
-            "--certs-dir is for a bridge: name its orchestrator with --orchestrator-addr HOST:PORT",
-        ));
+        return bridge::run(common, &address, quic);
     }
     servers.check()?;
     let config = Config::settle(
@@ -74,6 +73,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         Overrides {
             tools,
             format,
+            quic,
             servers,
             ..Overrides::default()
         },

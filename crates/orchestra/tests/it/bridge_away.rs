@@ -188,8 +188,7 @@ fn certificates_are_where_it_is_said() {
 fn flags_that_do_not_go_together_are_told() {
     let workspace = Workspace::new();
     for (flags, expected) in [
-        (&["--certs-dir", "x"][..], "--orchestrator-addr HOST:PORT"),
-        (&["--orchestrator-addr", "here"], "HOST:PORT"),
+        (&["--orchestrator-addr", "here"][..], "HOST:PORT"),
         (&["--orchestrator-addr", "127.0.0.1:99999"], "HOST:PORT"),
         (&["--orchestrator-addr", ":7421"], "HOST:PORT"),
         (

@@ -64,20 +64,12 @@ const ENDING: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// When there is no certificate to show and none can be made, or stdin and stdout cannot be used.
-pub(super) fn run(
-    common: &Common,
-    address: &str,
-    certs_dir: Option<String>,
-) -> Result<Exit, Failure> {
+pub(super) fn run(common: &Common, address: &str, quic: QuicFlags) -> Result<Exit, Failure> {
     if host_and_port(address).is_none() {
         return Err(Failure::usage_text(format!(
             "--orchestrator-addr {address}: it is no HOST:PORT, such as 127.0.0.1:7421"
         )));
     }
-    let quic = QuicFlags {
-        certs_dir,
-        ..QuicFlags::default()
-    };
     let overrides = Overrides {
         quic,
         ..Overrides::default()

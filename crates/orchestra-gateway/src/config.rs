@@ -42,7 +42,8 @@ pub use named::NamedFile;
 pub use oauth::{ClientProof, Enterprise, Grant, OAuth, OAuthClient, Secret, SecretSource};
 pub use origin::{Diagnostic, Origin, Place, Severity, Source, Trust};
 pub use plugin::{
-    DEFAULT_SHUTDOWN, OrchestratorConfig, PluginConfig, PluginId, PluginIdError, host_and_port,
+    DEFAULT_SHUTDOWN, OrchestratorConfig, Permit, PluginConfig, PluginId, PluginIdError,
+    host_and_port,
 };
 pub use plugin_list::PluginsFile;
 pub use template::{Input, Template};
@@ -156,8 +157,12 @@ impl ServerConfig {
             name,
             description: None,
             origin,
-            // Whoever knows a plugin knows its tools by their names.
-            prefix: !matches!(transport, Transport::Plugin(_)),
+            // Whoever knows a plugin knows its tools by their names, but for those that are asked
+            // for with a provider of models.
+            prefix: match &transport {
+                Transport::Plugin(plugin) => !plugin.provides_ai.is_empty(),
+                _ => true,
+            },
             transport,
             timeout: DEFAULT_TIMEOUT,
             start_timeout: DEFAULT_START_TIMEOUT,

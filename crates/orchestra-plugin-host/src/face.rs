@@ -97,7 +97,7 @@ struct State {
     registered: HashMap<PluginId, Registered>,
 }
 
-/// What a plugin may do, since it has registered.
+/// What a plugin may do, since it has registered and until its last connection ends.
 struct Registered {
     permissions: Arc<Permissions>,
     /// The events that it needs.
@@ -197,7 +197,6 @@ impl Inner {
             // A bridge speaks for clients, which have names of their own.
             name: who.plugin().map(|id| id.as_str().into()),
         };
-        let plugin = who.plugin().cloned();
         let connected = Connected {
             who,
             direct: Direct::new(&self.server, FACE),
@@ -207,12 +206,6 @@ impl Inner {
         state
             .connections
             .insert(peer.connection(), Arc::new(connected));
-        // What a plugin needs changes under the lock, so that nobody undoes what another has done.
-        if let Some(id) = plugin
-            && let Some(registered) = state.registered.get(&id)
-        {
-            self.events.need(&id, &registered.topics);
-        }
     }
 
     fn close(&self, peer: &Peer) {
@@ -225,7 +218,9 @@ impl Inner {
             ours.is_some() && ours == theirs
         });
         self.events.disconnected(peer.connection());
+        // What a plugin may do changes under the lock, so that nobody undoes what another has done.
         if let (Some(plugin), true) = (closed.who.plugin(), is_last) {
+            state.registered.remove(plugin);
             self.events.need(plugin, &[]);
         }
     }

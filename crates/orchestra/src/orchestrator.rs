@@ -74,12 +74,14 @@ impl Orchestrator {
         server: &Server,
         store: Option<Store>,
         certs: Result<PathBuf, String>,
+        admitted: Vec<PluginId>,
     ) -> Self {
         let (links, plugins) = (Links::new(), Plugins::none());
         let host = Admission {
             hub: server.hub().clone(),
             plugins: plugins.clone(),
             links: links.clone(),
+            admitted,
         };
         let documents = Documents {
             store,
@@ -171,7 +173,10 @@ impl Orchestrator {
 
     /// Takes what is configured now, of which `is_reached` is started.
     pub(crate) fn take(&self, found: &Found, is_reached: impl Fn(&ServerName) -> bool) {
-        self.0.plugins.take(found, is_reached);
+        for plugin in self.0.plugins.take(found, is_reached) {
+            // It registers again if it may still be here.
+            self.0.face.withdraw(&plugin);
+        }
     }
 
     /// Lets nobody in any more: what runs is finished, within a time.

@@ -140,6 +140,7 @@ impl Serving {
             &server(&hub, config, toolset),
             keeps.then(|| store.clone()),
             config.quic.directory(),
+            config.quic.admit.value.clone(),
         );
         Ok(Self {
             store: Some(store),
@@ -161,7 +162,12 @@ impl Serving {
         let server = server(&hub, config, toolset);
         Self {
             store: None,
-            orchestrator: Orchestrator::new(&server, None, config.quic.directory()),
+            orchestrator: Orchestrator::new(
+                &server,
+                None,
+                config.quic.directory(),
+                config.quic.admit.value.clone(),
+            ),
             hub,
             config: config.clone(),
             others: None,

@@ -131,6 +131,12 @@ impl<'a> Fields<'a> {
         self.first_error.map_or(Ok(()), Err)
     }
 
+    /// The first member that nobody asked for.
+    pub(super) fn first_unknown(&self) -> Option<String> {
+        let first = self.unknown().next();
+        first.map(|member| member.key.chars().take(80).collect())
+    }
+
     /// The members that nobody asked for; `x-…` and `$schema` are for other readers.
     fn unknown(&self) -> impl Iterator<Item = &'a Member> {
         let members = self.members.iter().zip(&self.taken);

@@ -18,10 +18,29 @@ pub struct PluginId(String);
 
 /// A text that is no id of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a plugin's id has 1 to 64 of A-Z, a-z, 0-9, `.`, `_` and `-`, and does not begin with `.`"
-)]
-pub struct PluginIdError;
+pub enum PluginIdError {
+    /// It cannot be one.
+    #[error(
+        "a plugin's id has 1 to 64 of A-Z, a-z, 0-9, `.`, `_` and `-`, and does not begin with `.`"
+    )]
+    Form,
+    /// Somebody else is known by it, or would be by the names of its certificates.
+    #[error(
+        "orchestrators, bridges and authorities are known by such names (`orchestrator`, \
+         `transport.stdio`, `ca`, what begins with `orchestrator-`, `ca-` or ends in `-client`); \
+         name the plugin otherwise"
+    )]
+    Reserved,
+}
+
+/// Names that are not plugins', in small letters, as some file systems take all names.
+const RESERVED: [&str; 5] = [
+    "ca",
+    "orchestrator",
+    "quic-bridge-server",
+    "transport.quic-bridge",
+    "transport.stdio",
+];
 
 impl PluginId {
     /// The id itself.
@@ -39,9 +58,17 @@ impl FromStr for PluginId {
         let is_id = (1..=MAX_CHARS).contains(&text.len())
             && text.bytes().all(permitted)
             && !text.starts_with('.');
-        match is_id {
-            true => Ok(Self(text.to_owned())),
-            false => Err(PluginIdError),
+        if !is_id {
+            return Err(PluginIdError::Form);
+        }
+        let small = text.to_ascii_lowercase();
+        let is_reserved = RESERVED.contains(&small.as_str())
+            || small.starts_with("orchestrator-")
+            || small.starts_with("ca-")
+            || small.ends_with("-client");
+        match is_reserved {
+            true => Err(PluginIdError::Reserved),
+            false => Ok(Self(text.to_owned())),
         }
     }
 }
@@ -81,6 +108,8 @@ pub struct PluginConfig {
     pub provides_storage: Vec<String>,
     /// The providers of models that it stands for.
     pub provides_ai: Vec<String>,
+    /// What it may have of what it needs.
+    pub permit: Permit,
     /// The plugins that are started before it.
     pub depends_on: Vec<PluginId>,
     /// How long it may take to answer that it has shut down, until it is told to end.
@@ -88,6 +117,34 @@ pub struct PluginConfig {
     /// Whether it is one of a `plugins.yaml`: it may have been written for an orchestrator of the
     /// past, whose plugins share the key of their authority.
     pub is_legacy: bool,
+}
+
+/// What a plugin may have of what its manifest says that it needs: names, in which `*` stands for any
+/// text. What is not said is not bounded here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Permit {
+    /// Tools that it may call.
+    pub tools: Option<Vec<String>>,
+    /// Kinds of storage.
+    pub storage: Option<Vec<String>>,
+    /// Providers of models.
+    pub ai: Option<Vec<String>>,
+    /// Topics that it may subscribe to.
+    pub events: Option<Vec<String>>,
+}
+
+impl Permit {
+    /// Each kind with its names, where they are bounded.
+    pub fn kinds(&self) -> impl Iterator<Item = (&'static str, &[String])> {
+        let kinds = [
+            ("tools", &self.tools),
+            ("storage", &self.storage),
+            ("ai", &self.ai),
+            ("events", &self.events),
+        ];
+        let said = kinds.into_iter();
+        said.filter_map(|(kind, names)| Some((kind, names.as_deref()?)))
+    }
 }
 
 /// An orchestrator elsewhere, which is reached as a plugin reaches its own.
@@ -144,7 +201,25 @@ mod tests {
             "a\n",
             &"a".repeat(65),
         ] {
-            assert_eq!(text.parse::<PluginId>(), Err(PluginIdError), "{text:?}");
+            assert_eq!(
+                text.parse::<PluginId>(),
+                Err(PluginIdError::Form),
+                "{text:?}"
+            );
+        }
+        // Whose certificates it would be given.
+        for text in [
+            "transport.stdio",
+            "Transport.Stdio",
+            "transport.stdio-client",
+            "tools.a-client",
+            "orchestrator",
+            "orchestrator-to-tools.a",
+            "CA",
+            "ca-previous",
+        ] {
+            let parsed = text.parse::<PluginId>();
+            assert_eq!(parsed, Err(PluginIdError::Reserved), "{text}");
         }
     }
 

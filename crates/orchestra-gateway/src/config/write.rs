@@ -143,6 +143,12 @@ fn write_plugin(map: &mut Map<String, Value>, plugin: &PluginConfig, values: Val
             put(map, key, json!(names));
         }
     }
+    let permitted = plugin.permit.kinds();
+    let permitted = permitted.map(|(kind, names)| (kind.to_owned(), json!(names)));
+    let permitted: Map<String, Value> = permitted.collect();
+    if !permitted.is_empty() {
+        put(map, "permit", Value::Object(permitted));
+    }
     if plugin.shutdown != DEFAULT_SHUTDOWN {
         put(map, "shutdown", time(plugin.shutdown));
     }

@@ -104,7 +104,7 @@ plugins:
         [
             ("storage-markdown", "storage.markdown", false, false),
             ("tools-features", "tools.features", false, false),
-            ("bridge-claude", "bridge.claude", true, false),
+            ("bridge-claude", "bridge.claude", true, true),
             ("off", "off", true, false),
         ]
     );
@@ -298,7 +298,7 @@ fn a_plugin_of_our_own_file_has_all_that_a_server_has() {
         [
             ("plain", "stdio", true, false),
             ("far", "orchestrator", true, false),
-            ("tools-features", "plugin", false, false),
+            ("tools-features", "plugin", true, false),
             ("base", "plugin", true, true),
         ]
     );

@@ -112,6 +112,12 @@ pub trait Host: Send + Sync + 'static {
         let _ = (provider, tool);
         None
     }
+
+    /// The AI provider whose tool `tool` of the hub is, if it is one of a provider.
+    fn ai_provider_of(&self, tool: &str) -> Option<String> {
+        let _ = tool;
+        None
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use orchestra_wire::{Method, shown};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
-use crate::translate::SESSION_META;
+use crate::translate::{PROVIDER_META, SESSION_META};
 
 use super::{
     dispatch::{Turn, given, message},
@@ -104,16 +104,23 @@ impl Turn<'_> {
             let decoded = structs::decode_into(arguments, Style::Plain, &mut params);
             decoded.map_err(|error| Failure::new("invalid_arguments", chain(&error)))?;
         }
-        if !call.session.is_empty() {
-            params.push_str(&format!(
-                ",\"_meta\":{{\"{SESSION_META}\":{}}}",
-                json!(call.session)
-            ));
+        let said = [
+            (SESSION_META, Some(call.session)),
+            (PROVIDER_META, call.provider),
+        ];
+        let said = said.into_iter();
+        let said =
+            said.filter_map(|(name, text)| Some((name, text.filter(|text| !text.is_empty())?)));
+        let meta: serde_json::Map<String, Value> = said
+            .map(|(name, text)| (name.to_owned(), text.into()))
+            .collect();
+        if !meta.is_empty() {
+            params.push_str(&format!(",\"_meta\":{}", Value::Object(meta)));
         }
         params.push('}');
         let caller = DirectCaller {
             client: Some(self.connected.who.id().as_str().into()),
-            whole: !call.session.is_empty(),
+            whole: !call.session.is_empty() || call.provider.is_some(),
             ..caller
         };
         let params = params.into();
@@ -149,6 +156,12 @@ impl Turn<'_> {
             if allowed.allows(&used) || provider.is_some_and(|asked| allowed.allows(asked)) {
                 return Ok(name);
             }
+            let what = format!("the AI provider {:?}", shown(&used));
+            return Err(self.not_permitted(&what, "needs_ai"));
+        }
+        if let Some(used) = self.face.host.ai_provider_of(tool)
+            && !self.permissions.ai.allows(&used)
+        {
             let what = format!("the AI provider {:?}", shown(&used));
             return Err(self.not_permitted(&what, "needs_ai"));
         }

@@ -18,8 +18,11 @@ use super::{Question, Reading, Step, Terms, ask, failure, text};
 /// The member of `_meta` that names the session of the client that a call is made for.
 pub(crate) const SESSION_META: &str = "orchestra/sessionId";
 
-/// The longest name of a session that is passed on.
-const MAX_SESSION_BYTES: usize = 256;
+/// The member of `_meta` that names the AI provider that a call is for.
+pub(crate) const PROVIDER_META: &str = "orchestra/provider";
+
+/// The longest name of a session, or of a provider, that is passed on.
+const MAX_NAME_BYTES: usize = 256;
 
 /// A call of a tool, as both kinds of requests for it want it.
 #[derive(Debug)]
@@ -28,6 +31,7 @@ struct Call {
     arguments: Option<Bytes>,
     trace: String,
     session: Option<String>,
+    provider: Option<String>,
     params: Bytes,
 }
 
@@ -43,7 +47,7 @@ impl Terms {
             arguments: call.arguments,
             caller_plugin: self.caller.clone(),
             trace_parent: call.trace,
-            provider: self.provider.clone(),
+            provider: self.provider_of(call.provider),
             session_id: self.session_of(call.session),
             mcp_params: self.beside(call.params),
             revision: self.mcp_revision(),
@@ -63,7 +67,7 @@ impl Terms {
             arguments: call.arguments,
             caller_plugin: self.caller.clone(),
             session_id: self.session_of(call.session),
-            provider: self.provider.clone(),
+            provider: self.provider_of(call.provider),
             mcp_params: self.beside(call.params),
             trace_parent: call.trace,
             revision: self.mcp_revision(),
@@ -92,6 +96,11 @@ impl Terms {
     /// The session that a call belongs to: the one that it is made for, or ours.
     pub(crate) fn session_of(&self, named: Option<String>) -> String {
         named.unwrap_or_else(|| self.session.clone())
+    }
+
+    /// The AI provider that is asked for: the one that a call names, or the one that stands for all.
+    fn provider_of(&self, named: Option<String>) -> String {
+        named.unwrap_or_else(|| self.provider.clone())
     }
 
     fn mcp_revision(&self) -> String {
@@ -194,6 +203,7 @@ impl Call {
             arguments: arguments.transpose()?,
             trace: trace(params),
             session: session(params),
+            provider: named_in_meta(params, PROVIDER_META),
             params: params.to_bytes(),
         })
     }
@@ -208,9 +218,14 @@ pub(crate) fn trace(params: &RawJson) -> String {
 
 /// The session that a request names as the one that it is made for.
 pub(crate) fn session(params: &RawJson) -> Option<String> {
+    named_in_meta(params, SESSION_META)
+}
+
+/// The name that a member of `_meta` has, if it is no longer than such names are.
+fn named_in_meta(params: &RawJson, member: &str) -> Option<String> {
     let meta = params.member("_meta")?;
-    let named = text::text_member(&meta, SESSION_META)?;
-    Some(named).filter(|named| !named.is_empty() && named.len() <= MAX_SESSION_BYTES)
+    let named = text::text_member(&meta, member)?;
+    Some(named).filter(|named| (1..=MAX_NAME_BYTES).contains(&named.len()))
 }
 
 /// Appends a definition: as its peer wrote it for MCP, else what there is.

@@ -134,9 +134,13 @@ async fn subscriptions_end_with_their_connection() {
     drop(second);
     until("all have ended", || events.subscriptions() == 0).await;
     publish(&publisher, &event("news", "y")).await;
-    // It is still registered, and so is told again when it is back.
+    // It has to register again, and is told again from then on.
     let third = rig.peer("a.plugin-client");
     let _: HealthResult = third.get(&HealthRequest::default()).await;
+    assert_eq!(events.subscriptions(), 0);
+    let _registered = rig
+        .plugin("a.plugin", needs_events(&["news", "more"]))
+        .await;
     assert_eq!(events.subscriptions(), 2);
     publish(&publisher, &event("news", "z")).await;
     let (_, request) = rig.event().await;

@@ -9,8 +9,8 @@ use std::{
 use orchestra_gateway::{
     Gateway, GatewayOptions, Reach,
     config::{
-        DEFAULT_SHUTDOWN, InheritEnv, Origin, Place, PluginConfig, ServerConfig, Source, Template,
-        Transport, Trust,
+        DEFAULT_SHUTDOWN, InheritEnv, Origin, Permit, Place, PluginConfig, ServerConfig, Source,
+        Template, Transport, Trust,
     },
     hints::Hints,
 };
@@ -45,6 +45,7 @@ pub(crate) fn config(name: &str) -> ServerConfig {
         provides_storage: Vec::new(),
         provides_ai: Vec::new(),
         depends_on: Vec::new(),
+        permit: Permit::default(),
         shutdown: DEFAULT_SHUTDOWN,
         is_legacy: false,
     });

@@ -70,6 +70,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         quic: QuicFlags {
             quic: quic.transpose()?,
             certs_dir,
+            ..QuicFlags::default()
         },
         servers,
         ..Overrides::default()

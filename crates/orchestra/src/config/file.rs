@@ -98,6 +98,7 @@ struct OnDisk {
     http: Option<String>,
     quic: Option<String>,
     certs_dir: Option<String>,
+    admit: Option<Vec<String>>,
     log: Option<String>,
     #[serde(default)]
     limits: LimitsOnDisk,
@@ -182,6 +183,11 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
     let quic = QuicFile {
         address: quic.transpose()?,
         certs: on_disk.certs_dir.filter(|path| !path.is_empty()),
+        admit: names(
+            "admit",
+            on_disk.admit,
+            |_| "ids of plugins, such as tools.mine",
+        )?,
     };
     let limits = on_disk.limits;
     let seconds = within(

@@ -3,12 +3,13 @@
 use super::Origin;
 
 /// Each key that has a flag, with it.
-const FLAGS: [(&str, &str); 16] = [
+const FLAGS: [(&str, &str); 17] = [
     ("tools", "--tools"),
     ("format", "--format"),
     ("http", "--http"),
     ("quic", "--quic"),
     ("certs_dir", "--certs-dir"),
+    ("admit", "--admit"),
     ("log", "--log"),
     ("access.token_file", "--token-file"),
     ("access.hosts", "--allow-host"),

@@ -11,7 +11,7 @@ use std::{
 
 use clap::Args;
 use orchestra_gateway::config::PluginsFile;
-use orchestra_plugin::certs::CertDir;
+use orchestra_plugin::{certs::CertDir, ids::PluginId};
 
 use super::{Entry, Setting, file::ConfigFile, flag, settle};
 use crate::{env::Variable, exit::Failure, http};
@@ -27,6 +27,9 @@ pub(crate) struct QuicFlags {
     /// [default: ~/.orchestra/certs]
     #[arg(long, value_name = "DIR")]
     pub(crate) certs_dir: Option<String>,
+    /// Id of a plugin that comes in by itself, which nobody here starts; may be given again
+    #[arg(long, value_name = "ID")]
+    pub(crate) admit: Vec<PluginId>,
 }
 
 /// Where to listen for plugins and bridges.
@@ -84,6 +87,8 @@ pub(crate) struct QuicConfig {
     /// The directory of certificates as it was named; a leading `~` is the home, and nothing the
     /// usual one.
     pub(crate) certs: Setting<String>,
+    /// Plugins that come in by themselves.
+    pub(crate) admit: Setting<Vec<PluginId>>,
 }
 
 /// What a configuration file sets.
@@ -91,12 +96,15 @@ pub(crate) struct QuicConfig {
 pub(super) struct QuicFile {
     pub(super) address: Option<QuicAddress>,
     pub(super) certs: Option<String>,
+    pub(super) admit: Option<Vec<PluginId>>,
 }
 
 impl QuicFile {
     /// Whether it says who is let in.
     pub(super) fn lets_in(&self) -> bool {
-        self.certs.is_some() || self.address.is_some_and(QuicAddress::is_open)
+        self.certs.is_some()
+            || self.admit.is_some()
+            || self.address.is_some_and(QuicAddress::is_open)
     }
 
     /// Takes paths as relative to the directory of the file.
@@ -140,6 +148,7 @@ impl QuicFlags {
                 None => lists.iter().find_map(address).transpose()?,
             },
             certs_dir: self.certs_dir.or_else(|| lists.iter().find_map(certs)),
+            admit: self.admit,
         })
     }
 }
@@ -155,6 +164,12 @@ impl QuicConfig {
                 |file| file.quic.certs.clone(),
                 String::new,
             ),
+            admit: settle(
+                flag(Some(flags.admit).filter(|ids| !ids.is_empty())),
+                files,
+                |file| file.quic.admit.clone(),
+                Vec::new,
+            ),
         }
     }
 
@@ -166,7 +181,7 @@ impl QuicConfig {
         certs_directory(&self.certs.value)
     }
 
-    pub(super) fn entries(&self) -> [Entry; 2] {
+    pub(super) fn entries(&self) -> [Entry; 3] {
         let quoted = |text: &str| toml::Value::from(text).to_string();
         [
             Entry {
@@ -186,8 +201,19 @@ impl QuicConfig {
                           know each other by",
                 origin: self.certs.origin.clone(),
             },
+            Entry {
+                key: "admit",
+                value: list(&self.admit.value),
+                meaning: "ids of plugins that come in by themselves, which nobody here starts",
+                origin: self.admit.origin.clone(),
+            },
         ]
     }
+}
+
+fn list(ids: &[PluginId]) -> String {
+    let ids = ids.iter().map(|id| toml::Value::from(id.as_str()));
+    toml::Value::Array(ids.collect()).to_string()
 }
 
 /// Beside that of HTTP.
@@ -236,6 +262,7 @@ mod tests {
         let file = |address: Option<&str>, certs: Option<&str>| QuicFile {
             address: address.map(|text| text.parse().unwrap()),
             certs: certs.map(str::to_owned),
+            admit: None,
         };
         assert!(!file(None, None).lets_in());
         assert!(!file(Some("off"), None).lets_in());

@@ -10,18 +10,28 @@ use orchestra_plugin_host::{
 
 use super::known::Plugins;
 
-/// Admits whoever has a certificate, unless a plugin of that name is configured and not used.
+/// Admits the plugins that are used here, and those that the user lets in by themselves, with what
+/// their configuration permits.
 pub(super) struct Admission {
     pub(super) hub: Hub,
     pub(super) plugins: Plugins,
     pub(super) links: Links,
+    /// Ids of plugins that come by themselves.
+    pub(super) admitted: Vec<PluginId>,
 }
 
 impl Host for Admission {
     fn admit(&self, plugin: &PluginId, manifest: &PluginManifest) -> Result<Permissions, String> {
-        if let Some(why) = self.plugins.why_unused(plugin) {
-            return Err(format!("this is the plugin {plugin}, {why}"));
-        }
+        let permissions = match self.plugins.permissions(plugin) {
+            Ok(permissions) => permissions,
+            Err(_) if self.admitted.contains(plugin) => Permissions::all(),
+            Err(why) => {
+                return Err(format!(
+                    "this is the plugin {plugin}, {why}: configure it, or let it in with \
+                     --admit {plugin}"
+                ));
+            }
+        };
         let has_keeper = |needed: &&String| {
             needed.contains('*')
                 || *needed == DEFAULT_TYPE
@@ -36,16 +46,34 @@ impl Host for Admission {
         }
         // It may offer something else than before.
         self.links.changed(plugin);
-        Ok(Permissions::all())
+        Ok(permissions)
     }
 
     fn ai_tool(&self, provider: &str, tool: &str) -> Option<String> {
         let server = self.plugins.ai(provider)?;
+        // They all have the prefix, which no other server has.
         let prefixed = format!("{server}__{tool}");
         let catalogs = self.hub.catalogs();
         let (_, catalog) = catalogs.iter().find(|(id, _)| id.as_str() == server)?;
         let mut names = catalog.tools.iter().map(|tool| &*tool.name);
-        let found = names.find(|name| *name == tool || *name == prefixed);
-        found.map(str::to_owned)
+        names.any(|name| name == prefixed).then_some(prefixed)
+    }
+
+    fn ai_provider_of(&self, tool: &str) -> Option<String> {
+        let mut of_models = None;
+        for (id, catalog) in self.hub.catalogs() {
+            let provider = self.plugins.provider_of(id.as_str());
+            for other in &catalog.tools {
+                let bare = other.name.split_once("__").map(|(_, bare)| bare);
+                match &provider {
+                    // Its name is nobody's but its own.
+                    Some(provider) if *other.name == *tool => return Some(provider.clone()),
+                    Some(provider) if bare == Some(tool) => of_models = Some(provider.clone()),
+                    None if *other.name == *tool => return None,
+                    _ => {}
+                }
+            }
+        }
+        of_models
     }
 }

@@ -6,10 +6,11 @@ use std::{
 };
 
 use orchestra_gateway::{
-    config::{ServerConfig, ServerName, Transport},
+    config::{Permit, ServerConfig, ServerName, Transport},
     discovery::{Found, Server, ServerState},
 };
 use orchestra_plugin::ids::PluginId;
+use orchestra_plugin_host::face::{Allowed, Permissions};
 use tokio::sync::watch;
 
 /// The plugins that are configured now. Clones are the same.
@@ -35,6 +36,7 @@ struct Plugin {
     /// The plugins that come before it. Those that wait for it in turn are not among them.
     after: Vec<PluginId>,
     is_legacy: bool,
+    permissions: Permissions,
 }
 
 /// What a plugin waits for before it is started.
@@ -52,8 +54,22 @@ impl Plugins {
     }
 
     /// Takes what was found, of which `is_reached` is started.
-    pub(super) fn take(&self, found: &Found, is_reached: impl Fn(&ServerName) -> bool) {
-        self.0.send_replace(Arc::new(Known::of(found, is_reached)));
+    /// Gives back those that are not used any more, or may do something else.
+    pub(super) fn take(
+        &self,
+        found: &Found,
+        is_reached: impl Fn(&ServerName) -> bool,
+    ) -> Vec<PluginId> {
+        let now = Arc::new(Known::of(found, is_reached));
+        let before = self.0.send_replace(Arc::clone(&now));
+        let is_same = |id: &PluginId, before: &Plugin| {
+            now.plugins.get(id).is_some_and(|now| {
+                now.unused == before.unused && now.permissions == before.permissions
+            })
+        };
+        let changed = before.plugins.iter();
+        let changed = changed.filter(|(id, before)| !is_same(id, before));
+        changed.map(|(id, _)| id.clone()).collect()
     }
 
     /// Who keeps the documents of a type, if it is a plugin.
@@ -66,18 +82,33 @@ impl Plugins {
         self.0.borrow().ai.get(provider).cloned()
     }
 
-    /// Why somebody may not be here who is configured, and not started.
-    pub(super) fn why_unused(&self, plugin: &PluginId) -> Option<&'static str> {
-        self.0.borrow().plugins.get(plugin)?.unused
+    /// What a plugin may do that is used here.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub(super) fn permissions(&self, plugin: &PluginId) -> Result<Permissions, &'static str> {
+        match self.0.borrow().plugins.get(plugin) {
+            None => Err("which is no plugin here"),
+            Some(Plugin {
+                unused: Some(why), ..
+            }) => Err(why),
+            Some(found) => Ok(found.permissions.clone()),
+        }
     }
 
-    /// Whether a plugin was written for an orchestrator of the past, which shared its authority.
+    /// Whether a plugin is used here that was written for an orchestrator of the past, which shared
+    /// its authority.
     pub(super) fn is_legacy(&self, plugin: &PluginId) -> bool {
         let known = self.0.borrow();
-        known
-            .plugins
-            .get(plugin)
-            .is_some_and(|found| found.is_legacy)
+        let found = known.plugins.get(plugin);
+        found.is_some_and(|found| found.is_legacy && found.unused.is_none())
+    }
+
+    /// The providers of models that one of these servers stands for.
+    pub(super) fn provider_of(&self, server: &str) -> Option<String> {
+        let known = self.0.borrow();
+        let mut stands = known.ai.iter().filter(|(_, other)| *other == server);
+        stands.next().map(|(provider, _)| provider.clone())
     }
 
     /// What must be there before a plugin is started.
@@ -141,6 +172,7 @@ impl Known {
                 is_lazy: config.lazy,
                 after: after.filter_map(|needed| needed.parse().ok()).collect(),
                 is_legacy: plugin.is_legacy,
+                permissions: permissions(&plugin.permit),
             };
             known.plugins.insert(id, plugin);
         }
@@ -153,6 +185,20 @@ fn plugin(server: &Server) -> Option<(PluginId, &ServerConfig)> {
     match &config.transport {
         Transport::Plugin(plugin) => Some((plugin.id.as_str().parse().ok()?, config)),
         _ => None,
+    }
+}
+
+/// What the operator permits.
+fn permissions(permit: &Permit) -> Permissions {
+    let allowed = |names: &Option<Vec<String>>| match names {
+        None => Allowed::All,
+        Some(names) => Allowed::listed(names.iter().map(String::as_str)),
+    };
+    Permissions {
+        tools: allowed(&permit.tools),
+        storage: allowed(&permit.storage),
+        ai: allowed(&permit.ai),
+        events: allowed(&permit.events),
     }
 }
 

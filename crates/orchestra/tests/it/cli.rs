@@ -185,6 +185,10 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # certs_dir = "~/.orchestra/certs"
 
+    # ids of plugins that come in by themselves, which nobody here starts
+    # from: default
+    # admit = []
+
     # what is logged to stderr: a level, or PART=LEVEL, separated by commas
     # from: command line
     log = "debug"

@@ -65,8 +65,19 @@ struct Up {
 
 impl Up {
     fn start(workspace: &Workspace) -> Self {
-        let flags = ["--http", "127.0.0.1:0", "--quic", "127.0.0.1:0", "--json"];
-        let process = Running::start(workspace.command([&["up"], &flags[..]].concat()));
+        Self::start_with(workspace, &[])
+    }
+
+    fn start_with(workspace: &Workspace, more: &[&str]) -> Self {
+        let flags = [
+            "up",
+            "--http",
+            "127.0.0.1:0",
+            "--quic",
+            "127.0.0.1:0",
+            "--json",
+        ];
+        let process = Running::start(workspace.command([&flags, more].concat()));
         let ready = process.json();
         let address = ready["http"].as_str().unwrap().replace("http://", "");
         Self {
@@ -319,10 +330,71 @@ impl Caller {
     }
 }
 
+impl Caller {
+    fn register(&self, id: &str, manifest: PluginManifest) -> RegistrationResult {
+        let id = id.to_owned();
+        self.ask(&PluginManifest { id, ..manifest })
+    }
+
+    fn call(&self, tool: &str) -> ToolResponse {
+        self.ask(&ToolRequest {
+            tool_name: tool.to_owned(),
+            ..ToolRequest::default()
+        })
+    }
+}
+
+#[test]
+fn a_plugin_may_do_what_is_permitted_for_as_long_as_it_is_used() {
+    let workspace = workspace("permit = { tools = [\"list_*\"] }\n");
+    let up = Up::start(&workspace);
+    let caller = Caller::connect(&workspace, &up, "tools.sample-client");
+    let manifest = || PluginManifest {
+        needs_tools: vec!["*".to_owned()],
+        ..PluginManifest::default()
+    };
+    assert!(caller.register("tools.sample", manifest()).accepted);
+    assert!(caller.call("list_projects").success);
+    let refused = caller.call("create_project");
+    assert_eq!(refused.error_code, "not_permitted", "{refused:?}");
+    // Whoever switches it off ends what it may do, over connections that are open as well.
+    let disabled = workspace.run(["mcp", "disable", "tools.sample"]);
+    assert_eq!(disabled.code, Some(0), "{disabled:?}");
+    until(|| (caller.call("list_projects").error_code == "not_registered").then_some(()));
+    let refused = caller.register("tools.sample", manifest());
+    assert!(
+        refused.reject_reason.contains("switched off"),
+        "{refused:?}"
+    );
+    up.end();
+}
+
+#[test]
+fn no_plugin_is_called_as_those_who_may_do_more() {
+    let workspace = Workspace::board();
+    let binary = sample().display().to_string();
+    for id in [
+        "transport.stdio",
+        "orchestrator",
+        "tools.sample-client",
+        "CA",
+    ] {
+        let config = format!("[plugins.\"{id}\"]\nbinary = {binary:?}\n");
+        workspace.write("orchestra.toml", &config);
+        let checked = workspace.run(["mcp", "validate"]);
+        assert_eq!(checked.code, Some(3), "{id}: {checked:?}");
+        let said = format!("{}{}", checked.out, checked.err);
+        assert!(said.contains("known by such names"), "{id}: {said}");
+    }
+}
+
 #[test]
 fn a_certificate_lets_in_and_says_who_is_there() {
     let workspace = Workspace::board();
-    let up = Up::start(&workspace);
+    let up = Up::start_with(&workspace, &["--admit", "tools.mine"]);
+    let stranger = Caller::connect(&workspace, &up, "tools.stranger-client");
+    let refused = stranger.register("tools.stranger", PluginManifest::default());
+    assert!(refused.reject_reason.contains("--admit"), "{refused:?}");
     let caller = Caller::connect(&workspace, &up, "tools.mine-client");
     let register = |id: &str, needs_storage: &[&str]| {
         let manifest = PluginManifest {
@@ -351,12 +423,15 @@ fn documents_and_models_are_those_of_the_plugins_that_stand_for_them() {
     workspace.write(
         "orchestra.toml",
         &format!(
-            "[plugins.\"storage.memory\"]\nbinary = {binary:?}\nprefix = true\n\
+            "[plugins.\"storage.memory\"]\nbinary = {binary:?}\n\
              provides_storage = [\"memory\"]\nprovides_ai = [\"openai\"]\n"
         ),
     );
     approve(&workspace, "storage.memory");
-    let up = Up::start(&workspace);
+    let up = Up::start_with(
+        &workspace,
+        &["--admit", "tools.mine", "--admit", "tools.other"],
+    );
     assert_eq!(
         up.text("storage-memory__ask", &json!({"question": "why?"})),
         "a model would answer: why?"
@@ -409,6 +484,19 @@ fn documents_and_models_are_those_of_the_plugins_that_stand_for_them() {
         assert!(answer.success, "{answer:?}");
     }
     assert_eq!(asked("claude").error_code, "not_permitted");
+    // Who may call every tool may not call those of models by that.
+    let other = Caller::connect(&workspace, &up, "tools.other-client");
+    let needs_tools = vec!["*".to_owned()];
+    let manifest = PluginManifest {
+        needs_tools,
+        ..PluginManifest::default()
+    };
+    assert!(other.register("tools.other", manifest).accepted);
+    for tool in ["storage-memory__ask", "ask"] {
+        let answer = other.call(tool);
+        assert_eq!(answer.error_code, "not_permitted", "{answer:?}");
+    }
+    assert!(other.call("list_projects").success);
     up.end();
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     super::{
-        InheritEnv, Origin, PluginConfig, PluginId, ServerConfig, Template, Transport,
+        InheritEnv, Origin, Permit, PluginConfig, PluginId, ServerConfig, Template, Transport,
         fields::Fields,
         plugin::DEFAULT_SHUTDOWN,
         plugin_list::{Wording, beside},
@@ -72,6 +72,10 @@ pub(super) fn read(
         config: all(&mut { config }),
         provides_storage: names(fields, "provides_storage"),
         provides_ai: names(fields, "provides_ai"),
+        permit: match wording {
+            Wording::Ours => permit(fields),
+            Wording::List => Permit::default(),
+        },
         depends_on: depends_on(fields),
         inherit_env: match wording {
             Wording::Ours => reach::inherit(fields),
@@ -106,6 +110,35 @@ fn names(fields: &mut Fields<'_>, key: &'static str) -> Vec<String> {
     names
 }
 
+/// What it may have of what it needs.
+fn permit(fields: &mut Fields<'_>) -> Permit {
+    let Some(mut inner) = fields.object(&["permit"]) else {
+        return Permit::default();
+    };
+    let mut list = |key: &'static str| {
+        let names = inner.texts(&[key])?;
+        if names.len() > MAX_TEXTS {
+            inner.unusable(format!("permit.{key}: at most {MAX_TEXTS} names"));
+        }
+        Some(names)
+    };
+    let permit = Permit {
+        tools: list("tools"),
+        storage: list("storage"),
+        ai: list("ai"),
+        events: list("events"),
+    };
+    // What is misspelt would leave unbounded what was meant to be bounded.
+    if let Some(key) = inner.first_unknown() {
+        inner.unusable(format!(
+            "permit.{key}: the keys are tools, storage, ai and events"
+        ));
+    }
+    let inner = inner.end();
+    fields.fail_within("permit", inner);
+    permit
+}
+
 fn depends_on(fields: &mut Fields<'_>) -> Vec<PluginId> {
     let texts = fields.texts(&["depends_on"]).unwrap_or_default();
     if texts.len() > MAX_TEXTS {
@@ -133,6 +166,15 @@ pub(super) fn check(fields: &mut Fields<'_>, config: &ServerConfig) {
     if config.sandbox.is_some() {
         fields.unusable(
             "sandbox: it closes the network, over which a plugin is reached; leave it out".into(),
+        );
+    }
+    if matches!(&config.transport, Transport::Plugin(plugin) if !plugin.provides_ai.is_empty())
+        && !config.prefix
+    {
+        fields.unusable(
+            "prefix: two providers of models have tools of the same names, and so cannot go \
+             without it; leave it out"
+                .into(),
         );
     }
     if config.pool.max > 1 {

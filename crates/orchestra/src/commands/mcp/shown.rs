@@ -104,6 +104,13 @@ fn started(lines: &mut Vec<String>, config: &ServerConfig, plugin: &PluginConfig
             lines.push(format!("{what} {}", names.join(", ")));
         }
     }
+    for (kind, names) in plugin.permit.kinds() {
+        let names = match names {
+            [] => "none".to_owned(),
+            names => names.join(", "),
+        };
+        lines.push(format!("may use of {kind}, if it needs them: {names}"));
+    }
     let needed: Vec<&str> = plugin.depends_on.iter().map(PluginId::as_str).collect();
     if !needed.is_empty() {
         lines.push(format!("is started after {}", needed.join(", ")));

@@ -106,7 +106,7 @@ impl Scene {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_run_once_in_any_weather() {
     let (seeds, calls) = match is_soak() {
-        true => (1..21, 5_000),
+        true => (1..11, 2_000),
         false => (1..3, 200),
     };
     for seed in seeds {

@@ -29,7 +29,7 @@ use crate::{
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Beyond its deadline nobody waits longer than a busy machine makes them.
-const LATE: Duration = Duration::from_secs(1);
+const LATE: Duration = Duration::from_secs(3);
 
 /// Counts how often each call runs, and connections.
 #[derive(Default)]

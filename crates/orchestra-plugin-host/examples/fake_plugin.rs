@@ -287,7 +287,7 @@ impl Fake {
         let many = if self.mode == "many" { 10_000 } else { 0 };
         let changes = self.changes.load(Ordering::SeqCst);
         let names = [
-            "echo", "whole", "fail", "count", "die", "hang", "drip", "change",
+            "echo", "whole", "fail", "count", "die", "hang", "drip", "renew",
         ];
         let names = names.map(str::to_owned).into_iter();
         let names = names.chain((0..many).map(|number| format!("tool-{number:05}")));

@@ -245,7 +245,7 @@ async fn a_call_ends_at_its_deadline_and_nobody_else_waits() {
         assert!(gated.tools().contains(&"hanging__echo".to_owned()));
         beside += 1;
     }
-    assert!(beside > 5, "{beside}");
+    assert!(beside > 2, "{beside}");
     let (told, ended) = hangs.await.unwrap();
     assert_eq!(told.error["code"], "timeout", "{told:?}");
     assert!(told.may_have_run());

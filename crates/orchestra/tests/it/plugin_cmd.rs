@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     plugins::sample,
-    support::{Running, Said, Workspace, said, until},
+    support::{Running, Said, Session, Workspace, said, until},
 };
 
 const ENTRY: &str = "[plugins.\"tools.hello\"]\nbinary = \"hello/target/release/hello\"\n";
@@ -380,6 +380,31 @@ fn called_as_the_orchestrator_it_says_what_launchers_wait_for() {
     assert!(ended.status.success(), "{ended:?}");
     assert!(workspace.join("lists/certs/ca.crt").is_file());
     assert!(!workspace.join(".projects").exists());
+}
+
+#[test]
+fn called_as_the_bridge_it_reaches_the_orchestrator_that_is_named() {
+    let workspace = Workspace::new();
+    let program = workspace.home().join("transport-stdio");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_orchestra"), &program).unwrap();
+    for flag in ["--listen-addr=localhost:0", "--manifest", "-nope=1"] {
+        let refused = said(workspace.command_as(&program, [flag]), "");
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+    }
+    let list = list(&workspace, "listen_addr: localhost:0");
+    let mut command = workspace.command_as(&orchestrator(&workspace), ["--config", &list]);
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let address = lines.next().unwrap().unwrap();
+    let address = address.rsplit(' ').next().unwrap().to_owned();
+    assert!(lines.any(|line| line.unwrap().contains("registered and booted")));
+    let flags = ["-orchestrator-addr", &address];
+    let mut session = Session::start(workspace.command_as(&program, flags));
+    let answer = session.tool("echo", &serde_json::json!({"text": "hi"}));
+    assert_eq!(answer["content"][0]["text"], "hi", "{answer}");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]

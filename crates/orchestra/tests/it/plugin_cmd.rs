@@ -245,7 +245,7 @@ fn a_plugin_that_ends_in_the_foreground_is_told_why() {
     let ended = child.wait_with_output().unwrap();
     let told = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(4), "{told}");
-    assert!(told.contains("tools-sample: crashed"), "{told}");
+    assert!(told.contains("tools-sample: process_crashed: "), "{told}");
     let failing = script(&workspace, "failing", "echo it is broken >&2; exit 3");
     let refused = workspace.run(["plugin", "run", "--binary", &failing, "--id", "tools.b"]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
@@ -301,6 +301,8 @@ fn list(workspace: &Workspace, more: &str) -> String {
 fn a_list_that_is_named_is_there_and_is_one_or_nothing_is_done() {
     let workspace = Workspace::board();
     workspace.write("broken.yml", "plugins: [\n");
+    workspace.write("other.yml", "- a\n");
+    workspace.write("odd.yml", "plugins: 1\n");
     let commands: [&[&str]; 5] = [
         &["up", "--http", "127.0.0.1:0"],
         &["stdio"],
@@ -312,6 +314,8 @@ fn a_list_that_is_named_is_there_and_is_one_or_nothing_is_done() {
         for (file, told) in [
             ("nowhere.yml", "there is no such file"),
             ("broken.yml", "line "),
+            ("other.yml", "must be an object"),
+            ("odd.yml", "must be a list of plugins"),
         ] {
             let refused = workspace.run(command.iter().chain(&["--plugins", file]));
             assert_eq!(refused.code, Some(1), "{command:?}: {refused:?}");

@@ -85,6 +85,39 @@ fn a_plugin_is_made_with_its_place_and_is_approved() {
 }
 
 #[test]
+fn a_plugin_in_python_is_the_example_under_its_own_name() {
+    let workspace = Workspace::git();
+    let made = workspace.run([
+        "plugin",
+        "new",
+        "counts",
+        "--language",
+        "python",
+        "--dir",
+        "p/c",
+    ]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    assert!(
+        made.out.contains("\n  python3 -m venv p/c/.venv\n"),
+        "{made:?}"
+    );
+    assert_eq!(
+        workspace.read("orchestra.toml"),
+        "[plugins.\"tools.counts\"]\nbinary = \"p/c/.venv/bin/python\"\nargs = [\"p/c/plugin.py\"]\n"
+    );
+    let program = workspace.read("p/c/plugin.py");
+    assert!(program.contains("\"tools.counts\"") && !program.contains("tools.python"));
+    for file in [
+        "plugin_pb2.py",
+        "requirements.txt",
+        "README.md",
+        ".gitignore",
+    ] {
+        assert!(workspace.join("p/c").join(file).is_file(), "{file}");
+    }
+}
+
+#[test]
 fn what_cannot_be_made_is_refused_before_anything_is_written() {
     let workspace = Workspace::git();
     for (arguments, code, told) in [

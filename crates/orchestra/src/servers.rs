@@ -9,13 +9,13 @@ use std::{
 use clap::Args;
 use orchestra_gateway::{
     approval::DecisionFile,
-    config::{File as ServerFile, FileKind, PluginsFile, Source, Trust},
+    config::{File as ServerFile, FileKind, PluginsFile, Severity, Source, Trust},
     discovery::Places,
     expand::Scope,
 };
 use sha2::{Digest as _, Sha256};
 
-use crate::{config::user_directory, env::Variable, exit::Failure, trace::TraceFlags};
+use crate::{config::user_directory, env::Variable, exit::Failure, output, trace::TraceFlags};
 
 /// Which servers of others are offered.
 #[derive(Debug, Clone, Default, Args)]
@@ -79,21 +79,25 @@ impl ServerFlags {
     /// line but something that broke.
     pub(crate) fn lists(&self) -> Result<Vec<PluginsFile>, Failure> {
         let lists = self.plugins.iter().map(|path| {
-            let broken = |why: String| {
+            let broken = |why: &str| {
                 let path = path.display();
-                Failure::Failed(anyhow::anyhow!("--plugins {path}: {why}"))
+                let text = format!("the list of plugins {path}: {why}");
+                Failure::Failed(anyhow::Error::msg(output::printable(&text).into_owned()))
             };
             let read = list(path).read();
-            let read = read.ok_or_else(|| broken("there is no such file".to_owned()))?;
-            match read.plugins_file {
-                Some(list) if !read.is_broken => Ok(list),
-                _ => Err(broken(match read.diagnostics.first() {
-                    Some(wrong) => format!(
-                        "line {}, column {}: {}",
-                        wrong.place.line, wrong.place.column, wrong.message
-                    ),
-                    None => "it cannot be understood".to_owned(),
-                })),
+            let read = read.ok_or_else(|| broken("there is no such file"))?;
+            // What is wrong with one plugin harms no other.
+            let mut wrong = read.diagnostics.iter().filter(|told| {
+                let is_of_all = matches!(&*told.path, "" | "plugins");
+                told.severity == Severity::Error && is_of_all
+            });
+            match (wrong.next(), read.plugins_file) {
+                (None, Some(list)) if !read.is_broken => Ok(list),
+                (Some(wrong), _) => Err(broken(&format!(
+                    "line {}, column {}: {}",
+                    wrong.place.line, wrong.place.column, wrong.message
+                ))),
+                _ => Err(broken("it cannot be understood")),
             }
         });
         lists.collect()

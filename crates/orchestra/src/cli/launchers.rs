@@ -12,10 +12,13 @@ use std::{
 use clap::Parser;
 
 use super::{Command, Common, Invocation};
-use crate::commands::launched;
+use crate::commands::{launched, stdio};
 
 /// The orchestrator of the past.
 const ORCHESTRATOR: &str = "orchestrator";
+
+/// The bridge of the past.
+const TRANSPORT: &str = "transport-stdio";
 
 /// The command line of the orchestrator.
 #[derive(Debug, Parser)]
@@ -33,6 +36,19 @@ struct OrchestratorCli {
     certs_dir: Option<String>,
 }
 
+/// The command line of the bridge.
+#[derive(Debug, Parser)]
+#[command(name = TRANSPORT, version)]
+#[command(about = "Serves MCP over stdin and stdout, as `orchestra stdio --orchestrator-addr`")]
+struct TransportCli {
+    /// The orchestrator
+    #[arg(long, value_name = "HOST:PORT", default_value = "localhost:9100")]
+    orchestrator_addr: String,
+    /// The directory of certificates [default: ~/.orchestra/certs]
+    #[arg(long, value_name = "DIR")]
+    certs_dir: Option<String>,
+}
+
 /// Understands a command line of a launcher; `None` where the program is called by another name.
 pub(super) fn parse(
     name: Option<&OsStr>,
@@ -41,6 +57,9 @@ pub(super) fn parse(
     let command = if name == Some(OsStr::new(ORCHESTRATOR)) {
         let words = settled(words, &["config", "listen-addr", "certs-dir"]);
         OrchestratorCli::try_parse_from(words).map(OrchestratorCli::into_command)
+    } else if name == Some(OsStr::new(TRANSPORT)) {
+        let words = settled(words, &["orchestrator-addr", "certs-dir"]);
+        TransportCli::try_parse_from(words).map(TransportCli::into_command)
     } else {
         return None;
     };
@@ -57,6 +76,13 @@ impl OrchestratorCli {
             listen_addr: given(self.listen_addr),
             certs_dir: given(self.certs_dir),
         })
+    }
+}
+
+impl TransportCli {
+    fn into_command(self) -> Command {
+        let certs = self.certs_dir.filter(|certs| !certs.is_empty());
+        Command::Stdio(stdio::Arguments::bridge(self.orchestrator_addr, certs))
     }
 }
 
@@ -105,6 +131,7 @@ mod tests {
     #[test]
     fn the_descriptions_are_sound() {
         OrchestratorCli::command().debug_assert();
+        TransportCli::command().debug_assert();
     }
 
     #[test]
@@ -136,6 +163,10 @@ mod tests {
         };
         assert_eq!(arguments.config, Path::new("plugins.yaml"));
         assert_eq!((arguments.listen_addr, arguments.certs_dir), (None, None));
+        let Command::Stdio(arguments) = parsed("transport-stdio").unwrap() else {
+            panic!("no bridge");
+        };
+        assert_eq!(arguments.orchestrator(), Some("localhost:9100"));
     }
 
     #[test]
@@ -144,6 +175,9 @@ mod tests {
             "orchestrator --workspace=.",
             "orchestrator -nope",
             "orchestrator --config",
+            "transport-stdio --listen-addr=localhost:0",
+            "transport-stdio --manifest",
+            "transport-stdio -certs-dir",
         ] {
             let error = parsed(line).unwrap_err();
             assert!(error.use_stderr(), "{line}");

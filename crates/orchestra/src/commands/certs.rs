@@ -113,7 +113,8 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     };
     let config = Config::settle(common, overrides)?;
     logging::start(logging::of_a_report(&config.log))?;
-    let path = config.quic.directory().map_err(Failure::usage_text)?;
+    let path = config.quic.directory();
+    let path = path.map_err(|why| Failure::usage_text(format!("{why} (--certs-dir)")))?;
     let now = SystemTime::now();
     match arguments.command {
         Command::Init { json } => init(&path, now, Format::of_flag(json)),

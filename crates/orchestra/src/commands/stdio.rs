@@ -38,6 +38,23 @@ pub(crate) struct Arguments {
     certs_dir: Option<String>,
 }
 
+impl Arguments {
+    /// Those of a bridge to an orchestrator, with certificates in a directory that may be named.
+    pub(crate) fn bridge(orchestrator: String, certs_dir: Option<String>) -> Self {
+        Self {
+            orchestrator_addr: Some(orchestrator),
+            certs_dir,
+            ..Self::default()
+        }
+    }
+
+    /// The orchestrator that this is a bridge to, if it is one.
+    #[cfg(test)]
+    pub(crate) fn orchestrator(&self) -> Option<&str> {
+        self.orchestrator_addr.as_deref()
+    }
+}
+
 /// Serves until the end of input or a signal.
 ///
 /// # Errors

@@ -33,6 +33,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       init         Set a workspace up: client configurations, hooks, skills, agents, guides
       tool         List tools, describe one, or call one
       mcp          Manage the MCP servers that are offered beside the built-in tools
+      plugin       Make plugins, and look at those that are configured
       certs        The certificates by which plugins, orchestrators and bridges know each other
       hook         Store one hook event that a client sends to stdin as JSON
       doctor       Compare the board's database with its readable files, and mend them

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     plugins::sample,
-    support::{Running, Said, Workspace, said, until},
+    support::{Running, Said, Session, Workspace, said, until},
 };
 
 const ENTRY: &str = "[plugins.\"tools.hello\"]\nbinary = \"hello/target/release/hello\"\n";
@@ -82,6 +82,39 @@ fn a_plugin_is_made_with_its_place_and_is_approved() {
     let again = workspace.run(["plugin", "new", "hello", "--no-config"]);
     assert_eq!(again.code, Some(3), "{again:?}");
     assert!(again.err.contains("is not empty"), "{again:?}");
+}
+
+#[test]
+fn a_plugin_in_python_is_the_example_under_its_own_name() {
+    let workspace = Workspace::git();
+    let made = workspace.run([
+        "plugin",
+        "new",
+        "counts",
+        "--language",
+        "python",
+        "--dir",
+        "p/c",
+    ]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    assert!(
+        made.out.contains("\n  python3 -m venv p/c/.venv\n"),
+        "{made:?}"
+    );
+    assert_eq!(
+        workspace.read("orchestra.toml"),
+        "[plugins.\"tools.counts\"]\nbinary = \"p/c/.venv/bin/python\"\nargs = [\"p/c/plugin.py\"]\n"
+    );
+    let program = workspace.read("p/c/plugin.py");
+    assert!(program.contains("\"tools.counts\"") && !program.contains("tools.python"));
+    for file in [
+        "plugin_pb2.py",
+        "requirements.txt",
+        "README.md",
+        ".gitignore",
+    ] {
+        assert!(workspace.join("p/c").join(file).is_file(), "{file}");
+    }
 }
 
 #[test]
@@ -245,7 +278,7 @@ fn a_plugin_that_ends_in_the_foreground_is_told_why() {
     let ended = child.wait_with_output().unwrap();
     let told = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(4), "{told}");
-    assert!(told.contains("tools-sample: crashed"), "{told}");
+    assert!(told.contains("tools-sample: process_crashed: "), "{told}");
     let failing = script(&workspace, "failing", "echo it is broken >&2; exit 3");
     let refused = workspace.run(["plugin", "run", "--binary", &failing, "--id", "tools.b"]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
@@ -301,6 +334,8 @@ fn list(workspace: &Workspace, more: &str) -> String {
 fn a_list_that_is_named_is_there_and_is_one_or_nothing_is_done() {
     let workspace = Workspace::board();
     workspace.write("broken.yml", "plugins: [\n");
+    workspace.write("other.yml", "- a\n");
+    workspace.write("odd.yml", "plugins: 1\n");
     let commands: [&[&str]; 5] = [
         &["up", "--http", "127.0.0.1:0"],
         &["stdio"],
@@ -312,6 +347,8 @@ fn a_list_that_is_named_is_there_and_is_one_or_nothing_is_done() {
         for (file, told) in [
             ("nowhere.yml", "there is no such file"),
             ("broken.yml", "line "),
+            ("other.yml", "must be an object"),
+            ("odd.yml", "must be a list of plugins"),
         ] {
             let refused = workspace.run(command.iter().chain(&["--plugins", file]));
             assert_eq!(refused.code, Some(1), "{command:?}: {refused:?}");
@@ -380,6 +417,31 @@ fn called_as_the_orchestrator_it_says_what_launchers_wait_for() {
     assert!(ended.status.success(), "{ended:?}");
     assert!(workspace.join("lists/certs/ca.crt").is_file());
     assert!(!workspace.join(".projects").exists());
+}
+
+#[test]
+fn called_as_the_bridge_it_reaches_the_orchestrator_that_is_named() {
+    let workspace = Workspace::new();
+    let program = workspace.home().join("transport-stdio");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_orchestra"), &program).unwrap();
+    for flag in ["--listen-addr=localhost:0", "--manifest", "-nope=1"] {
+        let refused = said(workspace.command_as(&program, [flag]), "");
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+    }
+    let list = list(&workspace, "listen_addr: localhost:0");
+    let mut command = workspace.command_as(&orchestrator(&workspace), ["--config", &list]);
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let address = lines.next().unwrap().unwrap();
+    let address = address.rsplit(' ').next().unwrap().to_owned();
+    assert!(lines.any(|line| line.unwrap().contains("registered and booted")));
+    let flags = ["-orchestrator-addr", &address];
+    let mut session = Session::start(workspace.command_as(&program, flags));
+    let answer = session.tool("echo", &serde_json::json!({"text": "hi"}));
+    assert_eq!(answer["content"][0]["text"], "hi", "{answer}");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]

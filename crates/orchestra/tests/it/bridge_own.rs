@@ -108,8 +108,18 @@ fn stateless(mut params: Value, capabilities: &Value) -> Value {
 #[test]
 fn a_bridge_answers_what_stdio_answers_in_every_revision() {
     let up = Up::start();
-    // Who is asked later sees it, whoever that is.
-    Session::start(up.bridge()).tool("create_project", &json!({"name": "My App"}));
+    let mut session = Session::start(up.bridge());
+    session.tool("create_project", &json!({"name": "My App"}));
+    // Who is asked when it is listed sees it, whoever that is.
+    let end = Instant::now() + PATIENCE;
+    while !session
+        .request("resources/list", &json!({}))
+        .to_string()
+        .contains("my-app")
+    {
+        assert!(Instant::now() < end, "never listed");
+    }
+    drop(session);
     let questions = [
         ("tools/list", json!({})),
         ("prompts/list", json!({})),

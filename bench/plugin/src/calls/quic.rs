@@ -71,9 +71,9 @@ impl crate::load::Way for Way {
 }
 
 async fn over(connection: &Connection, request: ToolRequest) -> Result<ToolResponse> {
-    let request = Request::new("1", &request).encode();
+    let request = Request::new("1", &request);
     let deadline = tokio::time::Instant::now() + DEADLINE;
-    let answer = connection.call(request, deadline).await?;
+    let answer = connection.call(&request, deadline).await?;
     Ok(Response::decode(&answer)?.message()?)
 }
 
@@ -83,9 +83,9 @@ pub(crate) struct Client(Arc<orchestra_plugin::quic::Caller>);
 
 impl Caller for Client {
     async fn call(&self, request: ToolRequest) -> Result<ToolResponse> {
-        let request = Request::new("1", &request).encode();
+        let request = Request::new("1", &request);
         let deadline = tokio::time::Instant::now() + DEADLINE;
-        let answer = self.0.call(request, deadline).await?;
+        let answer = self.0.call(&request, deadline).await?;
         Ok(Response::decode(&answer)?.message()?)
     }
 }

@@ -6,15 +6,10 @@
 //! - `bench-calls load grpc|quic ADDRESS DIR SMALL LARGE WINDOW` calls whoever is at the address,
 //!   with so many bytes and so many calls in flight, and prints one line of JSON with its figures.
 
-#[path = "calls/certs.rs"]
 mod certs;
-#[path = "calls/echo.rs"]
 mod echo;
-#[path = "calls/grpc.rs"]
 mod grpc;
-#[path = "calls/load.rs"]
 mod load;
-#[path = "calls/quic.rs"]
 mod quic;
 
 use std::{io::Write as _, path::Path};
@@ -54,6 +49,6 @@ fn main() -> Result<()> {
             let figures = runtime.block_on(loaded)?;
             writeln!(std::io::stdout(), "{figures}").context("telling the figures")
         }
-        _ => bail!("see the head of bench/plugin/src/calls.rs for what there is"),
+        _ => bail!("see the head of bench/plugin/src/calls/main.rs for what there is"),
     }
 }

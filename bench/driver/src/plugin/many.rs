@@ -89,7 +89,13 @@ struct Started {
 fn start(home: &Home, plugins: usize) -> Result<(Started, Duration)> {
     let begun = Instant::now();
     let up = home.up()?;
-    let mut bridge = Server::open(&mut home.bridge(&up)?)?;
+    let mut bridge = loop {
+        match Server::open(&mut home.bridge(&up)?) {
+            Ok(bridge) => break bridge,
+            // While hundreds of certificates are made, it may not get at its own in time.
+            Err(error) => ensure!(begun.elapsed() < PATIENCE, "no bridge: {error:#}"),
+        }
+    };
     while tools(&mut bridge).unwrap_or(0) < plugins {
         ensure!(begun.elapsed() < PATIENCE, "the plugins do not start");
         thread::sleep(LOOK);

@@ -19,14 +19,15 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
     run::run(run::cargo(release).args(drivers))?;
     run::run(run::cargo(release).args(["--package", "orchestra"]))?;
     run::run(run::cargo(release).args(["--package", "orchestra-mcp", "--examples"]))?;
-    let mut peer = run::cargo(release);
-    peer.args(["--manifest-path", "bench/rmcp-echo/Cargo.toml"]);
-    run::run(peer.env("CARGO_TARGET_DIR", run::target()))?;
+    let wants = |name| names.is_empty() || names.contains(&name);
+    outside("bench/rmcp-echo/Cargo.toml")?;
+    if wants("plugin") {
+        outside("bench/plugin/Cargo.toml")?;
+    }
 
     let mut driver = Command::new(run::target().join("release/bench-driver"));
     driver.current_dir(run::root());
     add_interpreted(&mut driver);
-    let wants = |name| names.is_empty() || names.contains(&name);
     if wants("http") || wants("gateway") {
         tools::program("wrk")?;
     }
@@ -34,6 +35,12 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
         add_proxies(&mut driver);
     }
     run::run(driver.args(names))
+}
+
+/// Builds peers that are a workspace of their own, beside everything else.
+fn outside(manifest: &str) -> Result<()> {
+    let mut peers = run::cargo(["build", "--quiet", "--release", "--manifest-path", manifest]);
+    run::run(peers.env("CARGO_TARGET_DIR", run::target()))
 }
 
 /// Tells the driver of the peers that need an interpreter, where there is one.

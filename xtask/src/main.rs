@@ -30,7 +30,8 @@ usage: cargo xtask COMMAND
   ci [--fast]       what CI runs; --fast leaves out docs, judges, licences and most tests
   codegen           writes the code anew that is made from schemas
   deny              only the check of licences, sources and forbidden second versions
-  bench [NAME]...   measure against the peers: echo, http, gateway, board, start, writers, tokens, day (default: all)
+  bench [NAME]...   measure against the peers: echo, http, gateway, plugin, board, start,
+                    writers, tokens, day (default: all)
   soak [ROUNDS] [WORD]...
                     the long variants of the fault tests, ROUNDS times over (default 1); with words
                     only those whose name holds one

@@ -15,6 +15,7 @@ mod gateway;
 mod http;
 mod load;
 mod numbers;
+mod plugin;
 mod process;
 mod seed;
 mod server;
@@ -40,6 +41,7 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("echo", echo::run),
     ("http", http::run),
     ("gateway", gateway::run),
+    ("plugin", plugin::run),
     ("board", board::run),
     ("start", start::run),
     ("writers", writers::run),

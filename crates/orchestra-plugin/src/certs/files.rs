@@ -8,6 +8,7 @@ use std::{
     io::{self, Read, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -23,8 +24,13 @@ const MAX_FILE_BYTES: u64 = 64 * 1024;
 /// How long another program may hold the lock. It makes a few keys meanwhile, no more.
 const LOCK_TIME: Duration = Duration::from_secs(10);
 
-/// How often the lock is tried.
-const LOCK_STEP: Duration = Duration::from_millis(10);
+/// How often the lock is tried. A program that makes hundreds of keys lets go of it for microseconds
+/// between two of them, and whoever looks seldom never sees that.
+const LOCK_STEP: Duration = Duration::from_millis(1);
+
+/// Threads of this program take turns, before it waits for others: hundreds of them that all try the
+/// lock would wait longer than any program holds it.
+static TURN: Mutex<()> = Mutex::new(());
 
 const LOCK_FILE: &str = ".lock";
 
@@ -38,6 +44,7 @@ pub(super) struct Files {
 #[derive(Debug)]
 pub(super) struct Lock {
     _file: File,
+    _turn: MutexGuard<'static, ()>,
 }
 
 impl Files {
@@ -116,6 +123,7 @@ impl Files {
     pub(super) fn lock(&self) -> Result<Lock, CertError> {
         let path = self.at(LOCK_FILE);
         let failed = |source| error("lock", &path, source);
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -127,7 +135,12 @@ impl Files {
         let until = Instant::now() + LOCK_TIME;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Lock { _file: file }),
+                Ok(()) => {
+                    return Ok(Lock {
+                        _file: file,
+                        _turn: turn,
+                    });
+                }
                 Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(LOCK_STEP),
                 Err(TryLockError::WouldBlock) => {
                     return Err(CertError::Locked {

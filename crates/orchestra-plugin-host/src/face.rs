@@ -38,7 +38,7 @@ use orchestra_plugin::{
 };
 use tokio::{select, sync::watch};
 
-use crate::{events::Events, link::random_id, storage::Storage};
+use crate::{events::Events, reached::Reached, storage::Storage};
 use failure::{Failure, chain};
 use lists::Lists;
 pub use permission::{Allowed, Host, Permissions};
@@ -76,8 +76,7 @@ pub struct Face(Arc<Inner>);
 
 struct Inner {
     server: Server,
-    /// Tells this face from every other.
-    instance: String,
+    reached: Reached,
     options: FaceOptions,
     host: Arc<dyn Host>,
     storage: Arc<dyn Storage>,
@@ -123,7 +122,7 @@ impl Face {
     ) -> Self {
         Self(Arc::new(Inner {
             server: server.clone(),
-            instance: random_id(),
+            reached: Reached::default(),
             host,
             storage,
             events,
@@ -142,10 +141,10 @@ impl Face {
         &self.0.events
     }
 
-    /// What tells this face from every other one, as peers are told that ask how it is.
+    /// Which orchestrators are reached from here, as peers are told that ask how it is.
     #[must_use]
-    pub fn instance(&self) -> &str {
-        &self.0.instance
+    pub fn reached(&self) -> &Reached {
+        &self.0.reached
     }
 
     /// Forgets that a plugin has registered: it may do nothing until it does so again.

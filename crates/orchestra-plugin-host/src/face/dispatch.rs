@@ -142,7 +142,9 @@ impl Inner {
         if asked.revision > 0 {
             let newest = Revision::NEWEST.as_str();
             details.insert("mcp".to_owned(), newest.to_owned());
-            details.insert("instance".to_owned(), self.instance.clone());
+            let instance = self.reached.instance().to_owned();
+            details.insert("instance".to_owned(), instance);
+            details.insert("reaches".to_owned(), self.reached.told());
             details.insert("version".to_owned(), self.server.version().to_owned());
         }
         let result = HealthResult {

@@ -15,9 +15,12 @@ use tokio::time::timeout;
 use super::{
     line::Line,
     plugin::{blocking, random_id, unbound},
-    remote::{PluginLink, Speech},
+    remote::{Held, PluginLink, Speech},
 };
-use crate::translate::{Peer, Question, REVISION, Terms};
+use crate::{
+    reached::Reached,
+    translate::{Peer, Question, REVISION, Terms},
+};
 
 /// The name by which a bridge shows itself: that of its certificate.
 pub const BRIDGE: &str = "transport.stdio-client";
@@ -31,6 +34,9 @@ const MCP: &str = "mcp";
 /// The detail by which one of ours tells itself from others.
 const INSTANCE: &str = "instance";
 
+/// The detail by which it tells which others it reaches.
+const REACHES: &str = "reaches";
+
 /// How long an orchestrator may take to say how it is.
 const HEALTH_TIME: Duration = Duration::from_secs(10);
 
@@ -43,8 +49,9 @@ pub struct OrchestratorSpec {
     pub certs: PathBuf,
     /// The name in the orchestrator's certificate; anyone of the authority where nothing is said.
     pub expected: Option<CertName>,
-    /// The instance that we are ourselves: to reach that would never end.
-    pub own_instance: Option<String>,
+    /// What we reach ourselves, if we are an orchestrator: to reach one that reaches us would never
+    /// end.
+    pub from: Option<Reached>,
 }
 
 /// Reaches an orchestrator.
@@ -93,18 +100,12 @@ async fn reach(spec: &Arc<OrchestratorSpec>, session: String) -> Result<Connecte
         None => Target::anyone(address),
     };
     let (line, incoming) = Line::connect("orchestrator".to_owned(), endpoint, target).await?;
-    let asked = Question::new(&HealthRequest { revision: REVISION });
-    let health = timeout(HEALTH_TIME, line.ask(&asked, None)).await;
-    let health = health.map_err(|_| ClientError::Timeout { after: HEALTH_TIME })??;
-    // One that does not know the question is not one of ours.
-    let health: HealthResult = health.message().unwrap_or_default();
+    let health = ask(&line).await?;
     let is_ours = health.details.contains_key(MCP);
-    let instance = health.details.get(INSTANCE);
-    if instance.is_some() && instance == spec.own_instance.as_ref() {
-        return Err(ClientError::InvalidConfig {
-            what: format!("{address} is this program itself: name another orchestrator"),
-        });
-    }
+    let held = match &spec.from {
+        Some(from) => Some(enter(from, &line, address, &health).await?),
+        None => None,
+    };
     let terms = Terms {
         peer: Peer::Orchestrator,
         revision: if is_ours { REVISION } else { 0 },
@@ -118,9 +119,46 @@ async fn reach(spec: &Arc<OrchestratorSpec>, session: String) -> Result<Connecte
     };
     tracing::debug!(%address, is_ours, "connected to an orchestrator");
     Ok(Connected {
-        link: Arc::new(PluginLink::over(line, speech, None, None)),
+        link: Arc::new(PluginLink::over(line, speech, None, held)),
         incoming,
     })
+}
+
+/// Asks an orchestrator how it is.
+async fn ask(line: &Line) -> Result<HealthResult, ClientError> {
+    let asked = Question::new(&HealthRequest { revision: REVISION });
+    let health = timeout(HEALTH_TIME, line.ask(&asked, None)).await;
+    let health = health.map_err(|_| ClientError::Timeout { after: HEALTH_TIME })??;
+    // One that does not know the question is not one of ours.
+    Ok(health.message().unwrap_or_default())
+}
+
+/// Notes that an orchestrator is reached, unless it reaches us.
+async fn enter(
+    from: &Reached,
+    line: &Line,
+    address: SocketAddr,
+    health: &HealthResult,
+) -> Result<Held, ClientError> {
+    let refuse = |health: &HealthResult| {
+        let said = |detail: &str| health.details.get(detail).map_or("", String::as_str);
+        let (instance, reaches) = (said(INSTANCE), said(REACHES));
+        let what = match from.is_among(instance, reaches) {
+            true if instance == from.instance() => {
+                format!("{address} is this program itself: name another orchestrator")
+            }
+            true => format!(
+                "{address} reaches this program already: the tools of orchestrators that go in a \
+                 circle have no end; take one of them out of the other's configuration"
+            ),
+            false => return Ok(from.enter(instance, reaches)),
+        };
+        Err(ClientError::InvalidConfig { what })
+    };
+    let entered = refuse(health)?;
+    // Both may have asked before either was noted.
+    drop(refuse(&ask(line).await?)?);
+    Ok(Box::new(entered))
 }
 
 /// The address of a host and port; of several, one that every orchestrator listens on.

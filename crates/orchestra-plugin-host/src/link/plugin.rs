@@ -164,7 +164,12 @@ async fn start(
             };
             let listed = links.put(&spec.id, &line);
             let process = Some(Arc::new(process));
-            let link = PluginLink::over(line, Speech::Foreign(terms), process, Some(listed));
+            let link = PluginLink::over(
+                line,
+                Speech::Foreign(terms),
+                process,
+                Some(Box::new(listed)),
+            );
             Ok(Connected {
                 link: Arc::new(link),
                 incoming,

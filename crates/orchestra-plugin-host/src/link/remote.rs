@@ -2,6 +2,7 @@
 //! ours at its other end.
 
 use std::{
+    any::Any,
     collections::HashSet,
     sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
@@ -13,7 +14,7 @@ use orchestra_plugin::generated::StreamCancel;
 use orchestra_wire::{RawJson, RequestId, RpcError};
 use tokio::{sync::OnceCell, task::AbortHandle, time::timeout};
 
-use super::{line::Line, links::Listed, own, process::Process};
+use super::{line::Line, own, process::Process};
 use crate::translate::{Chunks, Piece, Question, Reading, Step, Terms, member_text};
 
 /// Tools that are remembered to answer in chunks.
@@ -49,9 +50,9 @@ impl PluginLink {
         line: Arc<Line>,
         speech: Speech,
         process: Option<Arc<Process>>,
-        listed: Option<Listed>,
+        held: Option<Held>,
     ) -> Self {
-        let watching = tokio::spawn(watch(Arc::clone(&line), process.clone(), listed));
+        let watching = tokio::spawn(watch(Arc::clone(&line), process.clone(), held));
         Self(Arc::new(Inner {
             line,
             speech,
@@ -63,8 +64,11 @@ impl PluginLink {
     }
 }
 
-/// Ends the line with what is behind it. From then on it is not `listed` any more.
-async fn watch(line: Arc<Line>, process: Option<Arc<Process>>, listed: Option<Listed>) {
+/// What is held for as long as a link lasts.
+pub(super) type Held = Box<dyn Any + Send>;
+
+/// Ends the line with what is behind it. From then on nothing is `held` any more.
+async fn watch(line: Arc<Line>, process: Option<Arc<Process>>, held: Option<Held>) {
     let reason = match &process {
         None => {
             line.lost().await;
@@ -75,7 +79,7 @@ async fn watch(line: Arc<Line>, process: Option<Arc<Process>>, listed: Option<Li
                 () = line.lost() => {}
                 () = process.gone() => {}
             }
-            drop(listed);
+            drop(held);
             process.reason().await
         }
     };

@@ -161,6 +161,7 @@ async fn one_of_ours_is_told_what_we_speak() {
     let mut health: HealthResult = rig.bridge().get(&HealthRequest { revision: 1 }).await;
     let instance = health.details.remove("instance").unwrap();
     assert_eq!(instance.len(), 36, "{instance}");
+    assert_eq!(health.details.remove("reaches").unwrap(), "");
     let details = [("mcp", "2026-07-28"), ("version", "9.9.9")];
     let details = details.map(|(key, value)| (key.to_owned(), value.to_owned()));
     assert_eq!(health.details, BTreeMap::from(details));

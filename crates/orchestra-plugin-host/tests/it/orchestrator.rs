@@ -195,7 +195,7 @@ impl Rig {
             address: self.address.to_string(),
             certs: self.home.path().join("certs"),
             expected: Some("orchestrator".parse().unwrap()),
-            own_instance: None,
+            from: None,
         })
     }
 
@@ -394,7 +394,7 @@ async fn who_may_not_sign_is_told_what_to_do() {
         address: "nowhere.invalid:1".to_owned(),
         certs: rig.home.path().join("others"),
         expected: None,
-        own_instance: None,
+        from: None,
     };
     let error = OrchestratorConnector::new(spec.clone()).connect().await;
     assert!(matches!(

@@ -232,7 +232,7 @@ impl Elsewhere {
                 None => self.from.certs.clone().map_err(invalid)?,
             },
             expected: Some(OURS.parse().map_err(invalid)?),
-            own_instance: here.map(|here| here.face.instance().to_owned()),
+            from: here.map(|here| here.face.reached().clone()),
         }))
     }
 }

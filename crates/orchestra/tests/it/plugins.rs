@@ -586,3 +586,50 @@ fn tools_that_come_and_go_while_a_plugin_runs_are_told() {
         session.notified("notifications/tools/list_changed");
     }
 }
+
+#[test]
+fn orchestrators_do_not_go_in_circles() {
+    let workspaces = [Workspace::board(), Workspace::board()];
+    let certs = workspaces[0].home().join("certs").display().to_string();
+    let free = workspaces.each_ref().map(|_| {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.local_addr().unwrap().to_string()
+    });
+    CertDir::open(&certs)
+        .unwrap()
+        .ensure_ca(SystemTime::now())
+        .unwrap();
+    let started: Vec<(Running, String)> = workspaces
+        .iter()
+        .zip(free.iter().zip(free.iter().rev()))
+        .map(|(workspace, (own, other))| {
+            let config =
+                format!("[servers.other]\norchestrator = \"{other}\"\ncerts_dir = {certs:?}\n");
+            workspace.write("orchestra.toml", &config);
+            approve(workspace, "other");
+            let flags = ["up", "--http", "127.0.0.1:0", "--json", "--quic", own];
+            let flags = [&flags[..], &["--certs-dir", &certs]].concat();
+            let process = Running::start(workspace.command(flags));
+            let http = process.json()["http"]
+                .as_str()
+                .unwrap()
+                .replace("http://", "");
+            (process, http)
+        })
+        .collect();
+    let states = || {
+        let servers = started
+            .iter()
+            .map(|(_, http)| get(http, "/api/mcp/servers").body);
+        servers.collect::<String>()
+    };
+    until(|| {
+        states()
+            .contains("reaches this program already")
+            .then_some(())
+    });
+    for (process, _) in started {
+        process.signal(Signal::TERM);
+        assert!(process.end().success());
+    }
+}

@@ -105,7 +105,7 @@ async fn serve(config: &Config, address: &str, certs: PathBuf) -> Result<(), Fai
         address: address.to_owned(),
         certs: certs.clone(),
         expected: Some(expected),
-        own_instance: None,
+        from: None,
     });
     let connector: Arc<dyn Connector> = Arc::new(Announced {
         connector,

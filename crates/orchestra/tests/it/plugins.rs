@@ -347,6 +347,9 @@ impl Caller {
 #[test]
 fn a_plugin_may_do_what_is_permitted_for_as_long_as_it_is_used() {
     let workspace = workspace("permit = { tools = [\"list_*\"] }\n");
+    let shown = workspace.run(["plugin", "inspect", "--no-start", "tools.sample"]);
+    let expected = "to call the tools greet, of which list_* is permitted";
+    assert!(shown.out.contains(expected), "{shown:?}");
     let up = Up::start(&workspace);
     let caller = Caller::connect(&workspace, &up, "tools.sample-client");
     let manifest = || PluginManifest {

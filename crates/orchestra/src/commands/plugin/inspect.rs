@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use clap::Args;
 use orchestra_gateway::{
-    config::{ServerConfig, Transport},
+    config::{Permit, ServerConfig, Transport},
     connect::Connectors,
 };
 use orchestra_hub::ListKind;
@@ -147,7 +147,11 @@ impl Report {
     async fn ask(&mut self, connectors: &Connectors, config: &Arc<ServerConfig>, no_start: bool) {
         match manifest::ask(connectors, config).await {
             Ok(manifest) => {
-                self.permitted = permitted(&manifest);
+                let permit = match &config.transport {
+                    Transport::Plugin(plugin) => plugin.permit.clone(),
+                    _ => Permit::default(),
+                };
+                self.permitted = permitted(&manifest, &permit);
                 self.manifest = Some(manifest);
             }
             Err(why) => self.manifest_error = Some(why),
@@ -234,17 +238,32 @@ impl Manifest {
     }
 }
 
-/// What a plugin may do to the orchestrator: what it says that it needs, and nothing else.
-fn permitted(manifest: &Manifest) -> Vec<String> {
+/// What a plugin may do to the orchestrator: what it says that it needs, as far as its configuration
+/// permits it, and nothing else.
+fn permitted(manifest: &Manifest, permit: &Permit) -> Vec<String> {
     let kinds = [
-        ("to call the tools", &manifest.needs_tools),
-        ("to use the storage", &manifest.needs_storage),
-        ("to call the models of", &manifest.needs_ai),
-        ("to hear the events", &manifest.needs_events),
+        ("to call the tools", &manifest.needs_tools, &permit.tools),
+        (
+            "to use the storage",
+            &manifest.needs_storage,
+            &permit.storage,
+        ),
+        ("to call the models of", &manifest.needs_ai, &permit.ai),
+        ("to hear the events", &manifest.needs_events, &permit.events),
     ];
-    let needs = kinds.into_iter().filter(|(_, names)| !names.is_empty());
+    let needs = kinds.into_iter().filter(|(_, names, _)| !names.is_empty());
     let mut lines: Vec<String> = needs
-        .map(|(what, names)| format!("{what} {}", names.join(", ")))
+        .map(|(what, names, permit)| {
+            let names = names.join(", ");
+            match permit.as_deref() {
+                None => format!("{what} {names}"),
+                Some([]) => format!("{what} none of {names}, as it is configured"),
+                Some(permit) => format!(
+                    "{what} {names}, of which {} is permitted",
+                    permit.join(", ")
+                ),
+            }
+        })
         .collect();
     if lines.is_empty() {
         lines.push("to call nobody: it says of nothing that it needs it".to_owned());

@@ -11,7 +11,7 @@ use std::{
 
 use orchestra_plugin::{
     certs::{CertDir, CertError, VALIDITY},
-    ids::CertName,
+    ids::{CertName, PluginId},
 };
 use tempfile::TempDir;
 
@@ -245,6 +245,72 @@ fn rotation_signs_anew_and_trusts_both() {
             "a.crt",
         ],
     );
+}
+
+#[test]
+fn every_authority_that_is_still_valid_stays_trusted() {
+    let (_home, dir) = with_ca();
+    let now = SystemTime::now();
+    let first = dir.identity(&name("a"), now).unwrap();
+    dir.rotate(now + DAY).unwrap();
+    let second = dir.identity(&name("a"), now + DAY).unwrap();
+    dir.rotate(now + 2 * DAY).unwrap();
+    let third = dir.identity(&name("a"), now + 2 * DAY).unwrap();
+    for earlier in [&first, &second] {
+        assert!(third.anchors().contains(&earlier.anchors()[0]));
+    }
+    assert_eq!(third.anchors().len(), 3);
+    // Each is shown, and known by what it signed.
+    let listed = dir.list(now + 2 * DAY).unwrap();
+    let previous = listed.iter().filter(|cert| cert.name == "ca-previous");
+    assert!(previous.clone().all(|cert| cert.valid));
+    assert_eq!(previous.count(), 2);
+    // They go one by one as they end.
+    let of = |days: u32| dir.identity(&name("a"), now + days * DAY).unwrap();
+    assert_eq!(of(364).anchors().len(), 3);
+    assert_eq!(of(365).anchors().len(), 2);
+    assert_eq!(of(366).anchors().len(), 1);
+    // Whoever rotates for ever is believed, and the files stay small.
+    for _ in 0..40 {
+        dir.rotate(now).unwrap();
+    }
+    assert_eq!(dir.identity(&name("a"), now).unwrap().anchors().len(), 17);
+}
+
+#[test]
+fn what_was_handed_out_is_replaced_after_any_number_of_rotations() {
+    let (_home, dir) = with_ca();
+    let now = SystemTime::now();
+    let id: PluginId = "tools.demo".parse().unwrap();
+    let names = [id.server_name(), id.client_name()];
+    let issue = || names.iter().for_each(|name| drop(dir.issue(name, now)));
+    let hand_out = |to: &CertDir| dir.hand_out(&names, to);
+    issue();
+    let plugin = CertDir::open(dir.of_plugin(&id)).unwrap();
+    let (_other_home, elsewhere) = empty();
+    for to in [&plugin, &elsewhere] {
+        assert!(hand_out(to).unwrap());
+        assert!(!hand_out(to).unwrap(), "nothing is written without need");
+    }
+    for _ in 0..2 {
+        dir.rotate(now).unwrap();
+    }
+    issue();
+    for to in [&plugin, &elsewhere] {
+        assert!(hand_out(to).unwrap());
+        assert_eq!(text(to, "ca.crt"), text(&dir, "ca.crt"));
+        assert_eq!(to.identity(&names[0], now).unwrap().anchors().len(), 3);
+    }
+    // The directory of a plugin is ours even when nothing is known of what it holds.
+    let (_third_home, other) = with_ca();
+    fs::copy(other.path().join("ca.crt"), plugin.path().join("ca.crt")).unwrap();
+    assert!(hand_out(&plugin).unwrap());
+    fs::write(plugin.path().join("ca.crt"), "garbage").unwrap();
+    assert!(hand_out(&plugin).unwrap());
+    assert_eq!(text(&plugin, "ca.crt"), text(&dir, "ca.crt"));
+    // But for one in which somebody signs.
+    fs::copy(other.path().join("ca.key"), plugin.path().join("ca.key")).unwrap();
+    assert!(matches!(hand_out(&plugin), Err(CertError::Taken { .. })));
 }
 
 #[test]

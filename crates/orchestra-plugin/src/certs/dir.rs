@@ -29,7 +29,7 @@ pub(super) const PREVIOUS: &str = "ca-previous";
 pub(super) const CROSS: &str = "ca-cross";
 pub(super) const NEXT: &str = "ca-next";
 
-/// Files of the authority, which are nobody's leaf.
+/// Files of the authority, which are nobody's leaf. Some file systems know no case.
 const AUTHORITY: [&str; 4] = [CA, PREVIOUS, CROSS, NEXT];
 
 /// A directory of certificates.
@@ -289,7 +289,8 @@ impl CertDir {
 
     /// Refuses a name whose files would be those of the authority.
     pub(super) fn check_leaf_name(&self, name: &CertName) -> Result<(), CertError> {
-        match AUTHORITY.contains(&name.as_str()) {
+        let is_its = |file: &&str| file.eq_ignore_ascii_case(name.as_str());
+        match AUTHORITY.iter().any(is_its) {
             true => Err(self.cannot_sign(name, "that is a name of the authority's files")),
             false => Ok(()),
         }

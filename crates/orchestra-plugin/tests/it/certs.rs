@@ -314,6 +314,28 @@ fn what_was_handed_out_is_replaced_after_any_number_of_rotations() {
 }
 
 #[test]
+fn nobody_has_the_names_of_the_authority_in_any_case() {
+    let (_home, dir) = with_ca();
+    let (_other_home, to) = empty();
+    let now = SystemTime::now();
+    for taken in ["ca", "CA", "Ca", "ca-Next", "CA-PREVIOUS", "ca-CROSS"] {
+        let name = name(taken);
+        let refused = [
+            dir.issue(&name, now).map(drop),
+            dir.identity(&name, now).map(drop),
+            dir.hand_out(std::slice::from_ref(&name), &to).map(drop),
+        ];
+        for refused in refused {
+            let told = refused.unwrap_err().to_string();
+            let is_told = told.contains("a name of the authority's files");
+            assert!(is_told || taken == "ca", "{taken}: {told}");
+        }
+    }
+    assert!(!to.path().join("ca.key").exists());
+    dir.issue(&name("cable"), now).unwrap();
+}
+
+#[test]
 fn an_authority_without_a_usable_key_is_never_overwritten() {
     let now = SystemTime::now();
     let breakings: [fn(&CertDir); 4] = [

@@ -153,9 +153,11 @@ fn names_that_are_none_are_refused_with_what_is_allowed() {
         assert_eq!(said.code, Some(2), "{name}: {said:?}");
         assert!(said.err.contains(told), "{name}: {said:?}");
     }
-    let said = workspace.run(["certs", "issue", "ca"]);
-    assert_eq!(said.code, Some(3), "{said:?}");
-    assert!(said.err.contains("the authority's files"), "{said:?}");
+    for name in ["ca", "CA", "Ca-Previous"] {
+        let said = workspace.run(["certs", "issue", name]);
+        assert_eq!(said.code, Some(3), "{said:?}");
+        assert!(said.err.contains("the authority's files"), "{said:?}");
+    }
     let said = workspace.run(["certs", "show", "tools.a"]);
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(said.err.contains("there are ca"), "{said:?}");

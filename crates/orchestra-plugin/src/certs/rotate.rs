@@ -34,6 +34,27 @@ impl CertDir {
         }
     }
 
+    /// Puts a new authority in the place of the present one and trusts no other from now on: for a
+    /// key that somebody else may have.
+    ///
+    /// Programs that read the directory before believe nothing of the new one until they read it
+    /// again, and connections that stand are not cut.
+    ///
+    /// # Errors
+    /// [`CertError::CannotRotate`] if the present key is not here; the others are about files.
+    pub fn rotate_at_once(&self, now: SystemTime) -> Result<(), CertError> {
+        let lock = self.files.lock()?;
+        self.finish_next(&lock)?;
+        if let Some(ca) = self.authority()? {
+            self.rotatable(&ca)?;
+        }
+        for name in [PREVIOUS, CROSS] {
+            self.files.remove(&lock, &format!("{name}.crt"))?;
+        }
+        let key = Key::generate()?;
+        self.install(&lock, &make::authority(&key, now)?, &key)
+    }
+
     /// Makes the first authority, of the key that is there if there is one.
     pub(super) fn first_authority(&self, lock: &Lock, now: SystemTime) -> Result<(), CertError> {
         let key = match self.files.read("ca.key")? {

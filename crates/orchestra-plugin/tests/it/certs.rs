@@ -314,6 +314,42 @@ fn what_was_handed_out_is_replaced_after_any_number_of_rotations() {
 }
 
 #[test]
+fn an_authority_whose_key_leaked_is_trusted_no_more_at_once() {
+    let (_home, dir) = with_ca();
+    let now = SystemTime::now();
+    let id: PluginId = "tools.demo".parse().unwrap();
+    let names = [id.server_name()];
+    let old = dir.issue(&names[0], now).unwrap();
+    dir.rotate(now).unwrap();
+    let leaked = dir.issue(&names[0], now).unwrap();
+    let plugin = CertDir::open(dir.of_plugin(&id)).unwrap();
+    dir.hand_out(&names, &plugin).unwrap();
+    dir.rotate_at_once(now).unwrap();
+    let new = dir.identity(&names[0], now).unwrap();
+    assert_eq!(new.anchors().len(), 1);
+    assert_eq!(new.chain().len(), 1);
+    for before in [&old, &leaked] {
+        assert!(!new.anchors().contains(&before.anchors()[0]));
+        assert_ne!(new.chain()[0], before.chain()[0]);
+    }
+    // Nor does it come back by what is handed out, or by the next rotation.
+    dir.hand_out(&names, &plugin).unwrap();
+    assert_eq!(plugin.identity(&names[0], now).unwrap().anchors().len(), 1);
+    assert!(!plugin.path().join("ca-previous.crt").exists());
+    dir.rotate(now).unwrap();
+    let next = dir.identity(&names[0], now).unwrap();
+    assert_eq!(next.anchors().len(), 2);
+    assert!(next.anchors().contains(&new.anchors()[0]));
+    // Where the key is not, nothing is lost.
+    fs::remove_file(dir.path().join("ca.key")).unwrap();
+    assert!(matches!(
+        dir.rotate_at_once(now),
+        Err(CertError::CannotRotate { .. })
+    ));
+    assert!(dir.path().join("ca-previous.crt").exists());
+}
+
+#[test]
 fn nobody_has_the_names_of_the_authority_in_any_case() {
     let (_home, dir) = with_ca();
     let (_other_home, to) = empty();

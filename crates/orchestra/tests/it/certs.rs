@@ -194,6 +194,29 @@ fn a_rotation_overlaps_and_says_what_follows() {
 }
 
 #[test]
+fn a_rotation_at_once_trusts_nothing_that_was() {
+    let workspace = Workspace::new();
+    assert_eq!(workspace.run(["certs", "init"]).code, Some(0));
+    let given = workspace.join("given").display().to_string();
+    let issue = || workspace.run(["certs", "issue", "tools.a", "--out", &given]);
+    assert_eq!(issue().code, Some(0));
+    assert_eq!(workspace.run(["certs", "rotate"]).code, Some(0));
+    let rotated = json(&workspace.run(["certs", "rotate", "--now", "--json"]));
+    let rows = rotated["certificates"].as_array().unwrap();
+    let names: Vec<_> = rows.iter().map(|row| row["name"].as_str()).collect();
+    assert_eq!(names, [Some("ca"), Some("tools.a")]);
+    assert_eq!(rows[1].get("issuer"), None);
+    assert_eq!(rows[1]["renewal_due"], true);
+    let notes = rotated["notes"].to_string();
+    assert!(notes.contains("restart the programs that run"), "{notes}");
+    assert!(notes.contains("is of no use any more"), "{notes}");
+    // What was given to somebody else is theirs: it is not known again as ours.
+    let taken = issue();
+    assert_eq!(taken.code, Some(3), "{taken:?}");
+    assert!(taken.err.contains("name an empty directory"), "{taken:?}");
+}
+
+#[test]
 fn a_directory_that_others_may_write_to_is_refused() {
     let workspace = Workspace::new();
     let place = workspace.join("open");

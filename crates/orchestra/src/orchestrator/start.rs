@@ -3,9 +3,9 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Weak},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use orchestra_gateway::{
@@ -14,10 +14,7 @@ use orchestra_gateway::{
 };
 use orchestra_hub::BoxFuture;
 use orchestra_mcp::client::{ClientError, Connected, Connector, TransportType};
-use orchestra_plugin::{
-    certs::{CertDir, CertError},
-    ids::PluginId,
-};
+use orchestra_plugin::ids::PluginId;
 use orchestra_plugin_host::link::{
     OrchestratorConnector, OrchestratorSpec, PluginConnector, PluginSpec,
 };
@@ -25,8 +22,9 @@ use tokio::time::timeout;
 
 use super::{
     Inner, Orchestrator,
+    handing::{self, certificates},
     known::Before,
-    listening::{OURS, legacy},
+    listening::OURS,
 };
 
 /// How long a plugin waits for one that comes before it, until it tries again later.
@@ -96,9 +94,8 @@ async fn start(
     let connector = PluginConnector::new(spec);
     match here {
         Some(here) => {
-            let connected = connector.with_links(here.0.links.clone()).connect().await?;
-            here.runs(id, &connected);
-            Ok(connected)
+            here.keep_handed_out();
+            connector.with_links(here.0.links.clone()).connect().await
         }
         None => connector.connect().await,
     }
@@ -119,31 +116,6 @@ fn spec(
     Ok(spec)
 }
 
-/// The directory of certificates that we use towards a plugin, and that of its own if it has one.
-///
-/// A plugin of today gets its own certificates and cannot make others. Those of the past make a new
-/// authority where they cannot read the key of one, and so share one among them, which we trust for
-/// them alone.
-fn certificates(
-    certs: &Path,
-    id: &PluginId,
-    is_legacy: bool,
-) -> Result<(PathBuf, Option<PathBuf>), CertError> {
-    let now = SystemTime::now();
-    if is_legacy {
-        return Ok((legacy(certs), None));
-    }
-    let ours = CertDir::open(certs)?;
-    ours.ensure_ca(now)?;
-    let names = [id.server_name(), id.client_name()];
-    for name in &names {
-        ours.identity(name, now)?;
-    }
-    let theirs = CertDir::open(certs.join("plugins").join(id.as_str()))?;
-    ours.hand_out(&names, &theirs)?;
-    Ok((certs.to_owned(), Some(theirs.path().to_owned())))
-}
-
 impl Orchestrator {
     /// Waits until those run that a plugin depends on.
     async fn after_others(&self, id: &PluginId) -> Result<(), ClientError> {
@@ -156,8 +128,7 @@ impl Orchestrator {
                     });
                 }
             };
-            let mut running = self.0.running.subscribe();
-            let started = running.wait_for(|running| running.contains(&needed));
+            let started = self.0.links.until_connected(&needed);
             if timeout(WAIT, started).await.is_err() {
                 return Err(ClientError::Unreachable {
                     what: format!("plugin \"{id}\" waits for \"{needed}\", which has not started"),
@@ -165,6 +136,18 @@ impl Orchestrator {
             }
         }
         Ok(())
+    }
+
+    /// Hands out certificates to plugins as long as this program runs, from now on.
+    fn keep_handed_out(&self) {
+        let Ok(certs) = self.0.certs.clone() else {
+            return;
+        };
+        let mut handing = self.handing();
+        if handing.is_empty() {
+            let (links, plugins) = (self.0.links.clone(), self.0.plugins.clone());
+            handing.spawn(handing::keep(certs, links, plugins));
+        }
     }
 
     /// Where a plugin of this program calls back: an address of IPv4 that it can verify.
@@ -180,20 +163,6 @@ impl Orchestrator {
             }
             _ => self.listen_for_plugins().await,
         }
-    }
-
-    /// Notes that a plugin runs, until its connection ends.
-    fn runs(&self, id: PluginId, connected: &Connected) {
-        let (link, running) = (Arc::clone(&connected.link), self.0.running.clone());
-        running.send_modify(|running| running.push(id.clone()));
-        tokio::spawn(async move {
-            link.ended().await;
-            running.send_modify(|running| {
-                if let Some(place) = running.iter().position(|other| *other == id) {
-                    running.swap_remove(place);
-                }
-            });
-        });
     }
 }
 

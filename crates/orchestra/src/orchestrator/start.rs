@@ -16,9 +16,9 @@ use orchestra_hub::BoxFuture;
 use orchestra_mcp::client::{ClientError, Connected, Connector, TransportType};
 use orchestra_plugin::ids::PluginId;
 use orchestra_plugin_host::link::{
-    OrchestratorConnector, OrchestratorSpec, PluginConnector, PluginSpec,
+    LEEWAY, OrchestratorConnector, OrchestratorSpec, PluginConnector, PluginSpec,
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     Inner, Orchestrator,
@@ -27,7 +27,7 @@ use super::{
     listening::OURS,
 };
 
-/// How long a plugin waits for one that comes before it, until it tries again later.
+/// How long a plugin waits for those that come before it, until it tries again later.
 const WAIT: Duration = Duration::from_secs(10);
 
 /// From where plugins and orchestrators are reached.
@@ -55,6 +55,11 @@ impl Connector for Start {
         let (from, config) = (self.from.clone(), Arc::clone(&self.config));
         let connectors = self.connectors.clone();
         Box::pin(async move { start(&from, &connectors, &config).await })
+    }
+
+    /// It waits for others first, and says more than that the time is over.
+    fn leeway(&self) -> Duration {
+        WAIT + LEEWAY
     }
 }
 
@@ -117,8 +122,9 @@ fn spec(
 }
 
 impl Orchestrator {
-    /// Waits until those run that a plugin depends on.
+    /// Waits until those run that a plugin depends on, for a time in all.
     async fn after_others(&self, id: &PluginId) -> Result<(), ClientError> {
+        let until = Instant::now() + WAIT;
         for before in self.0.plugins.before(id) {
             let needed = match before {
                 Before::Running(needed) => needed,
@@ -129,7 +135,7 @@ impl Orchestrator {
                 }
             };
             let started = self.0.links.until_connected(&needed);
-            if timeout(WAIT, started).await.is_err() {
+            if timeout_at(until, started).await.is_err() {
                 return Err(ClientError::Unreachable {
                     what: format!("plugin \"{id}\" waits for \"{needed}\", which has not started"),
                 });

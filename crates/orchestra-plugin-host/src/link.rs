@@ -17,7 +17,7 @@ mod remote;
 
 pub use links::Links;
 pub use orchestrator::{BRIDGE, OrchestratorConnector, OrchestratorSpec};
-pub use plugin::{PluginConnector, PluginSpec};
+pub use plugin::{LEEWAY, PluginConnector, PluginSpec};
 pub use remote::PluginLink;
 
 pub(crate) use plugin::random_id;

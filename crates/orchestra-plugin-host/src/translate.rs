@@ -21,8 +21,9 @@ use orchestra_plugin::{
 };
 use orchestra_wire::{RawJson, RpcError};
 
-pub use failure::REVISION;
 pub(crate) use failure::chain;
+/// The revision of the additions to the protocol that we speak.
+pub use orchestra_plugin::kit::REVISION;
 pub use stream::{Chunks, Piece};
 pub(crate) use text::{parse_message, text_member as member_text};
 pub(crate) use tools::{PROVIDER_META, SESSION_META, session as session_named, trace};

@@ -8,6 +8,9 @@ use std::{fmt, str::FromStr};
 /// The longest id of a plugin.
 pub const MAX_ID_CHARS: usize = 64;
 
+/// The longest part of an id between two dots.
+const MAX_PART_CHARS: usize = 63;
+
 /// What an orchestrator puts before the id of a plugin to name itself towards it.
 const TOWARDS: &str = "orchestrator-to-";
 
@@ -31,6 +34,9 @@ pub enum NameError {
     /// It starts with a dot.
     #[error("a name does not start with a dot")]
     Dot,
+    /// A part of an id is none of a server's name in TLS, so nobody could connect to it.
+    #[error("{0}: a plugin's id is the name of its server in TLS, so nobody could connect to it")]
+    Part(&'static str),
     /// It holds a character outside the alphabet.
     #[error("a name consists of letters, digits, `.`, `_` and `-`, not of {found:?}")]
     Character {
@@ -85,7 +91,9 @@ impl FromStr for PluginId {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        parse(text, MAX_ID_CHARS).map(Self)
+        let id = parse(text, MAX_ID_CHARS)?;
+        check_parts(&id)?;
+        Ok(Self(id))
     }
 }
 
@@ -126,13 +134,40 @@ fn parse(text: &str, most: usize) -> Result<String, NameError> {
     Ok(text.to_owned())
 }
 
+/// Refuses what is no name of a server (RFC 1035, 2.3.1), or looks like an address
+/// (<https://url.spec.whatwg.org/#ends-in-a-number-checker>).
+fn check_parts(id: &str) -> Result<(), NameError> {
+    for part in id.split('.') {
+        let why = match part {
+            "" => "two dots follow each other, or it ends with one",
+            _ if part.len() > MAX_PART_CHARS => "more than 63 characters are between two dots",
+            _ if part.starts_with('-') || part.ends_with('-') => {
+                "a `-` is beside a dot, at the beginning or at the end"
+            }
+            _ => continue,
+        };
+        return Err(NameError::Part(why));
+    }
+    let last = id.rsplit('.').next().unwrap_or(id);
+    let hex = last.strip_prefix("0x").or_else(|| last.strip_prefix("0X"));
+    let is_number = last.bytes().all(|byte| byte.is_ascii_digit())
+        || hex.is_some_and(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    match is_number {
+        true => Err(NameError::Part("what comes after the last dot is a number")),
+        false => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use rustls_pki_types::ServerName;
+
     use super::*;
 
     #[test]
     fn only_plain_names_are_ids() {
-        for good in ["a", "tools.features", "A_b-9", &"x".repeat(64)] {
+        for good in ["a", "tools.features", "A_b-9", &"x".repeat(63)] {
             assert_eq!(good.parse::<PluginId>().unwrap().as_str(), good);
         }
         for bad in [
@@ -153,12 +188,46 @@ mod tests {
     }
 
     #[test]
+    fn an_id_that_nobody_could_connect_to_is_refused_with_words() {
+        for (bad, why) in [
+            ("a..b", "two dots"),
+            ("a.", "two dots"),
+            ("a-", "a `-`"),
+            ("-a", "a `-`"),
+            ("a.-b", "a `-`"),
+            ("a-.b", "a `-`"),
+            (&"x".repeat(64), "more than 63"),
+            ("7", "a number"),
+            ("tools.2", "a number"),
+            ("10.0.0.1", "a number"),
+            ("tools.0x1F", "a number"),
+            ("tools.0X", "a number"),
+        ] {
+            let told = bad.parse::<PluginId>().unwrap_err().to_string();
+            assert!(told.contains(why), "{bad}: {told}");
+        }
+        for good in ["2.tools", "tools.2x", "0x.a", "a--b", "_a", "a_", "x0x1"] {
+            assert!(good.parse::<PluginId>().is_ok(), "{good}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_id_is_the_name_of_a_server(text in "[A-Za-z0-9._-]{1,66}|[0-9x.a-]{1,8}") {
+            if let Ok(id) = text.parse::<PluginId>() {
+                let name = ServerName::try_from(id.as_str());
+                prop_assert!(matches!(name, Ok(ServerName::DnsName(_))), "{}", text);
+            }
+        }
+    }
+
+    #[test]
     fn a_plugin_has_a_name_for_each_side() {
         let id: PluginId = "tools.features".parse().unwrap();
         assert_eq!(id.client_name().as_str(), "tools.features-client");
         assert_eq!(id.client_name().plugin_client(), Some(id.clone()));
         assert_eq!(id.server_name().plugin_client(), None);
-        let longest: PluginId = "x".repeat(64).parse().unwrap();
+        let longest: PluginId = ("x".repeat(32) + "." + &"y".repeat(31)).parse().unwrap();
         let name = longest.orchestrator_name();
         assert_eq!(name.as_str().parse::<CertName>(), Ok(name.clone()));
     }

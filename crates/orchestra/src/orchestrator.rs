@@ -6,6 +6,7 @@
 
 mod admitted;
 mod documents;
+mod handing;
 mod host;
 mod known;
 mod listening;
@@ -24,17 +25,13 @@ use orchestra_gateway::{
     discovery::Found,
 };
 use orchestra_mcp::{Server, client::Connector};
-use orchestra_plugin::ids::PluginId;
 use orchestra_plugin_host::{
     events::{EventLimits, Events},
     face::{Face, FaceOptions},
     link::Links,
 };
 use orchestra_store::Store;
-use tokio::{
-    sync::{OnceCell, watch},
-    time::Instant,
-};
+use tokio::{sync::OnceCell, task::JoinSet, time::Instant};
 
 use documents::Documents;
 use host::Admission;
@@ -55,8 +52,6 @@ struct Inner {
     face: Face,
     links: Links,
     plugins: Plugins,
-    /// Plugins that run.
-    running: watch::Sender<Vec<PluginId>>,
     /// Where `up` listens.
     ours: OnceCell<SocketAddr>,
     /// Where plugins of this machine call back, when that is another address.
@@ -64,6 +59,8 @@ struct Inner {
     /// Where plugins call back that share their authority among them.
     legacy: OnceCell<SocketAddr>,
     listening: Mutex<Vec<Listening>>,
+    /// What hands out certificates to plugins that run; ends with us.
+    handing: Mutex<JoinSet<()>>,
 }
 
 impl Orchestrator {
@@ -101,11 +98,11 @@ impl Orchestrator {
             face,
             links,
             plugins,
-            running: watch::Sender::default(),
             ours: OnceCell::new(),
             own: OnceCell::new(),
             legacy: OnceCell::new(),
             listening: Mutex::default(),
+            handing: Mutex::default(),
         }))
     }
 
@@ -162,6 +159,11 @@ impl Orchestrator {
         listening.unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn handing(&self) -> std::sync::MutexGuard<'_, JoinSet<()>> {
+        let handing = self.0.handing.lock();
+        handing.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// How plugins and orchestrators elsewhere are reached from here.
     pub(crate) fn quic(&self) -> Quic {
         let from = From {
@@ -182,6 +184,7 @@ impl Orchestrator {
     /// Lets nobody in any more: what runs is finished, within a time.
     pub(crate) async fn close(&self) {
         self.0.face.stop();
+        self.handing().abort_all();
         let deadline = Instant::now() + ENDING;
         let listening = std::mem::take(&mut *self.listening());
         for one in listening {

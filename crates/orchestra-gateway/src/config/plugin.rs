@@ -7,12 +7,16 @@ use super::{InheritEnv, Template};
 /// The longest id.
 const MAX_CHARS: usize = 64;
 
+/// The longest part of an id between two dots.
+const MAX_PART_CHARS: usize = 63;
+
 /// How long a plugin may take to answer that it has shut down when nothing is said. With the time
 /// after SIGTERM it stays within the ten seconds that a whole stop may take.
 pub const DEFAULT_SHUTDOWN: Duration = Duration::from_secs(5);
 
 /// The id of a plugin, as `tools.features`: 1 to 64 of `A`–`Z`, `a`–`z`, `0`–`9`, `.`, `_` and `-`,
-/// no `.` at its beginning. It names certificates and logs, and so leads nowhere as a part of a path.
+/// in parts between dots that a server's name in TLS may have: 1 to 63 characters, no `-` at an end,
+/// the last of them no number. It names certificates and logs, and leads nowhere as a part of a path.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PluginId(String);
 
@@ -21,7 +25,8 @@ pub struct PluginId(String);
 pub enum PluginIdError {
     /// It cannot be one.
     #[error(
-        "a plugin's id has 1 to 64 of A-Z, a-z, 0-9, `.`, `_` and `-`, and does not begin with `.`"
+        "a plugin's id has 1 to 64 of A-Z, a-z, 0-9, `.`, `_` and `-`; its parts between dots have \
+         1 to 63 of them and no `-` at an end, and the last part is no number"
     )]
     Form,
     /// Somebody else is known by it, or would be by the names of its certificates.
@@ -57,7 +62,8 @@ impl FromStr for PluginId {
         let permitted = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         let is_id = (1..=MAX_CHARS).contains(&text.len())
             && text.bytes().all(permitted)
-            && !text.starts_with('.');
+            && text.split('.').all(is_part)
+            && !text.rsplit('.').next().is_some_and(is_number);
         if !is_id {
             return Err(PluginIdError::Form);
         }
@@ -71,6 +77,18 @@ impl FromStr for PluginId {
             false => Ok(Self(text.to_owned())),
         }
     }
+}
+
+fn is_part(part: &str) -> bool {
+    (1..=MAX_PART_CHARS).contains(&part.len()) && !part.starts_with('-') && !part.ends_with('-')
+}
+
+/// Whether a name that ends with this looks like an address
+/// (<https://url.spec.whatwg.org/#ends-in-a-number-checker>).
+fn is_number(part: &str) -> bool {
+    let hex = part.strip_prefix("0x").or_else(|| part.strip_prefix("0X"));
+    part.bytes().all(|byte| byte.is_ascii_digit())
+        || hex.is_some_and(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 impl fmt::Display for PluginId {
@@ -187,7 +205,15 @@ mod tests {
 
     #[test]
     fn an_id_is_dotted_and_leads_nowhere() {
-        for text in ["tools.features", "a", "A_b-1.x", &"a".repeat(64)] {
+        for text in [
+            "tools.features",
+            "a",
+            "A_b-1.x",
+            "2.a",
+            "0x.a",
+            "a--b",
+            &"a".repeat(63),
+        ] {
             assert_eq!(text.parse::<PluginId>().unwrap().as_str(), text);
         }
         for text in [
@@ -199,7 +225,17 @@ mod tests {
             "a b",
             "ä",
             "a\n",
-            &"a".repeat(65),
+            &"a".repeat(64),
+            &format!("{}.{}", "a".repeat(32), "b".repeat(32)),
+            "a..b",
+            "a.",
+            "a-",
+            "-a",
+            "a-.b",
+            "7",
+            "tools.2",
+            "10.0.0.1",
+            "tools.0x1F",
         ] {
             assert_eq!(
                 text.parse::<PluginId>(),

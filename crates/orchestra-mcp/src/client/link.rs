@@ -1,8 +1,11 @@
 //! One live connection to a server, whatever carries its messages.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU8, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::Duration,
 };
 
 use orchestra_hub::BoxFuture;
@@ -26,6 +29,12 @@ pub trait Connector: Send + Sync + 'static {
     /// Starts or reaches the server. No message is exchanged yet. Dropping the future undoes what
     /// was begun.
     fn connect(&self) -> BoxFuture<Result<Connected, ClientError>>;
+
+    /// How much longer than the time of a start reaching the server may take: for one that bounds
+    /// itself, and says more than that the time is over, or waits for others before it begins.
+    fn leeway(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// What carries the messages (seed 002, `TransportMetadata.Type`, which knows the first two).

@@ -13,7 +13,7 @@ mod replay;
 mod stream;
 mod writer;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use orchestra_hub::BoxFuture;
 use orchestra_wire::{RawJson, RequestId};
@@ -63,6 +63,10 @@ impl TapConnector {
 impl Connector for TapConnector {
     fn transport(&self) -> TransportType {
         self.inner.transport()
+    }
+
+    fn leeway(&self) -> Duration {
+        self.inner.leeway()
     }
 
     fn connect(&self) -> BoxFuture<Result<Connected, ClientError>> {

@@ -13,10 +13,9 @@ use orchestra_plugin::{
 };
 use orchestra_wire::Revision;
 
-use super::{Connected, Inner, Registered, failure::Failure, permission::Permissions, who::Who};
+use crate::translate::REVISION;
 
-/// The revision of the additions to the protocol that we speak.
-const REVISION: u32 = 1;
+use super::{Connected, Inner, Registered, failure::Failure, permission::Permissions, who::Who};
 
 /// One request of somebody who may make it.
 pub(super) struct Turn<'a> {

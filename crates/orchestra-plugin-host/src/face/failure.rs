@@ -10,6 +10,8 @@ use orchestra_plugin::{
 };
 use serde_json::json;
 
+pub(super) use crate::translate::chain;
+
 /// Why something was not done: a short word, and the reason in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failure {
@@ -69,16 +71,4 @@ impl Failure {
         let error = json!({"code": code, "message": self.message, "data": data});
         error.to_string().into()
     }
-}
-
-/// What an error says, with its causes.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

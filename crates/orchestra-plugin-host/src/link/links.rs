@@ -54,6 +54,19 @@ impl Links {
         true
     }
 
+    /// The plugins that are connected now.
+    #[must_use]
+    pub fn connected(&self) -> Vec<PluginId> {
+        self.0.borrow().keys().cloned().collect()
+    }
+
+    /// Waits until a plugin is connected. May be cancelled.
+    pub async fn until_connected(&self, plugin: &PluginId) {
+        let mut lines = self.0.subscribe();
+        // Its sender is held, so that waiting cannot fail.
+        let _ = lines.wait_for(|lines| lines.contains_key(plugin)).await;
+    }
+
     /// Asks a plugin something, if it is connected.
     ///
     /// # Errors
@@ -92,9 +105,7 @@ impl Deliver for Links {
     fn deliver(&self, plugin: &PluginId, event: Request) -> BoxFuture<'static, Result<(), String>> {
         let (links, plugin) = (self.clone(), plugin.clone());
         Box::pin(async move {
-            let mut lines = links.0.subscribe();
-            // Its sender is held, so that waiting cannot fail.
-            let _ = lines.wait_for(|lines| lines.contains_key(&plugin)).await;
+            links.until_connected(&plugin).await;
             let line = links.line(&plugin).ok_or("it is not connected")?;
             let kind = event.kind().ok_or("the event has no kind")?;
             let payload = event.payload();

@@ -23,6 +23,10 @@ use crate::translate::{Peer, Question, REVISION, Terms, chain};
 /// What we understand beyond the first version of the protocol, as plugins are told.
 const FEATURES: [&str; 3] = ["mcp_params", "mcp_result", "mcp_message"];
 
+/// How much longer a start may take than its time: until the process runs, and until it is known how
+/// one ended that did not get ready.
+pub const LEEWAY: Duration = Duration::from_secs(5);
+
 /// How a plugin is started, reached and bounded.
 #[derive(Debug, Clone)]
 pub struct PluginSpec {
@@ -135,6 +139,10 @@ impl PluginConnector {
 impl Connector for PluginConnector {
     fn transport(&self) -> TransportType {
         TransportType::Stdio
+    }
+
+    fn leeway(&self) -> Duration {
+        LEEWAY
     }
 
     fn connect(&self) -> BoxFuture<Result<Connected, ClientError>> {

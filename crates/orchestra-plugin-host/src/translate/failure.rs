@@ -11,9 +11,6 @@ use orchestra_wire::{ErrorCode, RawJson, RpcError, shown};
 
 use super::{Peer, Terms};
 
-/// The revision of the additions to the protocol that we speak.
-pub const REVISION: u32 = 1;
-
 /// Codes of peers that do not know a kind of request.
 const UNKNOWN: [&str; 2] = ["unknown_request", "unsupported"];
 
@@ -86,7 +83,7 @@ pub(super) fn internal(message: String) -> RpcError {
 }
 
 /// An error and what is behind it, on one line.
-pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {

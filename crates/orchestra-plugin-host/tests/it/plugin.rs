@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use orchestra_mcp::client::{ClientError, Connector, Sent, ServerMessage};
+use orchestra_mcp::client::{Client, ClientConfig, ClientError, Connector, Sent, ServerMessage};
 use serde_json::json;
 use tokio::{task::JoinSet, time::timeout};
 
@@ -58,6 +58,24 @@ async fn a_plugin_that_is_never_ready_is_given_up() {
         panic!("{error:?}");
     };
     assert!(stderr_tail.contains("a line of its own"), "{stderr_tail}");
+    rig.all_gone().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_calls_one_that_is_never_ready_reads_what_it_wrote() {
+    let mut rig = Rig::new("no-ready");
+    let bound = Duration::from_secs(3);
+    rig.spec.start_timeout = bound;
+    let config = ClientConfig {
+        name: "fake".to_owned(),
+        start_timeout: bound,
+        ..ClientConfig::default()
+    };
+    let client = Client::new(Arc::new(rig.connector()), config);
+    let error = call(&client, "echo", json!({})).await.unwrap_err();
+    let told = error.explain();
+    assert!(told.contains("a line of its own"), "{told}");
+    client.close().await;
     rig.all_gone().await;
 }
 

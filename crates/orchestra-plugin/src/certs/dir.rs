@@ -9,7 +9,7 @@ use rustls_pki_types::CertificateDer;
 
 use super::{
     error::CertError,
-    files::{Files, Lock},
+    files::Files,
     identity::{Identity, Listed},
     key::Key,
     make,
@@ -27,9 +27,9 @@ pub const CA_RENEWAL: Duration = Duration::from_secs(60 * 24 * 60 * 60);
 pub(super) const CA: &str = "ca";
 pub(super) const PREVIOUS: &str = "ca-previous";
 pub(super) const CROSS: &str = "ca-cross";
-const NEXT: &str = "ca-next";
+pub(super) const NEXT: &str = "ca-next";
 
-/// Files of the authority, which are nobody's leaf.
+/// Files of the authority, which are nobody's leaf. Some file systems know no case.
 const AUTHORITY: [&str; 4] = [CA, PREVIOUS, CROSS, NEXT];
 
 /// A directory of certificates.
@@ -39,10 +39,10 @@ pub struct CertDir {
 }
 
 /// The authority as the directory has it.
-struct Authority {
-    cert: Cert,
+pub(super) struct Authority {
+    pub(super) cert: Cert,
     /// Its key, or why it is not at hand.
-    key: Result<Key, String>,
+    pub(super) key: Result<Key, String>,
 }
 
 impl CertDir {
@@ -129,11 +129,8 @@ impl CertDir {
             Err(why) => why.clone(),
         };
         if let Some((leaf, key)) = stored? {
-            let anchors = [Some(&ca.cert), previous.as_ref()];
-            let believed = anchors
-                .into_iter()
-                .flatten()
-                .any(|ca| leaf.is_signed_by(ca, now));
+            let believes = |ca: &Cert| leaf.is_signed_by(ca, now);
+            let believed = believes(&ca.cert) || previous.iter().any(believes);
             if leaf.names(name) && believed {
                 return self.assemble(name, &leaf, &key, &ca, previous, now);
             }
@@ -150,9 +147,7 @@ impl CertDir {
     /// # Errors
     /// [`CertError::CannotSign`] if the authority's key is not here; the others are about files.
     pub fn issue(&self, name: &CertName, now: SystemTime) -> Result<Identity, CertError> {
-        if AUTHORITY.contains(&name.as_str()) {
-            return Err(self.cannot_sign(name, "that is a name of the authority's files"));
-        }
+        self.check_leaf_name(name)?;
         let lock = self.files.lock()?;
         self.finish_next(&lock)?;
         let ca = self.authority()?.ok_or_else(|| self.no_authority(name))?;
@@ -174,105 +169,41 @@ impl CertDir {
         self.assemble(name, &leaf, &key, &ca, previous, now)
     }
 
-    /// Puts a new authority in the place of the present one, which stays trusted until it ends.
-    ///
-    /// # Errors
-    /// [`CertError::CannotRotate`] if the present key is not here; the others are about files.
-    pub fn rotate(&self, now: SystemTime) -> Result<(), CertError> {
-        let lock = self.files.lock()?;
-        self.finish_next(&lock)?;
-        match self.authority()? {
-            None => self.first_authority(&lock, now),
-            Some(ca) => self.replace_authority(&lock, &ca, now),
-        }
-    }
-
-    /// Every certificate of the directory, by name. A file that is none is passed over.
+    /// Every certificate of the directory, by name: of the authorities before, each of its file. A
+    /// file that is none is passed over.
     ///
     /// # Errors
     /// The directory cannot be read.
     pub fn list(&self, now: SystemTime) -> Result<Vec<Listed>, CertError> {
         let names = self.files.certificates()?;
-        let read = |name: &str| self.cert(name).ok().flatten();
+        let read = |name: &str| match name {
+            PREVIOUS | CROSS => self.certs(name).unwrap_or_default(),
+            name => Vec::from_iter(self.cert(name).ok().flatten()),
+        };
         let anchors: Vec<(&str, Cert)> = [CA, PREVIOUS]
             .into_iter()
-            .filter_map(|name| Some((name, read(name)?)))
+            .flat_map(|name| read(name).into_iter().map(move |cert| (name, cert)))
             .collect();
-        Ok(names
-            .into_iter()
-            .filter_map(|name| {
-                let cert = read(&name)?;
-                let signer = anchors.iter().find(|(_, ca)| cert.bears_signature_of(ca));
-                Some(Listed {
-                    subject: cert.subject().to_owned(),
-                    fingerprint: cert.fingerprint(),
-                    not_after: cert.not_after(),
-                    valid: cert.is_valid_at(now),
-                    signed_by: signer.map(|(anchor, _)| (*anchor).to_owned()),
-                    has_key: self.files.at(&format!("{name}.key")).is_file(),
-                    name,
-                })
-            })
-            .collect())
-    }
-
-    /// Makes the first authority, of the key that is there if there is one.
-    fn first_authority(&self, lock: &Lock, now: SystemTime) -> Result<(), CertError> {
-        let key = match self.files.read("ca.key")? {
-            Some(text) => Key::from_pem(&text, &self.files.at("ca.key"))?,
-            None => Key::generate()?,
-        };
-        let cert = make::authority(&key, now)?;
-        self.install(lock, &cert, &key)
-    }
-
-    fn replace_authority(
-        &self,
-        lock: &Lock,
-        old: &Authority,
-        now: SystemTime,
-    ) -> Result<(), CertError> {
-        let old_key = old.key.as_ref().map_err(|why| CertError::CannotRotate {
-            path: self.path().to_owned(),
-            why: why.clone(),
-        })?;
-        let key = Key::generate()?;
-        let cert = make::authority(&key, now)?;
-        if old.cert.is_valid_at(now) {
-            let cross = make::cross(&key, &old.cert, old_key, now)?;
-            self.files
-                .write(lock, "ca-previous.crt", &make::to_pem(old.cert.der()))?;
-            self.files
-                .write(lock, "ca-cross.crt", &make::to_pem(cross.der()))?;
-        }
-        self.install(lock, &cert, &key)
-    }
-
-    /// Writes certificate and key so that a crash at any point leaves a pair or can be finished:
-    /// the certificate waits beside the key until the key is in its place.
-    fn install(&self, lock: &Lock, cert: &Cert, key: &Key) -> Result<(), CertError> {
-        self.files
-            .write(lock, "ca-next.crt", &make::to_pem(cert.der()))?;
-        self.files.write(lock, "ca.key", &key.to_pem())?;
-        self.files.rename(lock, "ca-next.crt", "ca.crt")?;
-        tracing::info!(fingerprint = cert.fingerprint(), "authority made");
-        Ok(())
-    }
-
-    /// Finishes an installation whose program died after it had written the key.
-    fn finish_next(&self, lock: &Lock) -> Result<(), CertError> {
-        let (Ok(Some(next)), Ok(Some(key))) = (self.cert(NEXT), self.files.read("ca.key")) else {
-            return Ok(());
-        };
-        match Key::from_pem(&key, &self.files.at("ca.key")) {
-            Ok(key) if key.fits(next.public_key()) => {
-                self.files.rename(lock, "ca-next.crt", "ca.crt")
+        let listed = |name: String, cert: Cert| {
+            let signer = anchors.iter().find(|(_, ca)| cert.bears_signature_of(ca));
+            Listed {
+                subject: cert.subject().to_owned(),
+                fingerprint: cert.fingerprint(),
+                not_after: cert.not_after(),
+                valid: cert.is_valid_at(now),
+                signed_by: signer.map(|(anchor, _)| (*anchor).to_owned()),
+                has_key: self.files.at(&format!("{name}.key")).is_file(),
+                name,
             }
-            _ => Ok(()),
-        }
+        };
+        let all = names.into_iter().flat_map(|name| {
+            let certs = read(&name);
+            certs.into_iter().map(move |cert| (name.clone(), cert))
+        });
+        Ok(all.map(|(name, cert)| listed(name, cert)).collect())
     }
 
-    fn authority(&self) -> Result<Option<Authority>, CertError> {
+    pub(super) fn authority(&self) -> Result<Option<Authority>, CertError> {
         let Some(cert) = self.cert(CA)? else {
             return Ok(None);
         };
@@ -284,12 +215,6 @@ impl CertDir {
             Err(error) => Err(format!("ca.key is of no use ({error})")),
         };
         Ok(Some(Authority { cert, key }))
-    }
-
-    /// The authority before, if it is still valid and another.
-    fn previous(&self, ca: &Authority, now: SystemTime) -> Result<Option<Cert>, CertError> {
-        let previous = self.cert(PREVIOUS)?;
-        Ok(previous.filter(|old| old.is_valid_at(now) && old.der() != ca.cert.der()))
     }
 
     fn leaf(&self, name: &CertName) -> Result<Option<(Cert, Key)>, CertError> {
@@ -306,16 +231,14 @@ impl CertDir {
         leaf: &Cert,
         key: &Key,
         ca: &Authority,
-        previous: Option<Cert>,
+        previous: Vec<Cert>,
         now: SystemTime,
     ) -> Result<Identity, CertError> {
         let mut chain = vec![leaf.der().clone()];
-        let cross = self.cert(CROSS)?.filter(|cross| {
-            cross.public_key() == ca.cert.public_key()
-                && cross.is_valid_at(now)
-                && leaf.is_signed_by(&ca.cert, now)
-        });
-        chain.extend(cross.map(|cross| cross.der().clone()));
+        if leaf.is_signed_by(&ca.cert, now) {
+            let crosses = self.crosses(&ca.cert, now)?;
+            chain.extend(crosses.iter().map(|cross| cross.der().clone()));
+        }
         let present = Some(ca.cert.clone()).filter(|ca| ca.is_valid_at(now));
         let anchors: Vec<CertificateDer<'static>> = present
             .into_iter()
@@ -344,6 +267,15 @@ impl CertDir {
         Cert::from_pem(&text, &self.files.at(&file)).map(Some)
     }
 
+    /// Every certificate of a file; none if it is not there.
+    pub(super) fn certs(&self, name: &str) -> Result<Vec<Cert>, CertError> {
+        let file = format!("{name}.crt");
+        match self.files.read(&file)? {
+            None => Ok(Vec::new()),
+            Some(text) => Cert::all_from_pem(&text, &self.files.at(&file)),
+        }
+    }
+
     fn key(&self, name: &str) -> Result<Option<Key>, CertError> {
         let file = format!("{name}.key");
         let Some(text) = self.files.read(&file)? else {
@@ -353,6 +285,15 @@ impl CertDir {
             tracing::warn!(path = %self.files.at(&file).display(), "others can read this key: chmod 600");
         }
         Key::from_pem(&text, &self.files.at(&file)).map(Some)
+    }
+
+    /// Refuses a name whose files would be those of the authority.
+    pub(super) fn check_leaf_name(&self, name: &CertName) -> Result<(), CertError> {
+        let is_its = |file: &&str| file.eq_ignore_ascii_case(name.as_str());
+        match AUTHORITY.iter().any(is_its) {
+            true => Err(self.cannot_sign(name, "that is a name of the authority's files")),
+            false => Ok(()),
+        }
     }
 
     fn no_authority(&self, name: &CertName) -> CertError {

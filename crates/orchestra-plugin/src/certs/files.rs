@@ -175,6 +175,16 @@ impl Files {
         self.sync()
     }
 
+    /// Takes a file away, if it is there.
+    pub(super) fn remove(&self, _lock: &Lock, name: &str) -> Result<(), CertError> {
+        let path = self.at(name);
+        match fs::remove_file(&path) {
+            Ok(()) => self.sync(),
+            Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(error("remove", &path, source)),
+        }
+    }
+
     fn sync(&self) -> Result<(), CertError> {
         let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
         synced.map_err(|source| error("sync", &self.path, source))

@@ -36,6 +36,11 @@ impl Identity {
         &self.anchors
     }
 
+    /// Whether two identities show the same and trust the same.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        self.chain == other.chain && self.anchors == other.anchors
+    }
+
     /// When the leaf ends. Ask the directory again well before.
     pub fn not_after(&self) -> SystemTime {
         self.not_after

@@ -51,17 +51,16 @@ impl Cert {
 
     /// The first certificate of a file.
     pub(super) fn from_pem(text: &[u8], path: &Path) -> Result<Self, CertError> {
-        let wrong = |why: String| CertError::Content {
-            path: path.to_owned(),
-            what: "certificate",
-            why,
-        };
-        let blocks = pem::parse_many(text).map_err(|_| wrong("it is not PEM".to_owned()))?;
-        let block = blocks
-            .into_iter()
-            .find(|block| block.tag() == "CERTIFICATE")
-            .ok_or_else(|| wrong("it holds no CERTIFICATE".to_owned()))?;
-        Self::from_der(CertificateDer::from(block.into_contents())).map_err(wrong)
+        let wrong = |why: String| unusable(path, why);
+        let first = blocks(text).map_err(wrong)?.into_iter().next();
+        let first = first.ok_or_else(|| wrong("it holds no CERTIFICATE".to_owned()))?;
+        Self::from_der(first).map_err(wrong)
+    }
+
+    /// Every certificate of a file, as they follow each other in it.
+    pub(super) fn all_from_pem(text: &[u8], path: &Path) -> Result<Vec<Self>, CertError> {
+        let found = blocks(text).and_then(|ders| ders.into_iter().map(Self::from_der).collect());
+        found.map_err(|why| unusable(path, why))
     }
 
     pub(super) fn der(&self) -> &CertificateDer<'static> {
@@ -125,6 +124,24 @@ impl Cert {
             .map(|byte| format!("{byte:02X}"))
             .collect::<Vec<_>>()
             .join(":")
+    }
+}
+
+fn blocks(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let blocks = pem::parse_many(text).map_err(|_| "it is not PEM".to_owned())?;
+    let certificates = blocks
+        .into_iter()
+        .filter(|block| block.tag() == "CERTIFICATE");
+    Ok(certificates
+        .map(|block| CertificateDer::from(block.into_contents()))
+        .collect())
+}
+
+fn unusable(path: &Path, why: String) -> CertError {
+    CertError::Content {
+        path: path.to_owned(),
+        what: "certificate",
+        why,
     }
 }
 

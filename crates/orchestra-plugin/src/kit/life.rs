@@ -35,7 +35,7 @@ use error::StartError;
 use identities::{load, open_certs};
 
 use crate::{
-    certs::CertDir,
+    certs::{CertDir, Identity},
     ids::{CertName, PluginId},
     quic::{Caller, CallerOptions, Endpoint, Limits, Pace, Serving, Target},
 };
@@ -59,8 +59,9 @@ const LINGER_TIME: Duration = Duration::from_secs(5);
 /// How long threads that still work are waited for.
 const THREADS_TIME: Duration = Duration::from_millis(500);
 
-/// How often certificates are looked at, to be renewed well before they end.
-const RENEWAL_EVERY: Duration = Duration::from_secs(6 * 60 * 60);
+/// How often certificates are looked at: an orchestrator puts new ones into their place while the
+/// plugin runs, and after a rotation at once nothing else is believed.
+const RENEWAL_EVERY: Duration = Duration::from_secs(60);
 
 /// The name of the orchestrator's certificate.
 const ORCHESTRATOR: &str = "orchestrator";
@@ -332,15 +333,23 @@ impl Started {
 
     /// Renews the certificates while the plugin runs.
     async fn renew(&self) -> std::convert::Infallible {
+        let mut shown: Option<(Identity, Identity)> = None;
         loop {
             sleep(RENEWAL_EVERY).await;
             match load(self.certs.clone(), self.id.clone()).await {
                 Ok((identity, client)) => {
+                    let is_shown = shown.as_ref().is_some_and(|(server, caller)| {
+                        server.is_same_as(&identity) && caller.is_same_as(&client)
+                    });
+                    if is_shown {
+                        continue;
+                    }
                     for renewed in [self.endpoint.renew(&identity), self.client.renew(&client)] {
                         if let Err(error) = renewed {
                             tracing::warn!(%error, "the certificates cannot be renewed");
                         }
                     }
+                    shown = Some((identity, client));
                 }
                 Err(error) => tracing::warn!(%error, "the certificates cannot be renewed"),
             }

@@ -11,7 +11,7 @@ use std::{
 
 use orchestra_plugin::{
     certs::{CertDir, CertError, VALIDITY},
-    ids::CertName,
+    ids::{CertName, PluginId},
 };
 use tempfile::TempDir;
 
@@ -245,6 +245,130 @@ fn rotation_signs_anew_and_trusts_both() {
             "a.crt",
         ],
     );
+}
+
+#[test]
+fn every_authority_that_is_still_valid_stays_trusted() {
+    let (_home, dir) = with_ca();
+    let now = SystemTime::now();
+    let first = dir.identity(&name("a"), now).unwrap();
+    dir.rotate(now + DAY).unwrap();
+    let second = dir.identity(&name("a"), now + DAY).unwrap();
+    dir.rotate(now + 2 * DAY).unwrap();
+    let third = dir.identity(&name("a"), now + 2 * DAY).unwrap();
+    for earlier in [&first, &second] {
+        assert!(third.anchors().contains(&earlier.anchors()[0]));
+    }
+    assert_eq!(third.anchors().len(), 3);
+    // Each is shown, and known by what it signed.
+    let listed = dir.list(now + 2 * DAY).unwrap();
+    let previous = listed.iter().filter(|cert| cert.name == "ca-previous");
+    assert!(previous.clone().all(|cert| cert.valid));
+    assert_eq!(previous.count(), 2);
+    // They go one by one as they end.
+    let of = |days: u32| dir.identity(&name("a"), now + days * DAY).unwrap();
+    assert_eq!(of(364).anchors().len(), 3);
+    assert_eq!(of(365).anchors().len(), 2);
+    assert_eq!(of(366).anchors().len(), 1);
+    // Whoever rotates for ever is believed, and the files stay small.
+    for _ in 0..40 {
+        dir.rotate(now).unwrap();
+    }
+    assert_eq!(dir.identity(&name("a"), now).unwrap().anchors().len(), 17);
+}
+
+#[test]
+fn what_was_handed_out_is_replaced_after_any_number_of_rotations() {
+    let (_home, dir) = with_ca();
+    let now = SystemTime::now();
+    let id: PluginId = "tools.demo".parse().unwrap();
+    let names = [id.server_name(), id.client_name()];
+    let issue = || names.iter().for_each(|name| drop(dir.issue(name, now)));
+    let hand_out = |to: &CertDir| dir.hand_out(&names, to);
+    issue();
+    let plugin = CertDir::open(dir.of_plugin(&id)).unwrap();
+    let (_other_home, elsewhere) = empty();
+    for to in [&plugin, &elsewhere] {
+        assert!(hand_out(to).unwrap());
+        assert!(!hand_out(to).unwrap(), "nothing is written without need");
+    }
+    for _ in 0..2 {
+        dir.rotate(now).unwrap();
+    }
+    issue();
+    for to in [&plugin, &elsewhere] {
+        assert!(hand_out(to).unwrap());
+        assert_eq!(text(to, "ca.crt"), text(&dir, "ca.crt"));
+        assert_eq!(to.identity(&names[0], now).unwrap().anchors().len(), 3);
+    }
+    // The directory of a plugin is ours even when nothing is known of what it holds.
+    let (_third_home, other) = with_ca();
+    fs::copy(other.path().join("ca.crt"), plugin.path().join("ca.crt")).unwrap();
+    assert!(hand_out(&plugin).unwrap());
+    fs::write(plugin.path().join("ca.crt"), "garbage").unwrap();
+    assert!(hand_out(&plugin).unwrap());
+    assert_eq!(text(&plugin, "ca.crt"), text(&dir, "ca.crt"));
+    // But for one in which somebody signs.
+    fs::copy(other.path().join("ca.key"), plugin.path().join("ca.key")).unwrap();
+    assert!(matches!(hand_out(&plugin), Err(CertError::Taken { .. })));
+}
+
+#[test]
+fn an_authority_whose_key_leaked_is_trusted_no_more_at_once() {
+    let (_home, dir) = with_ca();
+    let now = SystemTime::now();
+    let id: PluginId = "tools.demo".parse().unwrap();
+    let names = [id.server_name()];
+    let old = dir.issue(&names[0], now).unwrap();
+    dir.rotate(now).unwrap();
+    let leaked = dir.issue(&names[0], now).unwrap();
+    let plugin = CertDir::open(dir.of_plugin(&id)).unwrap();
+    dir.hand_out(&names, &plugin).unwrap();
+    dir.rotate_at_once(now).unwrap();
+    let new = dir.identity(&names[0], now).unwrap();
+    assert_eq!(new.anchors().len(), 1);
+    assert_eq!(new.chain().len(), 1);
+    for before in [&old, &leaked] {
+        assert!(!new.anchors().contains(&before.anchors()[0]));
+        assert_ne!(new.chain()[0], before.chain()[0]);
+    }
+    // Nor does it come back by what is handed out, or by the next rotation.
+    dir.hand_out(&names, &plugin).unwrap();
+    assert_eq!(plugin.identity(&names[0], now).unwrap().anchors().len(), 1);
+    assert!(!plugin.path().join("ca-previous.crt").exists());
+    dir.rotate(now).unwrap();
+    let next = dir.identity(&names[0], now).unwrap();
+    assert_eq!(next.anchors().len(), 2);
+    assert!(next.anchors().contains(&new.anchors()[0]));
+    // Where the key is not, nothing is lost.
+    fs::remove_file(dir.path().join("ca.key")).unwrap();
+    assert!(matches!(
+        dir.rotate_at_once(now),
+        Err(CertError::CannotRotate { .. })
+    ));
+    assert!(dir.path().join("ca-previous.crt").exists());
+}
+
+#[test]
+fn nobody_has_the_names_of_the_authority_in_any_case() {
+    let (_home, dir) = with_ca();
+    let (_other_home, to) = empty();
+    let now = SystemTime::now();
+    for taken in ["ca", "CA", "Ca", "ca-Next", "CA-PREVIOUS", "ca-CROSS"] {
+        let name = name(taken);
+        let refused = [
+            dir.issue(&name, now).map(drop),
+            dir.identity(&name, now).map(drop),
+            dir.hand_out(std::slice::from_ref(&name), &to).map(drop),
+        ];
+        for refused in refused {
+            let told = refused.unwrap_err().to_string();
+            let is_told = told.contains("a name of the authority's files");
+            assert!(is_told || taken == "ca", "{taken}: {told}");
+        }
+    }
+    assert!(!to.path().join("ca.key").exists());
+    dir.issue(&name("cable"), now).unwrap();
 }
 
 #[test]

@@ -301,6 +301,27 @@ async fn rotation_needs_no_restart_in_step() {
 }
 
 #[tokio::test]
+async fn two_rotations_shut_out_nobody_who_read_before_them() {
+    let rig = Rig::new(Limits::default());
+    let now = SystemTime::now();
+    let old = rig.endpoint("old-client");
+    for _ in 0..2 {
+        rig.authority.dir.rotate(now).unwrap();
+    }
+    let new = rig.endpoint("new-client");
+    new.connect(&rig.target()).await.unwrap();
+    let identity = rig.authority.identity("other");
+    let endpoint = Endpoint::bind(Endpoint::LOOPBACK, &identity, Pace::default()).unwrap();
+    let (events, _heard) = tokio::sync::mpsc::unbounded_channel();
+    let handler = Arc::new(crate::quic_rig::Told { events });
+    let _serving = endpoint.serve(handler, Limits::default());
+    let target = Target::anyone(endpoint.address().unwrap());
+    let connection = old.connect(&target).await.unwrap();
+    let said = connection.call(Bytes::from_static(b"h"), soon()).await;
+    assert_eq!(said.unwrap(), "old-client");
+}
+
+#[tokio::test]
 async fn closing_waits_for_calls() {
     let rig = Rig::new(Limits::default());
     let caller = Caller::start(

@@ -75,6 +75,9 @@ enum Command {
     },
     /// Put a new authority in the place of the present one, which stays trusted until it ends
     Rotate {
+        /// Trust no other authority any more: for a key that somebody else may have
+        #[arg(long)]
+        now: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -122,7 +125,10 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
             issue(&path, &names, out.as_deref(), now, Format::of_flag(json))
         }
         Command::Show { name, json } => show(&path, name.as_deref(), now, Format::of_flag(json)),
-        Command::Rotate { json } => rotate(&path, now, Format::of_flag(json)),
+        Command::Rotate {
+            now: is_at_once,
+            json,
+        } => rotate(&path, is_at_once, now, Format::of_flag(json)),
     }
     .map(|()| Exit::Ok)
 }
@@ -265,13 +271,23 @@ fn show(path: &Path, name: Option<&str>, now: SystemTime, format: Format) -> Res
     })
 }
 
-fn rotate(path: &Path, now: SystemTime, format: Format) -> Result<(), Failure> {
+fn rotate(path: &Path, is_at_once: bool, now: SystemTime, format: Format) -> Result<(), Failure> {
     let directory = existing(path)?;
     let before = authority(&directory, now)?.ok_or_else(|| unfounded(directory.path()))?;
-    directory.rotate(now).map_err(failed)?;
+    match is_at_once {
+        true => directory.rotate_at_once(now),
+        false => directory.rotate(now),
+    }
+    .map_err(failed)?;
     let rows = Row::all(&directory, now).map_err(failed)?;
     let mut notes = Vec::new();
-    if before.valid {
+    if is_at_once {
+        notes.push(
+            "no authority before counts any more: restart the programs that run, so that connections \
+             end which somebody may have made by the old key"
+                .to_owned(),
+        );
+    } else if before.valid {
         let ends = shown::time(before.not_after);
         let ends = day(&ends);
         notes.push(format!(
@@ -280,9 +296,17 @@ fn rotate(path: &Path, now: SystemTime, format: Format) -> Result<(), Failure> {
         ));
     }
     notes.push(
-        "programs that may read ca.key make themselves new leaves when they start; what was handed \
-         out with --out is issued again before the old authority ends"
-            .to_owned(),
+        match is_at_once {
+            true => {
+                "programs that may read ca.key make themselves new leaves; what was handed out with \
+                 --out is of no use any more and is issued again"
+            }
+            false => {
+                "programs that may read ca.key make themselves new leaves when they start; what was \
+                 handed out with --out is issued again before the old authority ends"
+            }
+        }
+        .to_owned(),
     );
     let told = Told {
         directory: directory.path(),

@@ -31,7 +31,7 @@ const PORTS_TRIED: u16 = 100;
 
 /// How often certificates are looked at: they may be due for renewal, or somebody else has changed
 /// the authority.
-const LOOKS: Duration = Duration::from_secs(60);
+pub(super) const LOOKS: Duration = Duration::from_secs(60);
 
 /// Bridges share one name, and there may be as many as there are clients.
 fn limits() -> Limits {
@@ -146,7 +146,7 @@ async fn renew(endpoint: Endpoint, certs: PathBuf, mut shown: Identity) {
         let directory = certs.clone();
         let found = tokio::task::spawn_blocking(move || identity(&directory)).await;
         match found {
-            Ok(Ok(found)) if is_same(&found, &shown) => {}
+            Ok(Ok(found)) if found.is_same_as(&shown) => {}
             Ok(Ok(found)) => match endpoint.renew(&found) {
                 Ok(()) => shown = found,
                 Err(error) => tracing::warn!(%error, "certificates were renewed and are of no use"),
@@ -155,9 +155,4 @@ async fn renew(endpoint: Endpoint, certs: PathBuf, mut shown: Identity) {
             Err(_) => return,
         }
     }
-}
-
-/// Whether two identities show the same and trust the same.
-fn is_same(one: &Identity, other: &Identity) -> bool {
-    one.chain() == other.chain() && one.anchors() == other.anchors()
 }

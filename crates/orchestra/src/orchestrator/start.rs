@@ -3,9 +3,9 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Weak},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use orchestra_gateway::{
@@ -14,22 +14,20 @@ use orchestra_gateway::{
 };
 use orchestra_hub::BoxFuture;
 use orchestra_mcp::client::{ClientError, Connected, Connector, TransportType};
-use orchestra_plugin::{
-    certs::{CertDir, CertError},
-    ids::PluginId,
-};
+use orchestra_plugin::ids::PluginId;
 use orchestra_plugin_host::link::{
-    OrchestratorConnector, OrchestratorSpec, PluginConnector, PluginSpec,
+    LEEWAY, OrchestratorConnector, OrchestratorSpec, PluginConnector, PluginSpec,
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     Inner, Orchestrator,
+    handing::{self, certificates},
     known::Before,
-    listening::{OURS, legacy},
+    listening::OURS,
 };
 
-/// How long a plugin waits for one that comes before it, until it tries again later.
+/// How long a plugin waits for those that come before it, until it tries again later.
 const WAIT: Duration = Duration::from_secs(10);
 
 /// From where plugins and orchestrators are reached.
@@ -57,6 +55,11 @@ impl Connector for Start {
         let (from, config) = (self.from.clone(), Arc::clone(&self.config));
         let connectors = self.connectors.clone();
         Box::pin(async move { start(&from, &connectors, &config).await })
+    }
+
+    /// It waits for others first, and says more than that the time is over.
+    fn leeway(&self) -> Duration {
+        WAIT + LEEWAY
     }
 }
 
@@ -96,9 +99,8 @@ async fn start(
     let connector = PluginConnector::new(spec);
     match here {
         Some(here) => {
-            let connected = connector.with_links(here.0.links.clone()).connect().await?;
-            here.runs(id, &connected);
-            Ok(connected)
+            here.keep_handed_out();
+            connector.with_links(here.0.links.clone()).connect().await
         }
         None => connector.connect().await,
     }
@@ -119,34 +121,10 @@ fn spec(
     Ok(spec)
 }
 
-/// The directory of certificates that we use towards a plugin, and that of its own if it has one.
-///
-/// A plugin of today gets its own certificates and cannot make others. Those of the past make a new
-/// authority where they cannot read the key of one, and so share one among them, which we trust for
-/// them alone.
-fn certificates(
-    certs: &Path,
-    id: &PluginId,
-    is_legacy: bool,
-) -> Result<(PathBuf, Option<PathBuf>), CertError> {
-    let now = SystemTime::now();
-    if is_legacy {
-        return Ok((legacy(certs), None));
-    }
-    let ours = CertDir::open(certs)?;
-    ours.ensure_ca(now)?;
-    let names = [id.server_name(), id.client_name()];
-    for name in &names {
-        ours.identity(name, now)?;
-    }
-    let theirs = CertDir::open(certs.join("plugins").join(id.as_str()))?;
-    ours.hand_out(&names, &theirs)?;
-    Ok((certs.to_owned(), Some(theirs.path().to_owned())))
-}
-
 impl Orchestrator {
-    /// Waits until those run that a plugin depends on.
+    /// Waits until those run that a plugin depends on, for a time in all.
     async fn after_others(&self, id: &PluginId) -> Result<(), ClientError> {
+        let until = Instant::now() + WAIT;
         for before in self.0.plugins.before(id) {
             let needed = match before {
                 Before::Running(needed) => needed,
@@ -156,15 +134,26 @@ impl Orchestrator {
                     });
                 }
             };
-            let mut running = self.0.running.subscribe();
-            let started = running.wait_for(|running| running.contains(&needed));
-            if timeout(WAIT, started).await.is_err() {
+            let started = self.0.links.until_connected(&needed);
+            if timeout_at(until, started).await.is_err() {
                 return Err(ClientError::Unreachable {
                     what: format!("plugin \"{id}\" waits for \"{needed}\", which has not started"),
                 });
             }
         }
         Ok(())
+    }
+
+    /// Hands out certificates to plugins as long as this program runs, from now on.
+    fn keep_handed_out(&self) {
+        let Ok(certs) = self.0.certs.clone() else {
+            return;
+        };
+        let mut handing = self.handing();
+        if handing.is_empty() {
+            let (links, plugins) = (self.0.links.clone(), self.0.plugins.clone());
+            handing.spawn(handing::keep(certs, links, plugins));
+        }
     }
 
     /// Where a plugin of this program calls back: an address of IPv4 that it can verify.
@@ -180,20 +169,6 @@ impl Orchestrator {
             }
             _ => self.listen_for_plugins().await,
         }
-    }
-
-    /// Notes that a plugin runs, until its connection ends.
-    fn runs(&self, id: PluginId, connected: &Connected) {
-        let (link, running) = (Arc::clone(&connected.link), self.0.running.clone());
-        running.send_modify(|running| running.push(id.clone()));
-        tokio::spawn(async move {
-            link.ended().await;
-            running.send_modify(|running| {
-                if let Some(place) = running.iter().position(|other| *other == id) {
-                    running.swap_remove(place);
-                }
-            });
-        });
     }
 }
 

@@ -153,9 +153,11 @@ fn names_that_are_none_are_refused_with_what_is_allowed() {
         assert_eq!(said.code, Some(2), "{name}: {said:?}");
         assert!(said.err.contains(told), "{name}: {said:?}");
     }
-    let said = workspace.run(["certs", "issue", "ca"]);
-    assert_eq!(said.code, Some(3), "{said:?}");
-    assert!(said.err.contains("the authority's files"), "{said:?}");
+    for name in ["ca", "CA", "Ca-Previous"] {
+        let said = workspace.run(["certs", "issue", name]);
+        assert_eq!(said.code, Some(3), "{said:?}");
+        assert!(said.err.contains("the authority's files"), "{said:?}");
+    }
     let said = workspace.run(["certs", "show", "tools.a"]);
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(said.err.contains("there are ca"), "{said:?}");
@@ -189,6 +191,29 @@ fn a_rotation_overlaps_and_says_what_follows() {
     assert_eq!(workspace.run(["certs", "issue", "tools.a"]).code, Some(0));
     let listed = json(&workspace.run(["certs", "show", "tools.a", "--json"]));
     assert_eq!(listed["certificates"][0]["issuer"], "ca");
+}
+
+#[test]
+fn a_rotation_at_once_trusts_nothing_that_was() {
+    let workspace = Workspace::new();
+    assert_eq!(workspace.run(["certs", "init"]).code, Some(0));
+    let given = workspace.join("given").display().to_string();
+    let issue = || workspace.run(["certs", "issue", "tools.a", "--out", &given]);
+    assert_eq!(issue().code, Some(0));
+    assert_eq!(workspace.run(["certs", "rotate"]).code, Some(0));
+    let rotated = json(&workspace.run(["certs", "rotate", "--now", "--json"]));
+    let rows = rotated["certificates"].as_array().unwrap();
+    let names: Vec<_> = rows.iter().map(|row| row["name"].as_str()).collect();
+    assert_eq!(names, [Some("ca"), Some("tools.a")]);
+    assert_eq!(rows[1].get("issuer"), None);
+    assert_eq!(rows[1]["renewal_due"], true);
+    let notes = rotated["notes"].to_string();
+    assert!(notes.contains("restart the programs that run"), "{notes}");
+    assert!(notes.contains("is of no use any more"), "{notes}");
+    // What was given to somebody else is theirs: it is not known again as ours.
+    let taken = issue();
+    assert_eq!(taken.code, Some(3), "{taken:?}");
+    assert!(taken.err.contains("name an empty directory"), "{taken:?}");
 }
 
 #[test]

@@ -55,7 +55,8 @@ pub(super) async fn start(
         }
     };
     let after = config.start_timeout;
-    timeout(after, began).await.unwrap_or_else(|_| {
+    let bound = after.saturating_add(shared.connector.leeway());
+    timeout(bound, began).await.unwrap_or_else(|_| {
         let tail = reached.get().map(|link| link.stderr_tail());
         let said = tail.filter(|tail| !tail.trim().is_empty());
         Err(match said {

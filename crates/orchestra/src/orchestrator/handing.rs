@@ -1,0 +1,129 @@
+//! The certificates of plugins: handed out at each start, and anew while they run.
+
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use orchestra_plugin::{
+    certs::{CertDir, CertError},
+    ids::PluginId,
+};
+use orchestra_plugin_host::link::Links;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::{
+    known::Plugins,
+    listening::{LOOKS, legacy},
+};
+
+/// The directory of certificates that we use towards a plugin, and that of its own if it has one.
+///
+/// A plugin of today gets its own certificates and cannot make others. Those of the past make a new
+/// authority where they cannot read the key of one, and so share one among them, which we trust for
+/// them alone.
+pub(super) fn certificates(
+    certs: &Path,
+    id: &PluginId,
+    is_legacy: bool,
+) -> Result<(PathBuf, Option<PathBuf>), CertError> {
+    if is_legacy {
+        return Ok((legacy(certs), None));
+    }
+    let theirs = hand_out(certs, id)?;
+    Ok((certs.to_owned(), Some(theirs)))
+}
+
+/// Hands out the certificates of a plugin, renewed when they are due, and says where they are.
+fn hand_out(certs: &Path, id: &PluginId) -> Result<PathBuf, CertError> {
+    let now = SystemTime::now();
+    let ours = CertDir::open(certs)?;
+    ours.ensure_ca(now)?;
+    let names = [id.server_name(), id.client_name()];
+    for name in &names {
+        ours.identity(name, now)?;
+    }
+    let theirs = CertDir::open(ours.of_plugin(id))?;
+    if ours.hand_out(&names, &theirs)? {
+        tracing::debug!(plugin = %id, "certificates were handed out");
+    }
+    Ok(theirs.path().to_owned())
+}
+
+/// Hands out certificates anew to the plugins that run, as they are renewed or somebody changes the
+/// authority. A plugin that runs reads them again by itself.
+pub(super) async fn keep(certs: PathBuf, links: Links, plugins: Plugins) {
+    keep_every(LOOKS, &certs, || {
+        let mut running = links.connected();
+        running.retain(|plugin| !plugins.is_legacy(plugin));
+        running
+    })
+    .await;
+}
+
+async fn keep_every(every: Duration, certs: &Path, running: impl Fn() -> Vec<PluginId>) {
+    let mut looks = interval(every);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        for plugin in running() {
+            let (certs, id) = (certs.to_owned(), plugin.clone());
+            match tokio::task::spawn_blocking(move || hand_out(&certs, &id)).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => {
+                    let error = anyhow::Error::from(error);
+                    tracing::warn!(%plugin, "certificates cannot be handed out anew: {error:#}");
+                }
+                // The program ends.
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_plugin_that_runs_is_given_what_a_rotation_made() {
+        let home = TempDir::new().unwrap();
+        let id: PluginId = "tools.demo".parse().unwrap();
+        let certs = home.path().join("certs");
+        let (_, theirs) = certificates(&certs, &id, false).unwrap();
+        let theirs = CertDir::open(theirs.unwrap()).unwrap();
+        let before = theirs.identity(&id.server_name(), SystemTime::now());
+        let ours = CertDir::open(&certs).unwrap();
+        let (directory, plugin) = (certs.clone(), id.clone());
+        let keeping = tokio::spawn(async move {
+            let every = Duration::from_millis(10);
+            keep_every(every, &directory, || vec![plugin.clone()]).await;
+        });
+        for _ in 0..3 {
+            ours.rotate(SystemTime::now()).unwrap();
+        }
+        let read = |file: &str| {
+            let there = |directory: &CertDir| fs::read(directory.path().join(file)).unwrap();
+            (there(&ours), there(&theirs))
+        };
+        let handed_out = async {
+            for file in ["ca.crt", "ca-previous.crt", "tools.demo.crt"] {
+                while !theirs.path().join(file).is_file() || read(file).0 != read(file).1 {
+                    sleep(Duration::from_millis(10)).await;
+                }
+            }
+        };
+        timeout(Duration::from_secs(30), handed_out).await.unwrap();
+        keeping.abort();
+        let _ = keeping.await;
+        let after = theirs.identity(&id.server_name(), SystemTime::now());
+        let (before, after) = (before.unwrap(), after.unwrap());
+        assert_eq!(after.anchors().len(), 4);
+        assert_ne!(after.chain()[0], before.chain()[0]);
+    }
+}

@@ -25,6 +25,7 @@ use orchestra_gateway::{
     discovery::Found,
 };
 use orchestra_mcp::{Server, client::Connector};
+use orchestra_plugin::ids::PluginId;
 use orchestra_plugin_host::{
     events::{EventLimits, Events},
     face::{Face, FaceOptions},

@@ -348,23 +348,32 @@ async fn first_datagrams(rig: &Rig, count: usize) -> Vec<Vec<u8>> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn handshakes_that_never_end_are_given_up() {
-    let rig = Rig::new(Limits::default());
-    let before = rig.caller("b-client");
-    before.call(Bytes::from_static(b"e"), soon()).await.unwrap();
-    // More than there are places for; whoever is asked to prove its address says nothing more.
-    let outsider = UdpSocket::bind(Endpoint::LOOPBACK).unwrap();
-    for datagram in first_datagrams(&rig, 80).await {
-        outsider.send_to(&datagram, rig.address).unwrap();
-    }
-    // Whoever is connected is served on, and whoever comes is let in.
-    before.call(Bytes::from_static(b"e"), soon()).await.unwrap();
-    let caller = rig.caller("a-client");
-    let came = async {
-        while caller.call(Bytes::from_static(b"e"), soon()).await.is_err() {
-            sleep(Duration::from_millis(20)).await;
-        }
+    // Many more than there are places for: whoever is asked to prove its address says nothing more
+    // and takes none. Where nobody is asked, places come back when their time is over.
+    let few = Limits {
+        handshakes: 4,
+        unproven_handshakes: 100,
+        ..Limits::default()
     };
-    timeout(Duration::from_secs(12), came).await.unwrap();
+    for (limits, count, within) in [(Limits::default(), 80, 4), (few, 4, 12)] {
+        let rig = Rig::new(limits);
+        let before = rig.caller("b-client");
+        before.call(Bytes::from_static(b"e"), soon()).await.unwrap();
+        let outsider = UdpSocket::bind(Endpoint::LOOPBACK).unwrap();
+        for datagram in first_datagrams(&rig, count).await {
+            outsider.send_to(&datagram, rig.address).unwrap();
+        }
+        // Whoever is connected is served on, and whoever comes is let in.
+        before.call(Bytes::from_static(b"e"), soon()).await.unwrap();
+        let caller = rig.caller("a-client");
+        let came = async {
+            while caller.call(Bytes::from_static(b"e"), soon()).await.is_err() {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let came = timeout(Duration::from_secs(within), came).await;
+        assert!(came.is_ok(), "{count} stand in its way");
+    }
 }
 
 /// Numbers that are the same each time.

@@ -214,6 +214,7 @@ impl Server {
         };
         let method = list_method(kind);
         self.reached(method, None).await?;
+        // single-flight: an older answer must not take the place of a newer one.
         let _turn = relay.listing[kind as usize].lock().await;
         let listed = self.client.list(kind).await;
         let items = listed.map_err(|error| failure(method, error))?;

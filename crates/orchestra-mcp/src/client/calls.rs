@@ -112,7 +112,9 @@ impl Client {
     #[must_use]
     pub fn start_wait(&self) -> Duration {
         let config = &self.0.shared.config;
-        let usual = config.call_timeout.max(config.start_timeout);
+        let leeway = self.0.shared.connector.leeway();
+        let start = config.start_timeout.saturating_add(leeway);
+        let usual = config.call_timeout.max(start);
         config.patience.unwrap_or(usual)
     }
 

@@ -4,7 +4,10 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use orchestra_mcp::client::{Client, ClientConfig, ClientError, Connector, Sent, ServerMessage};
 use serde_json::json;
-use tokio::{task::JoinSet, time::timeout};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, timeout},
+};
 
 use crate::rig::{PATIENCE, Rig, ask, call, outgoing, text};
 
@@ -62,7 +65,7 @@ async fn a_plugin_that_is_never_ready_is_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_calls_one_that_is_never_ready_reads_what_it_wrote() {
+async fn who_starts_one_that_is_never_ready_reads_what_it_wrote() {
     let mut rig = Rig::new("no-ready");
     let bound = Duration::from_secs(3);
     rig.spec.start_timeout = bound;
@@ -72,7 +75,7 @@ async fn who_calls_one_that_is_never_ready_reads_what_it_wrote() {
         ..ClientConfig::default()
     };
     let client = Client::new(Arc::new(rig.connector()), config);
-    let error = call(&client, "echo", json!({})).await.unwrap_err();
+    let error = client.reach(Instant::now() + PATIENCE).await.unwrap_err();
     let told = error.explain();
     assert!(told.contains("a line of its own"), "{told}");
     client.close().await;

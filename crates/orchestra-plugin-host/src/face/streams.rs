@@ -28,6 +28,7 @@ use tokio::{select, sync::mpsc};
 use super::{
     dispatch::{Turn, given, message},
     failure::Failure,
+    replies::Replies,
     tools::Plain,
     verbatim::{Verbatim, message_of},
 };
@@ -105,6 +106,7 @@ impl ProgressListener for Reports {
 struct Chunks<'a> {
     id: &'a str,
     stream_id: &'a str,
+    replies: &'a Replies,
     reply: &'a mut Reply,
     sent: i64,
 }
@@ -117,9 +119,8 @@ impl Chunks<'_> {
             content_type: content_type.to_owned(),
             sequence: self.sent,
         };
-        let frame = Response::new(self.id, &chunk);
-        let sent = self.reply.send(&frame).await;
-        sent.map_err(|error| Failure::new("result_too_large", error.to_string()))?;
+        let chunk = Response::new(self.id, &chunk);
+        self.replies.send(self.reply, chunk).await?;
         self.sent += 1;
         Ok(())
     }
@@ -131,6 +132,7 @@ impl Turn<'_> {
         let mut chunks = Chunks {
             id: self.id(),
             stream_id: &asked.stream_id,
+            replies: &self.connected.replies,
             reply,
             sent: 0,
         };

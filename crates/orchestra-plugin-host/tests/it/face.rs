@@ -715,6 +715,60 @@ async fn one_call_too_many_is_told_so() {
     drop(waiting);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_nobody_reads_are_bounded() {
+    const LARGE: usize = 8 * 1024 * 1024;
+    let options = FaceOptions {
+        peer_reply_bytes: 2 * LARGE + LARGE / 2,
+        ..FaceOptions::default()
+    };
+    let rig = Rig::with(options, EventLimits::default(), Limits::default());
+    let needs = PluginManifest {
+        needs_storage: vec!["markdown".into()],
+        ..PluginManifest::default()
+    };
+    let greedy = rig.plugin("greedy", needs).await;
+    let written = StorageWriteRequest {
+        path: "large".into(),
+        content: vec![b'x'; LARGE].into(),
+        ..StorageWriteRequest::default()
+    };
+    greedy.ask(&written).await;
+    let read = StorageReadRequest {
+        path: "large".into(),
+        ..StorageReadRequest::default()
+    };
+    let request = envelope::Request::new("", &read).encode();
+    let refusal = async || {
+        let answer = greedy.0.call(request.clone(), soon()).await.unwrap();
+        let answer = Response::decode(&answer).unwrap();
+        let refused = answer.message::<ToolResponse>().ok()?;
+        Some(refused.error_code)
+    };
+    let mut unread = Vec::new();
+    let filled = async {
+        loop {
+            unread.push(greedy.0.stream(request.clone(), soon()).await.unwrap());
+            if let Some(code) = refusal().await {
+                return code;
+            }
+        }
+    };
+    assert_eq!(timeout(PATIENCE, filled).await.unwrap(), "busy");
+    let small = StorageReadRequest {
+        path: "none".into(),
+        ..StorageReadRequest::default()
+    };
+    let answer: StorageReadResponse = greedy.get(&small).await;
+    assert_eq!(answer.problem.unwrap().code, "not_found");
+    // Others are not concerned.
+    let answer: StorageReadResponse = rig.bridge().get(&read).await;
+    assert_eq!(answer.content.len(), LARGE);
+    drop(unread);
+    let freed = async { while refusal().await.is_some() {} };
+    timeout(PATIENCE, freed).await.unwrap();
+}
+
 /// Kept in step with the list of kinds.
 #[test]
 fn every_kind_of_request_is_tested_here() {

@@ -8,6 +8,7 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::wire::WRITE_TIME;
 use crate::ids::CertName;
 
 /// Requests up to this size need no reservation: the number of streams bounds them.
@@ -33,6 +34,8 @@ pub struct Limits {
     pub header_time: Duration,
     /// How long a whole request may take.
     pub request_time: Duration,
+    /// How long it may take until the caller has taken a frame of the answer, however slowly it reads.
+    pub reply_time: Duration,
 }
 
 impl Default for Limits {
@@ -46,6 +49,7 @@ impl Default for Limits {
             all_bytes: 256 * 1024 * 1024,
             header_time: Duration::from_secs(10),
             request_time: Duration::from_secs(30),
+            reply_time: WRITE_TIME,
         }
     }
 }

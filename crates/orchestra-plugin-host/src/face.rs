@@ -46,6 +46,7 @@ pub use permission::{Allowed, Host, Permissions};
 use replies::Replies;
 use streams::Streams;
 use who::Who;
+pub use who::bridges;
 
 /// The name of the face, under which its calls are recorded.
 const FACE: &str = "quic";

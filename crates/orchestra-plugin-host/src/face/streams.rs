@@ -4,8 +4,8 @@
 //! text, and its result the last one: plain text when it is one, JSON otherwise. A call in MCP
 //! reports by `mcp_message` instead, and its result comes with the end.
 //!
-//! A stream belongs to the peer that began it, by the name in its certificate: nobody else can
-//! cancel it.
+//! A stream belongs to the connection that it was begun over: nobody else can cancel it, also nobody
+//! of the same name, which all bridges of a user share.
 
 use std::{
     collections::HashMap,
@@ -18,8 +18,7 @@ use orchestra_mcp::DirectCaller;
 use orchestra_plugin::{
     envelope::Response,
     generated::{StreamCancel, StreamChunk, StreamEnd, StreamStart},
-    ids::CertName,
-    quic::Reply,
+    quic::{ConnectionId, Reply},
 };
 use orchestra_wire::{Method, RawJson};
 use serde_json::Value;
@@ -46,7 +45,7 @@ const JSON: &str = "application/json";
 #[derive(Default)]
 pub(super) struct Streams(Mutex<HashMap<Key, CancelSource>>);
 
-type Key = (CertName, String);
+type Key = (ConnectionId, String);
 
 /// A stream, for as long as it goes on.
 struct Open<'a> {
@@ -155,7 +154,7 @@ impl Turn<'_> {
         asked: &StreamStart,
         chunks: &mut Chunks<'_>,
     ) -> Result<StreamEnd, Failure> {
-        let key = (self.peer.name().clone(), asked.stream_id.clone());
+        let key = (self.peer.connection(), asked.stream_id.clone());
         let open = self.face.streams.open(key)?;
         let mut cancelled = open.cancelled.clone();
         let streaming = async {
@@ -240,10 +239,10 @@ impl Turn<'_> {
         })
     }
 
-    /// Cancels a stream of the same peer. There is nothing to say, also when there is none.
+    /// Cancels a stream of the same connection. There is nothing to say, also when there is none.
     pub(super) fn stream_cancel(&self) -> Result<Response, Failure> {
         let unwanted: StreamCancel = message(self.request)?;
-        let key = (self.peer.name().clone(), unwanted.stream_id);
+        let key = (self.peer.connection(), unwanted.stream_id);
         if let Some(source) = self.face.streams.all().get(&key) {
             source.cancel();
         }

@@ -24,6 +24,13 @@ impl RelayBudget {
     pub fn new(most: usize) -> Self {
         Self(Budget::new(most))
     }
+
+    /// Counts a reply for as long as anybody holds a part of it. `None` when there is no room for
+    /// it; a short one needs none.
+    #[must_use]
+    pub fn hold(&self, reply: Bytes) -> Option<Bytes> {
+        self.0.try_hold(reply).ok()
+    }
 }
 
 /// Whoever sends messages, as far as the face has proven it.

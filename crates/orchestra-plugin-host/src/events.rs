@@ -43,6 +43,12 @@ pub trait Deliver: Send + Sync + 'static {
     /// # Errors
     /// Why it has not, in words for the log.
     fn deliver(&self, plugin: &PluginId, event: Request) -> BoxFuture<'static, Result<(), String>>;
+
+    /// Whether events can be brought to `plugin`, now or as soon as it has started. It must be quick.
+    fn reaches(&self, plugin: &PluginId) -> bool {
+        let _ = plugin;
+        true
+    }
 }
 
 /// The events of one orchestrator. Clones are the same. When the last one is dropped, deliveries
@@ -88,6 +94,11 @@ impl Events {
         self.0.broker().subscriptions()
     }
 
+    /// Whether events reach a plugin at all.
+    pub(crate) fn reaches(&self, plugin: &PluginId) -> bool {
+        self.0.deliver.reaches(plugin)
+    }
+
     pub(crate) fn subscribe(
         &self,
         connection: ConnectionId,
@@ -112,6 +123,9 @@ impl Events {
     /// Subscribes a plugin to what its manifest asks for, and to nothing else that it did.
     pub(crate) fn need(&self, plugin: &PluginId, topics: &[String]) {
         let owner = Owner::Manifest(plugin.clone());
+        if !topics.is_empty() && !self.reaches(plugin) {
+            tracing::warn!(%plugin, "it needs events, and has no server that they could reach");
+        }
         let mut broker = self.0.broker();
         broker.end(&owner);
         for topic in topics {

@@ -16,6 +16,7 @@ mod failure;
 mod lists;
 mod permission;
 mod prompts;
+mod replies;
 mod streams;
 mod tools;
 mod verbatim;
@@ -42,8 +43,10 @@ use crate::{events::Events, reached::Reached, storage::Storage};
 use failure::{Failure, chain};
 use lists::Lists;
 pub use permission::{Allowed, Host, Permissions};
+use replies::Replies;
 use streams::Streams;
 use who::Who;
+pub use who::bridges;
 
 /// The name of the face, under which its calls are recorded.
 const FACE: &str = "quic";
@@ -53,6 +56,8 @@ const FACE: &str = "quic";
 pub struct FaceOptions {
     /// Replies that wait for peers to read them, in bytes, those of all peers together.
     pub reply_bytes: usize,
+    /// Those of one plugin, or of one connection of a bridge.
+    pub peer_reply_bytes: usize,
     /// How long a storage may take to answer.
     pub storage_time: Duration,
     /// Whether a tool of the AI provider `claude` goes before another tool of the same name when no
@@ -64,6 +69,7 @@ impl Default for FaceOptions {
     fn default() -> Self {
         Self {
             reply_bytes: 256 * 1024 * 1024,
+            peer_reply_bytes: 64 * 1024 * 1024,
             storage_time: Duration::from_secs(60),
             claude_first: false,
         }
@@ -108,6 +114,7 @@ struct Connected {
     who: Who,
     direct: Direct,
     relay: Relay,
+    replies: Replies,
 }
 
 impl Face {
@@ -196,12 +203,20 @@ impl Inner {
             // A bridge speaks for clients, which have names of their own.
             name: who.plugin().map(|id| id.as_str().into()),
         };
+        let plugin = who.plugin();
+        let mut state = self.state();
+        let mut others = state.connections.values();
+        let other = others.find(|other| plugin.is_some() && other.who.plugin() == plugin);
+        let replies = match other {
+            Some(other) => other.replies.clone(),
+            None => Replies::new(self.options.peer_reply_bytes, &self.replies),
+        };
         let connected = Connected {
             who,
             direct: Direct::new(&self.server, FACE),
             relay: Relay::new(&self.server, FACE, asking, &self.replies),
+            replies,
         };
-        let mut state = self.state();
         state
             .connections
             .insert(peer.connection(), Arc::new(connected));
@@ -239,6 +254,7 @@ impl Inner {
             }
         };
         let mut cancelled = reply.cancelled();
+        let replies = self.connected(peer).map(|peer| peer.replies.clone());
         let answer = {
             let answering = self.answer(peer, &request, &mut reply);
             select! {
@@ -253,20 +269,27 @@ impl Inner {
             let text = "the call broke: what answers it panicked";
             Ok(Failure::new("handler_error", text).answer(&request))
         });
+        let answer = answer.and_then(|answer| fitting(answer, replies.as_ref()));
         let answer = answer.unwrap_or_else(|failure| failure.answer(&request));
-        written(reply.answer(&fitting(&request, answer)).await);
+        drop(request);
+        written(reply.answer(&answer).await);
     }
 }
 
-/// An answer, or why it cannot be sent.
-fn fitting(request: &Request, answer: Response) -> Response {
+/// An answer that counts until it is taken, or why it cannot be sent.
+fn fitting(answer: Response, replies: Option<&Replies>) -> Result<Response, Failure> {
     let length = answer.encoded_len();
-    if length <= MAX_FRAME_BYTES {
-        return answer;
+    if length > MAX_FRAME_BYTES {
+        let text = format!(
+            "the result has {length} bytes, and a frame holds {MAX_FRAME_BYTES}: ask for less"
+        );
+        return Err(Failure::new("result_too_large", text));
     }
-    let text =
-        format!("the result has {length} bytes, and a frame holds {MAX_FRAME_BYTES}: ask for less");
-    Failure::new("result_too_large", text).answer(request)
+    match replies {
+        Some(replies) => replies.hold(answer),
+        // Nobody whom we know, who gets refusals alone.
+        None => Ok(answer),
+    }
 }
 
 /// Nobody is left to be told when an answer cannot be written.

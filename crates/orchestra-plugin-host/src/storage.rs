@@ -12,7 +12,8 @@ pub const DEFAULT_TYPE: &str = "markdown";
 /// Keeps documents. Requests come as plugins wrote them, and nothing in them is checked but that
 /// whoever asks may use the storage; its type may be empty, which stands for [`DEFAULT_TYPE`].
 ///
-/// Dropping a future gives the request up; one that writes is then done wholly or not at all.
+/// Dropping a future gives the request up; one that writes is then done wholly or not at all, and
+/// nobody knows which.
 pub trait Storage: Send + Sync + 'static {
     /// Reads a document.
     fn read(&self, request: StorageReadRequest) -> Answer<'_, StorageReadResponse>;
@@ -62,6 +63,10 @@ pub enum StorageError {
     /// Whoever keeps the documents cannot be reached, or broke.
     #[error("{0}")]
     Failed(String),
+    /// Nobody knows whether it was written: whoever keeps the documents may have done so after it
+    /// was given up, or before it broke.
+    #[error("{0}: it may have been done; read before you write again")]
+    UnknownOutcome(String),
     /// Whoever keeps the documents said this.
     #[error("{message}")]
     Said {
@@ -83,6 +88,7 @@ impl StorageError {
             Self::Invalid(_) => "invalid_request",
             Self::NotPermitted(_) => "not_permitted",
             Self::Failed(_) => "storage_error",
+            Self::UnknownOutcome(_) => "unknown_outcome",
             Self::Said { code, .. } => code,
         }
     }

@@ -661,7 +661,8 @@ pub struct StorageEntry {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StorageProblem {
     /// The kind of the failure, in a word: not_found, version_conflict, already_exists, no_storage,
-    /// not_permitted, invalid_request, storage_error, or another of who keeps the documents.
+    /// not_permitted, invalid_request, storage_error, unknown_outcome (it may have been done: read
+    /// before writing again), or another of who keeps the documents.
     #[prost(string, tag = "1")]
     pub code: ::prost::alloc::string::String,
     /// The failure in words.

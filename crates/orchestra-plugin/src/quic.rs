@@ -27,7 +27,7 @@ pub use caller::{Caller, CallerOptions, Link};
 pub use connection::{Answers, Connection, Sender};
 pub use endpoint::{Endpoint, Target};
 pub use error::{BindError, CallError, ConnectError, ReplyError, WireError};
-pub use limits::Limits;
+pub use limits::{Limits, Shared};
 pub use payload::Payload;
 pub use peer::{ConnectionId, Peer};
 pub use reply::{Cancelled, Reply, Requests};

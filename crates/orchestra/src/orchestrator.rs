@@ -81,11 +81,7 @@ impl Orchestrator {
             links: links.clone(),
             admitted,
         };
-        let documents = Documents {
-            store,
-            plugins: plugins.clone(),
-            links: links.clone(),
-        };
+        let documents = Documents::new(store, plugins.clone(), links.clone());
         let events = Events::new(Arc::new(links.clone()), EventLimits::default());
         let face = Face::new(
             server,

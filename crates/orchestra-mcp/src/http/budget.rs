@@ -59,7 +59,7 @@ impl Budget {
     }
 
     /// As [`hold`](Self::hold), or gives the answer back.
-    pub(super) fn try_hold(&self, answer: Bytes) -> Result<Bytes, Bytes> {
+    pub(crate) fn try_hold(&self, answer: Bytes) -> Result<Bytes, Bytes> {
         if answer.len() < SHORT {
             return Ok(answer);
         }

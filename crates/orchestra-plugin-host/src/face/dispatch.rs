@@ -182,6 +182,13 @@ impl Turn<'_> {
             let what = format!("the topic {:?}", orchestra_wire::shown(&wanted.topic));
             return Err(self.not_permitted(&what, "needs_events"));
         }
+        if !self.face.events.reaches(plugin) {
+            let text = format!(
+                "plugin {plugin} was not started by this orchestrator, which has no server of it \
+                 to deliver events to: name it in plugins.yaml"
+            );
+            return Err(Failure::new("not_reachable", text));
+        }
         let acknowledgement = EventDelivery {
             subscription_id: wanted.subscription_id.clone(),
             topic: wanted.topic.clone(),

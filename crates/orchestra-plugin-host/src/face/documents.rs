@@ -21,7 +21,9 @@ use crate::storage::{Answer, StorageError, named};
 
 impl Turn<'_> {
     pub(super) async fn storage_read(&self) -> Result<Response, Failure> {
-        let answer = self.stored(|storage| Ok(storage.read(message(self.request)?)));
+        let answer = self.stored(Effect::Looks, |storage| {
+            Ok(storage.read(message(self.request)?))
+        });
         let answer = answer.await?.unwrap_or_else(|error| StorageReadResponse {
             problem: Some(problem(&error)),
             ..StorageReadResponse::default()
@@ -30,7 +32,9 @@ impl Turn<'_> {
     }
 
     pub(super) async fn storage_write(&self) -> Result<Response, Failure> {
-        let answer = self.stored(|storage| Ok(storage.write(message(self.request)?)));
+        let answer = self.stored(Effect::Changes, |storage| {
+            Ok(storage.write(message(self.request)?))
+        });
         let answer = answer.await?.unwrap_or_else(|error| StorageWriteResponse {
             error: error.to_string(),
             problem: Some(problem(&error)),
@@ -40,7 +44,9 @@ impl Turn<'_> {
     }
 
     pub(super) async fn storage_delete(&self) -> Result<Response, Failure> {
-        let answer = self.stored(|storage| Ok(storage.delete(message(self.request)?)));
+        let answer = self.stored(Effect::Changes, |storage| {
+            Ok(storage.delete(message(self.request)?))
+        });
         let answer = answer.await?.unwrap_or_else(|error| StorageDeleteResponse {
             problem: Some(problem(&error)),
             ..StorageDeleteResponse::default()
@@ -49,7 +55,9 @@ impl Turn<'_> {
     }
 
     pub(super) async fn storage_list(&self) -> Result<Response, Failure> {
-        let answer = self.stored(|storage| Ok(storage.list(message(self.request)?)));
+        let answer = self.stored(Effect::Looks, |storage| {
+            Ok(storage.list(message(self.request)?))
+        });
         let answer = answer.await?.unwrap_or_else(|error| StorageListResponse {
             problem: Some(problem(&error)),
             ..StorageListResponse::default()
@@ -60,6 +68,7 @@ impl Turn<'_> {
     /// Asks the storage, if the type may be used, for as long as it may take.
     async fn stored<'s, T>(
         &'s self,
+        effect: Effect,
         ask: impl FnOnce(&'s dyn crate::storage::Storage) -> Result<Answer<'s, T>, Failure>,
     ) -> Result<Result<T, StorageError>, Failure> {
         let routing = self.request.routing();
@@ -78,12 +87,29 @@ impl Turn<'_> {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => {
                 tracing::error!("a storage panicked");
-                Ok(Err(StorageError::Failed("the storage broke".to_owned())))
+                Ok(Err(effect.failed("the storage broke".to_owned())))
             }
-            Err(_) => Ok(Err(StorageError::Failed(format!(
+            Err(_) => Ok(Err(effect.failed(format!(
                 "the storage did not answer within {} seconds",
                 time.as_secs()
             )))),
+        }
+    }
+}
+
+/// What a request does to documents.
+#[derive(Clone, Copy)]
+enum Effect {
+    Looks,
+    Changes,
+}
+
+impl Effect {
+    /// Why there is no answer to a request that was begun.
+    fn failed(self, why: String) -> StorageError {
+        match self {
+            Self::Looks => StorageError::Failed(why),
+            Self::Changes => StorageError::UnknownOutcome(why),
         }
     }
 }

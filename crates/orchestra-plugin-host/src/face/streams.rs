@@ -4,8 +4,8 @@
 //! text, and its result the last one: plain text when it is one, JSON otherwise. A call in MCP
 //! reports by `mcp_message` instead, and its result comes with the end.
 //!
-//! A stream belongs to the peer that began it, by the name in its certificate: nobody else can
-//! cancel it.
+//! A stream belongs to the connection that it was begun over: nobody else can cancel it, also nobody
+//! of the same name, which all bridges of a user share.
 
 use std::{
     collections::HashMap,
@@ -18,8 +18,7 @@ use orchestra_mcp::DirectCaller;
 use orchestra_plugin::{
     envelope::Response,
     generated::{StreamCancel, StreamChunk, StreamEnd, StreamStart},
-    ids::CertName,
-    quic::Reply,
+    quic::{ConnectionId, Reply},
 };
 use orchestra_wire::{Method, RawJson};
 use serde_json::Value;
@@ -28,6 +27,7 @@ use tokio::{select, sync::mpsc};
 use super::{
     dispatch::{Turn, given, message},
     failure::Failure,
+    replies::Replies,
     tools::Plain,
     verbatim::{Verbatim, message_of},
 };
@@ -45,7 +45,7 @@ const JSON: &str = "application/json";
 #[derive(Default)]
 pub(super) struct Streams(Mutex<HashMap<Key, CancelSource>>);
 
-type Key = (CertName, String);
+type Key = (ConnectionId, String);
 
 /// A stream, for as long as it goes on.
 struct Open<'a> {
@@ -105,6 +105,7 @@ impl ProgressListener for Reports {
 struct Chunks<'a> {
     id: &'a str,
     stream_id: &'a str,
+    replies: &'a Replies,
     reply: &'a mut Reply,
     sent: i64,
 }
@@ -117,9 +118,8 @@ impl Chunks<'_> {
             content_type: content_type.to_owned(),
             sequence: self.sent,
         };
-        let frame = Response::new(self.id, &chunk);
-        let sent = self.reply.send(&frame).await;
-        sent.map_err(|error| Failure::new("result_too_large", error.to_string()))?;
+        let chunk = Response::new(self.id, &chunk);
+        self.replies.send(self.reply, chunk).await?;
         self.sent += 1;
         Ok(())
     }
@@ -131,6 +131,7 @@ impl Turn<'_> {
         let mut chunks = Chunks {
             id: self.id(),
             stream_id: &asked.stream_id,
+            replies: &self.connected.replies,
             reply,
             sent: 0,
         };
@@ -153,7 +154,7 @@ impl Turn<'_> {
         asked: &StreamStart,
         chunks: &mut Chunks<'_>,
     ) -> Result<StreamEnd, Failure> {
-        let key = (self.peer.name().clone(), asked.stream_id.clone());
+        let key = (self.peer.connection(), asked.stream_id.clone());
         let open = self.face.streams.open(key)?;
         let mut cancelled = open.cancelled.clone();
         let streaming = async {
@@ -238,10 +239,10 @@ impl Turn<'_> {
         })
     }
 
-    /// Cancels a stream of the same peer. There is nothing to say, also when there is none.
+    /// Cancels a stream of the same connection. There is nothing to say, also when there is none.
     pub(super) fn stream_cancel(&self) -> Result<Response, Failure> {
         let unwanted: StreamCancel = message(self.request)?;
-        let key = (self.peer.name().clone(), unwanted.stream_id);
+        let key = (self.peer.connection(), unwanted.stream_id);
         if let Some(source) = self.face.streams.all().get(&key) {
             source.cancel();
         }

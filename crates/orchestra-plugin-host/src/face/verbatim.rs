@@ -147,12 +147,8 @@ impl Turn<'_> {
             };
             match said {
                 Some(Said::Before(json)) => {
-                    let frame = Response::new(self.id(), &McpMessage { json });
-                    // Whoever does not take it has given the call up, which ends it.
-                    if let Err(error) = reply.send(&frame).await {
-                        tracing::debug!(%error, "a notification was not taken");
-                        return Err(Failure::new("cancelled", error.to_string()));
-                    }
+                    let message = Response::new(self.id(), &McpMessage { json });
+                    self.connected.replies.send(reply, message).await?;
                 }
                 Some(Said::Answer(answer)) => return parts(&answer),
                 None => return Ok(Verbatim::Result(Bytes::from_static(b"{}"))),

@@ -10,6 +10,12 @@ const BRIDGES: [&str; 2] = ["transport.stdio", "transport.quic-bridge"];
 /// Names that orchestrators have.
 const OURS: &str = "orchestrator";
 
+/// The names in the certificates of bridges, each of which many share.
+pub fn bridges() -> impl Iterator<Item = CertName> {
+    let ids = BRIDGES.iter().filter_map(|id| id.parse::<PluginId>().ok());
+    ids.map(|id| id.client_name())
+}
+
 /// Somebody who may call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Who {
@@ -59,6 +65,15 @@ fn is_ours(name: &CertName) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_bridge_has_a_name() {
+        let all: Vec<_> = bridges().collect();
+        assert_eq!(all.len(), BRIDGES.len());
+        for name in all {
+            assert!(matches!(Who::of(&name), Ok(Who::Bridge(_))), "{name}");
+        }
+    }
 
     #[test]
     fn only_clients_may_call() {

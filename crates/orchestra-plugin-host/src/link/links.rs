@@ -26,7 +26,16 @@ const CHANGES: [&str; 2] = [
 
 /// The plugins that are connected now. Clones are the same. It keeps none of them connected.
 #[derive(Clone, Default)]
-pub struct Links(Arc<watch::Sender<HashMap<PluginId, Weak<Line>>>>);
+pub struct Links(Arc<watch::Sender<HashMap<PluginId, Place>>>);
+
+/// What there is of a plugin.
+#[derive(Default)]
+struct Place {
+    /// Those who are starting it.
+    starting: usize,
+    /// The line that is ready to serve.
+    line: Option<Weak<Line>>,
+}
 
 impl Links {
     /// Nobody is connected yet.
@@ -57,35 +66,54 @@ impl Links {
     /// The plugins that are connected now.
     #[must_use]
     pub fn connected(&self) -> Vec<PluginId> {
-        self.0.borrow().keys().cloned().collect()
+        let places = self.0.borrow();
+        let ready = places.iter().filter(|(_, place)| place.line.is_some());
+        ready.map(|(plugin, _)| plugin.clone()).collect()
     }
 
     /// Waits until a plugin is connected. May be cancelled.
     pub async fn until_connected(&self, plugin: &PluginId) {
-        let mut lines = self.0.subscribe();
+        let mut places = self.0.subscribe();
+        let is_ready = |places: &HashMap<PluginId, Place>| {
+            places.get(plugin).is_some_and(|place| place.line.is_some())
+        };
         // Its sender is held, so that waiting cannot fail.
-        let _ = lines.wait_for(|lines| lines.contains_key(plugin)).await;
+        let _ = places.wait_for(is_ready).await;
     }
 
     /// Asks a plugin something, if it is connected.
     ///
     /// # Errors
-    /// When it is not, or does not answer.
+    /// When it is not, or does not answer; [`ClientError::sent`] tells whether it may have done it.
     pub async fn ask<M: PayloadOf<RequestKind>>(
         &self,
         plugin: &PluginId,
         request: &M,
     ) -> Result<Response, ClientError> {
-        let line = self.line(plugin).ok_or(ClientError::Closed)?;
+        let line = self.line(plugin).ok_or_else(|| ClientError::Unreachable {
+            what: format!("plugin \"{plugin}\" is not connected"),
+        })?;
         line.ask(&Question::new(request), None).await
+    }
+
+    /// Says that a plugin is being started, until what is given back is dropped.
+    pub(super) fn starting(&self, plugin: &PluginId) -> Starting {
+        self.0.send_modify(|places| {
+            places.entry(plugin.clone()).or_default().starting += 1;
+        });
+        Starting {
+            links: self.clone(),
+            plugin: plugin.clone(),
+        }
     }
 
     /// Puts in a line that is ready to serve; of two to a plugin the later one counts. It is taken
     /// out when what is given back is dropped.
     pub(super) fn put(&self, plugin: &PluginId, line: &Arc<Line>) -> Listed {
         let line = Arc::downgrade(line);
-        self.0.send_modify(|lines| {
-            lines.insert(plugin.clone(), line.clone());
+        self.0.send_modify(|places| {
+            let place = places.entry(plugin.clone()).or_default();
+            place.line = Some(line.clone());
         });
         Listed {
             links: self.clone(),
@@ -95,23 +123,49 @@ impl Links {
     }
 
     fn line(&self, plugin: &PluginId) -> Option<Arc<Line>> {
-        self.0.borrow().get(plugin)?.upgrade()
+        self.0.borrow().get(plugin)?.line.as_ref()?.upgrade()
+    }
+
+    /// Changes what there is of a plugin, and forgets it when that is nothing. `change` says
+    /// whether it has changed anything.
+    fn change(&self, plugin: &PluginId, change: impl FnOnce(&mut Place) -> bool) {
+        self.0.send_if_modified(|places| {
+            let Some(place) = places.get_mut(plugin) else {
+                return false;
+            };
+            let is_changed = change(place);
+            if place.starting == 0 && place.line.is_none() {
+                places.remove(plugin);
+            }
+            is_changed
+        });
     }
 }
 
 impl Deliver for Links {
     /// A plugin that is just being started is waited for: it has registered a moment before it is
-    /// ready, and is owed what happens from then on.
+    /// ready, and is owed what happens from then on. One that nobody starts has come by itself, and
+    /// has no server that is known.
     fn deliver(&self, plugin: &PluginId, event: Request) -> BoxFuture<'static, Result<(), String>> {
         let (links, plugin) = (self.clone(), plugin.clone());
         Box::pin(async move {
-            links.until_connected(&plugin).await;
+            let mut places = links.0.subscribe();
+            let is_settled = |places: &HashMap<PluginId, Place>| {
+                let place = places.get(&plugin);
+                place.is_none_or(|place| place.line.is_some() || place.starting == 0)
+            };
+            // Its sender is held, so that waiting cannot fail.
+            let _ = places.wait_for(is_settled).await;
             let line = links.line(&plugin).ok_or("it is not connected")?;
             let kind = event.kind().ok_or("the event has no kind")?;
             let payload = event.payload();
             let answered = line.ask(&Question { kind, payload }, None).await;
             taken(&answered.map_err(|error| error.explain())?)
         })
+    }
+
+    fn reaches(&self, plugin: &PluginId) -> bool {
+        self.0.borrow().contains_key(plugin)
     }
 }
 
@@ -135,14 +189,28 @@ pub(super) struct Listed {
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        self.links.0.send_if_modified(|lines| {
-            let is_ours = lines
-                .get(&self.plugin)
-                .is_some_and(|line| line.ptr_eq(&self.line));
+        self.links.change(&self.plugin, |place| {
+            let line = place.line.as_ref();
+            let is_ours = line.is_some_and(|line| line.ptr_eq(&self.line));
             if is_ours {
-                lines.remove(&self.plugin);
+                place.line = None;
             }
             is_ours
+        });
+    }
+}
+
+/// A plugin that is being started; no more when this is dropped.
+pub(super) struct Starting {
+    links: Links,
+    plugin: PluginId,
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        self.links.change(&self.plugin, |place| {
+            place.starting = place.starting.saturating_sub(1);
+            true
         });
     }
 }

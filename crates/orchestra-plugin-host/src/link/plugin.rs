@@ -157,6 +157,8 @@ async fn start(
     session: String,
     links: &Links,
 ) -> Result<Connected, ClientError> {
+    // Until it is among them, or has failed.
+    let _starting = links.starting(&spec.id);
     let asked = Arc::clone(spec);
     let identity = blocking(move || asked.identity()).await?;
     let process = Process::start(spec.child(), spec.grace_shutdown).await?;

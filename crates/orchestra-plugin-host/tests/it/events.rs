@@ -115,6 +115,16 @@ async fn events_go_to_those_who_need_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_cannot_be_told_of_events_may_not_subscribe() {
+    let rig = Rig::new();
+    let alone = rig.plugin("alone", needs_events(&["*"])).await;
+    let (code, message) = alone.fails(&subscribe("s", "news")).await;
+    assert_eq!(code, "not_reachable");
+    assert!(message.contains("plugins.yaml"), "{message}");
+    assert_eq!(rig.face.events().subscriptions(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn subscriptions_end_with_their_connection() {
     let mut rig = Rig::new();
     let first = rig

@@ -1,6 +1,6 @@
 //! What is answered to whom.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
 use orchestra_plugin::{
@@ -9,9 +9,9 @@ use orchestra_plugin::{
         BootRequest, HealthRequest, HealthResult, ListPromptsRequest, ListPromptsResponse,
         ListToolsRequest, ListToolsResponse, McpMessage, McpRequest, McpResponse, PluginManifest,
         PromptGetRequest, PromptGetResponse, RegistrationResult, ShutdownRequest,
-        StorageDeleteRequest, StorageListRequest, StorageListResponse, StorageReadRequest,
-        StorageReadResponse, StorageWriteRequest, StorageWriteResponse, StreamCancel, StreamChunk,
-        StreamEnd, StreamStart, Subscribe, ToolRequest, ToolResponse,
+        StorageDeleteRequest, StorageDeleteResponse, StorageListRequest, StorageListResponse,
+        StorageReadRequest, StorageReadResponse, StorageWriteRequest, StorageWriteResponse,
+        StreamCancel, StreamChunk, StreamEnd, StreamStart, Subscribe, ToolRequest, ToolResponse,
     },
     quic::Limits,
 };
@@ -419,6 +419,35 @@ async fn storages_tell_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_is_given_up_may_have_been_made() {
+    let options = FaceOptions {
+        storage_time: Duration::from_millis(50),
+        ..FaceOptions::default()
+    };
+    let rig = Rig::with(options, EventLimits::default(), Limits::default());
+    let bridge = rig.bridge();
+    let read = StorageReadRequest {
+        path: "stuck".into(),
+        ..StorageReadRequest::default()
+    };
+    let read: StorageReadResponse = bridge.get(&read).await;
+    assert_eq!(read.problem.unwrap().code, "storage_error");
+    let write = StorageWriteRequest {
+        path: "stuck".into(),
+        ..StorageWriteRequest::default()
+    };
+    let written: StorageWriteResponse = bridge.get(&write).await;
+    assert!(!written.success && written.error.contains("may have been done"));
+    assert_eq!(written.problem.unwrap().code, "unknown_outcome");
+    let delete = StorageDeleteRequest {
+        path: "stuck".into(),
+        ..StorageDeleteRequest::default()
+    };
+    let deleted: StorageDeleteResponse = bridge.get(&delete).await;
+    assert_eq!(deleted.problem.unwrap().code, "unknown_outcome");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn prompts_are_got() {
     let rig = Rig::new();
     let bridge = rig.bridge();
@@ -669,7 +698,7 @@ async fn streams_come_in_chunks() {
     let (told, end): (_, StreamEnd) = split(bridge.all(&ours).await);
     assert!(!told.is_empty());
     assert_eq!(json_of(&end.mcp_result)["content"][0]["text"], "done");
-    // A stream is cancelled by a call of the same peer, and of nobody else.
+    // A stream is cancelled over the same connection, and by nobody else.
     let request = envelope::Request::new("", &start("5", "wait")).encode();
     let mut answers = bridge.0.stream(request, soon()).await.unwrap();
     rig.hear("waiting").await;
@@ -682,15 +711,19 @@ async fn streams_come_in_chunks() {
     let twice = bridge.all(&start("5", "wait")).await;
     let twice: StreamEnd = twice[0].message().unwrap();
     assert_eq!(twice.error_code, "invalid_request");
-    assert_eq!(rig.bridge().ask(&cancel).await.kind(), None);
-    let end = timeout(PATIENCE, answers.next())
-        .await
-        .unwrap()
-        .unwrap()
-        .unwrap();
-    let end: StreamEnd = Response::decode(&end).unwrap().message().unwrap();
-    assert_eq!(end.error_code, "cancelled");
-    rig.hear("dropped").await;
+    // Other bridges have the same name, and may name their streams as they like.
+    let second = rig.bridge();
+    let request = envelope::Request::new("", &start("5", "wait")).encode();
+    let mut of_second = second.0.stream(request, soon()).await.unwrap();
+    rig.hear("waiting").await;
+    for (peer, answers) in [(&second, &mut of_second), (&bridge, &mut answers)] {
+        assert_eq!(peer.ask(&cancel).await.kind(), None);
+        let end = timeout(PATIENCE, answers.next()).await.unwrap().unwrap();
+        let end = Response::decode(&end.unwrap()).unwrap();
+        assert_eq!(end.message::<StreamEnd>().unwrap().error_code, "cancelled");
+        rig.hear("dropped").await;
+        assert!(rig.told.try_recv().is_err(), "the other goes on");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -713,6 +746,60 @@ async fn one_call_too_many_is_told_so() {
         .get(&HealthRequest::default())
         .await;
     drop(waiting);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_nobody_reads_are_bounded() {
+    const LARGE: usize = 8 * 1024 * 1024;
+    let options = FaceOptions {
+        peer_reply_bytes: 2 * LARGE + LARGE / 2,
+        ..FaceOptions::default()
+    };
+    let rig = Rig::with(options, EventLimits::default(), Limits::default());
+    let needs = PluginManifest {
+        needs_storage: vec!["markdown".into()],
+        ..PluginManifest::default()
+    };
+    let greedy = rig.plugin("greedy", needs).await;
+    let written = StorageWriteRequest {
+        path: "large".into(),
+        content: vec![b'x'; LARGE].into(),
+        ..StorageWriteRequest::default()
+    };
+    greedy.ask(&written).await;
+    let read = StorageReadRequest {
+        path: "large".into(),
+        ..StorageReadRequest::default()
+    };
+    let request = envelope::Request::new("", &read).encode();
+    let refusal = async || {
+        let answer = greedy.0.call(request.clone(), soon()).await.unwrap();
+        let answer = Response::decode(&answer).unwrap();
+        let refused = answer.message::<ToolResponse>().ok()?;
+        Some(refused.error_code)
+    };
+    let mut unread = Vec::new();
+    let filled = async {
+        loop {
+            unread.push(greedy.0.stream(request.clone(), soon()).await.unwrap());
+            if let Some(code) = refusal().await {
+                return code;
+            }
+        }
+    };
+    assert_eq!(timeout(PATIENCE, filled).await.unwrap(), "busy");
+    let small = StorageReadRequest {
+        path: "none".into(),
+        ..StorageReadRequest::default()
+    };
+    let answer: StorageReadResponse = greedy.get(&small).await;
+    assert_eq!(answer.problem.unwrap().code, "not_found");
+    // Others are not concerned.
+    let answer: StorageReadResponse = rig.bridge().get(&read).await;
+    assert_eq!(answer.content.len(), LARGE);
+    drop(unread);
+    let freed = async { while refusal().await.is_some() {} };
+    timeout(PATIENCE, freed).await.unwrap();
 }
 
 /// Kept in step with the list of kinds.

@@ -205,6 +205,9 @@ fn ready<T: Send + 'static>(result: Result<T, StorageError>) -> Answer<'static, 
 impl Storage for Memory {
     fn read(&self, request: StorageReadRequest) -> Answer<'_, StorageReadResponse> {
         assert_ne!(request.path, "panic", "told to");
+        if request.path == "stuck" {
+            return Box::pin(pending());
+        }
         let found = self.0.lock().unwrap().get(&request.path).cloned();
         ready(match found {
             Some(content) => Ok(StorageReadResponse {
@@ -221,6 +224,9 @@ impl Storage for Memory {
             let storage_type = request.storage_type;
             return ready(Err(StorageError::NoStorage { storage_type }));
         }
+        if request.path == "stuck" {
+            return Box::pin(pending());
+        }
         self.0.lock().unwrap().insert(request.path, request.content);
         ready(Ok(StorageWriteResponse {
             success: true,
@@ -230,6 +236,9 @@ impl Storage for Memory {
     }
 
     fn delete(&self, request: StorageDeleteRequest) -> Answer<'_, StorageDeleteResponse> {
+        if request.path == "stuck" {
+            return Box::pin(pending());
+        }
         let success = self.0.lock().unwrap().remove(&request.path).is_some();
         ready(match success {
             true => Ok(StorageDeleteResponse {
@@ -274,6 +283,10 @@ impl Deliver for Shared {
                 .send((plugin, event))
                 .map_err(|e| e.to_string())
         })
+    }
+
+    fn reaches(&self, plugin: &PluginId) -> bool {
+        plugin.as_str() != "alone"
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is said to connected plugins from elsewhere: events, and that what they offer has changed.
 
+use futures_util::FutureExt as _;
 use orchestra_mcp::client::{Connector as _, ServerMessage};
 use orchestra_plugin::{
     envelope::{Request, RequestKind},
@@ -30,9 +31,12 @@ fn id(plugin: &str) -> PluginId {
 async fn an_event_reaches_a_plugin_that_is_connected_or_about_to_be() {
     let (rig, links) = (Rig::new("ok"), Links::new());
     let plugin = id("fake.plugin");
-    let waiting = tokio::spawn(links.deliver(&plugin, event("early")));
     let connector = rig.connector().with_links(links.clone());
-    let connected = connector.connect().await.unwrap();
+    let mut connecting = connector.connect();
+    // It has begun to start it.
+    assert!((&mut connecting).now_or_never().is_none());
+    let waiting = tokio::spawn(links.deliver(&plugin, event("early")));
+    let connected = connecting.await.unwrap();
     timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap();
     links.deliver(&plugin, event("later")).await.unwrap();
     let noted = rig.noted();
@@ -43,6 +47,26 @@ async fn an_event_reaches_a_plugin_that_is_connected_or_about_to_be() {
     assert_eq!(events, ["event early", "event later"]);
     connected.link.close().await;
     rig.all_gone().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_for_a_plugin_that_nobody_starts() {
+    let (rig, links) = (Rig::new("ok"), Links::new());
+    let plugin = id("fake.plugin");
+    let alone = links.deliver(&plugin, event("unheard"));
+    let told = timeout(PATIENCE, alone).await.unwrap().unwrap_err();
+    assert_eq!(told, "it is not connected");
+    assert!(!links.reaches(&plugin));
+    // One whose start is given up is waited for no more.
+    let connector = rig.connector().with_links(links.clone());
+    let mut connecting = connector.connect();
+    assert!((&mut connecting).now_or_never().is_none());
+    assert!(links.reaches(&plugin));
+    let waiting = tokio::spawn(links.deliver(&plugin, event("unheard")));
+    drop(connecting);
+    let told = timeout(PATIENCE, waiting).await.unwrap().unwrap();
+    assert_eq!(told.unwrap_err(), "it is not connected");
+    assert!(!links.reaches(&plugin));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -81,6 +81,10 @@ pub enum StorageError {
     /// There is no such document.
     #[error("there is no such document")]
     NotFound,
+    /// It may have been done, or not: whoever keeps the documents has not said. Read before you
+    /// write again.
+    #[error("{0}")]
+    UnknownOutcome(String),
     /// Anything else, with a short word for programs and words for a reader.
     #[error("{message}")]
     Other {
@@ -97,11 +101,15 @@ pub(super) const CONFLICT: &str = "version_conflict";
 /// What the word is when there is no document.
 pub(super) const NOT_FOUND: &str = "not_found";
 
+/// What the word is when nobody knows whether a document was changed.
+const UNKNOWN_OUTCOME: &str = "unknown_outcome";
+
 impl StorageError {
     pub(super) fn problem(&self) -> StorageProblem {
         let code = match self {
             Self::Conflict(_) => CONFLICT,
             Self::NotFound => NOT_FOUND,
+            Self::UnknownOutcome(_) => UNKNOWN_OUTCOME,
             Self::Other { code, .. } => code,
         };
         StorageProblem {
@@ -114,6 +122,7 @@ impl StorageError {
         match problem.code.as_str() {
             CONFLICT | "already_exists" => Self::Conflict(problem.message),
             NOT_FOUND => Self::NotFound,
+            UNKNOWN_OUTCOME => Self::UnknownOutcome(problem.message),
             _ => Self::Other {
                 code: problem.code,
                 message: problem.message,
@@ -281,5 +290,21 @@ fn unfit(error: &dyn std::error::Error) -> StorageError {
     StorageError::Other {
         code: "invalid_metadata".to_owned(),
         message: format!("the metadata cannot be used: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::OrchestratorError;
+
+    #[test]
+    fn what_may_have_been_done_is_told_as_such() {
+        let error = StorageError::UnknownOutcome("it was given up".to_owned());
+        let problem = error.problem();
+        assert_eq!(problem.code, "unknown_outcome");
+        assert_eq!(StorageError::of(problem), error);
+        assert!(OrchestratorError::Storage(error).may_have_run());
+        assert!(!OrchestratorError::Storage(StorageError::NotFound).may_have_run());
     }
 }

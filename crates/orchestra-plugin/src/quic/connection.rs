@@ -15,7 +15,7 @@ use super::{
     error::{CallError, ReplyError},
     payload::Payload,
     peer::Peer,
-    wire::{self, Frames, Last},
+    wire::{self, Frames, Last, WRITE_TIME},
 };
 use crate::frame::MAX_FRAME_BYTES;
 
@@ -279,7 +279,7 @@ impl Outgoing {
         let Some(send) = &mut self.send else {
             return Err(CallError::LateBefore);
         };
-        match timeout_at(deadline, wire::write(send, request, last)).await {
+        match timeout_at(deadline, wire::write(send, request, last, WRITE_TIME)).await {
             Ok(Ok(())) => Ok(()),
             // The answer may be there already, and says more.
             Ok(Err(ReplyError::Stopped)) => Ok(()),
@@ -352,7 +352,7 @@ impl Sender {
     /// # Errors
     /// The call is over, or the payload too large.
     pub async fn send(&mut self, request: impl Into<Payload>) -> Result<(), ReplyError> {
-        wire::write(&mut self.send, request.into(), Last::No).await
+        wire::write(&mut self.send, request.into(), Last::No, WRITE_TIME).await
     }
 
     /// Ends the request.

@@ -8,6 +8,7 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::wire::WRITE_TIME;
 use crate::ids::CertName;
 
 /// Requests up to this size need no reservation: the number of streams bounds them.
@@ -25,6 +26,8 @@ pub struct Limits {
     /// Calls of one peer that are being handled; for more, [`Handler::busy`](super::Handler::busy)
     /// answers.
     pub calls: usize,
+    /// Names that several programs share, which may have more connections and calls.
+    pub shared: Vec<Shared>,
     /// Bytes of large requests of one peer, from their header until they are handled.
     pub peer_bytes: usize,
     /// The same of all peers.
@@ -33,6 +36,19 @@ pub struct Limits {
     pub header_time: Duration,
     /// How long a whole request may take.
     pub request_time: Duration,
+    /// How long it may take until the caller has taken a frame of the answer, however slowly it reads.
+    pub reply_time: Duration,
+}
+
+/// What those may do at once, together, that share a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shared {
+    /// The name.
+    pub name: CertName,
+    /// Their connections.
+    pub connections: usize,
+    /// Their calls that are being handled.
+    pub calls: usize,
 }
 
 impl Default for Limits {
@@ -42,10 +58,12 @@ impl Default for Limits {
             unproven_handshakes: 16,
             connections: 8,
             calls: 256,
+            shared: Vec::new(),
             peer_bytes: 64 * 1024 * 1024,
             all_bytes: 256 * 1024 * 1024,
             header_time: Duration::from_secs(10),
             request_time: Duration::from_secs(30),
+            reply_time: WRITE_TIME,
         }
     }
 }
@@ -108,9 +126,18 @@ impl Peers {
             return peer;
         }
         known.retain(|_, peer| peer.strong_count() > 0);
+        let shared = self
+            .limits
+            .shared
+            .iter()
+            .find(|shared| shared.name == *name);
+        let (connections, calls) = match shared {
+            Some(shared) => (shared.connections, shared.calls),
+            None => (self.limits.connections, self.limits.calls),
+        };
         let peer = Arc::new(PeerLimits {
-            connections: Arc::new(Semaphore::new(self.limits.connections)),
-            calls: Arc::new(Semaphore::new(self.limits.calls)),
+            connections: Arc::new(Semaphore::new(connections)),
+            calls: Arc::new(Semaphore::new(calls)),
             bytes: Arc::new(Semaphore::new(self.limits.peer_bytes)),
             all_bytes: self.all_bytes.clone(),
         });

@@ -1,5 +1,7 @@
 //! The answering side of one call, as its handler sees it.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use quinn::SendStream;
 use tokio::sync::watch;
@@ -20,15 +22,23 @@ pub struct Reply {
     finished: bool,
     cancelled: Cancelled,
     requests: Option<Requests>,
+    /// How long the write of one frame may take.
+    time: Duration,
 }
 
 impl Reply {
-    pub(super) fn new(send: SendStream, cancelled: Cancelled, requests: Option<Requests>) -> Self {
+    pub(super) fn new(
+        send: SendStream,
+        cancelled: Cancelled,
+        requests: Option<Requests>,
+        time: Duration,
+    ) -> Self {
         Self {
             send,
             finished: false,
             cancelled,
             requests,
+            time,
         }
     }
 
@@ -42,7 +52,8 @@ impl Reply {
         Ok(())
     }
 
-    /// Writes one answer of several. Waits while the caller does not read on.
+    /// Writes one answer of several. Waits while the caller does not read on, within
+    /// [`Limits::reply_time`](super::Limits::reply_time).
     ///
     /// # Errors
     /// As for [`Self::answer`].
@@ -75,7 +86,7 @@ impl Reply {
         if self.finished {
             return Err(ReplyError::Finished);
         }
-        wire::write(&mut self.send, payload, last).await
+        wire::write(&mut self.send, payload, last, self.time).await
     }
 }
 

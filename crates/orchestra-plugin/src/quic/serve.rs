@@ -279,7 +279,7 @@ async fn serve_call(mut send: SendStream, recv: RecvStream, calls: Arc<Calls>) {
     } else {
         tail = Some(frames);
     }
-    let reply = Reply::new(send, cancelled, requests);
+    let reply = Reply::new(send, cancelled, requests, calls.server.limits.reply_time);
     let handled = handler.handle(&calls.peer, request, reply);
     let watched = async {
         let reset = async {
@@ -350,7 +350,7 @@ async fn refuse(mut send: SendStream, mut frames: Frames, request: &Bytes, calls
     // Who asks too much and does not read the answer either has lost it.
     let _ = timeout(
         LINGER_TIME,
-        Reply::new(send, cancelled, None).answer(answer),
+        Reply::new(send, cancelled, None, LINGER_TIME).answer(answer),
     )
     .await;
     let _ = timeout(LINGER_TIME, arrived).await;

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use bytes::Bytes;
 use quinn::{RecvStream, SendStream};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     codes,
@@ -23,6 +23,10 @@ const SMALL_BYTES: usize = 8 * 1024;
 
 /// How long a write may wait for the peer to read on, without any progress.
 const STALL_TIME: Duration = Duration::from_secs(60);
+
+/// How long the write of a frame may take, with progress: the largest takes less at half a megabit a
+/// second. Whoever takes a byte now and then would hold it for ever.
+pub(super) const WRITE_TIME: Duration = Duration::from_secs(300);
 
 /// Reads frames from a stream. What was read stays when a wait is given up.
 #[derive(Debug)]
@@ -137,19 +141,23 @@ impl Frames {
 /// Writes one frame; with `last`, the end of the stream goes with it.
 ///
 /// The end is set in the poll that hands over the last byte: a peer that reads just the frame gives
-/// the stream back only if both come together. Not to be given up and repeated.
+/// the stream back only if both come together. It takes at most so much time. Not to be given up and
+/// repeated.
 pub(super) async fn write(
     send: &mut SendStream,
     payload: Payload,
     last: Last,
+    time: Duration,
 ) -> Result<(), ReplyError> {
+    let until = Instant::now() + time;
     let length = payload.len();
     let header = header(length).map_err(|_| ReplyError::TooLarge { length })?;
     let [head, body] = payload.into_parts();
     let mut chunks = [Bytes::copy_from_slice(&header), head, body];
     let mut left = &mut chunks[..];
     while !left.is_empty() {
-        let Ok(written) = timeout(STALL_TIME, send.write_chunks(left)).await else {
+        let stalled = Instant::now() + STALL_TIME;
+        let Ok(written) = timeout_at(stalled.min(until), send.write_chunks(left)).await else {
             let _ = send.reset(codes::TOO_SLOW);
             return Err(ReplyError::TooSlow);
         };

@@ -12,7 +12,9 @@ use std::{
 use bytes::Bytes;
 use orchestra_plugin::{
     certs::Identity,
-    quic::{CallError, Caller, CallerOptions, ConnectError, Endpoint, Limits, Pace, Target},
+    quic::{
+        CallError, Caller, CallerOptions, ConnectError, Endpoint, Limits, Pace, Shared, Target,
+    },
 };
 use quinn::{
     crypto::rustls::{QuicClientConfig, QuicServerConfig},
@@ -317,6 +319,11 @@ async fn ten_thousand_streams_are_bounded_and_disturb_nobody() {
 async fn connections_of_a_peer_are_counted() {
     let rig = Rig::new(Limits {
         connections: 2,
+        shared: vec![Shared {
+            name: "many-client".parse().unwrap(),
+            connections: 3,
+            calls: 1,
+        }],
         ..Limits::default()
     });
     let endpoint = rig.endpoint("a-client");
@@ -337,6 +344,18 @@ async fn connections_of_a_peer_are_counted() {
         .await
         .unwrap();
     other.call(Bytes::from_static(b"e"), soon()).await.unwrap();
+    // A name that many share has limits of its own.
+    let endpoint = rig.endpoint("many-client");
+    for _ in 0..3 {
+        let connection = endpoint.connect(&rig.target()).await.unwrap();
+        connection
+            .call(Bytes::from_static(b"e"), soon())
+            .await
+            .unwrap();
+        kept.push(connection);
+    }
+    let fourth = endpoint.connect(&rig.target()).await.unwrap();
+    timeout(PATIENCE, fourth.closed()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -290,6 +290,36 @@ async fn progress_buys_a_slow_writer_no_time() {
 }
 
 #[tokio::test]
+async fn progress_buys_a_slow_reader_no_time() {
+    const LARGE: usize = 4 * 1024 * 1024;
+    let rig = Rig::new(Limits {
+        reply_time: Duration::from_secs(1),
+        ..Limits::default()
+    });
+    let (_endpoint, connection) = honest(&rig).await;
+    let (mut send, mut recv) = connection.open_bi().await.unwrap();
+    let header = u32::try_from(LARGE).unwrap().to_be_bytes();
+    send.write_all(&header).await.unwrap();
+    send.write_all(&vec![b'e'; LARGE]).await.unwrap();
+    send.finish().unwrap();
+    let mut part = vec![0; 16 * 1024];
+    let ended = async {
+        loop {
+            match recv.read(&mut part).await {
+                Ok(Some(_)) => sleep(Duration::from_millis(50)).await,
+                Err(quinn::ReadError::Reset(code)) => return code.into_inner(),
+                other => panic!("it has all: {other:?}"),
+            }
+        }
+    };
+    assert_eq!(timeout(PATIENCE, ended).await.unwrap(), TOO_SLOW);
+    // Whoever reads on has its answer in that time.
+    let request = Bytes::from(vec![b'e'; LARGE]);
+    let answer = rig.caller("b-client").call(request.clone(), soon()).await;
+    assert!(answer.unwrap() == request);
+}
+
+#[tokio::test]
 async fn whoever_holds_all_its_room_holds_up_nobody_else() {
     const LARGE: usize = 64 * 1024;
     let limits = Limits {

@@ -1,8 +1,9 @@
 //! Documents of plugins: those of the type `markdown` are files of the workspace, unless a plugin is
 //! configured that keeps them; those of other types are with the plugin that is.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
+use orchestra_mcp::client::{ClientError, Sent};
 use orchestra_plugin::{
     envelope::{PayloadOf, RequestKind, ResponseKind},
     generated::{
@@ -20,21 +21,54 @@ use orchestra_store::{
     Detail, DocumentDirectory, DocumentError, DocumentPath, DocumentRefusal, Expected, Glob,
     Metadata, NewDocument, Store,
 };
+use tokio::sync::Semaphore;
 
 use super::known::Plugins;
 
 /// What a list shows where no pattern is given.
 const USUAL_PATTERN: &str = "*.md";
 
+/// Lists that are made at once: each takes a thread for a while, which others need as well.
+const LISTS: usize = 4;
+
 /// The documents of a workspace and its plugins.
 pub(super) struct Documents {
     /// Where those of the workspace are kept; nothing where they would be lost.
-    pub(super) store: Option<Store>,
-    pub(super) plugins: Plugins,
-    pub(super) links: Links,
+    store: Option<Store>,
+    plugins: Plugins,
+    links: Links,
+    /// Lists that are being made.
+    listing: Arc<Semaphore>,
 }
 
 impl Documents {
+    /// The documents that `store` keeps, and plugins behind `links`.
+    pub(super) fn new(store: Option<Store>, plugins: Plugins, links: Links) -> Self {
+        Self {
+            store,
+            plugins,
+            links,
+            listing: Arc::new(Semaphore::new(LISTS)),
+        }
+    }
+
+    /// Makes a list where waiting harms nobody. The others wait for their turn.
+    async fn listed<T: Send + 'static>(
+        &self,
+        list: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, StorageError> {
+        let broken = |error: &dyn std::fmt::Display| StorageError::Failed(error.to_string());
+        let turn = Arc::clone(&self.listing).acquire_owned().await;
+        let turn = turn.map_err(|error| broken(&error))?;
+        let listing = move || {
+            // Given back when it is done, also where nobody waits for it any more.
+            let _turn = turn;
+            list()
+        };
+        let listed = tokio::task::spawn_blocking(listing).await;
+        listed.map_err(|error| broken(&error))
+    }
+
     /// Who keeps the documents of a type.
     fn keeper(&self, storage_type: &str) -> Result<Keeper, StorageError> {
         let storage_type = named(storage_type);
@@ -65,17 +99,21 @@ impl Documents {
         Q: PayloadOf<RequestKind>,
         A: PayloadOf<ResponseKind> + Problem,
     {
-        let failed = |why: String| {
-            StorageError::Failed(format!("plugin \"{plugin}\" keeps these documents: {why}"))
-        };
+        let explained = |why: String| format!("plugin \"{plugin}\" keeps these documents: {why}");
         let asked = self.links.ask(plugin, request).await;
-        let response = asked.map_err(|error| failed(error.explain()))?;
+        let response = asked.map_err(|error| {
+            let explained = explained(error.explain());
+            match was_sent(&error) {
+                true => unanswered(Q::KIND, explained),
+                false => StorageError::Failed(explained),
+            }
+        })?;
         if let Ok(refusal) = response.message::<ToolResponse>() {
-            return Err(failed(refusal.error_message));
+            return Err(StorageError::Failed(explained(refusal.error_message)));
         }
         let answer: A = response
             .message()
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| unanswered(Q::KIND, explained(error.to_string())))?;
         match answer.problem() {
             Some(StorageProblem { code, message }) => Err(StorageError::Said {
                 code: code.clone(),
@@ -83,6 +121,23 @@ impl Documents {
             }),
             None => Ok(answer),
         }
+    }
+}
+
+/// Whether a request that has no answer may have reached who keeps the documents.
+fn was_sent(error: &ClientError) -> bool {
+    match error {
+        // It does not fit into a frame.
+        ClientError::Rpc(_) => false,
+        _ => error.sent() == Sent::Maybe,
+    }
+}
+
+/// What it means that a request was sent and not answered.
+fn unanswered(kind: RequestKind, why: String) -> StorageError {
+    match kind {
+        RequestKind::StorageWrite | RequestKind::StorageDelete => StorageError::UnknownOutcome(why),
+        _ => StorageError::Failed(why),
     }
 }
 
@@ -195,9 +250,8 @@ impl Storage for Documents {
             let pattern = Glob::parse(&pattern).map_err(invalid)?;
             let store = self.store()?.clone();
             // Long lists take their time.
-            let listing = move || store.list_documents(&directory, &pattern, Detail::Plain);
-            let listed = tokio::task::spawn_blocking(listing).await;
-            let listed = listed.map_err(|error| StorageError::Failed(error.to_string()))?;
+            let list = move || store.list_documents(&directory, &pattern, Detail::Plain);
+            let listed = self.listed(list).await?;
             let entries = listed.map_err(failed)?.into_iter();
             let entries = entries.map(|entry| StorageEntry {
                 path: entry.path.to_string(),
@@ -231,5 +285,57 @@ fn failed(error: DocumentError) -> StorageError {
         DocumentError::Refused(DocumentRefusal::Exists) => said("already_exists"),
         DocumentError::Refused(DocumentRefusal::Conflict { .. }) => said("version_conflict"),
         _ => StorageError::Invalid(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Barrier,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use futures_util::future::join_all;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_write_that_was_lost_may_have_been_done() {
+        let documents = Documents::new(None, Plugins::none(), Links::new());
+        let plugin = "storage.sample".parse().unwrap();
+        let write = StorageWriteRequest::default();
+        let asked: Result<StorageWriteResponse, _> = documents.ask(&plugin, &write).await;
+        assert_eq!(asked.unwrap_err().code(), "storage_error");
+        assert!(was_sent(&ClientError::Closed));
+        for (kind, code) in [
+            (RequestKind::StorageWrite, "unknown_outcome"),
+            (RequestKind::StorageDelete, "unknown_outcome"),
+            (RequestKind::StorageRead, "storage_error"),
+            (RequestKind::StorageList, "storage_error"),
+        ] {
+            let lost = unanswered(kind, "it is gone".to_owned());
+            assert_eq!(lost.code(), code);
+        }
+    }
+
+    #[tokio::test]
+    async fn lists_leave_threads_for_others() {
+        let documents = Documents::new(None, Plugins::none(), Links::new());
+        let (running, most) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let together = Arc::new(Barrier::new(LISTS));
+        let lists = (0..8 * LISTS).map(|_| {
+            let (running, most) = (running.clone(), most.clone());
+            let together = together.clone();
+            documents.listed(move || {
+                let now = running.fetch_add(1, Ordering::SeqCst) + 1;
+                most.fetch_max(now, Ordering::SeqCst);
+                together.wait();
+                running.fetch_sub(1, Ordering::SeqCst);
+            })
+        });
+        for listed in join_all(lists).await {
+            listed.unwrap();
+        }
+        assert_eq!(most.load(Ordering::SeqCst), LISTS);
     }
 }

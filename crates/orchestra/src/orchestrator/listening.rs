@@ -10,9 +10,9 @@ use std::{
 use anyhow::Context as _;
 use orchestra_plugin::{
     certs::{CertDir, CertError, Identity},
-    quic::{BindError, Endpoint, Handler, Limits, Pace, Serving},
+    quic::{BindError, Endpoint, Handler, Limits, Pace, Serving, Shared},
 };
-use orchestra_plugin_host::face::Face;
+use orchestra_plugin_host::face::{Face, bridges};
 use tokio::{
     task::JoinHandle,
     time::{Instant, MissedTickBehavior, interval},
@@ -33,11 +33,15 @@ const PORTS_TRIED: u16 = 100;
 /// the authority.
 pub(super) const LOOKS: Duration = Duration::from_secs(60);
 
-/// Bridges share one name, and there may be as many as there are clients.
+/// Bridges share one name, and there may be as many as there are clients. A plugin is one program.
 fn limits() -> Limits {
-    Limits {
+    let shared = bridges().map(|name| Shared {
+        name,
         connections: 256,
         calls: 2_048,
+    });
+    Limits {
+        shared: shared.collect(),
         ..Limits::default()
     }
 }
@@ -57,7 +61,7 @@ impl Listening {
         certs: &Path,
         address: SocketAddr,
     ) -> anyhow::Result<Self> {
-        Self::with(Arc::new(face.clone()), certs, address).await
+        Self::with(Arc::new(face.clone()), limits(), certs, address).await
     }
 
     /// Listens for plugins that were written for orchestrators of the past.
@@ -70,11 +74,12 @@ impl Listening {
             face: face.clone(),
             plugins,
         };
-        Self::with(Arc::new(admitted), certs, LOOPBACK).await
+        Self::with(Arc::new(admitted), Limits::default(), certs, LOOPBACK).await
     }
 
     async fn with(
         handler: Arc<dyn Handler>,
+        limits: Limits,
         certs: &Path,
         address: SocketAddr,
     ) -> anyhow::Result<Self> {
@@ -83,7 +88,7 @@ impl Listening {
         let identity = found.with_context(|| format!("certificates in {}", certs.display()))?;
         let endpoint = bind(address, &identity)?;
         let address = endpoint.address()?;
-        let serving = endpoint.serve(handler, limits());
+        let serving = endpoint.serve(handler, limits);
         let renewing = tokio::spawn(renew(endpoint.clone(), certs.to_owned(), identity));
         Ok(Self {
             address,
@@ -154,5 +159,24 @@ async fn renew(endpoint: Endpoint, certs: PathBuf, mut shown: Identity) {
             Ok(Err(error)) => tracing::warn!(%error, "certificates cannot be renewed"),
             Err(_) => return,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_bridges_are_many() {
+        let limits = limits();
+        let of = |name: &str| {
+            let mut shared = limits.shared.iter();
+            let found = shared.find(|shared| shared.name.as_str() == name);
+            found.map(|shared| shared.connections)
+        };
+        assert_eq!(of("transport.stdio-client"), Some(256));
+        assert_eq!(of("transport.quic-bridge-client"), Some(256));
+        assert_eq!(of("tools.some-client"), None);
+        assert_eq!((limits.connections, limits.calls), (8, 256));
     }
 }

@@ -46,7 +46,7 @@ impl OrchestratorError {
     pub fn may_have_run(&self) -> bool {
         match self {
             Self::Call(error) => error.may_have_run(),
-            Self::Answer(_) => true,
+            Self::Answer(_) | Self::Storage(StorageError::UnknownOutcome(_)) => true,
             _ => false,
         }
     }

@@ -7,6 +7,7 @@
 
 mod failure;
 mod local;
+mod mcp;
 mod prompts;
 mod resources;
 mod stream;
@@ -22,6 +23,7 @@ use orchestra_plugin::{
 use orchestra_wire::{RawJson, RpcError};
 
 pub(crate) use failure::chain;
+pub use mcp::Offers;
 /// The revision of the additions to the protocol that we speak.
 pub use orchestra_plugin::kit::REVISION;
 pub use stream::{Chunks, Piece};
@@ -36,6 +38,8 @@ pub struct Terms {
     /// The newest revision of the additions that it knows, 0 if it knows none. One that knows them
     /// is given the JSON beside what older ones take.
     pub revision: u32,
+    /// What it offers that has no message of its own, and is asked as JSON.
+    pub offers: Offers,
     /// Who calls, as it is told.
     pub caller: String,
     /// The session that calls belong to.
@@ -94,6 +98,8 @@ pub enum Reading {
     },
     /// As word of how it is.
     Health,
+    /// As JSON, word for word.
+    Json,
 }
 
 impl Question {
@@ -117,6 +123,7 @@ impl Terms {
             "tools/call" => self.call(params),
             "prompts/list" => Ok(prompts::list()),
             "prompts/get" => self.prompt(params),
+            _ if self.offers.has(method) => Ok(self.as_json(method, params)),
             "resources/list" if self.has_documents() => Ok(resources::list()),
             "resources/read" if self.has_documents() => resources::read(params),
             "resources/templates/list" if self.has_documents() => {
@@ -143,6 +150,7 @@ impl Terms {
             Reading::Documents => self.listed_documents(response),
             Reading::Document { uri } => self.read_document(response, uri),
             Reading::Health => self.health(response),
+            Reading::Json => self.answered(response),
         }
     }
 

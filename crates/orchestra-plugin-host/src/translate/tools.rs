@@ -25,7 +25,7 @@ pub(crate) const PROVIDER_META: &str = "orchestra/provider";
 const STREAMING_META: &str = "orchestra/streaming";
 
 /// The longest name of a session, or of a provider, that is passed on.
-const MAX_NAME_BYTES: usize = 256;
+pub(crate) const MAX_NAME_BYTES: usize = 256;
 
 /// A call of a tool, as both kinds of requests for it want it.
 #[derive(Debug)]

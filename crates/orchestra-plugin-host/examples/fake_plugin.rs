@@ -23,9 +23,9 @@ use orchestra_plugin::{
     certs::CertDir,
     envelope::{PayloadOf, Request, RequestKind, Response, ResponseKind},
     generated::{
-        BootResult, HealthResult, ListPromptsResponse, ListToolsResponse, Publish,
-        RegistrationResult, ShutdownResult, StreamCancel, StreamChunk, StreamEnd, StreamStart,
-        ToolDefinition, ToolRequest, ToolResponse,
+        BootResult, HealthResult, ListPromptsResponse, ListToolsResponse, McpRequest, McpResponse,
+        Publish, RegistrationResult, ShutdownResult, StreamCancel, StreamChunk, StreamEnd,
+        StreamStart, ToolDefinition, ToolRequest, ToolResponse,
     },
     quic::{Endpoint, Handler, Limits, Pace, Peer, Reply},
     structs::{self, Numbers, Style},
@@ -159,6 +159,30 @@ fn failure(code: &str, message: &str) -> ToolResponse {
     }
 }
 
+/// The only resource that there is.
+fn resource(asked: &McpRequest) -> McpResponse {
+    let text = std::str::from_utf8(&asked.params).unwrap();
+    let found = match asked.method.as_str() {
+        "resources/list" => {
+            serde_json::json!({"resources": [{"uri": "fake://one", "name": "one"}]})
+        }
+        "resources/read" if text.contains("fake://one") => {
+            serde_json::json!({"contents": [{"uri": "fake://one", "text": "the text"}]})
+        }
+        _ => {
+            let error = serde_json::json!({"code": -32602, "message": "resource not found"});
+            return McpResponse {
+                error: error.to_string().into(),
+                ..McpResponse::default()
+            };
+        }
+    };
+    McpResponse {
+        result: found.to_string().into(),
+        ..McpResponse::default()
+    }
+}
+
 impl Fake {
     async fn tool(&self, request: &ToolRequest, reply: &Reply) -> Option<ToolResponse> {
         let arguments = request.arguments.clone().unwrap_or_default();
@@ -170,6 +194,7 @@ impl Fake {
                 result: request.arguments.clone(),
                 ..ToolResponse::default()
             },
+            "drip" if self.mode == "ours" => text("not in chunks"),
             "fail" => failure("handler_error", "it does not work"),
             name @ ("count" | "repeat") => {
                 note(&self.tally, &format!("{name} {arguments}"));
@@ -308,6 +333,18 @@ impl Fake {
             mcp_definition: definition.to_string().into(),
             ..tool("repeat".to_owned())
         });
+        if self.mode == "ours" {
+            // It says so of one that does not as well.
+            let meta = serde_json::json!({"orchestra/streaming": true});
+            for tool in &mut tools {
+                if matches!(&*tool.name, "drip" | "echo") {
+                    let definition = serde_json::json!({
+                        "name": tool.name, "inputSchema": {"type": "object"}, "_meta": meta,
+                    });
+                    tool.mcp_definition = definition.to_string().into();
+                }
+            }
+        }
         ListToolsResponse { tools }
     }
 }
@@ -328,7 +365,8 @@ impl Handler for Fake {
                         &RegistrationResult {
                             accepted: !refused,
                             reject_reason: if refused { "not today" } else { "" }.to_owned(),
-                            ..RegistrationResult::default()
+                            revision: u32::from(self.mode == "ours"),
+                            features: vec!["resources".to_owned()],
                         },
                     )
                 }
@@ -360,6 +398,9 @@ impl Handler for Fake {
                         ..HealthResult::default()
                     },
                 ),
+                Some(RequestKind::Mcp) if self.mode == "ours" => {
+                    answer(&id, &resource(&request.message().unwrap()))
+                }
                 Some(RequestKind::ListTools) => answer(&id, &self.tools()),
                 Some(RequestKind::ListPrompts) => answer(&id, &ListPromptsResponse::default()),
                 Some(RequestKind::ToolCall) => {

@@ -7,6 +7,7 @@
 
 mod failure;
 mod local;
+mod mcp;
 mod prompts;
 mod resources;
 mod stream;
@@ -22,11 +23,14 @@ use orchestra_plugin::{
 use orchestra_wire::{RawJson, RpcError};
 
 pub(crate) use failure::chain;
+pub use mcp::Offers;
 /// The revision of the additions to the protocol that we speak.
 pub use orchestra_plugin::kit::REVISION;
 pub use stream::{Chunks, Piece};
 pub(crate) use text::{parse_message, text_member as member_text};
-pub(crate) use tools::{PROVIDER_META, SESSION_META, session as session_named, trace};
+pub(crate) use tools::{
+    MAX_NAME_BYTES, PROVIDER_META, SESSION_META, session as session_named, trace,
+};
 
 /// Whom messages are translated for, and what is said to it of who calls.
 #[derive(Debug, Clone)]
@@ -36,6 +40,8 @@ pub struct Terms {
     /// The newest revision of the additions that it knows, 0 if it knows none. One that knows them
     /// is given the JSON beside what older ones take.
     pub revision: u32,
+    /// What it offers that has no message of its own, and is asked as JSON.
+    pub offers: Offers,
     /// Who calls, as it is told.
     pub caller: String,
     /// The session that calls belong to.
@@ -94,6 +100,8 @@ pub enum Reading {
     },
     /// As word of how it is.
     Health,
+    /// As JSON, word for word.
+    Json,
 }
 
 impl Question {
@@ -117,6 +125,7 @@ impl Terms {
             "tools/call" => self.call(params),
             "prompts/list" => Ok(prompts::list()),
             "prompts/get" => self.prompt(params),
+            _ if self.offers.has(method) => Ok(self.as_json(method, params)),
             "resources/list" if self.has_documents() => Ok(resources::list()),
             "resources/read" if self.has_documents() => resources::read(params),
             "resources/templates/list" if self.has_documents() => {
@@ -143,6 +152,7 @@ impl Terms {
             Reading::Documents => self.listed_documents(response),
             Reading::Document { uri } => self.read_document(response, uri),
             Reading::Health => self.health(response),
+            Reading::Json => self.answered(response),
         }
     }
 

@@ -17,7 +17,7 @@ use crate::translate::SESSION_META;
 use super::{
     dispatch::{Turn, given, message},
     failure::{Failure, chain},
-    verbatim::Verbatim,
+    verbatim::{Beside, Verbatim},
 };
 
 #[derive(Deserialize)]
@@ -51,8 +51,16 @@ impl Turn<'_> {
     pub(super) async fn prompt_get(&self, reply: &mut Reply) -> Result<Response, Failure> {
         let asked: PromptGetRequest = message(self.request)?;
         if let Some(params) = given(&asked.mcp_params) {
-            let (params, trace) = (Some(params.clone()), Some(&*asked.trace_parent));
-            let said = self.relay(Method::PromptsGet.name(), params, trace, reply);
+            let beside = Beside {
+                trace: &asked.trace_parent,
+                session: &asked.session_id,
+            };
+            let said = self.relay(
+                Method::PromptsGet.name(),
+                Some(params.clone()),
+                beside,
+                reply,
+            );
             let response = match said.await? {
                 Verbatim::Result(mcp_result) => PromptGetResponse {
                     mcp_result,

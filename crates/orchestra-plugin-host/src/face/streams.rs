@@ -29,7 +29,7 @@ use super::{
     failure::Failure,
     replies::Replies,
     tools::Plain,
-    verbatim::{Verbatim, message_of},
+    verbatim::{Beside, Verbatim, message_of},
 };
 
 /// Reports that wait for a peer that does not read; past that they are dropped.
@@ -178,8 +178,12 @@ impl Turn<'_> {
     ) -> Result<StreamEnd, Failure> {
         let provider = Some(&*asked.provider).filter(|provider| !provider.is_empty());
         let params = self.tool_params(params, &asked.tool_name, provider)?;
-        let (method, trace) = (Method::ToolsCall.name(), Some(&*asked.trace_parent));
-        let said = self.relay(method, Some(params), trace, chunks.reply);
+        let beside = Beside {
+            trace: &asked.trace_parent,
+            session: &asked.session_id,
+        };
+        let method = Method::ToolsCall.name();
+        let said = self.relay(method, Some(params), beside, chunks.reply);
         Ok(match said.await? {
             Verbatim::Result(mcp_result) => StreamEnd {
                 success: true,

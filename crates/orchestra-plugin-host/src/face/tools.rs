@@ -17,7 +17,7 @@ use crate::translate::{PROVIDER_META, SESSION_META};
 use super::{
     dispatch::{Turn, given, message},
     failure::{Failure, chain},
-    verbatim::Verbatim,
+    verbatim::{Beside, Verbatim},
 };
 
 /// The AI provider that is asked where the one that was named has no such tool.
@@ -73,8 +73,11 @@ impl Turn<'_> {
         let provider = Some(&*asked.provider).filter(|provider| !provider.is_empty());
         if let Some(params) = given(&asked.mcp_params) {
             let params = self.tool_params(params, &asked.tool_name, provider)?;
-            let trace = Some(&*asked.trace_parent);
-            let said = self.relay(Method::ToolsCall.name(), Some(params), trace, reply);
+            let beside = Beside {
+                trace: &asked.trace_parent,
+                session: &asked.session_id,
+            };
+            let said = self.relay(Method::ToolsCall.name(), Some(params), beside, reply);
             return Ok(Response::new(self.id(), &of_verbatim(said.await?)));
         }
         let call = Plain {

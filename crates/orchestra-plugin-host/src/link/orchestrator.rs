@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     reached::Reached,
-    translate::{Peer, Question, REVISION, Terms},
+    translate::{Offers, Peer, Question, REVISION, Terms},
 };
 
 /// The name by which a bridge shows itself: that of its certificate.
@@ -109,6 +109,7 @@ async fn reach(spec: &Arc<OrchestratorSpec>, session: String) -> Result<Connecte
     let terms = Terms {
         peer: Peer::Orchestrator,
         revision: if is_ours { REVISION } else { 0 },
+        offers: Offers::default(),
         caller: CALLER.to_owned(),
         session,
         provider: String::new(),

@@ -18,7 +18,7 @@ use orchestra_process::Sandbox;
 use tokio::time::timeout;
 
 use super::{line::Line, links::Links, process::Process, remote::PluginLink, remote::Speech};
-use crate::translate::{Peer, Question, REVISION, Terms, chain};
+use crate::translate::{Offers, Peer, Question, REVISION, Terms, chain};
 
 /// What we understand beyond the first version of the protocol, as plugins are told.
 const FEATURES: [&str; 3] = ["mcp_params", "mcp_result", "mcp_message"];
@@ -163,11 +163,12 @@ async fn start(
     let identity = blocking(move || asked.identity()).await?;
     let process = Process::start(spec.child(), spec.grace_shutdown).await?;
     match timeout(spec.start_timeout, reach(spec, &identity, &process)).await {
-        Ok(Ok((line, incoming, revision))) => {
+        Ok(Ok((line, incoming, registered))) => {
             tracing::info!("plugin \"{}\" registered and booted", spec.id);
             let terms = Terms {
                 peer: Peer::Plugin(spec.id.to_string()),
-                revision,
+                revision: registered.revision,
+                offers: Offers::of(registered.revision, &registered.features),
                 caller: spec.caller.clone(),
                 session,
                 provider: spec.provider.clone(),
@@ -201,7 +202,7 @@ async fn start(
 type Reached = (
     Arc<Line>,
     tokio::sync::mpsc::Receiver<orchestra_mcp::client::Incoming>,
-    u32,
+    RegistrationResult,
 );
 
 /// Waits until a plugin listens, and makes it ready to serve.
@@ -236,7 +237,7 @@ async fn reach(
     if !booted.ready {
         return Err(refused("did not boot", &booted.error));
     }
-    Ok((line, incoming, registered.revision))
+    Ok((line, incoming, registered))
 }
 
 fn refused(what: &str, why: &str) -> ClientError {

@@ -118,7 +118,12 @@ impl Inner {
         if let Some(tool) = &tool
             && self.streaming().contains(tool)
         {
-            return Ok(self.stream(terms, &request).await?.0);
+            let (answer, is_refused) = self.stream(terms, &request).await?;
+            if !is_refused {
+                return Ok(answer);
+            }
+            // It answers so no more, and nothing ran.
+            self.streaming().remove(tool);
         }
         let (questions, reading) = match terms.step(&request.method, request.params.as_ref()) {
             Step::Here(answer) => return Ok(answer),
@@ -141,6 +146,12 @@ impl Inner {
                 streaming.insert(tool);
             }
             return Ok(answer);
+        }
+        if let (Reading::Tools, [response]) = (&reading, responses.as_slice())
+            && terms.revision > 0
+        {
+            // Those who know how to say it say it of all.
+            *self.streaming() = terms.streaming_tools(response, MAX_STREAMING);
         }
         let answer = terms.read(&reading, &responses);
         match (reading, answer) {

@@ -25,10 +25,7 @@ impl Terms {
         let revision = asked.filter(|revision| revision.era() == Era::Session);
         let revision = revision.unwrap_or(Revision::NEWEST_SESSION).as_str();
         let (name, capabilities) = match &self.peer {
-            Peer::Plugin(id) => (
-                id.as_str(),
-                serde_json::json!({"tools": {}, "prompts": {}, "logging": {}}),
-            ),
+            Peer::Plugin(id) => (id.as_str(), self.capabilities()),
             Peer::Orchestrator => (
                 "orchestra",
                 serde_json::json!({"tools": {}, "prompts": {}, "logging": {}, "resources": {}}),
@@ -40,6 +37,19 @@ impl Terms {
             "serverInfo": {"name": name, "version": "unknown"},
         });
         RawJson::of(&result).unwrap_or_else(|_| RawJson::empty_object())
+    }
+}
+
+impl Terms {
+    fn capabilities(&self) -> serde_json::Value {
+        let mut capabilities = serde_json::json!({"tools": {}, "prompts": {}, "logging": {}});
+        if self.offers.resources {
+            capabilities["resources"] = serde_json::json!({});
+        }
+        if self.offers.completions {
+            capabilities["completions"] = serde_json::json!({});
+        }
+        capabilities
     }
 }
 

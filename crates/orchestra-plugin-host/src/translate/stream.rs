@@ -106,7 +106,7 @@ impl Chunks {
             return answer;
         }
         if !end.success {
-            self.is_refused = end.error_code == "tool_not_found";
+            self.is_refused = self.count == 0 && end.error_code == "tool_not_found";
             let said = match end.error_message.as_str() {
                 "" => format!("tool error: {}", end.error_code),
                 message => message.to_owned(),

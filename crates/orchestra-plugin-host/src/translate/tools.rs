@@ -1,6 +1,6 @@
 //! Tools: their definitions, calls, and what calls bring.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 use orchestra_mcp::client::Answer;
@@ -21,8 +21,11 @@ pub(crate) const SESSION_META: &str = "orchestra/sessionId";
 /// The member of `_meta` that names the AI provider that a call is for.
 pub(crate) const PROVIDER_META: &str = "orchestra/provider";
 
+/// The member of `_meta` by which the definition of a tool says that it answers in chunks.
+const STREAMING_META: &str = "orchestra/streaming";
+
 /// The longest name of a session, or of a provider, that is passed on.
-const MAX_NAME_BYTES: usize = 256;
+pub(crate) const MAX_NAME_BYTES: usize = 256;
 
 /// A call of a tool, as both kinds of requests for it want it.
 #[derive(Debug)]
@@ -85,6 +88,19 @@ impl Terms {
             && refusal.is_ok_and(|said| !said.success && said.error_code == "tool_not_found")
     }
 
+    /// The tools that say in a list of theirs that they answer in chunks, at most `most` of them.
+    #[must_use]
+    pub fn streaming_tools(&self, response: &Response, most: usize) -> HashSet<String> {
+        let listed = response.message::<ListToolsResponse>().unwrap_or_default();
+        let says_so = |tool: &ToolDefinition| {
+            let meta = text::object(&tool.mcp_definition)?.member("_meta")?;
+            Some(meta.member(STREAMING_META)?.as_str() == "true")
+        };
+        let tools = listed.tools.into_iter();
+        let streaming = tools.filter(|tool| says_so(tool) == Some(true));
+        streaming.map(|tool| tool.name).take(most).collect()
+    }
+
     /// JSON for those who know where to find it.
     fn beside(&self, params: Bytes) -> Bytes {
         match self.is_ours() {
@@ -103,7 +119,7 @@ impl Terms {
         named.unwrap_or_else(|| self.provider.clone())
     }
 
-    fn mcp_revision(&self) -> String {
+    pub(super) fn mcp_revision(&self) -> String {
         match self.is_ours() {
             true => Revision::NEWEST_SESSION.as_str().to_owned(),
             false => String::new(),

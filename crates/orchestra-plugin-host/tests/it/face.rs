@@ -513,6 +513,7 @@ async fn our_own_peers_speak_mcp() {
     let who: ToolResponse = bridge
         .get(&ToolRequest {
             trace_parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into(),
+            session_id: "s-1".into(),
             ..verbatim(json!({"name": "who"}))
         })
         .await;
@@ -522,6 +523,9 @@ async fn our_own_peers_speak_mcp() {
         .to_owned();
     let who = json_of(who.as_bytes());
     assert_eq!(who["client"], "an agent", "a bridge speaks for its clients");
+    let params = json_of(who["params"].as_str().unwrap().as_bytes());
+    assert_eq!(params["_meta"]["orchestra/sessionId"], "s-1");
+    assert_eq!(params["_meta"]["progressToken"], "p");
     assert!(who["trace"].as_str().unwrap().starts_with("00-0af7"));
     let plugin = rig.plugin("some.plugin", needs_tools(&["who"])).await;
     let who: ToolResponse = plugin.get(&verbatim(json!({"name": "who"}))).await;

@@ -230,6 +230,43 @@ async fn a_tool_that_answers_in_chunks_reports_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_of_ours_is_asked_for_resources_and_streams_from_its_first_call() {
+    let rig = Rig::new("ours");
+    let mut connected = rig.connector().connect().await.unwrap();
+    let request = |id, method, params| connected.link.request(outgoing(id, method, params));
+    let parsed = |answer: orchestra_mcp::client::Answer| {
+        answer.map(|result| result.parse::<serde_json::Value>().unwrap())
+    };
+    let told = parsed(request(1, "initialize", json!({})).await.unwrap()).unwrap();
+    assert_eq!(told["capabilities"]["resources"], json!({}));
+    let listed = parsed(request(2, "resources/list", json!({})).await.unwrap());
+    assert_eq!(listed.unwrap()["resources"][0]["uri"], "fake://one");
+    let read = request(3, "resources/read", json!({"uri": "fake://one"})).await;
+    assert_eq!(
+        parsed(read.unwrap()).unwrap()["contents"][0]["text"],
+        "the text"
+    );
+    let missing = request(4, "resources/read", json!({"uri": "fake://two"})).await;
+    assert_eq!(missing.unwrap().unwrap_err().code.0, -32602);
+    request(5, "tools/list", json!({})).await.unwrap().unwrap();
+    // What is no more a tool that answers in chunks is called as any other.
+    for (id, tool, wanted) in [(6, "drip", "one two three"), (7, "echo", "{}")] {
+        let params = json!({"name": tool, "arguments": {}});
+        let called = parsed(request(id, "tools/call", params).await.unwrap());
+        assert_eq!(text(&called.unwrap()), wanted);
+    }
+    for count in 1..4 {
+        let told = connected.incoming.recv().await.unwrap();
+        let ServerMessage::Notification { params, .. } = told.message else {
+            panic!("it asks");
+        };
+        let params: serde_json::Value = params.unwrap().parse().unwrap();
+        assert_eq!(params["progress"], count);
+    }
+    connected.link.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_that_is_not_well_says_so() {
     for (mode, is_well) in [("ok", true), ("unwell", false)] {
         let rig = Rig::new(mode);

@@ -4,13 +4,14 @@ use bytes::Bytes;
 use orchestra_plugin::{
     envelope::{PayloadOf, Request, RequestKind, Response, ResponseKind},
     generated::{
-        ListPromptsResponse, ListToolsResponse, PromptArgument, PromptDefinition, PromptGetRequest,
-        PromptGetResponse, StorageEntry, StorageListResponse, StorageReadRequest,
-        StorageReadResponse, StreamStart, ToolDefinition, ToolRequest, ToolResponse,
+        ListPromptsResponse, ListToolsResponse, McpRequest, McpResponse, PromptArgument,
+        PromptDefinition, PromptGetRequest, PromptGetResponse, StorageEntry, StorageListResponse,
+        StorageReadRequest, StorageReadResponse, StreamStart, ToolDefinition, ToolRequest,
+        ToolResponse,
     },
     structs::{self, Numbers},
 };
-use orchestra_plugin_host::translate::{Peer, Reading, Step, Terms};
+use orchestra_plugin_host::translate::{Offers, Peer, Reading, Step, Terms};
 use orchestra_wire::RpcError;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -21,6 +22,7 @@ fn terms(revision: u32) -> Terms {
     Terms {
         peer: Peer::Orchestrator,
         revision,
+        offers: Offers::default(),
         caller: "transport.stdio".to_owned(),
         session: "s-1".to_owned(),
         provider: "claude".to_owned(),
@@ -324,6 +326,86 @@ fn documents_are_resources() {
     assert_eq!(none, Ok(json!({"resources": []})));
 }
 
+#[test]
+fn what_has_no_message_goes_as_json_to_those_who_offer_it() {
+    let features = ["resources".to_owned(), "completions".to_owned()];
+    let mut plugin = terms(1);
+    plugin.peer = Peer::Plugin("a.b".to_owned());
+    plugin.offers = Offers::of(1, &features);
+    let methods = [
+        "resources/list",
+        "resources/read",
+        "resources/templates/list",
+        "completion/complete",
+    ];
+    for method in methods {
+        let params = json!({"uri": "a:b", "_meta": {"orchestra/sessionId": "client-7"}});
+        let (asked, reading) = asked::<McpRequest>(&plugin, method, params.clone());
+        assert_eq!(asked.method, method);
+        assert_eq!(asked.params, params.to_string().into_bytes());
+        assert_eq!(asked.session_id, "client-7");
+        assert_eq!(asked.caller_plugin, "transport.stdio");
+        assert_eq!(reading, Reading::Json);
+    }
+    let capabilities = |plugin: &Terms| match plugin.step("initialize", None) {
+        Step::Here(Ok(result)) => result.parse::<Value>().unwrap()["capabilities"].clone(),
+        step => panic!("{step:?}"),
+    };
+    assert_eq!(capabilities(&plugin)["resources"], json!({}));
+    assert_eq!(capabilities(&plugin)["completions"], json!({}));
+    let found = McpResponse {
+        result: Bytes::from_static(b"{\"resources\":[]}"),
+        ..McpResponse::default()
+    };
+    assert_eq!(read(&Reading::Json, &found), Ok(json!({"resources": []})));
+    let missing = McpResponse {
+        error: Bytes::from_static(br#"{"code":-32602,"message":"resource not found"}"#),
+        ..McpResponse::default()
+    };
+    let error = read(&Reading::Json, &missing).unwrap_err();
+    assert_eq!(
+        (error.code.0, &*error.message),
+        (-32602, "resource not found")
+    );
+    let nothing = read(&Reading::Json, &McpResponse::default());
+    assert_eq!(nothing.unwrap_err().code.0, -32603);
+    // Older ones have no such features, whatever they say.
+    plugin.offers = Offers::of(0, &features);
+    assert_eq!(capabilities(&plugin)["resources"], Value::Null);
+    for method in methods {
+        let Step::Here(Err(error)) = plugin.step(method, None) else {
+            panic!("{method}");
+        };
+        assert_eq!(error.code.0, -32601);
+    }
+}
+
+#[test]
+fn tools_that_answer_in_chunks_say_so_in_their_definitions() {
+    let tool = |name: &str, definition: Value| ToolDefinition {
+        name: name.to_owned(),
+        mcp_definition: definition.to_string().into(),
+        ..ToolDefinition::default()
+    };
+    let tools = vec![
+        tool(
+            "a",
+            json!({"name": "a", "_meta": {"orchestra/streaming": true}}),
+        ),
+        tool(
+            "b",
+            json!({"name": "b", "_meta": {"orchestra/streaming": false}}),
+        ),
+        tool("c", json!({"name": "c", "_meta": 5})),
+        tool("d", json!([])),
+        ToolDefinition::default(),
+    ];
+    let response = Response::new("1", &ListToolsResponse { tools });
+    let streaming = terms(1).streaming_tools(&response, 8);
+    assert_eq!(streaming.into_iter().collect::<Vec<_>>(), ["a"]);
+    assert!(terms(1).streaming_tools(&response, 0).is_empty());
+}
+
 proptest! {
     /// Whatever a peer answers is a result or an error, and never a panic.
     #[test]
@@ -337,6 +419,7 @@ proptest! {
             Reading::Documents,
             Reading::Document { uri: "u".to_owned() },
             Reading::Health,
+            Reading::Json,
         ] {
             let _ = terms(1).read(&reading, std::slice::from_ref(&response));
         }

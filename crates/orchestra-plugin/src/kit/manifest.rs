@@ -10,6 +10,9 @@ pub const REVISION: u32 = 1;
 /// The additions that this kit understands.
 pub const FEATURES: [&str; 4] = ["mcp_params", "mcp_result", "mcp_message", "problem"];
 
+/// The addition that a plugin names which offers resources.
+pub(super) const RESOURCES: &str = "resources";
+
 /// The manifest as `--manifest` prints it, which installers and orchestrators read.
 #[derive(Serialize)]
 struct Printed<'a> {

@@ -9,7 +9,7 @@ use super::{
     flags::OwnFlag,
     health::Health,
     life,
-    manifest::{FEATURES, REVISION},
+    manifest::{FEATURES, RESOURCES, REVISION},
     prompt::Prompt,
     resource::Resource,
     serve::{self, Offer},
@@ -126,6 +126,9 @@ impl Plugin {
 
     /// Offers a resource.
     pub fn resource(mut self, resource: Resource) -> Self {
+        if self.offer.resources.is_empty() {
+            self.manifest.features.push(RESOURCES.to_owned());
+        }
         self.offer.resources.push(resource);
         self
     }

@@ -20,7 +20,7 @@ use crate::{
         cx::Call,
         events::Event,
         health::Health,
-        manifest::{FEATURES, REVISION},
+        manifest::{FEATURES, RESOURCES, REVISION},
         storage::{AnyStorage, DEFAULT_KIND},
     },
     quic::Reply,
@@ -59,6 +59,10 @@ impl Server {
         if accepted {
             self.revision.store(manifest.revision, Ordering::Relaxed);
         }
+        let mut features = FEATURES.map(str::to_owned).to_vec();
+        if !self.offer.resources.is_empty() {
+            features.push(RESOURCES.to_owned());
+        }
         let result = RegistrationResult {
             accepted,
             reject_reason: match accepted {
@@ -66,7 +70,7 @@ impl Server {
                 false => format!("this plugin is {own:?}, not {:?}", manifest.id),
             },
             revision: REVISION,
-            features: FEATURES.map(str::to_owned).to_vec(),
+            features,
         };
         Ok(Response::new(request.request_id(), &result))
     }

@@ -6,7 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{PATIENCE, Running, Session, Workspace, said};
@@ -373,7 +372,7 @@ fn an_orchestrator_that_is_killed_is_used_again_when_it_is_back() {
     }
     session.send(&json!({"jsonrpc": "2.0", "id": 99, "method": "ping"}));
     assert_eq!(session.process.json()["id"], 99);
-    up.process.signal(Signal::KILL);
+    up.process.kill();
     let began = Instant::now();
     let file = up.workspace.join("servers.json").display().to_string();
     let flags = ["--quic", &up.address, "--mcp-config", &file];

@@ -249,6 +249,12 @@ impl Running {
             .unwrap();
     }
 
+    /// Kills the process, and waits until nothing of it is left: its ports are free then.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Waits for the end of the process.
     pub(crate) fn end(mut self) -> ExitStatus {
         drop(self.stdin.take());

@@ -111,6 +111,13 @@ impl Server {
                 )
                 .await
             }
+            other => self.pass_on(other, cx).await,
+        }
+    }
+
+    /// Asks what has no name of ours in it, as it is.
+    pub(super) async fn pass_on(&self, target: Target, cx: Cx) -> Answer {
+        match target {
             Target::Resource { uri } => {
                 let own = [("uri", text(&uri))];
                 self.pass("resources/read", &own, uri, cx, ResultKind::Resource)
@@ -127,6 +134,9 @@ impl Server {
                 self.complete(reference, &named, &context, cx).await
             }
             Target::Raw { method, params } => self.pass_raw(method, params, cx).await,
+            // These are asked for before, by their names of ours.
+            Target::Tool { name, .. } => Err(unknown("tool", name)),
+            Target::Prompt { name, .. } => Err(unknown("prompt", name)),
             Target::Skills(_) | Target::List { .. } => Err(unknown("method", "list".to_owned())),
         }
     }

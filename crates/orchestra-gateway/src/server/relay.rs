@@ -111,7 +111,7 @@ impl Server {
         let Request { target, cx } = request;
         self.reached(&method(&target), cx.deadline).await?;
         let is_stateless = cx.era == Some(Era::Stateless);
-        let answer = self.pass_on(target, cx).await?;
+        let answer = self.pass_by_name(target, cx).await?;
         Ok(match answer {
             Outcome::Verbatim {
                 kind,
@@ -126,7 +126,7 @@ impl Server {
         })
     }
 
-    async fn pass_on(self: Arc<Self>, target: Target, mut cx: Cx) -> Answer {
+    async fn pass_by_name(self: Arc<Self>, target: Target, mut cx: Cx) -> Answer {
         match target {
             Target::Tool { name, arguments } => {
                 let offered = self.offered();
@@ -141,26 +141,7 @@ impl Server {
                 self.pass("prompts/get", &own, name, cx, ResultKind::Prompt)
                     .await
             }
-            Target::Resource { uri } => {
-                let own = [("uri", text(&uri))];
-                self.pass("resources/read", &own, uri, cx, ResultKind::Resource)
-                    .await
-            }
-            Target::Complete {
-                reference,
-                argument,
-                value,
-                context,
-            } => {
-                let named = json!({"name": argument, "value": value});
-                let context = json!({ "arguments": context });
-                self.complete(reference, &named, &context, cx).await
-            }
-            Target::Raw { method, params } => self.pass_raw(method, params, cx).await,
-            Target::Skills(_) | Target::List { .. } => Err(ProviderError::Unknown {
-                kind: "method",
-                name: "list".to_owned(),
-            }),
+            other => self.pass_on(other, cx).await,
         }
     }
 

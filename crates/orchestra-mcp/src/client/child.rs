@@ -211,17 +211,7 @@ struct Process {
 impl Process {
     /// What is known of its end, with its last words.
     async fn crash(&self, exit: Exit) -> ClientError {
-        let stderr_tail = self.stderr.last_words().await;
-        let ChildConfig {
-            limits, sandbox, ..
-        } = &*self.config;
-        let exit = exit.with_last_words(&stderr_tail, limits, sandbox);
-        let crash = Crash {
-            exit: exit.code,
-            signal: exit.signal,
-            limit: exit.limit.map(|limit| limit.to_string()),
-            stderr_tail,
-        };
+        let crash = Crash::of(exit, self.stderr.last_words().await, &self.config);
         let server = &self.config.name;
         let (code, signal, limit) = (crash.exit, crash.signal, &crash.limit);
         match self.is_stopping.load(Ordering::Relaxed) {

@@ -2,8 +2,11 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use orchestra_process::Exit;
 use orchestra_wire::{RpcError, shown};
 use tokio::time::Instant;
+
+use super::ChildConfig;
 
 /// Why a call of a server did not bring a result.
 ///
@@ -105,6 +108,20 @@ pub struct Crash {
     pub limit: Option<String>,
     /// The end of what it wrote to standard error.
     pub stderr_tail: String,
+}
+
+impl Crash {
+    /// How a process ended that was started with this configuration, by what it wrote last.
+    #[must_use]
+    pub fn of(exit: Exit, stderr_tail: String, config: &ChildConfig) -> Self {
+        let exit = exit.with_last_words(&stderr_tail, &config.limits, &config.sandbox);
+        Self {
+            exit: exit.code,
+            signal: exit.signal,
+            limit: exit.limit.map(|limit| limit.to_string()),
+            stderr_tail,
+        }
+    }
 }
 
 /// How an HTTP exchange failed.

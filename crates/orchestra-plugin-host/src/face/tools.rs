@@ -17,6 +17,7 @@ use crate::translate::{PROVIDER_META, SESSION_META};
 use super::{
     dispatch::{Turn, given, message},
     failure::{Failure, chain},
+    permission::Allowed,
     verbatim::{Beside, Verbatim},
 };
 
@@ -162,7 +163,9 @@ impl Turn<'_> {
             let what = format!("the AI provider {:?}", shown(&used));
             return Err(self.not_permitted(&what, "needs_ai"));
         }
-        if let Some(used) = self.face.host.ai_provider_of(tool)
+        // Who may use all of them is not held up by the question which it is.
+        if self.permissions.ai != Allowed::All
+            && let Some(used) = self.face.host.ai_provider_of(tool)
             && !self.permissions.ai.allows(&used)
         {
             let what = format!("the AI provider {:?}", shown(&used));

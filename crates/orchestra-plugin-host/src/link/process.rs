@@ -124,17 +124,7 @@ impl Process {
     }
 
     async fn crash(&self, exit: Exit) -> ClientError {
-        let stderr_tail = self.stderr.last_words().await;
-        let ChildConfig {
-            limits, sandbox, ..
-        } = &self.config;
-        let exit = exit.with_last_words(&stderr_tail, limits, sandbox);
-        let crash = Crash {
-            exit: exit.code,
-            signal: exit.signal,
-            limit: exit.limit.map(|limit| limit.to_string()),
-            stderr_tail,
-        };
+        let crash = Crash::of(exit, self.stderr.last_words().await, &self.config);
         let plugin = &self.config.name;
         let (code, signal, limit) = (crash.exit, crash.signal, &crash.limit);
         match self.is_stopping.load(Ordering::Relaxed) {

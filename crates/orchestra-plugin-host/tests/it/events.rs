@@ -13,9 +13,12 @@ use orchestra_plugin_host::{
     face::FaceOptions,
 };
 use serde_json::json;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::Instant;
 
-use crate::face_rig::{PATIENCE, Peer, Rig, structure};
+use crate::{
+    face_rig::{PATIENCE, Peer, Rig, structure},
+    rig::until,
+};
 
 fn needs_events(topics: &[&str]) -> PluginManifest {
     PluginManifest {
@@ -47,18 +50,6 @@ fn id(plugin: &str) -> PluginId {
 
 async fn publish(peer: &Peer, event: &Publish) {
     assert_eq!(peer.ask(event).await.encode(), Bytes::new());
-}
-
-/// Waits for a state.
-async fn until(what: &str, mut reached: impl FnMut() -> bool) {
-    let waiting = async {
-        while !reached() {
-            sleep(std::time::Duration::from_millis(5)).await;
-        }
-    };
-    timeout(PATIENCE, waiting)
-        .await
-        .unwrap_or_else(|_| panic!("never: {what}"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -24,7 +24,7 @@ use tokio::time::timeout;
 
 use crate::face_rig::{PATIENCE, Peer, Rig, hex, soon, structure, unhex, value};
 
-fn call(name: &str, arguments: Value) -> ToolRequest {
+pub(crate) fn call(name: &str, arguments: Value) -> ToolRequest {
     ToolRequest {
         tool_name: name.into(),
         arguments: structure(&arguments),
@@ -58,7 +58,7 @@ fn verbatim(params: Value) -> ToolRequest {
     }
 }
 
-fn mcp(method: &str, params: Value) -> McpRequest {
+pub(crate) fn mcp(method: &str, params: Value) -> McpRequest {
     McpRequest {
         method: method.into(),
         params: stateless(params),
@@ -66,7 +66,7 @@ fn mcp(method: &str, params: Value) -> McpRequest {
     }
 }
 
-fn json_of(bytes: &[u8]) -> Value {
+pub(crate) fn json_of(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap()
 }
 
@@ -728,82 +728,6 @@ async fn streams_come_in_chunks() {
         rig.hear("dropped").await;
         assert!(rig.told.try_recv().is_err(), "the other goes on");
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn one_call_too_many_is_told_so() {
-    let limits = Limits {
-        calls: 1,
-        ..Limits::default()
-    };
-    let mut rig = Rig::with(FaceOptions::default(), EventLimits::default(), limits);
-    let bridge = rig.bridge();
-    let request = envelope::Request::new("", &call("wait", json!({}))).encode();
-    let waiting = bridge.0.stream(request, soon()).await.unwrap();
-    rig.hear("waiting").await;
-    assert_eq!(bridge.fails(&call("echo", json!({}))).await.0, "busy");
-    let answer: McpResponse = bridge.get(&mcp("ping", json!({}))).await;
-    assert_eq!(json_of(&answer.error)["data"]["code"], "busy");
-    // Others are not concerned.
-    let _: HealthResult = rig
-        .peer("some.plugin-client")
-        .get(&HealthRequest::default())
-        .await;
-    drop(waiting);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn answers_that_nobody_reads_are_bounded() {
-    const LARGE: usize = 8 * 1024 * 1024;
-    let options = FaceOptions {
-        peer_reply_bytes: 2 * LARGE + LARGE / 2,
-        ..FaceOptions::default()
-    };
-    let rig = Rig::with(options, EventLimits::default(), Limits::default());
-    let needs = PluginManifest {
-        needs_storage: vec!["markdown".into()],
-        ..PluginManifest::default()
-    };
-    let greedy = rig.plugin("greedy", needs).await;
-    let written = StorageWriteRequest {
-        path: "large".into(),
-        content: vec![b'x'; LARGE].into(),
-        ..StorageWriteRequest::default()
-    };
-    greedy.ask(&written).await;
-    let read = StorageReadRequest {
-        path: "large".into(),
-        ..StorageReadRequest::default()
-    };
-    let request = envelope::Request::new("", &read).encode();
-    let refusal = async || {
-        let answer = greedy.0.call(request.clone(), soon()).await.unwrap();
-        let answer = Response::decode(&answer).unwrap();
-        let refused = answer.message::<ToolResponse>().ok()?;
-        Some(refused.error_code)
-    };
-    let mut unread = Vec::new();
-    let filled = async {
-        loop {
-            unread.push(greedy.0.stream(request.clone(), soon()).await.unwrap());
-            if let Some(code) = refusal().await {
-                return code;
-            }
-        }
-    };
-    assert_eq!(timeout(PATIENCE, filled).await.unwrap(), "busy");
-    let small = StorageReadRequest {
-        path: "none".into(),
-        ..StorageReadRequest::default()
-    };
-    let answer: StorageReadResponse = greedy.get(&small).await;
-    assert_eq!(answer.problem.unwrap().code, "not_found");
-    // Others are not concerned.
-    let answer: StorageReadResponse = rig.bridge().get(&read).await;
-    assert_eq!(answer.content.len(), LARGE);
-    drop(unread);
-    let freed = async { while refusal().await.is_some() {} };
-    timeout(PATIENCE, freed).await.unwrap();
 }
 
 /// Kept in step with the list of kinds.

@@ -4,6 +4,7 @@
 
 mod events;
 mod face;
+mod face_bounds;
 mod face_rig;
 mod faults;
 mod garbage;

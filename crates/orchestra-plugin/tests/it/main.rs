@@ -8,6 +8,7 @@ mod generated;
 mod guide;
 mod kit;
 mod kit_faults;
+mod kit_life;
 mod kit_rig;
 mod language_rig;
 mod languages;

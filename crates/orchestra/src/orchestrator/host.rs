@@ -60,6 +60,9 @@ impl Host for Admission {
     }
 
     fn ai_provider_of(&self, tool: &str) -> Option<String> {
+        if !self.plugins.has_models() {
+            return None;
+        }
         let mut of_models = None;
         for (id, catalog) in self.hub.catalogs() {
             let provider = self.plugins.provider_of(id.as_str());

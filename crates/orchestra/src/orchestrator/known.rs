@@ -104,7 +104,12 @@ impl Plugins {
         found.is_some_and(|found| found.is_legacy && found.unused.is_none())
     }
 
-    /// The providers of models that one of these servers stands for.
+    /// Whether a plugin stands for models at all.
+    pub(super) fn has_models(&self) -> bool {
+        !self.0.borrow().ai.is_empty()
+    }
+
+    /// A provider of models that a server stands for.
     pub(super) fn provider_of(&self, server: &str) -> Option<String> {
         let known = self.0.borrow();
         let mut stands = known.ai.iter().filter(|(_, other)| *other == server);

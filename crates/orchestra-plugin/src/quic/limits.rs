@@ -1,4 +1,7 @@
 //! How much of us one peer, and all peers, may occupy.
+//!
+//! What a peer says that it will send is held against the peer itself, and what has come of it against
+//! all: whoever announces much and sends nothing stands in nobody's way but its own.
 
 use std::{
     collections::HashMap,
@@ -6,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    select,
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
 
 use super::wire::WRITE_TIME;
 use crate::ids::CertName;
@@ -28,9 +34,10 @@ pub struct Limits {
     pub calls: usize,
     /// Names that several programs share, which may have more connections and calls.
     pub shared: Vec<Shared>,
-    /// Bytes of large requests of one peer, from their header until they are handled.
+    /// Bytes of large requests of one peer, as their headers announce them, until they are handled.
     pub peer_bytes: usize,
-    /// The same of all peers.
+    /// Bytes of large requests of all peers that have come, until they are handled. Above it there is
+    /// room for one more request.
     pub all_bytes: usize,
     /// How long the header of a request may take.
     pub header_time: Duration,
@@ -74,30 +81,69 @@ pub(super) struct PeerLimits {
     pub(super) connections: Arc<Semaphore>,
     pub(super) calls: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
-    all_bytes: Arc<Semaphore>,
+    all: All,
 }
 
-/// Room that a request occupies.
+/// What the requests of all peers occupy.
+#[derive(Debug, Clone)]
+struct All {
+    bytes: Arc<Semaphore>,
+    /// The room of one whole request beyond that. Requests grow as they come, and may come to wait for
+    /// each other's room; who has this room comes to its end, and gives back what it has.
+    last: Arc<Semaphore>,
+}
+
+/// Room that a request occupies. It is only counted, nothing is allocated.
 #[derive(Debug)]
 pub(super) struct Room {
-    _held: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
+    all: All,
+    /// What the request may still bring before it counts.
+    free: usize,
+    /// What it has announced.
+    _announced: Option<OwnedSemaphorePermit>,
+    come: Option<OwnedSemaphorePermit>,
+    last: Option<OwnedSemaphorePermit>,
 }
 
 impl PeerLimits {
-    /// Waits for room for a request. Room is only counted, nothing is allocated.
-    ///
-    /// Whoever has room has it for the whole request, so requests that wait for each other's room
-    /// cannot come to be.
+    /// Waits for room for a request of the peer. Whoever has it has it for the whole request.
     pub(super) async fn room(&self, bytes: usize) -> Room {
-        if bytes <= FREE_BYTES {
-            return Room { _held: None };
-        }
-        // A frame's length fits, and the semaphores are never closed.
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let own = self.bytes.clone().acquire_many_owned(bytes).await;
-        let all = self.all_bytes.clone().acquire_many_owned(bytes).await;
+        let announced = match bytes {
+            0..=FREE_BYTES => None,
+            _ => {
+                // A frame's length fits, and the semaphore is never closed.
+                let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+                self.bytes.clone().acquire_many_owned(bytes).await.ok()
+            }
+        };
         Room {
-            _held: own.ok().zip(all.ok()),
+            all: self.all.clone(),
+            free: FREE_BYTES,
+            _announced: announced,
+            come: None,
+            last: None,
+        }
+    }
+}
+
+impl Room {
+    /// Waits for room for so much of the request that has come.
+    pub(super) async fn grow(&mut self, bytes: usize) {
+        let counted = bytes.saturating_sub(self.free);
+        self.free = self.free.saturating_sub(bytes);
+        if counted == 0 || self.last.is_some() {
+            return;
+        }
+        let counted = u32::try_from(counted).unwrap_or(u32::MAX);
+        // They are never closed.
+        select! {
+            biased;
+            Ok(more) = self.all.bytes.clone().acquire_many_owned(counted) => match &mut self.come {
+                Some(come) => come.merge(more),
+                None => self.come = Some(more),
+            },
+            Ok(last) = self.all.last.clone().acquire_owned() => self.last = Some(last),
+            else => {}
         }
     }
 }
@@ -106,16 +152,19 @@ impl PeerLimits {
 #[derive(Debug)]
 pub(super) struct Peers {
     limits: Limits,
-    all_bytes: Arc<Semaphore>,
+    all: All,
     known: Mutex<HashMap<CertName, Weak<PeerLimits>>>,
 }
 
 impl Peers {
     pub(super) fn new(limits: Limits) -> Self {
-        let all_bytes = Arc::new(Semaphore::new(limits.all_bytes));
+        let all = All {
+            bytes: Arc::new(Semaphore::new(limits.all_bytes)),
+            last: Arc::new(Semaphore::new(1)),
+        };
         Self {
             limits,
-            all_bytes,
+            all,
             known: Mutex::default(),
         }
     }
@@ -139,7 +188,7 @@ impl Peers {
             connections: Arc::new(Semaphore::new(connections)),
             calls: Arc::new(Semaphore::new(calls)),
             bytes: Arc::new(Semaphore::new(self.limits.peer_bytes)),
-            all_bytes: self.all_bytes.clone(),
+            all: self.all.clone(),
         });
         known.insert(name.clone(), Arc::downgrade(&peer));
         peer

@@ -22,7 +22,7 @@ use super::{
     peer::Peer,
     reply::{Cancelled, Reply, Requests},
     transport::HANDSHAKE_TIME,
-    wire::Frames,
+    wire::{Frames, Step},
 };
 
 /// How long an answer may take to arrive after it was written, when the connection is to close.
@@ -328,11 +328,24 @@ async fn read_request(
     let Some(length) = length else {
         return Ok(None);
     };
-    let Ok(room) = timeout_at(until, calls.limits.room(length)).await else {
+    let Ok(mut room) = timeout_at(until, calls.limits.room(length)).await else {
         return Err(codes::BUSY);
     };
-    match timeout_at(until, frames.next()).await {
-        Ok(request) => Ok(request.map_err(code)?.map(|request| (request, room))),
+    let reading = async {
+        loop {
+            let come = match frames.step().await.map_err(code)? {
+                Step::Payload(request) => return Ok(Some(request)),
+                Step::End => return Ok(None),
+                Step::Read(come) => come,
+            };
+            // Both end at the same time, and this one says why.
+            if timeout_at(until, room.grow(come)).await.is_err() {
+                return Err(codes::BUSY);
+            }
+        }
+    };
+    match timeout_at(until, reading).await {
+        Ok(request) => Ok(request?.map(|request| (request, room))),
         Err(_) => Err(codes::TOO_SLOW),
     }
 }

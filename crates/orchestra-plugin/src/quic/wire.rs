@@ -56,7 +56,7 @@ impl Frames {
             if let Some(length) = self.decoder.length(&mut self.input)? {
                 return Ok(Some(length));
             }
-            if !self.fill(1).await? {
+            if self.fill(1).await?.is_none() {
                 return self.decoder.finish().map(|()| None).map_err(Into::into);
             }
         }
@@ -65,15 +65,25 @@ impl Frames {
     /// The next payload; `None` at the end of the stream.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, WireError> {
         loop {
-            if let Some(payload) = self.decoder.next(&mut self.input)? {
-                return Ok(Some(match payload.len() {
-                    ..SMALL_BYTES => Bytes::copy_from_slice(&payload),
-                    _ => payload,
-                }));
+            match self.step().await? {
+                Step::Payload(payload) => return Ok(Some(payload)),
+                Step::End => return Ok(None),
+                Step::Read(_) => {}
             }
-            if !self.fill(PARTS).await? {
-                return self.decoder.finish().map(|()| None).map_err(Into::into);
-            }
+        }
+    }
+
+    /// The next payload if all of it was read, and otherwise more of it.
+    pub(super) async fn step(&mut self) -> Result<Step, WireError> {
+        if let Some(payload) = self.decoder.next(&mut self.input)? {
+            return Ok(Step::Payload(match payload.len() {
+                ..SMALL_BYTES => Bytes::copy_from_slice(&payload),
+                _ => payload,
+            }));
+        }
+        match self.fill(PARTS).await? {
+            Some(read) => Ok(Step::Read(read)),
+            None => Ok(self.decoder.finish().map(|()| Step::End)?),
         }
     }
 
@@ -115,27 +125,39 @@ impl Frames {
         let _ = self.recv.stop(code);
     }
 
-    /// Takes what comes next, when all before was decoded; false at the end of the stream. At most so
-    /// many parts are read: whoever knows only that something comes has no room for more than one.
-    async fn fill(&mut self, most: usize) -> Result<bool, WireError> {
+    /// Takes what comes next, when all before was decoded, and says how many bytes were read for that;
+    /// `None` at the end of the stream. At most so many parts are read: whoever knows only that
+    /// something comes has no room for more than one.
+    async fn fill(&mut self, most: usize) -> Result<Option<usize>, WireError> {
         if let Some(part) = self.read.pop_front() {
             self.input = part;
-            return Ok(true);
+            return Ok(Some(0));
         }
         if self.ended {
-            return Ok(false);
+            return Ok(None);
         }
         let mut parts: [Bytes; PARTS] = Default::default();
-        match self.recv.read_chunks(&mut parts[..most]).await? {
-            Some(count) => {
-                let mut parts = parts.into_iter().take(count);
-                self.input = parts.next().unwrap_or_default();
-                self.read.extend(parts);
-            }
-            None => self.ended = true,
-        }
-        Ok(!self.ended)
+        let Some(count) = self.recv.read_chunks(&mut parts[..most]).await? else {
+            self.ended = true;
+            return Ok(None);
+        };
+        let mut parts = parts.into_iter().take(count);
+        self.input = parts.next().unwrap_or_default();
+        self.read.extend(parts);
+        let later: usize = self.read.iter().map(Bytes::len).sum();
+        Ok(Some(self.input.len() + later))
     }
+}
+
+/// What comes of reading on.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// A payload is there.
+    Payload(Bytes),
+    /// So many bytes of it were read.
+    Read(usize),
+    /// The stream has ended.
+    End,
 }
 
 /// Writes one frame; with `last`, the end of the stream goes with it.

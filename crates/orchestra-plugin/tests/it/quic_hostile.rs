@@ -113,7 +113,12 @@ pub(crate) async fn raw_to(
 }
 
 pub(crate) async fn honest(rig: &Rig) -> (quinn::Endpoint, quinn::Connection) {
-    let identity = rig.authority.identity("raw-client");
+    honest_as(rig, "raw-client").await
+}
+
+/// The same, by a name.
+pub(crate) async fn honest_as(rig: &Rig, name: &str) -> (quinn::Endpoint, quinn::Connection) {
+    let identity = rig.authority.identity(name);
     raw(rig, Some(pair(&identity)), b"orchestra-plugin")
         .await
         .unwrap()

@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use crate::{
-    quic_hostile::{Pair, forged, honest, pair, provider, said},
+    quic_hostile::{Pair, forged, honest, honest_as, pair, provider, said},
     quic_rig::{Authority, PATIENCE, Rig, is_soak, soon},
 };
 
@@ -352,6 +352,61 @@ async fn whoever_holds_all_its_room_holds_up_nobody_else() {
         let code = ended.unwrap_err();
         assert!([BUSY, TOO_SLOW].contains(&code), "{code:#x}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_many_announce_and_do_not_send_holds_up_nobody_else() {
+    const LARGE: usize = 64 * 1024;
+    let limits = Limits {
+        peer_bytes: 2 * LARGE,
+        all_bytes: 4 * LARGE,
+        ..Limits::default()
+    };
+    let rig = Rig::new(limits);
+    let mut header = u32::try_from(LARGE).unwrap().to_be_bytes().to_vec();
+    header.push(b'e');
+    let (mut holding, mut connections) = (JoinSet::new(), Vec::new());
+    for number in 0..4 {
+        let greedy = honest_as(&rig, &format!("greedy-{number}-client")).await;
+        for _ in 0..4 {
+            let (connection, header) = (greedy.1.clone(), header.clone());
+            holding.spawn(async move { said(&connection, &header, false).await });
+        }
+        // Those were taken before.
+        let small = said(&greedy.1, &[0, 0, 0, 1, b'e'], true).await;
+        assert_eq!(small, Ok(vec![0, 0, 0, 1, b'e']));
+        connections.push(greedy);
+    }
+    let other = rig.caller("b-client");
+    let request = Bytes::from(vec![b'e'; LARGE]);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    for _ in 0..20 {
+        let answer = other.call(request.clone(), deadline).await;
+        assert!(answer.unwrap() == request);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_come_together_do_not_wait_for_each_other() {
+    const LARGE: usize = 1024 * 1024;
+    // None of them fits, whole or with another.
+    let limits = Limits {
+        all_bytes: 64 * 1024,
+        ..Limits::default()
+    };
+    let rig = Rig::new(limits);
+    let mut callers = JoinSet::new();
+    for number in 0..8 {
+        let caller = rig.caller(&format!("peer-{number}-client"));
+        callers.spawn(async move {
+            let request = Bytes::from(vec![b'e'; LARGE]);
+            let answer = caller.call(request.clone(), soon()).await;
+            assert!(answer.unwrap() == request);
+        });
+    }
+    timeout(Duration::from_secs(20), callers.join_all())
+        .await
+        .unwrap();
 }
 
 /// The first datagrams of many who want to connect.

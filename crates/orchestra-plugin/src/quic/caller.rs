@@ -5,7 +5,7 @@
 //! A call that has not been sent moves to the next connection by itself; one that may have run never
 //! does.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tokio::{
@@ -277,15 +277,15 @@ impl Driver {
             self.state.send_replace(Link::Dialing { failed });
             let began = Instant::now();
             let error = match self.endpoint.connect(&self.target).await {
-                Ok(connection) => ConnectError::Lost {
-                    address: self.target.address,
-                    source: self.hold(connection).await,
-                },
+                Ok(connection) => {
+                    let error = self.hold(connection).await;
+                    if began.elapsed() >= GOOD_TIME {
+                        failed = 0;
+                    }
+                    error
+                }
                 Err(error) => error,
             };
-            if began.elapsed() >= GOOD_TIME && matches!(error, ConnectError::Lost { .. }) {
-                failed = 0;
-            }
             let pause = self.pause(failed);
             failed = failed.saturating_add(1);
             tracing::debug!(address = %self.target.address, %error, ?pause, "no connection");
@@ -300,11 +300,18 @@ impl Driver {
     }
 
     /// Keeps a connection, or what replaces it, until it has ended.
-    async fn hold(&mut self, mut connection: Connection) -> quinn::ConnectionError {
+    async fn hold(&mut self, mut connection: Connection) -> ConnectError {
+        let address = self.target.address;
         self.state.send_replace(Link::Up(connection.clone()));
+        let watched = |connection: Connection| async move { connection.deserted().await };
+        let mut deserted = pin!(watched(connection.clone()));
         loop {
             select! {
-                cause = connection.closed() => return cause,
+                source = connection.closed() => return ConnectError::Lost { address, source },
+                () = &mut deserted => {
+                    connection.close();
+                    return ConnectError::Nobody { address };
+                }
                 Some(_) = self.drains.join_next(), if !self.drains.is_empty() => {}
                 Some(id) = self.reports.recv() => {
                     if id != connection.id() {
@@ -314,6 +321,7 @@ impl Driver {
                     match self.endpoint.connect(&self.target).await {
                         Ok(new) => {
                             self.state.send_replace(Link::Up(new.clone()));
+                            deserted.set(watched(new.clone()));
                             self.drain(std::mem::replace(&mut connection, new));
                         }
                         Err(error) => tracing::warn!(%error, "it cannot be replaced"),

@@ -7,12 +7,13 @@ use quinn::SendStream;
 use tokio::{
     select,
     sync::watch,
-    time::{Instant, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use super::{
     codes,
     error::{CallError, ReplyError},
+    nobody::nobody_at,
     payload::Payload,
     peer::Peer,
     wire::{self, Frames, Last, WRITE_TIME},
@@ -26,6 +27,16 @@ const USUAL_STREAMS: usize = 100;
 
 /// The part of their streams that some peers collect before they give them back.
 const GIVEN_BACK_AT_ONCE: usize = 8;
+
+/// How often it is looked whether anything has come. More than one look apart, a ping was answered,
+/// or nobody answers.
+const LOOK: Duration = Duration::from_millis(750);
+
+/// Looks in a row without anything, from which on it is asked whether anybody is there.
+const SILENT_LOOKS: u32 = 2;
+
+/// How long the answer to that may take.
+const ASKING: Duration = Duration::from_millis(400);
 
 /// A connection to a peer, over which we call.
 #[derive(Debug, Clone)]
@@ -146,6 +157,33 @@ impl Connection {
     /// Waits until the connection has ended, and says why.
     pub async fn closed(&self) -> quinn::ConnectionError {
         self.inner.closed().await
+    }
+
+    /// Waits until the peer's port is nobody's any more, although the connection has not ended: its
+    /// program was killed. Whoever is silent for another reason is waited for.
+    pub(super) async fn deserted(&self) {
+        let (mut heard, mut silent) = (self.heard(), 0);
+        loop {
+            sleep(LOOK).await;
+            let now = self.heard();
+            if now != heard {
+                (heard, silent) = (now, 0);
+                continue;
+            }
+            silent += 1;
+            if silent < SILENT_LOOKS {
+                continue;
+            }
+            let nobody = nobody_at(self.inner.remote_address());
+            if timeout(ASKING, nobody).await.is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// How many datagrams have come.
+    fn heard(&self) -> u64 {
+        self.inner.stats().udp_rx.datagrams
     }
 
     pub(super) fn id(&self) -> usize {

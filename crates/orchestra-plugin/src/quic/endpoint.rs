@@ -1,20 +1,26 @@
 //! A socket with an identity: calls go out from it and may come in at it.
 
 use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
+    net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use quinn::{EndpointConfig, TokioRuntime};
 use rustix::net::sockopt;
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    select,
+    time::{sleep, timeout},
+};
 
 use super::{
     codes,
     connection::Connection,
     error::{BindError, ConnectError},
     limits::Limits,
+    nobody::{local, nobody_at},
     peer::Peer,
+    reset,
     serve::{Handler, Serving},
     tls,
     transport::{HANDSHAKE_TIME, MAX_DATAGRAM_BYTES, Pace},
@@ -24,6 +30,9 @@ use crate::{certs::Identity, ids::CertName};
 /// What the system may keep for a socket. A burst that exceeds it is lost and sent again, and the
 /// usual default is less than one large call.
 const SOCKET_BUFFER_BYTES: usize = 4 * 1024 * 1024;
+
+/// How long a handshake goes on until it is asked whether anybody is there.
+const ANSWER_TIME: Duration = Duration::from_millis(100);
 
 /// Whom to call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,13 +101,7 @@ impl Endpoint {
         identity: &Identity,
         pace: Pace,
     ) -> Result<Self, BindError> {
-        let local: IpAddr = match towards.ip() {
-            IpAddr::V4(ip) if ip.is_loopback() => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(ip) if ip.is_loopback() => Ipv6Addr::LOCALHOST.into(),
-            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        Self::new(SocketAddr::new(local, 0), None, identity, pace)
+        Self::new(local(towards), None, identity, pace)
     }
 
     /// The address that was bound.
@@ -128,7 +131,7 @@ impl Endpoint {
         Serving::start(self.inner.clone(), handler, limits)
     }
 
-    /// Connects, within 5 seconds.
+    /// Connects, within 5 seconds; sooner it is known only that nobody has the port.
     ///
     /// # Errors
     /// Nobody answers, or the handshake fails, or somebody else is there.
@@ -148,7 +151,18 @@ impl Endpoint {
             .inner
             .connect_with(client, address, server_name)
             .map_err(|source| ConnectError::Target { address, source })?;
-        let connection = match timeout_at(Instant::now() + HANDSHAKE_TIME, connecting).await {
+        let connecting = async {
+            let nobody = async {
+                sleep(ANSWER_TIME).await;
+                nobody_at(address).await;
+            };
+            select! {
+                biased;
+                connected = timeout(HANDSHAKE_TIME, connecting) => Ok(connected),
+                () = nobody => Err(ConnectError::Nobody { address }),
+            }
+        };
+        let connection = match connecting.await? {
             Ok(Ok(connection)) => connection,
             Ok(Err(quinn::ConnectionError::TimedOut)) | Err(_) => {
                 return Err(ConnectError::NoAnswer {
@@ -199,7 +213,10 @@ impl Endpoint {
         // The system grants what it grants; with less, large calls are slower.
         let _ = sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER_BYTES);
         let _ = sockopt::set_socket_send_buffer_size(&socket, SOCKET_BUFFER_BYTES);
-        let mut config = EndpointConfig::default();
+        let mut config = match listens {
+            true => reset::config(identity),
+            false => EndpointConfig::default(),
+        };
         config
             .max_udp_payload_size(MAX_DATAGRAM_BYTES)
             .expect("it is between the least and the most of QUIC");

@@ -43,6 +43,12 @@ pub enum ConnectError {
         #[source]
         source: quinn::ConnectError,
     },
+    /// Nobody has the port.
+    #[error("nobody listens at {address}")]
+    Nobody {
+        /// The address.
+        address: SocketAddr,
+    },
     /// Nobody answered in time.
     #[error("no answer from {address} within {seconds} seconds")]
     NoAnswer {

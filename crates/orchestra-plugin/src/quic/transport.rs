@@ -34,9 +34,12 @@ pub(super) const MAX_DATAGRAM_BYTES: u16 = 6_528;
 ///
 /// The smaller idle time of the two sides holds. Older peers announce 5 minutes and ping after 15
 /// seconds of silence, or after half of the idle time that was agreed if that is sooner; so our
-/// shorter time costs them a few more pings and breaks nothing, and a call to a peer that died
-/// without a word fails after 15 seconds instead of 300. Pings every 4 seconds leave room for the
-/// loss of three in a row.
+/// shorter time costs them a few more pings and breaks nothing, and a call to a peer that is away
+/// without a word fails after 15 seconds instead of 300. One that is stopped for less goes on.
+///
+/// Pings every second leave room for the loss of many in a row. They are that many because a peer
+/// that was started anew answers the first of them by saying that the connection is over, and because
+/// a [`Caller`](super::Caller) that hears nothing for longer finds out whether anybody is there at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     /// How long nothing may be heard.
@@ -49,7 +52,7 @@ impl Default for Pace {
     fn default() -> Self {
         Self {
             idle: Duration::from_secs(15),
-            keep_alive: Duration::from_secs(4),
+            keep_alive: Duration::from_secs(1),
         }
     }
 }

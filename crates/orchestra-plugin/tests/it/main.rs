@@ -14,6 +14,7 @@ mod language_rig;
 mod languages;
 mod quic;
 mod quic_hostile;
+mod quic_killed;
 mod quic_rig;
 mod quic_rogue;
 mod quic_weather;

@@ -1,14 +1,14 @@
 //! A relay of datagrams that is as bad as it is told: it loses, doubles, breaks and delays them, so
 //! that they overtake each other, and changes the port that it sends from.
 //!
-//! What becomes of the n-th datagram is the same for the same seed.
+//! It has one client, and passes on what is a packet of QUIC alone. What becomes of the n-th datagram is the same for the same seed.
 
 use std::{
     cmp::Reverse,
     collections::BinaryHeap,
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -43,6 +43,7 @@ pub(crate) struct Relay {
     pub(crate) address: SocketAddr,
     silent: Arc<AtomicBool>,
     moved: Arc<AtomicBool>,
+    server: Arc<Mutex<SocketAddr>>,
     task: JoinHandle<()>,
 }
 
@@ -58,8 +59,9 @@ impl Relay {
         let address = inner.local_addr().unwrap();
         let silent = Arc::new(AtomicBool::new(false));
         let moved = Arc::new(AtomicBool::new(false));
+        let server = Arc::new(Mutex::new(server));
         let passing = Passing {
-            server,
+            server: server.clone(),
             weather,
             client: None,
             state: weather.seed,
@@ -73,6 +75,7 @@ impl Relay {
             address,
             silent,
             moved,
+            server,
             task,
         }
     }
@@ -80,6 +83,11 @@ impl Relay {
     /// Whether nothing passes any more.
     pub(crate) fn silence(&self, silent: bool) {
         self.silent.store(silent, Ordering::SeqCst);
+    }
+
+    /// Another server is there from now on, which knows nothing of what was said to the one before.
+    pub(crate) fn replace(&self, server: SocketAddr) {
+        *self.server.lock().unwrap() = server;
     }
 
     /// From the next datagram on it sends to the server from another port.
@@ -98,7 +106,7 @@ enum Towards {
 type Due = Reverse<(Instant, u64, Towards, Vec<u8>)>;
 
 struct Passing {
-    server: SocketAddr,
+    server: Arc<Mutex<SocketAddr>>,
     weather: Weather,
     client: Option<SocketAddr>,
     state: u64,
@@ -121,9 +129,12 @@ impl Passing {
                 }
             };
             select! {
+                // Whoever asks whether anybody is there says no more than a byte.
                 Ok((length, from)) = inner.recv_from(&mut from_client) => {
-                    self.client = Some(from);
-                    self.take(Towards::Server, &from_client[..length]);
+                    if length > 1 {
+                        self.client = Some(from);
+                        self.take(Towards::Server, &from_client[..length]);
+                    }
                 }
                 // An error is that of a datagram which nobody took.
                 Ok((length, _)) = outer.recv_from(&mut from_server) => {
@@ -139,9 +150,10 @@ impl Passing {
                 && *due <= now
                 && let Some(Reverse((_, _, towards, datagram))) = self.waiting.pop()
             {
+                let server = *self.server.lock().unwrap();
                 // Whoever is not there gets nothing.
                 let _ = match (towards, self.client) {
-                    (Towards::Server, _) => outer.send_to(&datagram, self.server).await,
+                    (Towards::Server, _) => outer.send_to(&datagram, server).await,
                     (Towards::Client, Some(client)) => inner.send_to(&datagram, client).await,
                     (Towards::Client, None) => Ok(0),
                 };

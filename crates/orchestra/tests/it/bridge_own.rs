@@ -357,10 +357,11 @@ fn cancelled(up: &Up, tool: &str) -> usize {
     ended.count()
 }
 
-/// The orchestrator is killed with calls on their way, and comes back at the same port.
-#[test]
-fn an_orchestrator_that_is_killed_is_used_again_when_it_is_back() {
-    let mut up = Up::with_everything();
+/// Within which time a bridge is to know that its orchestrator was killed.
+const SOON: Duration = Duration::from_secs(3);
+
+/// A bridge with calls on their way that have no end.
+fn with_calls(up: &Up) -> Session {
     let mut session = Session::start(up.bridge());
     session.request("tools/list", &json!({}));
     for id in 100..108 {
@@ -372,6 +373,66 @@ fn an_orchestrator_that_is_killed_is_used_again_when_it_is_back() {
     }
     session.send(&json!({"jsonrpc": "2.0", "id": 99, "method": "ping"}));
     assert_eq!(session.process.json()["id"], 99);
+    session
+}
+
+/// Takes the errors of those calls.
+fn fail(session: &mut Session) {
+    let mut failed = 0;
+    while failed < 8 {
+        let answer = session.process.json();
+        if answer.get("method").is_none() {
+            failed_at_orchestrator(&answer);
+            failed += 1;
+        }
+    }
+}
+
+fn failed_at_orchestrator(answer: &Value) {
+    let error = &answer["error"];
+    assert_eq!(error["code"], -32603, "{answer}");
+    let told = error["message"].as_str().unwrap();
+    assert!(
+        told.starts_with("orchestrator tool_call failed: "),
+        "{told}"
+    );
+}
+
+/// The orchestrator is killed with calls on their way, and stays away.
+#[test]
+fn an_orchestrator_that_is_killed_fails_what_runs_and_what_comes_soon() {
+    let mut up = Up::with_everything();
+    let mut session = with_calls(&up);
+    up.process.kill();
+    let began = Instant::now();
+    fail(&mut session);
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    for _ in 0..3 {
+        let began = Instant::now();
+        let params = json!({"name": "list_projects", "arguments": {}});
+        failed_at_orchestrator(&session.request("tools/call", &params));
+        assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    }
+}
+
+/// It is killed while nobody calls, and the next call does not wait for it either.
+#[test]
+fn a_call_after_the_orchestrator_was_killed_fails_soon() {
+    let mut up = Up::start();
+    let mut session = Session::start(up.bridge());
+    session.request("tools/list", &json!({}));
+    up.process.kill();
+    let began = Instant::now();
+    let params = json!({"name": "list_projects", "arguments": {}});
+    failed_at_orchestrator(&session.request("tools/call", &params));
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+}
+
+/// The orchestrator is killed with calls on their way, and comes back at the same port.
+#[test]
+fn an_orchestrator_that_is_killed_is_used_again_when_it_is_back() {
+    let mut up = Up::with_everything();
+    let mut session = with_calls(&up);
     up.process.kill();
     let began = Instant::now();
     let file = up.workspace.join("servers.json").display().to_string();
@@ -379,24 +440,9 @@ fn an_orchestrator_that_is_killed_is_used_again_when_it_is_back() {
     let (process, address) = launch(&up.workspace, &flags);
     assert_eq!(address, up.address);
     up.process = process;
-    let mut failed = 0;
-    while failed < 8 {
-        let answer = session.process.json();
-        if answer.get("method").is_some() {
-            continue;
-        }
-        let error = &answer["error"];
-        assert_eq!(error["code"], -32603, "{answer}");
-        let told = error["message"].as_str().unwrap();
-        assert!(
-            told.starts_with("orchestrator tool_call failed: "),
-            "{told}"
-        );
-        failed += 1;
-    }
-    // A peer that went silent is gone after 15 seconds, and one that is back says so at once.
-    let took = began.elapsed();
-    assert!(took < Duration::from_secs(30), "{took:?}");
+    let is_back = began.elapsed();
+    fail(&mut session);
+    assert!(began.elapsed() < is_back + SOON, "{:?}", began.elapsed());
     let end = Instant::now() + PATIENCE;
     loop {
         let params = json!({"name": "create_project", "arguments": {"name": "My App"}});

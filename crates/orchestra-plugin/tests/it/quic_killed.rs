@@ -1,0 +1,124 @@
+//! Peers that are gone without a word: killed, and killed and started anew.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use orchestra_plugin::quic::{
+    CallError, Caller, CallerOptions, ConnectError, Endpoint, Limits, Link, Pace, Target,
+};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, timeout},
+};
+
+use crate::{
+    quic_rig::{PATIENCE, Rig, Told, soon},
+    relay::{Relay, Weather},
+};
+
+/// Within which time whoever calls is to know.
+const SOON: Duration = Duration::from_secs(3);
+
+/// A server whose port can be taken from it, and a call that it does not answer.
+struct Scene {
+    rig: Rig,
+    relay: Relay,
+    caller: Arc<Caller>,
+    call: JoinHandle<Result<Bytes, CallError>>,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let mut rig = Rig::new(Limits::default());
+        let relay = Relay::start(rig.address, Weather::default()).await;
+        let target = Target::named(relay.address, "server".parse().unwrap());
+        let endpoint = rig.endpoint("a-client");
+        let caller = Arc::new(Caller::start(endpoint, target, CallerOptions::default()));
+        let calling = caller.clone();
+        let call =
+            tokio::spawn(async move { calling.call(Bytes::from_static(b"w"), soon()).await });
+        rig.hear("waiting").await;
+        Self {
+            rig,
+            relay,
+            caller,
+            call,
+        }
+    }
+}
+
+/// How a call fails whose peer is gone.
+async fn lost(call: JoinHandle<Result<Bytes, CallError>>) {
+    let error = timeout(SOON, call).await.expect("told too late");
+    let error = error.unwrap().unwrap_err();
+    assert!(
+        matches!(error, CallError::Lost(_)) && error.may_have_run(),
+        "{error:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_that_was_killed_is_found_out_by_its_port() {
+    let scene = Scene::new().await;
+    // Nobody has the port from now on, and nobody has said so.
+    drop(scene.relay);
+    lost(scene.call).await;
+    let began = Instant::now();
+    let error = scene
+        .caller
+        .call(Bytes::from_static(b"e"), soon())
+        .await
+        .unwrap_err();
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    assert!(
+        matches!(&error, CallError::Unreachable(why) if matches!(**why, ConnectError::Nobody { .. })),
+        "{error:?}"
+    );
+    assert!(!error.may_have_run());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_that_was_started_anew_says_that_it_knows_nothing() {
+    let scene = Scene::new().await;
+    let identity = scene.rig.authority.identity("server");
+    let endpoint = Endpoint::bind(Endpoint::LOOPBACK, &identity, Pace::default()).unwrap();
+    let (events, _heard) = tokio::sync::mpsc::unbounded_channel();
+    let serving = endpoint.serve(Arc::new(Told { events }), Limits::default());
+    scene.relay.replace(endpoint.address().unwrap());
+    lost(scene.call).await;
+    let again = async {
+        let call = async || scene.caller.call(Bytes::from_static(b"e"), soon()).await;
+        while call().await.is_err() {}
+    };
+    timeout(SOON, again).await.unwrap();
+    drop(serving);
+}
+
+/// It has its port, and may go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_that_is_silent_for_a_while_is_waited_for() {
+    let scene = Scene::new().await;
+    scene.relay.silence(true);
+    let mut link = scene.caller.link();
+    let left = link.wait_for(|link| !matches!(link, Link::Up(_)));
+    assert!(timeout(2 * SOON, left).await.is_err(), "it was given up");
+    scene.relay.silence(false);
+    let answer = timeout(
+        PATIENCE,
+        scene.caller.call(Bytes::from_static(b"e"), soon()),
+    );
+    assert_eq!(answer.await.unwrap().unwrap(), "e");
+    assert!(!scene.call.is_finished());
+}
+
+#[tokio::test]
+async fn a_port_that_nobody_has_is_told_at_once() {
+    let rig = Rig::new(Limits::default());
+    let free = std::net::UdpSocket::bind(Endpoint::LOOPBACK).unwrap();
+    let target = Target::anyone(free.local_addr().unwrap());
+    drop(free);
+    let began = Instant::now();
+    let error = rig.endpoint("a-client").connect(&target).await.unwrap_err();
+    assert!(matches!(error, ConnectError::Nobody { .. }), "{error:?}");
+    assert!(began.elapsed() < SOON);
+}

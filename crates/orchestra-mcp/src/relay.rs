@@ -31,6 +31,12 @@ impl RelayBudget {
     pub fn hold(&self, reply: Bytes) -> Option<Bytes> {
         self.0.try_hold(reply).ok()
     }
+
+    /// Whether there is room for a reply of so many bytes at this moment.
+    #[must_use]
+    pub fn has_room(&self, length: usize) -> bool {
+        self.0.has_room(length)
+    }
 }
 
 /// Whoever sends messages, as far as the face has proven it.

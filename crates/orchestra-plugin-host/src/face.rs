@@ -33,7 +33,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt as _, future::BoxFuture};
 use orchestra_mcp::{Asking, Direct, Relay, RelayBudget, Server, http::Identity};
 use orchestra_plugin::{
-    envelope::{Request, Response},
+    envelope::{Request, RequestKind, Response},
     ids::PluginId,
     quic::{ConnectionId, Handler, MAX_FRAME_BYTES, Peer, Reply, ReplyError},
 };
@@ -181,10 +181,20 @@ impl Handler for Face {
         self.0.close(peer);
     }
 
-    fn busy(&self, _peer: &Peer, request: &Bytes) -> Option<Bytes> {
+    fn busy(&self, peer: &Peer, request: &Bytes) -> Option<Bytes> {
         let request = Request::decode(request).ok()?;
+        if let Some(answer) = self.0.answer_at_once(peer, &request) {
+            let answer = answer.unwrap_or_else(|failure| failure.answer(&request));
+            return Some(answer.encode());
+        }
         let text = "too many calls of this peer are running: send again later";
         Some(Failure::new("busy", text).answer(&request).encode())
+    }
+
+    fn duplex(&self, _peer: &Peer, request: &Bytes) -> bool {
+        // Its caller may cancel it on the same stream.
+        Request::decode(request)
+            .is_ok_and(|request| request.kind() == Some(RequestKind::StreamStart))
     }
 }
 

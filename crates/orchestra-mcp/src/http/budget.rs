@@ -88,6 +88,12 @@ impl Budget {
         (Held { length, counter }, before)
     }
 
+    /// Whether an answer of so many bytes would be taken.
+    pub(crate) fn has_room(&self, length: usize) -> bool {
+        let held = self.0.held.load(Ordering::Relaxed);
+        held == 0 || held + length <= self.0.most
+    }
+
     /// Whether there is no room for one more.
     pub(crate) fn is_spent(&self) -> bool {
         self.0.is_spent()

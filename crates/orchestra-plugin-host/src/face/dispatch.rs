@@ -27,6 +27,21 @@ pub(super) struct Turn<'a> {
 }
 
 impl Inner {
+    /// Answers what takes no time and needs nothing: who somebody is, and how we are. It is answered
+    /// also to a peer that has too many calls, which may be those of a process that was killed.
+    pub(super) fn answer_at_once(
+        &self,
+        peer: &Peer,
+        request: &Request,
+    ) -> Option<Result<Response, Failure>> {
+        let connected = self.connected(peer)?;
+        match request.kind()? {
+            RequestKind::Register => Some(self.register(&connected, request)),
+            RequestKind::Health => Some(self.health(request)),
+            _ => None,
+        }
+    }
+
     /// Answers one request. What comes before the answer is written on the way.
     pub(super) async fn answer(
         &self,
@@ -38,12 +53,18 @@ impl Inner {
             Who::of(peer.name())?;
             return Err(Failure::new("unknown_peer", "the connection has ended"));
         };
+        if let Some(answer) = self.answer_at_once(peer, request) {
+            return answer;
+        }
         let id = request.request_id();
         let kind = request.kind().ok_or_else(Failure::unknown_request)?;
-        match kind {
-            RequestKind::Register => return self.register(&connected, request),
-            RequestKind::Health => return self.health(request),
-            _ => {}
+        let changes = [
+            RequestKind::ToolCall,
+            RequestKind::StreamStart,
+            RequestKind::Mcp,
+        ];
+        if changes.contains(&kind) {
+            connected.replies.ready()?;
         }
         let turn = Turn {
             face: self,

@@ -3,7 +3,7 @@
 use orchestra_mcp::RelayBudget;
 use orchestra_plugin::{
     envelope::Response,
-    quic::{Reply, ReplyError},
+    quic::{MAX_FRAME_BYTES, Reply, ReplyError},
 };
 
 use super::failure::Failure;
@@ -24,10 +24,25 @@ impl Replies {
         }
     }
 
+    /// Refuses what may change something, while the answer might find no room.
+    ///
+    /// # Errors
+    /// `busy`: nothing has run.
+    pub(super) fn ready(&self) -> Result<(), Failure> {
+        let mut budgets = [&self.own, &self.all].into_iter();
+        match budgets.all(|budget| budget.has_room(MAX_FRAME_BYTES)) {
+            true => Ok(()),
+            false => Err(Failure::new(
+                "busy",
+                "too many answers wait to be read: read them, and ask again",
+            )),
+        }
+    }
+
     /// The same response, which counts for as long as any part of it is kept.
     ///
     /// # Errors
-    /// `busy` when too much is kept already.
+    /// `result_dropped` when too much is kept already.
     pub(super) fn hold(&self, response: Response) -> Result<Response, Failure> {
         let Some(kind) = response.kind() else {
             return Ok(response);
@@ -37,8 +52,9 @@ impl Replies {
         drop(response);
         let held = self.own.hold(payload).map(|payload| self.all.hold(payload));
         let held = held.flatten().ok_or_else(|| {
-            let text = "too many answers wait to be read: read them, and ask again";
-            Failure::new("busy", text)
+            let text = "it was done, and the answer was dropped, since too many answers wait to be \
+                        read: read them, and ask again only for what may be done twice";
+            Failure::new("result_dropped", text)
         })?;
         Ok(Response::raw(id, kind, held))
     }

@@ -16,9 +16,9 @@ use bytes::Bytes;
 use orchestra_hub::{CancelSignal, CancelSource, LogLevel, ProgressListener, ProgressSink};
 use orchestra_mcp::DirectCaller;
 use orchestra_plugin::{
-    envelope::Response,
+    envelope::{Request, RequestKind, Response},
     generated::{StreamCancel, StreamChunk, StreamEnd, StreamStart},
-    quic::{ConnectionId, Reply},
+    quic::{ConnectionId, Reply, Requests},
 };
 use orchestra_wire::{Method, RawJson};
 use serde_json::Value;
@@ -128,6 +128,7 @@ impl Chunks<'_> {
 impl Turn<'_> {
     pub(super) async fn stream_start(&self, reply: &mut Reply) -> Result<Response, Failure> {
         let asked: StreamStart = message(self.request)?;
+        let requests = reply.requests();
         let mut chunks = Chunks {
             id: self.id(),
             stream_id: &asked.stream_id,
@@ -135,7 +136,7 @@ impl Turn<'_> {
             reply,
             sent: 0,
         };
-        let ended = self.stream(&asked, &mut chunks).await;
+        let ended = self.stream(&asked, requests, &mut chunks).await;
         let end = ended.unwrap_or_else(|failure| StreamEnd {
             error_code: failure.code,
             error_message: failure.message,
@@ -152,6 +153,7 @@ impl Turn<'_> {
     async fn stream(
         &self,
         asked: &StreamStart,
+        requests: Option<Requests>,
         chunks: &mut Chunks<'_>,
     ) -> Result<StreamEnd, Failure> {
         let key = (self.peer.connection(), asked.stream_id.clone());
@@ -163,9 +165,15 @@ impl Turn<'_> {
                 None => self.stream_plainly(asked, chunks).await,
             }
         };
+        let unwanted = async {
+            select! {
+                () = cancelled.cancelled() => {}
+                () = cancelled_in_band(requests, &asked.stream_id) => {}
+            }
+        };
         select! {
             biased;
-            () = cancelled.cancelled() => Err(Failure::new("cancelled", "the stream was cancelled")),
+            () = unwanted => Err(Failure::new("cancelled", "the stream was cancelled")),
             ended = streaming => ended,
         }
     }
@@ -252,6 +260,25 @@ impl Turn<'_> {
         }
         Ok(Response::empty(self.id()))
     }
+}
+
+/// Completes when the caller cancels its stream by a second frame of the same call, as callers of the
+/// first kit do.
+async fn cancelled_in_band(requests: Option<Requests>, stream_id: &str) {
+    if let Some(mut requests) = requests {
+        // What ends it, or is no frame, is told otherwise.
+        while let Ok(Some(frame)) = requests.next().await {
+            let cancels = Request::decode(&frame).is_ok_and(|request| {
+                request.kind() == Some(RequestKind::StreamCancel)
+                    && message::<StreamCancel>(&request)
+                        .is_ok_and(|cancel| cancel.stream_id == stream_id)
+            });
+            if cancels {
+                return;
+            }
+        }
+    }
+    std::future::pending().await
 }
 
 /// A result as a chunk: the text when it is nothing else.

@@ -728,6 +728,26 @@ async fn streams_come_in_chunks() {
         rig.hear("dropped").await;
         assert!(rig.told.try_recv().is_err(), "the other goes on");
     }
+    // Or by a second frame of the call itself.
+    let request = envelope::Request::new("", &start("6", "wait")).encode();
+    let calling = bridge.0.open_duplex(request, soon());
+    let (mut sender, mut answers) = calling.await.unwrap();
+    rig.hear("waiting").await;
+    for (id, cancels) in [("5", false), ("6", true)] {
+        let cancel = StreamCancel {
+            stream_id: id.into(),
+        };
+        let cancel = envelope::Request::new("", &cancel).encode();
+        sender.send(cancel).await.unwrap();
+        if !cancels {
+            bridge.ask(&HealthRequest::default()).await;
+            assert!(rig.told.try_recv().is_err(), "another stream is meant");
+        }
+    }
+    rig.hear("dropped").await;
+    let end = timeout(PATIENCE, answers.next()).await.unwrap().unwrap();
+    let end = Response::decode(&end.unwrap()).unwrap();
+    assert_eq!(end.message::<StreamEnd>().unwrap().error_code, "cancelled");
 }
 
 /// Kept in step with the list of kinds.

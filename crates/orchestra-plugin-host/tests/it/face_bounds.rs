@@ -3,8 +3,8 @@
 use orchestra_plugin::{
     envelope::{self, Response},
     generated::{
-        HealthRequest, HealthResult, McpResponse, PluginManifest, StorageReadRequest,
-        StorageReadResponse, StorageWriteRequest, ToolResponse,
+        HealthRequest, HealthResult, McpResponse, PluginManifest, RegistrationResult,
+        StorageReadRequest, StorageReadResponse, StorageWriteRequest, StreamStart, ToolResponse,
     },
     quic::Limits,
 };
@@ -29,6 +29,14 @@ async fn one_call_too_many_is_told_so() {
     assert_eq!(bridge.fails(&call("echo", json!({}))).await.0, "busy");
     let answer: McpResponse = bridge.get(&mcp("ping", json!({}))).await;
     assert_eq!(json_of(&answer.error)["data"]["code"], "busy");
+    // Who it is, and how we are, is no call.
+    let _: HealthResult = bridge.get(&HealthRequest::default()).await;
+    let manifest = PluginManifest {
+        id: "transport.stdio".into(),
+        ..PluginManifest::default()
+    };
+    let registered: RegistrationResult = bridge.get(&manifest).await;
+    assert!(registered.accepted, "{}", registered.reject_reason);
     // Others are not concerned.
     let _: HealthResult = rig
         .peer("some.plugin-client")
@@ -44,9 +52,10 @@ async fn answers_that_nobody_reads_are_bounded() {
         peer_reply_bytes: 2 * LARGE + LARGE / 2,
         ..FaceOptions::default()
     };
-    let rig = Rig::with(options, EventLimits::default(), Limits::default());
+    let mut rig = Rig::with(options, EventLimits::default(), Limits::default());
     let needs = PluginManifest {
         needs_storage: vec!["markdown".into()],
+        needs_tools: vec!["wait".into()],
         ..PluginManifest::default()
     };
     let greedy = rig.plugin("greedy", needs).await;
@@ -76,7 +85,14 @@ async fn answers_that_nobody_reads_are_bounded() {
             }
         }
     };
-    assert_eq!(timeout(PATIENCE, filled).await.unwrap(), "busy");
+    let code = timeout(PATIENCE, filled).await.unwrap();
+    assert_eq!(code, "result_dropped");
+    // What may change something is refused before it runs.
+    let (code, text) = greedy.fails(&call("wait", json!({}))).await;
+    assert_eq!(code, "busy", "{text}");
+    let (code, text) = greedy.fails(&stream("wait")).await;
+    assert_eq!(code, "busy", "{text}");
+    assert!(rig.told.try_recv().is_err());
     let small = StorageReadRequest {
         path: "none".into(),
         ..StorageReadRequest::default()
@@ -89,4 +105,12 @@ async fn answers_that_nobody_reads_are_bounded() {
     drop(unread);
     let freed = async { while refusal().await.is_some() {} };
     timeout(PATIENCE, freed).await.unwrap();
+}
+
+fn stream(tool: &str) -> StreamStart {
+    StreamStart {
+        stream_id: "s".into(),
+        tool_name: tool.into(),
+        ..StreamStart::default()
+    }
 }

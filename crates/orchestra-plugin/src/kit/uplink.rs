@@ -30,6 +30,9 @@ const REGISTER_TIME: Duration = Duration::from_secs(10);
 /// The pause before a registration that failed is tried again.
 const REGISTER_PAUSE: Duration = Duration::from_millis(200);
 
+/// The codes by which an orchestrator says that it cannot register anybody right now.
+const TRANSIENT: [&str; 3] = ["busy", "handler_error", "unknown_peer"];
+
 /// How the connection is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
@@ -186,7 +189,10 @@ impl Uplink {
         if response.kind() == Some(ResponseKind::ToolCall) {
             let failure: ToolResponse = response.message().map_err(|e| e.to_string())?;
             let reason = format!("{} ({})", failure.error_message, failure.error_code);
-            return Ok(Registered::Rejected { reason });
+            return match TRANSIENT.contains(&failure.error_code.as_str()) {
+                true => Err(reason),
+                false => Ok(Registered::Rejected { reason }),
+            };
         }
         let result: RegistrationResult = response.message().map_err(|e| e.to_string())?;
         Ok(match result.accepted {

@@ -4,17 +4,19 @@
 //! all: whoever announces much and sends nothing stands in nobody's way but its own.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
+use quinn::Connection;
 use tokio::{
     select,
     sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
 };
 
-use super::wire::WRITE_TIME;
+use super::{codes, transport::HANDSHAKE_TIME, wire::WRITE_TIME};
 use crate::ids::CertName;
 
 /// Requests up to this size need no reservation: the number of streams bounds them.
@@ -27,14 +29,16 @@ pub struct Limits {
     pub handshakes: usize,
     /// From this many handshakes in progress on, a peer must first show that its address is its own.
     pub unproven_handshakes: usize,
-    /// Connections of one peer.
+    /// Connections of one peer. One more takes the place of the oldest, which may be that of a process
+    /// that was killed and has not said so.
     pub connections: usize,
     /// Calls of one peer that are being handled; for more, [`Handler::busy`](super::Handler::busy)
     /// answers.
     pub calls: usize,
     /// Names that several programs share, which may have more connections and calls.
     pub shared: Vec<Shared>,
-    /// Bytes of large requests of one peer, as their headers announce them, until they are handled.
+    /// Bytes of large requests of one peer, or of one connection of those who share a name, as their
+    /// headers announce them, until they are handled.
     pub peer_bytes: usize,
     /// Bytes of large requests of all peers that have come, until they are handled. Above it there is
     /// room for one more request.
@@ -52,7 +56,7 @@ pub struct Limits {
 pub struct Shared {
     /// The name.
     pub name: CertName,
-    /// Their connections.
+    /// Their connections; more are refused.
     pub connections: usize,
     /// Their calls that are being handled.
     pub calls: usize,
@@ -78,10 +82,23 @@ impl Default for Limits {
 /// What one peer occupies.
 #[derive(Debug)]
 pub(super) struct PeerLimits {
-    pub(super) connections: Arc<Semaphore>,
     pub(super) calls: Arc<Semaphore>,
-    bytes: Arc<Semaphore>,
+    connections: Arc<Semaphore>,
+    /// The connections that have places, the oldest first.
+    open: Mutex<VecDeque<Connection>>,
+    /// For all connections together, unless others share the name.
+    bytes: Option<Arc<Semaphore>>,
+    peer_bytes: usize,
     all: All,
+}
+
+/// The place of a connection, for as long as it is served, and what its requests may occupy.
+#[derive(Debug)]
+pub(super) struct Place {
+    peer: Arc<PeerLimits>,
+    connection: usize,
+    bytes: Arc<Semaphore>,
+    _permit: OwnedSemaphorePermit,
 }
 
 /// What the requests of all peers occupy.
@@ -106,6 +123,45 @@ pub(super) struct Room {
 }
 
 impl PeerLimits {
+    /// A place for a connection; `None` when there is none.
+    pub(super) async fn place(self: &Arc<Self>, connection: &Connection) -> Option<Place> {
+        let free = self.connections.clone();
+        let permit = match free.clone().try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) if self.bytes.is_none() => return None,
+            Err(_) => {
+                let oldest = self.open().pop_front();
+                if let Some(oldest) = oldest {
+                    let why = "a newer connection of this name has taken the place of this one";
+                    oldest.close(codes::TOO_MANY, why.as_bytes());
+                }
+                let freed = timeout(HANDSHAKE_TIME, free.acquire_owned()).await;
+                freed.ok()?.ok()?
+            }
+        };
+        self.open().push_back(connection.clone());
+        let bytes = self.bytes.clone();
+        Some(Place {
+            peer: self.clone(),
+            connection: connection.stable_id(),
+            bytes: bytes.unwrap_or_else(|| Arc::new(Semaphore::new(self.peer_bytes))),
+            _permit: permit,
+        })
+    }
+
+    fn open(&self) -> MutexGuard<'_, VecDeque<Connection>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.peer.open();
+        open.retain(|other| other.stable_id() != self.connection);
+    }
+}
+
+impl Place {
     /// Waits for room for a request of the peer. Whoever has it has it for the whole request.
     pub(super) async fn room(&self, bytes: usize) -> Room {
         let announced = match bytes {
@@ -117,7 +173,7 @@ impl PeerLimits {
             }
         };
         Room {
-            all: self.all.clone(),
+            all: self.peer.all.clone(),
             free: FREE_BYTES,
             _announced: announced,
             come: None,
@@ -185,9 +241,14 @@ impl Peers {
             None => (self.limits.connections, self.limits.calls),
         };
         let peer = Arc::new(PeerLimits {
-            connections: Arc::new(Semaphore::new(connections)),
             calls: Arc::new(Semaphore::new(calls)),
-            bytes: Arc::new(Semaphore::new(self.limits.peer_bytes)),
+            connections: Arc::new(Semaphore::new(connections)),
+            open: Mutex::default(),
+            bytes: match shared {
+                Some(_) => None,
+                None => Some(Arc::new(Semaphore::new(self.limits.peer_bytes))),
+            },
+            peer_bytes: self.limits.peer_bytes,
             all: self.all.clone(),
         });
         known.insert(name.clone(), Arc::downgrade(&peer));

@@ -18,7 +18,7 @@ use tokio::{
 use super::{
     codes,
     error::WireError,
-    limits::{Limits, PeerLimits, Peers, Room},
+    limits::{Limits, PeerLimits, Peers, Place, Room},
     peer::Peer,
     reply::{Cancelled, Reply, Requests},
     transport::HANDSHAKE_TIME,
@@ -183,7 +183,7 @@ async fn serve_connection(
         return connection.close(codes::WRONG_PEER, b"the certificate names nobody");
     };
     let limits = server.peers.of(peer.name());
-    let Ok(_place) = limits.connections.clone().try_acquire_owned() else {
+    let Some(place) = limits.place(&connection).await else {
         tracing::warn!(peer = %peer.name(), %from, "too many connections");
         return connection.close(codes::TOO_MANY, b"too many connections");
     };
@@ -192,6 +192,7 @@ async fn serve_connection(
         server,
         peer,
         limits,
+        place,
     };
     let told = Told::open(&calls);
     serve_calls(&connection, Arc::new(calls)).await;
@@ -227,6 +228,7 @@ struct Calls {
     server: Arc<Server>,
     peer: Peer,
     limits: Arc<PeerLimits>,
+    place: Place,
 }
 
 async fn serve_calls(connection: &Connection, calls: Arc<Calls>) {
@@ -328,7 +330,7 @@ async fn read_request(
     let Some(length) = length else {
         return Ok(None);
     };
-    let Ok(mut room) = timeout_at(until, calls.limits.room(length)).await else {
+    let Ok(mut room) = timeout_at(until, calls.place.room(length)).await else {
         return Err(codes::BUSY);
     };
     let reading = async {

@@ -30,7 +30,7 @@ async fn the_orchestrator_is_called_back_and_regained() {
     let authority = Authority::new();
     let manners = Manners {
         revision: 1,
-        refusal: None,
+        ..Manners::default()
     };
     let mut fake = Fake::start(&authority, Endpoint::LOOPBACK, manners.clone());
     let address = fake.address;
@@ -88,6 +88,25 @@ async fn the_orchestrator_is_called_back_and_regained() {
 }
 
 #[tokio::test]
+async fn a_plugin_that_finds_the_orchestrator_busy_registers_again() {
+    let authority = Authority::new();
+    let manners = Manners {
+        revision: 1,
+        busy: 2,
+        ..Manners::default()
+    };
+    let mut fake = Fake::start(&authority, Endpoint::LOOPBACK, manners);
+    let mut calling = command(&authority);
+    calling.arg(format!("--orchestrator-addr={}", fake.address));
+    let sample = Sample::start(&authority, calling).await;
+    for _ in 0..3 {
+        fake.hear(RequestKind::Register).await;
+    }
+    let text = sample.text("call", r#"{"tool":"greet"}"#).await;
+    assert_eq!(text, "hello");
+}
+
+#[tokio::test]
 async fn an_old_orchestrator_is_not_asked_for_subscriptions() {
     let authority = Authority::new();
     let fake = Fake::start(&authority, Endpoint::LOOPBACK, Manners::default());
@@ -109,6 +128,7 @@ async fn a_refused_plugin_ends_with_1() {
     let manners = Manners {
         revision: 1,
         refusal: Some("not wanted"),
+        ..Manners::default()
     };
     let fake = Fake::start(&authority, Endpoint::LOOPBACK, manners);
     let mut calling = command(&authority);

@@ -6,7 +6,10 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     process::Stdio,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
     time::Duration,
 };
 
@@ -175,6 +178,8 @@ pub(crate) struct Manners {
     pub(crate) revision: u32,
     /// Why it refuses plugins.
     pub(crate) refusal: Option<&'static str>,
+    /// How many registrations it has no time for.
+    pub(crate) busy: usize,
 }
 
 impl Fake {
@@ -183,6 +188,7 @@ impl Fake {
         let endpoint = Endpoint::bind(at, &identity, Pace::default()).unwrap();
         let (sender, seen) = mpsc::unbounded_channel();
         let handler = Answering {
+            busy: manners.busy.into(),
             manners,
             sender,
             documents: Mutex::default(),
@@ -225,6 +231,7 @@ impl Fake {
 
 struct Answering {
     manners: Manners,
+    busy: AtomicUsize,
     sender: mpsc::UnboundedSender<(String, Request)>,
     documents: Mutex<BTreeMap<String, (Bytes, i64)>>,
 }
@@ -246,6 +253,14 @@ impl Answering {
         match request.kind().unwrap() {
             RequestKind::Register => {
                 let _: PluginManifest = request.message().unwrap();
+                let busy = |left: usize| left.checked_sub(1);
+                if self.busy.try_update(SeqCst, SeqCst, busy).is_ok() {
+                    let failure = ToolResponse {
+                        error_code: "busy".to_owned(),
+                        ..ToolResponse::default()
+                    };
+                    return Response::new(id, &failure);
+                }
                 let result = RegistrationResult {
                     accepted: self.manners.refusal.is_none(),
                     reject_reason: self.manners.refusal.unwrap_or_default().to_owned(),

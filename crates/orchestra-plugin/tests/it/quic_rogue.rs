@@ -12,7 +12,8 @@ use std::{
 
 use bytes::Bytes;
 use orchestra_plugin::quic::{
-    CallError, Caller, CallerOptions, ConnectError, Endpoint, Limits, Link, Pace, Target, WireError,
+    CallError, Caller, CallerOptions, ConnectError, Endpoint, Limits, Link, Pace, Shared, Target,
+    WireError,
 };
 use quinn::{crypto::rustls::QuicServerConfig, rustls::ServerConfig};
 use tokio::{
@@ -352,6 +353,34 @@ async fn whoever_holds_all_its_room_holds_up_nobody_else() {
         let code = ended.unwrap_err();
         assert!([BUSY, TOO_SLOW].contains(&code), "{code:#x}");
     }
+}
+
+#[tokio::test]
+async fn whoever_shares_a_name_shares_no_room() {
+    const LARGE: usize = 64 * 1024;
+    let limits = Limits {
+        peer_bytes: LARGE,
+        shared: vec![Shared {
+            name: "many-client".parse().unwrap(),
+            connections: 2,
+            calls: 8,
+        }],
+        ..Limits::default()
+    };
+    let rig = Rig::new(limits);
+    let (_endpoint, greedy) = honest_as(&rig, "many-client").await;
+    let mut header = u32::try_from(LARGE).unwrap().to_be_bytes().to_vec();
+    header.push(b'e');
+    let (mut send, _recv) = greedy.open_bi().await.unwrap();
+    send.write_all(&header).await.unwrap();
+    // It was taken before.
+    let small = said(&greedy, &[0, 0, 0, 1, b'e'], true).await;
+    assert_eq!(small, Ok(vec![0, 0, 0, 1, b'e']));
+    let request = Bytes::from(vec![b'e'; LARGE]);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let other = rig.caller("many-client");
+    let answer = other.call(request.clone(), deadline).await;
+    assert!(answer.unwrap() == request);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,6 +2,20 @@
 
 use crate::{kit::storage::StorageError, quic::CallError};
 
+/// The codes of orchestrators by which a call is refused before anything runs.
+const BEFORE: [&str; 10] = [
+    "busy",
+    "invalid_arguments",
+    "invalid_request",
+    "not_permitted",
+    "not_reachable",
+    "not_registered",
+    "permission_denied",
+    "tool_not_found",
+    "unknown_peer",
+    "unknown_request",
+];
+
 /// Why the orchestrator has not done what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum OrchestratorError {
@@ -42,10 +56,12 @@ impl OrchestratorError {
         matches!(self, Self::Storage(StorageError::Conflict(_)))
     }
 
-    /// Whether what was asked may have been done in spite of the error.
+    /// Whether what was asked may have been done in spite of the error. A refusal may come after the
+    /// tool has run, unless its code says that it comes before.
     pub fn may_have_run(&self) -> bool {
         match self {
             Self::Call(error) => error.may_have_run(),
+            Self::Refused { code, .. } => !BEFORE.contains(&code.as_str()),
             Self::Answer(_) | Self::Storage(StorageError::UnknownOutcome(_)) => true,
             _ => false,
         }

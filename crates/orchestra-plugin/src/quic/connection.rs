@@ -28,9 +28,12 @@ const USUAL_STREAMS: usize = 100;
 /// The part of their streams that some peers collect before they give them back.
 const GIVEN_BACK_AT_ONCE: usize = 8;
 
-/// How often it is looked whether anything has come. More than one look apart, a ping was answered,
-/// or nobody answers.
-const LOOK: Duration = Duration::from_millis(750);
+/// How often it is looked whether anything has come while a call waits. In twice this time a ping was
+/// answered, or nobody answers.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How often otherwise.
+const IDLE_LOOK: Duration = Duration::from_secs(2);
 
 /// Looks in a row without anything, from which on it is asked whether anybody is there.
 const SILENT_LOOKS: u32 = 2;
@@ -163,8 +166,17 @@ impl Connection {
     /// program was killed. Whoever is silent for another reason is waited for.
     pub(super) async fn deserted(&self) {
         let (mut heard, mut silent) = (self.heard(), 0);
+        let mut calls = self.calls.subscribe();
         loop {
-            sleep(LOOK).await;
+            let called = async {
+                // Its sender is held here.
+                drop(calls.wait_for(|calls| calls.now > 0).await);
+                sleep(LOOK).await;
+            };
+            select! {
+                () = sleep(IDLE_LOOK) => {}
+                () = called => {}
+            }
             let now = self.heard();
             if now != heard {
                 (heard, silent) = (now, 0);

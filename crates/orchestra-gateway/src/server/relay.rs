@@ -277,7 +277,9 @@ pub(super) fn failure(method: &str, error: ClientError) -> ProviderError {
 /// What happened, without what the error begins with anyway.
 fn cause(error: &ClientError) -> String {
     match error {
-        ClientError::Unreachable { what } | ClientError::Busy { what } => what.clone(),
+        ClientError::Unreachable { what }
+        | ClientError::Busy { what }
+        | ClientError::TooLarge { what } => what.clone(),
         ClientError::NotYet { last, .. }
         | ClientError::CircuitOpen {
             last: Some(last), ..

@@ -20,6 +20,7 @@ use std::{
 };
 
 use orchestra_gateway::{
+    Gateway,
     config::{ServerConfig, ServerName, Transport},
     connect::{Connectors, Quic},
     discovery::Found,
@@ -34,7 +35,7 @@ use orchestra_plugin_host::{
 use orchestra_store::Store;
 use tokio::{sync::OnceCell, task::JoinSet, time::Instant};
 
-use documents::Documents;
+use documents::{Documents, Servers};
 use host::Admission;
 use known::Plugins;
 use listening::Listening;
@@ -53,6 +54,7 @@ struct Inner {
     face: Face,
     links: Links,
     plugins: Plugins,
+    servers: Servers,
     /// Where `up` listens.
     ours: OnceCell<SocketAddr>,
     /// Where plugins of this machine call back, when that is another address.
@@ -81,7 +83,8 @@ impl Orchestrator {
             links: links.clone(),
             admitted,
         };
-        let documents = Documents::new(store, plugins.clone(), links.clone());
+        let servers = Servers::default();
+        let documents = Documents::new(store, plugins.clone(), servers.clone());
         let events = Events::new(Arc::new(links.clone()), EventLimits::default());
         let face = Face::new(
             server,
@@ -95,6 +98,7 @@ impl Orchestrator {
             face,
             links,
             plugins,
+            servers,
             ours: OnceCell::new(),
             own: OnceCell::new(),
             legacy: OnceCell::new(),
@@ -168,6 +172,11 @@ impl Orchestrator {
             certs: self.0.certs.clone(),
         };
         Arc::new(move |connectors, config| Ok(connector(from.clone(), connectors, config)))
+    }
+
+    /// Asks plugins that keep documents for them through a gateway, while that is there.
+    pub(crate) fn ask_through(&self, gateway: &Arc<Gateway>) {
+        self.0.servers.are_of(gateway);
     }
 
     /// Takes what is configured now, of which `is_reached` is started.

@@ -21,9 +21,17 @@ pub(super) struct Plugins(Arc<watch::Sender<Arc<Known>>>);
 struct Known {
     plugins: HashMap<PluginId, Plugin>,
     /// Types of storage, and who keeps them.
-    storage: HashMap<String, PluginId>,
+    storage: HashMap<String, Keeper>,
     /// Providers of models, and the names of the servers that stand for them.
     ai: HashMap<String, String>,
+}
+
+/// A plugin that keeps documents.
+#[derive(Debug, Clone)]
+pub(super) struct Keeper {
+    pub(super) plugin: PluginId,
+    /// The name of its server.
+    pub(super) server: String,
 }
 
 /// A plugin that is configured.
@@ -73,7 +81,7 @@ impl Plugins {
     }
 
     /// Who keeps the documents of a type, if it is a plugin.
-    pub(super) fn storage(&self, storage_type: &str) -> Option<PluginId> {
+    pub(super) fn storage(&self, storage_type: &str) -> Option<Keeper> {
         self.0.borrow().storage.get(storage_type).cloned()
     }
 
@@ -165,7 +173,10 @@ impl Known {
             if unused.is_none() {
                 for storage in &plugin.provides_storage {
                     let keeper = known.storage.entry(storage.clone());
-                    keeper.or_insert_with(|| id.clone());
+                    keeper.or_insert_with(|| Keeper {
+                        plugin: id.clone(),
+                        server: server.name.to_string(),
+                    });
                 }
                 for provider in &plugin.provides_ai {
                     let stands = known.ai.entry(provider.clone());

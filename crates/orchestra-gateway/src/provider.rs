@@ -342,9 +342,11 @@ impl Provider for Downstream {
     fn may_offer(&self) -> Offers {
         let server = self.server();
         let is_unknown = server.is_relay() || !server.is_known();
+        let said = server.client.server().filter(|_| server.is_relay());
         Offers {
             prompts: is_unknown,
             resources: is_unknown,
+            skills_elsewhere: said.is_some_and(|said| said.can.skills),
             ..Offers::default()
         }
     }

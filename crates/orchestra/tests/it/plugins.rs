@@ -267,19 +267,28 @@ fn a_plugin_waits_for_those_that_it_depends_on() {
     up.end();
 }
 
+/// A list of plugins is where they stand as a rule, and what is said of one makes it one of them.
 #[test]
 fn plugins_of_the_past_share_an_authority_that_lets_nobody_else_in() {
-    let workspace = Workspace::board();
     let binary = sample().display().to_string();
-    workspace.write(
-        "plugins.yaml",
-        &format!(
-            "plugins:\n  - id: tools.sample\n    binary: {binary}\n    enabled: true\n    \
-             config:\n      greeting: hello\n"
-        ),
+    let list = format!(
+        "plugins:\n  - id: tools.sample\n    binary: {binary}\n    enabled: true\n    \
+         config:\n      greeting: hello\n"
     );
-    approve(&workspace, "tools.sample");
-    let up = Up::start(&workspace);
+    let ours = format!(
+        "[plugins.\"tools.sample\"]\nbinary = {binary:?}\ncerts = \"legacy\"\n\
+         config = {{ greeting = \"hello\" }}\n"
+    );
+    for (file, text) in [("plugins.yaml", list), ("orchestra.toml", ours)] {
+        let workspace = Workspace::board();
+        workspace.write(file, &text);
+        approve(&workspace, "tools.sample");
+        shares_an_authority(&workspace);
+    }
+}
+
+fn shares_an_authority(workspace: &Workspace) {
+    let up = Up::start(workspace);
     let whoami = up.call("whoami", &json!({}));
     assert_eq!(whoami["structuredContent"]["greeting"], "hello", "{whoami}");
     let stored = json!({"path": "a.md", "content": "x", "version": 0});

@@ -19,6 +19,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::join_all;
 use orchestra_gateway::{
     Gateway,
     config::{ServerConfig, ServerName, Transport},
@@ -193,9 +194,8 @@ impl Orchestrator {
         self.handing().abort_all();
         let deadline = Instant::now() + ENDING;
         let listening = std::mem::take(&mut *self.listening());
-        for one in listening {
-            one.close(deadline).await;
-        }
+        // All at once: each may take the whole time.
+        join_all(listening.into_iter().map(|one| one.close(deadline))).await;
     }
 }
 

@@ -39,8 +39,8 @@ pub(super) struct Keeper {
 struct Plugin {
     /// Why it is not started, if it is not.
     unused: Option<&'static str>,
-    /// Whether it waits for its first call.
-    is_lazy: bool,
+    /// Whether it may be waiting for a call, before its first one or because nobody used it.
+    waits_for_calls: bool,
     /// The plugins that come before it. Those that wait for it in turn are not among them.
     after: Vec<PluginId>,
     is_legacy: bool,
@@ -137,8 +137,11 @@ impl Plugins {
                 Some(Plugin {
                     unused: Some(why), ..
                 }) => never(why),
-                // Its first call starts it.
-                Some(Plugin { is_lazy: true, .. }) => None,
+                // A call starts it.
+                Some(Plugin {
+                    waits_for_calls: true,
+                    ..
+                }) => None,
                 Some(_) => Some(Before::Running(needed.clone())),
             }
         });
@@ -185,7 +188,7 @@ impl Known {
             }
             let plugin = Plugin {
                 unused,
-                is_lazy: config.lazy,
+                waits_for_calls: config.lazy || config.idle_stop.is_some(),
                 after: after.filter_map(|needed| needed.parse().ok()).collect(),
                 is_legacy: plugin.is_legacy,
                 permissions: permissions(&plugin.permit),

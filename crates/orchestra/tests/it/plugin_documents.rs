@@ -1,6 +1,8 @@
 //! Documents that plugins keep: who asks for them asks through the client of the plugin, which is
 //! started for that, and by its rules.
 
+use std::time::{Duration, Instant};
+
 use orchestra_plugin::generated::{
     PluginManifest, StorageReadRequest, StorageReadResponse, StorageWriteRequest,
     StorageWriteResponse,
@@ -96,6 +98,37 @@ fn a_plugin_that_is_not_there_is_started_for_a_document() {
         assert!(!workspace.join(".projects/a.md").exists());
         up.end();
     }
+}
+
+/// Whoever depends on a plugin that was stopped because nobody used it is started without waiting for
+/// it: a call would start it, and nothing else does.
+#[test]
+fn nobody_waits_for_a_plugin_that_waits_for_calls() {
+    let sample = example("sample").display().to_string();
+    let workspace = keeper(
+        "memory",
+        &format!(
+            "idle_stop = \"500ms\"\n[plugins.\"tools.sample\"]\nbinary = {sample:?}\n\
+             depends_on = [\"storage.memory\"]\n"
+        ),
+    );
+    approve(&workspace, "tools.sample");
+    let up = up(&workspace);
+    let process = || {
+        let result = up.call("pid", &json!({}));
+        (result["isError"] != true).then(|| result["content"][0]["text"].clone())
+    };
+    let first = until(process);
+    stopped(&up);
+    up.call("die", &json!({}));
+    let began = Instant::now();
+    assert_ne!(until(process), first);
+    assert!(
+        began.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        began.elapsed()
+    );
+    up.end();
 }
 
 #[test]

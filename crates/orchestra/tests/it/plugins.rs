@@ -88,7 +88,7 @@ impl Up {
     }
 
     /// The result of a call.
-    fn call(&self, tool: &str, arguments: &Value) -> Value {
+    pub(crate) fn call(&self, tool: &str, arguments: &Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
         let answer = post(&self.address, &[BOTH], &request.to_string()).json();

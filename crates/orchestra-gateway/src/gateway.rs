@@ -8,7 +8,8 @@ use std::{
 };
 
 use orchestra_hub::{BoxFuture, Hub, ProviderId};
-use orchestra_mcp::client::{ClientError, Connected, Connector, Root, TransportType};
+use orchestra_mcp::client::{ClientError, Connected, Connector, Root, ServerCall, TransportType};
+use orchestra_wire::RawJson;
 use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
@@ -215,6 +216,20 @@ impl Gateway {
             downstream.server().client.restart();
         }
         found.is_some()
+    }
+
+    /// Asks a server something on behalf of this program, that no caller can ask for: under a method
+    /// that begins with [`INTERNAL`](orchestra_wire::INTERNAL). The server is started for it, and it counts as a call of a tool
+    /// does, against the limits of the server and for leaving it alone.
+    ///
+    /// # Errors
+    /// Why there is no answer; [`ClientError::sent`] tells whether it may have run.
+    pub async fn ask(&self, name: &str, call: ServerCall) -> Result<RawJson, ClientError> {
+        let found = self.state().servers.get(name).cloned();
+        let server = found.ok_or_else(|| ClientError::Unreachable {
+            what: format!("there is no server {name} now"),
+        })?;
+        server.ask(call).await
     }
 
     /// Ends all servers, all at once and within a time. Calls that run may go on to their end for

@@ -16,12 +16,14 @@ use orchestra_hub::{
     BoxFuture, Catalog, ListKind, LogLevel, Notice, Offers, Outcome, PeerReport, Provider,
     ProviderError, ProviderId, Request,
 };
+use orchestra_mcp::client::{ClientError, ServerCall};
+use orchestra_wire::RawJson;
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
 };
 
-use crate::server::{Follower, Server, follow, report};
+use crate::server::{Follower, Running, Server, follow, report};
 use prefixed::Prefix;
 
 /// Notices that wait for the hub.
@@ -122,6 +124,26 @@ impl Downstream {
     /// The one that is called.
     pub(crate) fn server(&self) -> Arc<Server> {
         Arc::clone(&self.shared.servers().current)
+    }
+
+    /// The one that is called, and the count of a call of it.
+    fn begin_call(&self) -> (Arc<Server>, Running) {
+        let mut server = self.server();
+        loop {
+            let running = server.begin();
+            let now = self.server();
+            // One that was replaced in between may not wait for calls any more.
+            if Arc::ptr_eq(&now, &server) {
+                return (server, running);
+            }
+            server = now;
+        }
+    }
+
+    /// Asks something on behalf of this program.
+    pub(crate) async fn ask(&self, call: ServerCall) -> Result<RawJson, ClientError> {
+        let (server, _running) = self.begin_call();
+        server.ask(call).await
     }
 
     /// The one that came last; it may still have to take its place.
@@ -320,9 +342,11 @@ impl Provider for Downstream {
     fn may_offer(&self) -> Offers {
         let server = self.server();
         let is_unknown = server.is_relay() || !server.is_known();
+        let said = server.client.server().filter(|_| server.is_relay());
         Offers {
             prompts: is_unknown,
             resources: is_unknown,
+            skills_elsewhere: said.is_some_and(|said| said.can.skills),
             ..Offers::default()
         }
     }
@@ -354,16 +378,7 @@ impl Provider for Downstream {
     fn serve(&self, mut request: Request) -> BoxFuture<Result<Outcome, ProviderError>> {
         let prefix = &self.shared.prefix;
         let dresses = prefix.strip(&mut request.target).then(|| prefix.clone());
-        let mut server = self.server();
-        let running = loop {
-            let running = server.begin();
-            let now = self.server();
-            // One that was replaced in between may not wait for calls any more.
-            if Arc::ptr_eq(&now, &server) {
-                break running;
-            }
-            server = now;
-        };
+        let (server, running) = self.begin_call();
         let serving = server.serve(request, running);
         match dresses {
             None => Box::pin(serving),

@@ -31,7 +31,7 @@ use tokio::{
 use crate::{
     approval::Fingerprint,
     cache::Cache,
-    config::{Backoff, Protocol, ServerConfig},
+    config::{Backoff, Protocol, ServerConfig, Transport},
     hints::Hints,
     pins::{Known, PinFile},
     policy::{Policy, Quota},
@@ -123,8 +123,10 @@ impl Server {
             Some(_) => Offered::of_relay(),
             None => Offered::of(&config, &policy, known),
         };
+        let is_orchestrator = matches!(config.transport, Transport::Orchestrator(_));
         let client = ClientConfig {
             last_era,
+            names_callers: is_orchestrator,
             patience: relay.as_ref().map(|_| relay::PATIENCE),
             ..client_config(&config, roots)
         };

@@ -85,6 +85,8 @@ pub struct Offers {
     pub resources: bool,
     /// Skills.
     pub skills: bool,
+    /// Skills of the one server that is asked what the hub does not know, with their directories.
+    pub skills_elsewhere: bool,
     /// Methods the hub does not know.
     pub raw: bool,
 }
@@ -358,6 +360,7 @@ impl Inner {
             let may = may.unwrap_or_default();
             registry.offers.prompts |= may.prompts;
             registry.offers.resources |= may.resources;
+            registry.offers.skills_elsewhere |= may.skills_elsewhere;
         }
         registry.views.clear();
         let tools = merged.tools.iter().map(|at| &*merged.tool(*at).name);

@@ -349,15 +349,16 @@ impl Results<'_> {
     /// capabilities is open; tasks are for requests that say themselves what their client knows.
     fn extensions(self, rope: &mut Rope, offers: Offers) {
         let tasks = self.revision.self_describing_results();
-        if !offers.skills && !tasks {
+        let skills = offers.skills || offers.skills_elsewhere;
+        if !skills && !tasks {
             return;
         }
         rope.push(b",\"extensions\":{");
-        if offers.skills {
+        if skills {
             rope.push(skills::EXTENSION);
         }
         if tasks {
-            rope.push(if offers.skills { b",\"" } else { b"\"" });
+            rope.push(if skills { b",\"" } else { b"\"" });
             rope.push(EXTENSION.as_bytes());
             rope.push(b"\":{}");
         }

@@ -1,9 +1,12 @@
 //! Where documents of plugins are kept: the seam between the face and whoever keeps them.
 
 use futures_util::future::BoxFuture;
-use orchestra_plugin::generated::{
-    StorageDeleteRequest, StorageDeleteResponse, StorageListRequest, StorageListResponse,
-    StorageReadRequest, StorageReadResponse, StorageWriteRequest, StorageWriteResponse,
+use orchestra_plugin::{
+    generated::{
+        StorageDeleteRequest, StorageDeleteResponse, StorageListRequest, StorageListResponse,
+        StorageReadRequest, StorageReadResponse, StorageWriteRequest, StorageWriteResponse,
+    },
+    ids::PluginId,
 };
 
 /// The type of storage that is meant where none is named.
@@ -26,6 +29,12 @@ pub trait Storage: Send + Sync + 'static {
 
     /// Lists documents.
     fn list(&self, request: StorageListRequest) -> Answer<'_, StorageListResponse>;
+
+    /// The plugin that keeps the documents of a type, if it is one. It must be quick.
+    fn keeper(&self, storage_type: &str) -> Option<PluginId> {
+        let _ = storage_type;
+        None
+    }
 }
 
 /// What a storage answers.

@@ -10,6 +10,7 @@ mod local;
 mod mcp;
 mod prompts;
 mod resources;
+mod storage;
 mod stream;
 mod text;
 mod tools;
@@ -26,6 +27,7 @@ pub(crate) use failure::chain;
 pub use mcp::Offers;
 /// The revision of the additions to the protocol that we speak.
 pub use orchestra_plugin::kit::REVISION;
+pub use storage::{DOCUMENTS, disclosed, enclosed};
 pub use stream::{Chunks, Piece};
 pub(crate) use text::{parse_message, text_member as member_text};
 pub(crate) use tools::{
@@ -98,6 +100,8 @@ pub enum Reading {
         /// Its URI.
         uri: String,
     },
+    /// As what a storage answered.
+    Storage,
     /// As word of how it is.
     Health,
     /// As JSON, word for word.
@@ -125,6 +129,7 @@ impl Terms {
             "tools/call" => self.call(params),
             "prompts/list" => Ok(prompts::list()),
             "prompts/get" => self.prompt(params),
+            DOCUMENTS => storage::step(params),
             _ if self.offers.has(method) => Ok(self.as_json(method, params)),
             "resources/list" if self.has_documents() => Ok(resources::list()),
             "resources/read" if self.has_documents() => resources::read(params),
@@ -151,6 +156,7 @@ impl Terms {
             Reading::Prompt { name } => self.gotten(response, name),
             Reading::Documents => self.listed_documents(response),
             Reading::Document { uri } => self.read_document(response, uri),
+            Reading::Storage => storage::read(response),
             Reading::Health => self.health(response),
             Reading::Json => self.answered(response),
         }

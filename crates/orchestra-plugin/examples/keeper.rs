@@ -1,5 +1,5 @@
-//! A plugin that keeps documents of a kind of its own, for as long as it runs, and has a tool of a
-//! provider of models.
+//! A plugin that keeps documents of a kind of its own and of the usual one, for as long as it runs, and
+//! has a tool of a provider of models.
 
 use std::{
     collections::BTreeMap,
@@ -83,6 +83,7 @@ async fn ask(question: String) -> String {
 fn main() -> ExitCode {
     Plugin::new("storage.memory", env!("CARGO_PKG_VERSION"))
         .storage("memory", Memory::default())
+        .storage("markdown", Memory::default())
         .tool(ask::tool())
         .run()
 }

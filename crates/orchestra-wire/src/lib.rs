@@ -29,7 +29,7 @@ pub use error::{ErrorCode, RpcError, shown};
 pub use frame::{Frame, Line, LineDecoder, MAX_LINE_BYTES};
 pub use id::{InvalidId, RequestId};
 pub use members::{Member, Members};
-pub use method::{Direction, EraScope, Method, MethodKind};
+pub use method::{Direction, EraScope, INTERNAL, Method, MethodKind};
 pub use params::{Fields, FieldsError, MetaFields, Params, text_of};
 pub use pending::{Pending, PendingError};
 pub use raw::{RawJson, RawJsonError};

@@ -2,6 +2,10 @@
 
 use crate::Era;
 
+/// How methods begin by which one part of a program asks another for what MCP has no word for. No
+/// client can ask for them, and they never leave the program.
+pub const INTERNAL: &str = "orchestra/internal/";
+
 /// Who may send a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {

@@ -19,7 +19,9 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::join_all;
 use orchestra_gateway::{
+    Gateway,
     config::{ServerConfig, ServerName, Transport},
     connect::{Connectors, Quic},
     discovery::Found,
@@ -34,7 +36,7 @@ use orchestra_plugin_host::{
 use orchestra_store::Store;
 use tokio::{sync::OnceCell, task::JoinSet, time::Instant};
 
-use documents::Documents;
+use documents::{Documents, Servers};
 use host::Admission;
 use known::Plugins;
 use listening::Listening;
@@ -53,6 +55,7 @@ struct Inner {
     face: Face,
     links: Links,
     plugins: Plugins,
+    servers: Servers,
     /// Where `up` listens.
     ours: OnceCell<SocketAddr>,
     /// Where plugins of this machine call back, when that is another address.
@@ -81,7 +84,8 @@ impl Orchestrator {
             links: links.clone(),
             admitted,
         };
-        let documents = Documents::new(store, plugins.clone(), links.clone());
+        let servers = Servers::default();
+        let documents = Documents::new(store, plugins.clone(), servers.clone());
         let events = Events::new(Arc::new(links.clone()), EventLimits::default());
         let face = Face::new(
             server,
@@ -95,6 +99,7 @@ impl Orchestrator {
             face,
             links,
             plugins,
+            servers,
             ours: OnceCell::new(),
             own: OnceCell::new(),
             legacy: OnceCell::new(),
@@ -170,6 +175,11 @@ impl Orchestrator {
         Arc::new(move |connectors, config| Ok(connector(from.clone(), connectors, config)))
     }
 
+    /// Asks plugins that keep documents for them through a gateway, while that is there.
+    pub(crate) fn ask_through(&self, gateway: &Arc<Gateway>) {
+        self.0.servers.are_of(gateway);
+    }
+
     /// Takes what is configured now, of which `is_reached` is started.
     pub(crate) fn take(&self, found: &Found, is_reached: impl Fn(&ServerName) -> bool) {
         for plugin in self.0.plugins.take(found, is_reached) {
@@ -184,9 +194,8 @@ impl Orchestrator {
         self.handing().abort_all();
         let deadline = Instant::now() + ENDING;
         let listening = std::mem::take(&mut *self.listening());
-        for one in listening {
-            one.close(deadline).await;
-        }
+        // All at once: each may take the whole time.
+        join_all(listening.into_iter().map(|one| one.close(deadline))).await;
     }
 }
 

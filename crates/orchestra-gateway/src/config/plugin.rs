@@ -14,6 +14,9 @@ const MAX_PART_CHARS: usize = 63;
 /// after SIGTERM it stays within the ten seconds that a whole stop may take.
 pub const DEFAULT_SHUTDOWN: Duration = Duration::from_secs(5);
 
+/// What is said of the certificates of a plugin of the past.
+pub(super) const LEGACY: &str = "legacy";
+
 /// The id of a plugin, as `tools.features`: 1 to 64 of `A`–`Z`, `a`–`z`, `0`–`9`, `.`, `_` and `-`,
 /// in parts between dots that a server's name in TLS may have: 1 to 63 characters, no `-` at an end,
 /// the last of them no number. It names certificates and logs, and leads nowhere as a part of a path.
@@ -132,8 +135,8 @@ pub struct PluginConfig {
     pub depends_on: Vec<PluginId>,
     /// How long it may take to answer that it has shut down, until it is told to end.
     pub shutdown: Duration,
-    /// Whether it is one of a `plugins.yaml`: it may have been written for an orchestrator of the
-    /// past, whose plugins share the key of their authority.
+    /// Whether it may have been written for an orchestrator of the past, whose plugins share the key of
+    /// their authority: it is one of a `plugins.yaml`, or is said to be such a one.
     pub is_legacy: bool,
 }
 

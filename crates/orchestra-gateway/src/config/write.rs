@@ -14,7 +14,7 @@ pub use variables::Variables;
 use super::{
     Backoff, Circuit, Connections, DEFAULT_SHUTDOWN, Flavour, Grace, Health, HttpConfig,
     InheritEnv, Limits, OrchestratorConfig, Pins, PluginConfig, PluginId, Pool, Protocol, Restart,
-    Retry, Sandbox, ServerConfig, StdioConfig, Template, ToolFilter, Transport,
+    Retry, Sandbox, ServerConfig, StdioConfig, Template, ToolFilter, Transport, plugin::LEGACY,
 };
 
 /// What becomes of what may be a secret: values of headers and of the environment, tokens, and what
@@ -148,6 +148,9 @@ fn write_plugin(map: &mut Map<String, Value>, plugin: &PluginConfig, values: Val
     let permitted: Map<String, Value> = permitted.collect();
     if !permitted.is_empty() {
         put(map, "permit", Value::Object(permitted));
+    }
+    if plugin.is_legacy {
+        put(map, "certs", json!(LEGACY));
     }
     if plugin.shutdown != DEFAULT_SHUTDOWN {
         put(map, "shutdown", time(plugin.shutdown));

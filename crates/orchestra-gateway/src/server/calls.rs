@@ -6,7 +6,7 @@ use orchestra_hub::{
     CallEnd, Completion, CompletionRef, Cx, Outcome, ProviderError, Request, ResultKind, Target,
 };
 use orchestra_mcp::client::{ClientError, ClientStatus, Reply, ServerCall};
-use orchestra_wire::RawJson;
+use orchestra_wire::{INTERNAL, RawJson, RpcError};
 
 use super::{
     Running, Server,
@@ -141,8 +141,41 @@ impl Server {
         }
     }
 
+    /// Asks something on behalf of this program. It counts as a call of a tool does.
+    ///
+    /// # Errors
+    /// Why there is no answer; what the limits of the server refuse was not sent.
+    pub(crate) async fn ask(&self, call: ServerCall) -> Result<RawJson, ClientError> {
+        let place = self.policy.take().await;
+        let _place = place.map_err(|exhausted| ClientError::Busy {
+            what: format!(
+                "{}; try again in {}",
+                exhausted.what,
+                explain::wait(exhausted.again)
+            ),
+        })?;
+        match self.client.call(call).await? {
+            Reply::Result(result) => Ok(result),
+            Reply::InputRequired(_) => Err(ClientError::InvalidMessage {
+                what: "it asks something, and nobody is there to answer".to_owned(),
+            }),
+        }
+    }
+
     /// Asks something that nobody here knows.
     pub(super) async fn pass_raw(&self, method: String, params: Option<RawJson>, cx: Cx) -> Answer {
+        if method.starts_with(INTERNAL) {
+            let RpcError {
+                code,
+                message,
+                data,
+            } = RpcError::method_not_found(&method);
+            return Err(ProviderError::Rpc {
+                code: code.0,
+                message: message.into_owned(),
+                data,
+            });
+        }
         let call = ServerCall::new(method.clone(), params, cx);
         match self.client.call(call).await {
             Ok(Reply::Result(result)) => Ok(Outcome::Raw(result)),

@@ -18,8 +18,9 @@ use crate::{
     pins::{Facts, Lists},
 };
 
-/// How long a call waits for a connection that was lost under it, where it may be made again.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a call waits for a connection that was lost under it, where it may be made again: long
+/// enough for a restart, and not so long that nobody knows what it waits for.
+pub(super) const PATIENCE: Duration = Duration::from_millis(1_250);
 
 /// How long a request waits for the first connection: longer than an attempt takes that nobody
 /// answers, so that it is told why there is none.
@@ -276,7 +277,9 @@ pub(super) fn failure(method: &str, error: ClientError) -> ProviderError {
 /// What happened, without what the error begins with anyway.
 fn cause(error: &ClientError) -> String {
     match error {
-        ClientError::Unreachable { what } | ClientError::Busy { what } => what.clone(),
+        ClientError::Unreachable { what }
+        | ClientError::Busy { what }
+        | ClientError::TooLarge { what } => what.clone(),
         ClientError::NotYet { last, .. }
         | ClientError::CircuitOpen {
             last: Some(last), ..

@@ -260,6 +260,7 @@ fn a_plugin_of_our_own_file_has_all_that_a_server_has() {
         provides_ai = ["claude"]
         depends_on = ["base"]
         shutdown = "1s"
+        certs = "legacy"
         timeout = "5m"
         start_timeout = "10s"
         lazy = true
@@ -316,6 +317,7 @@ fn a_plugin_of_our_own_file_has_all_that_a_server_has() {
     assert_eq!((features.rules.len(), features.tools.deny.len()), (1, 1));
     let set = plugin(features);
     assert_eq!(set.shutdown, Duration::from_secs(1));
+    assert!(set.is_legacy && !plugin(servers[3]).is_legacy);
     assert_eq!(set.inherit_env, InheritEnv::None);
     assert_eq!(set.depends_on, ["base".parse::<PluginId>().unwrap()]);
     assert_eq!(
@@ -324,7 +326,7 @@ fn a_plugin_of_our_own_file_has_all_that_a_server_has() {
             "binary": "bin/${SET}", "args": ["--level", "${SET}"], "env": {"A": "1"},
             "inheritEnv": "none", "cwd": "run", "config": {"key": "${SET}"},
             "providesStorage": ["markdown"], "providesAi": ["claude"], "dependsOn": ["base"],
-            "shutdown": "1s", "timeout": "300s", "startTimeout": "10s", "lazy": true,
+            "certs": "legacy", "shutdown": "1s", "timeout": "300s", "startTimeout": "10s", "lazy": true,
             "limits": {"concurrency": 3, "files": 64},
             "restart": {"backoff": "exponential", "initial": "10ms", "max": "30s"},
             "circuit": {"failures": 2, "pause": "60s", "successes": 2},
@@ -371,6 +373,10 @@ fn what_no_plugin_and_no_orchestrator_can_have_is_refused() {
         (
             "[plugins.a]\nbinary = \"x\"\nshutdown = \"2m\"",
             "shutdown: must be a time",
+        ),
+        (
+            "[plugins.a]\nbinary = \"x\"\ncerts = \"certs\"",
+            "certs: `own` or `legacy`",
         ),
         (
             "[servers.a]\norchestrator = \"hub\"",

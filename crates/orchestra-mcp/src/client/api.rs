@@ -139,6 +139,8 @@ pub struct ServerCan {
     pub logging: bool,
     /// Calls of it may become tasks (extension `io.modelcontextprotocol/tasks`).
     pub tasks: bool,
+    /// It serves skills, and their directories (extension `io.modelcontextprotocol/skills`).
+    pub skills: bool,
     /// It is another Orchestra: it says of its questions which call they belong to, and takes word of
     /// what the caller of each request can be asked for.
     pub translation: bool,
@@ -221,6 +223,13 @@ impl ServerCan {
         struct Extensions {
             #[serde(rename = "io.modelcontextprotocol/tasks")]
             tasks: Option<serde::de::IgnoredAny>,
+            #[serde(rename = "io.modelcontextprotocol/skills")]
+            skills: Skills,
+        }
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Skills {
+            directory_read: bool,
         }
         let raw: Raw<'_> = capabilities.parse().unwrap_or_default();
         let resources = raw.resources;
@@ -234,6 +243,7 @@ impl ServerCan {
             completions: raw.completions.is_some(),
             logging: raw.logging.is_some(),
             tasks: raw.extensions.tasks.is_some(),
+            skills: raw.extensions.skills.directory_read,
             translation: raw.experimental.is_some_and(translation::is_among),
         }
     }

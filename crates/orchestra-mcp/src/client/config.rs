@@ -12,6 +12,9 @@ pub struct ClientConfig {
     pub name: String,
     /// What the server is told about us.
     pub client_info: ClientInfo,
+    /// Whether callers that say who they are are named to the server in our place, in revisions that
+    /// name the client with each request.
+    pub names_callers: bool,
     /// Which revisions are spoken.
     pub protocol: ProtocolChoice,
     /// The era that the server spoke the last time, if it is known: it is tried first.
@@ -152,6 +155,7 @@ impl Default for ClientConfig {
                 name: "orchestra".to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
             },
+            names_callers: false,
             protocol: ProtocolChoice::Auto,
             last_era: None,
             call_timeout: Duration::from_secs(30),

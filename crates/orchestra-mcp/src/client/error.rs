@@ -89,6 +89,12 @@ pub enum ClientError {
         /// Which bound was reached.
         what: String,
     },
+    /// The request is larger than what the way to the server takes; nothing was sent.
+    #[error("the request is too large: {what}")]
+    TooLarge {
+        /// Which bound it is over.
+        what: String,
+    },
     /// The caller cancelled.
     #[error("cancelled")]
     Cancelled,
@@ -162,6 +168,7 @@ impl ClientError {
             Self::NeedsAuth { .. } => "needs_auth",
             Self::InvalidConfig { .. } => "invalid_config",
             Self::Busy { .. } => "busy",
+            Self::TooLarge { .. } => "request_too_large",
             Self::Cancelled => "cancelled",
             Self::Rpc(_) => "rpc",
         }
@@ -178,7 +185,8 @@ impl ClientError {
             | Self::CircuitOpen { .. }
             | Self::NeedsAuth { .. }
             | Self::InvalidConfig { .. }
-            | Self::Busy { .. } => Sent::No,
+            | Self::Busy { .. }
+            | Self::TooLarge { .. } => Sent::No,
             Self::Http(failure) if !failure.sent || matches!(failure.status, 401 | 403) => Sent::No,
             _ => Sent::Maybe,
         }

@@ -79,6 +79,14 @@ impl Turn<'_> {
             let refused = self.not_permitted(&what, "needs_storage");
             return Ok(Err(StorageError::NotPermitted(refused.message)));
         }
+        let keeper = self.face.storage.keeper(storage_type);
+        if keeper.is_some() && keeper.as_ref() == self.connected.who.plugin() {
+            // It would be asked for what it asks, without end.
+            return Ok(Err(StorageError::NotPermitted(format!(
+                "this plugin keeps the storage {:?} itself: it cannot ask for it",
+                orchestra_wire::shown(storage_type)
+            ))));
+        }
         // It may panic before it has a future to answer with.
         let answering = async { Ok(ask(&*self.face.storage)?.await) };
         let time = self.face.options.storage_time;

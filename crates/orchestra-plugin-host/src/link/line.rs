@@ -15,7 +15,7 @@ use orchestra_plugin::{
     generated::McpMessage,
     quic::{self, Answers, CallError, Caller, CallerOptions, Endpoint, Target},
 };
-use orchestra_wire::{RequestId, RpcError};
+use orchestra_wire::RequestId;
 use tokio::{
     select,
     sync::{mpsc, watch},
@@ -258,7 +258,9 @@ impl Line {
     async fn failed(&self, operation: &str, error: CallError) -> ClientError {
         let cause = chain(&error);
         match error {
-            CallError::RequestTooLarge { .. } => ClientError::Rpc(RpcError::invalid_params(cause)),
+            CallError::RequestTooLarge { .. } => ClientError::TooLarge {
+                what: format!("{} {operation} failed: {cause}", self.who),
+            },
             CallError::Unreachable(_) | CallError::NoConnection | CallError::LostBefore(_) => {
                 not_sent(&self.who, operation, &cause)
             }

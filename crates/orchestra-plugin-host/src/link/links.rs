@@ -7,9 +7,9 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use orchestra_mcp::client::{ClientError, Incoming, ServerMessage};
+use orchestra_mcp::client::{Incoming, ServerMessage};
 use orchestra_plugin::{
-    envelope::{PayloadOf, Request, RequestKind, Response},
+    envelope::{Request, Response},
     generated::ToolResponse,
     ids::PluginId,
 };
@@ -79,21 +79,6 @@ impl Links {
         };
         // Its sender is held, so that waiting cannot fail.
         let _ = places.wait_for(is_ready).await;
-    }
-
-    /// Asks a plugin something, if it is connected.
-    ///
-    /// # Errors
-    /// When it is not, or does not answer; [`ClientError::sent`] tells whether it may have done it.
-    pub async fn ask<M: PayloadOf<RequestKind>>(
-        &self,
-        plugin: &PluginId,
-        request: &M,
-    ) -> Result<Response, ClientError> {
-        let line = self.line(plugin).ok_or_else(|| ClientError::Unreachable {
-            what: format!("plugin \"{plugin}\" is not connected"),
-        })?;
-        line.ask(&Question::new(request), None).await
     }
 
     /// Says that a plugin is being started, until what is given back is dropped.

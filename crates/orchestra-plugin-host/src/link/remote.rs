@@ -243,13 +243,7 @@ impl Drop for Cancel {
 impl Link for PluginLink {
     fn request(&self, request: Outgoing) -> BoxFuture<Result<Answer, ClientError>> {
         let inner = Arc::clone(&self.0);
-        Box::pin(async move {
-            match inner.request(request).await {
-                // It was refused here, which is an answer.
-                Err(ClientError::Rpc(error)) => Ok(Err(error)),
-                answer => answer,
-            }
-        })
+        Box::pin(async move { inner.request(request).await })
     }
 
     /// There is nobody to notify: that a call is given up is told by its stream, and what else a

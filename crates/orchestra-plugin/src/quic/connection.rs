@@ -7,13 +7,13 @@ use quinn::SendStream;
 use tokio::{
     select,
     sync::watch,
-    time::{Instant, sleep, timeout, timeout_at},
+    time::{Instant, sleep, timeout_at},
 };
 
 use super::{
     codes,
     error::{CallError, ReplyError},
-    nobody::nobody_at,
+    nobody::deserted,
     payload::Payload,
     peer::Peer,
     wire::{self, Frames, Last, WRITE_TIME},
@@ -28,15 +28,12 @@ const USUAL_STREAMS: usize = 100;
 /// The part of their streams that some peers collect before they give them back.
 const GIVEN_BACK_AT_ONCE: usize = 8;
 
-/// How often it is looked whether anything has come. More than one look apart, a ping was answered,
-/// or nobody answers.
-const LOOK: Duration = Duration::from_millis(750);
+/// How often it is looked whether anything has come while a call waits. In twice this time a ping was
+/// answered, or nobody answers.
+const LOOK: Duration = Duration::from_millis(500);
 
-/// Looks in a row without anything, from which on it is asked whether anybody is there.
-const SILENT_LOOKS: u32 = 2;
-
-/// How long the answer to that may take.
-const ASKING: Duration = Duration::from_millis(400);
+/// How often otherwise.
+const IDLE_LOOK: Duration = Duration::from_secs(2);
 
 /// A connection to a peer, over which we call.
 #[derive(Debug, Clone)]
@@ -159,31 +156,24 @@ impl Connection {
         self.inner.closed().await
     }
 
-    /// Waits until the peer's port is nobody's any more, although the connection has not ended: its
-    /// program was killed. Whoever is silent for another reason is waited for.
+    /// Waits until nobody is at the other end any more, although the connection has not ended.
     pub(super) async fn deserted(&self) {
-        let (mut heard, mut silent) = (self.heard(), 0);
-        loop {
-            sleep(LOOK).await;
-            let now = self.heard();
-            if now != heard {
-                (heard, silent) = (now, 0);
-                continue;
+        let calls = self.calls.subscribe();
+        let pause = || {
+            let mut calls = calls.clone();
+            async move {
+                let called = async {
+                    // Its sender is held by the connection.
+                    drop(calls.wait_for(|calls| calls.now > 0).await);
+                    sleep(LOOK).await;
+                };
+                select! {
+                    () = sleep(IDLE_LOOK) => {}
+                    () = called => {}
+                }
             }
-            silent += 1;
-            if silent < SILENT_LOOKS {
-                continue;
-            }
-            let nobody = nobody_at(self.inner.remote_address());
-            if timeout(ASKING, nobody).await.is_ok() {
-                return;
-            }
-        }
-    }
-
-    /// How many datagrams have come.
-    fn heard(&self) -> u64 {
-        self.inner.stats().udp_rx.datagrams
+        };
+        deserted(&self.inner, pause).await;
     }
 
     pub(super) fn id(&self) -> usize {

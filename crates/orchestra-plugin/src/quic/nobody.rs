@@ -19,6 +19,39 @@ const AGAIN: Duration = Duration::from_millis(250);
 /// What is sent there: no packet of QUIC, so that whoever has the port leaves it.
 const KNOCK: [u8; 1] = [0];
 
+/// Looks in a row without anything that came, from which on it is asked whether anybody is there.
+const SILENT_LOOKS: u32 = 2;
+
+/// How long the answer to that may take.
+const ASKING: Duration = Duration::from_millis(400);
+
+/// Waits until the port of a peer is nobody's any more, although the connection has not ended: its
+/// program was killed. Whoever is silent for another reason is waited for. Between two looks at what
+/// has come lies a `pause`.
+pub(super) async fn deserted<F: Future<Output = ()>>(
+    connection: &quinn::Connection,
+    pause: impl Fn() -> F,
+) {
+    let heard = || connection.stats().udp_rx.datagrams;
+    let (mut before, mut silent) = (heard(), 0);
+    loop {
+        pause().await;
+        let now = heard();
+        if now != before {
+            (before, silent) = (now, 0);
+            continue;
+        }
+        silent += 1;
+        if silent < SILENT_LOOKS {
+            continue;
+        }
+        let nobody = nobody_at(connection.remote_address());
+        if timeout(ASKING, nobody).await.is_ok() {
+            return;
+        }
+    }
+}
+
 /// Waits until it is known that nobody has a port: for ever where somebody has it, or where that is
 /// not told.
 pub(super) async fn nobody_at(address: SocketAddr) {

@@ -3,7 +3,7 @@
 //! One task accepts, one serves each connection, one each call. All end with [`Serving::stop`], or
 //! at once when [`Serving`] is dropped.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::pending, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -12,13 +12,14 @@ use tokio::{
     select,
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::{JoinError, JoinHandle, JoinSet},
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use super::{
     codes,
     error::WireError,
     limits::{Limits, PeerLimits, Peers, Place, Room},
+    nobody::deserted,
     peer::Peer,
     reply::{Cancelled, Reply, Requests},
     transport::HANDSHAKE_TIME,
@@ -27,6 +28,10 @@ use super::{
 
 /// How long an answer may take to arrive after it was written, when the connection is to close.
 const LINGER_TIME: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether a peer of this machine still says something. Others are asked by
+/// nobody whether they are there: what is between may refuse in their stead.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Answers calls.
 pub trait Handler: Send + Sync + 'static {
@@ -235,6 +240,13 @@ async fn serve_calls(connection: &Connection, calls: Arc<Calls>) {
     let mut stopped = calls.server.stopped.clone();
     let mut stopping = false;
     let mut running = JoinSet::new();
+    let killed = async {
+        match connection.remote_address().ip().is_loopback() {
+            true => deserted(connection, || sleep(LOOK)).await,
+            false => pending().await,
+        }
+    };
+    let mut killed = pin!(killed);
     while !(stopping && running.is_empty()) {
         select! {
             stream = connection.accept_bi() => match stream {
@@ -249,6 +261,11 @@ async fn serve_calls(connection: &Connection, calls: Arc<Calls>) {
             },
             Some(ended) = running.join_next(), if !running.is_empty() => report(ended),
             _ = stopped.wait_for(|stopped| *stopped), if !stopping => stopping = true,
+            () = &mut killed => {
+                tracing::debug!(peer = %calls.peer.name(), "it was killed");
+                connection.close(codes::CLOSED, b"nobody is there");
+                break;
+            }
         }
     }
     // The connection is gone, and the handlers have been told.
@@ -294,10 +311,10 @@ async fn serve_call(mut send: SendStream, recv: RecvStream, calls: Arc<Calls>) {
             // The stream was stopped, or the connection is gone; otherwise all has arrived.
             Some(()) = async { (!matches!(stopped.await, Ok(None))).then_some(()) } => {}
             true = reset => {}
-            else => std::future::pending().await,
+            else => pending().await,
         }
         cancel.send_replace(true);
-        std::future::pending::<()>().await;
+        pending::<()>().await;
     };
     select! {
         () = handled => {}

@@ -122,3 +122,17 @@ async fn a_port_that_nobody_has_is_told_at_once() {
     assert!(matches!(error, ConnectError::Nobody { .. }), "{error:?}");
     assert!(began.elapsed() < SOON);
 }
+
+/// What it has begun is not gone on with for nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_that_was_killed_is_found_out_by_its_port() {
+    let mut scene = Scene::new().await;
+    // Its end is not told: nothing passes any more, and its port is nobody's from then on.
+    scene.relay.silence(true);
+    let began = Instant::now();
+    drop(scene.relay);
+    timeout(2 * SOON, scene.rig.hear("cancelled"))
+        .await
+        .unwrap();
+    assert!(began.elapsed() < 2 * SOON);
+}

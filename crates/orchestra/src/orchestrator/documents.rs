@@ -1,9 +1,15 @@
 //! Documents of plugins: those of the type `markdown` are files of the workspace, unless a plugin is
 //! configured that keeps them; those of other types are with the plugin that is.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock, Weak},
+};
 
-use orchestra_mcp::client::{ClientError, Sent};
+use orchestra_gateway::Gateway;
+use orchestra_hub::Cx;
+use orchestra_mcp::client::{ClientError, Sent, ServerCall};
+use orchestra_plugin::ids::PluginId;
 use orchestra_plugin::{
     envelope::{PayloadOf, RequestKind, ResponseKind},
     generated::{
@@ -14,8 +20,8 @@ use orchestra_plugin::{
     structs::{self, Numbers, Style},
 };
 use orchestra_plugin_host::{
-    link::Links,
     storage::{Answer, DEFAULT_TYPE, Storage, StorageError, named},
+    translate::{DOCUMENTS, disclosed, enclosed},
 };
 use orchestra_store::{
     Detail, DocumentDirectory, DocumentError, DocumentPath, DocumentRefusal, Expected, Glob,
@@ -23,7 +29,7 @@ use orchestra_store::{
 };
 use tokio::sync::Semaphore;
 
-use super::known::Plugins;
+use super::known::{Keeper, Plugins};
 
 /// What a list shows where no pattern is given.
 const USUAL_PATTERN: &str = "*.md";
@@ -31,23 +37,35 @@ const USUAL_PATTERN: &str = "*.md";
 /// Lists that are made at once: each takes a thread for a while, which others need as well.
 const LISTS: usize = 4;
 
+/// The servers that are called through a gateway, once there is one. Clones are the same.
+#[derive(Clone, Default)]
+pub(super) struct Servers(Arc<OnceLock<Weak<Gateway>>>);
+
+impl Servers {
+    /// From now on they are those of a gateway, for as long as that is there.
+    pub(super) fn are_of(&self, gateway: &Arc<Gateway>) {
+        // There is one gateway.
+        let _ = self.0.set(Arc::downgrade(gateway));
+    }
+}
+
 /// The documents of a workspace and its plugins.
 pub(super) struct Documents {
     /// Where those of the workspace are kept; nothing where they would be lost.
     store: Option<Store>,
     plugins: Plugins,
-    links: Links,
+    servers: Servers,
     /// Lists that are being made.
     listing: Arc<Semaphore>,
 }
 
 impl Documents {
-    /// The documents that `store` keeps, and plugins behind `links`.
-    pub(super) fn new(store: Option<Store>, plugins: Plugins, links: Links) -> Self {
+    /// The documents that `store` keeps, and plugins among `servers`.
+    pub(super) fn new(store: Option<Store>, plugins: Plugins, servers: Servers) -> Self {
         Self {
             store,
             plugins,
-            links,
+            servers,
             listing: Arc::new(Semaphore::new(LISTS)),
         }
     }
@@ -69,15 +87,14 @@ impl Documents {
         listed.map_err(|error| broken(&error))
     }
 
-    /// Who keeps the documents of a type.
-    fn keeper(&self, storage_type: &str) -> Result<Keeper, StorageError> {
+    /// The plugin that keeps the documents of a type; nothing where they are the workspace's.
+    fn plugin(&self, storage_type: &str) -> Result<Option<Keeper>, StorageError> {
         let storage_type = named(storage_type);
         match self.plugins.storage(storage_type) {
-            Some(plugin) => Ok(Keeper::Plugin(plugin)),
-            None if storage_type == DEFAULT_TYPE => Ok(Keeper::Workspace),
-            None => Err(StorageError::NoStorage {
+            None if storage_type != DEFAULT_TYPE => Err(StorageError::NoStorage {
                 storage_type: storage_type.to_owned(),
             }),
+            keeper => Ok(keeper),
         }
     }
 
@@ -89,25 +106,31 @@ impl Documents {
         })
     }
 
-    /// Has a plugin answer.
-    async fn ask<Q, A>(
-        &self,
-        plugin: &orchestra_plugin::ids::PluginId,
-        request: &Q,
-    ) -> Result<A, StorageError>
+    /// Has a plugin answer, which is started for that if it must be.
+    async fn ask<Q, A>(&self, keeper: &Keeper, request: &Q) -> Result<A, StorageError>
     where
         Q: PayloadOf<RequestKind>,
         A: PayloadOf<ResponseKind> + Problem,
     {
+        let plugin = &keeper.plugin;
         let explained = |why: String| format!("plugin \"{plugin}\" keeps these documents: {why}");
-        let asked = self.links.ask(plugin, request).await;
-        let response = asked.map_err(|error| {
+        let mut call = ServerCall::new(DOCUMENTS, Some(enclosed(request)), Cx::default());
+        call.safe = !changes(Q::KIND);
+        let gateway = self.servers.0.get().and_then(Weak::upgrade);
+        let asked = match gateway {
+            Some(gateway) => gateway.ask(&keeper.server, call).await,
+            None => Err(ClientError::Unreachable {
+                what: "servers of others are not served now".to_owned(),
+            }),
+        };
+        let result = asked.map_err(|error| {
             let explained = explained(error.explain());
-            match was_sent(&error) {
-                true => unanswered(Q::KIND, explained),
-                false => StorageError::Failed(explained),
+            match error.sent() {
+                Sent::Maybe => unanswered(Q::KIND, explained),
+                Sent::No => StorageError::Failed(explained),
             }
         })?;
+        let response = disclosed(&result).map_err(|why| unanswered(Q::KIND, explained(why)))?;
         if let Ok(refusal) = response.message::<ToolResponse>() {
             return Err(StorageError::Failed(explained(refusal.error_message)));
         }
@@ -124,27 +147,17 @@ impl Documents {
     }
 }
 
-/// Whether a request that has no answer may have reached who keeps the documents.
-fn was_sent(error: &ClientError) -> bool {
-    match error {
-        // It does not fit into a frame.
-        ClientError::Rpc(_) => false,
-        _ => error.sent() == Sent::Maybe,
-    }
+/// Whether a kind of request changes documents.
+fn changes(kind: RequestKind) -> bool {
+    matches!(kind, RequestKind::StorageWrite | RequestKind::StorageDelete)
 }
 
 /// What it means that a request was sent and not answered.
 fn unanswered(kind: RequestKind, why: String) -> StorageError {
-    match kind {
-        RequestKind::StorageWrite | RequestKind::StorageDelete => StorageError::UnknownOutcome(why),
-        _ => StorageError::Failed(why),
+    match changes(kind) {
+        true => StorageError::UnknownOutcome(why),
+        false => StorageError::Failed(why),
     }
-}
-
-/// Who keeps documents.
-enum Keeper {
-    Workspace,
-    Plugin(orchestra_plugin::ids::PluginId),
 }
 
 /// What was answered, if it was a failure.
@@ -169,10 +182,15 @@ problem!(
 );
 
 impl Storage for Documents {
+    fn keeper(&self, storage_type: &str) -> Option<PluginId> {
+        let keeper = self.plugins.storage(named(storage_type))?;
+        Some(keeper.plugin)
+    }
+
     fn read(&self, request: StorageReadRequest) -> Answer<'_, StorageReadResponse> {
         Box::pin(async move {
-            if let Keeper::Plugin(plugin) = self.keeper(&request.storage_type)? {
-                return self.ask(&plugin, &request).await;
+            if let Some(keeper) = self.plugin(&request.storage_type)? {
+                return self.ask(&keeper, &request).await;
             }
             let path = DocumentPath::parse(&request.path).map_err(invalid)?;
             let found = self.store()?.read_document(&path).map_err(failed)?;
@@ -193,8 +211,8 @@ impl Storage for Documents {
 
     fn write(&self, request: StorageWriteRequest) -> Answer<'_, StorageWriteResponse> {
         Box::pin(async move {
-            if let Keeper::Plugin(plugin) = self.keeper(&request.storage_type)? {
-                return self.ask(&plugin, &request).await;
+            if let Some(keeper) = self.plugin(&request.storage_type)? {
+                return self.ask(&keeper, &request).await;
             }
             let path = DocumentPath::parse(&request.path).map_err(invalid)?;
             let metadata = match &request.metadata {
@@ -220,8 +238,8 @@ impl Storage for Documents {
 
     fn delete(&self, request: StorageDeleteRequest) -> Answer<'_, StorageDeleteResponse> {
         Box::pin(async move {
-            if let Keeper::Plugin(plugin) = self.keeper(&request.storage_type)? {
-                return self.ask(&plugin, &request).await;
+            if let Some(keeper) = self.plugin(&request.storage_type)? {
+                return self.ask(&keeper, &request).await;
             }
             let path = DocumentPath::parse(&request.path).map_err(invalid)?;
             match self.store()?.delete_document(path.clone()).await {
@@ -239,8 +257,8 @@ impl Storage for Documents {
 
     fn list(&self, request: StorageListRequest) -> Answer<'_, StorageListResponse> {
         Box::pin(async move {
-            if let Keeper::Plugin(plugin) = self.keeper(&request.storage_type)? {
-                return self.ask(&plugin, &request).await;
+            if let Some(keeper) = self.plugin(&request.storage_type)? {
+                return self.ask(&keeper, &request).await;
             }
             let directory = DocumentDirectory::parse(&request.prefix).map_err(invalid)?;
             let pattern = match &*request.pattern {
@@ -301,12 +319,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_write_that_was_lost_may_have_been_done() {
-        let documents = Documents::new(None, Plugins::none(), Links::new());
-        let plugin = "storage.sample".parse().unwrap();
+        let documents = Documents::new(None, Plugins::none(), Servers::default());
+        let keeper = Keeper {
+            plugin: "storage.sample".parse().unwrap(),
+            server: "storage-sample".to_owned(),
+        };
         let write = StorageWriteRequest::default();
-        let asked: Result<StorageWriteResponse, _> = documents.ask(&plugin, &write).await;
+        let asked: Result<StorageWriteResponse, _> = documents.ask(&keeper, &write).await;
         assert_eq!(asked.unwrap_err().code(), "storage_error");
-        assert!(was_sent(&ClientError::Closed));
         for (kind, code) in [
             (RequestKind::StorageWrite, "unknown_outcome"),
             (RequestKind::StorageDelete, "unknown_outcome"),
@@ -320,7 +340,7 @@ mod tests {
 
     #[tokio::test]
     async fn lists_leave_threads_for_others() {
-        let documents = Documents::new(None, Plugins::none(), Links::new());
+        let documents = Documents::new(None, Plugins::none(), Servers::default());
         let (running, most) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
         let together = Arc::new(Barrier::new(LISTS));
         let lists = (0..8 * LISTS).map(|_| {

@@ -21,9 +21,17 @@ pub(super) struct Plugins(Arc<watch::Sender<Arc<Known>>>);
 struct Known {
     plugins: HashMap<PluginId, Plugin>,
     /// Types of storage, and who keeps them.
-    storage: HashMap<String, PluginId>,
+    storage: HashMap<String, Keeper>,
     /// Providers of models, and the names of the servers that stand for them.
     ai: HashMap<String, String>,
+}
+
+/// A plugin that keeps documents.
+#[derive(Debug, Clone)]
+pub(super) struct Keeper {
+    pub(super) plugin: PluginId,
+    /// The name of its server.
+    pub(super) server: String,
 }
 
 /// A plugin that is configured.
@@ -31,8 +39,8 @@ struct Known {
 struct Plugin {
     /// Why it is not started, if it is not.
     unused: Option<&'static str>,
-    /// Whether it waits for its first call.
-    is_lazy: bool,
+    /// Whether it may be waiting for a call, before its first one or because nobody used it.
+    waits_for_calls: bool,
     /// The plugins that come before it. Those that wait for it in turn are not among them.
     after: Vec<PluginId>,
     is_legacy: bool,
@@ -73,7 +81,7 @@ impl Plugins {
     }
 
     /// Who keeps the documents of a type, if it is a plugin.
-    pub(super) fn storage(&self, storage_type: &str) -> Option<PluginId> {
+    pub(super) fn storage(&self, storage_type: &str) -> Option<Keeper> {
         self.0.borrow().storage.get(storage_type).cloned()
     }
 
@@ -129,8 +137,11 @@ impl Plugins {
                 Some(Plugin {
                     unused: Some(why), ..
                 }) => never(why),
-                // Its first call starts it.
-                Some(Plugin { is_lazy: true, .. }) => None,
+                // A call starts it.
+                Some(Plugin {
+                    waits_for_calls: true,
+                    ..
+                }) => None,
                 Some(_) => Some(Before::Running(needed.clone())),
             }
         });
@@ -165,7 +176,10 @@ impl Known {
             if unused.is_none() {
                 for storage in &plugin.provides_storage {
                     let keeper = known.storage.entry(storage.clone());
-                    keeper.or_insert_with(|| id.clone());
+                    keeper.or_insert_with(|| Keeper {
+                        plugin: id.clone(),
+                        server: server.name.to_string(),
+                    });
                 }
                 for provider in &plugin.provides_ai {
                     let stands = known.ai.entry(provider.clone());
@@ -174,7 +188,7 @@ impl Known {
             }
             let plugin = Plugin {
                 unused,
-                is_lazy: config.lazy,
+                waits_for_calls: config.lazy || config.idle_stop.is_some(),
                 after: after.filter_map(|needed| needed.parse().ok()).collect(),
                 is_legacy: plugin.is_legacy,
                 permissions: permissions(&plugin.permit),

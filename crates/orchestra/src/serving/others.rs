@@ -74,6 +74,7 @@ impl Others {
         let watching = Watching::start(places, scope, servers::decisions()?)
             .map_err(|error| Failure::from(anyhow::Error::from(error)))?;
         let gateway = Arc::new(Gateway::new(hub.clone(), options));
+        orchestrator.ask_through(&gateway);
         let mut found = watching.found();
         let mut following = Following {
             hub: hub.clone(),

@@ -177,11 +177,6 @@ fn a_bridge_answers_what_stdio_answers_in_every_revision() {
                 .collect();
             answers.retain(|answer| answer.get("id").is_some());
             answers.sort_by_key(|answer| answer["id"].as_u64());
-            if is_session {
-                // Skills are served by either, and announced by who has them.
-                let hello = &mut answers[0]["result"]["capabilities"];
-                hello.as_object_mut().unwrap().remove("extensions");
-            }
             answers
         };
         let wanted = answers(up.workspace.command(["stdio"]));
@@ -262,6 +257,37 @@ fn questions_come_to_the_client_and_answers_go_back() {
     }
     let second = session.request("tools/call", &params(more));
     assert!(second["result"].to_string().contains("Bob"), "{second}");
+}
+
+/// What a client may ask of skills is told at its beginning, and answered.
+#[test]
+fn skills_of_the_orchestrator_are_announced_and_served() {
+    const SKILLS: &str = "io.modelcontextprotocol/skills";
+    let up = Up::start();
+    let mut session = Session::start(up.bridge());
+    let settings = json!({"directoryRead": true});
+    let told = session.request("server/discover", &stateless(json!({}), &json!({})));
+    let capabilities = &told["result"]["capabilities"];
+    assert_eq!(capabilities["extensions"][SKILLS], settings, "{told}");
+    let listed = session.request("skills/list", &stateless(json!({}), &json!({})));
+    let skills = listed["result"]["skills"].as_array().expect("skills");
+    assert!(!skills.is_empty(), "{listed}");
+}
+
+/// The orchestrator records who calls, and not who passes the call on.
+#[test]
+fn the_client_of_a_bridge_is_known_to_the_orchestrator() {
+    let up = Up::start();
+    let mut session = session(up.bridge(), &json!({}));
+    session.tool("create_project", &json!({"name": "My App"}));
+    let records = up.workspace.join(".projects/.run/audit.jsonl");
+    let recorded = || {
+        let records = std::fs::read_to_string(&records).unwrap_or_default();
+        let mut lines = records.lines().map(str::to_owned);
+        lines.find(|line| line.contains("\"create_project\""))
+    };
+    let record: Value = serde_json::from_str(&crate::support::until(recorded)).unwrap();
+    assert_eq!(record["client"], "test", "{record}");
 }
 
 /// A call that lasts is a task of the orchestrator, and is looked after through the bridge.

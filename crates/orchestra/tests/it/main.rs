@@ -37,6 +37,7 @@ mod mcp_trace;
 mod oauth;
 mod others;
 mod plugin_cmd;
+mod plugin_documents;
 #[cfg(target_os = "linux")]
 mod plugin_languages;
 mod plugins;

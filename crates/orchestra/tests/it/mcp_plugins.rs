@@ -92,6 +92,7 @@ fn approval_shows_what_a_plugin_runs_and_is_told() {
       in WORKSPACE
       with API_TOKEN=…
       with all of your environment
+      signs for itself, by a key that plugins of the past share
       keeps what is stored as markdown
       its tools keep their names, which may look like those of others
     `orchestra mcp approve NAME` approves one

@@ -27,7 +27,7 @@ pub(crate) fn sample() -> PathBuf {
     example("sample")
 }
 
-fn example(name: &str) -> PathBuf {
+pub(crate) fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let program = test.ancestors().nth(2).unwrap();
     let program = program.join("examples").join(name);
@@ -51,16 +51,16 @@ fn workspace(more: &str) -> Workspace {
     workspace
 }
 
-fn approve(workspace: &Workspace, plugin: &str) {
+pub(crate) fn approve(workspace: &Workspace, plugin: &str) {
     let approved = workspace.run(["mcp", "approve", "--yes", plugin]);
     assert_eq!(approved.code, Some(0), "{approved:?}");
 }
 
 /// `orchestra up`, and what it says when it is ready.
-struct Up {
+pub(crate) struct Up {
     process: Running,
     ready: Value,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Up {
@@ -68,7 +68,7 @@ impl Up {
         Self::start_with(workspace, &[])
     }
 
-    fn start_with(workspace: &Workspace, more: &[&str]) -> Self {
+    pub(crate) fn start_with(workspace: &Workspace, more: &[&str]) -> Self {
         let flags = [
             "up",
             "--http",
@@ -88,7 +88,7 @@ impl Up {
     }
 
     /// The result of a call.
-    fn call(&self, tool: &str, arguments: &Value) -> Value {
+    pub(crate) fn call(&self, tool: &str, arguments: &Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
         let answer = post(&self.address, &[BOTH], &request.to_string()).json();
@@ -96,12 +96,12 @@ impl Up {
         answer["result"].clone()
     }
 
-    fn text(&self, tool: &str, arguments: &Value) -> String {
+    pub(crate) fn text(&self, tool: &str, arguments: &Value) -> String {
         let result = self.call(tool, arguments);
         result["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
-    fn end(self) {
+    pub(crate) fn end(self) {
         self.process.signal(Signal::TERM);
         assert!(self.process.end().success());
     }
@@ -267,19 +267,28 @@ fn a_plugin_waits_for_those_that_it_depends_on() {
     up.end();
 }
 
+/// A list of plugins is where they stand as a rule, and what is said of one makes it one of them.
 #[test]
 fn plugins_of_the_past_share_an_authority_that_lets_nobody_else_in() {
-    let workspace = Workspace::board();
     let binary = sample().display().to_string();
-    workspace.write(
-        "plugins.yaml",
-        &format!(
-            "plugins:\n  - id: tools.sample\n    binary: {binary}\n    enabled: true\n    \
-             config:\n      greeting: hello\n"
-        ),
+    let list = format!(
+        "plugins:\n  - id: tools.sample\n    binary: {binary}\n    enabled: true\n    \
+         config:\n      greeting: hello\n"
     );
-    approve(&workspace, "tools.sample");
-    let up = Up::start(&workspace);
+    let ours = format!(
+        "[plugins.\"tools.sample\"]\nbinary = {binary:?}\ncerts = \"legacy\"\n\
+         config = {{ greeting = \"hello\" }}\n"
+    );
+    for (file, text) in [("plugins.yaml", list), ("orchestra.toml", ours)] {
+        let workspace = Workspace::board();
+        workspace.write(file, &text);
+        approve(&workspace, "tools.sample");
+        shares_an_authority(&workspace);
+    }
+}
+
+fn shares_an_authority(workspace: &Workspace) {
+    let up = Up::start(workspace);
     let whoami = up.call("whoami", &json!({}));
     assert_eq!(whoami["structuredContent"]["greeting"], "hello", "{whoami}");
     let stored = json!({"path": "a.md", "content": "x", "version": 0});
@@ -302,13 +311,13 @@ fn plugins_of_the_past_share_an_authority_that_lets_nobody_else_in() {
 }
 
 /// Somebody who comes over QUIC with a certificate of this user.
-struct Caller {
+pub(crate) struct Caller {
     runtime: tokio::runtime::Runtime,
     connection: orchestra_plugin::quic::Connection,
 }
 
 impl Caller {
-    fn connect(workspace: &Workspace, up: &Up, name: &str) -> Self {
+    pub(crate) fn connect(workspace: &Workspace, up: &Up, name: &str) -> Self {
         let address = up.ready["quic"].as_str().unwrap().parse().unwrap();
         let certs = CertDir::open(workspace.home().join(".orchestra/certs")).unwrap();
         let identity = certs.identity(&name.parse().unwrap(), SystemTime::now());
@@ -325,7 +334,10 @@ impl Caller {
         }
     }
 
-    fn ask<Q: PayloadOf<RequestKind>, A: PayloadOf<ResponseKind>>(&self, request: &Q) -> A {
+    pub(crate) fn ask<Q: PayloadOf<RequestKind>, A: PayloadOf<ResponseKind>>(
+        &self,
+        request: &Q,
+    ) -> A {
         let request = Request::new("1", request).encode();
         let end = tokio::time::Instant::now() + PATIENCE;
         let answer = self.runtime.block_on(self.connection.call(request, end));
@@ -335,7 +347,7 @@ impl Caller {
 }
 
 impl Caller {
-    fn register(&self, id: &str, manifest: PluginManifest) -> RegistrationResult {
+    pub(crate) fn register(&self, id: &str, manifest: PluginManifest) -> RegistrationResult {
         let id = id.to_owned();
         self.ask(&PluginManifest { id, ..manifest })
     }

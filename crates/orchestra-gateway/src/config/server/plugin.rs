@@ -7,7 +7,7 @@ use super::{
     super::{
         InheritEnv, Origin, Permit, PluginConfig, PluginId, ServerConfig, Template, Transport,
         fields::Fields,
-        plugin::DEFAULT_SHUTDOWN,
+        plugin::{DEFAULT_SHUTDOWN, LEGACY},
         plugin_list::{Wording, beside},
     },
     SECOND, reach,
@@ -92,8 +92,23 @@ pub(super) fn read(
             }
             Wording::List => DEFAULT_SHUTDOWN,
         },
-        is_legacy: wording == Wording::List,
+        is_legacy: match wording {
+            Wording::Ours => is_legacy(fields),
+            Wording::List => true,
+        },
     }))
+}
+
+/// Whether its certificates lie as those of plugins of the past do.
+fn is_legacy(fields: &mut Fields<'_>) -> bool {
+    match fields.text(&["certs"]).as_deref() {
+        None | Some("own") => false,
+        Some(LEGACY) => true,
+        Some(_) => {
+            fields.unusable(format!("certs: `own` or `{LEGACY}`"));
+            false
+        }
+    }
 }
 
 /// Names of what it provides.

@@ -18,7 +18,8 @@ use tokio::{
 
 use super::{Session, spawn};
 use crate::client::{
-    Answer, ClientError, Departure, Outgoing, Reply, ServerCall, ServerFacts, TransportType,
+    Answer, ClientError, ClientInfo, Departure, Outgoing, Reply, ServerCall, ServerFacts,
+    TransportType,
     open::{Asked, OpenCall, Whose},
     params::Envelope,
     parking::{Parked, State},
@@ -180,11 +181,13 @@ impl Session {
 
     fn outgoing(&self, number: u64, call: &ServerCall, state: Option<&str>) -> Outgoing {
         let id = RequestId::from_number(number);
+        let caller = call.cx.caller.client.as_deref();
+        let caller = caller.filter(|_| self.config.names_callers).map(named);
         let params = match self.facts.get() {
             Some(facts) => Envelope {
                 revision: facts.revision,
                 caller: self.caller(facts, call),
-                info: &self.config.client_info,
+                info: caller.as_ref().unwrap_or(&self.config.client_info),
                 call,
                 id: &id,
                 state,
@@ -243,6 +246,14 @@ fn refused_for_want(call: &ServerCall, open: &OpenCall, answer: Answer) -> Answe
         Err(lacking(&lacked))
     } else {
         answer
+    }
+}
+
+/// A caller as a client of its own. Of which version it is, it may have said, and nobody remembers.
+fn named(caller: &str) -> ClientInfo {
+    ClientInfo {
+        name: caller.to_owned(),
+        version: "unknown".to_owned(),
     }
 }
 

@@ -94,6 +94,9 @@ fn started(lines: &mut Vec<String>, config: &ServerConfig, plugin: &PluginConfig
     if plugin.inherit_env == InheritEnv::All {
         lines.push("with all of your environment".into());
     }
+    if plugin.is_legacy {
+        lines.push("signs for itself, by a key that plugins of the past share".into());
+    }
     let told = plugin.config.iter();
     lines.extend(told.map(|(name, value)| format!("is told {}", named(name, value))));
     for (what, names) in [

@@ -9,7 +9,7 @@ use rustls_pki_types::CertificateDer;
 
 use super::{
     error::CertError,
-    files::Files,
+    files::{Files, Lock},
     identity::{Identity, Listed},
     key::Key,
     make,
@@ -109,37 +109,21 @@ impl CertDir {
     /// # Errors
     /// [`CertError::CannotSign`] says which command helps; the others are about files.
     pub fn identity(&self, name: &CertName, now: SystemTime) -> Result<Identity, CertError> {
-        let ca = self.authority()?.ok_or_else(|| self.no_authority(name))?;
-        let previous = self.previous(&ca, now)?;
-        let stored = self.leaf(name);
-        if let Ok(Some((leaf, key))) = &stored {
-            let lasting = leaf.is_valid_at(now) && leaf.not_after() >= now + LEAF_RENEWAL;
-            let good = leaf.names(name) && leaf.is_signed_by(&ca.cert, now);
-            if good && (lasting || !is_renewable(&ca, leaf)) && ca.cert.is_valid_at(now) {
-                return self.assemble(name, leaf, key, &ca, previous, now);
-            }
+        let found = self.find(name, now).or_else(|_| {
+            // Somebody may be writing, between two files that belong together.
+            self.undisturbed(|| self.find(name, now))
+        });
+        if let Some(identity) = found? {
+            return Ok(identity);
         }
-        let why = match &ca.key {
-            Ok(_) if ca.cert.is_valid_at(now) => return self.issue(name, now),
-            Ok(_) => {
-                return Err(CertError::Expired {
-                    path: self.path().to_owned(),
-                });
-            }
-            Err(why) => why.clone(),
-        };
-        if let Some((leaf, key)) = stored? {
-            let believes = |ca: &Cert| leaf.is_signed_by(ca, now);
-            let believed = believes(&ca.cert) || previous.iter().any(believes);
-            if leaf.names(name) && believed {
-                return self.assemble(name, &leaf, &key, &ca, previous, now);
-            }
+        self.check_leaf_name(name)?;
+        let lock = self.files.lock()?;
+        self.finish_next(&lock)?;
+        // Somebody else may have been faster.
+        match self.find(name, now)? {
+            Some(identity) => Ok(identity),
+            None => self.make_leaf(&lock, name, now),
         }
-        Err(CertError::CannotSign {
-            name: name.clone(),
-            path: self.path().to_owned(),
-            why,
-        })
     }
 
     /// Makes a new leaf for a name, in the place of one that is there.
@@ -150,23 +134,69 @@ impl CertDir {
         self.check_leaf_name(name)?;
         let lock = self.files.lock()?;
         self.finish_next(&lock)?;
+        self.make_leaf(&lock, name, now)
+    }
+
+    /// The identity of a name as the directory has it; `None` where it is to be signed anew and can be.
+    fn find(&self, name: &CertName, now: SystemTime) -> Result<Option<Identity>, CertError> {
+        let ca = self.authority()?.ok_or_else(|| self.no_authority(name))?;
+        let previous = self.previous(&ca, now)?;
+        let stored = self.leaf(name);
+        if let Ok(Some((leaf, key))) = &stored {
+            let lasting = leaf.is_valid_at(now) && leaf.not_after() >= now + LEAF_RENEWAL;
+            let good = leaf.names(name) && leaf.is_signed_by(&ca.cert, now);
+            if good && (lasting || !is_renewable(&ca, leaf)) && ca.cert.is_valid_at(now) {
+                let identity = self.assemble(name, leaf, key, &ca, previous, now)?;
+                return Ok(Some(identity));
+            }
+        }
+        let why = match &ca.key {
+            Ok(_) if ca.cert.is_valid_at(now) => return Ok(None),
+            Ok(_) => return Err(self.expired()),
+            Err(why) => why,
+        };
+        if let Some((leaf, key)) = stored? {
+            let believes = |ca: &Cert| leaf.is_signed_by(ca, now);
+            let believed = believes(&ca.cert) || previous.iter().any(believes);
+            if leaf.names(name) && believed {
+                let identity = self.assemble(name, &leaf, &key, &ca, previous, now)?;
+                return Ok(Some(identity));
+            }
+        }
+        Err(self.cannot_sign(name, why))
+    }
+
+    fn make_leaf(
+        &self,
+        lock: &Lock,
+        name: &CertName,
+        now: SystemTime,
+    ) -> Result<Identity, CertError> {
         let ca = self.authority()?.ok_or_else(|| self.no_authority(name))?;
         let ca_key = ca.key.as_ref().map_err(|why| self.cannot_sign(name, why))?;
         if !ca.cert.is_valid_at(now) {
-            return Err(CertError::Expired {
-                path: self.path().to_owned(),
-            });
+            return Err(self.expired());
         }
         let key = Key::generate()?;
         let leaf = make::leaf(name, &key, &ca.cert, ca_key, now)?;
         // A reader between the two writes sees a pair that does not fit, and waits for the lock.
         self.files
-            .write(&lock, &format!("{name}.key"), &key.to_pem())?;
+            .write(lock, &format!("{name}.key"), &key.to_pem())?;
         self.files
-            .write(&lock, &format!("{name}.crt"), &make::to_pem(leaf.der()))?;
+            .write(lock, &format!("{name}.crt"), &make::to_pem(leaf.der()))?;
         tracing::info!(%name, fingerprint = leaf.fingerprint(), "certificate issued");
         let previous = self.previous(&ca, now)?;
         self.assemble(name, &leaf, &key, &ca, previous, now)
+    }
+
+    /// Reads while nobody writes.
+    fn undisturbed<T>(&self, read: impl FnOnce() -> Result<T, CertError>) -> Result<T, CertError> {
+        let _reading = match self.files.reading() {
+            // Who may not even know of writers reads as well as can be.
+            Err(CertError::File { .. }) => None,
+            reading => Some(reading?),
+        };
+        read()
     }
 
     /// Every certificate of the directory, by name: of the authorities before, each of its file. A
@@ -246,9 +276,7 @@ impl CertDir {
             .map(|ca| ca.der().clone())
             .collect();
         if anchors.is_empty() {
-            return Err(CertError::Expired {
-                path: self.path().to_owned(),
-            });
+            return Err(self.expired());
         }
         Ok(Identity {
             name: name.clone(),
@@ -293,6 +321,12 @@ impl CertDir {
         match AUTHORITY.iter().any(is_its) {
             true => Err(self.cannot_sign(name, "that is a name of the authority's files")),
             false => Ok(()),
+        }
+    }
+
+    fn expired(&self) -> CertError {
+        CertError::Expired {
+            path: self.path().to_owned(),
         }
     }
 

@@ -486,6 +486,35 @@ fn what_is_handed_out_cannot_sign_and_takes_no_place_of_another_authority() {
 }
 
 #[test]
+fn a_pair_that_is_being_written_is_read_when_it_is_whole() {
+    let now = SystemTime::now();
+    let (_home, dir) = with_ca();
+    dir.issue(&name("a"), now).unwrap();
+    let (_other_home, to) = empty();
+    dir.hand_out(&[name("a")], &to).unwrap();
+    dir.issue(&name("a"), now).unwrap();
+    // Somebody is between the two files.
+    let lock = fs::File::open(to.path().join(".lock")).unwrap();
+    lock.lock().unwrap();
+    let put = |file: &str| {
+        let new = fs::read(dir.path().join(file)).unwrap();
+        fs::write(to.path().join(file), new).unwrap();
+    };
+    put("a.key");
+    let (sender, found) = std::sync::mpsc::channel();
+    let reader = to.clone();
+    let reading = thread::spawn(move || sender.send(reader.identity(&name("a"), now)));
+    let early = found.recv_timeout(Duration::from_millis(100));
+    assert!(early.is_err(), "{early:?}");
+    put("a.crt");
+    drop(lock);
+    let identity = found.recv().unwrap().unwrap();
+    let whole = dir.identity(&name("a"), now).unwrap();
+    assert_eq!(identity.chain(), whole.chain());
+    reading.join().unwrap().unwrap();
+}
+
+#[test]
 fn old_keys_and_leaves_are_read() {
     let (_home, dir) = with_ca();
     let now = SystemTime::now();

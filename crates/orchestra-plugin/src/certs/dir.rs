@@ -43,6 +43,8 @@ pub(super) struct Authority {
     pub(super) cert: Cert,
     /// Its key, or why it is not at hand.
     pub(super) key: Result<Key, String>,
+    /// Whether the key is that of another: somebody is between the two files, or was cut off there.
+    is_torn: bool,
 }
 
 impl CertDir {
@@ -88,6 +90,7 @@ impl CertDir {
     pub fn ensure_ca(&self, now: SystemTime) -> Result<(), CertError> {
         let due = |ca: &Authority| ca.key.is_ok() && ca.cert.not_after() < now + CA_RENEWAL;
         match self.authority()? {
+            Some(ca) if ca.is_torn && self.is_cut_off() => {}
             Some(ca) if !due(&ca) => return Ok(()),
             _ => {}
         }
@@ -109,10 +112,13 @@ impl CertDir {
     /// # Errors
     /// [`CertError::CannotSign`] says which command helps; the others are about files.
     pub fn identity(&self, name: &CertName, now: SystemTime) -> Result<Identity, CertError> {
-        let found = self.find(name, now).or_else(|_| {
+        let ca = self.authority();
+        let is_torn = matches!(&ca, Ok(Some(ca)) if ca.is_torn);
+        let mut found = ca.and_then(|ca| self.find(name, ca, now));
+        if is_torn || found.is_err() {
             // Somebody may be writing, between two files that belong together.
-            self.undisturbed(|| self.find(name, now))
-        });
+            found = self.undisturbed(|| self.find(name, self.authority()?, now));
+        }
         if let Some(identity) = found? {
             return Ok(identity);
         }
@@ -120,7 +126,7 @@ impl CertDir {
         let lock = self.files.lock()?;
         self.finish_next(&lock)?;
         // Somebody else may have been faster.
-        match self.find(name, now)? {
+        match self.find(name, self.authority()?, now)? {
             Some(identity) => Ok(identity),
             None => self.make_leaf(&lock, name, now),
         }
@@ -138,8 +144,13 @@ impl CertDir {
     }
 
     /// The identity of a name as the directory has it; `None` where it is to be signed anew and can be.
-    fn find(&self, name: &CertName, now: SystemTime) -> Result<Option<Identity>, CertError> {
-        let ca = self.authority()?.ok_or_else(|| self.no_authority(name))?;
+    fn find(
+        &self,
+        name: &CertName,
+        ca: Option<Authority>,
+        now: SystemTime,
+    ) -> Result<Option<Identity>, CertError> {
+        let ca = ca.ok_or_else(|| self.no_authority(name))?;
         let previous = self.previous(&ca, now)?;
         let stored = self.leaf(name);
         if let Ok(Some((leaf, key))) = &stored {
@@ -189,8 +200,18 @@ impl CertDir {
         self.assemble(name, &leaf, &key, &ca, previous, now)
     }
 
-    /// Reads while nobody writes.
+    /// Reads while nobody writes, what was cut off being finished first by who may.
     fn undisturbed<T>(&self, read: impl FnOnce() -> Result<T, CertError>) -> Result<T, CertError> {
+        if self.is_cut_off() {
+            match self.files.lock() {
+                Ok(lock) => {
+                    self.finish_next(&lock)?;
+                    return read();
+                }
+                Err(CertError::File { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
         let _reading = match self.files.reading() {
             // Who may not even know of writers reads as well as can be.
             Err(CertError::File { .. }) => None,
@@ -237,14 +258,16 @@ impl CertDir {
         let Some(cert) = self.cert(CA)? else {
             return Ok(None);
         };
-        let key = match self.key(CA) {
-            Ok(Some(key)) if key.fits(cert.public_key()) => Ok(key),
+        let key = self.key(CA);
+        let is_torn = matches!(&key, Ok(Some(key)) if !key.fits(cert.public_key()));
+        let key = match key {
+            Ok(Some(key)) if !is_torn => Ok(key),
             Ok(Some(_)) => Err("ca.key does not belong to ca.crt".to_owned()),
             Ok(None) => Err("there is no ca.key to sign it with".to_owned()),
             Err(CertError::File { source, .. }) => Err(format!("ca.key cannot be read ({source})")),
             Err(error) => Err(format!("ca.key is of no use ({error})")),
         };
-        Ok(Some(Authority { cert, key }))
+        Ok(Some(Authority { cert, key, is_torn }))
     }
 
     fn leaf(&self, name: &CertName) -> Result<Option<(Cert, Key)>, CertError> {

@@ -118,6 +118,11 @@ impl CertDir {
         Ok(())
     }
 
+    /// Whether an installation goes on or was cut off.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.files.at("ca-next.crt").is_file()
+    }
+
     /// Finishes an installation whose program died after it had written the key.
     pub(super) fn finish_next(&self, lock: &Lock) -> Result<(), CertError> {
         let (Ok(Some(next)), Ok(Some(key))) = (self.cert(NEXT), self.files.read("ca.key")) else {

@@ -585,6 +585,22 @@ fn an_installation_that_was_cut_off_is_finished() {
     dir.issue(&name("a"), now).unwrap();
     assert_eq!(text(&dir, "ca.crt"), text(&other, "ca.crt"));
     assert_ne!(text(&dir, "ca.crt"), old);
+    // Whoever comes next does that, whatever it is that it asks for.
+    let comings: [fn(&CertDir); 2] = [
+        |dir| dir.ensure_ca(SystemTime::now()).unwrap(),
+        |dir| drop(dir.identity(&name("a"), SystemTime::now()).unwrap()),
+    ];
+    for comes in comings {
+        let (_home, dir) = with_ca();
+        let before = dir.identity(&name("a"), now).unwrap();
+        fs::copy(other.path().join("ca.key"), dir.path().join("ca.key")).unwrap();
+        fs::copy(other.path().join("ca.crt"), dir.path().join("ca-next.crt")).unwrap();
+        comes(&dir);
+        assert_eq!(text(&dir, "ca.crt"), text(&other, "ca.crt"));
+        assert!(!dir.path().join("ca-next.crt").exists());
+        let after = dir.identity(&name("a"), now).unwrap();
+        assert_ne!(after.chain()[0], before.chain()[0]);
+    }
     // And as if it had died before the key: the old authority goes on.
     let (_home, dir) = with_ca();
     let old = text(&dir, "ca.crt");

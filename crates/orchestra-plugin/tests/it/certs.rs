@@ -610,6 +610,29 @@ fn an_installation_that_was_cut_off_is_finished() {
 }
 
 #[test]
+fn a_rotation_that_fails_leaves_what_was_tied() {
+    let (_home, dir) = with_ca();
+    let now = SystemTime::now();
+    for _ in 0..3 {
+        dir.rotate(now).unwrap();
+    }
+    let before = dir.identity(&name("a"), now).unwrap();
+    assert_eq!(before.chain().len(), 3);
+    // There is no room for the new one, again and again.
+    let next = dir.path().join("ca-next.crt");
+    fs::create_dir(&next).unwrap();
+    for _ in 0..3 {
+        assert!(dir.rotate(now).is_err());
+        let after = dir.identity(&name("a"), now).unwrap();
+        assert!(after.is_same_as(&before), "{after:?}");
+    }
+    fs::remove_dir(&next).unwrap();
+    dir.rotate(now).unwrap();
+    let after = dir.identity(&name("a"), now).unwrap();
+    assert_eq!((after.chain().len(), after.anchors().len()), (3, 5));
+}
+
+#[test]
 fn oversize_and_garbage_files_are_errors() {
     let (_home, dir) = with_ca();
     let now = SystemTime::now();

@@ -61,7 +61,8 @@ pub(super) async fn keep(certs: PathBuf, links: Links, plugins: Plugins) {
     .await;
 }
 
-async fn keep_every(every: Duration, certs: &Path, running: impl Fn() -> Vec<PluginId>) {
+/// The same as often as is said.
+pub(super) async fn keep_every(every: Duration, certs: &Path, running: impl Fn() -> Vec<PluginId>) {
     let mut looks = interval(every);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

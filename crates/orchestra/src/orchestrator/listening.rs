@@ -160,7 +160,9 @@ async fn renew(endpoint: Endpoint, certs: PathBuf, mut shown: Identity, every: D
                 Err(error) => tracing::warn!(%error, "certificates were renewed and are of no use"),
             },
             Ok(Err(error)) => tracing::warn!(%error, "certificates cannot be renewed"),
-            Err(_) => return,
+            // The program ends.
+            Err(error) if error.is_cancelled() => return,
+            Err(error) => tracing::warn!(%error, "certificates cannot be renewed"),
         }
     }
 }

@@ -115,7 +115,7 @@ impl Listening {
 
 /// Where plugins have their authority that want to share one: whoever can read its key can be any of
 /// them, and nobody else.
-pub(super) fn legacy(certs: &Path) -> PathBuf {
+pub(crate) fn legacy(certs: &Path) -> PathBuf {
     certs.join("legacy")
 }
 

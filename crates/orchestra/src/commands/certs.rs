@@ -208,6 +208,9 @@ fn issue(
         }
         Some(_) => {}
     }
+    if let Some(taker) = &taker {
+        directory.check_taker(taker).map_err(failed)?;
+    }
     for name in &names {
         directory.issue(name, now).map_err(failed)?;
     }

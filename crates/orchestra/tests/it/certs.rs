@@ -210,10 +210,14 @@ fn a_rotation_at_once_trusts_nothing_that_was() {
     let notes = rotated["notes"].to_string();
     assert!(notes.contains("restart the programs that run"), "{notes}");
     assert!(notes.contains("is of no use any more"), "{notes}");
-    // What was given to somebody else is theirs: it is not known again as ours.
+    // What was given to somebody else is theirs: it is not known again as ours, and nothing is made
+    // for it.
+    let leaf = || fs::read(workspace.home().join(".orchestra/certs/tools.a.crt")).unwrap();
+    let before = leaf();
     let taken = issue();
     assert_eq!(taken.code, Some(3), "{taken:?}");
     assert!(taken.err.contains("name an empty directory"), "{taken:?}");
+    assert_eq!(leaf(), before);
 }
 
 /// Each plugin of the past reads the key of theirs.

@@ -97,6 +97,8 @@ fn main() -> ExitCode {
     let heard = Arc::new(Mutex::new(Vec::<String>::new()));
     let patience = std::env::var("SAMPLE_PATIENCE_MS").ok();
     let patience = patience.and_then(|text| text.parse().ok());
+    let renewal = std::env::var("SAMPLE_RENEWAL_MS").ok();
+    let renewal = renewal.and_then(|text| text.parse().ok());
     let in_flight = std::env::var("SAMPLE_IN_FLIGHT").ok();
     let in_flight = in_flight.and_then(|text| text.parse().ok());
     let plugin = simple(Plugin::new("tools.sample", env!("CARGO_PKG_VERSION")))
@@ -105,6 +107,7 @@ fn main() -> ExitCode {
         .flag("end-file", "", "a file to write when the plugin ends")
         .max_in_flight(in_flight.unwrap_or(256))
         .orchestrator_patience(Duration::from_millis(patience.unwrap_or(30_000)))
+        .renewal_every(Duration::from_millis(renewal.unwrap_or(60_000)))
         .on_boot(|cx| async move {
             match cx.config("fail") {
                 Some(why) => Err(ToolError::message_only(why)),

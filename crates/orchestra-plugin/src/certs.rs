@@ -7,7 +7,7 @@
 //! | `ca.crt`, `ca.key` | the authority that signs now |
 //! | `NAME.crt`, `NAME.key` | the leaf of NAME |
 //! | `ca-previous.crt` | the authorities before, the latest first, each trusted until it ends |
-//! | `ca-cross.crt` | the present authority signed by the one before, and that by the one before it, sent behind new leaves |
+//! | `ca-cross.crt` | the present authority signed by the one before, and that by the one before it, sent behind new leaves; above them the same of one half made |
 //! | `ca-next.crt` | an authority half made; the next program finishes or forgets it |
 //! | `.lock` | held while anything is written |
 //!

@@ -40,6 +40,7 @@ use documents::{Documents, Servers};
 use host::Admission;
 use known::Plugins;
 use listening::Listening;
+pub(crate) use listening::legacy;
 use start::{Elsewhere, From, Start};
 
 /// How long calls that came over QUIC may go on when the program ends.

@@ -269,14 +269,15 @@ fn expected<M: PayloadOf<ResponseKind>>(
     })
 }
 
-/// Runs something that waits for the disk.
+/// Reads certificates, which waits for the disk. What is wrong with them is put right where they are,
+/// so it is tried again.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, CertError> + Send + 'static,
 ) -> Result<T, ClientError> {
-    let invalid = |what: String| ClientError::InvalidConfig { what };
+    let unreachable = |what: String| ClientError::Unreachable { what };
     match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(|error| invalid(chain(&error))),
-        Err(error) => Err(invalid(error.to_string())),
+        Ok(done) => done.map_err(|error| unreachable(chain(&error))),
+        Err(error) => Err(unreachable(error.to_string())),
     }
 }
 

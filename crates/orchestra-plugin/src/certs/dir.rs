@@ -9,7 +9,7 @@ use rustls_pki_types::CertificateDer;
 
 use super::{
     error::CertError,
-    files::Files,
+    files::{Files, Lock},
     identity::{Identity, Listed},
     key::Key,
     make,
@@ -43,6 +43,8 @@ pub(super) struct Authority {
     pub(super) cert: Cert,
     /// Its key, or why it is not at hand.
     pub(super) key: Result<Key, String>,
+    /// Whether the key is that of another: somebody is between the two files, or was cut off there.
+    is_torn: bool,
 }
 
 impl CertDir {
@@ -88,6 +90,7 @@ impl CertDir {
     pub fn ensure_ca(&self, now: SystemTime) -> Result<(), CertError> {
         let due = |ca: &Authority| ca.key.is_ok() && ca.cert.not_after() < now + CA_RENEWAL;
         match self.authority()? {
+            Some(ca) if ca.is_torn && self.is_cut_off() => {}
             Some(ca) if !due(&ca) => return Ok(()),
             _ => {}
         }
@@ -109,37 +112,24 @@ impl CertDir {
     /// # Errors
     /// [`CertError::CannotSign`] says which command helps; the others are about files.
     pub fn identity(&self, name: &CertName, now: SystemTime) -> Result<Identity, CertError> {
-        let ca = self.authority()?.ok_or_else(|| self.no_authority(name))?;
-        let previous = self.previous(&ca, now)?;
-        let stored = self.leaf(name);
-        if let Ok(Some((leaf, key))) = &stored {
-            let lasting = leaf.is_valid_at(now) && leaf.not_after() >= now + LEAF_RENEWAL;
-            let good = leaf.names(name) && leaf.is_signed_by(&ca.cert, now);
-            if good && (lasting || !is_renewable(&ca, leaf)) && ca.cert.is_valid_at(now) {
-                return self.assemble(name, leaf, key, &ca, previous, now);
-            }
+        let ca = self.authority();
+        let is_torn = matches!(&ca, Ok(Some(ca)) if ca.is_torn);
+        let mut found = ca.and_then(|ca| self.find(name, ca, now));
+        if is_torn || found.is_err() {
+            // Somebody may be writing, between two files that belong together.
+            found = self.undisturbed(|| self.find(name, self.authority()?, now));
         }
-        let why = match &ca.key {
-            Ok(_) if ca.cert.is_valid_at(now) => return self.issue(name, now),
-            Ok(_) => {
-                return Err(CertError::Expired {
-                    path: self.path().to_owned(),
-                });
-            }
-            Err(why) => why.clone(),
-        };
-        if let Some((leaf, key)) = stored? {
-            let believes = |ca: &Cert| leaf.is_signed_by(ca, now);
-            let believed = believes(&ca.cert) || previous.iter().any(believes);
-            if leaf.names(name) && believed {
-                return self.assemble(name, &leaf, &key, &ca, previous, now);
-            }
+        if let Some(identity) = found? {
+            return Ok(identity);
         }
-        Err(CertError::CannotSign {
-            name: name.clone(),
-            path: self.path().to_owned(),
-            why,
-        })
+        self.check_leaf_name(name)?;
+        let lock = self.files.lock()?;
+        self.finish_next(&lock)?;
+        // Somebody else may have been faster.
+        match self.find(name, self.authority()?, now)? {
+            Some(identity) => Ok(identity),
+            None => self.make_leaf(&lock, name, now),
+        }
     }
 
     /// Makes a new leaf for a name, in the place of one that is there.
@@ -150,23 +140,84 @@ impl CertDir {
         self.check_leaf_name(name)?;
         let lock = self.files.lock()?;
         self.finish_next(&lock)?;
+        self.make_leaf(&lock, name, now)
+    }
+
+    /// The identity of a name as the directory has it; `None` where it is to be signed anew and can be.
+    fn find(
+        &self,
+        name: &CertName,
+        ca: Option<Authority>,
+        now: SystemTime,
+    ) -> Result<Option<Identity>, CertError> {
+        let ca = ca.ok_or_else(|| self.no_authority(name))?;
+        let previous = self.previous(&ca, now)?;
+        let stored = self.leaf(name);
+        if let Ok(Some((leaf, key))) = &stored {
+            let lasting = leaf.is_valid_at(now) && leaf.not_after() >= now + LEAF_RENEWAL;
+            let good = leaf.names(name) && leaf.is_signed_by(&ca.cert, now);
+            if good && (lasting || !is_renewable(&ca, leaf)) && ca.cert.is_valid_at(now) {
+                let identity = self.assemble(name, leaf, key, &ca, previous, now)?;
+                return Ok(Some(identity));
+            }
+        }
+        let why = match &ca.key {
+            Ok(_) if ca.cert.is_valid_at(now) => return Ok(None),
+            Ok(_) => return Err(self.expired()),
+            Err(why) => why,
+        };
+        if let Some((leaf, key)) = stored? {
+            let believes = |ca: &Cert| leaf.is_signed_by(ca, now);
+            let believed = believes(&ca.cert) || previous.iter().any(believes);
+            if leaf.names(name) && believed {
+                let identity = self.assemble(name, &leaf, &key, &ca, previous, now)?;
+                return Ok(Some(identity));
+            }
+        }
+        Err(self.cannot_sign(name, why))
+    }
+
+    fn make_leaf(
+        &self,
+        lock: &Lock,
+        name: &CertName,
+        now: SystemTime,
+    ) -> Result<Identity, CertError> {
         let ca = self.authority()?.ok_or_else(|| self.no_authority(name))?;
         let ca_key = ca.key.as_ref().map_err(|why| self.cannot_sign(name, why))?;
         if !ca.cert.is_valid_at(now) {
-            return Err(CertError::Expired {
-                path: self.path().to_owned(),
-            });
+            return Err(self.expired());
         }
         let key = Key::generate()?;
         let leaf = make::leaf(name, &key, &ca.cert, ca_key, now)?;
         // A reader between the two writes sees a pair that does not fit, and waits for the lock.
         self.files
-            .write(&lock, &format!("{name}.key"), &key.to_pem())?;
+            .write(lock, &format!("{name}.key"), &key.to_pem())?;
         self.files
-            .write(&lock, &format!("{name}.crt"), &make::to_pem(leaf.der()))?;
+            .write(lock, &format!("{name}.crt"), &make::to_pem(leaf.der()))?;
         tracing::info!(%name, fingerprint = leaf.fingerprint(), "certificate issued");
         let previous = self.previous(&ca, now)?;
         self.assemble(name, &leaf, &key, &ca, previous, now)
+    }
+
+    /// Reads while nobody writes, what was cut off being finished first by who may.
+    fn undisturbed<T>(&self, read: impl FnOnce() -> Result<T, CertError>) -> Result<T, CertError> {
+        if self.is_cut_off() {
+            match self.files.lock() {
+                Ok(lock) => {
+                    self.finish_next(&lock)?;
+                    return read();
+                }
+                Err(CertError::File { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let _reading = match self.files.reading() {
+            // Who may not even know of writers reads as well as can be.
+            Err(CertError::File { .. }) => None,
+            reading => Some(reading?),
+        };
+        read()
     }
 
     /// Every certificate of the directory, by name: of the authorities before, each of its file. A
@@ -207,14 +258,16 @@ impl CertDir {
         let Some(cert) = self.cert(CA)? else {
             return Ok(None);
         };
-        let key = match self.key(CA) {
-            Ok(Some(key)) if key.fits(cert.public_key()) => Ok(key),
+        let key = self.key(CA);
+        let is_torn = matches!(&key, Ok(Some(key)) if !key.fits(cert.public_key()));
+        let key = match key {
+            Ok(Some(key)) if !is_torn => Ok(key),
             Ok(Some(_)) => Err("ca.key does not belong to ca.crt".to_owned()),
             Ok(None) => Err("there is no ca.key to sign it with".to_owned()),
             Err(CertError::File { source, .. }) => Err(format!("ca.key cannot be read ({source})")),
             Err(error) => Err(format!("ca.key is of no use ({error})")),
         };
-        Ok(Some(Authority { cert, key }))
+        Ok(Some(Authority { cert, key, is_torn }))
     }
 
     fn leaf(&self, name: &CertName) -> Result<Option<(Cert, Key)>, CertError> {
@@ -246,9 +299,7 @@ impl CertDir {
             .map(|ca| ca.der().clone())
             .collect();
         if anchors.is_empty() {
-            return Err(CertError::Expired {
-                path: self.path().to_owned(),
-            });
+            return Err(self.expired());
         }
         Ok(Identity {
             name: name.clone(),
@@ -293,6 +344,12 @@ impl CertDir {
         match AUTHORITY.iter().any(is_its) {
             true => Err(self.cannot_sign(name, "that is a name of the authority's files")),
             false => Ok(()),
+        }
+    }
+
+    fn expired(&self) -> CertError {
+        CertError::Expired {
+            path: self.path().to_owned(),
         }
     }
 

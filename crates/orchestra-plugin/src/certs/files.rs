@@ -47,6 +47,12 @@ pub(super) struct Lock {
     _turn: MutexGuard<'static, ()>,
 }
 
+/// Keeps writers out, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Reading {
+    _file: Option<File>,
+}
+
 impl Files {
     /// Opens the directory, which is made if it is not there.
     pub(super) fn open(path: &Path) -> Result<Self, CertError> {
@@ -132,25 +138,30 @@ impl Files {
             .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
             .open(&path)
             .map_err(failed)?;
-        let until = Instant::now() + LOCK_TIME;
-        loop {
-            match file.try_lock() {
-                Ok(()) => {
-                    return Ok(Lock {
-                        _file: file,
-                        _turn: turn,
-                    });
-                }
-                Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(LOCK_STEP),
-                Err(TryLockError::WouldBlock) => {
-                    return Err(CertError::Locked {
-                        path,
-                        seconds: LOCK_TIME.as_secs(),
-                    });
-                }
-                Err(TryLockError::Error(source)) => return Err(failed(source)),
+        wait(&path, || file.try_lock())?;
+        Ok(Lock {
+            _file: file,
+            _turn: turn,
+        })
+    }
+
+    /// Waits until nobody writes, for a bounded time. Who may not write may do this.
+    pub(super) fn reading(&self) -> Result<Reading, CertError> {
+        let path = self.at(LOCK_FILE);
+        let file = match OpenOptions::new()
+            .read(true)
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
+            .open(&path)
+        {
+            Ok(file) => file,
+            // Nobody has ever written here.
+            Err(source) if source.kind() == io::ErrorKind::NotFound => {
+                return Ok(Reading { _file: None });
             }
-        }
+            Err(source) => return Err(error("lock", &path, source)),
+        };
+        wait(&path, || file.try_lock_shared())?;
+        Ok(Reading { _file: Some(file) })
     }
 
     /// Writes a file as a whole.
@@ -188,6 +199,24 @@ impl Files {
     fn sync(&self) -> Result<(), CertError> {
         let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
         synced.map_err(|source| error("sync", &self.path, source))
+    }
+}
+
+/// Tries until the lock is had, for a bounded time.
+fn wait(path: &Path, attempt: impl Fn() -> Result<(), TryLockError>) -> Result<(), CertError> {
+    let until = Instant::now() + LOCK_TIME;
+    loop {
+        match attempt() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(LOCK_STEP),
+            Err(TryLockError::WouldBlock) => {
+                return Err(CertError::Locked {
+                    path: path.to_owned(),
+                    seconds: LOCK_TIME.as_secs(),
+                });
+            }
+            Err(TryLockError::Error(source)) => return Err(error("lock", path, source)),
+        }
     }
 }
 

@@ -70,8 +70,11 @@ impl CertDir {
         Ok(is_new)
     }
 
-    /// Refuses a directory in which an authority would be lost.
-    fn check_taker(&self, to: &Self) -> Result<(), CertError> {
+    /// Refuses a directory to which nothing is handed out, before anything is made for it.
+    ///
+    /// # Errors
+    /// It is this one, it belongs to another authority, or it cannot be read.
+    pub fn check_taker(&self, to: &Self) -> Result<(), CertError> {
         let taken = |why: &'static str| CertError::Taken {
             path: to.path().to_owned(),
             why,

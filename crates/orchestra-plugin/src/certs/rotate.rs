@@ -16,7 +16,7 @@ use super::{
 const MAX_PREVIOUS: usize = 16;
 
 /// As many authorities are tied to the one before them: verifiers go no further, because an authority
-/// of ours may have one other below it.
+/// of ours may have one other below it. The file has one more, in case that a rotation fails.
 const MAX_CROSSES: usize = 2;
 
 impl CertDir {
@@ -77,11 +77,11 @@ impl CertDir {
         let mut previous = self.previous(old, now)?;
         let mut crosses = Vec::new();
         if old.cert.is_valid_at(now) {
+            // Those of the present one stay behind, for it goes on if the new one does not come.
             crosses.push(make::cross(&key, &old.cert, old_key, now)?);
             crosses.extend(self.crosses(&old.cert, now)?);
             previous.insert(0, old.cert.clone());
         }
-        crosses.truncate(MAX_CROSSES);
         if previous.len() > MAX_PREVIOUS {
             tracing::warn!(
                 most = MAX_PREVIOUS,
@@ -118,6 +118,11 @@ impl CertDir {
         Ok(())
     }
 
+    /// Whether an installation goes on or was cut off.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.files.at("ca-next.crt").is_file()
+    }
+
     /// Finishes an installation whose program died after it had written the key.
     pub(super) fn finish_next(&self, lock: &Lock) -> Result<(), CertError> {
         let (Ok(Some(next)), Ok(Some(key))) = (self.cert(NEXT), self.files.read("ca.key")) else {
@@ -140,17 +145,11 @@ impl CertDir {
     }
 
     /// What ties an authority to those before it: itself signed by the one before, and so on, as far
-    /// as each of them is valid.
+    /// as each of them is valid. Before that may be what ties one to it that is not in its place yet.
     pub(super) fn crosses(&self, ca: &Cert, now: SystemTime) -> Result<Vec<Cert>, CertError> {
-        let mut tied = self.certs(CROSS)?;
-        tied.truncate(MAX_CROSSES);
+        let tied = self.certs(CROSS)?.into_iter();
         let is_of_it = |cross: &Cert| cross.public_key() == ca.public_key();
-        if !tied.first().is_some_and(is_of_it) {
-            return Ok(Vec::new());
-        }
-        let lasting = tied.iter().take_while(|cross| cross.is_valid_at(now));
-        let lasting = lasting.count();
-        tied.truncate(lasting);
-        Ok(tied)
+        let tied = tied.skip_while(|cross| !is_of_it(cross)).take(MAX_CROSSES);
+        Ok(tied.take_while(|cross| cross.is_valid_at(now)).collect())
     }
 }

@@ -59,10 +59,6 @@ const LINGER_TIME: Duration = Duration::from_secs(5);
 /// How long threads that still work are waited for.
 const THREADS_TIME: Duration = Duration::from_millis(500);
 
-/// How often certificates are looked at: an orchestrator puts new ones into their place while the
-/// plugin runs, and after a rotation at once nothing else is believed.
-const RENEWAL_EVERY: Duration = Duration::from_secs(60);
-
 /// The name of the orchestrator's certificate.
 const ORCHESTRATOR: &str = "orchestrator";
 
@@ -169,6 +165,7 @@ struct Started {
     client: Endpoint,
     uplink: Option<Arc<Uplink>>,
     certs: CertDir,
+    renewal_every: Duration,
     id: PluginId,
 }
 
@@ -258,6 +255,7 @@ async fn start(plugin: Plugin, parts: Parts, flags: Flags) -> Result<Started, St
         client,
         uplink,
         certs,
+        renewal_every: plugin.renewal_every,
         id,
     })
 }
@@ -335,7 +333,7 @@ impl Started {
     async fn renew(&self) -> std::convert::Infallible {
         let mut shown: Option<(Identity, Identity)> = None;
         loop {
-            sleep(RENEWAL_EVERY).await;
+            sleep(self.renewal_every).await;
             match load(self.certs.clone(), self.id.clone()).await {
                 Ok((identity, client)) => {
                     let is_shown = shown.as_ref().is_some_and(|(server, caller)| {

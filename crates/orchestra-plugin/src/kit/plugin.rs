@@ -31,6 +31,13 @@ const MOST_IN_FLIGHT: u32 = 65_536;
 /// How long the orchestrator may be away, unless the author says otherwise.
 const ORCHESTRATOR_PATIENCE: Duration = Duration::from_secs(30);
 
+/// How often certificates are looked at, unless the author says otherwise: an orchestrator puts new
+/// ones into their place while the plugin runs, and after a rotation at once nothing else is believed.
+const RENEWAL_EVERY: Duration = Duration::from_secs(60);
+
+/// How often they may be looked at.
+const MOST_OFTEN: Duration = Duration::from_millis(10);
+
 /// What is wrong with what an author says.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PluginError {
@@ -63,6 +70,7 @@ pub struct Plugin {
     pub(super) log_file: Option<PathBuf>,
     pub(super) max_in_flight: u32,
     pub(super) patience: Duration,
+    pub(super) renewal_every: Duration,
 }
 
 /// A plugin that is ready to be served.
@@ -95,6 +103,7 @@ impl Plugin {
             log_file: None,
             max_in_flight: IN_FLIGHT,
             patience: ORCHESTRATOR_PATIENCE,
+            renewal_every: RENEWAL_EVERY,
         }
     }
 
@@ -251,6 +260,13 @@ impl Plugin {
     /// How long the orchestrator may be away before the plugin ends. It is 30 seconds otherwise.
     pub fn orchestrator_patience(mut self, time: Duration) -> Self {
         self.patience = time;
+        self
+    }
+
+    /// How often the plugin looks whether its certificates were replaced. It is a minute otherwise,
+    /// and never less than 10 milliseconds.
+    pub fn renewal_every(mut self, time: Duration) -> Self {
+        self.renewal_every = time.max(MOST_OFTEN);
         self
     }
 

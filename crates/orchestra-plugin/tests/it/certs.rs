@@ -486,6 +486,35 @@ fn what_is_handed_out_cannot_sign_and_takes_no_place_of_another_authority() {
 }
 
 #[test]
+fn a_pair_that_is_being_written_is_read_when_it_is_whole() {
+    let now = SystemTime::now();
+    let (_home, dir) = with_ca();
+    dir.issue(&name("a"), now).unwrap();
+    let (_other_home, to) = empty();
+    dir.hand_out(&[name("a")], &to).unwrap();
+    dir.issue(&name("a"), now).unwrap();
+    // Somebody is between the two files.
+    let lock = fs::File::open(to.path().join(".lock")).unwrap();
+    lock.lock().unwrap();
+    let put = |file: &str| {
+        let new = fs::read(dir.path().join(file)).unwrap();
+        fs::write(to.path().join(file), new).unwrap();
+    };
+    put("a.key");
+    let (sender, found) = std::sync::mpsc::channel();
+    let reader = to.clone();
+    let reading = thread::spawn(move || sender.send(reader.identity(&name("a"), now)));
+    let early = found.recv_timeout(Duration::from_millis(100));
+    assert!(early.is_err(), "{early:?}");
+    put("a.crt");
+    drop(lock);
+    let identity = found.recv().unwrap().unwrap();
+    let whole = dir.identity(&name("a"), now).unwrap();
+    assert_eq!(identity.chain(), whole.chain());
+    reading.join().unwrap().unwrap();
+}
+
+#[test]
 fn old_keys_and_leaves_are_read() {
     let (_home, dir) = with_ca();
     let now = SystemTime::now();
@@ -556,12 +585,51 @@ fn an_installation_that_was_cut_off_is_finished() {
     dir.issue(&name("a"), now).unwrap();
     assert_eq!(text(&dir, "ca.crt"), text(&other, "ca.crt"));
     assert_ne!(text(&dir, "ca.crt"), old);
+    // Whoever comes next does that, whatever it is that it asks for.
+    let comings: [fn(&CertDir); 2] = [
+        |dir| dir.ensure_ca(SystemTime::now()).unwrap(),
+        |dir| drop(dir.identity(&name("a"), SystemTime::now()).unwrap()),
+    ];
+    for comes in comings {
+        let (_home, dir) = with_ca();
+        let before = dir.identity(&name("a"), now).unwrap();
+        fs::copy(other.path().join("ca.key"), dir.path().join("ca.key")).unwrap();
+        fs::copy(other.path().join("ca.crt"), dir.path().join("ca-next.crt")).unwrap();
+        comes(&dir);
+        assert_eq!(text(&dir, "ca.crt"), text(&other, "ca.crt"));
+        assert!(!dir.path().join("ca-next.crt").exists());
+        let after = dir.identity(&name("a"), now).unwrap();
+        assert_ne!(after.chain()[0], before.chain()[0]);
+    }
     // And as if it had died before the key: the old authority goes on.
     let (_home, dir) = with_ca();
     let old = text(&dir, "ca.crt");
     fs::copy(other.path().join("ca.crt"), dir.path().join("ca-next.crt")).unwrap();
     dir.issue(&name("a"), now).unwrap();
     assert_eq!(text(&dir, "ca.crt"), old);
+}
+
+#[test]
+fn a_rotation_that_fails_leaves_what_was_tied() {
+    let (_home, dir) = with_ca();
+    let now = SystemTime::now();
+    for _ in 0..3 {
+        dir.rotate(now).unwrap();
+    }
+    let before = dir.identity(&name("a"), now).unwrap();
+    assert_eq!(before.chain().len(), 3);
+    // There is no room for the new one, again and again.
+    let next = dir.path().join("ca-next.crt");
+    fs::create_dir(&next).unwrap();
+    for _ in 0..3 {
+        assert!(dir.rotate(now).is_err());
+        let after = dir.identity(&name("a"), now).unwrap();
+        assert!(after.is_same_as(&before), "{after:?}");
+    }
+    fs::remove_dir(&next).unwrap();
+    dir.rotate(now).unwrap();
+    let after = dir.identity(&name("a"), now).unwrap();
+    assert_eq!((after.chain().len(), after.anchors().len()), (3, 5));
 }
 
 #[test]

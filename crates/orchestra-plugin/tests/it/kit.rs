@@ -102,26 +102,55 @@ async fn checklist_1_what_cannot_start_says_why_and_ends_with_1() {
 
 #[tokio::test]
 async fn checklist_2_certificates_are_made_in_an_empty_directory() {
-    let home = tempfile::tempdir().unwrap();
-    let certs = home.path().join("certs");
-    let mut first = tokio::process::Command::new(program());
-    first
-        .arg(format!("--certs-dir={}", certs.display()))
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    let mut child = first.spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let line = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap();
-    assert!(line.unwrap().starts_with("READY 127.0.0.1:"));
-    for file in [
-        "ca.crt",
-        "ca.key",
-        "tools.sample.crt",
-        "tools.sample-client.key",
-    ] {
-        assert!(certs.join(file).exists(), "{file}");
+    for is_named in [false, true] {
+        let home = tempfile::tempdir().unwrap();
+        let certs = home.path().join(".orchestra/certs");
+        let mut first = tokio::process::Command::new(program());
+        first
+            .env("HOME", home.path())
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        if is_named {
+            first.arg(format!("--certs-dir={}", certs.display()));
+        }
+        let mut child = first.spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let line = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap();
+        assert!(line.unwrap().starts_with("READY 127.0.0.1:"));
+        for file in [
+            "ca.crt",
+            "ca.key",
+            "tools.sample.crt",
+            "tools.sample-client.key",
+        ] {
+            assert!(certs.join(file).exists(), "{file}");
+        }
     }
+}
+
+/// It would be taken for somebody else's when certificates are handed out there.
+#[tokio::test]
+async fn no_authority_is_founded_where_certificates_are_handed_out() {
+    let home = tempfile::tempdir().unwrap();
+    for place in [".orchestra/certs/plugins/tools.sample", "given"] {
+        let certs = home.path().join(place);
+        let output = tokio::process::Command::new(program())
+            .env("HOME", home.path())
+            .arg(format!("--certs-dir={}", certs.display()))
+            .stdin(Stdio::null())
+            .output()
+            .await
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            said.contains("run `orchestra certs issue tools.sample`"),
+            "{said}"
+        );
+        assert!(!certs.join("ca.crt").exists() && !certs.join("ca.key").exists());
+    }
+    assert!(!home.path().join(".orchestra/certs/ca.crt").exists());
 }
 
 #[tokio::test]

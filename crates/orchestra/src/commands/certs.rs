@@ -3,6 +3,7 @@
 //! Keys are made and kept by `orchestra_plugin::certs`; here is only said what is there and what
 //! follows. No key is ever printed.
 
+mod shared;
 mod shown;
 
 use std::{
@@ -75,7 +76,8 @@ enum Command {
     },
     /// Put a new authority in the place of the present one, which stays trusted until it ends
     Rotate {
-        /// Trust no other authority any more: for a key that somebody else may have
+        /// Trust no other authority any more, and rotate that of plugins of plugins.yaml as well: for a
+        /// key that somebody else may have
         #[arg(long)]
         now: bool,
         /// Print JSON
@@ -206,6 +208,9 @@ fn issue(
         }
         Some(_) => {}
     }
+    if let Some(taker) = &taker {
+        directory.check_taker(taker).map_err(failed)?;
+    }
     for name in &names {
         directory.issue(name, now).map_err(failed)?;
     }
@@ -308,6 +313,10 @@ fn rotate(path: &Path, is_at_once: bool, now: SystemTime, format: Format) -> Res
         }
         .to_owned(),
     );
+    let shared = shared::rotate(directory.path(), is_at_once, now);
+    if let Ok(Some(note)) = &shared {
+        notes.push(note.clone());
+    }
     let told = Told {
         directory: directory.path(),
         authority: Some("rotated"),
@@ -322,7 +331,8 @@ fn rotate(path: &Path, is_at_once: bool, now: SystemTime, format: Format) -> Res
             shown::table(&told.certificates),
             shown::lines(&told.notes)
         )
-    })
+    })?;
+    shared.map(drop)
 }
 
 /// A directory that is there: who only looks makes none.

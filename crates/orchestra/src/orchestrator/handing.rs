@@ -2,6 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -61,21 +62,31 @@ pub(super) async fn keep(certs: PathBuf, links: Links, plugins: Plugins) {
     .await;
 }
 
-async fn keep_every(every: Duration, certs: &Path, running: impl Fn() -> Vec<PluginId>) {
+/// The same as often as is said.
+pub(super) async fn keep_every(every: Duration, certs: &Path, running: impl Fn() -> Vec<PluginId>) {
+    let certs = certs.to_owned();
+    each(every, running, move |plugin| hand_out(&certs, plugin)).await;
+}
+
+async fn each(
+    every: Duration,
+    running: impl Fn() -> Vec<PluginId>,
+    hand_out: impl Fn(&PluginId) -> Result<PathBuf, CertError> + Send + Sync + 'static,
+) {
+    let hand_out = Arc::new(hand_out);
     let mut looks = interval(every);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         looks.tick().await;
         for plugin in running() {
-            let (certs, id) = (certs.to_owned(), plugin.clone());
-            match tokio::task::spawn_blocking(move || hand_out(&certs, &id)).await {
-                Ok(Ok(_)) => {}
-                Ok(Err(error)) => {
-                    let error = anyhow::Error::from(error);
-                    tracing::warn!(%plugin, "certificates cannot be handed out anew: {error:#}");
-                }
+            let (hand_out, id) = (Arc::clone(&hand_out), plugin.clone());
+            let handed = match tokio::task::spawn_blocking(move || hand_out(&id)).await {
                 // The program ends.
-                Err(_) => return,
+                Err(error) if error.is_cancelled() => return,
+                handed => handed.map_err(anyhow::Error::from),
+            };
+            if let Err(error) = handed.and_then(|handed| Ok(handed?)) {
+                tracing::warn!(%plugin, "certificates cannot be handed out anew: {error:#}");
             }
         }
     }
@@ -83,7 +94,10 @@ async fn keep_every(every: Duration, certs: &Path, running: impl Fn() -> Vec<Plu
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{
+        fs,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
 
     use tempfile::TempDir;
     use tokio::time::{sleep, timeout};
@@ -125,5 +139,29 @@ mod tests {
         let (before, after) = (before.unwrap(), after.unwrap());
         assert_eq!(after.anchors().len(), 4);
         assert_ne!(after.chain()[0], before.chain()[0]);
+    }
+
+    #[tokio::test]
+    async fn a_plugin_for_which_it_breaks_holds_up_nobody() {
+        let ids = ["tools.broken", "tools.demo"].map(|id| id.parse::<PluginId>().unwrap());
+        let handed = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&handed);
+        let hand_out = move |plugin: &PluginId| {
+            assert_ne!(plugin.as_str(), "tools.broken", "as it is to be");
+            counted.fetch_add(1, Ordering::SeqCst);
+            Ok(PathBuf::new())
+        };
+        let keeping = tokio::spawn(async move {
+            let every = Duration::from_millis(10);
+            each(every, || ids.to_vec(), hand_out).await;
+        });
+        let goes_on = async {
+            while handed.load(Ordering::SeqCst) < 2 {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(30), goes_on).await.unwrap();
+        keeping.abort();
+        let _ = keeping.await;
     }
 }

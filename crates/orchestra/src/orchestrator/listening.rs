@@ -61,7 +61,7 @@ impl Listening {
         certs: &Path,
         address: SocketAddr,
     ) -> anyhow::Result<Self> {
-        Self::with(Arc::new(face.clone()), limits(), certs, address).await
+        Self::with(Arc::new(face.clone()), limits(), certs, address, LOOKS).await
     }
 
     /// Listens for plugins that were written for orchestrators of the past.
@@ -74,7 +74,8 @@ impl Listening {
             face: face.clone(),
             plugins,
         };
-        Self::with(Arc::new(admitted), Limits::default(), certs, LOOPBACK).await
+        let limits = Limits::default();
+        Self::with(Arc::new(admitted), limits, certs, LOOPBACK, LOOKS).await
     }
 
     async fn with(
@@ -82,6 +83,7 @@ impl Listening {
         limits: Limits,
         certs: &Path,
         address: SocketAddr,
+        looks: Duration,
     ) -> anyhow::Result<Self> {
         let directory = certs.to_owned();
         let found = tokio::task::spawn_blocking(move || identity(&directory)).await?;
@@ -89,7 +91,8 @@ impl Listening {
         let endpoint = bind(address, &identity)?;
         let address = endpoint.address()?;
         let serving = endpoint.serve(handler, limits);
-        let renewing = tokio::spawn(renew(endpoint.clone(), certs.to_owned(), identity));
+        let renewing = renew(endpoint.clone(), certs.to_owned(), identity, looks);
+        let renewing = tokio::spawn(renewing);
         Ok(Self {
             address,
             endpoint,
@@ -112,7 +115,7 @@ impl Listening {
 
 /// Where plugins have their authority that want to share one: whoever can read its key can be any of
 /// them, and nobody else.
-pub(super) fn legacy(certs: &Path) -> PathBuf {
+pub(crate) fn legacy(certs: &Path) -> PathBuf {
     certs.join("legacy")
 }
 
@@ -143,8 +146,8 @@ fn bind(address: SocketAddr, identity: &Identity) -> anyhow::Result<Endpoint> {
 }
 
 /// Shows and trusts what the directory of certificates holds, as it changes.
-async fn renew(endpoint: Endpoint, certs: PathBuf, mut shown: Identity) {
-    let mut looks = interval(LOOKS);
+async fn renew(endpoint: Endpoint, certs: PathBuf, mut shown: Identity, every: Duration) {
+    let mut looks = interval(every);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         looks.tick().await;
@@ -157,26 +160,12 @@ async fn renew(endpoint: Endpoint, certs: PathBuf, mut shown: Identity) {
                 Err(error) => tracing::warn!(%error, "certificates were renewed and are of no use"),
             },
             Ok(Err(error)) => tracing::warn!(%error, "certificates cannot be renewed"),
-            Err(_) => return,
+            // The program ends.
+            Err(error) if error.is_cancelled() => return,
+            Err(error) => tracing::warn!(%error, "certificates cannot be renewed"),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_bridges_are_many() {
-        let limits = limits();
-        let of = |name: &str| {
-            let mut shared = limits.shared.iter();
-            let found = shared.find(|shared| shared.name.as_str() == name);
-            found.map(|shared| shared.connections)
-        };
-        assert_eq!(of("transport.stdio-client"), Some(256));
-        assert_eq!(of("transport.quic-bridge-client"), Some(256));
-        assert_eq!(of("tools.some-client"), None);
-        assert_eq!((limits.connections, limits.calls), (8, 256));
-    }
-}
+mod tests;

@@ -94,8 +94,13 @@ async fn start(
     let is_legacy = plugin.is_legacy;
     let named = id.clone();
     let made = tokio::task::spawn_blocking(move || certificates(&certs, &named, is_legacy));
-    let made = made.await.map_err(invalid)?;
-    (spec.certs, spec.plugin_certs) = made.map_err(invalid)?;
+    let made = made.await.map_err(anyhow::Error::from);
+    // Whatever is wrong with them is put right where they are, so it is tried again.
+    let unmade = |error: anyhow::Error| ClientError::Unreachable {
+        what: format!("certificates cannot be handed out: {error:#}"),
+    };
+    let made = made.and_then(|made| Ok(made?)).map_err(unmade)?;
+    (spec.certs, spec.plugin_certs) = made;
     let connector = PluginConnector::new(spec);
     match here {
         Some(here) => {

@@ -166,6 +166,36 @@ fn who_has_no_certificate_and_may_sign_none_is_told_what_to_do() {
     assert!(!certs(&empty).join("ca.crt").exists());
 }
 
+/// It need not be started anew for that.
+#[test]
+fn a_bridge_whose_certificate_is_put_right_answers_again() {
+    let workspace = Workspace::new();
+    let mut orchestrator = Foreign::start(&certs(&workspace));
+    let mut session = Session::start(bridge(&workspace, &orchestrator));
+    session.tool("echo", &json!({"text": "first"}));
+    orchestrator.go();
+    // What it shows is gone, as if it had ended, and cannot be made here.
+    let files = ["ca.key", "transport.stdio-client.crt"].map(|file| certs(&workspace).join(file));
+    let aside = files.clone().map(|file| file.with_extension("aside"));
+    for (file, aside) in files.iter().zip(&aside) {
+        fs::rename(file, aside).unwrap();
+    }
+    orchestrator.come();
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let told = unreachable(&session.request("tools/call", &echo("refused")));
+        if told.contains("`orchestra certs issue transport.stdio-client`") {
+            break;
+        }
+        assert!(Instant::now() < end, "{told}");
+    }
+    for (file, aside) in files.iter().zip(&aside) {
+        fs::rename(aside, file).unwrap();
+    }
+    let called = until_answered(&mut session, "tools/call", &echo("again"));
+    assert_eq!(called["content"][0]["text"], "again");
+}
+
 #[test]
 fn certificates_are_where_it_is_said() {
     let workspace = Workspace::new();

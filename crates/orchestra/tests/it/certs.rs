@@ -210,10 +210,44 @@ fn a_rotation_at_once_trusts_nothing_that_was() {
     let notes = rotated["notes"].to_string();
     assert!(notes.contains("restart the programs that run"), "{notes}");
     assert!(notes.contains("is of no use any more"), "{notes}");
-    // What was given to somebody else is theirs: it is not known again as ours.
+    // What was given to somebody else is theirs: it is not known again as ours, and nothing is made
+    // for it.
+    let leaf = || fs::read(workspace.home().join(".orchestra/certs/tools.a.crt")).unwrap();
+    let before = leaf();
     let taken = issue();
     assert_eq!(taken.code, Some(3), "{taken:?}");
     assert!(taken.err.contains("name an empty directory"), "{taken:?}");
+    assert_eq!(leaf(), before);
+}
+
+/// Each plugin of the past reads the key of theirs.
+#[test]
+fn a_rotation_at_once_spares_no_authority() {
+    let workspace = Workspace::new();
+    assert_eq!(workspace.run(["certs", "init"]).code, Some(0));
+    let shared = workspace.home().join(".orchestra/certs/legacy");
+    let place = shared.display().to_string();
+    let init = workspace.run(["certs", "init", "--certs-dir", &place]);
+    assert_eq!(init.code, Some(0), "{init:?}");
+    let authority = || fs::read(shared.join("ca.crt")).unwrap();
+    let before = authority();
+    let told = json(&workspace.run(["certs", "rotate", "--json"]));
+    let notes = told["notes"].to_string();
+    assert!(notes.contains("legacy, which plugins"), "{notes}");
+    assert!(notes.contains("stays as it is"), "{notes}");
+    assert_eq!(authority(), before);
+    let told = json(&workspace.run(["certs", "rotate", "--now", "--json"]));
+    let notes = told["notes"].to_string();
+    assert!(notes.contains("was rotated as well"), "{notes}");
+    assert_ne!(authority(), before);
+    // What cannot be done there is told, and done here.
+    fs::remove_file(shared.join("ca.key")).unwrap();
+    let main = || fs::read(shared.with_file_name("ca.crt")).unwrap();
+    let before = main();
+    let said = workspace.run(["certs", "rotate", "--now"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.err.contains("legacy cannot be rotated"), "{said:?}");
+    assert_ne!(main(), before);
 }
 
 #[test]

@@ -21,16 +21,26 @@ pub(super) async fn open_certs(named: String) -> Result<CertDir, StartError> {
 pub(super) async fn load(certs: CertDir, id: PluginId) -> Result<(Identity, Identity), CertError> {
     let load = move || {
         let now = SystemTime::now();
-        let identity = |name: CertName| {
-            certs.identity(&name, now).or_else(|_| {
-                // Where there is no authority, the first program makes one.
+        let identity = |name: CertName| match certs.identity(&name, now) {
+            // Where programs of this user have their authority, the first one founds it. Any other
+            // directory is filled by who hands out certificates, and with an authority it is taken.
+            Err(_) if is_usual(&certs) => {
                 certs.ensure_ca(now)?;
                 certs.identity(&name, now)
-            })
+            }
+            found => found,
         };
         Ok((identity(id.server_name())?, identity(id.client_name())?))
     };
     blocking(load).await
+}
+
+/// Whether a directory is the one that is used where nobody names one.
+fn is_usual(certs: &CertDir) -> bool {
+    let home = std::env::home_dir();
+    let usual = CertDir::locate("", home.as_deref());
+    let usual = usual.ok().and_then(|usual| usual.canonicalize().ok());
+    usual.is_some_and(|usual| usual == certs.path())
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {

@@ -9,13 +9,13 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 
 use super::cx::Cx;
 use crate::{
     generated::Publish,
+    quic::BoxFuture,
     structs::{self, StructError, Style},
 };
 

@@ -20,6 +20,7 @@ use super::{
 use crate::{
     generated::{ListPromptsResponse, PluginManifest},
     ids::{NameError, PluginId},
+    quic::BoxFuture,
 };
 
 /// Calls that are handled at once, unless the author says otherwise.
@@ -187,9 +188,8 @@ impl Plugin {
         if !self.manifest.needs_events.iter().any(|one| one == topic) {
             self.manifest.needs_events.push(topic.to_owned());
         }
-        let function = Arc::new(move |event, cx| {
-            Box::pin(function(event, cx)) as futures_util::future::BoxFuture<'static, ()>
-        });
+        let function =
+            Arc::new(move |event, cx| Box::pin(function(event, cx)) as BoxFuture<'static, ()>);
         self.topics.fixed.push((topic.to_owned(), function));
         self
     }

@@ -18,7 +18,6 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, OnceCell, Semaphore, watch};
 
 use super::{
@@ -34,7 +33,7 @@ use crate::{
     envelope::{PayloadOf, Request, RequestKind, Response, ResponseKind},
     generated::ToolResponse,
     ids::CertName,
-    quic::{Handler, Peer, Reply, ReplyError},
+    quic::{BoxFuture, Handler, Peer, Reply, ReplyError},
 };
 
 pub(super) type Hook = dyn Fn(Cx) -> BoxFuture<'static, Result<(), ToolError>> + Send + Sync;

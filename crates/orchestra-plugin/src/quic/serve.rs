@@ -3,10 +3,9 @@
 //! One task accepts, one serves each connection, one each call. All end with [`Serving::stop`], or
 //! at once when [`Serving`] is dropped.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use quinn::{Connection, Incoming, RecvStream, SendStream};
 use tokio::{
     select,
@@ -27,6 +26,9 @@ use super::{
 
 /// How long an answer may take to arrive after it was written, when the connection is to close.
 const LINGER_TIME: Duration = Duration::from_secs(5);
+
+/// A future of which only the outcome is known.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Answers calls.
 pub trait Handler: Send + Sync + 'static {

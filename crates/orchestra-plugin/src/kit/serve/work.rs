@@ -1,9 +1,16 @@
 //! Runs a handler: with a place among those in flight, isolated, and told when to stop.
 
-use std::{any::Any, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use bytes::Bytes;
-use futures_util::FutureExt as _;
 use tokio::{
     select,
     sync::{SemaphorePermit, mpsc, watch},
@@ -73,7 +80,7 @@ impl Server {
         let _place = self.place()?;
         let (sender, frames) = mpsc::channel(FRAMES);
         let cx = Cx::new(self.surroundings.clone(), call, cancel, sender.clone());
-        let work = AssertUnwindSafe(async move { handler(cx, sender).await }).catch_unwind();
+        let work = caught(async move { handler(cx, sender).await });
         match self.drive(work, reply, &switch, frames).await {
             Some(Ok(done)) => Ok(done),
             Some(Err(panic)) => Err(Fault::failure(HANDLER_ERROR, told(&*panic, "handler"))),
@@ -90,7 +97,7 @@ impl Server {
         time: Option<Duration>,
     ) -> Result<T, String> {
         let time = time.unwrap_or(HOOK_TIME);
-        match timeout(time, AssertUnwindSafe(hook).catch_unwind()).await {
+        match timeout(time, caught(hook)).await {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(panic)) => Err(told(&*panic, name)),
             Err(_) => Err(format!("the {name} takes longer than {time:?}")),
@@ -139,7 +146,7 @@ impl Server {
         let mut told = switch.subscribe();
         let mut requests = reply.requests();
         let mut stop = None;
-        let mut work = std::pin::pin!(work);
+        let mut work = pin!(work);
         let done = loop {
             select! {
                 biased;
@@ -215,6 +222,19 @@ async fn cancelled_in_band(requests: &mut Option<Requests>) {
         }
     }
     std::future::pending().await
+}
+
+/// Polls a future to its end, or until it panics.
+async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
+    let mut work = pin!(work);
+    poll_fn(
+        // It is not polled again after a panic, and what it shares it must guard itself.
+        |context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+            Ok(polled) => polled.map(Ok),
+            Err(panic) => Poll::Ready(Err(panic)),
+        },
+    )
+    .await
 }
 
 /// What a panic said.

@@ -178,8 +178,12 @@ impl Plugin {
         self
     }
 
-    /// Hears the events of a topic. The events of an orchestrator that keeps their order come one
-    /// after the other, each when the function for the one before has ended.
+    /// Hears the events of a topic, one after the other in the order in which they came, each when
+    /// the functions for the one before have ended; those of another topic come meanwhile.
+    ///
+    /// A function may take its time. Up to 256 events of a topic wait for it, or 32 MiB of them; what
+    /// comes beyond is dropped, and the orchestrator is told so. When the plugin ends, those that wait
+    /// are handled as far as there is time, and [`Cx::cancel`] tells when there is no more.
     pub fn on_event<F, Fut>(mut self, topic: &str, function: F) -> Self
     where
         F: Fn(Event, Cx) -> Fut + Send + Sync + 'static,

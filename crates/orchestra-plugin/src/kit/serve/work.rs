@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// How long a handler may go on after it was told to stop.
-const STOP_TIME: Duration = Duration::from_secs(5);
+pub(super) const STOP_TIME: Duration = Duration::from_secs(5);
 
 /// Frames of a call that wait to be sent; beyond, a streaming tool waits and progress is dropped.
 const FRAMES: usize = 16;
@@ -108,11 +108,21 @@ impl Server {
         let until = Instant::now() + time;
         // Those that run get half of the time, and what stops them a quarter.
         self.phase.send_replace(Phase::Draining);
-        let idle = || self.in_flight.acquire_many(self.max_in_flight);
+        self.heard.close();
+        let idle = async || {
+            // It is never closed.
+            let _ = self.in_flight.acquire_many(self.max_in_flight).await;
+            self.heard.done().await;
+        };
         let mut clean = timeout(time / 2, idle()).await.is_ok();
         self.phase.send_replace(Phase::Stopping);
         if !clean {
             clean = timeout(time / 4, idle()).await.is_ok();
+        }
+        let undone = self.heard.undone();
+        if undone > 0 {
+            tracing::warn!(undone, "events were not handled before the plugin ended");
+            clean = false;
         }
         if let Some(hook) = &self.offer.shutdown {
             let left = until.saturating_duration_since(Instant::now());
@@ -193,14 +203,14 @@ impl Server {
 }
 
 /// Waits until a state is reached; for ever if its owner goes before.
-async fn reached<T: PartialEq>(state: &mut watch::Receiver<T>, wanted: T) {
+pub(super) async fn reached<T: PartialEq>(state: &mut watch::Receiver<T>, wanted: T) {
     let gone = state.wait_for(|state| *state == wanted).await.is_err();
     if gone {
         std::future::pending::<()>().await;
     }
 }
 
-fn ending() -> Fault {
+pub(super) fn ending() -> Fault {
     Fault::failure("shutting_down", "the plugin is ending")
 }
 
@@ -225,7 +235,7 @@ async fn cancelled_in_band(requests: &mut Option<Requests>) {
 }
 
 /// Polls a future to its end, or until it panics.
-async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
+pub(super) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
     let mut work = pin!(work);
     poll_fn(
         // It is not polled again after a panic, and what it shares it must guard itself.
@@ -238,7 +248,7 @@ async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Box<dyn Any + Sen
 }
 
 /// What a panic said.
-fn told(panic: &(dyn Any + Send), what: &str) -> String {
+pub(super) fn told(panic: &(dyn Any + Send), what: &str) -> String {
     let said = panic
         .downcast_ref::<String>()
         .map(String::as_str)

@@ -166,15 +166,34 @@ impl Plugin {
         self
     }
 
-    /// Says that it calls a tool of others, which it may not otherwise.
+    /// Says that it calls a tool of others, which it may not otherwise: by
+    /// [`Orchestrator::call_tool`](super::Orchestrator::call_tool). `*` stands for any text.
     pub fn needs_tool(mut self, name: &str) -> Self {
         self.manifest.needs_tools.push(name.to_owned());
         self
     }
 
-    /// Says that it uses a kind of storage, such as `markdown`.
+    /// Says that it uses a kind of storage, such as `markdown`: by
+    /// [`Orchestrator::storage`](super::Orchestrator::storage).
     pub fn needs_storage(mut self, kind: &str) -> Self {
         self.manifest.needs_storage.push(kind.to_owned());
+        self
+    }
+
+    /// Says that it calls tools of an AI provider, such as `openai`: by
+    /// [`Orchestrator::provider`](super::Orchestrator::provider).
+    pub fn needs_ai(mut self, provider: &str) -> Self {
+        self.manifest.needs_ai.push(provider.to_owned());
+        self
+    }
+
+    /// Says that it may subscribe to a topic while it runs: by
+    /// [`Orchestrator::subscribe`](super::Orchestrator::subscribe). `*` stands for any text; events of
+    /// a topic that is named without it come from the start.
+    pub fn needs_event(mut self, topic: &str) -> Self {
+        if !self.manifest.needs_events.iter().any(|one| one == topic) {
+            self.manifest.needs_events.push(topic.to_owned());
+        }
         self
     }
 
@@ -189,9 +208,7 @@ impl Plugin {
         F: Fn(Event, Cx) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        if !self.manifest.needs_events.iter().any(|one| one == topic) {
-            self.manifest.needs_events.push(topic.to_owned());
-        }
+        self = self.needs_event(topic);
         let function =
             Arc::new(move |event, cx| Box::pin(function(event, cx)) as BoxFuture<'static, ()>);
         self.topics.fixed.push((topic.to_owned(), function));

@@ -1,4 +1,4 @@
-//! A plugin in twenty lines.
+//! The smallest plugin: one tool, which may fail.
 
 use orchestra_plugin::kit::{Plugin, ToolError, tool};
 

@@ -22,6 +22,7 @@
 //!
 //! Everything here blocks on the disk. The clock is a parameter.
 
+mod der;
 mod dir;
 mod error;
 mod files;
@@ -30,7 +31,10 @@ mod identity;
 mod key;
 mod make;
 mod parse;
+mod pem;
 mod rotate;
+mod time;
+mod x509;
 
 pub use dir::{CA_RENEWAL, CertDir, LEAF_RENEWAL};
 pub use error::CertError;

@@ -4,6 +4,7 @@
 //! survives, and large arguments are never copied. What a payload says is left to
 //! [`generated`](crate::generated), the keys that route it to [`Routing`].
 
+mod body;
 mod kind;
 mod routing;
 
@@ -14,6 +15,7 @@ pub use routing::Routing;
 
 use crate::field::{self, FieldError};
 use crate::frame::{self, FrameError, HEADER_BYTES};
+use body::Body;
 
 /// The field that holds the id, in requests and responses.
 const REQUEST_ID: u32 = 1;
@@ -70,16 +72,22 @@ pub enum EnvelopeError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope<K> {
     request_id: String,
-    body: Option<(K, Bytes)>,
+    body: Option<(K, Body)>,
     /// The fields that this version does not know, as they came.
     unknown: Bytes,
 }
 
 impl<K: Kind> Envelope<K> {
-    /// An envelope around `message`.
+    /// An envelope around `message`. The JSON of a large call or result is not copied: it stands last
+    /// in the payload, and is sent from where it is.
     #[must_use]
     pub fn new<M: PayloadOf<K>>(request_id: impl Into<String>, message: &M) -> Self {
-        Self::raw(request_id, M::KIND, message.encode_to_vec().into())
+        let (front, rest) = message.to_parts();
+        Self {
+            request_id: request_id.into(),
+            body: Some((M::KIND, Body::in_parts(front, rest))),
+            unknown: Bytes::new(),
+        }
     }
 
     /// An envelope around a payload that is encoded already.
@@ -87,7 +95,7 @@ impl<K: Kind> Envelope<K> {
     pub fn raw(request_id: impl Into<String>, kind: K, payload: Bytes) -> Self {
         Self {
             request_id: request_id.into(),
-            body: Some((kind, payload)),
+            body: Some((kind, payload.into())),
             unknown: Bytes::new(),
         }
     }
@@ -111,7 +119,7 @@ impl<K: Kind> Envelope<K> {
     /// one payload. The payload is not looked at.
     pub fn decode(bytes: &Bytes) -> Result<Self, EnvelopeError> {
         let mut request_id = String::new();
-        let mut body: Option<(K, Bytes)> = None;
+        let mut body: Option<(K, Body)> = None;
         let mut several = None;
         let unknown = field::retained(bytes, |field| {
             if field.number == REQUEST_ID {
@@ -125,7 +133,7 @@ impl<K: Kind> Envelope<K> {
             if let Some((first, _)) = &body {
                 several = several.or(Some((first.name(), kind.name())));
             } else {
-                body = Some((kind, payload));
+                body = Some((kind, payload.into()));
             }
             Ok(false)
         })
@@ -156,7 +164,8 @@ impl<K: Kind> Envelope<K> {
     /// The payload as it came; empty when there is none.
     #[must_use]
     pub fn payload(&self) -> Bytes {
-        self.body.as_ref().map_or_else(Bytes::new, |b| b.1.clone())
+        let body = self.body.as_ref();
+        body.map_or_else(Bytes::new, |(_, body)| body.whole().clone())
     }
 
     /// The same envelope with another id, for the next hop.
@@ -174,12 +183,11 @@ impl<K: Kind> Envelope<K> {
     /// malformed.
     pub fn message<M: PayloadOf<K>>(&self) -> Result<M, EnvelopeError> {
         match &self.body {
-            Some((kind, payload)) if *kind == M::KIND => {
-                M::decode(payload.clone()).map_err(|source| EnvelopeError::Message {
+            Some((kind, payload)) if *kind == M::KIND => M::decode(payload.whole().clone())
+                .map_err(|source| EnvelopeError::Message {
                     kind: kind.name(),
                     source,
-                })
-            }
+                }),
             other => Err(EnvelopeError::Kind {
                 wanted: M::KIND.name(),
                 found: other.as_ref().map(|(kind, _)| kind.name()),
@@ -192,17 +200,18 @@ impl<K: Kind> Envelope<K> {
     pub fn encode(&self) -> Bytes {
         let mut bytes = Vec::with_capacity(self.encoded_len());
         self.put_head(&mut bytes);
-        bytes.extend_from_slice(&self.payload());
+        bytes.extend_from_slice(&self.rest());
         bytes.into()
     }
 
-    /// The same in two parts: what stands before the payload, and the payload, which is not copied.
+    /// The same in two parts: what stands before the payload or its large last field, and that, which
+    /// is not copied.
     #[must_use]
     pub fn to_parts(&self) -> [Bytes; 2] {
-        let payload = self.payload();
-        let mut head = Vec::with_capacity(self.encoded_len() - payload.len());
+        let rest = self.rest();
+        let mut head = Vec::with_capacity(self.encoded_len() - rest.len());
         self.put_head(&mut head);
-        [head.into(), payload]
+        [head.into(), rest]
     }
 
     /// The envelope as a frame in one buffer, to be sent by one write.
@@ -216,12 +225,12 @@ impl<K: Kind> Envelope<K> {
         let mut frame = Vec::with_capacity(HEADER_BYTES + length);
         frame.extend_from_slice(&header);
         self.put_head(&mut frame);
-        frame.extend_from_slice(&self.payload());
+        frame.extend_from_slice(&self.rest());
         Ok(frame.into())
     }
 
-    /// The envelope as a frame in two parts, to be sent one behind the other: what stands before
-    /// the payload, and the payload, which is not copied.
+    /// The envelope as a frame in two parts, to be sent one behind the other, as
+    /// [`Self::to_parts`] has them.
     ///
     /// # Errors
     ///
@@ -229,11 +238,11 @@ impl<K: Kind> Envelope<K> {
     pub fn to_frame_parts(&self) -> Result<[Bytes; 2], FrameError> {
         let length = self.encoded_len();
         let header = frame::header(length)?;
-        let payload = self.payload();
-        let mut head = Vec::with_capacity(HEADER_BYTES + length - payload.len());
+        let rest = self.rest();
+        let mut head = Vec::with_capacity(HEADER_BYTES + length - rest.len());
         head.extend_from_slice(&header);
         self.put_head(&mut head);
-        Ok([head.into(), payload])
+        Ok([head.into(), rest])
     }
 
     /// How many bytes the envelope has, without a frame around it.
@@ -249,12 +258,19 @@ impl<K: Kind> Envelope<K> {
         id + self.unknown.len() + body
     }
 
-    /// Appends all but the payload, which comes last.
+    /// What comes last, and is not copied.
+    fn rest(&self) -> Bytes {
+        let body = self.body.as_ref();
+        body.map_or_else(Bytes::new, |(_, body)| body.parts().1.clone())
+    }
+
+    /// Appends all before that.
     fn put_head(&self, out: &mut Vec<u8>) {
         field::put_text(out, REQUEST_ID, &self.request_id);
         out.extend_from_slice(&self.unknown);
         if let Some((kind, payload)) = &self.body {
             field::put_bytes_head(out, kind.number(), payload.len());
+            out.extend_from_slice(payload.parts().0);
         }
     }
 }
@@ -268,7 +284,7 @@ impl Request {
     /// twice, so that two receivers might differ in what they take.
     pub fn routing(&self) -> Result<Routing<'_>, EnvelopeError> {
         match &self.body {
-            Some((kind, payload)) => Routing::read(*kind, payload),
+            Some((kind, payload)) => Routing::read(*kind, payload.whole()),
             None => Ok(Routing::default()),
         }
     }
@@ -283,12 +299,12 @@ impl Request {
         if let Some((kind, payload)) = &mut self.body
             && let Some(number) = routing::caller_field(*kind)
         {
-            *payload = field::with_text(payload, number, plugin).map_err(|source| {
-                EnvelopeError::Fields {
-                    kind: kind.name(),
-                    source,
-                }
+            let named = field::with_text(payload.whole(), number, plugin);
+            let named = named.map_err(|source| EnvelopeError::Fields {
+                kind: kind.name(),
+                source,
             })?;
+            *payload = named.into();
         }
         Ok(self)
     }

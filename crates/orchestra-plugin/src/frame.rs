@@ -171,7 +171,7 @@ impl FrameDecoder {
     fn collect(&mut self, part: &[u8], length: usize) {
         let held = self.payload.len();
         if self.payload.capacity() - held < part.len() {
-            let room = (2 * held).max(held + part.len()).max(FIRST_ROOM_BYTES);
+            let room = (4 * held).max(held + part.len()).max(FIRST_ROOM_BYTES);
             self.payload.reserve(room.min(length) - held);
         }
         self.payload.extend_from_slice(part);

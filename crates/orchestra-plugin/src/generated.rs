@@ -655,7 +655,7 @@ pub struct StorageEntry {
     pub version: i64,
     /// When it was written last.
     #[prost(message, optional, tag = "4")]
-    pub modified_at: ::core::option::Option<::prost_types::Timestamp>,
+    pub modified_at: ::core::option::Option<crate::timestamp::Timestamp>,
 }
 /// Why a request to a storage failed. Old peers skip the fields that carry it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -809,7 +809,7 @@ pub struct EventDelivery {
     pub source_plugin: ::prost::alloc::string::String,
     /// When it was published.
     #[prost(message, optional, tag = "6")]
-    pub timestamp: ::core::option::Option<::prost_types::Timestamp>,
+    pub timestamp: ::core::option::Option<crate::timestamp::Timestamp>,
 }
 /// Calls an MCP method. Known only to peers of revision 1 and later.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -25,9 +25,41 @@
 //!
 //! **Tools and prompts** are made from functions, by [`tool`](macro@tool) and
 //! [`prompt`](macro@prompt), or from closures with [`Tool::new`] and [`Prompt::new`], where a tool
-//! needs something of its own or is only known at run time. What calls share is given to
+//! needs something of its own or is only known at run time; their arguments are a struct that derives
+//! `Deserialize` of `serde` 1 and `JsonSchema` of `schemars` 1. What calls share is given to
 //! [`Plugin::state`] and found in [`Cx::state`]. Tools may come and go while the plugin runs: see
 //! [`Cx::tools`].
+//!
+//! **Others** are asked through [`Cx::orchestrator`]: for their tools, for documents and for events. A
+//! plugin may ask for what it says that it needs, and for nothing else:
+//!
+//! ```no_run
+//! use orchestra_plugin::kit::{Cx, Expected, Plugin, ToolError, tool};
+//! use serde_json::json;
+//!
+//! /// Keeps what a model makes of a text.
+//! #[tool]
+//! async fn digest(text: String, cx: Cx) -> Result<String, ToolError> {
+//!     let model = cx.orchestrator().provider("openai");
+//!     let digest = model.call_tool("summarize", json!({"text": text})).await?;
+//!     let notes = cx.orchestrator().storage("memory");
+//!     notes
+//!         .write("notes/digest.md", digest.text, &Default::default(), Expected::Any)
+//!         .await?;
+//!     Ok("kept".to_owned())
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     Plugin::new("tools.digest", env!("CARGO_PKG_VERSION"))
+//!         .needs_ai("openai")
+//!         .needs_storage("memory")
+//!         .tool(digest::tool())
+//!         .on_event("notes.changed", |event, _cx| async move {
+//!             tracing::info!(%event.payload, "somebody has changed a note");
+//!         })
+//!         .run()
+//! }
+//! ```
 //!
 //! **What the kit does.** It reads the flags that every plugin has, makes or loads the certificates,
 //! listens, says `READY ADDRESS` on stderr, registers with the orchestrator in the background, and
@@ -77,7 +109,7 @@ pub use health::Health;
 pub use into::{IntoAnswer, IntoMessages, Json};
 pub use manifest::{FEATURES, REVISION};
 pub use orchestra_plugin_macros::{prompt, tool};
-pub use orchestrator::{Called, Orchestrator, OrchestratorError};
+pub use orchestrator::{Called, Documents, Orchestrator, OrchestratorError};
 pub use plugin::Plugin;
 pub use prompt::{Messages, Prompt};
 pub use resource::Resource;

@@ -15,6 +15,7 @@ pub mod frame;
 )]
 pub mod generated;
 pub mod structs;
+pub mod timestamp;
 
 pub mod certs;
 pub mod ids;

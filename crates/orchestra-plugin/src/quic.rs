@@ -33,5 +33,5 @@ pub use limits::{Limits, Shared};
 pub use payload::Payload;
 pub use peer::{ConnectionId, Peer};
 pub use reply::{Cancelled, Reply, Requests};
-pub use serve::{Handler, Serving};
+pub use serve::{BoxFuture, Handler, Serving};
 pub use transport::{ALPN, Pace};

@@ -3,6 +3,10 @@
 
 use std::fmt::Debug;
 
+use bytes::Bytes;
+use prost::Message as _;
+
+use crate::field;
 use crate::generated::{
     BootRequest, BootResult, EventDelivery, HealthRequest, HealthResult, ListPromptsRequest,
     ListPromptsResponse, ListToolsRequest, ListToolsResponse, McpMessage, McpRequest, McpResponse,
@@ -29,10 +33,31 @@ pub trait Kind: Copy + Eq + Debug + Send + Sync + 'static {
 pub trait PayloadOf<K>: prost::Message + Default + Debug + PartialEq {
     /// The kind.
     const KIND: K;
+
+    /// The message in two parts that follow each other: what is encoded, and its last field if that
+    /// is large, which is not copied. Nothing stands there for a message that has no such field.
+    fn to_parts(&self) -> (Vec<u8>, Bytes) {
+        (Vec::new(), self.encode_to_vec().into())
+    }
+}
+
+/// A field below this is copied: what it takes to have it apart costs as much.
+const LARGE_BYTES: usize = 8 * 1024;
+
+/// The number of the JSON of a call, and of its result.
+const MCP: u32 = 100;
+
+/// A message and the one of its fields that is last.
+fn parted(front: &impl prost::Message, number: u32, last: &Bytes) -> (Vec<u8>, Bytes) {
+    let head = field::bytes_field_len(number, last.len()) - last.len();
+    let mut encoded = Vec::with_capacity(front.encoded_len() + head);
+    front.encode_raw(&mut encoded);
+    field::put_bytes_head(&mut encoded, number, last.len());
+    (encoded, last.clone())
 }
 
 macro_rules! kinds {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident = $number:literal $field:literal $message:ident,)* }) => {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $number:literal $field:literal $message:ident $($last:ident)?,)* }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum $name {
@@ -67,6 +92,17 @@ macro_rules! kinds {
 
         $(impl PayloadOf<$name> for $message {
             const KIND: $name = $name::$variant;
+
+            $(fn to_parts(&self) -> (Vec<u8>, Bytes) {
+                if self.$last.len() < LARGE_BYTES {
+                    return (Vec::new(), self.encode_to_vec().into());
+                }
+                let front = Self {
+                    $last: Bytes::new(),
+                    ..self.clone()
+                };
+                parted(&front, MCP, &self.$last)
+            })?
         })*
     };
 }
@@ -78,7 +114,7 @@ kinds! {
         Boot = 11 "boot" BootRequest,
         Shutdown = 12 "shutdown" ShutdownRequest,
         Health = 13 "health" HealthRequest,
-        ToolCall = 20 "tool_call" ToolRequest,
+        ToolCall = 20 "tool_call" ToolRequest mcp_params,
         ListTools = 21 "list_tools" ListToolsRequest,
         ListPrompts = 22 "list_prompts" ListPromptsRequest,
         PromptGet = 23 "prompt_get" PromptGetRequest,
@@ -103,7 +139,7 @@ kinds! {
         Boot = 11 "boot" BootResult,
         Shutdown = 12 "shutdown" ShutdownResult,
         Health = 13 "health" HealthResult,
-        ToolCall = 20 "tool_call" ToolResponse,
+        ToolCall = 20 "tool_call" ToolResponse mcp_result,
         ListTools = 21 "list_tools" ListToolsResponse,
         ListPrompts = 22 "list_prompts" ListPromptsResponse,
         PromptGet = 23 "prompt_get" PromptGetResponse,

@@ -57,6 +57,54 @@ fn a_tool_call_with_a_field_nobody_knows_is_forwarded_as_it_came() {
 }
 
 #[test]
+fn the_json_of_a_large_call_is_sent_from_where_it_is() {
+    let json = Bytes::from(vec![b'1'; 20_000]);
+    let asked = ToolRequest {
+        tool_name: "echo".to_owned(),
+        caller_plugin: "somebody".to_owned(),
+        mcp_params: json.clone(),
+        revision: "2025-11-25".to_owned(),
+        ..ToolRequest::default()
+    };
+    let answered = ToolResponse {
+        success: true,
+        mcp_result: json.clone(),
+        ..ToolResponse::default()
+    };
+    let request = Request::new("r", &asked);
+    let response = Response::new("r", &answered);
+    for parts in [request.to_parts(), response.to_parts()] {
+        assert_eq!(parts[1].as_ptr(), json.as_ptr());
+        assert_eq!(parts[1].len(), json.len());
+    }
+    // It is the same in every other way.
+    assert_eq!(Bytes::from(request.to_parts().concat()), request.encode());
+    assert_eq!(request.encoded_len(), request.encode().len());
+    assert_eq!(
+        request.to_frame_parts().unwrap().concat(),
+        request.to_frame().unwrap()
+    );
+    let received = Request::decode(&request.encode()).unwrap();
+    assert_eq!(received, request);
+    assert_eq!(received.message::<ToolRequest>().unwrap(), asked);
+    assert_eq!(request.message::<ToolRequest>().unwrap(), asked);
+    assert_eq!(request.routing().unwrap().tool_name, Some("echo"));
+    let renamed = request.with_caller("tools.mine").unwrap();
+    let renamed: ToolRequest = renamed.message().unwrap();
+    assert_eq!(renamed.caller_plugin, "tools.mine");
+    assert_eq!(renamed.mcp_params, json);
+    let received = Response::decode(&response.encode()).unwrap();
+    assert_eq!(received.message::<ToolResponse>().unwrap(), answered);
+    // A small one is copied: two parts would cost as much.
+    let small = ToolResponse {
+        mcp_result: json.slice(..100),
+        ..answered
+    };
+    let [_, rest] = Response::new("r", &small).to_parts();
+    assert_eq!(rest.len(), small.encode_to_vec().len());
+}
+
+#[test]
 fn payloads_are_parts_of_what_arrived() {
     let message = ToolRequest {
         tool_name: "t".into(),

@@ -157,16 +157,16 @@ pub(super) fn response(outcome: Result<Answer, ToolError>, speech: Speech) -> To
         Ok(answer) => match speech {
             Speech::Mcp => ToolResponse {
                 success: !answer.failed,
-                mcp_result: mcp_result(&answer).into(),
+                mcp_result: mcp_result(answer),
                 ..ToolResponse::default()
             },
             Speech::Old => old_response(&answer),
         },
         Err(error) => {
             let result = (speech == Speech::Mcp)
-                .then(|| mcp_result(&Answer::text(error.message.as_str()).failed()));
+                .then(|| mcp_result(Answer::text(error.message.as_str()).failed()));
             ToolResponse {
-                mcp_result: result.unwrap_or_default().into(),
+                mcp_result: result.unwrap_or_default(),
                 ..failure(&error.code, error.message)
             }
         }
@@ -196,10 +196,14 @@ pub(super) fn rpc_error(code: i32, message: &str) -> Bytes {
     json!({"code": code, "message": message}).to_string().into()
 }
 
+/// Room for what stands around the content of a result.
+const RESULT_BYTES: usize = 128;
+
 /// The result of `tools/call` as JSON.
-pub(super) fn mcp_result(answer: &Answer) -> Vec<u8> {
-    if let Some(verbatim) = &answer.verbatim {
-        return verbatim.get().as_bytes().to_vec();
+fn mcp_result(answer: Answer) -> Bytes {
+    if let Some(verbatim) = answer.verbatim {
+        // Not copied: the text is taken over.
+        return Box::<str>::from(verbatim).into_string().into();
     }
     let structured_text = answer
         .structured
@@ -213,10 +217,23 @@ pub(super) fn mcp_result(answer: &Answer) -> Vec<u8> {
         structured_content: answer.structured.as_ref(),
         is_error: answer.failed.then_some(true),
     };
-    serde_json::to_vec(&result).expect("the keys of JSON values are texts")
+    // Room for all at once: one that grows is copied each time, and few texts need many escapes.
+    let texts = answer.content.iter().map(Content::len).sum::<usize>();
+    let text = structured_text.as_ref().map_or(0, |text| 2 * text.len());
+    let mut json = Vec::with_capacity(RESULT_BYTES + (texts + text) / 16 * 17);
+    serde_json::to_writer(&mut json, &result).expect("the keys of JSON values are texts");
+    json.into()
 }
 
 impl Content {
+    /// About how long it is.
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Block(_) => 0,
+        }
+    }
+
     /// The content block of MCP.
     pub(super) fn to_mcp(&self) -> Value {
         serde_json::to_value(Piece::of(self)).expect("the keys of JSON values are texts")

@@ -132,7 +132,9 @@ impl Cx {
         let state = state.and_then(|state| state.downcast_ref());
         state.ok_or_else(|| {
             let name = type_name::<T>();
-            ToolError::message_only(format!("the plugin has no state of the type {name}"))
+            ToolError::message_only(format!(
+                "the plugin has no state of the type {name}: give it one by Plugin::state"
+            ))
         })
     }
 

@@ -9,18 +9,31 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use futures_util::future::BoxFuture;
 use serde_json::Value;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::cx::Cx;
 use crate::{
+    frame::MAX_FRAME_BYTES,
     generated::Publish,
+    quic::BoxFuture,
     structs::{self, StructError, Style},
 };
 
-/// Events that wait for who listens; more are dropped, and the number of them is told.
+/// Events that wait for one who listens; more are refused.
 const QUEUE: usize = 256;
+
+/// What they may have together as they came: two of the largest.
+const QUEUE_BYTES: usize = 2 * MAX_FRAME_BYTES;
+
+/// Why an event is refused.
+pub(super) fn behind(topic: &str) -> String {
+    format!(
+        "the plugin is behind: {QUEUE} events of {topic:?}, or {} MiB of them, wait already, and \
+         this one is dropped",
+        QUEUE_BYTES / 1024 / 1024
+    )
+}
 
 pub(super) type Function = dyn Fn(Event, Cx) -> BoxFuture<'static, ()> + Send + Sync;
 
@@ -55,6 +68,44 @@ impl Event {
     }
 }
 
+/// Events that wait for one who listens, in the order in which they came.
+#[derive(Debug)]
+pub(super) struct Queue {
+    events: mpsc::Sender<Waiting>,
+    room: Arc<Semaphore>,
+}
+
+/// An event that waits, and the room that it takes up meanwhile.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) event: Event,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Queue {
+    /// An empty one.
+    pub(super) fn new() -> (Self, mpsc::Receiver<Waiting>) {
+        let (events, waiting) = mpsc::channel(QUEUE);
+        let room = Arc::new(Semaphore::new(QUEUE_BYTES));
+        (Self { events, room }, waiting)
+    }
+
+    /// Puts an event that came as so many bytes behind the others; false when there is no room.
+    pub(super) fn put(&self, event: &Event, bytes: usize) -> bool {
+        let Ok(bytes) = u32::try_from(bytes) else {
+            return false;
+        };
+        let Ok(room) = self.room.clone().try_acquire_many_owned(bytes) else {
+            return false;
+        };
+        let waiting = Waiting {
+            event: event.clone(),
+            _room: room,
+        };
+        self.events.try_send(waiting).is_ok()
+    }
+}
+
 /// Members of the payload and what they must be, as texts.
 pub type Filters = BTreeMap<String, String>;
 
@@ -77,7 +128,7 @@ impl fmt::Debug for Topics {
 struct Listener {
     topic: String,
     filters: Filters,
-    queue: mpsc::Sender<Event>,
+    queue: Queue,
     dropped: u64,
 }
 
@@ -86,14 +137,15 @@ struct Listener {
 pub struct Subscription {
     pub(super) id: String,
     topics: Arc<Topics>,
-    events: mpsc::Receiver<Event>,
+    events: mpsc::Receiver<Waiting>,
 }
 
 impl Subscription {
-    /// The next event. Events that came while 256 others waited are dropped.
+    /// The next event. Events that came while 256 others waited, or 32 MiB of them, are dropped: the
+    /// orchestrator is told so, and counts them.
     pub async fn next(&mut self) -> Event {
         match self.events.recv().await {
-            Some(event) => event,
+            Some(waiting) => waiting.event,
             // The sender is held as long as this is.
             None => std::future::pending().await,
         }
@@ -115,7 +167,7 @@ impl Topics {
         topic: String,
         filters: Filters,
     ) -> Subscription {
-        let (queue, events) = mpsc::channel(QUEUE);
+        let (queue, events) = Queue::new();
         let listener = Listener {
             topic,
             filters,
@@ -140,17 +192,19 @@ impl Topics {
             .collect()
     }
 
-    /// Gives an event to those who listen since the plugin runs, and returns the functions for it.
-    pub(super) fn deliver(&self, event: &Event) -> Vec<Arc<Function>> {
+    /// Gives an event that came as so many bytes to those who listen since the plugin runs; false
+    /// when one of them has too much before it already.
+    pub(super) fn deliver(&self, event: &Event, bytes: usize) -> bool {
+        let mut is_taken = true;
         for (id, listener) in self.lock().iter_mut() {
             let wanted = listener.topic == event.topic && matches(&listener.filters, event);
-            if wanted && listener.queue.try_send(event.clone()).is_err() {
+            if wanted && !listener.queue.put(event, bytes) {
+                is_taken = false;
                 listener.dropped += 1;
                 tracing::warn!(id, dropped = listener.dropped, "an event was dropped");
             }
         }
-        let fixed = self.fixed.iter().filter(|(topic, _)| *topic == event.topic);
-        fixed.map(|(_, function)| function.clone()).collect()
+        is_taken
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Listener>> {

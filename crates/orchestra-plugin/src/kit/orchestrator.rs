@@ -5,6 +5,7 @@
 //! as a document that is empty and one that is not there, is taken as not there.
 
 mod called;
+mod documents;
 mod error;
 
 use std::sync::{
@@ -20,20 +21,17 @@ use tokio::time::{Instant, timeout};
 
 use super::{
     events::{Filters, Subscription},
-    storage::{self, Document, Entry, Expected, StorageError},
-    uplink::{State, Uplink},
+    storage::{DEFAULT_KIND, Document, Entry, Expected},
+    uplink::{Standing, State, Uplink},
 };
 use crate::{
     envelope::{Kind, PayloadOf, Request, RequestKind, Response, ResponseKind},
-    generated::{
-        Publish, StorageDeleteRequest, StorageDeleteResponse, StorageListRequest,
-        StorageListResponse, StorageReadRequest, StorageReadResponse, StorageWriteRequest,
-        StorageWriteResponse, ToolRequest, ToolResponse,
-    },
+    generated::{Publish, ToolRequest, ToolResponse},
     structs::{self, Numbers},
 };
 
 pub use called::Called;
+pub use documents::Documents;
 pub use error::OrchestratorError;
 
 /// How long a call may take unless it is told otherwise.
@@ -48,6 +46,7 @@ pub struct Orchestrator {
     uplink: Option<Arc<Uplink>>,
     session: String,
     trace_parent: String,
+    provider: String,
     call_time: Duration,
 }
 
@@ -57,6 +56,7 @@ impl Orchestrator {
             uplink,
             session: String::new(),
             trace_parent: String::new(),
+            provider: String::new(),
             call_time: CALL_TIME,
         }
     }
@@ -76,6 +76,14 @@ impl Orchestrator {
         self
     }
 
+    /// The same with tools of an AI provider, such as `openai`, which the plugin must say that it needs
+    /// ([`Plugin::needs_ai`](super::Plugin::needs_ai)).
+    #[must_use]
+    pub fn provider(mut self, provider: &str) -> Self {
+        provider.clone_into(&mut self.provider);
+        self
+    }
+
     /// Whether there is a connection, and the plugin is registered.
     pub fn is_up(&self) -> bool {
         self.uplink
@@ -83,10 +91,12 @@ impl Orchestrator {
             .is_some_and(|uplink| matches!(*uplink.state().borrow(), State::Up { .. }))
     }
 
-    /// Calls a tool of anybody's. Dropping the future cancels the call.
+    /// Calls a tool of anybody's, or of the AI provider that was named by [`Self::provider`]; its
+    /// arguments are an object. Dropping the future cancels the call.
     ///
     /// # Errors
-    /// [`OrchestratorError::Refused`] when the tool failed or is not there.
+    /// [`OrchestratorError::Refused`] when the tool failed or is not there, or when the plugin did not
+    /// say that it needs it ([`Plugin::needs_tool`](super::Plugin::needs_tool)).
     pub async fn call_tool(
         &self,
         name: &str,
@@ -108,40 +118,29 @@ impl Orchestrator {
             caller_plugin: uplink.id().as_str().to_owned(),
             session_id: self.session.clone(),
             trace_parent: self.trace_parent.clone(),
+            provider: self.provider.clone(),
             mcp_params,
             ..ToolRequest::default()
         };
         Called::of(self.ask::<_, ToolResponse>(&request).await?)
     }
 
-    /// Reads a document of the default storage; `None` when there is none.
+    /// The documents of a kind of storage, such as `memory`, which the plugin must say that it needs
+    /// ([`Plugin::needs_storage`](super::Plugin::needs_storage)).
+    #[must_use]
+    pub fn storage(&self, kind: &str) -> Documents {
+        Documents::new(self.clone(), kind)
+    }
+
+    /// Reads a document of the default storage, `markdown`: see [`Documents::read`].
     ///
     /// # Errors
     /// See [`OrchestratorError`].
     pub async fn read(&self, path: &str) -> Result<Option<Document>, OrchestratorError> {
-        let request = StorageReadRequest {
-            path: path.to_owned(),
-            storage_type: String::new(),
-        };
-        let answer: StorageReadResponse = self.ask(&request).await?;
-        match answer.problem.map(StorageError::of) {
-            Some(StorageError::NotFound) => return Ok(None),
-            Some(error) => return Err(OrchestratorError::Storage(error)),
-            None => {}
-        }
-        if answer.content.is_empty() && answer.metadata.is_none() && answer.version == 0 {
-            return Ok(None);
-        }
-        let metadata = storage::metadata_object(answer.metadata.as_ref());
-        Ok(Some(Document {
-            content: answer.content,
-            metadata: metadata.map_err(OrchestratorError::Storage)?,
-            version: answer.version,
-        }))
+        self.storage(DEFAULT_KIND).read(path).await
     }
 
-    /// Writes a document of the default storage if it is as expected, and says which version it
-    /// has now.
+    /// Writes a document of the default storage: see [`Documents::write`].
     ///
     /// # Errors
     /// [`OrchestratorError::is_conflict`] tells whether somebody else was faster.
@@ -152,64 +151,24 @@ impl Orchestrator {
         metadata: &Map<String, Value>,
         expected: Expected,
     ) -> Result<i64, OrchestratorError> {
-        let metadata = storage::metadata_struct(metadata).map_err(OrchestratorError::Storage)?;
-        let request = StorageWriteRequest {
-            path: path.to_owned(),
-            content: content.into(),
-            metadata: Some(metadata),
-            expected_version: expected.number(),
-            storage_type: String::new(),
-        };
-        let answer: StorageWriteResponse = self.ask(&request).await?;
-        match answer.problem.map(StorageError::of) {
-            Some(error) => Err(OrchestratorError::Storage(error)),
-            None if answer.success => Ok(answer.new_version),
-            // What the first storages say, which have no codes.
-            None if answer.error.contains("version conflict")
-                || answer.error.contains("file already exists") =>
-            {
-                Err(OrchestratorError::Storage(StorageError::Conflict(
-                    answer.error,
-                )))
-            }
-            None => Err(OrchestratorError::Storage(unnamed(answer.error))),
-        }
+        let documents = self.storage(DEFAULT_KIND);
+        documents.write(path, content, metadata, expected).await
     }
 
-    /// Deletes a document of the default storage; false when there was none, or when an old
-    /// orchestrator does not say why it was not deleted.
+    /// Deletes a document of the default storage: see [`Documents::delete`].
     ///
     /// # Errors
     /// See [`OrchestratorError`].
     pub async fn delete(&self, path: &str) -> Result<bool, OrchestratorError> {
-        let request = StorageDeleteRequest {
-            path: path.to_owned(),
-            storage_type: String::new(),
-        };
-        let answer: StorageDeleteResponse = self.ask(&request).await?;
-        match answer.problem.map(StorageError::of) {
-            None => Ok(answer.success),
-            Some(StorageError::NotFound) => Ok(false),
-            Some(error) => Err(OrchestratorError::Storage(error)),
-        }
+        self.storage(DEFAULT_KIND).delete(path).await
     }
 
-    /// Lists the documents below a directory of the default storage whose names match a pattern;
-    /// an empty pattern stands for `*.md`.
+    /// Lists documents of the default storage: see [`Documents::list`].
     ///
     /// # Errors
     /// See [`OrchestratorError`].
     pub async fn list(&self, prefix: &str, pattern: &str) -> Result<Vec<Entry>, OrchestratorError> {
-        let request = StorageListRequest {
-            prefix: prefix.to_owned(),
-            pattern: pattern.to_owned(),
-            storage_type: String::new(),
-        };
-        let answer: StorageListResponse = self.ask(&request).await?;
-        match answer.problem.map(StorageError::of) {
-            None => Ok(answer.entries.into_iter().map(Entry::of).collect()),
-            Some(error) => Err(OrchestratorError::Storage(error)),
-        }
+        self.storage(DEFAULT_KIND).list(prefix, pattern).await
     }
 
     /// Publishes an event. Whether anyone hears it is not told.
@@ -238,11 +197,13 @@ impl Orchestrator {
     }
 
     /// Subscribes to a topic until the subscription is dropped, also over a connection that is lost
-    /// and regained. Topics that are known from the start belong into
-    /// [`Plugin::on_event`](super::Plugin::on_event).
+    /// and regained. The plugin must say that it needs it
+    /// ([`Plugin::needs_event`](super::Plugin::needs_event)). What a plugin always wants to hear of
+    /// belongs into [`Plugin::on_event`](super::Plugin::on_event).
     ///
     /// # Errors
-    /// [`OrchestratorError::Unsupported`] of an old orchestrator, which does not survive it.
+    /// [`OrchestratorError::Refused`] when the orchestrator says no, and
+    /// [`OrchestratorError::Unsupported`] of an old one, which does not survive it.
     pub async fn subscribe(
         &self,
         topic: &str,
@@ -255,16 +216,18 @@ impl Orchestrator {
         }
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let id = format!("{}-{}-{number}", uplink.id(), std::process::id());
+        let mut standing = uplink.standing();
         let topics = uplink.topics();
         let subscription = topics.listen(id.clone(), topic.to_owned(), filters);
-        let mut active = uplink.active();
-        match timeout(
-            self.call_time,
-            active.wait_for(|active| active.contains(&id)),
-        )
-        .await
-        {
-            Ok(Ok(_)) => Ok(subscription),
+        let known = standing.wait_for(|standing| standing.contains_key(&id));
+        match timeout(self.call_time, known).await {
+            Ok(Ok(standing)) => match standing.get(&id) {
+                Some(Standing::Refused { code, message }) => Err(OrchestratorError::Refused {
+                    code: code.clone(),
+                    message: message.clone(),
+                }),
+                _ => Ok(subscription),
+            },
             _ => Err(OrchestratorError::Away("it does not confirm".to_owned())),
         }
     }
@@ -318,12 +281,5 @@ impl Orchestrator {
 
     fn uplink(&self) -> Result<&Arc<Uplink>, OrchestratorError> {
         self.uplink.as_ref().ok_or(OrchestratorError::None)
-    }
-}
-
-fn unnamed(message: String) -> StorageError {
-    StorageError::Other {
-        code: "storage_error".to_owned(),
-        message,
     }
 }

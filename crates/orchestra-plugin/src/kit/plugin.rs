@@ -20,6 +20,7 @@ use super::{
 use crate::{
     generated::{ListPromptsResponse, PluginManifest},
     ids::{NameError, PluginId},
+    quic::BoxFuture,
 };
 
 /// Calls that are handled at once, unless the author says otherwise.
@@ -174,31 +175,51 @@ impl Plugin {
         self
     }
 
-    /// Says that it calls a tool of others, which it may not otherwise.
+    /// Says that it calls a tool of others, which it may not otherwise: by
+    /// [`Orchestrator::call_tool`](super::Orchestrator::call_tool). `*` stands for any text.
     pub fn needs_tool(mut self, name: &str) -> Self {
         self.manifest.needs_tools.push(name.to_owned());
         self
     }
 
-    /// Says that it uses a kind of storage, such as `markdown`.
+    /// Says that it uses a kind of storage, such as `markdown`: by
+    /// [`Orchestrator::storage`](super::Orchestrator::storage).
     pub fn needs_storage(mut self, kind: &str) -> Self {
         self.manifest.needs_storage.push(kind.to_owned());
         self
     }
 
-    /// Hears the events of a topic. The events of an orchestrator that keeps their order come one
-    /// after the other, each when the function for the one before has ended.
+    /// Says that it calls tools of an AI provider, such as `openai`: by
+    /// [`Orchestrator::provider`](super::Orchestrator::provider).
+    pub fn needs_ai(mut self, provider: &str) -> Self {
+        self.manifest.needs_ai.push(provider.to_owned());
+        self
+    }
+
+    /// Says that it may subscribe to a topic while it runs: by
+    /// [`Orchestrator::subscribe`](super::Orchestrator::subscribe). `*` stands for any text; events of
+    /// a topic that is named without it come from the start.
+    pub fn needs_event(mut self, topic: &str) -> Self {
+        if !self.manifest.needs_events.iter().any(|one| one == topic) {
+            self.manifest.needs_events.push(topic.to_owned());
+        }
+        self
+    }
+
+    /// Hears the events of a topic, one after the other in the order in which they came, each when
+    /// the functions for the one before have ended; those of another topic come meanwhile.
+    ///
+    /// A function may take its time. Up to 256 events of a topic wait for it, or 32 MiB of them; what
+    /// comes beyond is dropped, and the orchestrator is told so. When the plugin ends, those that wait
+    /// are handled as far as there is time, and [`Cx::cancel`] tells when there is no more.
     pub fn on_event<F, Fut>(mut self, topic: &str, function: F) -> Self
     where
         F: Fn(Event, Cx) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + Send + 'static,
     {
-        if !self.manifest.needs_events.iter().any(|one| one == topic) {
-            self.manifest.needs_events.push(topic.to_owned());
-        }
-        let function = Arc::new(move |event, cx| {
-            Box::pin(function(event, cx)) as futures_util::future::BoxFuture<'static, ()>
-        });
+        self = self.needs_event(topic);
+        let function =
+            Arc::new(move |event, cx| Box::pin(function(event, cx)) as BoxFuture<'static, ()>);
         self.topics.fixed.push((topic.to_owned(), function));
         self
     }

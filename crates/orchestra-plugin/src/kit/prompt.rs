@@ -3,7 +3,6 @@
 use std::{future::Future, sync::Arc};
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -13,8 +12,9 @@ use super::{
     arguments::{self, Json},
     cx::Cx,
 };
-use crate::generated::{
-    ContentBlock, PromptArgument, PromptDefinition, PromptGetResponse, PromptMessage,
+use crate::{
+    generated::{ContentBlock, PromptArgument, PromptDefinition, PromptGetResponse, PromptMessage},
+    quic::BoxFuture,
 };
 
 pub(super) type Function =

@@ -2,11 +2,11 @@
 
 use std::{future::Future, sync::Arc};
 
-use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{answer::ToolError, cx::Cx};
+use crate::quic::BoxFuture;
 
 type Function = dyn Fn(Cx) -> BoxFuture<'static, Result<String, ToolError>> + Send + Sync;
 

@@ -6,6 +6,7 @@
 
 mod answers;
 mod calls;
+mod heard;
 mod work;
 
 use std::{
@@ -18,8 +19,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, OnceCell, Semaphore, watch};
+
+use heard::Heard;
 
 use super::{
     answer::{self, ToolError},
@@ -34,7 +36,7 @@ use crate::{
     envelope::{PayloadOf, Request, RequestKind, Response, ResponseKind},
     generated::ToolResponse,
     ids::CertName,
-    quic::{Handler, Peer, Reply, ReplyError},
+    quic::{BoxFuture, Handler, Peer, Reply, ReplyError},
 };
 
 pub(super) type Hook = dyn Fn(Cx) -> BoxFuture<'static, Result<(), ToolError>> + Send + Sync;
@@ -68,6 +70,8 @@ pub(super) struct Server {
     surroundings: Arc<Surroundings>,
     offer: Offer,
     topics: Arc<Topics>,
+    /// The events that wait for those who wanted them from the start.
+    heard: Heard,
     /// The one name that may call.
     orchestrator: CertName,
     max_in_flight: u32,
@@ -83,20 +87,24 @@ pub(super) struct Server {
 }
 
 impl Server {
+    /// It must be called within a tokio runtime.
     pub(super) fn new(
         surroundings: Arc<Surroundings>,
         offer: Offer,
         topics: Arc<Topics>,
         max_in_flight: u32,
     ) -> Self {
+        let phase = watch::Sender::new(Phase::Serving);
+        let heard = Heard::start(&topics.fixed, &surroundings, &phase);
         Self {
             orchestrator: surroundings.id.orchestrator_name(),
             surroundings,
             offer,
             topics,
+            heard,
             max_in_flight,
             in_flight: Semaphore::new(max_in_flight as usize),
-            phase: watch::Sender::new(Phase::Serving),
+            phase,
             revision: AtomicU32::new(0),
             streams: Mutex::default(),
             wound_down: OnceCell::new(),
@@ -147,7 +155,7 @@ impl Server {
             ) => self.storage(request, reply).await,
             Some(RequestKind::Subscribe) => answers::subscribe(request),
             Some(RequestKind::Unsubscribe) => Ok(Response::empty(id)),
-            Some(RequestKind::Publish) => self.publish(request, reply).await,
+            Some(RequestKind::Publish) => self.publish(request),
             Some(RequestKind::Mcp) => self.mcp(request, reply).await,
             Some(RequestKind::McpMessage) | None => Err(Fault::failure(
                 "unknown_request",

@@ -3,8 +3,6 @@
 use std::{collections::BTreeMap, future::Future, sync::Arc};
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
-use prost_types::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -13,7 +11,9 @@ use crate::{
         StorageListResponse, StorageProblem, StorageReadRequest, StorageReadResponse,
         StorageWriteRequest, StorageWriteResponse,
     },
+    quic::BoxFuture,
     structs::{self, Numbers, StructError, Style},
+    timestamp::Timestamp,
 };
 
 /// The kind of storage that is meant when none is named.

@@ -3,7 +3,6 @@
 use std::{future::Future, sync::Arc};
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -16,6 +15,7 @@ use super::{
 };
 use crate::{
     generated::ToolDefinition,
+    quic::BoxFuture,
     structs::{self, Numbers},
 };
 

@@ -2,7 +2,7 @@
 //! and given up when it stays away.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -48,6 +48,23 @@ pub(super) enum State {
     },
 }
 
+/// What the orchestrator says to a subscription.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It is confirmed.
+    Confirmed,
+    /// It is not wanted.
+    Refused {
+        /// A short word for programs.
+        code: String,
+        /// Words for a reader.
+        message: String,
+    },
+}
+
+/// What the orchestrator has said to subscriptions, by their id.
+pub(super) type Standings = BTreeMap<String, Standing>;
+
 /// What we offer, as the orchestrator is told.
 pub(super) struct Offered {
     manifest: PluginManifest,
@@ -86,8 +103,8 @@ pub(super) struct Uplink {
     caller: Caller,
     topics: Arc<Topics>,
     state: watch::Sender<State>,
-    /// The subscriptions that the orchestrator has confirmed.
-    active: watch::Sender<BTreeSet<String>>,
+    /// The subscriptions that the present connection was asked for.
+    standing: watch::Sender<Standings>,
     requests: AtomicU64,
 }
 
@@ -99,7 +116,7 @@ impl Uplink {
             caller,
             topics,
             state: watch::Sender::new(State::Down { why }),
-            active: watch::Sender::default(),
+            standing: watch::Sender::default(),
             requests: AtomicU64::new(1),
         }
     }
@@ -120,8 +137,8 @@ impl Uplink {
         self.state.subscribe()
     }
 
-    pub(super) fn active(&self) -> watch::Receiver<BTreeSet<String>> {
-        self.active.subscribe()
+    pub(super) fn standing(&self) -> watch::Receiver<Standings> {
+        self.standing.subscribe()
     }
 
     pub(super) fn next_request_id(&self) -> String {
@@ -213,8 +230,8 @@ impl Uplink {
         offer: &mut Offered,
         revision: u32,
     ) {
-        let mut known = BTreeSet::new();
-        self.active.send_replace(known.clone());
+        let mut known = Standings::new();
+        self.standing.send_replace(known.clone());
         loop {
             // Old orchestrators do not survive an event for a subscription.
             if revision > 0 {
@@ -258,10 +275,10 @@ impl Uplink {
     }
 
     /// Tells the orchestrator what is wanted now and was not before, and the other way round.
-    async fn reconcile(&self, connection: &Connection, known: &mut BTreeSet<String>) {
+    async fn reconcile(&self, connection: &Connection, known: &mut Standings) {
         let wanted = self.topics.wanted();
         for (id, (topic, filters)) in &wanted {
-            if known.contains(id) {
+            if known.contains_key(id) {
                 continue;
             }
             let subscribe = Subscribe {
@@ -269,21 +286,27 @@ impl Uplink {
                 topic: topic.clone(),
                 filters: filters.clone(),
             };
-            match self.exchange(connection, &subscribe).await {
-                Ok(response) if response.kind() != Some(ResponseKind::ToolCall) => {
-                    known.insert(id.clone());
+            match self.subscribe(connection, &subscribe).await {
+                Ok(standing) => {
+                    if let Standing::Refused { message, .. } = &standing {
+                        tracing::warn!(topic, message, "the orchestrator refuses a subscription");
+                    }
+                    known.insert(id.clone(), standing);
+                    // Each is waited for by itself.
+                    self.standing.send_replace(known.clone());
                 }
-                Ok(_) => tracing::warn!(topic, "the orchestrator refuses a subscription"),
                 Err(why) => tracing::warn!(topic, why, "not subscribed"),
             }
         }
         let gone: Vec<String> = known
-            .iter()
+            .keys()
             .filter(|id| !wanted.contains_key(*id))
             .cloned()
             .collect();
         for id in gone {
-            known.remove(&id);
+            if known.remove(&id) != Some(Standing::Confirmed) {
+                continue;
+            }
             let unsubscribe = Unsubscribe {
                 subscription_id: id,
             };
@@ -291,7 +314,23 @@ impl Uplink {
                 tracing::debug!(why, "not unsubscribed");
             }
         }
-        self.active.send_replace(known.clone());
+        self.standing.send_replace(known.clone());
+    }
+
+    async fn subscribe(
+        &self,
+        connection: &Connection,
+        wanted: &Subscribe,
+    ) -> Result<Standing, String> {
+        let response = self.exchange(connection, wanted).await?;
+        if response.kind() != Some(ResponseKind::ToolCall) {
+            return Ok(Standing::Confirmed);
+        }
+        let failure: ToolResponse = response.message().map_err(|error| error.to_string())?;
+        Ok(Standing::Refused {
+            code: failure.error_code,
+            message: failure.error_message,
+        })
     }
 
     async fn exchange<Q: PayloadOf<RequestKind>>(

@@ -8,6 +8,7 @@
 use std::{collections::VecDeque, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::{
     select,
     sync::{mpsc, watch},
@@ -353,7 +354,7 @@ impl Driver {
         let whole = doubled.min(self.options.longest_pause);
         let mut random = [0_u8; 1];
         // Without randomness the pause is a half.
-        let _ = getrandom::fill(&mut random);
+        let _ = SystemRandom::new().fill(&mut random);
         whole / 2 + whole.mul_f64(f64::from(random[0]) / 512.0)
     }
 }

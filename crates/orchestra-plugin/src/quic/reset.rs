@@ -4,7 +4,10 @@
 use std::{sync::Arc, time::Duration};
 
 use quinn::{ConnectionId, ConnectionIdGenerator, EndpointConfig};
-use ring::hmac;
+use ring::{
+    hmac,
+    rand::{SecureRandom as _, SystemRandom},
+};
 
 use crate::certs::Identity;
 
@@ -34,7 +37,7 @@ impl ConnectionIdGenerator for AnyId {
     fn generate_cid(&mut self) -> ConnectionId {
         self.given += 1;
         let mut id = [0; ID_BYTES];
-        if getrandom::fill(&mut id).is_err() {
+        if SystemRandom::new().fill(&mut id).is_err() {
             id = self.given.to_be_bytes();
         }
         ConnectionId::new(&id)

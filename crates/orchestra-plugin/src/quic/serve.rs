@@ -3,10 +3,14 @@
 //! One task accepts, one serves each connection, one each call. All end with [`Serving::stop`], or
 //! at once when [`Serving`] is dropped.
 
-use std::{future::pending, pin::pin, sync::Arc, time::Duration};
+use std::{
+    future::pending,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use quinn::{Connection, Incoming, RecvStream, SendStream};
 use tokio::{
     select,
@@ -32,6 +36,9 @@ const LINGER_TIME: Duration = Duration::from_secs(5);
 /// How often it is looked whether a peer of this machine still says something. Others are asked by
 /// nobody whether they are there: what is between may refuse in their stead.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// A future of which only the outcome is known.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Answers calls.
 pub trait Handler: Send + Sync + 'static {

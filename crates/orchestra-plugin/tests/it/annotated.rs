@@ -139,7 +139,7 @@ async fn a_function_answers_with_what_it_returns() {
             "lost",
             "{}",
             "handler_error",
-            "the plugin has no state of the type alloc::string::String",
+            "the plugin has no state of the type alloc::string::String: give it one by Plugin::state",
         ),
     ] {
         let params =

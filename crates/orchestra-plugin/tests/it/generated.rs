@@ -24,7 +24,7 @@ const HEADER: &str = "\
 fn the_messages_are_made_from_the_schema() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let files = protox::compile([PROTO], [root.join("proto")]).expect("the schema compiles");
-    // What the schema imports is looked at too, but made by `prost-types` and not here.
+    // What the schema imports is looked at too, but not made here.
     let requests = files.file.into_iter().map(|mut file| {
         if file.name() == PROTO {
             keep_structs_as_bytes(&mut file);
@@ -34,6 +34,7 @@ fn the_messages_are_made_from_the_schema() {
     let made = prost_build::Config::new()
         .bytes(["."])
         .btree_map(["."])
+        .extern_path(".google.protobuf.Timestamp", "crate::timestamp::Timestamp")
         .generate(requests.collect())
         .expect("code can be made from the schema");
     let module = Module::from_protobuf_package_name("orchestra.plugin.v1");

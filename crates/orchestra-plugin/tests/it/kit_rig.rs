@@ -18,7 +18,8 @@ use futures_util::future::BoxFuture;
 use orchestra_plugin::{
     envelope::{PayloadOf, Request, RequestKind, Response},
     generated::{
-        EventDelivery, PluginManifest, RegistrationResult, StorageProblem, StorageReadRequest,
+        EventDelivery, PluginManifest, RegistrationResult, StorageDeleteRequest,
+        StorageDeleteResponse, StorageListResponse, StorageProblem, StorageReadRequest,
         StorageReadResponse, StorageWriteRequest, StorageWriteResponse, Subscribe, ToolRequest,
         ToolResponse,
     },
@@ -271,6 +272,16 @@ impl Answering {
             }
             RequestKind::StorageRead => self.read(id, &request.message().unwrap()),
             RequestKind::StorageWrite => self.write(id, request.message().unwrap()),
+            RequestKind::StorageList => Response::new(id, &StorageListResponse::default()),
+            RequestKind::StorageDelete => {
+                let asked: StorageDeleteRequest = request.message().unwrap();
+                let was_there = self.documents.lock().unwrap().remove(&asked.path);
+                let answer = StorageDeleteResponse {
+                    success: was_there.is_some(),
+                    problem: None,
+                };
+                Response::new(id, &answer)
+            }
             RequestKind::ToolCall => {
                 let call: ToolRequest = request.message().unwrap();
                 let result = structs::encode(br#"{"text":"hello"}"#, Numbers::Nearest).unwrap();
@@ -285,6 +296,14 @@ impl Answering {
             }
             RequestKind::Subscribe => {
                 let subscribe: Subscribe = request.message().unwrap();
+                if subscribe.topic == "secret" {
+                    let failure = ToolResponse {
+                        error_code: "not_permitted".to_owned(),
+                        error_message: "name it in needs_events".to_owned(),
+                        ..ToolResponse::default()
+                    };
+                    return Response::new(id, &failure);
+                }
                 let delivery = EventDelivery {
                     subscription_id: subscribe.subscription_id,
                     topic: subscribe.topic,

@@ -7,6 +7,8 @@ mod certs;
 mod generated;
 mod guide;
 mod kit;
+mod kit_asks;
+mod kit_events;
 mod kit_faults;
 mod kit_life;
 mod kit_rig;

@@ -275,7 +275,7 @@ impl Storage for Documents {
                 path: entry.path.to_string(),
                 size: entry.size.try_into().unwrap_or(i64::MAX),
                 version: entry.version,
-                modified_at: Some(prost_types::Timestamp {
+                modified_at: Some(orchestra_plugin::timestamp::Timestamp {
                     seconds: entry.modified.unix_seconds(),
                     nanos: 0,
                 }),

@@ -15,7 +15,7 @@ use crate::{
     support::{Running, Said, Session, Workspace, said, until},
 };
 
-const ENTRY: &str = "[plugins.\"tools.hello\"]\nbinary = \"hello/target/release/hello\"\n";
+const ENTRY: &str = "[plugins.\"tools.hello\"]\nbinary = \"hello/target/debug/hello\"\n";
 
 fn json(said: &Said) -> Value {
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -42,7 +42,7 @@ fn a_plugin_is_made_with_its_place_and_is_approved() {
     assert_eq!(made.code, Some(0), "{made:?}");
     assert!(
         made.out
-            .contains("\n  cargo build --release --manifest-path hello/Cargo.toml\n")
+            .contains("\n  cargo build --manifest-path hello/Cargo.toml\n")
             && made
                 .out
                 .contains("\n  orchestra tool call hello_greet name=World\n"),
@@ -58,6 +58,11 @@ fn a_plugin_is_made_with_its_place_and_is_approved() {
         manifest.contains("orchestra-plugin = { path = "),
         "{manifest}"
     );
+    // What is built first is built for trying it out, without what only takes time.
+    let read: toml::Table = manifest.parse().unwrap();
+    let dev = &read["profile"]["dev"];
+    assert_eq!(dev["debug"].as_str(), Some("line-tables-only"));
+    assert_eq!(dev["package"]["*"]["debug"].as_bool(), Some(false));
     assert!(workspace.read("hello/src/main.rs").lines().count() < 30);
     assert!(
         workspace
@@ -147,7 +152,7 @@ fn what_cannot_be_made_is_refused_before_anything_is_written() {
     assert_eq!(made.code, Some(0), "{made:?}");
     assert!(
         made.out
-            .contains("orchestra plugin run --binary hello/target/release/hello")
+            .contains("orchestra plugin run --binary hello/target/debug/hello")
     );
     assert_eq!(workspace.read("orchestra.toml"), "plugins = {}\n");
 }

@@ -5,20 +5,19 @@ use std::{
     time::Duration,
 };
 
-use super::{Fault, Phase, Server, message};
+use super::{Fault, Phase, Server, message, work::ending};
 use crate::{
     envelope::{Request, RequestKind, Response},
     generated::{
         BootRequest, BootResult, EventDelivery, HealthResult, McpRequest, McpResponse,
-        PluginManifest, Publish, RegistrationResult, ShutdownRequest, ShutdownResult,
-        StorageDeleteRequest, StorageDeleteResponse, StorageListRequest, StorageListResponse,
-        StorageReadRequest, StorageReadResponse, StorageWriteRequest, StorageWriteResponse,
-        Subscribe,
+        PluginManifest, RegistrationResult, ShutdownRequest, ShutdownResult, StorageDeleteRequest,
+        StorageDeleteResponse, StorageListRequest, StorageListResponse, StorageReadRequest,
+        StorageReadResponse, StorageWriteRequest, StorageWriteResponse, Subscribe,
     },
     kit::{
         answer,
         cx::Call,
-        events::Event,
+        events::{self, Event},
         health::Health,
         manifest::{FEATURES, RESOURCES, REVISION},
         storage::{AnyStorage, DEFAULT_KIND},
@@ -185,25 +184,20 @@ impl Server {
         }
     }
 
-    pub(super) async fn publish(
-        &self,
-        request: &Request,
-        reply: &mut Reply,
-    ) -> Result<Response, Fault> {
-        let published: Publish = message(request)?;
-        let event = Event::of(published)
+    /// Takes an event; what is done with it is not waited for.
+    pub(super) fn publish(&self, request: &Request) -> Result<Response, Fault> {
+        let bytes = request.payload().len();
+        let event = Event::of(message(request)?)
             .map_err(|error| Fault::failure("invalid_request", error.to_string()))?;
-        let functions = self.topics.deliver(&event);
-        for function in functions {
-            let call = Call {
-                request_id: request.request_id().to_owned(),
-                caller: event.source.clone(),
-                ..Call::default()
-            };
-            let event = event.clone();
-            self.run(call, reply, |cx, _| function(event, cx)).await?;
+        if *self.phase.borrow() > Phase::Serving {
+            return Err(ending());
         }
-        Ok(Response::empty(request.request_id()))
+        let is_listened_to = self.topics.deliver(&event, bytes);
+        let is_taken = self.heard.put(&event, bytes);
+        match is_listened_to && is_taken {
+            true => Ok(Response::empty(request.request_id())),
+            false => Err(Fault::failure("busy", events::behind(&event.topic))),
+        }
     }
 
     pub(super) async fn mcp(

@@ -1,9 +1,16 @@
 //! Runs a handler: with a place among those in flight, isolated, and told when to stop.
 
-use std::{any::Any, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use bytes::Bytes;
-use futures_util::FutureExt as _;
 use tokio::{
     select,
     sync::{SemaphorePermit, mpsc, watch},
@@ -22,7 +29,7 @@ use crate::{
 };
 
 /// How long a handler may go on after it was told to stop.
-const STOP_TIME: Duration = Duration::from_secs(5);
+pub(super) const STOP_TIME: Duration = Duration::from_secs(5);
 
 /// Frames of a call that wait to be sent; beyond, a streaming tool waits and progress is dropped.
 const FRAMES: usize = 16;
@@ -73,7 +80,7 @@ impl Server {
         let _place = self.place()?;
         let (sender, frames) = mpsc::channel(FRAMES);
         let cx = Cx::new(self.surroundings.clone(), call, cancel, sender.clone());
-        let work = AssertUnwindSafe(async move { handler(cx, sender).await }).catch_unwind();
+        let work = caught(async move { handler(cx, sender).await });
         match self.drive(work, reply, &switch, frames).await {
             Some(Ok(done)) => Ok(done),
             Some(Err(panic)) => Err(Fault::failure(HANDLER_ERROR, told(&*panic, "handler"))),
@@ -90,7 +97,7 @@ impl Server {
         time: Option<Duration>,
     ) -> Result<T, String> {
         let time = time.unwrap_or(HOOK_TIME);
-        match timeout(time, AssertUnwindSafe(hook).catch_unwind()).await {
+        match timeout(time, caught(hook)).await {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(panic)) => Err(told(&*panic, name)),
             Err(_) => Err(format!("the {name} takes longer than {time:?}")),
@@ -101,11 +108,21 @@ impl Server {
         let until = Instant::now() + time;
         // Those that run get half of the time, and what stops them a quarter.
         self.phase.send_replace(Phase::Draining);
-        let idle = || self.in_flight.acquire_many(self.max_in_flight);
+        self.heard.close();
+        let idle = async || {
+            // It is never closed.
+            let _ = self.in_flight.acquire_many(self.max_in_flight).await;
+            self.heard.done().await;
+        };
         let mut clean = timeout(time / 2, idle()).await.is_ok();
         self.phase.send_replace(Phase::Stopping);
         if !clean {
             clean = timeout(time / 4, idle()).await.is_ok();
+        }
+        let undone = self.heard.undone();
+        if undone > 0 {
+            tracing::warn!(undone, "events were not handled before the plugin ended");
+            clean = false;
         }
         if let Some(hook) = &self.offer.shutdown {
             let left = until.saturating_duration_since(Instant::now());
@@ -139,7 +156,7 @@ impl Server {
         let mut told = switch.subscribe();
         let mut requests = reply.requests();
         let mut stop = None;
-        let mut work = std::pin::pin!(work);
+        let mut work = pin!(work);
         let done = loop {
             select! {
                 biased;
@@ -186,14 +203,14 @@ impl Server {
 }
 
 /// Waits until a state is reached; for ever if its owner goes before.
-async fn reached<T: PartialEq>(state: &mut watch::Receiver<T>, wanted: T) {
+pub(super) async fn reached<T: PartialEq>(state: &mut watch::Receiver<T>, wanted: T) {
     let gone = state.wait_for(|state| *state == wanted).await.is_err();
     if gone {
         std::future::pending::<()>().await;
     }
 }
 
-fn ending() -> Fault {
+pub(super) fn ending() -> Fault {
     Fault::failure("shutting_down", "the plugin is ending")
 }
 
@@ -217,8 +234,21 @@ async fn cancelled_in_band(requests: &mut Option<Requests>) {
     std::future::pending().await
 }
 
+/// Polls a future to its end, or until it panics.
+pub(super) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Box<dyn Any + Send>> {
+    let mut work = pin!(work);
+    poll_fn(
+        // It is not polled again after a panic, and what it shares it must guard itself.
+        |context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+            Ok(polled) => polled.map(Ok),
+            Err(panic) => Poll::Ready(Err(panic)),
+        },
+    )
+    .await
+}
+
 /// What a panic said.
-fn told(panic: &(dyn Any + Send), what: &str) -> String {
+pub(super) fn told(panic: &(dyn Any + Send), what: &str) -> String {
     let said = panic
         .downcast_ref::<String>()
         .map(String::as_str)

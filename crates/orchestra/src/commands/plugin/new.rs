@@ -196,8 +196,8 @@ fn rust(name: &Name, shown: &str, kit: &Kit) -> Result<Project, Failure> {
     let manifest = quoted(&format!("{shown}/Cargo.toml"));
     Ok(Project {
         pieces,
-        build: vec![format!("cargo build --release --manifest-path {manifest}")],
-        program: format!("{shown}/target/release/{name}"),
+        build: vec![format!("cargo build --manifest-path {manifest}")],
+        program: format!("{shown}/target/debug/{name}"),
         args: Vec::new(),
         call: format!("orchestra tool call {} name=World", name.tool()),
     })

@@ -130,13 +130,13 @@ mod tests {
     use super::*;
 
     fn added(before: &str) -> anyhow::Result<String> {
-        let after = with(before, "tools.hello", "hello/target/release/hello", &[]);
+        let after = with(before, "tools.hello", "hello/target/debug/hello", &[]);
         check(Path::new("/w"), before, &after, "tools.hello").map(|()| after)
     }
 
     #[test]
     fn every_line_stays_as_it_was() {
-        let entry = "[plugins.\"tools.hello\"]\nbinary = \"hello/target/release/hello\"\n";
+        let entry = "[plugins.\"tools.hello\"]\nbinary = \"hello/target/debug/hello\"\n";
         for before in [
             "",
             "# mine\ntools = \"lean\" # few\n",

@@ -14,6 +14,7 @@ mod own;
 mod plugin;
 mod process;
 mod remote;
+mod told;
 
 pub use links::Links;
 pub use orchestrator::{BRIDGE, OrchestratorConnector, OrchestratorSpec};

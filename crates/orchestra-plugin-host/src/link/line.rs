@@ -85,6 +85,11 @@ impl Line {
         Ok((line, receiver))
     }
 
+    /// Whom it leads to, for errors.
+    pub(super) fn who(&self) -> &str {
+        &self.who
+    }
+
     /// Waits until the connection is lost. One that takes the place of another that is wedged is
     /// the same connection.
     pub(super) async fn lost(&self) {

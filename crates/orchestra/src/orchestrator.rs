@@ -25,7 +25,6 @@ use orchestra_gateway::{
     discovery::Found,
 };
 use orchestra_mcp::{Server, client::Connector};
-use orchestra_plugin::ids::PluginId;
 use orchestra_plugin_host::{
     events::{EventLimits, Events},
     face::{Face, FaceOptions},
@@ -34,6 +33,7 @@ use orchestra_plugin_host::{
 use orchestra_store::Store;
 use tokio::{sync::OnceCell, task::JoinSet, time::Instant};
 
+use crate::config::QuicConfig;
 use documents::Documents;
 use host::Admission;
 use known::Plugins;
@@ -65,21 +65,15 @@ struct Inner {
 }
 
 impl Orchestrator {
-    /// Lets nobody in yet. Certificates are in `certs`, which is made when it is needed; or why
-    /// nobody knows where they are. Documents of plugins are kept in `store`; without one, they are
-    /// refused.
-    pub(crate) fn new(
-        server: &Server,
-        store: Option<Store>,
-        certs: Result<PathBuf, String>,
-        admitted: Vec<PluginId>,
-    ) -> Self {
+    /// Lets nobody in yet. The directory of certificates is made when it is needed. Documents of
+    /// plugins are kept in `store`; without one, they are refused.
+    pub(crate) fn new(server: &Server, store: Option<Store>, config: &QuicConfig) -> Self {
         let (links, plugins) = (Links::new(), Plugins::none());
         let host = Admission {
             hub: server.hub().clone(),
             plugins: plugins.clone(),
             links: links.clone(),
-            admitted,
+            admitted: config.admit.value.clone(),
         };
         let documents = Documents::new(store, plugins.clone(), links.clone());
         let events = Events::new(Arc::new(links.clone()), EventLimits::default());
@@ -88,10 +82,13 @@ impl Orchestrator {
             Arc::new(host),
             Arc::new(documents),
             events,
-            FaceOptions::default(),
+            FaceOptions {
+                claude_first: config.claude_first.value,
+                ..FaceOptions::default()
+            },
         );
         Self(Arc::new(Inner {
-            certs,
+            certs: config.directory(),
             face,
             links,
             plugins,

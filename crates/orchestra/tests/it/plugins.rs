@@ -13,7 +13,7 @@ use orchestra_plugin::{
         StorageReadResponse, StorageWriteRequest, StorageWriteResponse, ToolRequest, ToolResponse,
     },
     quic::{Endpoint, Pace, Target},
-    structs::{self, Numbers},
+    structs::{self, Numbers, Style},
 };
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
@@ -505,6 +505,46 @@ fn documents_and_models_are_those_of_the_plugins_that_stand_for_them() {
     }
     assert!(other.call("list_projects").success);
     up.end();
+}
+
+/// Spec 4.6: in the first orchestrator a tool of `claude` hid ordinary ones, also where nobody had
+/// asked for a provider.
+#[test]
+fn tools_of_claude_go_first_where_that_is_configured() {
+    let workspace = Workspace::board();
+    let (ordinary, model) = (example("hello"), example("annotated"));
+    let plugins = format!(
+        "[plugins.\"tools.hello\"]\nbinary = {ordinary:?}\n\
+         [plugins.\"tools.sample\"]\nbinary = {model:?}\nprovides_ai = [\"claude\"]\n"
+    );
+    workspace.write("orchestra.toml", &plugins);
+    approve(&workspace, "tools.hello");
+    approve(&workspace, "tools.sample");
+    let greeted = |up: &Up| {
+        let caller = Caller::connect(&workspace, up, "transport.stdio-client");
+        let greet = ToolRequest {
+            tool_name: "greet".to_owned(),
+            arguments: structs::encode(br#"{"name":"Ada"}"#, Numbers::Nearest).ok(),
+            ..ToolRequest::default()
+        };
+        let answer: ToolResponse = caller.ask(&greet);
+        assert!(answer.success, "{answer:?}");
+        let result = structs::decode(&answer.result.unwrap(), Style::Plain).unwrap();
+        let result: serde_json::Value = serde_json::from_str(&result).unwrap();
+        result["text"].as_str().unwrap().to_owned()
+    };
+    for (line, expected) in [
+        ("", "Hello, Ada!\n"),
+        ("claude_first = true\n", "Hello, Ada, from tools.sample."),
+    ] {
+        workspace.write("orchestra.toml", &format!("{line}{plugins}"));
+        let up = Up::start(&workspace);
+        // Both are there.
+        up.text("greet", &json!({"name": "Ada"}));
+        up.text("tools-sample__greet", &json!({"name": "Ada"}));
+        assert_eq!(greeted(&up), expected, "{line}");
+        up.end();
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ use orchestra_plugin_host::{
 use orchestra_store::Store;
 use tokio::{sync::OnceCell, task::JoinSet, time::Instant};
 
-use crate::config::QuicConfig;
+use crate::{config::QuicConfig, servers};
 use documents::Documents;
 use host::Admission;
 use known::Plugins;
@@ -50,6 +50,8 @@ pub(crate) struct Orchestrator(Arc<Inner>);
 struct Inner {
     /// The directory of certificates, or why nobody knows it.
     certs: Result<PathBuf, String>,
+    /// The directory of what is kept between runs, or why nobody knows it.
+    state: Result<PathBuf, String>,
     face: Face,
     links: Links,
     plugins: Plugins,
@@ -89,6 +91,8 @@ impl Orchestrator {
         );
         Self(Arc::new(Inner {
             certs: config.directory(),
+            state: servers::state_directory()
+                .map_err(|_| "set HOME or XDG_STATE_HOME: it is kept there".to_owned()),
             face,
             links,
             plugins,
@@ -169,7 +173,7 @@ impl Orchestrator {
 
     /// Takes what is configured now, of which `is_reached` is started.
     pub(crate) fn take(&self, found: &Found, is_reached: impl Fn(&ServerName) -> bool) {
-        for plugin in self.0.plugins.take(found, is_reached) {
+        for plugin in self.0.plugins.take(found, &self.0.state, is_reached) {
             // It registers again if it may still be here.
             self.0.face.withdraw(&plugin);
         }

@@ -507,6 +507,52 @@ fn documents_and_models_are_those_of_the_plugins_that_stand_for_them() {
     up.end();
 }
 
+/// A plugin of a workspace is approved with what it needs when it runs for the first time, and not
+/// with whatever it says later.
+#[test]
+fn what_a_plugin_needs_later_waits_for_approval() {
+    let workspace = Workspace::board();
+    let binary = example("hello").display().to_string();
+    let plugin = format!("[plugins.\"tools.hello\"]\nbinary = {binary:?}\n");
+    workspace.write("orchestra.toml", &plugin);
+    approve(&workspace, "tools.hello");
+    let up = Up::start(&workspace);
+    assert_eq!(up.text("greet", &json!({"name": "Ada"})), "Hello, Ada!\n");
+    let kept = workspace.home().join(".local/state/orchestra/mcp/needs");
+    until(|| {
+        let mut files = std::fs::read_dir(&kept).ok()?.flatten();
+        files.find(|file| file.path().extension().is_some_and(|end| end == "json"))
+    });
+    // It needs nothing, and then says that it does.
+    let needs = || PluginManifest {
+        needs_tools: vec!["list_*".to_owned()],
+        ..PluginManifest::default()
+    };
+    let caller = Caller::connect(&workspace, &up, "tools.hello-client");
+    assert!(caller.register("tools.hello", needs()).accepted);
+    let refused = caller.call("list_projects");
+    assert_eq!(refused.error_code, "not_permitted", "{refused:?}");
+    let waiting = workspace.run(["mcp", "approve"]);
+    let wanted = "needs more than was approved: needs_tools list_*";
+    assert!(waiting.out.contains(wanted), "{waiting:?}");
+    approve(&workspace, "tools.hello");
+    let waiting = workspace.run(["mcp", "approve"]);
+    assert!(waiting.out.contains("no server waits"), "{waiting:?}");
+    // The plugin itself is started anew and registers as well, with nothing.
+    until(|| {
+        assert!(caller.register("tools.hello", needs()).accepted);
+        caller.call("list_projects").success.then_some(())
+    });
+    // That is all that was approved.
+    let more = PluginManifest {
+        needs_tools: vec!["*".to_owned()],
+        ..PluginManifest::default()
+    };
+    assert!(caller.register("tools.hello", more).accepted);
+    assert_eq!(caller.call("create_project").error_code, "not_permitted");
+    up.end();
+}
+
 /// Spec 4.6: in the first orchestrator a tool of `claude` hid ordinary ones, also where nobody had
 /// asked for a provider.
 #[test]

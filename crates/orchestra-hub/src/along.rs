@@ -1,10 +1,14 @@
 //! What goes along with a call to whoever answers it, beside what it says: for whom it is made, by
 //! whom, and what nobody here understands of it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc;
 
 /// What goes along with a call. Providers that make calls of programs of others tell them of it as
 /// far as their protocol has a place for it; others need not look at it.
@@ -73,6 +77,9 @@ impl SessionName {
 pub struct Carried {
     asked: Fields,
     answered: Mutex<Option<Fields>>,
+    /// Who takes an answer in parts, part by part.
+    parts: OnceLock<mpsc::Sender<Bytes>>,
+    has_parts: AtomicBool,
 }
 
 /// Encoded fields, of a kind of message as its protocol numbers them.
@@ -89,6 +96,8 @@ impl Carried {
         Self {
             asked: Fields { kind, bytes },
             answered: Mutex::new(None),
+            parts: OnceLock::new(),
+            has_parts: AtomicBool::new(false),
         }
     }
 
@@ -111,6 +120,35 @@ impl Carried {
         let answered = self.answered_now();
         let fields = answered.as_ref().filter(|fields| fields.kind == kind);
         fields.map(|fields| fields.bytes.clone())
+    }
+
+    /// Takes an answer that comes in parts part by part, each a message of its protocol as it came,
+    /// where it comes so; the result of the call is empty then. At most `most` wait for whoever calls
+    /// this, once.
+    pub fn take_parts(&self, most: usize) -> mpsc::Receiver<Bytes> {
+        let (sender, receiver) = mpsc::channel(most);
+        let _ = self.parts.set(sender);
+        receiver
+    }
+
+    /// Whether a part of the answer to a message of this kind is wanted as it comes.
+    #[must_use]
+    pub fn wants_parts(&self, kind: u32) -> bool {
+        self.asked.kind == kind && self.parts.get().is_some()
+    }
+
+    /// Passes a part on as soon as there is room. Nobody may want it any more.
+    pub async fn part(&self, part: Bytes) {
+        if let Some(sender) = self.parts.get() {
+            self.has_parts.store(true, Ordering::Release);
+            let _ = sender.send(part).await;
+        }
+    }
+
+    /// Whether parts were passed on.
+    #[must_use]
+    pub fn has_parts(&self) -> bool {
+        self.has_parts.load(Ordering::Acquire)
     }
 
     fn answered_now(&self) -> MutexGuard<'_, Option<Fields>> {

@@ -321,7 +321,9 @@ impl Fake {
                 content_type: "text/plain".to_owned(),
                 sequence: i64::try_from(sequence).unwrap(),
             };
-            reply.send(answer(id, &chunk)).await.unwrap();
+            let chunk = Response::new(id, &chunk);
+            let chunk = with_fields(&chunk, extra).encode();
+            reply.send(chunk).await.unwrap();
         }
         let end = StreamEnd {
             stream_id,

@@ -10,7 +10,10 @@ use std::{
 
 use orchestra_hub::BoxFuture;
 use orchestra_mcp::client::{Agreed, Answer, ClientError, Incoming, Link, Outgoing, ServerMessage};
-use orchestra_plugin::{envelope::Response, generated::StreamCancel};
+use orchestra_plugin::{
+    envelope::{Kind as _, Response},
+    generated::StreamCancel,
+};
 use orchestra_wire::{RawJson, RequestId, RpcError};
 use tokio::{sync::OnceCell, task::AbortHandle, time::timeout};
 
@@ -188,17 +191,32 @@ impl Inner {
             line: Arc::downgrade(&self.line),
             stream: Some(stream),
         };
-        let mut chunks = Chunks::default();
+        let carried = request.along.carried.as_deref();
+        let parts = carried.filter(|carried| carried.wants_parts(question.kind.number()));
+        let mut chunks = match parts {
+            Some(_) => Chunks::passed_on(),
+            None => Chunks::default(),
+        };
         loop {
             let response = self.line.next(&mut exchange, Some(&request.id)).await?;
             match chunks.take(terms, &request.id, &response) {
-                Piece::Progress(params) => self.line.tell(Incoming {
-                    message: ServerMessage::Notification {
-                        method: "notifications/progress".to_owned(),
-                        params: Some(params),
-                    },
-                    related: Some(request.id.clone()),
-                }),
+                Piece::Progress(params) => {
+                    if let Some(parts) = parts {
+                        // Whoever takes them slowly holds the plugin back.
+                        tokio::select! {
+                            biased;
+                            reason = self.line.ended() => return Err(reason),
+                            () = parts.part(response.payload()) => {}
+                        }
+                    }
+                    self.line.tell(Incoming {
+                        message: ServerMessage::Notification {
+                            method: "notifications/progress".to_owned(),
+                            params: Some(params),
+                        },
+                        related: Some(request.id.clone()),
+                    });
+                }
                 Piece::End(answer) => {
                     carried::take_answer(&request.along, self.line.who(), &response);
                     if chunks.has_ended() {

@@ -13,7 +13,8 @@ use orchestra_plugin::{
     envelope::{Request, RequestKind, Response, ResponseKind},
     field::{Fields, put_text},
     generated::{
-        PluginManifest, PromptGetRequest, StreamEnd, StreamStart, ToolRequest, ToolResponse,
+        PluginManifest, PromptGetRequest, StreamChunk, StreamEnd, StreamStart, ToolRequest,
+        ToolResponse,
     },
     quic::{Caller, CallerOptions, Endpoint, Limits, Pace, Serving, Target},
 };
@@ -169,14 +170,23 @@ async fn fields_that_nobody_knows_reach_a_plugin_and_come_back() {
     let request = Request::raw("r", RequestKind::StreamStart, with_later(&start));
     let deadline = tokio::time::Instant::now() + PATIENCE;
     let mut answers = bridge.0.stream(request.encode(), deadline).await.unwrap();
-    let mut last = None;
+    let mut all = Vec::new();
     while let Some(frame) = timeout(PATIENCE, answers.next()).await.unwrap().unwrap() {
-        last = Some(Response::decode(&frame).unwrap());
+        all.push(Response::decode(&frame).unwrap());
     }
-    let last = last.unwrap();
-    let end: StreamEnd = last.message().unwrap();
-    assert!(end.success, "{end:?}");
-    assert_eq!(later(&last.payload()), all_later());
+    for response in &all {
+        assert_eq!(later(&response.payload()), all_later());
+    }
+    let end: StreamEnd = all.pop().unwrap().message().unwrap();
+    assert!(end.success && end.total_chunks == 3, "{end:?}");
+    // Each as it came, and nothing twice.
+    let chunks: Vec<StreamChunk> = all.iter().map(|chunk| chunk.message().unwrap()).collect();
+    let data: Vec<_> = chunks.iter().map(|chunk| &chunk.data[..]).collect();
+    assert_eq!(data, [&b"one "[..], b"two ", b"three"]);
+    for (sequence, chunk) in (0..).zip(&chunks) {
+        assert_eq!((&*chunk.stream_id, chunk.sequence), ("s", sequence));
+        assert_eq!(chunk.content_type, "text/plain");
+    }
     through.close().await;
 }
 

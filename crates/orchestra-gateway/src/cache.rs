@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use orchestra_hub::Cx;
+use orchestra_hub::{Cx, SessionName};
 use orchestra_wire::RawJson;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -56,7 +56,18 @@ impl Key {
         let arguments = canonical::text(&arguments.parse::<Value>().ok()?);
         let client = cx.caller.client.as_deref().unwrap_or_default();
         let mut digest = Sha256::new();
-        for part in [version, tool, &arguments, cx.caller.face, client] {
+        let along = &cx.along;
+        let session = along.session.as_ref().map_or("", SessionName::as_str);
+        let by = along.by.as_deref().unwrap_or_default();
+        for part in [
+            version,
+            tool,
+            &arguments,
+            cx.caller.face,
+            client,
+            session,
+            by,
+        ] {
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part.as_bytes());
         }

@@ -23,6 +23,7 @@ mod files;
 mod gateway;
 pub mod hints;
 mod names;
+mod needs;
 mod pins;
 mod policy;
 mod provider;
@@ -33,4 +34,5 @@ mod spill;
 pub mod watch;
 
 pub use gateway::{Connect, Gateway, GatewayOptions, Reach};
+pub use needs::{Needs, NeedsFile};
 pub use pins::{Change, PinFile, Seen};

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Mutex, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Instant,
@@ -12,7 +12,8 @@ use orchestra_wire::{RawJson, Revision, shown};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::{
-    Call, Caller, ListKind, Listing, LogLevel, LongWork, Offers, Request, Target, Toolset,
+    Call, Caller, ListKind, Listing, LogLevel, LongWork, Offers, Request, SessionName, Target,
+    Toolset,
     attachments::{Listener, MAX_SUBSCRIPTIONS},
     hub::Inner,
     slot::Slot,
@@ -30,6 +31,8 @@ pub struct Attachment {
     hub: Arc<Inner>,
     number: u64,
     caller: Caller,
+    /// Drawn when it is needed.
+    session: OnceLock<SessionName>,
     toolset: Toolset,
     /// What the toolset showed at the last call. The hub owns it, so that a caller who does nothing
     /// keeps no provider that was removed.
@@ -103,6 +106,7 @@ impl Attachment {
             permits: Arc::new(Semaphore::new(hub.config.calls_per_caller)),
             notices: Mutex::new(Some(Notices { receiver, lagged })),
             view: Mutex::default(),
+            session: OnceLock::new(),
             number,
             caller,
             toolset,
@@ -120,6 +124,13 @@ impl Attachment {
     #[must_use]
     pub const fn number(&self) -> u64 {
         self.number
+    }
+
+    /// The session that its calls are made for, as whoever answers them is told where the face names
+    /// no other.
+    #[must_use]
+    pub fn session(&self) -> &SessionName {
+        self.session.get_or_init(|| SessionName::draw(self.number))
     }
 
     /// Its notices; `Some` once.
@@ -144,6 +155,8 @@ impl Attachment {
         if request.cx.connection == 0 {
             request.cx.connection = self.number;
         }
+        let along = &mut request.cx.along;
+        along.session.get_or_insert_with(|| self.session().clone());
         self.with_view(|view| Call::new(&self.hub, view, &self.permits, request, now))
     }
 

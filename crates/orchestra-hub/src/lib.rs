@@ -5,6 +5,7 @@
 //! same for all of them: the merged catalog, toolsets, permission, limits, deadlines, the audit
 //! file, metrics, subscriptions and the fan-out of notices.
 
+mod along;
 mod arguments;
 mod attachment;
 mod attachments;
@@ -31,6 +32,7 @@ mod template;
 mod toolset;
 mod view;
 
+pub use along::{Along, Carried, SessionName};
 pub use arguments::parse_arguments;
 pub use attachment::{Attachment, HubNotice, Notices, SubscribeError};
 pub use audit::{Audit, AuditConfig, Fsync, Misfit, Spot, Verified, verify_audit};

@@ -9,7 +9,7 @@ use std::{
 
 use orchestra_wire::{Era, RawJson, Revision};
 
-use crate::{CallEnd, CancelSignal, CancelSource, ListKind, LogLevel, SkillQuery};
+use crate::{Along, CallEnd, CancelSignal, CancelSource, ListKind, LogLevel, SkillQuery};
 
 /// One call, owned.
 #[derive(Debug, Clone)]
@@ -102,6 +102,8 @@ pub struct Cx {
     pub connection: u64,
     /// The least severe log messages of this call that its client wants; `None` when none.
     pub log_level: Option<LogLevel>,
+    /// What goes along with it to whoever answers it.
+    pub along: Along,
     /// In which era the client speaks; `None` where it speaks no MCP.
     pub era: Option<Era>,
     /// What the client can be asked for with `InputRequired`.

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use orchestra_hub::{
-    Attachment, CancelSource, Content, Cx, Outcome, ProgressSink, ProviderError, Request, Target,
-    ToolResult,
+    Along, Attachment, CancelSource, Content, Cx, Outcome, ProgressSink, ProviderError, Request,
+    Target, ToolResult,
 };
 use orchestra_wire::{MAX_REPLY_BYTES, Method, RawJson, Revision, Rope, RpcError, parse_value};
 use tokio::sync::Semaphore;
@@ -38,6 +38,8 @@ pub struct DirectCaller {
     pub trace: Option<String>,
     /// Where the call reports to.
     pub progress: ProgressSink,
+    /// What goes along with the call. Without a session it is made for one of this client.
+    pub along: Along,
     /// Whether a provider that passes parameters on gets them whole, with what is unknown here.
     pub whole: bool,
 }
@@ -115,6 +117,10 @@ impl Direct {
         let _place = self.places.try_acquire().map_err(|_| DirectError::Busy)?;
         let is_tool = matches!(target, Target::Tool { .. });
         let cancel = CancelOnDrop(CancelSource::new());
+        let mut along = caller.along;
+        if let (None, Some(client)) = (&along.session, &caller.client) {
+            along.session = Some(self.attachment.session().of_one(&[client.as_bytes()]));
+        }
         let mut who = self.attachment.caller().clone();
         who.client = caller.client;
         let cx = Cx {
@@ -123,6 +129,7 @@ impl Direct {
             trace: caller.trace,
             progress: caller.progress,
             params: whole,
+            along,
             ..Cx::default()
         };
         let call = self.attachment.call_at(Request { target, cx }, now);

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use orchestra_hub::Along;
 use orchestra_wire::{Inbound, Message, Method};
 
 use crate::{
@@ -88,10 +89,10 @@ impl Relay {
         }
     }
 
-    /// Takes one message, which is part of the trace `trace` unless it names one itself. It must
-    /// run inside a tokio runtime.
+    /// Takes one message, which is part of the trace `trace` unless it names one itself. `along` goes
+    /// with its calls. It must run inside a tokio runtime.
     #[must_use]
-    pub fn ask(&self, message: &Bytes, trace: Option<&str>) -> Relayed {
+    pub fn ask(&self, message: &Bytes, trace: Option<&str>, along: Along) -> Relayed {
         let received = Received::of(message);
         let owner = self.asking.owner;
         if listens(&received) {
@@ -102,6 +103,7 @@ impl Relay {
         let asker = Asker {
             name: self.asking.name.clone(),
             trace: trace.map(str::to_owned),
+            along,
         };
         let whose = (owner, asker);
         let answering = Answering::begin_for(&self.post, whose, &received, Lifetime::Posted);

@@ -56,11 +56,7 @@ impl Purpose {
             digest.update(bytes.len().to_be_bytes());
             digest.update(bytes);
         };
-        match owner {
-            Identity::Anyone => part(b"anyone"),
-            Identity::Token(place) => part(&place.to_be_bytes()),
-            Identity::Subject(subject) => part(&subject.to_bytes()),
-        }
+        part(&owner.to_bytes());
         match target {
             None => part(b"any"),
             Some(Target::Tool { name, arguments }) => {

@@ -22,10 +22,12 @@ use orchestra_mcp::client::{Connector, Launcher};
 use orchestra_plugin::{
     certs::CertDir,
     envelope::{PayloadOf, Request, RequestKind, Response, ResponseKind},
+    field::Fields,
     generated::{
-        BootResult, HealthResult, ListPromptsResponse, ListToolsResponse, McpRequest, McpResponse,
-        Publish, RegistrationResult, ShutdownResult, StreamCancel, StreamChunk, StreamEnd,
-        StreamStart, ToolDefinition, ToolRequest, ToolResponse,
+        BootResult, ContentBlock, HealthResult, ListPromptsResponse, ListToolsResponse, McpRequest,
+        McpResponse, PromptDefinition, PromptGetResponse, PromptMessage, Publish,
+        RegistrationResult, ShutdownResult, StreamCancel, StreamChunk, StreamEnd, StreamStart,
+        ToolDefinition, ToolRequest, ToolResponse,
     },
     quic::{Endpoint, Handler, Limits, Pace, Peer, Reply},
     structs::{self, Numbers, Style},
@@ -142,6 +144,25 @@ fn answer<M: PayloadOf<ResponseKind>>(id: &str, message: &M) -> Bytes {
     Response::new(id, message).encode()
 }
 
+/// The fields of a message that only a later schema has, as they came, so that they can be seen to
+/// have come.
+fn later_fields(message: &Bytes) -> Vec<u8> {
+    let fields = Fields::new(message).map(Result::unwrap);
+    let later = fields.filter(|field| (50..100).contains(&field.number));
+    later
+        .flat_map(|field| message[field.start..field.end].to_vec())
+        .collect()
+}
+
+fn with_fields(response: &Response, fields: &[u8]) -> Response {
+    let payload = [&response.payload()[..], fields].concat();
+    Response::raw(
+        response.request_id(),
+        response.kind().unwrap(),
+        payload.into(),
+    )
+}
+
 fn text(text: &str) -> ToolResponse {
     let json = serde_json::json!({ "text": text }).to_string();
     ToolResponse {
@@ -189,6 +210,16 @@ impl Fake {
         let arguments = structs::decode(&arguments, Style::Plain).unwrap();
         Some(match request.tool_name.as_str() {
             "echo" => text(&arguments),
+            "who" => {
+                let params: serde_json::Value =
+                    serde_json::from_slice(&request.mcp_params).unwrap_or_default();
+                let told = serde_json::json!({
+                    "caller": request.caller_plugin,
+                    "session": request.session_id,
+                    "meta": params["_meta"]["orchestra/sessionId"],
+                });
+                text(&told.to_string())
+            }
             "whole" => ToolResponse {
                 success: true,
                 result: request.arguments.clone(),
@@ -272,7 +303,7 @@ impl Fake {
         reply.answer(answer(id, &end)).await.unwrap();
     }
 
-    async fn drip(&self, id: &str, start: StreamStart, mut reply: Reply) {
+    async fn drip(&self, id: &str, start: StreamStart, extra: &[u8], mut reply: Reply) {
         match start.tool_name.as_str() {
             "pour" => return self.pour(id, start, reply).await,
             "spill" | "lie" => return self.spill(id, start, reply).await,
@@ -290,7 +321,9 @@ impl Fake {
                 content_type: "text/plain".to_owned(),
                 sequence: i64::try_from(sequence).unwrap(),
             };
-            reply.send(answer(id, &chunk)).await.unwrap();
+            let chunk = Response::new(id, &chunk);
+            let chunk = with_fields(&chunk, extra).encode();
+            reply.send(chunk).await.unwrap();
         }
         let end = StreamEnd {
             stream_id,
@@ -305,14 +338,18 @@ impl Fake {
             total_chunks: if failed { 0 } else { 3 },
             ..StreamEnd::default()
         };
-        reply.answer(answer(id, &end)).await.unwrap();
+        let end = Response::new(id, &end);
+        reply
+            .answer(with_fields(&end, extra).encode())
+            .await
+            .unwrap();
     }
 
     fn tools(&self) -> ListToolsResponse {
         let many = if self.mode == "many" { 10_000 } else { 0 };
         let changes = self.changes.load(Ordering::SeqCst);
         let names = [
-            "echo", "whole", "fail", "count", "die", "hang", "drip", "renew",
+            "echo", "whole", "fail", "count", "die", "hang", "drip", "renew", "who",
         ];
         let names = names.map(str::to_owned).into_iter();
         let names = names.chain((0..many).map(|number| format!("tool-{number:05}")));
@@ -402,11 +439,36 @@ impl Handler for Fake {
                     answer(&id, &resource(&request.message().unwrap()))
                 }
                 Some(RequestKind::ListTools) => answer(&id, &self.tools()),
-                Some(RequestKind::ListPrompts) => answer(&id, &ListPromptsResponse::default()),
+                Some(RequestKind::ListPrompts) => {
+                    let named = (self.mode == "greets").then(|| PromptDefinition {
+                        name: "greet".to_owned(),
+                        ..PromptDefinition::default()
+                    });
+                    let prompts = named.into_iter().collect();
+                    answer(&id, &ListPromptsResponse { prompts })
+                }
+                Some(RequestKind::PromptGet) => {
+                    let greeting = PromptGetResponse {
+                        description: "greets".to_owned(),
+                        messages: vec![PromptMessage {
+                            role: "user".to_owned(),
+                            content: Some(ContentBlock {
+                                r#type: "text".to_owned(),
+                                text: "hello".to_owned(),
+                            }),
+                        }],
+                        ..PromptGetResponse::default()
+                    };
+                    let extra = later_fields(&request.payload());
+                    with_fields(&Response::new(id.as_str(), &greeting), &extra).encode()
+                }
                 Some(RequestKind::ToolCall) => {
                     let call = request.message::<ToolRequest>().unwrap();
                     let result = match self.tool(&call, &reply).await {
-                        Some(result) => answer(&id, &result),
+                        Some(result) => {
+                            let extra = later_fields(&request.payload());
+                            with_fields(&Response::new(id.as_str(), &result), &extra).encode()
+                        }
                         None => return,
                     };
                     if self.mode == "twice" {
@@ -427,7 +489,8 @@ impl Handler for Fake {
                 }
                 Some(RequestKind::StreamStart) => {
                     let start = request.message::<StreamStart>().unwrap();
-                    return self.drip(&id, start, reply).await;
+                    let extra = later_fields(&request.payload());
+                    return self.drip(&id, start, &extra, reply).await;
                 }
                 Some(RequestKind::Publish) if self.mode != "deaf" => {
                     let event = request.message::<Publish>().unwrap();

@@ -8,6 +8,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod carried;
 pub mod events;
 pub mod face;
 pub mod link;

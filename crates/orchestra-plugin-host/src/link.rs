@@ -7,6 +7,7 @@
 //! [`Links`] has the plugins that are connected, for what others want to
 //! say to them. Watching, starting again, repeating and bounding are left to `orchestra_mcp::client`.
 
+mod changes;
 mod line;
 mod links;
 mod orchestrator;
@@ -14,6 +15,7 @@ mod own;
 mod plugin;
 mod process;
 mod remote;
+mod told;
 
 pub use links::Links;
 pub use orchestrator::{BRIDGE, OrchestratorConnector, OrchestratorSpec};

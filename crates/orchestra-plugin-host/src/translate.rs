@@ -10,6 +10,7 @@ mod local;
 mod mcp;
 mod prompts;
 mod resources;
+pub(crate) mod session;
 mod storage;
 mod stream;
 mod text;
@@ -30,9 +31,7 @@ pub use orchestra_plugin::kit::REVISION;
 pub use storage::{DOCUMENTS, disclosed, enclosed};
 pub use stream::{Chunks, Piece};
 pub(crate) use text::{parse_message, text_member as member_text};
-pub(crate) use tools::{
-    MAX_NAME_BYTES, PROVIDER_META, SESSION_META, session as session_named, trace,
-};
+pub(crate) use tools::{PROVIDER_META, SESSION_META, session as session_named, trace};
 
 /// Whom messages are translated for, and what is said to it of who calls.
 #[derive(Debug, Clone)]

@@ -27,7 +27,6 @@ use orchestra_gateway::{
     discovery::Found,
 };
 use orchestra_mcp::{Server, client::Connector};
-use orchestra_plugin::ids::PluginId;
 use orchestra_plugin_host::{
     events::{EventLimits, Events},
     face::{Face, FaceOptions},
@@ -36,6 +35,7 @@ use orchestra_plugin_host::{
 use orchestra_store::Store;
 use tokio::{sync::OnceCell, task::JoinSet, time::Instant};
 
+use crate::{config::QuicConfig, servers};
 use documents::{Documents, Servers};
 use host::Admission;
 use known::Plugins;
@@ -53,6 +53,8 @@ pub(crate) struct Orchestrator(Arc<Inner>);
 struct Inner {
     /// The directory of certificates, or why nobody knows it.
     certs: Result<PathBuf, String>,
+    /// The directory of what is kept between runs, or why nobody knows it.
+    state: Result<PathBuf, String>,
     face: Face,
     links: Links,
     plugins: Plugins,
@@ -69,21 +71,15 @@ struct Inner {
 }
 
 impl Orchestrator {
-    /// Lets nobody in yet. Certificates are in `certs`, which is made when it is needed; or why
-    /// nobody knows where they are. Documents of plugins are kept in `store`; without one, they are
-    /// refused.
-    pub(crate) fn new(
-        server: &Server,
-        store: Option<Store>,
-        certs: Result<PathBuf, String>,
-        admitted: Vec<PluginId>,
-    ) -> Self {
+    /// Lets nobody in yet. The directory of certificates is made when it is needed. Documents of
+    /// plugins are kept in `store`; without one, they are refused.
+    pub(crate) fn new(server: &Server, store: Option<Store>, config: &QuicConfig) -> Self {
         let (links, plugins) = (Links::new(), Plugins::none());
         let host = Admission {
             hub: server.hub().clone(),
             plugins: plugins.clone(),
             links: links.clone(),
-            admitted,
+            admitted: config.admit.value.clone(),
         };
         let servers = Servers::default();
         let documents = Documents::new(store, plugins.clone(), servers.clone());
@@ -93,10 +89,15 @@ impl Orchestrator {
             Arc::new(host),
             Arc::new(documents),
             events,
-            FaceOptions::default(),
+            FaceOptions {
+                claude_first: config.claude_first.value,
+                ..FaceOptions::default()
+            },
         );
         Self(Arc::new(Inner {
-            certs,
+            certs: config.directory(),
+            state: servers::state_directory()
+                .map_err(|_| "set HOME or XDG_STATE_HOME: it is kept there".to_owned()),
             face,
             links,
             plugins,
@@ -183,7 +184,7 @@ impl Orchestrator {
 
     /// Takes what is configured now, of which `is_reached` is started.
     pub(crate) fn take(&self, found: &Found, is_reached: impl Fn(&ServerName) -> bool) {
-        for plugin in self.0.plugins.take(found, is_reached) {
+        for plugin in self.0.plugins.take(found, &self.0.state, is_reached) {
             // It registers again if it may still be here.
             self.0.face.withdraw(&plugin);
         }

@@ -139,8 +139,7 @@ impl Serving {
         let orchestrator = Orchestrator::new(
             &server(&hub, config, toolset),
             keeps.then(|| store.clone()),
-            config.quic.directory(),
-            config.quic.admit.value.clone(),
+            &config.quic,
         );
         Ok(Self {
             store: Some(store),
@@ -162,12 +161,7 @@ impl Serving {
         let server = server(&hub, config, toolset);
         Self {
             store: None,
-            orchestrator: Orchestrator::new(
-                &server,
-                None,
-                config.quic.directory(),
-                config.quic.admit.value.clone(),
-            ),
+            orchestrator: Orchestrator::new(&server, None, &config.quic),
             hub,
             config: config.clone(),
             others: None,

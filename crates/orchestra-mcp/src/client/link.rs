@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use orchestra_hub::BoxFuture;
+use orchestra_hub::{Along, BoxFuture};
 use orchestra_wire::{RawJson, RequestId, Revision, RpcError};
 use tokio::sync::mpsc;
 
@@ -137,6 +137,8 @@ pub struct Outgoing {
     /// More headers of this request, for HTTP (`Mcp-Param-…` of 2026-07-28), values as they are
     /// sent.
     pub headers: Vec<(String, String)>,
+    /// What goes along with it, where the connection has a place for that.
+    pub along: Along,
     /// How far it has come, where somebody wants to know that.
     pub departure: Option<Departure>,
 }

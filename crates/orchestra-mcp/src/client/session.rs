@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use orchestra_hub::{BoxFuture, ListKind};
+use orchestra_hub::{Along, BoxFuture, ListKind};
 use orchestra_wire::{Era, RawJson, RequestId};
 use tokio::{sync::Notify, time::Instant};
 
@@ -135,6 +135,7 @@ impl Session {
             params,
             name: None,
             headers: Vec::new(),
+            along: Along::default(),
             departure: None,
         })
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use orchestra_hub::{
-    Answers, Caller, Cx, Later, LongWork, Outcome, ProgressSink, ProviderError, Remark, Request,
-    Target,
+    Along, Answers, Caller, Cx, Later, LongWork, Outcome, ProgressSink, ProviderError, Remark,
+    Request, Target,
 };
 use orchestra_wire::{
     Era, MAX_REPLY_BYTES, Params, PendingError, RequestId, Rope, RpcError, shown, text_of, write,
@@ -58,6 +58,7 @@ impl Connection {
         };
         let client = self.asker.name.clone().or(client);
         let face = self.attachment.caller().face;
+        let along = self.along(client.as_deref());
         let caller = Caller { face, client };
         let long = may_last.then(|| {
             let reports = Arc::new(LongReports::new(progress.clone()));
@@ -67,6 +68,7 @@ impl Connection {
                 reports,
                 log_level,
                 connection: self.attachment.number(),
+                along: along.clone(),
                 params: parsed.params.clone(),
                 bytes: parsed.bytes,
             })
@@ -96,6 +98,7 @@ impl Connection {
                 .or_else(|| self.asker.trace.clone()),
             log_level,
             connection: self.attachment.number(),
+            along,
             params: parsed.params.take(),
             remark: Remark::default(),
             era: Some(parsed.revision.era()),
@@ -119,6 +122,21 @@ impl Connection {
         self.queued_bytes += parsed.bytes;
         self.queue.push_back((job, parsed.bytes));
         Ok(Handled::Nothing)
+    }
+
+    /// What goes along with a call of this client. Where no connection is a session, those are told
+    /// apart by whom they have proven to be, and by what they call themselves.
+    fn along(&self, client: Option<&str>) -> Along {
+        let mut along = self.asker.along.clone();
+        if along.session.is_none() && self.lifetime.is_of_one_message() {
+            let client = client.unwrap_or_default();
+            let session = self.attachment.session();
+            let session = session.of_one(&[&self.owner.to_bytes(), client.as_bytes()]);
+            along.session = Some(session);
+        }
+        let own = || self.attachment.session().clone();
+        along.session.get_or_insert_with(own);
+        along
     }
 
     /// Whether a call runs at once; otherwise it has to queue.

@@ -233,6 +233,7 @@ impl Connection {
             trace: open.trace.clone(),
             log_level: open.log_level,
             connection,
+            along: self.asker.along.clone(),
             params: open.params.clone(),
             remark: Remark::default(),
             era: Some(Era::Session),

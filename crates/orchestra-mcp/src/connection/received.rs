@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use orchestra_hub::Along;
 use orchestra_wire::{Inbound, Line, Malformed, parse};
 
 use super::Connection;
@@ -38,6 +39,8 @@ pub(crate) struct Asker {
     pub(crate) name: Option<Arc<str>>,
     /// W3C `traceparent`, where the request names none itself.
     pub(crate) trace: Option<String>,
+    /// What goes along with its calls.
+    pub(crate) along: Along,
 }
 
 impl Connection {

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use orchestra_hub::{Caller, LogLevel, LongWork, Target};
+use orchestra_hub::{Along, Caller, LogLevel, LongWork, Target};
 use orchestra_wire::{Era, ErrorCode, Method, RawJson, Rope, RpcError, shown, write};
 use serde::{Deserializer, de};
 use serde_json::{json, value::RawValue};
@@ -29,6 +29,7 @@ pub(super) struct Long {
     pub(super) reports: Arc<LongReports>,
     pub(super) log_level: Option<LogLevel>,
     pub(super) connection: u64,
+    pub(super) along: Along,
     pub(super) params: Option<RawJson>,
     /// What is kept for the call, in bytes.
     pub(super) bytes: usize,
@@ -91,6 +92,7 @@ impl Connection {
             caller: long.caller,
             log_level: long.log_level,
             connection: long.connection,
+            along: long.along,
             params: long.params,
             capabilities: open.capabilities,
             trace: open.trace,

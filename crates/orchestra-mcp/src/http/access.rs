@@ -86,6 +86,15 @@ impl Identity {
         // Issuers of tokens are URLs, so that none of them names the same.
         Self::Subject(Subject::of("certificate", name, None))
     }
+
+    /// Bytes that tell it from every other one.
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        match self {
+            Self::Anyone => b"anyone".to_vec(),
+            Self::Token(place) => place.to_be_bytes().to_vec(),
+            Self::Subject(subject) => subject.to_bytes().to_vec(),
+        }
+    }
 }
 
 /// An address that others can reach although nothing asks them who they are.

@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use orchestra_hub::{
-    Answers, Call, Caller, CancelSource, Cost, Cx, InputRequired, LogLevel, Outcome,
+    Along, Answers, Call, Caller, CancelSource, Cost, Cx, InputRequired, LogLevel, Outcome,
     ProgressListener, ProgressSink, ProviderError, Remark, Request, Target,
 };
 use orchestra_wire::{ErrorCode, MAX_REPLY_BYTES, RawJson, Rope, RpcError, write};
@@ -46,6 +46,7 @@ pub(crate) struct Terms {
     pub(crate) caller: Caller,
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) connection: u64,
+    pub(crate) along: Along,
     pub(crate) params: Option<RawJson>,
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) trace: Option<String>,
@@ -284,6 +285,7 @@ impl Terms {
                 trace: self.trace.clone(),
                 log_level: self.log_level,
                 connection: self.connection,
+                along: self.along.clone(),
                 params: self.params.clone(),
                 remark: Remark::default(),
                 era: Some(self.revision.era()),

@@ -90,6 +90,7 @@ pub(crate) type Outcome = Result<Answer, ClientError>;
 fn call(id: u64, tool: &str, arguments: &Value) -> Outgoing {
     let params = json!({"name": tool, "arguments": arguments});
     Outgoing {
+        along: Default::default(),
         departure: None,
         id: RequestId::from_number(id),
         method: "tools/call".to_owned(),

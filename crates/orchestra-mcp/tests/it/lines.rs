@@ -60,6 +60,7 @@ impl Ends {
 
 fn request(id: &str, params: &Value) -> Outgoing {
     Outgoing {
+        along: Default::default(),
         departure: None,
         id: RequestId::from_raw(serde_json::from_str(id).unwrap()).unwrap(),
         method: "test/this".to_owned(),

@@ -136,6 +136,7 @@ fn recording(path: &Path) -> Result<Recording, RecordingError> {
 
 async fn say(link: &dyn Link, id: u64, method: &str, params: Value) -> Answer {
     let outgoing = Outgoing {
+        along: Default::default(),
         departure: None,
         id: RequestId::from_number(id),
         method: method.to_owned(),

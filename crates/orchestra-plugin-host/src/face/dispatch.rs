@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
+use orchestra_hub::{Along, Carried, SessionName};
 use orchestra_plugin::{
     envelope::{Request, RequestKind, Response},
     generated::{
@@ -13,7 +14,7 @@ use orchestra_plugin::{
 };
 use orchestra_wire::Revision;
 
-use crate::translate::REVISION;
+use crate::{carried, translate::REVISION};
 
 use super::{Connected, Inner, Registered, failure::Failure, permission::Permissions, who::Who};
 
@@ -24,6 +25,8 @@ pub(super) struct Turn<'a> {
     pub(super) permissions: Arc<Permissions>,
     pub(super) peer: &'a Peer,
     pub(super) request: &'a Request,
+    /// What nobody here knows of it, for whoever answers it.
+    pub(super) carried: Option<Arc<Carried>>,
 }
 
 impl Inner {
@@ -66,14 +69,16 @@ impl Inner {
         if changes.contains(&kind) {
             connected.replies.ready()?;
         }
+        let carried = carried::of_request(request).map_err(|error| Failure::invalid(&error));
         let turn = Turn {
             face: self,
             permissions: self.permissions(&connected.who)?,
             connected: &connected,
             peer,
             request,
+            carried: carried.map(|carried| carried.map(Arc::new))?,
         };
-        match kind {
+        let answer = match kind {
             RequestKind::ToolCall => turn.tool_call(reply).await,
             RequestKind::ListTools => turn.list_tools().await,
             RequestKind::ListPrompts => turn.list_prompts().await,
@@ -92,7 +97,8 @@ impl Inner {
             RequestKind::Boot | RequestKind::Shutdown | RequestKind::McpMessage => {
                 Err(Failure::unknown_request())
             }
-        }
+        };
+        Ok(carried::back(answer?, turn.carried.as_deref()))
     }
 
     /// What somebody may do now.
@@ -179,6 +185,18 @@ impl Inner {
 impl Turn<'_> {
     pub(super) fn id(&self) -> &str {
         self.request.request_id()
+    }
+
+    /// What goes along with a call of this peer: that it is theirs, and for which session. Whoever
+    /// comes here may say that, since they speak for clients: bridges for their own, and plugins for
+    /// those whose calls they answer. For nobody's, it is of the connection.
+    pub(super) fn along(&self, session: Option<SessionName>) -> Along {
+        let own = || self.connected.direct.attachment().session().clone();
+        Along {
+            session: Some(session.unwrap_or_else(own)),
+            by: Some(self.connected.who.id().as_str().into()),
+            carried: self.carried.clone(),
+        }
     }
 
     /// Refuses what a plugin does not say that it needs, or may not have.

@@ -1,7 +1,7 @@
 //! `prompt_get`.
 
 use bytes::Bytes;
-use orchestra_hub::ProviderError;
+use orchestra_hub::{ProviderError, SessionName};
 use orchestra_mcp::{DirectCaller, DirectError};
 use orchestra_plugin::{
     envelope::Response,
@@ -80,6 +80,7 @@ impl Turn<'_> {
         }
         let caller = DirectCaller {
             client: Some(self.connected.who.id().as_str().into()),
+            along: self.along(SessionName::given(&asked.session_id)),
             trace: Some(asked.trace_parent).filter(|trace| !trace.is_empty()),
             whole: !asked.session_id.is_empty(),
             ..DirectCaller::default()

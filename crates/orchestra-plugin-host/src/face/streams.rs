@@ -1,8 +1,9 @@
 //! Calls of tools that are answered in chunks.
 //!
-//! The hub knows no chunks. What a call reports as progress with a message becomes a chunk of plain
-//! text, and its result the last one: plain text when it is one, JSON otherwise. A call in MCP
-//! reports by `mcp_message` instead, and its result comes with the end.
+//! The hub knows no chunks. Those of a plugin are passed on beside it, as they came. Otherwise what a
+//! call reports as progress with a message becomes a chunk of plain text, and its result the last one:
+//! plain text when it is one, JSON otherwise. A call in MCP reports by `mcp_message` instead, and its
+//! result comes with the end.
 //!
 //! A stream belongs to the connection that it was begun over: nobody else can cancel it, also nobody
 //! of the same name, which all bridges of a user share.
@@ -16,11 +17,13 @@ use bytes::Bytes;
 use orchestra_hub::{CancelSignal, CancelSource, LogLevel, ProgressListener, ProgressSink};
 use orchestra_mcp::DirectCaller;
 use orchestra_plugin::{
-    envelope::{Request, RequestKind, Response},
+    envelope::{Request, RequestKind, Response, ResponseKind},
+    field,
     generated::{StreamCancel, StreamChunk, StreamEnd, StreamStart},
     quic::{ConnectionId, Reply, Requests},
 };
 use orchestra_wire::{Method, RawJson};
+use prost::Message as _;
 use serde_json::Value;
 use tokio::{select, sync::mpsc};
 
@@ -38,8 +41,14 @@ const REPORTS: usize = 64;
 /// The longest name of a stream that is kept.
 const MAX_ID_BYTES: usize = 256;
 
+/// Chunks of a plugin that wait to be written; each may be as large as a frame.
+const PARTS: usize = 1;
+
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
+
+/// The field of a chunk that names its stream.
+const STREAM_ID: u32 = 1;
 
 /// The streams that go on.
 #[derive(Default)]
@@ -119,6 +128,23 @@ impl Chunks<'_> {
             sequence: self.sent,
         };
         let chunk = Response::new(self.id, &chunk);
+        self.replies.send(self.reply, chunk).await?;
+        self.sent += 1;
+        Ok(())
+    }
+
+    /// Passes a chunk of a plugin on as it came, under the name that its stream has here. Of a call
+    /// that was made once more, those that were sent are not sent again.
+    async fn pass(&mut self, part: Bytes) -> Result<(), Failure> {
+        let unreadable =
+            |error: &dyn std::error::Error| Failure::new("invalid_response", super::chain(error));
+        let chunk = StreamChunk::decode(part.clone()).map_err(|error| unreadable(&error))?;
+        if chunk.sequence < self.sent {
+            return Ok(());
+        }
+        let part = field::with_text(&part, STREAM_ID, self.stream_id);
+        let part = part.map_err(|error| unreadable(&error))?;
+        let chunk = Response::raw(self.id, ResponseKind::StreamChunk, part);
         self.replies.send(self.reply, chunk).await?;
         self.sent += 1;
         Ok(())
@@ -213,6 +239,11 @@ impl Turn<'_> {
         chunks: &mut Chunks<'_>,
     ) -> Result<StreamEnd, Failure> {
         let (sender, mut reports) = mpsc::channel(REPORTS);
+        let carried = self
+            .carried
+            .as_deref()
+            .ok_or_else(Failure::unknown_request)?;
+        let mut parts = carried.take_parts(PARTS);
         let call = Plain {
             tool: &asked.tool_name,
             provider: Some(&*asked.provider).filter(|provider| !provider.is_empty()),
@@ -229,19 +260,26 @@ impl Turn<'_> {
             loop {
                 select! {
                     biased;
-                    Some(report) = reports.recv() => chunks.send(report.into(), PLAIN_TEXT).await?,
+                    Some(part) = parts.recv() => chunks.pass(part).await?,
+                    // They tell of the same.
+                    Some(report) = reports.recv(), if !carried.has_parts() => {
+                        chunks.send(report.into(), PLAIN_TEXT).await?;
+                    }
                     result = &mut calling => break result,
                 }
             }
         };
-        while let Ok(report) = reports.try_recv() {
+        while let Ok(part) = parts.try_recv() {
+            chunks.pass(part).await?;
+        }
+        while let (false, Ok(report)) = (carried.has_parts(), reports.try_recv()) {
             chunks.send(report.into(), PLAIN_TEXT).await?;
         }
         let response = super::tools::for_old_peers(&result?)?;
         if !response.success {
             return Err(Failure::new(response.error_code, response.error_message));
         }
-        if let Some(result) = response.result {
+        if let (false, Some(result)) = (carried.has_parts(), response.result) {
             let (data, content_type) = data_of(&result)?;
             chunks.send(data, content_type).await?;
         }

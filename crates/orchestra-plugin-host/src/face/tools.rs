@@ -1,6 +1,6 @@
 //! `tool_call`: which tool is meant, and what its result is for a peer that knows no MCP.
 
-use orchestra_hub::ProviderError;
+use orchestra_hub::{ProviderError, SessionName};
 use orchestra_mcp::{DirectCaller, DirectError};
 use orchestra_plugin::{
     envelope::Response,
@@ -124,6 +124,7 @@ impl Turn<'_> {
         params.push('}');
         let caller = DirectCaller {
             client: Some(self.connected.who.id().as_str().into()),
+            along: self.along(SessionName::given(call.session)),
             whole: !call.session.is_empty() || call.provider.is_some(),
             ..caller
         };

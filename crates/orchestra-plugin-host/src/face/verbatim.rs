@@ -1,18 +1,19 @@
 //! MCP as it is, from and to our own peers.
 
 use bytes::Bytes;
+use orchestra_hub::SessionName;
 use orchestra_mcp::Said;
 use orchestra_plugin::{
     envelope::Response,
     generated::{McpMessage, McpRequest, McpResponse},
     quic::Reply,
 };
-use orchestra_wire::{Fields, Members, Method, RawJson, RequestId, Rope, shown, text_of, write};
+use orchestra_wire::{Fields, Method, RawJson, RequestId, Rope, shown, text_of, write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::select;
 
-use crate::translate::{MAX_NAME_BYTES, SESSION_META, session_named};
+use crate::translate::{session, session_named};
 
 use super::{
     dispatch::{Turn, given, message},
@@ -134,7 +135,13 @@ impl Turn<'_> {
     ) -> Result<Verbatim, Failure> {
         let params = params.map(RawJson::checked).transpose();
         let params = params.map_err(|error| Failure::new("invalid_request", chain(&error)))?;
-        let params = params.map(|params| of_session(params, beside.session));
+        let named = params.as_ref().and_then(session_named);
+        let session = SessionName::given(named.as_deref().unwrap_or(beside.session));
+        let params = match (&session, &named) {
+            (Some(session), None) => params.map(|params| session::named(params, session)),
+            _ => params,
+        };
+        let along = self.along(session);
         let mut rope = Rope::new();
         match method.starts_with(NOTIFICATIONS) {
             true => write::notification(&mut rope, method, params.as_ref()),
@@ -147,7 +154,7 @@ impl Turn<'_> {
         }
         let message = Bytes::from(rope.into_vec());
         let trace = Some(beside.trace).filter(|trace| !trace.is_empty());
-        let mut relayed = self.connected.relay.ask(&message, trace);
+        let mut relayed = self.connected.relay.ask(&message, trace, along);
         drop(message);
         let mut stopping = self.face.stopping.subscribe();
         let mut is_ending = false;
@@ -193,88 +200,14 @@ pub(super) fn message_of(error: &[u8]) -> String {
     serde_json::from_slice::<Message>(error).map_or_else(|_| String::new(), |error| error.message)
 }
 
-/// Params that say in their `_meta` for which session they are, unless they do already, or have no
-/// place for it.
-fn of_session(params: RawJson, session: &str) -> RawJson {
-    let is_name = (1..=MAX_NAME_BYTES).contains(&session.len());
-    if !is_name || session_named(&params).is_some() {
-        return params;
-    }
-    let meta = params.member("_meta");
-    let Some(members) = params.members() else {
-        return params;
-    };
-    let mut rope = Rope::new();
-    rope.push(b"{\"_meta\":{");
-    write::string(&mut rope, SESSION_META);
-    rope.push_byte(b':');
-    write::string(&mut rope, session);
-    if let Some(meta) = &meta {
-        let Some(said) = meta.members() else {
-            return params;
-        };
-        push_others(&mut rope, said, SESSION_META);
-    }
-    rope.push_byte(b'}');
-    push_others(&mut rope, members, "_meta");
-    rope.push_byte(b'}');
-    RawJson::checked(rope.into_vec().into()).unwrap_or(params)
-}
-
-/// Appends all members but one, with a comma before each.
-fn push_others(rope: &mut Rope, members: Members<'_>, but: &str) {
-    for member in members {
-        if member.key != but {
-            rope.push_byte(b',');
-            write::string(rope, &member.key);
-            rope.push_byte(b':');
-            write::raw(rope, &member.value);
-        }
-    }
-}
-
 /// Params with another name.
 fn renamed(params: &RawJson, name: &str) -> Bytes {
     let mut rope = Rope::new();
     rope.push(b"{\"name\":");
     write::string(&mut rope, name);
     if let Some(members) = params.members() {
-        push_others(&mut rope, members, "name");
+        session::push_others(&mut rope, members, "name");
     }
     rope.push_byte(b'}');
     rope.into_vec().into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_session_is_said_where_none_is_named() {
-        let long = "x".repeat(MAX_NAME_BYTES + 1);
-        for (params, session, wanted) in [
-            (
-                r#"{"name":"t"}"#,
-                "s",
-                r#"{"_meta":{"orchestra/sessionId":"s"},"name":"t"}"#,
-            ),
-            (
-                r#"{"_meta":{"a":1,"orchestra/sessionId":7},"name":"t"}"#,
-                "s",
-                r#"{"_meta":{"orchestra/sessionId":"s","a":1},"name":"t"}"#,
-            ),
-            (
-                r#"{"_meta":{"orchestra/sessionId":"own"}}"#,
-                "s",
-                r#"{"_meta":{"orchestra/sessionId":"own"}}"#,
-            ),
-            (r#"{"_meta":5}"#, "s", r#"{"_meta":5}"#),
-            ("[1]", "s", "[1]"),
-            (r#"{"name":"t"}"#, "", r#"{"name":"t"}"#),
-            (r#"{"name":"t"}"#, long.as_str(), r#"{"name":"t"}"#),
-        ] {
-            let params = RawJson::checked(params.into()).unwrap();
-            assert_eq!(of_session(params, session).as_str(), wanted);
-        }
-    }
 }

@@ -3,7 +3,7 @@
 use std::{
     pin::pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -22,6 +22,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
+use super::changes::{self, Changes};
 use crate::translate::{Question, chain, parse_message};
 
 /// How long a request may take to leave. After that it counts as not sent, which it is.
@@ -32,6 +33,7 @@ const REASON_TIME: Duration = Duration::from_secs(3);
 
 /// A connection, kept up until it is lost for the first time.
 pub(super) struct Line {
+    me: Weak<Self>,
     /// Whom it leads to, for errors: `plugin "id"` or `orchestrator`.
     who: String,
     endpoint: Endpoint,
@@ -44,6 +46,7 @@ struct Open {
     caller: Option<Arc<Caller>>,
     incoming: Option<mpsc::Sender<Incoming>>,
     left_out: u64,
+    changes: Changes,
 }
 
 impl Line {
@@ -71,18 +74,25 @@ impl Line {
             }
         }
         let (incoming, receiver) = mpsc::channel(LINK_QUEUE);
-        let line = Arc::new(Self {
+        let line = Arc::new_cyclic(|me| Self {
+            me: me.clone(),
             who,
             endpoint,
             open: Mutex::new(Open {
                 caller: Some(Arc::new(caller)),
                 incoming: Some(incoming),
                 left_out: 0,
+                changes: Changes::default(),
             }),
             ids: AtomicU64::new(1),
             ended: watch::Sender::new(None),
         });
         Ok((line, receiver))
+    }
+
+    /// Whom it leads to, for errors.
+    pub(super) fn who(&self) -> &str {
+        &self.who
     }
 
     /// Waits until the connection is lost. One that takes the place of another that is wedged is
@@ -242,14 +252,55 @@ impl Line {
         });
     }
 
-    /// Hands something on to who listens, unless too much waits there already.
+    /// Hands something on to who listens, unless too much waits there already. That a list has
+    /// changed is told as soon as there is room.
     pub(super) fn tell(&self, incoming: Incoming) {
+        if let Some(change) = changes::of(&incoming) {
+            return self.tell_changes(&[change]);
+        }
         let mut open = self.open();
         let Some(sender) = &open.incoming else { return };
         if sender.try_send(incoming).is_err() {
             open.left_out += 1;
             if open.left_out.is_power_of_two() {
                 tracing::warn!(peer = %self.who, left_out = open.left_out, "it says more than is taken");
+            }
+        }
+    }
+
+    /// Tells who listens that lists have changed; one that waits for room is told once, however often
+    /// it is said meanwhile.
+    pub(super) fn tell_changes(&self, changes: &[&'static str]) {
+        let mut open = self.open();
+        let Some(sender) = open.incoming.clone() else {
+            return;
+        };
+        for change in changes {
+            open.changes.tell(change, &sender);
+        }
+        // Outside of a runtime, at its very end, nobody listens either.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        if let Some(line) = self.me.upgrade()
+            && open.changes.begins_to_wait()
+        {
+            runtime.spawn(async move { line.tell_waiting_changes(sender).await });
+        }
+    }
+
+    /// Tells the changes that wait, until there are none, or the line has ended.
+    async fn tell_waiting_changes(&self, sender: mpsc::Sender<Incoming>) {
+        loop {
+            let room = select! {
+                biased;
+                _ = self.ended() => return,
+                room = sender.reserve() => room,
+            };
+            let Ok(room) = room else { return };
+            match self.open().changes.next() {
+                Some(change) => room.send(change),
+                None => return,
             }
         }
     }

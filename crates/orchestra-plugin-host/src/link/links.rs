@@ -7,7 +7,6 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use orchestra_mcp::client::{Incoming, ServerMessage};
 use orchestra_plugin::{
     envelope::{Request, Response},
     generated::ToolResponse,
@@ -15,14 +14,8 @@ use orchestra_plugin::{
 };
 use tokio::sync::watch;
 
-use super::line::Line;
+use super::{changes::CHANGES, line::Line};
 use crate::{events::Deliver, translate::Question};
-
-/// What a plugin says when it offers something else than before.
-const CHANGES: [&str; 2] = [
-    "notifications/tools/list_changed",
-    "notifications/prompts/list_changed",
-];
 
 /// The plugins that are connected now. Clones are the same. It keeps none of them connected.
 #[derive(Clone, Default)]
@@ -46,20 +39,11 @@ impl Links {
 
     /// Says on behalf of a plugin that it offers something else than before, so that whoever follows
     /// it asks it anew. False when it is not connected: whoever connects asks anyway.
-    // The line has a bound: a plugin that says so often is asked no more often for that.
     pub fn changed(&self, plugin: &PluginId) -> bool {
         let Some(line) = self.line(plugin) else {
             return false;
         };
-        for method in CHANGES {
-            line.tell(Incoming {
-                message: ServerMessage::Notification {
-                    method: method.to_owned(),
-                    params: None,
-                },
-                related: None,
-            });
-        }
+        line.tell_changes(&CHANGES);
         true
     }
 

@@ -10,11 +10,15 @@ use std::{
 
 use orchestra_hub::BoxFuture;
 use orchestra_mcp::client::{Agreed, Answer, ClientError, Incoming, Link, Outgoing, ServerMessage};
-use orchestra_plugin::generated::StreamCancel;
+use orchestra_plugin::{
+    envelope::{Kind as _, Response},
+    generated::StreamCancel,
+};
 use orchestra_wire::{RawJson, RequestId, RpcError};
 use tokio::{sync::OnceCell, task::AbortHandle, time::timeout};
 
-use super::{line::Line, own, process::Process};
+use super::{line::Line, own, process::Process, told};
+use crate::carried;
 use crate::translate::{Chunks, Piece, Question, Reading, Step, Terms, member_text};
 
 /// Tools that are remembered to answer in chunks.
@@ -100,14 +104,14 @@ impl Inner {
         {
             return Err(ClientError::Closed);
         }
-        let terms = match &self.speech {
-            Speech::Own(terms) => {
-                let question = own::question(terms, &request);
-                let response = self.line.ask(&question, Some(&request.id)).await?;
-                return Ok(own::answer(terms, &response));
-            }
-            Speech::Foreign(terms) => terms,
-        };
+        let (Speech::Own(terms) | Speech::Foreign(terms)) = &self.speech;
+        let request = told::of_its_session(terms, request);
+        let terms = &told::terms_of(terms, &request.along);
+        if let Speech::Own(_) = &self.speech {
+            let question = own::question(terms, &request);
+            let response = self.ask(&question, &request).await?;
+            return Ok(own::answer(terms, &response));
+        }
         let tool = match request.method.as_str() {
             "tools/call" => request
                 .params
@@ -131,7 +135,7 @@ impl Inner {
         };
         let mut responses = Vec::with_capacity(questions.len());
         for question in &questions {
-            responses.push(self.line.ask(question, Some(&request.id)).await?);
+            responses.push(self.ask(question, &request).await?);
         }
         if let (Some(tool), [response]) = (tool, responses.as_slice())
             && terms.lacks_tool(response)
@@ -163,6 +167,14 @@ impl Inner {
         }
     }
 
+    /// Asks what a request of ours comes to, with what goes along with it.
+    async fn ask(&self, question: &Question, request: &Outgoing) -> Result<Response, ClientError> {
+        let question = with_carried(question.clone(), request);
+        let response = self.line.ask(&question, Some(&request.id)).await?;
+        carried::take_answer(&request.along, self.line.who(), &response);
+        Ok(response)
+    }
+
     /// Calls a tool that answers in chunks. Says as well whether there is no such tool.
     async fn stream(
         &self,
@@ -171,7 +183,7 @@ impl Inner {
     ) -> Result<(Answer, bool), ClientError> {
         let stream = format!("stream-{}", super::plugin::random_id());
         let question = match terms.stream(&stream, request.params.as_ref()) {
-            Ok(question) => question,
+            Ok(question) => with_carried(question, request),
             Err(error) => return Ok((Err(error), false)),
         };
         let mut exchange = self.line.begin(&question).await?;
@@ -179,18 +191,34 @@ impl Inner {
             line: Arc::downgrade(&self.line),
             stream: Some(stream),
         };
-        let mut chunks = Chunks::default();
+        let carried = request.along.carried.as_deref();
+        let parts = carried.filter(|carried| carried.wants_parts(question.kind.number()));
+        let mut chunks = match parts {
+            Some(_) => Chunks::passed_on(),
+            None => Chunks::default(),
+        };
         loop {
             let response = self.line.next(&mut exchange, Some(&request.id)).await?;
             match chunks.take(terms, &request.id, &response) {
-                Piece::Progress(params) => self.line.tell(Incoming {
-                    message: ServerMessage::Notification {
-                        method: "notifications/progress".to_owned(),
-                        params: Some(params),
-                    },
-                    related: Some(request.id.clone()),
-                }),
+                Piece::Progress(params) => {
+                    if let Some(parts) = parts {
+                        // Whoever takes them slowly holds the plugin back.
+                        tokio::select! {
+                            biased;
+                            reason = self.line.ended() => return Err(reason),
+                            () = parts.part(response.payload()) => {}
+                        }
+                    }
+                    self.line.tell(Incoming {
+                        message: ServerMessage::Notification {
+                            method: "notifications/progress".to_owned(),
+                            params: Some(params),
+                        },
+                        related: Some(request.id.clone()),
+                    });
+                }
                 Piece::End(answer) => {
+                    carried::take_answer(&request.along, self.line.who(), &response);
                     if chunks.has_ended() {
                         cancel.stream = None;
                         exchange.done().await;
@@ -214,6 +242,14 @@ impl Inner {
         }
         self.line.close().await;
         self.watching.abort();
+    }
+}
+
+/// A question with the fields that go along with its request.
+fn with_carried(question: Question, request: &Outgoing) -> Question {
+    Question {
+        payload: carried::onto(question.kind, question.payload, &request.along),
+        ..question
     }
 }
 

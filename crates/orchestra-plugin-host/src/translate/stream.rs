@@ -17,6 +17,8 @@ const SHOWN_CHARS: usize = 2_000;
 #[derive(Debug, Default)]
 pub struct Chunks {
     data: Vec<u8>,
+    /// Somebody takes the chunks as they come, so that none is kept.
+    is_passed_on: bool,
     content_type: String,
     count: i64,
     has_ended: bool,
@@ -33,6 +35,15 @@ pub enum Piece {
 }
 
 impl Chunks {
+    /// Chunks that somebody takes as they come: the result has nothing of them.
+    #[must_use]
+    pub fn passed_on() -> Self {
+        Self {
+            is_passed_on: true,
+            ..Self::default()
+        }
+    }
+
     /// Takes one more frame of the answer to the request `id`.
     pub fn take(&mut self, terms: &Terms, id: &RequestId, response: &Response) -> Piece {
         self.has_ended = response.kind() != Some(ResponseKind::StreamChunk);
@@ -76,7 +87,9 @@ impl Chunks {
             return lost("result_too_large: the chunks are more than a result may have");
         }
         self.count += 1;
-        self.data.extend_from_slice(&chunk.data);
+        if !self.is_passed_on {
+            self.data.extend_from_slice(&chunk.data);
+        }
         if self.content_type.is_empty() {
             self.content_type = chunk.content_type;
         }

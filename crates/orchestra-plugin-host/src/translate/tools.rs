@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
+use orchestra_hub::SessionName;
 use orchestra_mcp::client::Answer;
 use orchestra_plugin::{
     envelope::Response,
@@ -25,7 +26,7 @@ pub(crate) const PROVIDER_META: &str = "orchestra/provider";
 const STREAMING_META: &str = "orchestra/streaming";
 
 /// The longest name of a session, or of a provider, that is passed on.
-pub(crate) const MAX_NAME_BYTES: usize = 256;
+const MAX_NAME_BYTES: usize = SessionName::MAX_BYTES;
 
 /// A call of a tool, as both kinds of requests for it want it.
 #[derive(Debug)]

@@ -331,7 +331,7 @@ async fn of_two_plugins_with_one_tool_one_keeps_it_and_that_is_told() {
     first.prefix = false;
     second.prefix = false;
     let gated = Gated::with(vec![(first, Rig::new("ok")), (second, Rig::new("many"))]).await;
-    until("all are offered", || gated.tools().len() == 10_009).await;
+    until("all are offered", || gated.tools().len() == 10_010).await;
     let of = |name: &str| gated.tools().iter().filter(|tool| *tool == name).count();
     assert_eq!((of("count"), of("tool-00000")), (1, 1));
     // Whoever is shown is the one that is called.
@@ -356,7 +356,7 @@ async fn of_two_plugins_with_one_tool_one_keeps_it_and_that_is_told() {
         .filter(|line| line.contains("names are taken"))
         .collect();
     assert_eq!(hidden.len(), 1, "{told:?}");
-    let owner = format!("provider={other} count=9");
+    let owner = format!("provider={other} count=10");
     assert!(hidden[0].contains(&owner), "{hidden:?}");
     // The order stays.
     assert_eq!(gated.tools(), gated.tools());
@@ -424,7 +424,7 @@ async fn tools_that_change_all_the_time_are_followed_and_hold_nobody_up() {
 async fn a_plugin_with_ten_thousand_tools_is_listed_and_called() {
     let gated = Gated::with(vec![(config("many"), Rig::new("many"))]).await;
     let tools = gated.tools();
-    assert_eq!(tools.len(), 10_009);
+    assert_eq!(tools.len(), 10_010);
     gated.is_well("many").await;
     gated.close().await;
 }

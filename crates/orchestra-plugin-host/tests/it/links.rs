@@ -1,7 +1,7 @@
 //! What is said to connected plugins from elsewhere: events, and that what they offer has changed.
 
 use futures_util::FutureExt as _;
-use orchestra_mcp::client::{Connector as _, ServerMessage};
+use orchestra_mcp::client::{Connector as _, LINK_QUEUE, ServerMessage};
 use orchestra_plugin::{
     envelope::{Request, RequestKind},
     generated::Publish,
@@ -89,7 +89,7 @@ async fn a_plugin_is_among_them_while_it_is_connected() {
     let mut first = connector.connect().await.unwrap();
     assert!(links.changed(&plugin));
     assert!(!links.changed(&id("another")));
-    for wanted in ["tools", "prompts"] {
+    for wanted in ["tools", "prompts", "resources"] {
         let told = timeout(PATIENCE, first.incoming.recv()).await.unwrap();
         let ServerMessage::Notification { method, .. } = told.unwrap().message else {
             panic!("it asks");
@@ -105,6 +105,36 @@ async fn a_plugin_is_among_them_while_it_is_connected() {
     assert!(links.changed(&plugin));
     second.link.close().await;
     until("it is out", || !links.changed(&plugin)).await;
+    rig.all_gone().await;
+}
+
+/// Whoever does not listen for a while is told all the same, of each list once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_told_when_there_is_room_again() {
+    let (rig, links) = (Rig::new("ok"), Links::new());
+    let connector = rig.connector().with_links(links.clone());
+    let mut connected = connector.connect().await.unwrap();
+    (0..LINK_QUEUE).for_each(|_| assert!(links.changed(&id("fake.plugin"))));
+    let mut next = async || {
+        let told = timeout(PATIENCE, connected.incoming.recv()).await.unwrap();
+        match told.unwrap().message {
+            ServerMessage::Notification { method, .. } => method,
+            other => panic!("{other:?}"),
+        }
+    };
+    for _ in 0..LINK_QUEUE {
+        next().await;
+    }
+    let mut told = [next().await, next().await, next().await];
+    told.sort_unstable();
+    assert_eq!(
+        told,
+        ["prompts", "resources", "tools"].map(|list| format!("notifications/{list}/list_changed"))
+    );
+    // And again.
+    assert!(links.changed(&id("fake.plugin")));
+    assert_eq!(next().await, "notifications/tools/list_changed");
+    connected.link.close().await;
     rig.all_gone().await;
 }
 

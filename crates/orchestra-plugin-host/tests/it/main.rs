@@ -16,6 +16,7 @@ mod log;
 mod orchestrator;
 mod plugin;
 mod rig;
+mod through;
 mod translate;
 
 #[test]

@@ -170,7 +170,7 @@ async fn many_tools_are_listed() {
     let rig = Rig::new("many");
     let client = rig.client();
     let listed = ask(&client, "tools/list", json!({})).await.unwrap();
-    assert_eq!(listed["tools"].as_array().unwrap().len(), 10_009);
+    assert_eq!(listed["tools"].as_array().unwrap().len(), 10_010);
     client.close().await;
     rig.all_gone().await;
 }

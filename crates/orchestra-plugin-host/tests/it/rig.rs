@@ -161,6 +161,7 @@ pub(crate) async fn call(
 
 pub(crate) fn outgoing(id: u64, method: &str, params: Value) -> Outgoing {
     Outgoing {
+        along: Default::default(),
         departure: None,
         id: RequestId::from_number(id),
         method: method.to_owned(),

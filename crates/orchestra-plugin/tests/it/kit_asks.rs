@@ -20,6 +20,7 @@ async fn asker(authority: &Authority) -> (Fake, Sample) {
     let manners = Manners {
         revision: 1,
         refusal: None,
+        ..Manners::default()
     };
     let fake = Fake::start(authority, Endpoint::LOOPBACK, manners);
     let mut calling = command_of(authority, "asker");

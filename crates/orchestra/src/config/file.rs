@@ -99,6 +99,7 @@ struct OnDisk {
     quic: Option<String>,
     certs_dir: Option<String>,
     admit: Option<Vec<String>>,
+    claude_first: Option<bool>,
     log: Option<String>,
     #[serde(default)]
     limits: LimitsOnDisk,
@@ -188,6 +189,7 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
             on_disk.admit,
             |_| "ids of plugins, such as tools.mine",
         )?,
+        claude_first: on_disk.claude_first,
     };
     let limits = on_disk.limits;
     let seconds = within(

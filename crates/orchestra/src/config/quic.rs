@@ -1,6 +1,6 @@
 //! Where plugins and bridges reach `up`, and with which certificates. The workspace's file may move
-//! it to another port of this machine and nothing more: who may be let in is not for a repository to
-//! say, and whoever holds the key of an authority is let in by it.
+//! it to another port of this machine, and say whose tool is meant where two have the same name: who may
+//! be let in is not for a repository to say, and whoever holds the key of an authority is let in by it.
 
 use std::{
     fmt,
@@ -89,6 +89,8 @@ pub(crate) struct QuicConfig {
     pub(crate) certs: Setting<String>,
     /// Plugins that come in by themselves.
     pub(crate) admit: Setting<Vec<PluginId>>,
+    /// Whether tools of the provider of models `claude` go before others of the same name.
+    pub(crate) claude_first: Setting<bool>,
 }
 
 /// What a configuration file sets.
@@ -97,6 +99,7 @@ pub(super) struct QuicFile {
     pub(super) address: Option<QuicAddress>,
     pub(super) certs: Option<String>,
     pub(super) admit: Option<Vec<PluginId>>,
+    pub(super) claude_first: Option<bool>,
 }
 
 impl QuicFile {
@@ -170,6 +173,7 @@ impl QuicConfig {
                 |file| file.quic.admit.clone(),
                 Vec::new,
             ),
+            claude_first: settle(None, files, |file| file.quic.claude_first, || false),
         }
     }
 
@@ -181,7 +185,7 @@ impl QuicConfig {
         certs_directory(&self.certs.value)
     }
 
-    pub(super) fn entries(&self) -> [Entry; 3] {
+    pub(super) fn entries(&self) -> [Entry; 4] {
         let quoted = |text: &str| toml::Value::from(text).to_string();
         [
             Entry {
@@ -206,6 +210,13 @@ impl QuicConfig {
                 value: list(&self.admit.value),
                 meaning: "ids of plugins that come in by themselves, which nobody here starts",
                 origin: self.admit.origin.clone(),
+            },
+            Entry {
+                key: "claude_first",
+                value: self.claude_first.value.to_string(),
+                meaning: "whether plugins and bridges that name no provider of models reach the tools \
+                          of `claude` before others of the same name",
+                origin: self.claude_first.origin.clone(),
             },
         ]
     }
@@ -262,7 +273,7 @@ mod tests {
         let file = |address: Option<&str>, certs: Option<&str>| QuicFile {
             address: address.map(|text| text.parse().unwrap()),
             certs: certs.map(str::to_owned),
-            admit: None,
+            ..QuicFile::default()
         };
         assert!(!file(None, None).lets_in());
         assert!(!file(Some("off"), None).lets_in());

@@ -1,5 +1,6 @@
 //! Who is admitted over QUIC, and what tools of providers of models are called.
 
+use orchestra_gateway::Needs;
 use orchestra_hub::Hub;
 use orchestra_plugin::{generated::PluginManifest, ids::PluginId};
 use orchestra_plugin_host::{
@@ -44,9 +45,16 @@ impl Host for Admission {
                  that provides it"
             ));
         }
+        let needs = Needs {
+            tools: manifest.needs_tools.clone(),
+            storage: manifest.needs_storage.clone(),
+            ai: manifest.needs_ai.clone(),
+            events: manifest.needs_events.clone(),
+        };
+        let approved = self.plugins.approved(plugin, &needs)?;
         // It may offer something else than before.
         self.links.changed(plugin);
-        Ok(permissions)
+        Ok(permissions.and(&approved))
     }
 
     fn ai_tool(&self, provider: &str, tool: &str) -> Option<String> {

@@ -2,11 +2,13 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    path::PathBuf,
     sync::Arc,
 };
 
 use orchestra_gateway::{
-    config::{Permit, ServerConfig, ServerName, Transport},
+    Needs, NeedsFile,
+    config::{Permit, ServerConfig, ServerName, Transport, Trust},
     discovery::{Found, Server, ServerState},
 };
 use orchestra_plugin::ids::PluginId;
@@ -45,6 +47,9 @@ struct Plugin {
     after: Vec<PluginId>,
     is_legacy: bool,
     permissions: Permissions,
+    name: ServerName,
+    /// Where it is kept what it needs, if that is to be approved; or why nobody knows.
+    needs: Option<Result<NeedsFile, String>>,
 }
 
 /// What a plugin waits for before it is started.
@@ -66,9 +71,10 @@ impl Plugins {
     pub(super) fn take(
         &self,
         found: &Found,
+        state: &Result<PathBuf, String>,
         is_reached: impl Fn(&ServerName) -> bool,
     ) -> Vec<PluginId> {
-        let now = Arc::new(Known::of(found, is_reached));
+        let now = Arc::new(Known::of(found, state, is_reached));
         let before = self.0.send_replace(Arc::clone(&now));
         let is_same = |id: &PluginId, before: &Plugin| {
             now.plugins.get(id).is_some_and(|now| {
@@ -102,6 +108,37 @@ impl Plugins {
             }) => Err(why),
             Some(found) => Ok(found.permissions.clone()),
         }
+    }
+
+    /// What of the needs of a plugin is approved, as it says them now. Reads a small file, and writes
+    /// it when they are others than before.
+    ///
+    /// # Errors
+    /// When that cannot be known.
+    pub(super) fn approved(&self, plugin: &PluginId, needs: &Needs) -> Result<Permissions, String> {
+        let found = self.0.borrow().plugins.get(plugin).cloned();
+        let Some((name, file)) = found.and_then(|found| Some((found.name, found.needs?))) else {
+            return Ok(Permissions::all());
+        };
+        let approved = file.and_then(|file| file.announce(needs).map_err(|e| e.to_string()));
+        let approved = approved
+            .map_err(|why| format!("it is not known what was approved of its needs: {why}"))?;
+        for (kind, more) in needs.beyond(&approved).by_kind() {
+            if !more.is_empty() {
+                let more = orchestra_wire::shown(&more.join(", ")).into_owned();
+                tracing::warn!(
+                    %plugin, kind, more,
+                    "it needs more than was approved, and has not got it until `orchestra mcp approve {name}`"
+                );
+            }
+        }
+        let listed = |names: &[String]| Allowed::listed(names.iter().map(String::as_str));
+        Ok(Permissions {
+            tools: listed(&approved.tools),
+            storage: listed(&approved.storage),
+            ai: listed(&approved.ai),
+            events: listed(&approved.events),
+        })
     }
 
     /// Whether a plugin is used here that was written for an orchestrator of the past, which shared
@@ -150,7 +187,11 @@ impl Plugins {
 }
 
 impl Known {
-    fn of(found: &Found, is_reached: impl Fn(&ServerName) -> bool) -> Self {
+    fn of(
+        found: &Found,
+        state: &Result<PathBuf, String>,
+        is_reached: impl Fn(&ServerName) -> bool,
+    ) -> Self {
         let cycles: Vec<HashSet<String>> = found
             .plugin_order()
             .cycles
@@ -192,6 +233,10 @@ impl Known {
                 after: after.filter_map(|needed| needed.parse().ok()).collect(),
                 is_legacy: plugin.is_legacy,
                 permissions: permissions(&plugin.permit),
+                needs: (server.origin.trust == Trust::Ask)
+                    .then(|| Ok(NeedsFile::new(state.as_deref()?, config)))
+                    .map(|file: Result<_, &String>| file.map_err(Clone::clone)),
+                name: server.name.clone(),
             };
             known.plugins.insert(id, plugin);
         }

@@ -190,6 +190,10 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # admit = []
 
+    # whether plugins and bridges that name no provider of models reach the tools of `claude` before others of the same name
+    # from: default
+    # claude_first = false
+
     # what is logged to stderr: a level, or PART=LEVEL, separated by commas
     # from: command line
     log = "debug"

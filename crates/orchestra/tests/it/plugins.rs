@@ -13,7 +13,7 @@ use orchestra_plugin::{
         StorageReadResponse, StorageWriteRequest, StorageWriteResponse, ToolRequest, ToolResponse,
     },
     quic::{Endpoint, Pace, Target},
-    structs::{self, Numbers},
+    structs::{self, Numbers, Style},
 };
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
@@ -517,6 +517,92 @@ fn documents_and_models_are_those_of_the_plugins_that_stand_for_them() {
     }
     assert!(other.call("list_projects").success);
     up.end();
+}
+
+/// A plugin of a workspace is approved with what it needs when it runs for the first time, and not
+/// with whatever it says later.
+#[test]
+fn what_a_plugin_needs_later_waits_for_approval() {
+    let workspace = Workspace::board();
+    let binary = example("hello").display().to_string();
+    let plugin = format!("[plugins.\"tools.hello\"]\nbinary = {binary:?}\n");
+    workspace.write("orchestra.toml", &plugin);
+    approve(&workspace, "tools.hello");
+    let up = Up::start(&workspace);
+    assert_eq!(up.text("greet", &json!({"name": "Ada"})), "Hello, Ada!\n");
+    let kept = workspace.home().join(".local/state/orchestra/mcp/needs");
+    until(|| {
+        let mut files = std::fs::read_dir(&kept).ok()?.flatten();
+        files.find(|file| file.path().extension().is_some_and(|end| end == "json"))
+    });
+    // It needs nothing, and then says that it does.
+    let needs = || PluginManifest {
+        needs_tools: vec!["list_*".to_owned()],
+        ..PluginManifest::default()
+    };
+    let caller = Caller::connect(&workspace, &up, "tools.hello-client");
+    assert!(caller.register("tools.hello", needs()).accepted);
+    let refused = caller.call("list_projects");
+    assert_eq!(refused.error_code, "not_permitted", "{refused:?}");
+    let waiting = workspace.run(["mcp", "approve"]);
+    let wanted = "needs more than was approved: needs_tools list_*";
+    assert!(waiting.out.contains(wanted), "{waiting:?}");
+    approve(&workspace, "tools.hello");
+    let waiting = workspace.run(["mcp", "approve"]);
+    assert!(waiting.out.contains("no server waits"), "{waiting:?}");
+    // The plugin itself is started anew and registers as well, with nothing.
+    until(|| {
+        assert!(caller.register("tools.hello", needs()).accepted);
+        caller.call("list_projects").success.then_some(())
+    });
+    // That is all that was approved.
+    let more = PluginManifest {
+        needs_tools: vec!["*".to_owned()],
+        ..PluginManifest::default()
+    };
+    assert!(caller.register("tools.hello", more).accepted);
+    assert_eq!(caller.call("create_project").error_code, "not_permitted");
+    up.end();
+}
+
+/// Spec 4.6: in the first orchestrator a tool of `claude` hid ordinary ones, also where nobody had
+/// asked for a provider.
+#[test]
+fn tools_of_claude_go_first_where_that_is_configured() {
+    let workspace = Workspace::board();
+    let (ordinary, model) = (example("hello"), example("annotated"));
+    let plugins = format!(
+        "[plugins.\"tools.hello\"]\nbinary = {ordinary:?}\n\
+         [plugins.\"tools.sample\"]\nbinary = {model:?}\nprovides_ai = [\"claude\"]\n"
+    );
+    workspace.write("orchestra.toml", &plugins);
+    approve(&workspace, "tools.hello");
+    approve(&workspace, "tools.sample");
+    let greeted = |up: &Up| {
+        let caller = Caller::connect(&workspace, up, "transport.stdio-client");
+        let greet = ToolRequest {
+            tool_name: "greet".to_owned(),
+            arguments: structs::encode(br#"{"name":"Ada"}"#, Numbers::Nearest).ok(),
+            ..ToolRequest::default()
+        };
+        let answer: ToolResponse = caller.ask(&greet);
+        assert!(answer.success, "{answer:?}");
+        let result = structs::decode(&answer.result.unwrap(), Style::Plain).unwrap();
+        let result: serde_json::Value = serde_json::from_str(&result).unwrap();
+        result["text"].as_str().unwrap().to_owned()
+    };
+    for (line, expected) in [
+        ("", "Hello, Ada!\n"),
+        ("claude_first = true\n", "Hello, Ada, from tools.sample."),
+    ] {
+        workspace.write("orchestra.toml", &format!("{line}{plugins}"));
+        let up = Up::start(&workspace);
+        // Both are there.
+        up.text("greet", &json!({"name": "Ada"}));
+        up.text("tools-sample__greet", &json!({"name": "Ada"}));
+        assert_eq!(greeted(&up), expected, "{line}");
+        up.end();
+    }
 }
 
 #[test]

@@ -204,6 +204,7 @@ impl Session {
                 TransportType::Stdio | TransportType::Quic => None,
             },
             headers: call.headers.clone(),
+            along: call.cx.along.clone(),
             departure: None,
         }
     }

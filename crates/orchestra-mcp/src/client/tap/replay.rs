@@ -107,6 +107,7 @@ pub async fn replay(
                     method: method.clone(),
                     params,
                     headers: Vec::new(),
+                    along: Default::default(),
                     departure: None,
                 };
                 let now = timeout(config.timeout, link.request(outgoing)).await;

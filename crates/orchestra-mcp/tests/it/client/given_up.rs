@@ -230,6 +230,7 @@ async fn a_call_that_is_given_up_keeps_its_place_until_it_is_known_whether_it_is
 /// A request whose departure is in the hands of the test.
 fn watched(departure: &Departure) -> Outgoing {
     Outgoing {
+        along: Default::default(),
         departure: Some(departure.clone()),
         ..outgoing(1, "tools/call", &json!({"name": "t"}))
     }

@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 
 use clap::Args;
 use orchestra_gateway::{
-    Change, PinFile,
+    Change, Needs, NeedsFile, PinFile,
     config::{ServerConfig, ServerName},
     discovery::{Server, ServerState},
 };
@@ -27,7 +27,7 @@ use crate::{
 /// An approval is good for the server as it is, in this workspace: when anything changes that the
 /// file says of it, also its limits or rules, it is asked for again. Programs and files that it names
 /// may change without that. A tool that a server describes anew is hidden until that is approved,
-/// too.
+/// too, and what a plugin says later that it needs it has not got before.
 #[derive(Debug, Args)]
 pub(super) struct Approve {
     /// The servers [default: show all that wait]
@@ -95,8 +95,20 @@ const MAX_LINE: usize = 2_000;
 enum Pending<'s> {
     /// It is not to be started before.
     Start(&'s ServerConfig),
-    /// These tools are not shown before; also why it is not known what was approved of them.
-    Tools(PinFile, Vec<Change>, Option<String>),
+    /// Something of it is not used before.
+    More(More),
+}
+
+/// What a server that is used has not got yet.
+struct More {
+    pins: PinFile,
+    /// Tools that are not shown.
+    changes: Vec<Change>,
+    /// Why it is not known what was approved of its tools.
+    damage: Option<String>,
+    needed: NeedsFile,
+    /// What it needs as a plugin.
+    needs: Needs,
 }
 
 impl<'s> Pending<'s> {
@@ -104,10 +116,20 @@ impl<'s> Pending<'s> {
         Ok(match &server.state {
             ServerState::NeedsApproval { config, .. } => Some(Self::Start(config)),
             ServerState::Usable(config) => {
-                let pins = PinFile::new(&servers::state_directory()?, config);
+                let state = servers::state_directory()?;
+                let pins = PinFile::new(&state, config);
+                let needed = NeedsFile::new(&state, config);
                 let (changes, damage) = (pins.changes(), pins.damage());
-                let waits = !changes.is_empty() || damage.is_some();
-                waits.then_some(Self::Tools(pins, changes, damage))
+                // One that is damaged is told of when the plugin registers, and asked for then.
+                let needs = needed.waiting().unwrap_or_default();
+                let waits = !changes.is_empty() || damage.is_some() || !needs.is_empty();
+                waits.then_some(Self::More(More {
+                    pins,
+                    changes,
+                    damage,
+                    needed,
+                    needs,
+                }))
             }
             _ => None,
         })
@@ -117,8 +139,19 @@ impl<'s> Pending<'s> {
     fn shown(&self) -> Vec<String> {
         match self {
             Self::Start(config) => shown(config),
-            Self::Tools(_, changes, damage) => {
+            Self::More(More {
+                changes,
+                damage,
+                needs,
+                ..
+            }) => {
                 let mut lines = Vec::new();
+                for (kind, names) in needs.by_kind() {
+                    if !names.is_empty() {
+                        let names = names.join(", ");
+                        lines.push(format!("needs more than was approved: {kind} {names}"));
+                    }
+                }
                 if let Some(damage) = damage {
                     lines.push(format!("what was approved of its tools is lost: {damage}"));
                     if changes.is_empty() {
@@ -143,21 +176,33 @@ impl<'s> Pending<'s> {
     }
 
     /// Whether something could be approved.
-    fn approve(&self, here: &Here) -> Result<bool, Failure> {
+    fn approve(&self, here: &Here, server: &Server) -> Result<bool, Failure> {
         match self {
             Self::Start(config) => {
                 here.decide(|decisions| decisions.approve(&here.places.workspace, config))?;
                 Ok(true)
             }
             // Those that were shown, and no others that came meanwhile.
-            Self::Tools(pins, changes, _) => {
+            Self::More(More {
+                pins,
+                changes,
+                needed,
+                needs,
+                ..
+            }) => {
                 let now = pins.changes();
                 let seen = changes.iter().filter(|change| now.contains(change));
                 let seen: Vec<&str> = seen.map(|change| change.tool.as_str()).collect();
                 if !seen.is_empty() {
                     pins.approve(&seen)?;
                 }
-                Ok(!changes.is_empty())
+                if !needs.is_empty() {
+                    needed.approve(needs)?;
+                    // It is given what it needs when it registers.
+                    let workspace = &here.places.workspace;
+                    here.decide(|decisions| decisions.restart(workspace, &server.name))?;
+                }
+                Ok(!changes.is_empty() || !needs.is_empty())
             }
         }
     }
@@ -193,7 +238,7 @@ pub(super) fn approve(here: &Here, arguments: &Approve) -> Result<Exit, Failure>
                     false => Some(arguments.yes || asked(server, &shows, format)?),
                 };
                 match approves {
-                    Some(true) if pending.approve(here)? => ("approved", shows),
+                    Some(true) if pending.approve(here, server)? => ("approved", shows),
                     Some(_) => {
                         exit = Exit::Denied;
                         ("not approved", shows)

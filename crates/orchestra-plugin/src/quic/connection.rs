@@ -7,7 +7,7 @@ use quinn::SendStream;
 use tokio::{
     select,
     sync::watch,
-    time::{Instant, sleep, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use super::{
@@ -167,10 +167,8 @@ impl Connection {
                     drop(calls.wait_for(|calls| calls.now > 0).await);
                     sleep(LOOK).await;
                 };
-                select! {
-                    () = sleep(IDLE_LOOK) => {}
-                    () = called => {}
-                }
+                // Whichever is sooner.
+                let _ = timeout(IDLE_LOOK, called).await;
             }
         };
         deserted(&self.inner, pause).await;

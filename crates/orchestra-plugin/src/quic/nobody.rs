@@ -6,18 +6,25 @@
 
 use std::{
     convert::Infallible,
+    future::pending,
     io::{self, ErrorKind},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     time::Duration,
 };
 
-use tokio::{net::UdpSocket, time::timeout};
+use tokio::{
+    net::UdpSocket,
+    time::{sleep, timeout},
+};
 
 /// How often a port is tried.
 const AGAIN: Duration = Duration::from_millis(250);
 
 /// What is sent there: no packet of QUIC, so that whoever has the port leaves it.
 const KNOCK: [u8; 1] = [0];
+
+/// How often it is looked whether a caller of this machine still says something.
+const LOOK_HERE: Duration = Duration::from_secs(1);
 
 /// Looks in a row without anything that came, from which on it is asked whether anybody is there.
 const SILENT_LOOKS: u32 = 2;
@@ -52,6 +59,15 @@ pub(super) async fn deserted<F: Future<Output = ()>>(
     }
 }
 
+/// The same of a peer that calls from this machine. Others are not asked for: what is between may
+/// refuse in their stead.
+pub(super) async fn deserted_here(connection: &quinn::Connection) {
+    match connection.remote_address().ip().is_loopback() {
+        true => deserted(connection, || sleep(LOOK_HERE)).await,
+        false => pending().await,
+    }
+}
+
 /// Waits until it is known that nobody has a port: for ever where somebody has it, or where that is
 /// not told.
 pub(super) async fn nobody_at(address: SocketAddr) {
@@ -62,7 +78,7 @@ pub(super) async fn nobody_at(address: SocketAddr) {
     if error.kind() != ErrorKind::ConnectionRefused {
         // Nothing is known then.
         tracing::trace!(%address, %error, "cannot ask whether anybody is there");
-        std::future::pending::<()>().await;
+        pending::<()>().await;
     }
 }
 

@@ -16,14 +16,14 @@ use tokio::{
     select,
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::{JoinError, JoinHandle, JoinSet},
-    time::{Instant, sleep, timeout, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 use super::{
     codes,
     error::WireError,
     limits::{Limits, PeerLimits, Peers, Place, Room},
-    nobody::deserted,
+    nobody::deserted_here,
     peer::Peer,
     reply::{Cancelled, Reply, Requests},
     transport::HANDSHAKE_TIME,
@@ -32,10 +32,6 @@ use super::{
 
 /// How long an answer may take to arrive after it was written, when the connection is to close.
 const LINGER_TIME: Duration = Duration::from_secs(5);
-
-/// How often it is looked whether a peer of this machine still says something. Others are asked by
-/// nobody whether they are there: what is between may refuse in their stead.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// A future of which only the outcome is known.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -247,13 +243,7 @@ async fn serve_calls(connection: &Connection, calls: Arc<Calls>) {
     let mut stopped = calls.server.stopped.clone();
     let mut stopping = false;
     let mut running = JoinSet::new();
-    let killed = async {
-        match connection.remote_address().ip().is_loopback() {
-            true => deserted(connection, || sleep(LOOK)).await,
-            false => pending().await,
-        }
-    };
-    let mut killed = pin!(killed);
+    let mut killed = pin!(deserted_here(connection));
     while !(stopping && running.is_empty()) {
         select! {
             stream = connection.accept_bi() => match stream {

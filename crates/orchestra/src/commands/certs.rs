@@ -76,8 +76,8 @@ enum Command {
     },
     /// Put a new authority in the place of the present one, which stays trusted until it ends
     Rotate {
-        /// Trust no other authority any more, and rotate that of plugins of plugins.yaml as well: for a
-        /// key that somebody else may have
+        /// Trust no other authority any more, and rotate that of plugins that sign for themselves as
+        /// well: for a key that somebody else may have
         #[arg(long)]
         now: bool,
         /// Print JSON

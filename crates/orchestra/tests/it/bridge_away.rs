@@ -173,13 +173,13 @@ fn a_bridge_whose_certificate_is_put_right_answers_again() {
     let mut orchestrator = Foreign::start(&certs(&workspace));
     let mut session = Session::start(bridge(&workspace, &orchestrator));
     session.tool("echo", &json!({"text": "first"}));
-    orchestrator.go();
     // What it shows is gone, as if it had ended, and cannot be made here.
     let files = ["ca.key", "transport.stdio-client.crt"].map(|file| certs(&workspace).join(file));
     let aside = files.clone().map(|file| file.with_extension("aside"));
     for (file, aside) in files.iter().zip(&aside) {
         fs::rename(file, aside).unwrap();
     }
+    orchestrator.go();
     orchestrator.come();
     let end = Instant::now() + PATIENCE;
     loop {

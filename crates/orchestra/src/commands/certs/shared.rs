@@ -1,4 +1,4 @@
-//! The authority that plugins of the past share, when the other one is rotated.
+//! The authority that plugins share which sign for themselves, when the other one is rotated.
 
 use std::{path::Path, time::SystemTime};
 
@@ -19,7 +19,7 @@ pub(super) fn rotate(
         return Ok(None);
     }
     let place = path.display();
-    let whose = format!("the authority in {place}, which plugins of plugins.yaml share,");
+    let whose = format!("the authority in {place}, which plugins that sign for themselves share,");
     if !is_at_once {
         let how = format!("`orchestra certs rotate --certs-dir {place}` rotates it");
         return Ok(Some(format!("{whose} stays as it is: {how}")));

@@ -16,7 +16,6 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use futures_util::future::join_all;
@@ -42,9 +41,6 @@ use known::Plugins;
 use listening::Listening;
 pub(crate) use listening::legacy;
 use start::{Elsewhere, From, Start};
-
-/// How long calls that came over QUIC may go on when the program ends.
-const ENDING: Duration = Duration::from_secs(5);
 
 /// The orchestrator. Clones are the same.
 #[derive(Clone)]
@@ -190,11 +186,10 @@ impl Orchestrator {
         }
     }
 
-    /// Lets nobody in any more: what runs is finished, within a time.
-    pub(crate) async fn close(&self) {
+    /// Lets nobody in any more: what runs is finished, by a deadline.
+    pub(crate) async fn close(&self, deadline: Instant) {
         self.0.face.stop();
         self.handing().abort_all();
-        let deadline = Instant::now() + ENDING;
         let listening = std::mem::take(&mut *self.listening());
         // All at once: each may take the whole time.
         join_all(listening.into_iter().map(|one| one.close(deadline))).await;

@@ -48,6 +48,7 @@ mod realm;
 mod runtimes;
 mod skills;
 mod stdio;
+mod stopping;
 mod support;
 mod tool;
 mod tool_theirs;

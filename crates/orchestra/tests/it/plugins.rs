@@ -40,7 +40,7 @@ pub(crate) fn example(name: &str) -> PathBuf {
 }
 
 /// A workspace that has the plugin, with more lines about it, and approves it.
-fn workspace(more: &str) -> Workspace {
+pub(crate) fn workspace(more: &str) -> Workspace {
     let workspace = Workspace::board();
     let binary = sample().display().to_string();
     workspace.write(
@@ -58,13 +58,13 @@ pub(crate) fn approve(workspace: &Workspace, plugin: &str) {
 
 /// `orchestra up`, and what it says when it is ready.
 pub(crate) struct Up {
-    process: Running,
+    pub(crate) process: Running,
     ready: Value,
     pub(crate) address: String,
 }
 
 impl Up {
-    fn start(workspace: &Workspace) -> Self {
+    pub(crate) fn start(workspace: &Workspace) -> Self {
         Self::start_with(workspace, &[])
     }
 
@@ -107,11 +107,11 @@ impl Up {
     }
 }
 
-fn pid(text: &str) -> Pid {
+pub(crate) fn pid(text: &str) -> Pid {
     Pid::from_raw(text.parse().unwrap()).unwrap()
 }
 
-fn is_gone(process: Pid) -> bool {
+pub(crate) fn is_gone(process: Pid) -> bool {
     rustix::process::test_kill_process(process).is_err()
 }
 

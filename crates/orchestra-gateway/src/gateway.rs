@@ -169,11 +169,7 @@ impl Gateway {
     }
 
     fn server(&self, config: ServerConfig) -> Arc<Server> {
-        let transport = match config.transport {
-            Transport::Stdio(_) => TransportType::Stdio,
-            Transport::Http(_) => TransportType::Http,
-            Transport::Plugin(_) | Transport::Orchestrator(_) => TransportType::Quic,
-        };
+        let transport = config.transport.carried_by();
         let Reach {
             connector,
             roots,

@@ -29,7 +29,7 @@ use orchestra_mcp::{Server, client::Connector};
 use orchestra_plugin_host::{
     events::{EventLimits, Events},
     face::{Face, FaceOptions},
-    link::Links,
+    link::{CallerSession, Links},
 };
 use orchestra_store::Store;
 use tokio::{sync::OnceCell, task::JoinSet, time::Instant};
@@ -218,3 +218,4 @@ fn connector(from: From, connectors: &Connectors, config: &ServerConfig) -> Arc<
         }),
     }
 }
+            session: CallerSession::default(),

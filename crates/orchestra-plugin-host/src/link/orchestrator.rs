@@ -57,29 +57,49 @@ pub struct OrchestratorSpec {
 /// Reaches an orchestrator.
 pub struct OrchestratorConnector {
     spec: Arc<OrchestratorSpec>,
-    /// The session stays the same from one connection to the next.
-    session: String,
+    session: CallerSession,
+/// What an orchestrator knows a caller by, as whom it holds what it has taken, such as locks: the same
+/// from one connection to the next. Clones are the same session.
+#[derive(Debug, Clone)]
+pub struct CallerSession(Arc<str>);
+
+impl Default for CallerSession {
+    /// A new one, which nobody else has.
+    fn default() -> Self {
+        Self(random_id().into())
+    }
+}
+
 }
 
 impl OrchestratorConnector {
-    /// Reaches nobody yet.
+    /// It is somewhere on the network, and is reached again as servers there are.
+    pub const TRANSPORT: TransportType = TransportType::Http;
+
+    /// Reaches nobody yet, and will in a session of its own.
     #[must_use]
     pub fn new(spec: OrchestratorSpec) -> Self {
         Self {
             spec: Arc::new(spec),
-            session: random_id(),
+            session,
         }
     }
+        Self::in_session(spec, CallerSession::default())
+    }
+
+    /// The same in a session that others may have begun.
+    #[must_use]
+    pub fn in_session(spec: OrchestratorSpec, session: CallerSession) -> Self {
 }
 
 impl Connector for OrchestratorConnector {
     /// It is somewhere on the network, and is reached again as such servers are.
     fn transport(&self) -> TransportType {
-        TransportType::Http
+        Self::TRANSPORT
     }
 
     fn connect(&self) -> BoxFuture<Result<Connected, ClientError>> {
-        let (spec, session) = (Arc::clone(&self.spec), self.session.clone());
+        let (spec, session) = (Arc::clone(&self.spec), self.session.0.to_string());
         Box::pin(async move { reach(&spec, session).await })
     }
 }

@@ -10,6 +10,7 @@ mod bridge_own;
 mod certs;
 mod cli;
 mod doctor;
+mod elsewhere;
 mod faces;
 mod foreign;
 mod growth;

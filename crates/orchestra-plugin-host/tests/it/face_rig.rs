@@ -33,6 +33,7 @@ use orchestra_plugin_host::{
     storage::{Answer, Storage, StorageError},
 };
 use orchestra_wire::RawJson;
+    link::{OrchestratorConnector, OrchestratorSpec},
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -292,7 +293,7 @@ impl Deliver for Shared {
 
 /// An orchestrator's face, and what happens behind it.
 pub(crate) struct Rig {
-    _home: TempDir,
+    home: TempDir,
     dir: CertDir,
     pub(crate) face: Face,
     pub(crate) serving: Option<Serving>,
@@ -358,7 +359,7 @@ impl Rig {
         let serving = endpoint.serve(Arc::new(face.clone()), limits);
         Self {
             address: endpoint.address().unwrap(),
-            _home: home,
+            home,
             dir,
             face,
             serving: Some(serving),
@@ -391,6 +392,16 @@ impl Rig {
 
     /// A plugin that has registered, with what it needs.
     pub(crate) async fn plugin(&self, id: &str, manifest: PluginManifest) -> Peer {
+    /// How this orchestrator is reached from another one.
+    pub(crate) fn from(&self, other: &Self) -> OrchestratorConnector {
+        OrchestratorConnector::new(OrchestratorSpec {
+            address: self.address.to_string(),
+            certs: self.home.path().join("certs"),
+            expected: None,
+            from: Some(other.face.reached().clone()),
+        })
+    }
+
         let peer = self.peer(&format!("{id}-client"));
         let manifest = PluginManifest {
             id: id.into(),

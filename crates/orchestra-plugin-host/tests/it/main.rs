@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod circles;
 mod events;
 mod face;
 mod face_bounds;

@@ -729,12 +729,24 @@ fn orchestrators_do_not_go_in_circles() {
         servers.collect::<String>()
     };
     until(|| {
-        states()
-            .contains("reaches this program already")
-            .then_some(())
+        let states = states();
+        let is_ready = states.contains("\"status\":\"ready\"");
+        (is_ready && states.contains("reaches this program already")).then_some(())
     });
-    for (process, _) in started {
-        process.signal(Signal::TERM);
-        assert!(process.end().success());
-    }
+    let stays = started
+        .iter()
+        .position(|(_, http)| get(http, "/api/mcp/servers").body.contains("\"ready\""));
+    let mut started = started;
+    let (first, _) = started.remove(stays.unwrap());
+    first.signal(Signal::TERM);
+    assert!(first.end().success());
+    let (other, http) = started.remove(0);
+    let shown = get(&http, "/api/mcp/servers").body;
+    assert!(
+        !shown.contains("\"ready\"") && !shown.contains("invalid"),
+        "{shown}"
+    );
+    other.signal(Signal::TERM);
+    assert!(other.end().success());
 }
+    // One of them stays, and the other waits for its turn.

@@ -148,6 +148,11 @@ impl Events {
         }
     }
 
+    /// Ends the subscriptions of a plugin to topics that it may not hear of any more.
+    pub(crate) fn keep(&self, plugin: &PluginId, is_allowed: impl Fn(&str) -> bool) {
+        self.0.broker().keep(plugin, is_allowed);
+    }
+
     /// Publishes an event; `payload` is the same as bytes, with whatever else was in them.
     pub(crate) fn publish(&self, event: &Publish, payload: Bytes) -> Result<(), EventError> {
         let unserved = self.0.broker().publish(event, &payload)?;
@@ -175,11 +180,6 @@ impl Inner {
 /// Delivers what waits for a plugin, one by one.
 async fn serve(events: Weak<Inner>, plugin: PluginId) {
     loop {
-        let Some(inner) = events.upgrade() else {
-            return;
-        };
-        let Some(payload) = inner.broker().next(&plugin) else {
-            return;
         let Some(deliver) = events.upgrade().map(|inner| Arc::clone(&inner.deliver)) else {
             return;
         };
@@ -187,8 +187,12 @@ async fn serve(events: Weak<Inner>, plugin: PluginId) {
         if AssertUnwindSafe(settled).catch_unwind().await.is_err() {
             tracing::error!(%plugin, "what tells whether a plugin is ready panicked");
         }
+        let Some(inner) = events.upgrade() else {
+            return;
         };
-        let deliver = Arc::clone(&inner.deliver);
+        let Some(payload) = inner.broker().next(&plugin) else {
+            return;
+        };
         drop(inner);
         let event = Request::raw("", RequestKind::Publish, payload);
         let delivering = async { deliver.deliver(&plugin, event).await };

@@ -4,7 +4,10 @@ use std::{
     collections::BTreeMap,
     future::pending,
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -30,10 +33,10 @@ use orchestra_plugin::{
 use orchestra_plugin_host::{
     events::{Deliver, EventLimits, Events},
     face::{Face, FaceOptions, Host, Permissions},
+    link::{OrchestratorConnector, OrchestratorSpec},
     storage::{Answer, Storage, StorageError},
 };
 use orchestra_wire::RawJson;
-    link::{OrchestratorConnector, OrchestratorSpec},
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -176,11 +179,14 @@ impl Provider for Tools {
 /// Admits whom it knows, and permits what it was told to.
 pub(crate) struct Operator {
     pub(crate) permitted: Mutex<Permissions>,
+    /// Whether it admits nobody any more.
+    pub(crate) is_closed: AtomicBool,
 }
 
 impl Host for Operator {
     fn admit(&self, plugin: &PluginId, _: &PluginManifest) -> Result<Permissions, String> {
-        match plugin.as_str().starts_with("stranger") {
+        let is_closed = self.is_closed.load(Ordering::SeqCst);
+        match is_closed || plugin.as_str().starts_with("stranger") {
             true => Err(format!("{plugin} is not configured here")),
             false => Ok(self.permitted.lock().unwrap().clone()),
         }
@@ -344,6 +350,7 @@ impl Rig {
         let server = Server::builder(hub, "orchestra").version("9.9.9").build();
         let operator = Arc::new(Operator {
             permitted: Mutex::new(Permissions::all()),
+            is_closed: AtomicBool::new(false),
         });
         let (sender, delivered) = mpsc::unbounded_channel();
         let delivery = Arc::new(Delivery {
@@ -385,13 +392,6 @@ impl Rig {
         Peer(Caller::start(endpoint, target, CallerOptions::default()))
     }
 
-    /// A bridge.
-    pub(crate) fn bridge(&self) -> Peer {
-        self.peer("transport.stdio-client")
-    }
-
-    /// A plugin that has registered, with what it needs.
-    pub(crate) async fn plugin(&self, id: &str, manifest: PluginManifest) -> Peer {
     /// How this orchestrator is reached from another one.
     pub(crate) fn from(&self, other: &Self) -> OrchestratorConnector {
         OrchestratorConnector::new(OrchestratorSpec {
@@ -402,6 +402,13 @@ impl Rig {
         })
     }
 
+    /// A bridge.
+    pub(crate) fn bridge(&self) -> Peer {
+        self.peer("transport.stdio-client")
+    }
+
+    /// A plugin that has registered, with what it needs.
+    pub(crate) async fn plugin(&self, id: &str, manifest: PluginManifest) -> Peer {
         let peer = self.peer(&format!("{id}-client"));
         let manifest = PluginManifest {
             id: id.into(),

@@ -16,6 +16,7 @@ mod links;
 mod log;
 mod orchestrator;
 mod plugin;
+mod review;
 mod rig;
 mod through;
 mod translate;

@@ -389,6 +389,38 @@ fn a_plugin_may_do_what_is_permitted_for_as_long_as_it_is_used() {
 }
 
 #[test]
+fn a_permission_that_changes_cuts_nobody_off() {
+    let workspace = Workspace::board();
+    let users = workspace.home().join(".config/orchestra");
+    std::fs::create_dir_all(&users).unwrap();
+    let permit = |tools: &str| {
+        let binary = sample().display().to_string();
+        let text = format!(
+            "[plugins.\"tools.sample\"]\nbinary = {binary:?}\npermit = {{ tools = [{tools:?}] }}\n"
+        );
+        std::fs::write(users.join("orchestra.toml"), text).unwrap();
+    };
+    permit("list_*");
+    let up = Up::start(&workspace);
+    assert_eq!(up.text("echo", &json!({"text": "hi"})), "hi");
+    let caller = Caller::connect(&workspace, &up, "tools.sample-client");
+    let manifest = PluginManifest {
+        needs_tools: vec!["*".to_owned()],
+        ..PluginManifest::default()
+    };
+    assert!(caller.register("tools.sample", manifest).accepted);
+    assert!(caller.call("list_projects").success);
+    permit("get_*");
+    // It has registered once, and what it may do is other from one call to the next.
+    until(|| {
+        let answer = caller.call("list_projects");
+        assert_ne!(answer.error_code, "not_registered");
+        (answer.error_code == "not_permitted").then_some(())
+    });
+    up.end();
+}
+
+#[test]
 fn no_plugin_is_called_as_those_who_may_do_more() {
     let workspace = Workspace::board();
     let binary = sample().display().to_string();
@@ -728,6 +760,7 @@ fn orchestrators_do_not_go_in_circles() {
             .map(|(_, http)| get(http, "/api/mcp/servers").body);
         servers.collect::<String>()
     };
+    // One of them stays, and the other waits for its turn.
     until(|| {
         let states = states();
         let is_ready = states.contains("\"status\":\"ready\"");
@@ -749,4 +782,3 @@ fn orchestrators_do_not_go_in_circles() {
     other.signal(Signal::TERM);
     assert!(other.end().success());
 }
-    // One of them stays, and the other waits for its turn.

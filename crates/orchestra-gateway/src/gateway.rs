@@ -7,13 +7,17 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::join_all;
 use orchestra_hub::{BoxFuture, Hub, ProviderId};
 use orchestra_mcp::client::{ClientError, Connected, Connector, Root, ServerCall, TransportType};
 use orchestra_wire::RawJson;
-use tokio::{task::JoinSet, time::timeout};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, timeout_at},
+};
 
 use crate::{
-    config::{Place, ServerConfig, ServerName, Transport},
+    config::{Place, PluginId, ServerConfig, ServerName, Transport, order::Order},
     hints::Hints,
     provider::Downstream,
     server::{Parts, Server},
@@ -165,11 +169,7 @@ impl Gateway {
     }
 
     fn server(&self, config: ServerConfig) -> Arc<Server> {
-        let transport = match config.transport {
-            Transport::Stdio(_) => TransportType::Stdio,
-            Transport::Http(_) => TransportType::Http,
-            Transport::Plugin(_) | Transport::Orchestrator(_) => TransportType::Quic,
-        };
+        let transport = config.transport.carried_by();
         let Reach {
             connector,
             roots,
@@ -232,27 +232,68 @@ impl Gateway {
         server.ask(call).await
     }
 
-    /// Ends all servers, all at once and within a time. Calls that run may go on to their end for
-    /// as long as [`GatewayOptions::grace`] says.
+    /// Ends all servers, within a time, whatever they do: a plugin before those that it depends on,
+    /// which are there for it until it has ended, and everything else at once. Calls that run may go
+    /// on to their end for as long as [`GatewayOptions::grace`] says, and at most for half of the time.
     pub async fn close(&self, within: Duration) {
+        let deadline = Instant::now() + within;
         let (servers, mut ending) = {
             let mut state = self.state();
-            let servers = std::mem::take(&mut state.servers);
+            let servers: Vec<_> = state.servers.values().cloned().collect();
             (servers, std::mem::take(&mut state.ending))
         };
-        for downstream in servers.into_values() {
-            self.hub.remove(downstream.provider_id());
-            ending.spawn(async move { downstream.close().await });
+        let mut levels = levels(servers);
+        while let Some(level) = levels.pop() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            // Each has the same share of what those before it have left.
+            let shares = u32::try_from(levels.len() + 1).unwrap_or(u32::MAX);
+            let until = Instant::now() + left / shares;
+            let is_of_level = |other: &Arc<Downstream>| level.iter().any(|one| Arc::ptr_eq(one, other));
+            self.state().servers.retain(|_, other| !is_of_level(other));
+            let ends = level.iter().map(|downstream| {
+                self.hub.remove(downstream.provider_id());
+                downstream.close_by(until)
+            });
+            // Whatever is left of one that takes longer is dropped.
+            if timeout_at(until, join_all(ends)).await.is_err() {
+                tracing::warn!("servers were still running at the end of their time");
+            }
         }
-        let all = async { while ending.join_next().await.is_some() {} };
-        if timeout(within, all).await.is_err() {
-            tracing::warn!("servers were still running at the end of the grace time");
+        let removed = async { while ending.join_next().await.is_some() {} };
+        if timeout_at(deadline, removed).await.is_err() {
+            tracing::warn!("servers that were removed before were still running at the end");
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Servers by the order in which they started: plugins after those that they depend on, everything
+/// else with those that depend on nothing.
+fn levels(servers: Vec<Arc<Downstream>>) -> Vec<Vec<Arc<Downstream>>> {
+    let plugins: Vec<(PluginId, Vec<PluginId>)> = servers
+        .iter()
+        .filter_map(|server| match &server.newest().config.transport {
+            Transport::Plugin(plugin) => Some((plugin.id.clone(), plugin.depends_on.clone())),
+            _ => None,
+        })
+        .collect();
+    let order = Order::of(&plugins);
+    let mut levels = Vec::new();
+    levels.resize_with(order.levels.len().max(1), Vec::new);
+    for server in servers {
+        let level = match &server.newest().config.transport {
+            Transport::Plugin(plugin) => {
+                let mut all = order.levels.iter();
+                all.position(|level| level.contains(&plugin.id))
+            }
+            _ => None,
+        };
+        levels[level.unwrap_or(0)].push(server);
+    }
+    levels
 }
 
 /// Whether two configurations make the same server, wherever in their file they stand.

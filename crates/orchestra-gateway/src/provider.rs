@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::join_all;
 use orchestra_hub::{
     BoxFuture, Catalog, ListKind, LogLevel, Notice, Offers, Outcome, PeerReport, Provider,
     ProviderError, ProviderId, Request,
@@ -21,6 +22,7 @@ use orchestra_wire::RawJson;
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
+    time::{Instant, timeout},
 };
 
 use crate::server::{Follower, Running, Server, follow, report};
@@ -158,22 +160,33 @@ impl Downstream {
     /// Lets calls go on to their end for a while, and ends the connection; also that of a server
     /// that has not taken its place yet.
     pub(crate) async fn close(&self) {
-        let (current, next) = {
-            let servers = &mut *self.shared.servers_mut();
-            (Arc::clone(&servers.current), servers.next.take())
-        };
-        let drain_next = async {
-            if let Some(next) = next {
-                next.drain(self.shared.grace).await;
-            }
-        };
-        tokio::join!(current.drain(self.shared.grace), drain_next);
+        let grace = self.shared.grace;
+        join_all(self.all().map(|server| server.drain(grace))).await;
+        self.left(grace).await;
+    }
+
+    /// As [`close`](Self::close), and nothing is left at `deadline`: calls that go on have the first
+    /// half of the time, for their server needs the rest to end.
+    pub(crate) async fn close_by(&self, deadline: Instant) {
+        let time = deadline.saturating_duration_since(Instant::now());
+        let grace = self.shared.grace.min(time / 2);
+        join_all(self.all().map(|server| server.drain_by(grace, deadline))).await;
+        self.left(deadline.saturating_duration_since(Instant::now()))
+            .await;
+    }
+
+    /// The server that is called, and the one that was to take its place, which does so no more.
+    fn all(&self) -> impl Iterator<Item = Arc<Server>> {
+        let servers = &mut *self.shared.servers_mut();
+        let all = [Some(Arc::clone(&servers.current)), servers.next.take()];
+        all.into_iter().flatten()
+    }
+
+    /// Waits for what still goes on. Those that drain others are bounded as well; those that follow
+    /// end with their clients.
+    async fn left(&self, time: Duration) {
         let mut tasks = std::mem::take(&mut *self.shared.tasks());
-        // Those that drain others are bounded as well; those that follow end with their clients.
-        let _ = tokio::time::timeout(self.shared.grace, async {
-            while tasks.join_next().await.is_some() {}
-        })
-        .await;
+        let _ = timeout(time, async { while tasks.join_next().await.is_some() {} }).await;
     }
 }
 

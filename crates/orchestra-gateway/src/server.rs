@@ -247,10 +247,20 @@ impl Server {
 
     /// Lets calls that run go on to their end for at most `grace`, and ends the connection.
     pub(crate) async fn drain(self: Arc<Self>, grace: Duration) {
+        self.finish(grace).await;
+        self.client.close().await;
+    }
+
+    /// As [`drain`](Self::drain), and nothing is left of it at `deadline`.
+    pub(crate) async fn drain_by(self: Arc<Self>, grace: Duration, deadline: Instant) {
+        self.finish(grace).await;
+        self.client.close_by(deadline).await;
+    }
+
+    async fn finish(&self, grace: Duration) {
         let mut running = self.running.subscribe();
         let _ = timeout(grace, running.wait_for(|running| *running == 0)).await;
         self.give_back().await;
-        self.client.close().await;
     }
 
     /// Gives back what is left of the quota of the day, when nobody has called for a while.

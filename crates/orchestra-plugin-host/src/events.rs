@@ -32,7 +32,7 @@ use tokio::{task::JoinSet, time::timeout};
 use broker::{Broker, Owner};
 pub use broker::{EventCounts, EventError, EventLimits};
 
-/// How long one delivery may take.
+/// How long one delivery may take, to a plugin that is ready.
 const DELIVERY_TIME: Duration = Duration::from_secs(10);
 
 /// Brings events to plugins.
@@ -43,6 +43,14 @@ pub trait Deliver: Send + Sync + 'static {
     /// # Errors
     /// Why it has not, in words for the log.
     fn deliver(&self, plugin: &PluginId, event: Request) -> BoxFuture<'static, Result<(), String>>;
+
+    /// Waits until it is known whether `plugin` can be told now: one that is being started is not ready
+    /// yet, and its start has an end of its own, which the time for a delivery does not count. Whoever
+    /// is there or not there is known at once.
+    fn settled(&self, plugin: &PluginId) -> BoxFuture<'static, ()> {
+        let _ = plugin;
+        Box::pin(std::future::ready(()))
+    }
 
     /// Whether events can be brought to `plugin`, now or as soon as it has started. It must be quick.
     fn reaches(&self, plugin: &PluginId) -> bool {
@@ -140,6 +148,11 @@ impl Events {
         }
     }
 
+    /// Ends the subscriptions of a plugin to topics that it may not hear of any more.
+    pub(crate) fn keep(&self, plugin: &PluginId, is_allowed: impl Fn(&str) -> bool) {
+        self.0.broker().keep(plugin, is_allowed);
+    }
+
     /// Publishes an event; `payload` is the same as bytes, with whatever else was in them.
     pub(crate) fn publish(&self, event: &Publish, payload: Bytes) -> Result<(), EventError> {
         let unserved = self.0.broker().publish(event, &payload)?;
@@ -167,13 +180,19 @@ impl Inner {
 /// Delivers what waits for a plugin, one by one.
 async fn serve(events: Weak<Inner>, plugin: PluginId) {
     loop {
+        let Some(deliver) = events.upgrade().map(|inner| Arc::clone(&inner.deliver)) else {
+            return;
+        };
+        let settled = async { deliver.settled(&plugin).await };
+        if AssertUnwindSafe(settled).catch_unwind().await.is_err() {
+            tracing::error!(%plugin, "what tells whether a plugin is ready panicked");
+        }
         let Some(inner) = events.upgrade() else {
             return;
         };
         let Some(payload) = inner.broker().next(&plugin) else {
             return;
         };
-        let deliver = Arc::clone(&inner.deliver);
         drop(inner);
         let event = Request::raw("", RequestKind::Publish, payload);
         let delivering = async { deliver.deliver(&plugin, event).await };
@@ -190,5 +209,45 @@ async fn serve(events: Weak<Inner>, plugin: PluginId) {
         if let Some(inner) = events.upgrade() {
             inner.broker().count(problem.is_none());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{sync::mpsc, time::sleep};
+
+    use super::*;
+
+    /// Brings events to a plugin that takes a while to start.
+    struct Starting {
+        start: Duration,
+        told: mpsc::UnboundedSender<PluginId>,
+    }
+
+    impl Deliver for Starting {
+        fn deliver(&self, plugin: &PluginId, _: Request) -> BoxFuture<'static, Result<(), String>> {
+            let told = self.told.send(plugin.clone());
+            Box::pin(std::future::ready(told.map_err(|error| error.to_string())))
+        }
+
+        fn settled(&self, _: &PluginId) -> BoxFuture<'static, ()> {
+            Box::pin(sleep(self.start))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_that_a_start_takes_is_not_that_of_a_delivery() {
+        let (told, mut hears) = mpsc::unbounded_channel();
+        let start = DELIVERY_TIME * 3;
+        let events = Events::new(Arc::new(Starting { start, told }), EventLimits::default());
+        let plugin: PluginId = "a.plugin".parse().unwrap();
+        events.need(&plugin, &["news".to_owned()]);
+        let event = Publish {
+            topic: "news".to_owned(),
+            ..Publish::default()
+        };
+        events.tell(&event).unwrap();
+        assert_eq!(hears.recv().await, Some(plugin));
+        assert_eq!(events.counts().failed, 0);
     }
 }

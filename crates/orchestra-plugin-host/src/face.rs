@@ -34,6 +34,7 @@ use futures_util::{FutureExt as _, future::BoxFuture};
 use orchestra_mcp::{Asking, Direct, Relay, RelayBudget, Server, http::Identity};
 use orchestra_plugin::{
     envelope::{Request, RequestKind, Response},
+    generated::PluginManifest,
     ids::PluginId,
     quic::{ConnectionId, Handler, MAX_FRAME_BYTES, Peer, Reply, ReplyError},
 };
@@ -104,6 +105,8 @@ struct State {
 
 /// What a plugin may do, since it has registered and until its last connection ends.
 struct Registered {
+    /// What its manifest says that it needs, for whoever looks at that again.
+    needs: Arc<PluginManifest>,
     permissions: Arc<Permissions>,
     /// The events that it needs.
     topics: Arc<[String]>,
@@ -154,11 +157,11 @@ impl Face {
         &self.0.reached
     }
 
-    /// Forgets that a plugin has registered: it may do nothing until it does so again.
-    pub fn withdraw(&self, plugin: &PluginId) {
-        let mut state = self.0.state();
-        state.registered.remove(plugin);
-        self.0.events.need(plugin, &[]);
+    /// Asks the host anew what a plugin may do that has registered, and holds it to that from now on,
+    /// over connections that are open as well. One that is not admitted any more may do nothing until
+    /// it registers again.
+    pub fn review(&self, plugin: &PluginId) {
+        self.0.review(plugin);
     }
 
     /// Ends what has no end by itself, so that the server can be stopped: subscriptions are

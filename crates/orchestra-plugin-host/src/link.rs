@@ -18,7 +18,7 @@ mod remote;
 mod told;
 
 pub use links::Links;
-pub use orchestrator::{BRIDGE, OrchestratorConnector, OrchestratorSpec};
+pub use orchestrator::{BRIDGE, CallerSession, OrchestratorConnector, OrchestratorSpec};
 pub use plugin::{LEEWAY, PluginConnector, PluginSpec};
 pub use remote::PluginLink;
 

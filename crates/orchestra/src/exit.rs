@@ -132,6 +132,12 @@ pub(crate) fn report(result: Result<Exit, Failure>) -> ExitCode {
     ExitCode::from(exit.code())
 }
 
+/// Ends the program where it stands, at a second signal.
+pub(crate) fn at_once() -> ! {
+    output::complain("stopped at once by a second signal; what still ran was cut off");
+    std::process::exit(i32::from(Exit::Failed.code()))
+}
+
 /// Lets clap say what is wrong with the command line; help and version go to stdout.
 pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     let exit = if error.use_stderr() {

@@ -16,6 +16,7 @@ mod orchestrator;
 mod output;
 mod servers;
 mod serving;
+mod stopping;
 mod trace;
 mod workspace;
 

@@ -30,10 +30,14 @@ use orchestra_mcp::{Server, client::Connector};
 use orchestra_plugin_host::{
     events::{EventLimits, Events},
     face::{Face, FaceOptions},
-    link::Links,
+    link::{CallerSession, Links},
 };
 use orchestra_store::Store;
-use tokio::{sync::OnceCell, task::JoinSet, time::Instant};
+use tokio::{
+    sync::OnceCell,
+    task::JoinSet,
+    time::{Instant, timeout},
+};
 
 use crate::{config::QuicConfig, servers};
 use documents::{Documents, Servers};
@@ -43,8 +47,9 @@ use listening::Listening;
 pub(crate) use listening::legacy;
 use start::{Elsewhere, From, Start};
 
-/// How long calls that came over QUIC may go on when the program ends.
-const ENDING: Duration = Duration::from_secs(5);
+/// How long a plugin that is not used any more may do what it was permitted, while it finishes its
+/// work: as long as its calls and its end take unless its configuration gives it more.
+const LEAVING: Duration = Duration::from_secs(30);
 
 /// The orchestrator. Clones are the same.
 #[derive(Clone)]
@@ -68,6 +73,8 @@ struct Inner {
     listening: Mutex<Vec<Listening>>,
     /// What hands out certificates to plugins that run; ends with us.
     handing: Mutex<JoinSet<()>>,
+    /// What ends what plugins may do that are not used any more; ends with us.
+    leaving: Mutex<JoinSet<()>>,
 }
 
 impl Orchestrator {
@@ -107,6 +114,7 @@ impl Orchestrator {
             legacy: OnceCell::new(),
             listening: Mutex::default(),
             handing: Mutex::default(),
+            leaving: Mutex::default(),
         }))
     }
 
@@ -185,16 +193,32 @@ impl Orchestrator {
     /// Takes what is configured now, of which `is_reached` is started.
     pub(crate) fn take(&self, found: &Found, is_reached: impl Fn(&ServerName) -> bool) {
         for plugin in self.0.plugins.take(found, &self.0.state, is_reached) {
-            // It registers again if it may still be here.
-            self.0.face.withdraw(&plugin);
+            if self.0.plugins.permissions(&plugin).is_ok() {
+                // From now on, also over connections that are open: it need not register again.
+                self.0.face.review(&plugin);
+                continue;
+            }
+            let (face, links) = (self.0.face.clone(), self.0.links.clone());
+            let mut leaving = self.leaving();
+            while leaving.try_join_next().is_some() {}
+            leaving.spawn(async move {
+                // It calls back for as long as it finishes its work.
+                let _ = timeout(LEAVING, links.until_gone(&plugin)).await;
+                face.review(&plugin);
+            });
         }
     }
 
-    /// Lets nobody in any more: what runs is finished, within a time.
-    pub(crate) async fn close(&self) {
+    fn leaving(&self) -> std::sync::MutexGuard<'_, JoinSet<()>> {
+        let leaving = self.0.leaving.lock();
+        leaving.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets nobody in any more: what runs is finished, by a deadline.
+    pub(crate) async fn close(&self, deadline: Instant) {
         self.0.face.stop();
         self.handing().abort_all();
-        let deadline = Instant::now() + ENDING;
+        self.leaving().abort_all();
         let listening = std::mem::take(&mut *self.listening());
         // All at once: each may take the whole time.
         join_all(listening.into_iter().map(|one| one.close(deadline))).await;
@@ -218,6 +242,7 @@ fn connector(from: From, connectors: &Connectors, config: &ServerConfig) -> Arc<
         }),
         _ => Arc::new(Elsewhere {
             from,
+            session: CallerSession::default(),
             connectors,
             config,
         }),

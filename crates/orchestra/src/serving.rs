@@ -12,12 +12,17 @@ use orchestra_hub::{Attachment, Audit, Caller, Hub, HubConfig, Toolset, ToolsetE
 use orchestra_mcp::{Limits, Server, ServerStatus};
 use orchestra_store::{self as store, Store};
 use orchestra_tools::{self as tools, Builtin};
-use tokio::runtime::{Builder, Runtime};
+use tokio::{
+    runtime::{Builder, Runtime},
+    task::spawn_blocking,
+    time::{Instant, timeout_at},
+};
 
 use crate::{
     config::{Config, Setting, TextFormat},
     exit::Failure,
     orchestrator::Orchestrator,
+    stopping::{AFTER_SERVERS, CALLS, FILES},
     workspace::{AUDIT, run_directory},
 };
 use others::Others;
@@ -26,7 +31,7 @@ use resources::BundledResources;
 
 pub(crate) use scratch::Scratch;
 
-/// How long the readable files may take to catch up when the program ends.
+/// How long the readable files may take to catch up when a command has done its work.
 const CLOSING: Duration = Duration::from_secs(5);
 
 /// How long the sweep for edited files may take, where its end is waited for.
@@ -249,14 +254,24 @@ impl Serving {
         }
     }
 
-    /// Ends the servers of others, and writes what is still to be written.
-    pub(crate) async fn end(mut self) {
+    /// Ends the servers of others, and writes what is still to be written: all of it by a deadline.
+    pub(crate) async fn end(mut self, deadline: Instant) {
+        let before = |rest| deadline.checked_sub(rest).unwrap_or(deadline);
         if let Some(others) = self.others.take() {
-            others.close().await;
+            others.close(before(AFTER_SERVERS)).await;
         }
         // Plugins call back until they have ended.
-        self.orchestrator.close().await;
-        self.close();
+        self.orchestrator.close(before(FILES)).await;
+        let Some(store) = self.store.take() else {
+            return;
+        };
+        let left = deadline.saturating_duration_since(Instant::now());
+        let closing = spawn_blocking(move || store.close(left));
+        if timeout_at(deadline, closing).await.is_err() {
+            tracing::warn!(
+                "the readable files are behind: the next program that starts here writes them"
+            );
+        }
     }
 
     /// Writes what is still to be written.
@@ -272,6 +287,7 @@ fn server(hub: &Hub, config: &Config, toolset: Toolset) -> Server {
     let limits = Limits {
         line_bytes: config.line_bytes.value,
         running: config.concurrent_calls.value,
+        grace: CALLS,
         ..Limits::default()
     };
     Server::builder(hub.clone(), "orchestra")

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use orchestra_mcp::client::TransportType;
+
 use super::{OAuth, OrchestratorConfig, PluginConfig, Template};
 
 /// How a server is reached.
@@ -26,6 +28,15 @@ impl Transport {
             Self::Http(_) => "http",
             Self::Plugin(_) => "plugin",
             Self::Orchestrator(_) => "orchestrator",
+        }
+    }
+
+    /// What carries its messages, as people are told.
+    pub(crate) const fn carried_by(&self) -> TransportType {
+        match self {
+            Self::Stdio(_) => TransportType::Stdio,
+            Self::Http(_) => TransportType::Http,
+            Self::Plugin(_) | Self::Orchestrator(_) => TransportType::Quic,
         }
     }
 }

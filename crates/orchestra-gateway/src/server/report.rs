@@ -28,7 +28,7 @@ pub(crate) fn report(server: &Server) -> PeerReport {
         .collect();
     let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
     PeerReport {
-        transport: metadata.transport.as_str(),
+        transport: server.config.transport.carried_by().as_str(),
         protocol: Some(metadata.protocol_version).filter(|version| !version.is_empty()),
         status,
         is_known: server.is_known(),

@@ -16,7 +16,7 @@ use orchestra_wire::{Era, RawJson};
 use tokio::{
     sync::{mpsc, watch},
     task::AbortHandle,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout_at},
 };
 
 use super::{
@@ -281,8 +281,21 @@ impl Client {
     /// Ends what was started, in good order (seed 002, `Close`). Calls that run fail with
     /// [`ClientError::Closed`], and so do later ones. Idempotent.
     pub async fn close(&self) {
+        self.end(None).await;
+    }
+
+    /// As [`close`](Self::close), and nothing is left at `deadline`: processes get less time than
+    /// their configuration says where that is too long.
+    pub async fn close_by(&self, deadline: Instant) {
+        // What takes longer is dropped, which kills a process.
+        let _ = timeout_at(deadline, self.end(Some(deadline))).await;
+        self.0.tasks.iter().for_each(AbortHandle::abort);
+        self.0.status.send_replace(ClientStatus::Closed);
+    }
+
+    async fn end(&self, deadline: Option<Instant>) {
         // All at once: each may take its grace.
-        join_all(self.0.members.iter().map(|member| member.close())).await;
+        join_all(self.0.members.iter().map(|member| member.close(deadline))).await;
         self.0.tasks.iter().for_each(AbortHandle::abort);
         self.0.status.send_replace(ClientStatus::Closed);
     }

@@ -17,12 +17,13 @@ use std::{
 use orchestra_hub::BoxFuture;
 use orchestra_process::SpawnError;
 use orchestra_process::{Child, Command, Environment, Exit, Handle, Launcher, Limits, Sandbox};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 pub use self::stderr::{Heard, Stderr};
 use super::{
     ClientError, Connected, Connector, Crash, MAX_MESSAGE_BYTES, TransportType,
     lines::{LinesConfig, LinesLink, MAX_JUNK_LINES, Peer},
+    link::step_of_ending,
     tap::Redactor,
 };
 
@@ -265,22 +266,18 @@ impl Peer for Process {
         })
     }
 
-    fn stop(self: Arc<Self>) -> BoxFuture<()> {
+    fn stop(self: Arc<Self>, deadline: Option<Instant>) -> BoxFuture<()> {
         self.is_stopping.store(true, Ordering::Relaxed);
         Box::pin(async move {
             let server = &self.config.name;
-            if timeout(self.config.grace_stdin, self.handle.exited())
-                .await
-                .is_ok()
-            {
+            let grace = step_of_ending(self.config.grace_stdin, deadline, 2);
+            if timeout(grace, self.handle.exited()).await.is_ok() {
                 return;
             }
             tracing::debug!(server, "did not end with its input; it is sent SIGTERM");
             self.handle.terminate();
-            if timeout(self.config.grace_term, self.handle.exited())
-                .await
-                .is_ok()
-            {
+            let grace = step_of_ending(self.config.grace_term, deadline, 1);
+            if timeout(grace, self.handle.exited()).await.is_ok() {
                 return;
             }
             tracing::warn!(server, "did not end when it was asked to; it is killed");

@@ -24,7 +24,7 @@ use tokio::{
     select,
     sync::{OnceCell, mpsc, oneshot, watch},
     task::AbortHandle,
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 pub use counters::LinkCounters;
@@ -64,8 +64,9 @@ pub(super) trait Peer: Send + Sync + 'static {
     fn gone(&self) -> BoxFuture<()>;
     /// Its streams or its process have ended: why?
     fn reason(self: Arc<Self>) -> BoxFuture<ClientError>;
-    /// Its input has ended: ends it, whatever it takes.
-    fn stop(self: Arc<Self>) -> BoxFuture<()>;
+    /// Its input has ended: ends it, whatever it takes, within its times and by a deadline if there is
+    /// one.
+    fn stop(self: Arc<Self>, deadline: Option<Instant>) -> BoxFuture<()>;
 }
 
 /// A link over a pair of byte streams.
@@ -351,18 +352,11 @@ impl Link for LinesLink {
     }
 
     fn close(&self) -> BoxFuture<()> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move {
-            inner.core.end(ClientError::Closed);
-            let stop = async {
-                inner.core.pipe.finish().await;
-                if let Some(peer) = &inner.peer {
-                    Arc::clone(peer).stop().await;
-                }
-                inner.tasks.iter().for_each(AbortHandle::abort);
-            };
-            inner.closed.get_or_init(|| stop).await;
-        })
+        Box::pin(Arc::clone(&self.0).close(None))
+    }
+
+    fn close_by(&self, deadline: Instant) -> BoxFuture<()> {
+        Box::pin(Arc::clone(&self.0).close(Some(deadline)))
     }
 
     fn trouble(&self) -> Option<String> {
@@ -385,6 +379,20 @@ impl Link for LinesLink {
 
     fn process_id(&self) -> Option<u32> {
         Some(self.0.peer.as_ref()?.process_id())
+    }
+}
+
+impl Inner {
+    async fn close(self: Arc<Self>, deadline: Option<Instant>) {
+        self.core.end(ClientError::Closed);
+        let stop = async {
+            self.core.pipe.finish().await;
+            if let Some(peer) = &self.peer {
+                Arc::clone(peer).stop(deadline).await;
+            }
+            self.tasks.iter().for_each(AbortHandle::abort);
+        };
+        self.closed.get_or_init(|| stop).await;
     }
 }
 

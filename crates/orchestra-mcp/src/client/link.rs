@@ -10,7 +10,7 @@ use std::{
 
 use orchestra_hub::{Along, BoxFuture};
 use orchestra_wire::{RawJson, RequestId, Revision, RpcError};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 
 use super::{ClientError, LinkCounters};
 
@@ -100,6 +100,14 @@ pub trait Link: Send + Sync + 'static {
     /// [`ClientError::Closed`] first. Resolves when nothing of it is left. Idempotent.
     fn close(&self) -> BoxFuture<()>;
 
+    /// As [`close`](Self::close), where the times of its configuration are too long: a process at the
+    /// other end is asked, told and killed early enough that nothing of it is left at `deadline`. A
+    /// link without a process may leave the deadline to whoever waits.
+    fn close_by(&self, deadline: Instant) -> BoxFuture<()> {
+        let _ = deadline;
+        self.close()
+    }
+
     /// What is wrong with the connection although it goes on, for instance that the server prints
     /// what is no message.
     fn trouble(&self) -> Option<String> {
@@ -179,6 +187,23 @@ impl Departure {
             .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
         went.is_ok() || went == Err(to)
     }
+}
+
+/// The part of `deadline` that is kept for killing a process and for what is left of it.
+const KILLING: Duration = Duration::from_millis(500);
+
+/// How long a process may take for one of the steps by which it is ended: as long as its
+/// configuration says, and at most so long that there is time for the steps that are `left`, this one
+/// included, and for killing it.
+#[must_use]
+pub fn step_of_ending(configured: Duration, deadline: Option<Instant>, left: u32) -> Duration {
+    let Some(deadline) = deadline else {
+        return configured;
+    };
+    let all = deadline.saturating_duration_since(Instant::now());
+    let steps = all.saturating_sub(KILLING.min(all / 4));
+    // Finishing its work takes a process longer than ending.
+    configured.min(if left > 1 { steps * 2 / 3 } else { steps })
 }
 
 /// What a response brought: `result`, or a JSON-RPC error.

@@ -17,7 +17,7 @@ use std::{sync::Arc, time::Duration};
 
 use orchestra_hub::BoxFuture;
 use orchestra_wire::{RawJson, RequestId};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     Agreed, Answer, ClientError, Connected, Connector, Incoming, LINK_QUEUE, Link, LinkCounters,
@@ -175,6 +175,10 @@ impl Link for TapLink {
 
     fn close(&self) -> BoxFuture<()> {
         self.inner.close()
+    }
+
+    fn close_by(&self, deadline: Instant) -> BoxFuture<()> {
+        self.inner.close_by(deadline)
     }
 
     fn trouble(&self) -> Option<String> {

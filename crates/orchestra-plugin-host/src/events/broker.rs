@@ -192,6 +192,17 @@ impl Broker {
         }
     }
 
+    /// Ends the subscriptions of a plugin, whoever their owner is, but for topics that are allowed.
+    pub(super) fn keep(&mut self, plugin: &PluginId, is_allowed: impl Fn(&str) -> bool) {
+        let topics = self.topics.iter().filter(|(topic, _)| !is_allowed(topic));
+        let of_all = topics.flat_map(|(_, subscriptions)| subscriptions);
+        let of_plugin = of_all.filter(|(_, subscription)| subscription.plugin == *plugin);
+        let ended: Vec<Key> = of_plugin.map(|(key, _)| key.clone()).collect();
+        for (owner, id) in ended {
+            self.unsubscribe(&owner, &id);
+        }
+    }
+
     fn remove(&mut self, topic: String, key: Key) {
         let Some(subscriptions) = self.topics.get_mut(&topic) else {
             return;

@@ -10,13 +10,16 @@ use orchestra_plugin::{
         EventDelivery, HealthRequest, HealthResult, PluginManifest, Publish, RegistrationResult,
         Subscribe, Unsubscribe, health_result::Status,
     },
+    ids::PluginId,
     quic::{Peer, Reply},
 };
 use orchestra_wire::Revision;
 
 use crate::{carried, translate::REVISION};
 
-use super::{Connected, Inner, Registered, failure::Failure, permission::Permissions, who::Who};
+use super::{
+    Connected, Inner, Registered, State, failure::Failure, permission::Permissions, who::Who,
+};
 
 /// One request of somebody who may make it.
 pub(super) struct Turn<'a> {
@@ -142,16 +145,15 @@ impl Inner {
         let Who::Plugin(id) = who else {
             return Ok(());
         };
-        let permitted = self.host.admit(id, manifest)?;
-        let permissions = Arc::new(Permissions::needed(manifest).and(&permitted));
-        // A pattern names no topic.
-        let topics = manifest.needs_events.iter();
-        let topics =
-            topics.filter(|topic| !topic.contains('*') && permissions.events.allows(topic));
-        let registered = Registered {
-            topics: topics.cloned().collect(),
-            permissions,
+        let needs = PluginManifest {
+            id: manifest.id.clone(),
+            needs_storage: manifest.needs_storage.clone(),
+            needs_events: manifest.needs_events.clone(),
+            needs_ai: manifest.needs_ai.clone(),
+            needs_tools: manifest.needs_tools.clone(),
+            ..PluginManifest::default()
         };
+        let registered = self.judged(id, Arc::new(needs))?;
         let topics = Arc::clone(&registered.topics);
         let mut state = self.state();
         let before = state.registered.insert(id.clone(), registered);
@@ -160,6 +162,50 @@ impl Inner {
             self.events.need(id, &topics);
         }
         Ok(())
+    }
+
+    /// What a plugin with these needs may do now.
+    fn judged(&self, id: &PluginId, needs: Arc<PluginManifest>) -> Result<Registered, String> {
+        let permitted = self.host.admit(id, &needs)?;
+        let permissions = Arc::new(Permissions::needed(&needs).and(&permitted));
+        // A pattern names no topic.
+        let topics = needs.needs_events.iter();
+        let topics =
+            topics.filter(|topic| !topic.contains('*') && permissions.events.allows(topic));
+        Ok(Registered {
+            topics: topics.cloned().collect(),
+            permissions,
+            needs,
+        })
+    }
+
+    /// Holds a plugin that has registered to what it may do now.
+    pub(super) fn review(&self, id: &PluginId) {
+        let registered = |state: &State| Some(Arc::clone(&state.registered.get(id)?.needs));
+        let Some(needs) = registered(&self.state()) else {
+            return;
+        };
+        let judged = self.judged(id, needs);
+        let mut state = self.state();
+        // Its last connection may have ended meanwhile.
+        let Some(registered) = state.registered.get_mut(id) else {
+            return;
+        };
+        match judged {
+            Ok(now) => {
+                self.events
+                    .keep(id, |topic| now.permissions.events.allows(topic));
+                if registered.topics != now.topics {
+                    self.events.need(id, &now.topics);
+                }
+                *registered = now;
+            }
+            Err(reason) => {
+                tracing::info!(plugin = %id, %reason, "a plugin may do nothing any more");
+                state.registered.remove(id);
+                self.events.keep(id, |_| false);
+            }
+        }
     }
 
     fn health(&self, request: &Request) -> Result<Response, Failure> {

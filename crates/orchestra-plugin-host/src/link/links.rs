@@ -65,6 +65,25 @@ impl Links {
         let _ = places.wait_for(is_ready).await;
     }
 
+    /// Waits until a plugin is not connected, and nobody starts it. May be cancelled.
+    pub async fn until_gone(&self, plugin: &PluginId) {
+        let mut places = self.0.subscribe();
+        let is_gone = |places: &HashMap<PluginId, Place>| !places.contains_key(plugin);
+        // Its sender is held, so that waiting cannot fail.
+        let _ = places.wait_for(is_gone).await;
+    }
+
+    /// Waits until a plugin is connected that is just being started, or its start has failed.
+    async fn until_settled(&self, plugin: &PluginId) {
+        let mut places = self.0.subscribe();
+        let is_settled = |places: &HashMap<PluginId, Place>| {
+            let place = places.get(plugin);
+            place.is_none_or(|place| place.line.is_some() || place.starting == 0)
+        };
+        // Its sender is held, so that waiting cannot fail.
+        let _ = places.wait_for(is_settled).await;
+    }
+
     /// Says that a plugin is being started, until what is given back is dropped.
     pub(super) fn starting(&self, plugin: &PluginId) -> Starting {
         self.0.send_modify(|places| {
@@ -118,19 +137,18 @@ impl Deliver for Links {
     fn deliver(&self, plugin: &PluginId, event: Request) -> BoxFuture<'static, Result<(), String>> {
         let (links, plugin) = (self.clone(), plugin.clone());
         Box::pin(async move {
-            let mut places = links.0.subscribe();
-            let is_settled = |places: &HashMap<PluginId, Place>| {
-                let place = places.get(&plugin);
-                place.is_none_or(|place| place.line.is_some() || place.starting == 0)
-            };
-            // Its sender is held, so that waiting cannot fail.
-            let _ = places.wait_for(is_settled).await;
+            links.until_settled(&plugin).await;
             let line = links.line(&plugin).ok_or("it is not connected")?;
             let kind = event.kind().ok_or("the event has no kind")?;
             let payload = event.payload();
             let answered = line.ask(&Question { kind, payload }, None).await;
             taken(&answered.map_err(|error| error.explain())?)
         })
+    }
+
+    fn settled(&self, plugin: &PluginId) -> BoxFuture<'static, ()> {
+        let (links, plugin) = (self.clone(), plugin.clone());
+        Box::pin(async move { links.until_settled(&plugin).await })
     }
 
     fn reaches(&self, plugin: &PluginId) -> bool {

@@ -10,7 +10,7 @@ use orchestra_plugin::{
     ids::CertName,
     quic::{Endpoint, Pace, Target},
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     line::Line,
@@ -40,6 +40,11 @@ const REACHES: &str = "reaches";
 /// How long an orchestrator may take to say how it is.
 const HEALTH_TIME: Duration = Duration::from_secs(10);
 
+/// How long one is waited for that reaches for us as we reach for it, and is to give up; and how often
+/// it is asked meanwhile.
+const GIVING_UP: Duration = Duration::from_secs(2);
+const LOOKS: Duration = Duration::from_millis(50);
+
 /// Where an orchestrator is, and who we are there.
 #[derive(Debug, Clone)]
 pub struct OrchestratorSpec {
@@ -54,32 +59,51 @@ pub struct OrchestratorSpec {
     pub from: Option<Reached>,
 }
 
+/// What an orchestrator knows a caller by, as whom it holds what it has taken, such as locks: the same
+/// from one connection to the next. Clones are the same session.
+#[derive(Debug, Clone)]
+pub struct CallerSession(Arc<str>);
+
+impl Default for CallerSession {
+    /// A new one, which nobody else has.
+    fn default() -> Self {
+        Self(random_id().into())
+    }
+}
+
 /// Reaches an orchestrator.
 pub struct OrchestratorConnector {
     spec: Arc<OrchestratorSpec>,
-    /// The session stays the same from one connection to the next.
-    session: String,
+    session: CallerSession,
 }
 
 impl OrchestratorConnector {
-    /// Reaches nobody yet.
+    /// It is somewhere on the network, and is reached again as servers there are.
+    pub const TRANSPORT: TransportType = TransportType::Http;
+
+    /// Reaches nobody yet, and will in a session of its own.
     #[must_use]
     pub fn new(spec: OrchestratorSpec) -> Self {
+        Self::in_session(spec, CallerSession::default())
+    }
+
+    /// The same in a session that others may have begun.
+    #[must_use]
+    pub fn in_session(spec: OrchestratorSpec, session: CallerSession) -> Self {
         Self {
             spec: Arc::new(spec),
-            session: random_id(),
+            session,
         }
     }
 }
 
 impl Connector for OrchestratorConnector {
-    /// It is somewhere on the network, and is reached again as such servers are.
     fn transport(&self) -> TransportType {
-        TransportType::Http
+        Self::TRANSPORT
     }
 
     fn connect(&self) -> BoxFuture<Result<Connected, ClientError>> {
-        let (spec, session) = (Arc::clone(&self.spec), self.session.clone());
+        let (spec, session) = (Arc::clone(&self.spec), self.session.0.to_string());
         Box::pin(async move { reach(&spec, session).await })
     }
 }
@@ -134,32 +158,52 @@ async fn ask(line: &Line) -> Result<HealthResult, ClientError> {
     Ok(health.message().unwrap_or_default())
 }
 
-/// Notes that an orchestrator is reached, unless it reaches us.
+/// Notes that an orchestrator is reached, unless it reaches us. That may end at any time, so that it
+/// is tried again.
+///
+/// Whoever stays has asked after it was noted, and was not reached then; so of two that reach for each
+/// other, both never stay. That one of them does is for their names to say: the one with the greater
+/// name gives up first.
 async fn enter(
     from: &Reached,
     line: &Line,
     address: SocketAddr,
     health: &HealthResult,
 ) -> Result<Held, ClientError> {
-    let refuse = |health: &HealthResult| {
-        let said = |detail: &str| health.details.get(detail).map_or("", String::as_str);
-        let (instance, reaches) = (said(INSTANCE), said(REACHES));
-        let what = match from.is_among(instance, reaches) {
-            true if instance == from.instance() => {
-                format!("{address} is this program itself: name another orchestrator")
-            }
-            true => format!(
-                "{address} reaches this program already: the tools of orchestrators that go in a \
-                 circle have no end; take one of them out of the other's configuration"
-            ),
-            false => return Ok(from.enter(instance, reaches)),
-        };
-        Err(ClientError::InvalidConfig { what })
+    let (instance, reaches) = told(health);
+    if instance == from.instance() {
+        return Err(ClientError::InvalidConfig {
+            what: format!("{address} is this program itself: name another orchestrator"),
+        });
+    }
+    let circle = || ClientError::Unreachable {
+        what: format!(
+            "{address} reaches this program already: the tools of orchestrators that go in a \
+             circle have no end; take one of them out of the other's configuration"
+        ),
     };
-    let entered = refuse(health)?;
-    // Both may have asked before either was noted.
-    drop(refuse(&ask(line).await?)?);
-    Ok(Box::new(entered))
+    if from.is_among(instance, reaches) {
+        return Err(circle());
+    }
+    let entered = from.enter(instance, reaches);
+    let until = Instant::now() + GIVING_UP;
+    loop {
+        let now = ask(line).await?;
+        let (other, reaches) = told(&now);
+        if !from.is_among(other, reaches) {
+            return Ok(Box::new(entered));
+        }
+        if from.instance() > other || Instant::now() >= until {
+            return Err(circle());
+        }
+        sleep(LOOKS).await;
+    }
+}
+
+/// Which orchestrator one is, and which others it reaches.
+fn told(health: &HealthResult) -> (&str, &str) {
+    let said = |detail: &str| health.details.get(detail).map_or("", String::as_str);
+    (said(INSTANCE), said(REACHES))
 }
 
 /// The address of a host and port; of several, one that every orchestrator listens on.

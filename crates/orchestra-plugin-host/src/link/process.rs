@@ -9,10 +9,15 @@ use std::{
     time::Duration,
 };
 
-use orchestra_mcp::client::{ChildConfig, ClientError, Crash, Heard, Stderr};
+use orchestra_mcp::client::{ChildConfig, ClientError, Crash, Heard, Stderr, step_of_ending};
 use orchestra_plugin::generated::ShutdownRequest;
 use orchestra_process::{Child, Exit, Handle, SpawnError};
-use tokio::{net::unix::pipe, sync::watch, task::AbortHandle, time::timeout};
+use tokio::{
+    net::unix::pipe,
+    sync::watch,
+    task::AbortHandle,
+    time::{Instant, timeout},
+};
 
 use super::line::Line;
 use crate::translate::{Question, chain};
@@ -140,14 +145,16 @@ impl Process {
         ClientError::Crashed(Arc::new(crash))
     }
 
-    /// Ends it: asks it over the line, then by SIGTERM, then kills it, each within its time.
-    pub(super) async fn stop(&self, line: &Line) {
+    /// Ends it: asks it over the line, then by SIGTERM, then kills it, each within its time, and by a
+    /// deadline if there is one.
+    pub(super) async fn stop(&self, line: &Line, deadline: Option<Instant>) {
         self.is_stopping.store(true, Ordering::Relaxed);
         let plugin = &self.config.name;
         if self.handle.exit().is_some() {
             return;
         }
-        let seconds = self.grace_shutdown.as_secs().max(1);
+        let grace = step_of_ending(self.grace_shutdown, deadline, 2);
+        let seconds = grace.as_secs().max(1);
         let question = Question::new(&ShutdownRequest {
             timeout_seconds: i32::try_from(seconds).unwrap_or(i32::MAX),
         });
@@ -156,7 +163,7 @@ impl Process {
             line.last(exchange).await
         };
         tokio::select! {
-            asked = timeout(self.grace_shutdown, asked) => {
+            asked = timeout(grace, asked) => {
                 if !matches!(asked, Ok(Ok(_))) {
                     tracing::debug!(plugin, "did not answer that it should finish its work");
                 }
@@ -164,10 +171,8 @@ impl Process {
             _ = self.handle.exited() => return,
         }
         self.handle.terminate();
-        if timeout(self.config.grace_term, self.handle.exited())
-            .await
-            .is_ok()
-        {
+        let grace = step_of_ending(self.config.grace_term, deadline, 1);
+        if timeout(grace, self.handle.exited()).await.is_ok() {
             return;
         }
         tracing::warn!(plugin, "did not end when it was asked to; it is killed");

@@ -15,7 +15,11 @@ use orchestra_plugin::{
     generated::StreamCancel,
 };
 use orchestra_wire::{RawJson, RequestId, RpcError};
-use tokio::{sync::OnceCell, task::AbortHandle, time::timeout};
+use tokio::{
+    sync::OnceCell,
+    task::AbortHandle,
+    time::{Instant, timeout},
+};
 
 use super::{line::Line, own, process::Process, told};
 use crate::carried;
@@ -235,13 +239,16 @@ impl Inner {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn close(&self) {
-        self.line.end(ClientError::Closed);
-        if let Some(process) = &self.process {
-            process.stop(&self.line).await;
-        }
-        self.line.close().await;
-        self.watching.abort();
+    async fn close(self: Arc<Self>, deadline: Option<Instant>) {
+        let end = async {
+            self.line.end(ClientError::Closed);
+            if let Some(process) = &self.process {
+                process.stop(&self.line, deadline).await;
+            }
+            self.line.close().await;
+            self.watching.abort();
+        };
+        self.closed.get_or_init(|| end).await;
     }
 }
 
@@ -309,10 +316,11 @@ impl Link for PluginLink {
     }
 
     fn close(&self) -> BoxFuture<()> {
-        let inner = Arc::clone(&self.0);
-        Box::pin(async move {
-            inner.closed.get_or_init(|| inner.close()).await;
-        })
+        Box::pin(Arc::clone(&self.0).close(None))
+    }
+
+    fn close_by(&self, deadline: Instant) -> BoxFuture<()> {
+        Box::pin(Arc::clone(&self.0).close(Some(deadline)))
     }
 
     fn stderr_tail(&self) -> String {

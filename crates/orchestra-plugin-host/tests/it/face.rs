@@ -332,7 +332,10 @@ async fn a_certificate_is_who_somebody_is() {
     };
     let who = json_of(text_of(&peer, &who).await.as_bytes());
     assert_eq!(who["client"], "some.plugin");
-    rig.face.withdraw(&"some.plugin".parse().unwrap());
+    rig.operator
+        .is_closed
+        .store(true, std::sync::atomic::Ordering::SeqCst);
+    rig.face.review(&"some.plugin".parse().unwrap());
     let (code, _) = peer.fails(&call("who", json!({}))).await;
     assert_eq!(code, "not_registered");
 }

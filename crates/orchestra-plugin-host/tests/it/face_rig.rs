@@ -4,7 +4,10 @@ use std::{
     collections::BTreeMap,
     future::pending,
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -30,6 +33,7 @@ use orchestra_plugin::{
 use orchestra_plugin_host::{
     events::{Deliver, EventLimits, Events},
     face::{Face, FaceOptions, Host, Permissions},
+    link::{OrchestratorConnector, OrchestratorSpec},
     storage::{Answer, Storage, StorageError},
 };
 use orchestra_wire::RawJson;
@@ -175,11 +179,14 @@ impl Provider for Tools {
 /// Admits whom it knows, and permits what it was told to.
 pub(crate) struct Operator {
     pub(crate) permitted: Mutex<Permissions>,
+    /// Whether it admits nobody any more.
+    pub(crate) is_closed: AtomicBool,
 }
 
 impl Host for Operator {
     fn admit(&self, plugin: &PluginId, _: &PluginManifest) -> Result<Permissions, String> {
-        match plugin.as_str().starts_with("stranger") {
+        let is_closed = self.is_closed.load(Ordering::SeqCst);
+        match is_closed || plugin.as_str().starts_with("stranger") {
             true => Err(format!("{plugin} is not configured here")),
             false => Ok(self.permitted.lock().unwrap().clone()),
         }
@@ -292,7 +299,7 @@ impl Deliver for Shared {
 
 /// An orchestrator's face, and what happens behind it.
 pub(crate) struct Rig {
-    _home: TempDir,
+    home: TempDir,
     dir: CertDir,
     pub(crate) face: Face,
     pub(crate) serving: Option<Serving>,
@@ -343,6 +350,7 @@ impl Rig {
         let server = Server::builder(hub, "orchestra").version("9.9.9").build();
         let operator = Arc::new(Operator {
             permitted: Mutex::new(Permissions::all()),
+            is_closed: AtomicBool::new(false),
         });
         let (sender, delivered) = mpsc::unbounded_channel();
         let delivery = Arc::new(Delivery {
@@ -358,7 +366,7 @@ impl Rig {
         let serving = endpoint.serve(Arc::new(face.clone()), limits);
         Self {
             address: endpoint.address().unwrap(),
-            _home: home,
+            home,
             dir,
             face,
             serving: Some(serving),
@@ -382,6 +390,16 @@ impl Rig {
         let endpoint = Endpoint::outgoing(self.address, &identity, Pace::default()).unwrap();
         let target = Towards::named(self.address, "orchestrator".parse().unwrap());
         Peer(Caller::start(endpoint, target, CallerOptions::default()))
+    }
+
+    /// How this orchestrator is reached from another one.
+    pub(crate) fn from(&self, other: &Self) -> OrchestratorConnector {
+        OrchestratorConnector::new(OrchestratorSpec {
+            address: self.address.to_string(),
+            certs: self.home.path().join("certs"),
+            expected: None,
+            from: Some(other.face.reached().clone()),
+        })
     }
 
     /// A bridge.

@@ -35,9 +35,12 @@ async fn an_event_reaches_a_plugin_that_is_connected_or_about_to_be() {
     let mut connecting = connector.connect();
     // It has begun to start it.
     assert!((&mut connecting).now_or_never().is_none());
+    assert!(links.settled(&plugin).now_or_never().is_none());
     let waiting = tokio::spawn(links.deliver(&plugin, event("early")));
     let connected = connecting.await.unwrap();
     timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap();
+    links.settled(&plugin).now_or_never().unwrap();
+    assert!(links.until_gone(&plugin).now_or_never().is_none());
     links.deliver(&plugin, event("later")).await.unwrap();
     let noted = rig.noted();
     let events: Vec<_> = noted
@@ -47,6 +50,8 @@ async fn an_event_reaches_a_plugin_that_is_connected_or_about_to_be() {
     assert_eq!(events, ["event early", "event later"]);
     connected.link.close().await;
     rig.all_gone().await;
+    timeout(PATIENCE, links.until_gone(&plugin)).await.unwrap();
+    links.settled(&plugin).now_or_never().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod circles;
 mod events;
 mod face;
 mod face_bounds;
@@ -15,6 +16,7 @@ mod links;
 mod log;
 mod orchestrator;
 mod plugin;
+mod review;
 mod rig;
 mod through;
 mod translate;

@@ -13,12 +13,12 @@ use clap::Args;
 
 use crate::{
     cli::Common,
-    commands::up::listen,
     config::{Config, Origin, Overrides, QuicAddress, QuicFlags},
     exit::{Exit, Failure},
     logging, output,
     servers::ServerFlags,
     serving::{self, Serving},
+    stopping::Signals,
     workspace,
 };
 
@@ -81,13 +81,16 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let config = Config::settle_in(here, common, overrides)?;
     logging::start(&format!("{},{BOOTED}", config.log.value))?;
     let runtime = serving::runtime()?;
-    runtime.block_on(serve(&config))
+    let served = runtime.block_on(serve(&config));
+    // Nothing that still computes is waited for.
+    runtime.shutdown_background();
+    served
 }
 
 async fn serve(config: &Config) -> Result<Exit, Failure> {
     let mut serving = Serving::without_board(config);
     // Before anything is announced, so that a signal right after it is not lost.
-    let mut stop = listen::stop_signal()?;
+    let signals = Signals::listen()?;
     let asked = &config.quic.address;
     let address = match asked.value {
         QuicAddress::At(address) if asked.origin != Origin::Default => address,
@@ -97,9 +100,8 @@ async fn serve(config: &Config) -> Result<Exit, Failure> {
     output::complain(&format!("orchestrator listening on {bound}"));
     let started = serving.start_others();
     if started.is_ok() {
-        // An error means that nobody can tell of a signal any more, which ends it as well.
-        let _ = stop.wait_for(|stopped| *stopped).await;
+        signals.first().await;
     }
-    serving.end().await;
+    serving.end(signals.deadline()).await;
     started.map(|()| Exit::Ok)
 }

@@ -13,6 +13,7 @@ use crate::{
     logging,
     servers::ServerFlags,
     serving::{self, Serving},
+    stopping::Signals,
 };
 
 /// Serve MCP over stdin and stdout
@@ -100,14 +101,23 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let served = runtime.block_on(async {
         let mut serving = Serving::open(&config, Options::default())?;
         serving.start_others()?;
+        let signals = Signals::listen()?;
         let life = ServerLifecycle::stdio(&serving.server()?, LifecycleTimes::default());
         let _told = life.on_status_change(serving::tell);
         life.start().map_err(anyhow::Error::from)?;
-        let ended = life.ended().await;
-        serving.end().await;
+        let ended = until(&life, &signals).await;
+        serving.end(signals.deadline()).await;
         ended.map_err(|reason| Failure::from(anyhow::Error::msg(reason)))
     });
     // The thread that reads stdin may still be blocked there; it ends with the process.
     runtime.shutdown_background();
     served.map(|()| Exit::Ok)
+}
+
+/// Serves until the end of input or a signal, of which the life itself knows most.
+async fn until(life: &ServerLifecycle, signals: &Signals) -> Result<(), String> {
+    tokio::select! {
+        ended = life.ended() => ended,
+        () = signals.first() => life.stop().await,
+    }
 }

@@ -24,6 +24,7 @@ use crate::{
     output::{self, Format},
     servers::{self, ServerFlags},
     serving::{self, Serving, Shown},
+    stopping::Signals,
     workspace::PROJECTS,
 };
 use endpoint::{Endpoint, Place};
@@ -101,7 +102,10 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         return announce_running(&config, &running, format);
     }
     let runtime = serving::runtime()?;
-    runtime.block_on(serve(&config, &mut place, format))
+    let served = runtime.block_on(serve(&config, &mut place, format));
+    // Nothing that still computes is waited for.
+    runtime.shutdown_background();
+    served
 }
 
 async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exit, Failure> {
@@ -122,7 +126,7 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     // Which servers there are is known now; nobody is told that it is ready when it will not be.
     serving.toolset()?;
     // Taken before anything is announced, so that a signal right after the line is not lost.
-    let stop = listen::stop_signal()?;
+    let signals = Signals::listen()?;
     let listener = match config.access.oauth.resource() {
         None => listen::bind(config.http.value).await?,
         Some(resource) => listen::bind_for(resource, config.http.value).await?,
@@ -138,7 +142,7 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
         Ok(()) | Err(Failure::BrokenPipe) => {
             let ends = async {
                 tokio::select! {
-                    () = told_to(stop) => Ok(()),
+                    () = signals.first() => Ok(()),
                     () = place.lost() => Err(lost(&config.workspace)),
                 }
             };
@@ -147,7 +151,7 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
         Err(failure) => Err(failure),
     };
     place.withdraw();
-    serving.end().await;
+    serving.end(signals.deadline()).await;
     served.map(|()| Exit::Ok)
 }
 
@@ -199,11 +203,6 @@ fn warn(config: &Config, address: SocketAddr) {
              only behind a proxy that maps it to {MCP_PATH}"
         ));
     }
-}
-
-/// Waits for a signal. An error means that nobody can tell of one any more, which ends it as well.
-async fn told_to(mut stop: watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stopped| *stopped).await;
 }
 
 /// The board is not the one that is served any more.

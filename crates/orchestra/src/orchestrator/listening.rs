@@ -15,7 +15,7 @@ use orchestra_plugin::{
 use orchestra_plugin_host::face::{Face, bridges};
 use tokio::{
     task::JoinHandle,
-    time::{Instant, MissedTickBehavior, interval},
+    time::{Instant, MissedTickBehavior, interval, timeout_at},
 };
 
 use super::{admitted::Admitted, known::Plugins};
@@ -32,6 +32,9 @@ const PORTS_TRIED: u16 = 100;
 /// How often certificates are looked at: they may be due for renewal, or somebody else has changed
 /// the authority.
 pub(super) const LOOKS: Duration = Duration::from_secs(60);
+
+/// How much longer than until the deadline peers may take to hear that their connection ends.
+const GOODBYE: Duration = Duration::from_millis(200);
 
 /// Bridges share one name, and there may be as many as there are clients. A plugin is one program.
 fn limits() -> Limits {
@@ -105,11 +108,12 @@ impl Listening {
         self.address
     }
 
-    /// Finishes what runs until a moment, and closes every connection.
+    /// Finishes what runs until a moment, and closes every connection, which peers that do not answer
+    /// may not hold up.
     pub(super) async fn close(self, deadline: Instant) {
         self.renewing.abort();
         self.serving.stop(deadline).await;
-        self.endpoint.close().await;
+        let _ = timeout_at(deadline + GOODBYE, self.endpoint.close()).await;
     }
 }
 

@@ -16,7 +16,7 @@ use orchestra_hub::BoxFuture;
 use orchestra_mcp::client::{ClientError, Connected, Connector, TransportType};
 use orchestra_plugin::ids::PluginId;
 use orchestra_plugin_host::link::{
-    LEEWAY, OrchestratorConnector, OrchestratorSpec, PluginConnector, PluginSpec,
+    CallerSession, LEEWAY, OrchestratorConnector, OrchestratorSpec, PluginConnector, PluginSpec,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -180,13 +180,14 @@ impl Orchestrator {
 /// Reaches an orchestrator elsewhere.
 pub(super) struct Elsewhere {
     pub(super) from: From,
+    pub(super) session: CallerSession,
     pub(super) connectors: Connectors,
     pub(super) config: Arc<ServerConfig>,
 }
 
 impl Connector for Elsewhere {
     fn transport(&self) -> TransportType {
-        TransportType::Quic
+        OrchestratorConnector::TRANSPORT
     }
 
     fn connect(&self) -> BoxFuture<Result<Connected, ClientError>> {
@@ -205,7 +206,7 @@ impl Elsewhere {
             false => there.host,
         };
         let here = self.from.here.as_ref().and_then(Weak::upgrade);
-        Ok(OrchestratorConnector::new(OrchestratorSpec {
+        let spec = OrchestratorSpec {
             address: format!("{host}:{}", there.port),
             certs: match there.certs_dir {
                 Some(certs) => certs,
@@ -213,7 +214,11 @@ impl Elsewhere {
             },
             expected: Some(OURS.parse().map_err(invalid)?),
             from: here.map(|here| here.face.reached().clone()),
-        }))
+        };
+        Ok(OrchestratorConnector::in_session(
+            spec,
+            self.session.clone(),
+        ))
     }
 }
 

@@ -17,15 +17,12 @@ use orchestra_gateway::{
 use orchestra_hub::{Hub, PeerReport, PeerStatus, ProviderId, Toolset};
 use orchestra_mcp::client::tap::Tap;
 use serde::Serialize;
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
 use crate::{config::Config, exit::Failure, orchestrator::Orchestrator, servers, trace};
 
 /// How long calls may go on when their server is removed or replaced.
 const GRACE: Duration = Duration::from_secs(10);
-
-/// How long all servers together may take to end.
-const ENDING: Duration = Duration::from_secs(15);
 
 /// Servers that run.
 pub(super) struct Others {
@@ -101,10 +98,11 @@ impl Others {
         })
     }
 
-    /// Ends all of them, within a time.
-    pub(super) async fn close(self) {
+    /// Ends all of them, by a deadline.
+    pub(super) async fn close(self, deadline: Instant) {
         self.following.abort();
-        self.gateway.close(ENDING).await;
+        let within = deadline.saturating_duration_since(Instant::now());
+        self.gateway.close(within).await;
         if let Some(tap) = &self.tap {
             trace::finish(tap);
         }

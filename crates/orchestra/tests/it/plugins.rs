@@ -40,7 +40,7 @@ pub(crate) fn example(name: &str) -> PathBuf {
 }
 
 /// A workspace that has the plugin, with more lines about it, and approves it.
-fn workspace(more: &str) -> Workspace {
+pub(crate) fn workspace(more: &str) -> Workspace {
     let workspace = Workspace::board();
     let binary = sample().display().to_string();
     workspace.write(
@@ -58,13 +58,13 @@ pub(crate) fn approve(workspace: &Workspace, plugin: &str) {
 
 /// `orchestra up`, and what it says when it is ready.
 pub(crate) struct Up {
-    process: Running,
+    pub(crate) process: Running,
     ready: Value,
     pub(crate) address: String,
 }
 
 impl Up {
-    fn start(workspace: &Workspace) -> Self {
+    pub(crate) fn start(workspace: &Workspace) -> Self {
         Self::start_with(workspace, &[])
     }
 
@@ -107,11 +107,11 @@ impl Up {
     }
 }
 
-fn pid(text: &str) -> Pid {
+pub(crate) fn pid(text: &str) -> Pid {
     Pid::from_raw(text.parse().unwrap()).unwrap()
 }
 
-fn is_gone(process: Pid) -> bool {
+pub(crate) fn is_gone(process: Pid) -> bool {
     rustix::process::test_kill_process(process).is_err()
 }
 
@@ -385,6 +385,38 @@ fn a_plugin_may_do_what_is_permitted_for_as_long_as_it_is_used() {
         refused.reject_reason.contains("switched off"),
         "{refused:?}"
     );
+    up.end();
+}
+
+#[test]
+fn a_permission_that_changes_cuts_nobody_off() {
+    let workspace = Workspace::board();
+    let users = workspace.home().join(".config/orchestra");
+    std::fs::create_dir_all(&users).unwrap();
+    let permit = |tools: &str| {
+        let binary = sample().display().to_string();
+        let text = format!(
+            "[plugins.\"tools.sample\"]\nbinary = {binary:?}\npermit = {{ tools = [{tools:?}] }}\n"
+        );
+        std::fs::write(users.join("orchestra.toml"), text).unwrap();
+    };
+    permit("list_*");
+    let up = Up::start(&workspace);
+    assert_eq!(up.text("echo", &json!({"text": "hi"})), "hi");
+    let caller = Caller::connect(&workspace, &up, "tools.sample-client");
+    let manifest = PluginManifest {
+        needs_tools: vec!["*".to_owned()],
+        ..PluginManifest::default()
+    };
+    assert!(caller.register("tools.sample", manifest).accepted);
+    assert!(caller.call("list_projects").success);
+    permit("get_*");
+    // It has registered once, and what it may do is other from one call to the next.
+    until(|| {
+        let answer = caller.call("list_projects");
+        assert_ne!(answer.error_code, "not_registered");
+        (answer.error_code == "not_permitted").then_some(())
+    });
     up.end();
 }
 
@@ -728,13 +760,25 @@ fn orchestrators_do_not_go_in_circles() {
             .map(|(_, http)| get(http, "/api/mcp/servers").body);
         servers.collect::<String>()
     };
+    // One of them stays, and the other waits for its turn.
     until(|| {
-        states()
-            .contains("reaches this program already")
-            .then_some(())
+        let states = states();
+        let is_ready = states.contains("\"status\":\"ready\"");
+        (is_ready && states.contains("reaches this program already")).then_some(())
     });
-    for (process, _) in started {
-        process.signal(Signal::TERM);
-        assert!(process.end().success());
-    }
+    let stays = started
+        .iter()
+        .position(|(_, http)| get(http, "/api/mcp/servers").body.contains("\"ready\""));
+    let mut started = started;
+    let (first, _) = started.remove(stays.unwrap());
+    first.signal(Signal::TERM);
+    assert!(first.end().success());
+    let (other, http) = started.remove(0);
+    let shown = get(&http, "/api/mcp/servers").body;
+    assert!(
+        !shown.contains("\"ready\"") && !shown.contains("invalid"),
+        "{shown}"
+    );
+    other.signal(Signal::TERM);
+    assert!(other.end().success());
 }

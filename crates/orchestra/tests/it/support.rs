@@ -255,9 +255,14 @@ impl Running {
         self.child.wait().unwrap();
     }
 
-    /// Waits for the end of the process.
+    /// Waits for the end of the process, whose input ends.
     pub(crate) fn end(mut self) -> ExitStatus {
         drop(self.stdin.take());
+        self.wait()
+    }
+
+    /// Waits for the end of the process.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
         let start = Instant::now();
         // The end of stdout is the end of the process, or just before it.
         while self.line().is_some() {}

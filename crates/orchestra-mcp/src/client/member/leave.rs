@@ -3,6 +3,7 @@
 use std::sync::{Arc, MutexGuard, PoisonError, Weak, atomic::Ordering};
 
 use futures_util::future::join_all;
+use tokio::time::Instant;
 
 use super::{Course, Member, Phase, Shared};
 use crate::client::{
@@ -11,8 +12,8 @@ use crate::client::{
 };
 
 impl Member {
-    /// Ends it in good order.
-    pub(in crate::client) async fn close(&self) {
+    /// Ends it in good order, by a deadline if there is one.
+    pub(in crate::client) async fn close(&self, deadline: Option<Instant>) {
         self.closing.store(true, Ordering::Release);
         let before = self.phase.send_replace(Phase::Closed);
         let mut links: Vec<_> = self
@@ -23,7 +24,11 @@ impl Member {
         if let Phase::Ready(session) = before {
             links.push(Arc::clone(&session.link));
         }
-        join_all(links.iter().map(|link| link.close())).await;
+        join_all(links.iter().map(|link| match deadline {
+            None => link.close(),
+            Some(deadline) => link.close_by(deadline),
+        }))
+        .await;
     }
 
     fn left(&self) -> MutexGuard<'_, Vec<Weak<dyn Link>>> {

@@ -34,6 +34,7 @@ use crate::{
     config::{Config, Overrides, QuicFlags},
     exit::{Exit, Failure},
     logging, output, serving,
+    stopping::{self, Signals},
 };
 
 /// The name that the certificate of an orchestrator has.
@@ -132,6 +133,7 @@ async fn serve(config: &Config, address: &str, certs: PathBuf) -> Result<(), Fai
     let limits = Limits {
         line_bytes: config.line_bytes.value,
         running: config.concurrent_calls.value,
+        grace: stopping::CALLS,
         ..Limits::default()
     };
     let server = Server::builder(hub, "orchestra")
@@ -140,10 +142,11 @@ async fn serve(config: &Config, address: &str, certs: PathBuf) -> Result<(), Fai
         .limits(limits)
         .build();
     server.attach("stdio").settled().await;
+    let signals = Signals::listen()?;
     let life = ServerLifecycle::stdio(&server, LifecycleTimes::default());
     let _told = life.on_status_change(serving::tell);
     life.start().map_err(anyhow::Error::from)?;
-    let ended = life.ended().await;
+    let ended = super::until(&life, &signals).await;
     gateway.close(ENDING).await;
     ended.map_err(|reason| Failure::from(anyhow::Error::msg(reason)))
 }

@@ -1,12 +1,15 @@
-//! Where `up` listens, and what makes it stop.
+//! Where `up` listens.
 
 use std::{io, net::SocketAddr};
 
 use axum::http::Uri;
 use orchestra_mcp::http::ServiceUrl;
-use tokio::{net::TcpListener, sync::watch};
+use tokio::net::TcpListener;
 
-use crate::http::{Limits, MCP_PATH};
+use crate::{
+    http::{Limits, MCP_PATH},
+    stopping,
+};
 
 /// How many ports after one that is taken are tried.
 const PORTS_TRIED: u16 = 100;
@@ -73,6 +76,7 @@ pub(super) fn limits() -> Limits {
     let files = open_files(wanted).saturating_sub(OTHER_FILES);
     Limits {
         connections: usual.connections.min(files.max(FEWEST_CONNECTIONS)),
+        grace: stopping::CALLS,
         ..usual
     }
 }
@@ -104,35 +108,6 @@ fn open_files(wanted: usize) -> usize {
 #[cfg(not(unix))]
 fn open_files(wanted: usize) -> usize {
     wanted
-}
-
-/// Turns true at SIGINT, SIGTERM, SIGHUP or ctrl-c.
-pub(in crate::commands) fn stop_signal() -> io::Result<watch::Receiver<bool>> {
-    let (sender, receiver) = watch::channel(false);
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        // The terminal is gone: nobody could stop it any more.
-        let mut hang_up = signal(SignalKind::hangup())?;
-        tokio::spawn(async move {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-                _ = hang_up.recv() => {}
-            }
-            // Nobody listens any more only when the program ends already.
-            let _ = sender.send(true);
-        });
-    }
-    #[cfg(not(unix))]
-    tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            let _ = sender.send(true);
-        }
-    });
-    Ok(receiver)
 }
 
 #[cfg(test)]

@@ -1,0 +1,129 @@
+//! How the program stops: within its time whatever others do, plugins in their order, and at once
+//! when it is told twice.
+
+use std::{
+    fs,
+    io::Write as _,
+    net::TcpStream,
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::{
+    plugins::{Up, approve, example, is_gone, pid, sample, workspace},
+    support::{Workspace, get, until},
+};
+
+/// A program that serves a plugin which hears nothing any more, not even that it is to end, and has
+/// a call in its hands.
+struct Stuck {
+    up: Up,
+    plugin: Pid,
+    _call: TcpStream,
+}
+
+impl Stuck {
+    fn start(workspace: &Workspace) -> Self {
+        let up = Up::start(workspace);
+        let plugin = pid(&up.text("pid", &json!({})));
+        kill_process(plugin, Signal::STOP).unwrap();
+        let params = json!({"name": "echo", "arguments": {"text": "never"}});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let body = body.to_string();
+        let mut call = TcpStream::connect(&up.address).unwrap();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n{body}",
+            up.address,
+            body.len()
+        );
+        call.write_all(head.as_bytes()).unwrap();
+        // Whoever comes later is answered.
+        assert_eq!(get(&up.address, "/health").status, 200);
+        Self {
+            up,
+            plugin,
+            _call: call,
+        }
+    }
+
+    /// Who reaps what is killed with its parent is for the system to say.
+    fn plugin_is_over(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.plugin.as_raw_nonzero()));
+        is_gone(self.plugin) || stat.is_ok_and(|stat| stat.contains(") Z "))
+    }
+}
+
+#[test]
+fn a_plugin_that_hangs_does_not_hold_up_the_end() {
+    let workspace = workspace("");
+    let stuck = Stuck::start(&workspace);
+    let begin = Instant::now();
+    let Stuck { up, plugin, .. } = stuck;
+    up.end();
+    let took = begin.elapsed();
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert!(is_gone(plugin));
+}
+
+#[test]
+fn a_second_signal_ends_the_program_at_once() {
+    let workspace = workspace("");
+    let mut stuck = Stuck::start(&workspace);
+    let address = stuck.up.address.clone();
+    stuck.up.process.signal(Signal::TERM);
+    until(|| TcpStream::connect(&address).is_err().then_some(()));
+    let begin = Instant::now();
+    stuck.up.process.signal(Signal::INT);
+    let status = stuck.up.process.wait();
+    let took = begin.elapsed();
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    assert_eq!(status.code(), Some(1));
+    until(|| stuck.plugin_is_over().then_some(()));
+}
+
+/// A program that runs another, and notes when that has ended.
+fn noting(workspace: &Workspace, name: &str, program: &Path, last_words: &str) -> String {
+    let path = workspace.join(name);
+    let notes = workspace.join("ends.txt");
+    let text = format!(
+        "#!/bin/sh\ntrap : TERM\n'{}' \"$@\"\n{last_words}\necho {name} >> '{}'\n",
+        program.display(),
+        notes.display()
+    );
+    workspace.write(name, &text);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_plugin_ends_before_those_that_it_depends_on() {
+    let workspace = Workspace::board();
+    // The one that is to end first takes longer than the other would.
+    let sample = noting(
+        &workspace,
+        "sample.sh",
+        &sample(),
+        "(trap '' TERM; sleep 1)",
+    );
+    let keeper = noting(&workspace, "keeper.sh", &example("keeper"), "");
+    workspace.write(
+        "orchestra.toml",
+        &format!(
+            "[plugins.\"tools.sample\"]\nbinary = {sample:?}\n\
+             depends_on = [\"storage.memory\"]\n\
+             [plugins.\"storage.memory\"]\nbinary = {keeper:?}\n\
+             provides_storage = [\"memory\"]\n"
+        ),
+    );
+    approve(&workspace, "tools.sample");
+    approve(&workspace, "storage.memory");
+    let up = Up::start(&workspace);
+    assert_eq!(up.text("echo", &json!({"text": "hi"})), "hi");
+    up.end();
+    assert_eq!(workspace.read("ends.txt"), "sample.sh\nkeeper.sh\n");
+}

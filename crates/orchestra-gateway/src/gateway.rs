@@ -248,7 +248,8 @@ impl Gateway {
             // Each has the same share of what those before it have left.
             let shares = u32::try_from(levels.len() + 1).unwrap_or(u32::MAX);
             let until = Instant::now() + left / shares;
-            let is_of_level = |other: &Arc<Downstream>| level.iter().any(|one| Arc::ptr_eq(one, other));
+            let is_of_level =
+                |other: &Arc<Downstream>| level.iter().any(|one| Arc::ptr_eq(one, other));
             self.state().servers.retain(|_, other| !is_of_level(other));
             let ends = level.iter().map(|downstream| {
                 self.hub.remove(downstream.provider_id());

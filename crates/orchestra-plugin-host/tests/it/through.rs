@@ -2,7 +2,7 @@
 //! nobody between them knows, who calls, and for which session.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::AtomicBool},
     time::SystemTime,
 };
 
@@ -59,6 +59,7 @@ impl Through {
         certs.ensure_ca(SystemTime::now()).unwrap();
         let operator = Arc::new(Operator {
             permitted: Mutex::new(Permissions::all()),
+            is_closed: AtomicBool::new(false),
         });
         let links = Arc::new(gated.links[0].clone());
         let events = Events::new(links, EventLimits::default());

@@ -61,7 +61,6 @@ impl Through {
             permitted: Mutex::new(Permissions::all()),
             is_closed: AtomicBool::new(false),
         });
-            is_closed: std::sync::atomic::AtomicBool::new(false),
         let links = Arc::new(gated.links[0].clone());
         let events = Events::new(links, EventLimits::default());
         let options = FaceOptions::default();

@@ -196,9 +196,6 @@ pub(super) fn rpc_error(code: i32, message: &str) -> Bytes {
     json!({"code": code, "message": message}).to_string().into()
 }
 
-/// Room for what stands around the content of a result.
-const RESULT_BYTES: usize = 128;
-
 /// The result of `tools/call` as JSON.
 fn mcp_result(answer: Answer) -> Bytes {
     if let Some(verbatim) = answer.verbatim {
@@ -217,23 +214,11 @@ fn mcp_result(answer: Answer) -> Bytes {
         structured_content: answer.structured.as_ref(),
         is_error: answer.failed.then_some(true),
     };
-    // Room for all at once: one that grows is copied each time, and few texts need many escapes.
-    let texts = answer.content.iter().map(Content::len).sum::<usize>();
-    let text = structured_text.as_ref().map_or(0, |text| 2 * text.len());
-    let mut json = Vec::with_capacity(RESULT_BYTES + (texts + text) / 16 * 17);
-    serde_json::to_writer(&mut json, &result).expect("the keys of JSON values are texts");
-    json.into()
+    let json = serde_json::to_vec(&result);
+    json.expect("the keys of JSON values are texts").into()
 }
 
 impl Content {
-    /// About how long it is.
-    fn len(&self) -> usize {
-        match self {
-            Self::Text(text) => text.len(),
-            Self::Block(_) => 0,
-        }
-    }
-
     /// The content block of MCP.
     pub(super) fn to_mcp(&self) -> Value {
         serde_json::to_value(Piece::of(self)).expect("the keys of JSON values are texts")

@@ -549,6 +549,28 @@ fn old_keys_and_leaves_are_read() {
 }
 
 #[test]
+fn an_authority_may_sign_with_p256() {
+    let (_home, dir) = empty();
+    let now = SystemTime::now();
+    let key = rcgen::KeyPair::generate().unwrap();
+    fs::write(dir.path().join("ca.key"), key.serialize_pem()).unwrap();
+    dir.ensure_ca(now).unwrap();
+    let leaf = dir.identity(&name("a"), now).unwrap();
+    // It is believed, for otherwise there would be another.
+    let again = dir.identity(&name("a"), now).unwrap();
+    assert_eq!(again.chain(), leaf.chain());
+    openssl(&dir, &["verify", "-CAfile", "ca.crt", "a.crt"]);
+    openssl(&dir, &["verify", "-CAfile", "ca.crt", "ca.crt"]);
+    dir.rotate(now).unwrap();
+    dir.identity(&name("a"), now).unwrap();
+    let chain = ["-untrusted", "ca-cross.crt", "a.crt"];
+    openssl(
+        &dir,
+        &[&["verify", "-CAfile", "ca-previous.crt"], &chain[..]].concat(),
+    );
+}
+
+#[test]
 fn nothing_is_written_through_links_or_into_open_directories() {
     let (home, dir) = with_ca();
     let now = SystemTime::now();

@@ -209,7 +209,7 @@ impl Gateway {
         }
     }
 
-    /// Starts a server anew, whatever it is now. False when there is none of this name.
+    /// Starts a server anew, whatever it is now, after the calls that run. False when there is none of this name.
     pub fn restart(&self, name: &str) -> bool {
         let found = self.state().servers.get(name).cloned();
         if let Some(downstream) = &found {

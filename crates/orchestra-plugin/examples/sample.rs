@@ -99,6 +99,8 @@ fn main() -> ExitCode {
     let patience = patience.and_then(|text| text.parse().ok());
     let renewal = std::env::var("SAMPLE_RENEWAL_MS").ok();
     let renewal = renewal.and_then(|text| text.parse().ok());
+    let grace = std::env::var("SAMPLE_CANCEL_GRACE_MS").ok();
+    let grace = grace.and_then(|text| text.parse().ok());
     let in_flight = std::env::var("SAMPLE_IN_FLIGHT").ok();
     let in_flight = in_flight.and_then(|text| text.parse().ok());
     let plugin = simple(Plugin::new("tools.sample", env!("CARGO_PKG_VERSION")))
@@ -106,6 +108,7 @@ fn main() -> ExitCode {
         .author("Orchestra")
         .flag("end-file", "", "a file to write when the plugin ends")
         .max_in_flight(in_flight.unwrap_or(256))
+        .cancel_grace(Duration::from_millis(grace.unwrap_or(500)))
         .orchestrator_patience(Duration::from_millis(patience.unwrap_or(30_000)))
         .renewal_every(Duration::from_millis(renewal.unwrap_or(60_000)))
         .on_boot(|cx| async move {
@@ -179,6 +182,14 @@ fn misbehaving(plugin: Plugin) -> Plugin {
             Err(ToolError::message_only("it failed, as it was told to"))
         }))
         .tool(Tool::new("panic", "Panics", panicking))
+        .tool(Tool::new(
+            "doze",
+            "Sleeps, and is not to be woken",
+            |args: Sleep, _cx| async move {
+                tokio::time::sleep(Duration::from_millis(args.milliseconds)).await;
+                Ok(Answer::text("dozed"))
+            },
+        ))
         .tool(Tool::new("die", "Ends the process at once", dying))
         .tool(Tool::new(
             "big",

@@ -374,7 +374,8 @@ pub struct ToolRequest {
     #[prost(string, tag = "6")]
     pub session_id: ::prost::alloc::string::String,
     /// The params of tools/call as JSON. Where it is set it counts, and the arguments above are the
-    /// same, as far as doubles can hold their numbers. Skipped by old peers.
+    /// same, as far as doubles can hold their numbers, or are left out where a frame does not hold
+    /// both. Skipped by old peers.
     #[prost(bytes = "bytes", tag = "100")]
     pub mcp_params: ::prost::bytes::Bytes,
     /// The revision of MCP that the params are written in. Skipped by old peers.
@@ -690,7 +691,8 @@ pub struct StreamStart {
     /// The AI provider that the tool is wanted of. Skipped by old peers.
     #[prost(string, tag = "101")]
     pub provider: ::prost::alloc::string::String,
-    /// The params of tools/call as JSON; they count where they are set. Skipped by old peers.
+    /// The params of tools/call as JSON; they count where they are set, and the arguments above are
+    /// left out where a frame does not hold both. Skipped by old peers.
     #[prost(bytes = "bytes", tag = "102")]
     pub mcp_params: ::prost::bytes::Bytes,
     /// The trace that the call belongs to: the value of the W3C header traceparent. Skipped by old

@@ -76,7 +76,8 @@
 //! nobody's, and nothing is read from stdin.
 //!
 //! **When a call is given up,** the handler is told by [`Cx::cancel`], and dropped at its next
-//! `.await` 5 seconds later. A panic ends its call with an error and nothing else, unless the plugin
+//! `.await` half a second later, or after what [`Plugin::cancel_grace`] says. Work that has no
+//! `.await` goes on to its end: it asks [`Cx::is_cancelled`] now and then. A panic ends its call with an error and nothing else, unless the plugin
 //! is built with `panic = "abort"`.
 
 mod answer;

@@ -26,7 +26,7 @@ mod number;
 mod text;
 
 pub use decode::{decode, decode_into};
-pub use encode::{Numbers, encode};
+pub use encode::{Numbers, encode, encode_beside};
 pub use lookup::{Member, member};
 
 use crate::field::FieldError;

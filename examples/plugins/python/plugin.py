@@ -5,7 +5,6 @@ import asyncio
 import contextlib
 import json
 import os
-import sys
 
 import plugin_pb2 as pb  # What protoc makes of the schema.
 from aioquic import tls
@@ -54,11 +53,9 @@ ANSWERS = {
 async def answer(kind, call):
     """The field of the response that is set, and what it says. To an event nothing is said."""
     code, message = "unknown_request", "unrecognized request type"
-    if kind in ANSWERS:
-        return {kind: ANSWERS[kind]}
-    if kind == "publish":
-        Line.heard += 1
-        return {}
+    Line.heard += kind == "publish"
+    if kind in ANSWERS or kind == "publish":
+        return {kind: ANSWERS[kind]} if kind in ANSWERS else {}
     if kind == "tool_call" and (tool := TOOLS.get(call.tool_name)):
         try:
             return {kind: {"success": True, "result": {"text": await tool(**call.arguments)}}}
@@ -71,18 +68,24 @@ async def answer(kind, call):
 
 class Line(QuicConnectionProtocol):
     """One end of a connection. Each call has a stream of its own, with one frame each way."""
-
     def quic_event_received(self, event):
         super().quic_event_received(event)
         if isinstance(event, events.HandshakeCompleted) and not self._quic.configuration.is_client:
             chain = self._quic.tls._peer_certificate, self._quic.tls._peer_certificate_chain
             try:  # Servers of aioquic judge no certificate; until this is done, nobody is heard.
                 tls.verify_certificate(*chain, CALLER, cafile=self._quic.configuration.cafile)
-                self._stream_handler = lambda *stream: asyncio.create_task(self.respond(*stream))
+                self._stream_handler = self.begin
             except (tls.Alert, AttributeError):
                 self.close(0x12A, "only the orchestrator may call")
+        elif isinstance(event, events.StopSendingReceived) and (self, event.stream_id) in Line.jobs:
+            Line.jobs[self, event.stream_id].cancel()  # Nobody waits for the answer any more.
         elif getattr(event, "end_stream", False):
             self._stream_readers.pop(event.stream_id, None)  # It would stay here for ever.
+
+    def begin(self, reader, writer):
+        stream = self, writer.get_extra_info("stream_id")
+        Line.jobs[stream] = asyncio.create_task(self.respond(reader, writer))
+        Line.jobs[stream].add_done_callback(lambda _: Line.jobs.pop(stream))
 
     async def respond(self, reader, writer):
         with contextlib.suppress(EOFError, RuntimeError, ValueError), contextlib.closing(writer):
@@ -121,14 +124,12 @@ def secured(certs, name, **settings):
 
 
 async def main(flags):
-    loop = asyncio.get_running_loop()
-    Line.orchestrator, Line.heard = loop.create_future(), 0
+    Line.orchestrator, Line.heard, Line.jobs = asyncio.Future(), 0, {}
     if not os.path.samefile(0, os.devnull):  # It ends when whoever started this is gone.
-        loop.add_reader(0, lambda: os.read(0, 4096) or os._exit(0))
+        asyncio.get_running_loop().add_reader(0, lambda: os.read(0, 4096) or os._exit(0))
     server = await serve("127.0.0.1", 0, **secured(flags.certs_dir, ID, is_client=False))
-    print("READY %s:%d" % server._transport.get_extra_info("sockname"), file=sys.stderr)
-    if not flags.orchestrator_addr:
-        await Line.orchestrator  # There will be none.
+    os.write(2, ("READY %s:%d\n" % server._transport.get_extra_info("sockname")).encode())
+    flags.orchestrator_addr or await Line.orchestrator  # There will be none.
     host, _, port = flags.orchestrator_addr.rpartition(":")
     ours = secured(flags.certs_dir, f"{ID}-client", is_client=True, server_name="orchestrator")
     async with connect(host, int(port), **ours) as line:
@@ -136,14 +137,13 @@ async def main(flags):
         if registered.accepted:
             Line.orchestrator.set_result(line)
             await line.wait_closed()
-    sys.exit(registered.reject_reason or "the orchestrator is gone")
+    raise SystemExit(registered.reject_reason or "the orchestrator is gone")
 
 
 # Servers of aioquic ask for certificates only where TLS has this attribute.
 tls.Context._request_client_certificate = property(lambda tls: not tls._is_client, lambda *_: None)
-parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--manifest", action="store_true")
+cli = argparse.ArgumentParser(description=__doc__)
+cli.add_argument("--manifest", action="store_true")
 for flag in ("--orchestrator-addr", "--listen-addr", "--certs-dir", "--workspace"):
-    parser.add_argument(flag, default="")
-flags = parser.parse_args()
-print(json.dumps(MANIFEST)) if flags.manifest else asyncio.run(main(flags))
+    cli.add_argument(flag, default="")
+print(json.dumps(MANIFEST)) if (flags := cli.parse_args()).manifest else asyncio.run(main(flags))

@@ -8,8 +8,8 @@ use std::{
 
 use orchestra_hub::{Cx, ListKind, Outcome, ProviderError, Request, ResultKind, Target};
 use orchestra_mcp::client::{ClientError, ClientStatus, Sent};
-use orchestra_wire::{Era, ErrorCode, RawJson, shown};
-use serde_json::{json, value::RawValue};
+use orchestra_wire::{ErrorCode, RawJson, shown};
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::{Server, ask, calls::Answer, offered::Tool, params::text};
@@ -111,20 +111,7 @@ impl Server {
     pub(super) async fn relay(self: Arc<Self>, request: Request) -> Answer {
         let Request { target, cx } = request;
         self.reached(&method(&target), cx.deadline).await?;
-        let is_stateless = cx.era == Some(Era::Stateless);
-        let answer = self.pass_by_name(target, cx).await?;
-        Ok(match answer {
-            Outcome::Verbatim {
-                kind,
-                result,
-                is_error,
-            } if !is_stateless => Outcome::Verbatim {
-                kind,
-                result: of_session(result),
-                is_error,
-            },
-            answer => answer,
-        })
+        self.pass_by_name(target, cx).await
     }
 
     async fn pass_by_name(self: Arc<Self>, target: Target, mut cx: Cx) -> Answer {
@@ -211,31 +198,6 @@ impl Server {
         });
         Ok(differs)
     }
-}
-
-/// The result of an orchestrator of ours as it is without what it says in the stateless era of itself:
-/// whoever has a session is told who answers at its beginning.
-fn of_session(result: RawJson) -> RawJson {
-    const COMPLETE: &str = "{\"resultType\":\"complete\",";
-    const WHO: &str = ",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":";
-    /// That and what follows it is no longer.
-    const MAX_WHO: usize = 1_024;
-    let Some(rest) = result.as_str().strip_prefix(COMPLETE) else {
-        return result;
-    };
-    let near = rest.ceil_char_boundary(rest.len().saturating_sub(MAX_WHO));
-    let at = rest[near..].rfind(WHO).map(|at| near + at);
-    let who = at.and_then(|at| Some((at, rest.strip_suffix("}}")?.get(at + WHO.len()..)?)));
-    // It is the last member of the result and the only one of its own, or it is something else.
-    let is_object = |text: &str| serde_json::from_str::<&RawValue>(text).is_ok();
-    let own = match who {
-        Some((at, who)) if is_object(who) => &rest[..at],
-        _ => match rest.strip_suffix('}') {
-            Some(own) => own,
-            None => return result,
-        },
-    };
-    RawJson::checked(format!("{{{own}}}").into()).unwrap_or(result)
 }
 
 /// Whether a tool is called without any arguments.
@@ -394,39 +356,6 @@ mod tests {
             told("tools/call", refused),
             (-32602, "no such tool".to_owned())
         );
-    }
-
-    #[test]
-    fn a_session_is_not_told_what_its_era_does_not_know() {
-        let who = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"o","version":"1"}}"#;
-        let more = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"o"},"k":1}"#;
-        let content = r#""content":[{"type":"text","text":"\",\"_meta\":{"}]"#;
-        let complete = r#""resultType":"complete""#;
-        for (result, expected) in [
-            (
-                format!("{{{complete},{content},{who}}}"),
-                format!("{{{content}}}"),
-            ),
-            (
-                format!("{{{complete},{content}}}"),
-                format!("{{{content}}}"),
-            ),
-            (
-                format!("{{{complete},{content},{more}}}"),
-                format!("{{{content},{more}}}"),
-            ),
-            (
-                format!("{{{complete},\"structuredContent\":{{\"a\":1,{who}}}}}"),
-                format!("{{\"structuredContent\":{{\"a\":1,{who}}}}}"),
-            ),
-            (
-                format!("{{{content},{who}}}"),
-                format!("{{{content},{who}}}"),
-            ),
-        ] {
-            let raw = RawJson::checked(result.clone().into()).unwrap();
-            assert_eq!(of_session(raw).as_str(), expected, "{result}");
-        }
     }
 
     #[test]

@@ -269,7 +269,9 @@ impl Client {
         })
     }
 
-    /// Starts the server anew, whatever it is now; forgets earlier failures.
+    /// Starts the server anew, whatever it is now; forgets earlier failures. Calls that run may go on
+    /// to their end first, for as long as [`ClientConfig::drain`](super::ClientConfig::drain) says;
+    /// those that come meanwhile wait for the next start.
     pub fn restart(&self) {
         self.0.shared.breaker.reset();
         let used = self.0.used.load(Ordering::Relaxed);

@@ -54,6 +54,8 @@ pub struct ClientConfig {
     pub idle_stop: Option<Duration>,
     /// Whether the server is started when it is first needed, and not before.
     pub lazy: bool,
+    /// How long calls that run may go on when somebody wants the server anew.
+    pub drain: Duration,
     /// How long a call waits for answers to a question of its server.
     pub answer_timeout: Duration,
 }
@@ -181,6 +183,7 @@ impl Default for ClientConfig {
             roots: Vec::new(),
             idle_stop: None,
             lazy: false,
+            drain: Duration::from_secs(10),
             answer_timeout: Duration::from_secs(10 * 60),
         }
     }

@@ -235,7 +235,7 @@ impl Member {
         let left = loop {
             let left = tokio::select! {
                 left = session.live() => left,
-                () = self.restart.notified() => Left::Recycled,
+                () = self.restart.notified() => Left::Unwanted,
             };
             let Left::Away(lost) = left else { break left };
             if let Some(left) = self.regain(shared, course, &session, lost).await {

@@ -69,8 +69,10 @@ pub(super) enum Left {
     Away(ClientError),
     /// Nobody was there for so long that the link is good for nothing.
     GivenUp(ClientError),
-    /// It did not answer any more, or somebody asked for a restart.
+    /// It did not answer any more.
     Recycled,
+    /// Somebody asked for a restart.
+    Unwanted,
     /// Nobody used it.
     Idle,
 }

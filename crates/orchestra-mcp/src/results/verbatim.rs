@@ -61,27 +61,57 @@ impl Results<'_> {
         rope.push(b"}}");
     }
 
-    /// For the caller of a session.
+    /// For the caller of a session: without what the stateless era has added to results, where the
+    /// result is of that era, which it says by its type.
     fn reduced(self, rope: &mut Rope, kind: ResultKind, result: &RawJson) {
-        let fits = |member: &Member<'_>| {
-            kind != ResultKind::Tool
-                || member.key != "structuredContent"
-                || (self.revision.structured_content()
-                    && (self.revision.structured_any()
-                        || member.value.as_bytes().starts_with(b"{")))
-        };
-        let Some(mut members) = result.members() else {
+        let Some(members) = result.members() else {
             // Not a result of MCP; whoever passes it on is told apart by that.
             return rope.push(b"{}");
         };
-        if members.clone().all(|member| fits(&member)) {
+        let is_stateless = memchr::memmem::find(result.as_bytes(), b"\"resultType\"").is_some()
+            && members.clone().any(|member| member.key == "resultType");
+        let fits = |member: &Member<'_>| match &*member.key {
+            "structuredContent" if kind == ResultKind::Tool => {
+                self.revision.structured_content()
+                    && (self.revision.structured_any() || member.value.as_bytes().starts_with(b"{"))
+            }
+            "resultType" => false,
+            "ttlMs" | "cacheScope" => !(is_stateless && kind == ResultKind::Resource),
+            _ => true,
+        };
+        if !is_stateless && members.clone().all(|member| fits(&member)) {
             return write::raw(rope, result);
         }
         let mut separator = b'{';
-        for member in members.by_ref().filter(fits) {
-            put(rope, &mut separator, &member);
+        for member in members.filter(fits) {
+            match &*member.key {
+                "_meta" if is_stateless => anonymous(rope, &mut separator, &member),
+                _ => put(rope, &mut separator, &member),
+            }
         }
         rope.push(if separator == b'{' { b"{}" } else { b"}" });
+    }
+}
+
+/// Puts `_meta` without who answered, if there is more in it: whoever has a session was told at its
+/// beginning.
+fn anonymous(rope: &mut Rope, separator: &mut u8, meta: &Member<'_>) {
+    let is_other = |member: &Member<'_>| member.key != SERVER_INFO;
+    let members = meta.value.members();
+    let Some(members) = members.filter(|members| !members.clone().all(|m| is_other(&m))) else {
+        return put(rope, separator, meta);
+    };
+    let mut inner = b'{';
+    for member in members.filter(is_other) {
+        if inner == b'{' {
+            rope.push_byte(*separator);
+            *separator = b',';
+            rope.push(b"\"_meta\":");
+        }
+        put(rope, &mut inner, &member);
+    }
+    if inner == b',' {
+        rope.push_byte(b'}');
     }
 }
 

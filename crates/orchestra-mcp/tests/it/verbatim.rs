@@ -129,7 +129,7 @@ async fn a_session_gets_a_result_as_it_came_but_for_what_its_revision_refuses() 
     let (server, _notices, _calls) = server();
     let result = json!({
         "content": [{"type": "new", "x": 1.0}], "structuredContent": {"a": 1}, "more": [null],
-        "resultType": "complete", "_meta": {"k": "v"},
+        "_meta": {"k": "v"},
     });
     let listed = json!({"content": [], "structuredContent": [1]});
     for (revision, keeps_objects) in [("2024-11-05", false), ("2025-06-18", true)] {
@@ -149,6 +149,47 @@ async fn a_session_gets_a_result_as_it_came_but_for_what_its_revision_refuses() 
             client.next().await.unwrap()["result"],
             json!({"content": []})
         );
+    }
+}
+
+/// A result of the stateless era says of which type it is, and may say more that only that era knows.
+#[tokio::test]
+async fn a_session_is_not_told_what_its_era_does_not_know() {
+    let (server, _notices, _calls) = server();
+    let who = json!({"name": "other", "version": "1"});
+    let only_who = json!({"io.modelcontextprotocol/serverInfo": who});
+    let more = json!({"k": 1, "io.modelcontextprotocol/serverInfo": who, "l": 2});
+    let complete = "complete";
+    for (result, expected) in [
+        (
+            json!({"resultType": complete, "content": [], "_meta": only_who}),
+            json!({"content": []}),
+        ),
+        (
+            json!({"content": [], "_meta": more, "resultType": complete, "isError": true}),
+            json!({"content": [], "_meta": {"k": 1, "l": 2}, "isError": true}),
+        ),
+        (
+            json!({"_meta": {"k": 1}, "resultType": complete, "ttlMs": 1}),
+            json!({"_meta": {"k": 1}, "ttlMs": 1}),
+        ),
+        (json!({"resultType": complete}), json!({})),
+        // What is within is the server's own, and so is all of a result of another era.
+        (
+            json!({"content": [{"resultType": complete, "_meta": only_who}]}),
+            json!({"content": [{"resultType": complete, "_meta": only_who}]}),
+        ),
+        (
+            json!({"content": [], "_meta": only_who}),
+            json!({"content": [], "_meta": only_who}),
+        ),
+    ] {
+        for revision in ["2024-11-05", "2025-11-25"] {
+            let mut client = Client::connect(&server);
+            client.initialize(revision).await;
+            client.send(&call(&result, None).to_string()).await;
+            assert_eq!(client.next().await.unwrap()["result"], expected);
+        }
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn list() -> Step {
 
 impl Terms {
     pub(super) fn call(&self, params: Option<&RawJson>) -> Result<Step, RpcError> {
-        let call = Call::of(params)?;
+        let call = self.read_call(params)?;
         let request = ToolRequest {
             tool_name: call.name,
             arguments: call.arguments,
@@ -64,7 +64,7 @@ impl Terms {
     /// # Errors
     /// When the parameters are none of `tools/call`.
     pub fn stream(&self, stream: &str, params: Option<&RawJson>) -> Result<Question, RpcError> {
-        let call = Call::of(params)?;
+        let call = self.read_call(params)?;
         Ok(Question::new(&StreamStart {
             stream_id: stream.to_owned(),
             tool_name: call.name,
@@ -192,8 +192,10 @@ pub(super) fn shown(said: &str, is_error: bool) -> Answer {
     text::raw(out)
 }
 
-impl Call {
-    fn of(params: Option<&RawJson>) -> Result<Self, RpcError> {
+impl Terms {
+    /// A call, with its arguments as the peer may look for them. Who knows where to find the JSON is
+    /// given that alone where a frame does not hold both.
+    fn read_call(&self, params: Option<&RawJson>) -> Result<Call, RpcError> {
         let empty = RawJson::empty_object();
         let params = params.unwrap_or(&empty);
         if params.members().is_none() {
@@ -210,14 +212,19 @@ impl Call {
         let arguments = params.member("arguments");
         let arguments = arguments.filter(|arguments| arguments.as_str() != "null");
         let arguments = arguments.map(|arguments| {
-            structs::encode(arguments.as_bytes(), Numbers::default()).map_err(|error| {
+            let (json, numbers) = (arguments.as_bytes(), Numbers::default());
+            let encoded = match self.is_ours() {
+                true => structs::encode_beside(json, params.as_bytes().len(), numbers),
+                false => structs::encode(json, numbers).map(Some),
+            };
+            encoded.map_err(|error| {
                 let cause = failure::chain(&error);
                 RpcError::invalid_params(format!("invalid arguments: {cause}"))
             })
         });
-        Ok(Self {
+        Ok(Call {
             name,
-            arguments: arguments.transpose()?,
+            arguments: arguments.transpose()?.flatten(),
             trace: trace(params),
             session: session(params),
             provider: named_in_meta(params, PROVIDER_META),

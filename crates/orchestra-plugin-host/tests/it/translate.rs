@@ -86,6 +86,32 @@ fn a_call_carries_what_older_peers_take_and_the_json_for_ours() {
     assert_eq!(call.arguments, Some(Bytes::new()));
 }
 
+/// Arguments of 10 MiB would make a frame of 20 MiB.
+#[test]
+fn arguments_that_do_not_fit_twice_go_once_to_those_who_know_the_json() {
+    let large = json!({"name": "t", "arguments": {"a": "x".repeat(10 << 20)}});
+    // Each is two bytes of JSON, and eleven of a struct.
+    let many = json!({"name": "t", "arguments": {"a": vec![1; 2 << 20]}});
+    for params in [large.clone(), many.clone()] {
+        let said = params.to_string();
+        let (call, _) = asked::<ToolRequest>(&terms(1), "tools/call", params.clone());
+        assert_eq!((call.arguments, call.mcp_params.len()), (None, said.len()));
+        let stream = terms(1).stream("s", Some(&raw(&params))).unwrap();
+        let stream = Request::raw("1", stream.kind, stream.payload);
+        let stream = stream.message::<StreamStart>().unwrap();
+        assert_eq!(
+            (stream.arguments, stream.mcp_params.len()),
+            (None, said.len())
+        );
+    }
+    let (call, _) = asked::<ToolRequest>(&terms(0), "tools/call", large);
+    assert!(call.arguments.is_some() && call.mcp_params.is_empty());
+    let Step::Here(Err(error)) = terms(0).step("tools/call", Some(&raw(&many))) else {
+        panic!("older peers take a struct, which would be too large");
+    };
+    assert_eq!(error.code.0, -32602);
+}
+
 #[test]
 fn a_call_belongs_to_the_session_that_it_is_made_for() {
     let long = "x".repeat(257);

@@ -153,8 +153,9 @@ impl Cx {
 
     /// Tells when the caller has given up, or the plugin is to end.
     ///
-    /// A handler that goes on is dropped at its next `.await` a few seconds later; what must be
-    /// finished all the same belongs into a task of its own.
+    /// A handler that goes on is dropped at its next `.await` half a second later, or after what
+    /// [`Plugin::cancel_grace`](super::Plugin::cancel_grace) says; what must be finished all the same
+    /// belongs into a task of its own.
     pub fn cancel(&self) -> Cancel {
         self.cancel.clone()
     }

@@ -241,6 +241,7 @@ async fn start(plugin: Plugin, parts: Parts, flags: Flags) -> Result<Started, St
         offer,
         topics,
         plugin.max_in_flight,
+        plugin.cancel_grace,
     ));
     let limits = Limits {
         calls: plugin.max_in_flight as usize + SPARE_CALLS,

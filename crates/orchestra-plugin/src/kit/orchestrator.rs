@@ -106,15 +106,23 @@ impl Orchestrator {
         let unsendable =
             |error: &dyn std::fmt::Display| OrchestratorError::Unsendable(error.to_string());
         let arguments = serde_json::to_value(arguments).map_err(|error| unsendable(&error))?;
-        let encoded = structs::encode(arguments.to_string().as_bytes(), Numbers::Nearest)
-            .map_err(|error| unsendable(&error))?;
-        let mcp_params = match uplink.up(CONNECTION_TIME).await? {
-            0 => Bytes::new(),
-            _ => Bytes::from(json!({"name": name, "arguments": arguments}).to_string()),
+        let text = arguments.to_string();
+        let (encoded, mcp_params) = match uplink.up(CONNECTION_TIME).await? {
+            0 => {
+                let encoded = structs::encode(text.as_bytes(), Numbers::Nearest);
+                (encoded.map(Some), Bytes::new())
+            }
+            _ => {
+                let params = json!({"name": name, "arguments": arguments}).to_string();
+                let numbers = Numbers::Nearest;
+                let encoded = structs::encode_beside(text.as_bytes(), params.len(), numbers);
+                (encoded, Bytes::from(params))
+            }
         };
+        let encoded = encoded.map_err(|error| unsendable(&error))?;
         let request = ToolRequest {
             tool_name: name.to_owned(),
-            arguments: Some(encoded),
+            arguments: encoded,
             caller_plugin: uplink.id().as_str().to_owned(),
             session_id: self.session.clone(),
             trace_parent: self.trace_parent.clone(),

@@ -29,6 +29,10 @@ const IN_FLIGHT: u32 = 256;
 /// The most that an author may say.
 const MOST_IN_FLIGHT: u32 = 65_536;
 
+/// How long a handler may go on after its call was given up: enough to put something back, and not so
+/// long that anybody sees it still at work.
+const CANCEL_GRACE: Duration = Duration::from_millis(500);
+
 /// How long the orchestrator may be away, unless the author says otherwise.
 const ORCHESTRATOR_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -70,6 +74,7 @@ pub struct Plugin {
     pub(super) own_flags: Vec<OwnFlag>,
     pub(super) log_file: Option<PathBuf>,
     pub(super) max_in_flight: u32,
+    pub(super) cancel_grace: Duration,
     pub(super) patience: Duration,
     pub(super) renewal_every: Duration,
 }
@@ -103,6 +108,7 @@ impl Plugin {
             own_flags: Vec::new(),
             log_file: None,
             max_in_flight: IN_FLIGHT,
+            cancel_grace: CANCEL_GRACE,
             patience: ORCHESTRATOR_PATIENCE,
             renewal_every: RENEWAL_EVERY,
         }
@@ -275,6 +281,14 @@ impl Plugin {
     /// otherwise.
     pub fn max_in_flight(mut self, calls: u32) -> Self {
         self.max_in_flight = calls.clamp(1, MOST_IN_FLIGHT);
+        self
+    }
+
+    /// How long a handler may go on after its call was given up, before it is dropped at its next
+    /// `.await`. It is half a second otherwise; a handler that has much to put back after
+    /// [`Cx::cancelled`] wants more. When the plugin is to end, it never is longer than that takes.
+    pub fn cancel_grace(mut self, time: Duration) -> Self {
+        self.cancel_grace = time;
         self
     }
 

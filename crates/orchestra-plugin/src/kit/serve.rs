@@ -75,6 +75,8 @@ pub(super) struct Server {
     /// The one name that may call.
     orchestrator: CertName,
     max_in_flight: u32,
+    /// How long a handler may go on after it was told to stop.
+    cancel_grace: Duration,
     in_flight: Semaphore,
     phase: watch::Sender<Phase>,
     /// The revision of the additions that the orchestrator said it speaks.
@@ -93,6 +95,7 @@ impl Server {
         offer: Offer,
         topics: Arc<Topics>,
         max_in_flight: u32,
+        cancel_grace: Duration,
     ) -> Self {
         let phase = watch::Sender::new(Phase::Serving);
         let heard = Heard::start(&topics.fixed, &surroundings, &phase);
@@ -103,6 +106,7 @@ impl Server {
             topics,
             heard,
             max_in_flight,
+            cancel_grace,
             in_flight: Semaphore::new(max_in_flight as usize),
             phase,
             revision: AtomicU32::new(0),

@@ -29,6 +29,9 @@ pub enum Numbers {
     Exact,
 }
 
+/// What a frame is to have room for beside arguments: names, a trace, fields of others.
+const AROUND_BYTES: usize = 512 * 1024;
+
 /// Makes a `Struct` from the text of a JSON object.
 ///
 /// Everything that is JSON is accepted, and nothing else. White space around the object is allowed.
@@ -62,6 +65,25 @@ pub fn encode(json: &[u8], numbers: Numbers) -> Result<Bytes, StructError> {
         return Err(StructError::TooLarge);
     }
     Ok(encoder.out.finish().into())
+}
+
+/// As [`encode`], for a message that says the same as JSON of `beside` bytes to those who look for
+/// that; `None` where a frame does not hold both, so that the JSON goes alone.
+///
+/// # Errors
+///
+/// See [`StructError`]; a struct that is too large is none.
+pub fn encode_beside(
+    json: &[u8],
+    beside: usize,
+    numbers: Numbers,
+) -> Result<Option<Bytes>, StructError> {
+    match encode(json, numbers) {
+        Ok(encoded) if encoded.len() + beside > MAX_FRAME_BYTES - AROUND_BYTES => Ok(None),
+        Ok(encoded) => Ok(Some(encoded)),
+        Err(StructError::TooLarge) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 struct Encoder<'a> {

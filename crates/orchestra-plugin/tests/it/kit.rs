@@ -616,19 +616,41 @@ async fn weakness_11_a_call_too_many_is_told_that_we_are_busy() {
     sample.ask(&ListToolsRequest {}).await;
 }
 
+/// One that listens to its end, and one that does not.
 #[tokio::test]
 async fn weakness_16_a_call_that_is_given_up_frees_its_place() {
     let authority = Authority::new();
     let mut limited = command(&authority);
     limited.env("SAMPLE_IN_FLIGHT", "1");
     let sample = Sample::start(&authority, limited).await;
-    let request = tool_request("sleep", r#"{"milliseconds":3600000}"#);
+    for tool in ["sleep", "doze"] {
+        let request = tool_request(tool, r#"{"milliseconds":3600000}"#);
+        let request = Request::new("r", &request).encode();
+        let late = Instant::now() + Duration::from_millis(300);
+        assert!(sample.caller.call(request, late).await.is_err());
+        let free = async { while !sample.call("echo", r#"{"text":"hi"}"#).await.success {} };
+        timeout(Duration::from_secs(4), free).await.expect(tool);
+    }
+}
+
+#[tokio::test]
+async fn how_long_a_handler_may_go_on_is_for_the_plugin_to_say() {
+    let authority = Authority::new();
+    let mut patient = command(&authority);
+    patient.env("SAMPLE_IN_FLIGHT", "1");
+    patient.env("SAMPLE_CANCEL_GRACE_MS", "3600000");
+    let sample = Sample::start(&authority, patient).await;
+    let request = tool_request("doze", r#"{"milliseconds":1500}"#);
     let request = Request::new("r", &request).encode();
-    let late = Instant::now() + Duration::from_millis(300);
+    let begun = Instant::now();
+    let late = begun + Duration::from_millis(300);
     assert!(sample.caller.call(request, late).await.is_err());
     let free = async { while !sample.call("echo", r#"{"text":"hi"}"#).await.success {} };
-    // Far sooner than the handler would be dropped.
-    timeout(Duration::from_secs(4), free).await.unwrap();
+    timeout(PATIENCE, free).await.unwrap();
+    assert!(
+        begun.elapsed() >= Duration::from_millis(1500),
+        "it was dropped"
+    );
 }
 
 #[tokio::test]

@@ -264,6 +264,58 @@ async fn a_document_is_set_when_it_is_what_the_writer_knows() {
     }
 }
 
+/// The plugin in Python with one more tool, which sleeps for an hour and writes down when it begins
+/// and when it ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_given_up_ends_where_it_runs() {
+    let Some(mut language) = python() else {
+        return;
+    };
+    let authority = Arc::new(Authority::new());
+    let fake = orchestrator(&authority);
+    let home = tempfile::tempdir().unwrap();
+    let source = root().join("examples/plugins/python");
+    let text = std::fs::read_to_string(source.join("plugin.py")).unwrap();
+    let marker = "def definition(tool):";
+    let slow = "async def slow(path: str):
+    \"\"\"Sleeps.\"\"\"
+    try:
+        open(path + '.begun', 'w').close()
+        await asyncio.sleep(3600)
+    finally:
+        open(path + '.ended', 'w').close()
+";
+    assert!(text.contains(marker) && text.contains("keep)}"));
+    let text = text
+        .replace(marker, &format!("{slow}\n\n{marker}"))
+        .replace("keep)}", "keep, slow)}");
+    language.command[1] = home.path().join("plugin.py");
+    std::fs::write(&language.command[1], text).unwrap();
+    let messages = "plugin_pb2.py";
+    std::fs::copy(source.join(messages), home.path().join(messages)).unwrap();
+    let plugin = Plugin::start(&authority, &language, fake.address).await;
+    let written = async |name: &str| {
+        let path = home.path().join(name);
+        let wait = async {
+            while !path.exists() {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, wait).await.expect(name);
+    };
+    let path = json!({"path": home.path().join("it")}).to_string();
+    let request = Request::new("r", &tool_request("slow", &path)).encode();
+    tokio::select! {
+        answer = plugin.caller.call(request, soon()) => panic!("{answer:?}"),
+        () = written("it.begun") => {}
+    }
+    written("it.ended").await;
+    assert_eq!(
+        plugin.text(language.answers.0, language.answers.1).await,
+        language.answers.2
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_but_the_orchestrator_is_answered() {
     for language in languages() {

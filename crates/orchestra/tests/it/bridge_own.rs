@@ -189,6 +189,26 @@ fn a_bridge_answers_what_stdio_answers_in_every_revision() {
     }
 }
 
+/// The orchestrator is asked in the newest revision; a session of an older one is not told so, whoever
+/// stands behind the orchestrator.
+#[test]
+fn a_session_at_a_bridge_is_told_nothing_of_a_newer_revision() {
+    let up = Up::with_everything();
+    let mut session = session(up.bridge(), &json!({}));
+    let keys = |answer: &Value| {
+        let result = answer.as_object().unwrap_or_else(|| panic!("{answer}"));
+        result.keys().cloned().collect::<Vec<_>>()
+    };
+    let called = call(&mut session, "test_simple_text", &json!({}));
+    assert_eq!(keys(&called), ["content"]);
+    let prompt = json!({"name": "e__test_simple_prompt"});
+    let prompt = session.request("prompts/get", &prompt);
+    assert_eq!(keys(&prompt["result"]), ["messages"]);
+    let read = json!({"uri": "test://static-text"});
+    let read = session.request("resources/read", &read);
+    assert_eq!(keys(&read["result"]), ["contents"]);
+}
+
 #[test]
 fn progress_comes_before_the_answer_that_it_belongs_to() {
     let up = Up::with_everything();

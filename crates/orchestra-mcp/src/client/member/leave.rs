@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, MutexGuard, PoisonError, Weak, atomic::Ordering};
 
-use futures_util::future::join_all;
-use tokio::time::Instant;
+use futures_util::future::{FutureExt as _, join_all};
+use tokio::time::{Instant, timeout};
 
 use super::{Course, Member, Phase, Shared};
 use crate::client::{
@@ -86,11 +86,42 @@ impl Member {
                 course.eager = true;
                 Ok(())
             }
+            Left::Unwanted => {
+                // Whoever closes this member from now on ends it in good order.
+                self.let_go(&session.link);
+                self.enter(Phase::Starting);
+                self.drain(shared, session).await;
+                if !self.is_closing() {
+                    session.link.close().await;
+                }
+                course.eager = true;
+                Ok(())
+            }
             Left::Idle => {
                 self.enter(Phase::Idle);
                 session.link.close().await;
                 Ok(())
             }
         }
+    }
+
+    /// Lets the calls that run go on to their end, for a while; those that come now wait for the next
+    /// start. One that waits for an answer of its caller is not waited for.
+    async fn drain(&self, shared: &Shared, session: &Session) {
+        let places = u32::try_from(shared.config.outstanding.max(1)).unwrap_or(u32::MAX);
+        let drained = async {
+            tokio::select! {
+                // Each call has one until its end, and those that wait for one come before this.
+                _ = self.outstanding.acquire_many(places) => {}
+                _ = session.link.ended() => {}
+                () = self.closed() => {}
+            }
+        };
+        if timeout(shared.config.drain, drained).await.is_err() {
+            let server = &shared.config.name;
+            tracing::warn!(%server, "calls still ran when it was to be started anew; they fail");
+        }
+        // Who has asked for it once more meanwhile wanted the same.
+        let _ = self.restart.notified().now_or_never();
     }
 }

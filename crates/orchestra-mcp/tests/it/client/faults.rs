@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use orchestra_hub::{ProgressListener, ProgressSink};
 use orchestra_mcp::client::{
-    ClientConfig, ClientError, ClientStatus, HttpFailure, Sent, ServerCall, TransportType,
+    ClientConfig, ClientError, ClientStatus, HttpFailure, Reply, Sent, ServerCall, TransportType,
 };
 use serde_json::{Value, json};
 
@@ -347,4 +347,53 @@ async fn who_must_sign_in_is_not_tried_again_until_somebody_did() {
         .await
         .unwrap();
     let _: Value = result(&client, call).await;
+}
+
+/// Whoever wants a server anew takes nothing from those who have called it.
+#[tokio::test(start_paused = true)]
+async fn calls_that_run_are_finished_before_a_restart() {
+    let played = Played::session(|asked| {
+        let pause = match asked.params["name"].as_str() {
+            Some("slow") => Duration::from_secs(4),
+            _ => Duration::ZERO,
+        };
+        Said::after(pause, json!({ "start": asked.start }))
+    });
+    let client = client_of(&played, config());
+    let slow = tokio::spawn({
+        let client = client.clone();
+        async move { client.call(tool("slow")).await }
+    });
+    played.until("tools/call", 1).await;
+    client.restart();
+    // Once is enough, however often it is said.
+    client.restart();
+    let mut status = client.status();
+    let has_begun = |status: &ClientStatus| !matches!(status, ClientStatus::Ready);
+    status.wait_for(has_begun).await.unwrap();
+    let came_later = result(&client, tool("t")).await;
+    let slow = slow.await.unwrap().expect("it is finished first");
+    let Reply::Result(slow) = slow else {
+        panic!("it asks nothing")
+    };
+    assert_eq!(slow.parse::<Value>().unwrap()["start"], 1);
+    assert_eq!((&came_later["start"], played.starts()), (&json!(2), 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_never_end_hold_a_restart_up_for_a_while_only() {
+    let played = Played::session(|asked| match asked.start {
+        1 if asked.params["name"] == "never" => Said::never(),
+        start => Said::result(json!({ "start": start })),
+    });
+    let client = client_of(&played, config());
+    let never = tokio::spawn({
+        let client = client.clone();
+        async move { client.call(tool("never")).await }
+    });
+    played.until("tools/call", 1).await;
+    client.restart();
+    let error = never.await.unwrap().expect_err("it never ends");
+    assert_eq!(error.sent(), Sent::Maybe);
+    assert_eq!(result(&client, tool("t")).await["start"], 2);
 }

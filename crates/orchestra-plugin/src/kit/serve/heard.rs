@@ -8,6 +8,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use tokio::{
@@ -19,12 +20,15 @@ use tokio::{
 
 use super::{
     Phase,
-    work::{STOP_TIME, caught, reached, told},
+    work::{caught, reached, told},
 };
 use crate::kit::{
     cx::{Call, Cancel, Cx, Surroundings},
     events::{Event, Function, Queue, Waiting},
 };
+
+/// How long a function may go on after it was told to stop.
+const STOP_TIME: Duration = Duration::from_secs(5);
 
 /// The queues of a plugin, and who takes from them. They end with it.
 pub(super) struct Heard {

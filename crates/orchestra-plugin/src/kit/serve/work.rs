@@ -28,9 +28,6 @@ use crate::{
     quic::{Reply, Requests},
 };
 
-/// How long a handler may go on after it was told to stop.
-pub(super) const STOP_TIME: Duration = Duration::from_secs(5);
-
 /// Frames of a call that wait to be sent; beyond, a streaming tool waits and progress is dropped.
 const FRAMES: usize = 16;
 
@@ -180,7 +177,7 @@ impl Server {
                 () = reached(&mut told, true), if stop.is_none() => {}
             }
             if stop.is_none() && *switch.borrow() {
-                stop = Some(Instant::now() + STOP_TIME);
+                stop = Some(Instant::now() + self.cancel_grace);
             }
         };
         while let Ok(frame) = frames.try_recv() {

@@ -135,13 +135,13 @@ async fn no_authority_is_founded_where_certificates_are_handed_out() {
     let home = tempfile::tempdir().unwrap();
     for place in [".orchestra/certs/plugins/tools.sample", "given"] {
         let certs = home.path().join(place);
-        let output = tokio::process::Command::new(program())
+        let ended = tokio::process::Command::new(program())
             .env("HOME", home.path())
             .arg(format!("--certs-dir={}", certs.display()))
             .stdin(Stdio::null())
-            .output()
-            .await
-            .unwrap();
+            .kill_on_drop(true)
+            .output();
+        let output = timeout(PATIENCE, ended).await.unwrap().unwrap();
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(

@@ -155,7 +155,7 @@ fn init(path: &Path, now: SystemTime, format: Format) -> Result<(), Failure> {
     let done = match (&before, &after) {
         (None, _) => "founded",
         (Some(before), Some(after)) if before.fingerprint == after.fingerprint => "there already",
-        (Some(_), _) => "rotated, because it would have ended soon",
+        (Some(_), _) => "rotated, because it would have ended soon or a rotation was cut off",
     };
     let mut notes = Vec::new();
     if after.is_some_and(|ca| !ca.has_key) {

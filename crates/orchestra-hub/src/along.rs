@@ -44,8 +44,20 @@ impl SessionName {
     pub(crate) fn draw(number: u64) -> Self {
         let mut bytes = [0; 16];
         let _ = getrandom::fill(&mut bytes);
-        let drawn = u128::from_be_bytes(bytes) ^ u128::from(number);
-        Self(format!("{drawn:032x}").into())
+        Self::from_bits(u128::from_be_bytes(bytes) ^ u128::from(number))
+    }
+
+    /// As a UUID of version 4 (RFC 9562, section 5.4), which is what sessions have always looked like
+    /// to plugins.
+    fn from_bits(bits: u128) -> Self {
+        let bits = bits & !(0xf000_c000 << 48) | 0x4000_8000 << 48;
+        let text = format!("{bits:032x}");
+        let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
+        let parts: Vec<&str> = parts
+            .into_iter()
+            .filter_map(|part| text.get(part))
+            .collect();
+        Self(parts.join("-").into())
     }
 
     /// The name of one of several who share this session. From it nobody learns this name, or what
@@ -58,9 +70,8 @@ impl SessionName {
             digest.update(part);
         }
         let digest: [u8; 32] = digest.finalize().into();
-        let (half, _) = digest.split_at(16);
-        let hex = half.iter().map(|byte| format!("{byte:02x}"));
-        Self(hex.collect::<String>().into())
+        let half = digest.first_chunk().copied().unwrap_or_default();
+        Self::from_bits(u128::from_be_bytes(half))
     }
 
     /// The name.
@@ -178,7 +189,10 @@ mod tests {
     fn sessions_have_names_of_their_own() {
         let (one, other) = (SessionName::draw(1), SessionName::draw(2));
         assert_ne!(one, other);
-        assert_eq!(one.as_str().len(), 32);
+        let zeros = SessionName::from_bits(0);
+        assert_eq!(zeros.as_str(), "00000000-0000-4000-8000-000000000000");
+        let ones = SessionName::from_bits(u128::MAX);
+        assert_eq!(ones.as_str(), "ffffffff-ffff-4fff-bfff-ffffffffffff");
         assert_eq!(one.of_one(&[b"a", b"b"]), one.of_one(&[b"a", b"b"]));
         assert_ne!(one.of_one(&[b"a", b"b"]), one.of_one(&[b"ab", b""]));
         assert_ne!(one.of_one(&[b"a"]), other.of_one(&[b"a"]));

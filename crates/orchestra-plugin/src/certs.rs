@@ -22,7 +22,6 @@
 //!
 //! Everything here blocks on the disk. The clock is a parameter.
 
-mod der;
 mod dir;
 mod error;
 mod files;
@@ -31,10 +30,7 @@ mod identity;
 mod key;
 mod make;
 mod parse;
-mod pem;
 mod rotate;
-mod time;
-mod x509;
 
 pub use dir::{CA_RENEWAL, CertDir, LEAF_RENEWAL};
 pub use error::CertError;

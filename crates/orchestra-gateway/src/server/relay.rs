@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use orchestra_hub::{Cx, ListKind, Outcome, ProviderError, Request, ResultKind, Target};
+use orchestra_hub::{Cx, ListKind, ProviderError, Request, ResultKind, Target};
 use orchestra_mcp::client::{ClientError, ClientStatus, Sent};
 use orchestra_wire::{ErrorCode, RawJson, shown};
 use serde_json::json;

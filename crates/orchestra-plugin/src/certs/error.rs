@@ -98,6 +98,6 @@ pub enum CertError {
     #[error("cannot make a certificate: {0}")]
     Make(String),
     /// There is no randomness.
-    #[error("the system gave no random bytes")]
-    Random,
+    #[error("the system gave no random bytes: {0}")]
+    Random(String),
 }

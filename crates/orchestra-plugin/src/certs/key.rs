@@ -6,13 +6,10 @@
 
 use std::path::Path;
 
-use ring::{
-    rand::{SecureRandom as _, SystemRandom},
-    signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _},
-};
-use rustls_pki_types::{PrivatePkcs8KeyDer, pem::PemObject as _};
+use rcgen::KeyPair;
+use rustls_pki_types::PrivatePkcs8KeyDer;
 
-use super::{der, error::CertError, pem};
+use super::error::CertError;
 
 /// The beginning of an Ed25519 key in PKCS#8 version 1, before its 32 bytes of seed.
 const ED25519_V1: [u8; 16] = [
@@ -22,36 +19,17 @@ const ED25519_V1: [u8; 16] = [
 /// The seed of an Ed25519 key.
 const SEED_BYTES: usize = 32;
 
-/// What an Ed25519 key and a signature by it are called: a sequence of the one object.
-const ED25519: &[u8] = &[0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70];
-
-/// What a P-256 key is called: a key on an elliptic curve, and which.
-const P256: &[u8] = &[
-    0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48,
-    0xce, 0x3d, 0x03, 0x01, 0x07,
-];
-
-/// What a signature by such a key is called, over SHA-256.
-const ECDSA_SHA256: &[u8] = &[
-    0x30, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02,
-];
-
 /// A private key as PKCS#8, never shown.
 pub(super) struct Key {
     der: Vec<u8>,
-    pair: Pair,
-}
-
-enum Pair {
-    Ed25519(Ed25519KeyPair),
-    P256(EcdsaKeyPair),
+    pair: KeyPair,
 }
 
 impl Key {
     /// Makes a new Ed25519 key.
     pub(super) fn generate() -> Result<Self, CertError> {
         let mut seed = [0_u8; SEED_BYTES];
-        fill(&mut seed)?;
+        getrandom::fill(&mut seed).map_err(|error| CertError::Random(error.to_string()))?;
         Self::from_der(&v1(&seed)).map_err(CertError::Make)
     }
 
@@ -62,27 +40,23 @@ impl Key {
             what: "private key",
             why: why.to_owned(),
         };
-        let key = PrivatePkcs8KeyDer::from_pem_slice(text)
-            .map_err(|_| wrong("it holds no PRIVATE KEY (PKCS#8) in PEM"))?;
-        Self::from_der(key.secret_pkcs8_der()).map_err(|why| wrong(&why))
+        let block = pem::parse(text).map_err(|_| wrong("it is not PEM"))?;
+        if block.tag() != "PRIVATE KEY" {
+            return Err(wrong("its label is not PRIVATE KEY (PKCS#8)"));
+        }
+        Self::from_der(block.contents()).map_err(|why| wrong(&why))
     }
 
     fn from_der(der: &[u8]) -> Result<Self, String> {
-        let unusable = |_| "it is neither an Ed25519 nor a P-256 key".to_owned();
-        if let Some(seed) = ed25519_seed(der) {
-            let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(unusable)?;
-            return Ok(Self {
-                der: v1(&seed),
-                pair: Pair::Ed25519(pair),
-            });
-        }
-        let pair =
-            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, der, &SystemRandom::new())
-                .map_err(unusable)?;
-        Ok(Self {
-            der: der.to_vec(),
-            pair: Pair::P256(pair),
-        })
+        let der = ed25519_seed(der).map_or_else(|| der.to_vec(), |seed| v1(&seed));
+        let pair = KeyPair::try_from(&PrivatePkcs8KeyDer::from(der.as_slice()))
+            .map_err(|_| "it is neither an Ed25519 nor a P-256 key".to_owned())?;
+        Ok(Self { der, pair })
+    }
+
+    /// The key as rcgen signs with it.
+    pub(super) fn pair(&self) -> &KeyPair {
+        &self.pair
     }
 
     /// The key as rustls takes it.
@@ -92,55 +66,16 @@ impl Key {
 
     /// The key as a file holds it.
     pub(super) fn to_pem(&self) -> String {
-        pem::encode("PRIVATE KEY", &self.der)
+        let config = pem::EncodeConfig::new().set_line_ending(pem::LineEnding::LF);
+        pem::encode_config(&pem::Pem::new("PRIVATE KEY", self.der.clone()), config)
     }
 
     /// Whether a certificate's public key is this key's.
     pub(super) fn fits(&self, subject_public_key: &[u8]) -> bool {
-        self.public_key() == subject_public_key
-    }
-
-    /// The public key as a certificate holds it.
-    pub(super) fn public_key_info(&self) -> Vec<u8> {
-        let called = match self.pair {
-            Pair::Ed25519(_) => ED25519,
-            Pair::P256(_) => P256,
-        };
-        der::sequence(&[called, &der::bits(self.public_key())])
-    }
-
-    /// What its signatures are called, as a certificate says it.
-    pub(super) fn signature_algorithm(&self) -> &'static [u8] {
-        match self.pair {
-            Pair::Ed25519(_) => ED25519,
-            Pair::P256(_) => ECDSA_SHA256,
-        }
-    }
-
-    /// Signs.
-    pub(super) fn sign(&self, message: &[u8]) -> Result<Vec<u8>, CertError> {
-        match &self.pair {
-            Pair::Ed25519(pair) => Ok(pair.sign(message).as_ref().to_vec()),
-            Pair::P256(pair) => match pair.sign(&SystemRandom::new(), message) {
-                Ok(signature) => Ok(signature.as_ref().to_vec()),
-                Err(_) => Err(CertError::Random),
-            },
-        }
-    }
-
-    fn public_key(&self) -> &[u8] {
-        match &self.pair {
-            Pair::Ed25519(pair) => pair.public_key().as_ref(),
-            Pair::P256(pair) => pair.public_key().as_ref(),
-        }
+        self.pair.public_key_raw() == subject_public_key
     }
 }
 
-/// Fills bytes at random.
-pub(super) fn fill(bytes: &mut [u8]) -> Result<(), CertError> {
-    let filled = SystemRandom::new().fill(bytes);
-    filled.map_err(|_| CertError::Random)
-}
 fn v1(seed: &[u8; SEED_BYTES]) -> Vec<u8> {
     [&ED25519_V1[..], &seed[..]].concat()
 }
@@ -159,6 +94,8 @@ fn ed25519_seed(der: &[u8]) -> Option<[u8; SEED_BYTES]> {
 
 #[cfg(test)]
 mod tests {
+    use ring::{rand::SystemRandom, signature::Ed25519KeyPair};
+
     use super::*;
 
     #[test]
@@ -180,10 +117,9 @@ mod tests {
 
     #[test]
     fn a_p256_key_is_kept() {
-        let pair = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
+        let pair = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
         let key = Key::from_der(&pair.serialize_der()).unwrap();
         assert_eq!(key.der, pair.serialize_der());
-        assert!(key.fits(pair.public_key_raw()));
     }
 
     #[test]

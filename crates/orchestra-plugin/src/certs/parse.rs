@@ -1,15 +1,21 @@
 //! What is read out of a certificate.
 
-use std::{path::Path, time::SystemTime};
+use std::{
+    path::Path,
+    time::{Duration, SystemTime},
+};
 
 use ring::signature::{ED25519, UnparsedPublicKey};
 use rustls::{
     RootCertStore, client::verify_server_cert_signed_by_trust_anchor,
     crypto::ring::default_provider, server::ParsedCertificate,
 };
-use rustls_pki_types::{CertificateDer, UnixTime, pem::PemObject as _};
+use rustls_pki_types::{CertificateDer, UnixTime};
+use x509_parser::{
+    certificate::X509Certificate, extensions::GeneralName, prelude::FromDer, time::ASN1Time,
+};
 
-use super::{error::CertError, x509::X509};
+use super::error::CertError;
 use crate::ids::CertName;
 
 /// A certificate and what we need to know of it.
@@ -17,28 +23,28 @@ use crate::ids::CertName;
 pub(super) struct Cert {
     der: CertificateDer<'static>,
     subject: String,
-    subject_der: Vec<u8>,
     common_name: String,
     dns_names: Vec<String>,
     public_key: Vec<u8>,
-    key_identifier: Option<Vec<u8>>,
     not_before: SystemTime,
     not_after: SystemTime,
 }
 
 impl Cert {
     pub(super) fn from_der(der: CertificateDer<'static>) -> Result<Self, String> {
-        let x509 = X509::read(&der).ok_or_else(|| "it is no X.509 certificate".to_owned())?;
-        let owned = |text: &str| text.to_owned();
+        let (rest, x509) =
+            X509Certificate::from_der(&der).map_err(|_| "it is no X.509 certificate".to_owned())?;
+        if !rest.is_empty() {
+            return Err("bytes follow the certificate".to_owned());
+        }
+        let common_name = only_common_name(&x509).unwrap_or_default().to_owned();
         Ok(Self {
-            subject: x509.subject.to_text(),
-            subject_der: x509.subject.der().to_vec(),
-            common_name: x509.subject.common_name().map(owned).unwrap_or_default(),
-            dns_names: x509.dns_names().into_iter().map(owned).collect(),
-            public_key: x509.public_key.to_vec(),
-            key_identifier: x509.key_identifier().map(<[u8]>::to_vec),
-            not_before: x509.not_before,
-            not_after: x509.not_after,
+            subject: x509.subject().to_string(),
+            common_name,
+            dns_names: dns_names(&x509).map(str::to_owned).collect(),
+            public_key: x509.public_key().subject_public_key.data.to_vec(),
+            not_before: time(x509.validity().not_before),
+            not_after: time(x509.validity().not_after),
             der: der.clone(),
         })
     }
@@ -65,18 +71,8 @@ impl Cert {
         &self.subject
     }
 
-    /// The same as it stands in the certificate.
-    pub(super) fn subject_der(&self) -> &[u8] {
-        &self.subject_der
-    }
-
     pub(super) fn public_key(&self) -> &[u8] {
         &self.public_key
-    }
-
-    /// By what certificates of its key's name it.
-    pub(super) fn key_identifier(&self) -> Option<&[u8]> {
-        self.key_identifier.as_deref()
     }
 
     pub(super) fn not_after(&self) -> SystemTime {
@@ -111,11 +107,12 @@ impl Cert {
 
     /// Whether `issuer`'s Ed25519 key signed this certificate, of whatever kind and time it is.
     pub(super) fn bears_signature_of(&self, issuer: &Self) -> bool {
-        let Some(x509) = X509::read(&self.der) else {
+        let Ok((_, x509)) = X509Certificate::from_der(&self.der) else {
             return false;
         };
         let key = UnparsedPublicKey::new(&ED25519, &issuer.public_key);
-        key.verify(x509.signed, x509.signature).is_ok()
+        key.verify(x509.tbs_certificate.as_ref(), &x509.signature_value.data)
+            .is_ok()
     }
 
     /// The SHA-256 of the certificate, as people compare it.
@@ -131,9 +128,13 @@ impl Cert {
 }
 
 fn blocks(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    CertificateDer::pem_slice_iter(text)
-        .collect::<Result<_, _>>()
-        .map_err(|_| "it is not PEM".to_owned())
+    let blocks = pem::parse_many(text).map_err(|_| "it is not PEM".to_owned())?;
+    let certificates = blocks
+        .into_iter()
+        .filter(|block| block.tag() == "CERTIFICATE");
+    Ok(certificates
+        .map(|block| CertificateDer::from(block.into_contents()))
+        .collect())
 }
 
 fn unusable(path: &Path, why: String) -> CertError {
@@ -146,7 +147,32 @@ fn unusable(path: &Path, why: String) -> CertError {
 
 /// Who a verified leaf names: its one common name, which must be a DNS name of it too.
 pub(crate) fn peer_name(leaf: &CertificateDer<'_>) -> Option<CertName> {
-    let x509 = X509::read(leaf)?;
-    let name: CertName = x509.subject.common_name()?.parse().ok()?;
-    x509.dns_names().contains(&name.as_str()).then_some(name)
+    let (_, x509) = X509Certificate::from_der(leaf).ok()?;
+    let name: CertName = only_common_name(&x509)?.parse().ok()?;
+    dns_names(&x509)
+        .any(|dns| dns == name.as_str())
+        .then_some(name)
+}
+
+/// The common name, if there is just one: with two, programs differ about which counts.
+fn only_common_name<'a>(x509: &'a X509Certificate<'_>) -> Option<&'a str> {
+    let mut names = x509.subject().iter_common_name();
+    let name = names.next()?.as_str().ok()?;
+    names.next().is_none().then_some(name)
+}
+
+fn dns_names<'a>(x509: &'a X509Certificate<'_>) -> impl Iterator<Item = &'a str> {
+    let alternatives = x509.subject_alternative_name().ok().flatten();
+    alternatives
+        .into_iter()
+        .flat_map(|extension| &extension.value.general_names)
+        .filter_map(|name| match name {
+            GeneralName::DNSName(dns) => Some(*dns),
+            _ => None,
+        })
+}
+
+fn time(time: ASN1Time) -> SystemTime {
+    let seconds = u64::try_from(time.timestamp()).unwrap_or(0);
+    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
 }

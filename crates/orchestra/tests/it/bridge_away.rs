@@ -141,7 +141,9 @@ fn another_authority_is_not_believed() {
         told.starts_with("orchestrator list_tools failed: dial failed: "),
         "{told}"
     );
-    assert!(told.contains("certificate"), "{told}");
+    let why = "its certificate is signed by an authority that is not in ";
+    assert!(told.contains(why), "{told}");
+    assert!(told.contains(".orchestra/certs/ca.crt"), "{told}");
 }
 
 #[test]
@@ -162,7 +164,9 @@ fn who_has_no_certificate_and_may_sign_none_is_told_what_to_do() {
     let empty = Workspace::new();
     let refused = said(bridge(&empty, &orchestrator), "");
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.err.contains("orchestra certs"), "{refused:?}");
+    for helps in ["`orchestra up`", "`orchestra certs init` founds"] {
+        assert!(refused.err.contains(helps), "{refused:?}");
+    }
     assert!(!certs(&empty).join("ca.crt").exists());
 }
 

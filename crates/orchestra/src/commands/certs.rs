@@ -3,6 +3,7 @@
 //! Keys are made and kept by `orchestra_plugin::certs`; here is only said what is there and what
 //! follows. No key is ever printed.
 
+mod names;
 mod shared;
 mod shown;
 mod unsigned;
@@ -26,6 +27,7 @@ use crate::{
     logging,
     output::{self, Format},
 };
+use names::{issuable, parse};
 pub(in crate::commands) use shown::Row;
 use shown::day;
 use unsigned::{NO_KEY, unsigned};
@@ -361,25 +363,6 @@ fn unfounded(path: &Path) -> Failure {
 fn authority(directory: &CertDir, now: SystemTime) -> Result<Option<Listed>, Failure> {
     let all = directory.list(now).map_err(failed)?;
     Ok(all.into_iter().find(|listed| listed.name == "ca"))
-}
-
-/// The name of a certificate that somebody can have.
-fn issuable(name: &str) -> Result<CertName, Failure> {
-    let name = parse(name)?;
-    match name.owner() {
-        Ok(_) => Ok(name),
-        Err(error) => {
-            let text = format!("no certificate is made for {name}: {error}");
-            Err(Failure::usage_text(text))
-        }
-    }
-}
-
-fn parse(name: &str) -> Result<CertName, Failure> {
-    name.parse().map_err(|error| {
-        let text = format!("{name:?} is no name of a certificate: {error}");
-        Failure::usage_text(output::printable(&text))
-    })
 }
 
 /// How certificates fail, as an exit code.

@@ -150,7 +150,15 @@ impl Call {
                 State::Settled(Ok(outcome), end)
             }
             Route::Run(answer) => State::Running(answer, None),
-            Route::Refuse(error, end) => State::Settled(Err(error), end),
+            Route::Refuse(mut error, end) => {
+                if let ProviderError::Unknown { kind: "tool", name } = &mut error
+                    && let Some(bill) = &self.bill
+                    && let Some(silent) = bill.hub.never_reached()
+                {
+                    *name = format!("{name}, unless it is of one that was never reached: {silent}");
+                }
+                State::Settled(Err(error), end)
+            }
             Route::Provider {
                 slot,
                 cost,

@@ -7,7 +7,7 @@ use orchestra_wire::Revision;
 use tokio::time::timeout_at;
 
 use crate::{
-    BoxFuture, ListKind, Outcome, ProviderError, Toolset,
+    BoxFuture, ListKind, Outcome, PeerReport, ProviderError, Toolset,
     hub::Inner,
     mask,
     provider::Provider,
@@ -69,7 +69,9 @@ impl Inner {
         Some(Box::pin(async move {
             // Each has its own end, and all get ready at the same time.
             for (slot, until) in unknown {
-                if timeout_at(until.into(), slot.ready()).await.is_err() {
+                let is_unknown = timeout_at(until.into(), slot.ready()).await.is_err();
+                // One that is asked anew for each list answers for itself.
+                if is_unknown && !slot.lists_anew {
                     tracing::warn!(provider = %slot.id, "does not know yet what it offers; lists go without it");
                 }
             }
@@ -90,12 +92,28 @@ impl Inner {
     /// Which programs may offer something of a kind and do not, because they are not as they should
     /// be; `None` when there are none.
     fn missing(&self, kind: ListKind) -> Option<String> {
+        let named = self.silent(|peer| !peer.is_known || peer.unlisted.contains(&kind))?;
+        let what = match kind {
+            ListKind::Tools => "tools",
+            ListKind::Prompts => "prompts",
+            ListKind::Resources => "resources",
+            ListKind::Templates => "resource templates",
+        };
+        Some(format!(
+            "no {what} are known: {named}. Ask again in a moment; `orchestra mcp test` tells more"
+        ))
+    }
+
+    /// Who may offer what nobody is known to offer, because it was never reached; `None` when nobody.
+    pub(crate) fn never_reached(&self) -> Option<String> {
+        self.silent(|peer| !peer.is_known && peer.reason.is_some())
+    }
+
+    /// Programs that do not say what they offer, and why; `None` when there are none.
+    fn silent(&self, is_meant: impl Fn(&PeerReport) -> bool) -> Option<String> {
         let merged = self.merged();
-        let missing = merged.slots().filter_map(|slot| {
-            let peer = slot.guarded(Provider::peer).flatten()?;
-            if peer.is_known && !peer.unlisted.contains(&kind) {
-                return None;
-            }
+        let silent = merged.slots().filter_map(|slot| {
+            let peer = slot.guarded(Provider::peer).flatten().filter(&is_meant)?;
             let (id, status) = (&slot.id, peer.status.as_str());
             Some(match &peer.reason {
                 Some(reason) => {
@@ -107,19 +125,8 @@ impl Inner {
                 None => format!("{id} is {status}"),
             })
         });
-        let missing: Vec<String> = missing.take(MAX_NAMED).collect();
-        let named = missing.join("; ");
-        let what = match kind {
-            ListKind::Tools => "tools",
-            ListKind::Prompts => "prompts",
-            ListKind::Resources => "resources",
-            ListKind::Templates => "resource templates",
-        };
-        (!missing.is_empty()).then(|| {
-            format!(
-                "no {what} are known: {named}. Ask again in a moment; `orchestra mcp test` tells more"
-            )
-        })
+        let silent: Vec<String> = silent.take(MAX_NAMED).collect();
+        (!silent.is_empty()).then(|| silent.join("; "))
     }
 
     /// Tells all providers from which level on somebody wants to hear.

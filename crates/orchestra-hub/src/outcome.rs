@@ -168,7 +168,8 @@ pub enum ProviderError {
     Unknown {
         /// `tool`, `prompt` or `resource`.
         kind: &'static str,
-        /// The name or URI asked for.
+        /// The name or URI asked for. Behind that of a tool may stand who could have it that was
+        /// never reached.
         name: String,
     },
     /// Another server has no such resource; told with the code of the caller's revision.

@@ -137,6 +137,7 @@ async fn serve_over(
 ) -> Result<End, StdioError> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(StdioError::Signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(StdioError::Signals)?;
+    let mut hang_up = signal(SignalKind::hangup()).map_err(StdioError::Signals)?;
     let runtime = Handle::current();
     let outbox = FdOutbox::new(output, runtime.clone());
     let emit: Arc<dyn Emit> = outbox.clone();
@@ -176,6 +177,7 @@ async fn serve_over(
         () = outbox.broken() => End::Output,
         _ = interrupt.recv() => End::Signal,
         _ = terminate.recv() => End::Signal,
+        _ = hang_up.recv() => End::Signal,
         _ = stopped.wait_for(|stopped| *stopped) => End::Stopped,
     };
     stop.store(true, Ordering::Release);

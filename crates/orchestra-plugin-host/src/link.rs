@@ -16,6 +16,7 @@ mod plugin;
 mod process;
 mod remote;
 mod told;
+mod unreached;
 
 pub use links::Links;
 pub use orchestrator::{BRIDGE, CallerSession, OrchestratorConnector, OrchestratorSpec};

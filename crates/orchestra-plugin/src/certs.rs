@@ -20,7 +20,7 @@
 //! would shut out every program that trusts the old. A directory may hold `ca.crt` and one leaf
 //! alone, which is all that a plugin needs.
 //!
-//! Everything here blocks on the disk. The clock is a parameter.
+//! Everything here blocks on the disk, except for [`Looks`]. The clock is a parameter.
 
 mod dir;
 mod error;
@@ -28,6 +28,7 @@ mod files;
 mod hand_out;
 mod identity;
 mod key;
+mod looks;
 mod make;
 mod parse;
 mod rotate;
@@ -35,5 +36,6 @@ mod rotate;
 pub use dir::{CA_RENEWAL, CertDir, LEAF_RENEWAL};
 pub use error::CertError;
 pub use identity::{Identity, Listed};
+pub use looks::Looks;
 pub use make::VALIDITY;
 pub(crate) use parse::peer_name;

@@ -85,6 +85,15 @@ impl CertName {
     pub fn plugin_client(&self) -> Option<PluginId> {
         self.0.strip_suffix(CLIENT)?.parse().ok()
     }
+
+    /// The plugin or program that it belongs to, whichever of its certificates it names.
+    ///
+    /// # Errors
+    /// Nobody can have it: what remains is no id of a plugin.
+    pub fn owner(&self) -> Result<PluginId, NameError> {
+        let name = self.0.strip_prefix(TOWARDS).unwrap_or(&self.0);
+        name.strip_suffix(CLIENT).unwrap_or(name).parse()
+    }
 }
 
 impl FromStr for PluginId {
@@ -227,6 +236,18 @@ mod tests {
         assert_eq!(id.client_name().as_str(), "tools.features-client");
         assert_eq!(id.client_name().plugin_client(), Some(id.clone()));
         assert_eq!(id.server_name().plugin_client(), None);
+        for name in [id.server_name(), id.client_name(), id.orchestrator_name()] {
+            assert_eq!(name.owner(), Ok(id.clone()));
+        }
+        for nobody in [
+            "tools.2",
+            "tools.2-client",
+            "orchestrator-to-tools.2",
+            "-client",
+        ] {
+            let name: CertName = nobody.parse().unwrap();
+            assert!(name.owner().is_err(), "{nobody}");
+        }
         let longest: PluginId = ("x".repeat(32) + "." + &"y".repeat(31)).parse().unwrap();
         let name = longest.orchestrator_name();
         assert_eq!(name.as_str().parse::<CertName>(), Ok(name.clone()));

@@ -201,7 +201,7 @@ impl File {
             };
             if let Some(other) = names.insert(name.clone(), named.name.to_owned()) {
                 let message = match other == named.name {
-                    true => "stands here already; the first is taken".to_owned(),
+                    true => format!("{other} stands here already; the first is taken"),
                     false => format!("is called `{name}`, as `{other}` is; rename one of them"),
                 };
                 report.error(named.place, path, message);

@@ -32,7 +32,7 @@ pub enum ClientError {
         stderr_tail: String,
     },
     /// The server's process ended.
-    #[error("transport: stdio process crashed")]
+    #[error("transport: {} process crashed", .0.whose())]
     Crashed(Arc<Crash>),
     /// What the server answered is no JSON-RPC message, or is larger than permitted.
     #[error("transport: invalid JSON-RPC response")]
@@ -114,6 +114,8 @@ pub struct Crash {
     pub limit: Option<String>,
     /// The end of what it wrote to standard error.
     pub stderr_tail: String,
+    /// Whether it is a plugin, which is not spoken to over its standard input and output.
+    pub is_plugin: bool,
 }
 
 impl Crash {
@@ -126,6 +128,7 @@ impl Crash {
             signal: exit.signal,
             limit: exit.limit.map(|limit| limit.to_string()),
             stderr_tail,
+            is_plugin: false,
         }
     }
 }
@@ -363,6 +366,13 @@ fn last_words(stderr: &str) -> (String, bool) {
 }
 
 impl Crash {
+    fn whose(&self) -> &'static str {
+        match self.is_plugin {
+            true => "plugin",
+            false => "stdio",
+        }
+    }
+
     /// How it ended, without what it said.
     fn ended(&self) -> String {
         let mut text = match (self.exit, self.signal) {

@@ -1,6 +1,7 @@
 //! One connection over which requests go out and answers come back, and what failures on it mean.
 
 use std::{
+    path::Path,
     pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
@@ -22,7 +23,10 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::changes::{self, Changes};
+use super::{
+    changes::{self, Changes},
+    unreached::unreached,
+};
 use crate::translate::{Question, chain, parse_message};
 
 /// How long a request may take to leave. After that it counts as not sent, which it is.
@@ -50,11 +54,13 @@ struct Open {
 }
 
 impl Line {
-    /// Connects once; whoever wants another attempt asks for another line.
+    /// Connects once, with what was read in `certs`; whoever wants another attempt asks for another
+    /// line.
     pub(super) async fn connect(
         who: String,
         endpoint: Endpoint,
         target: Target,
+        certs: &Path,
     ) -> Result<(Arc<Self>, mpsc::Receiver<Incoming>), ClientError> {
         let caller = Caller::start(endpoint.clone(), target, CallerOptions::default());
         let mut link = caller.link();
@@ -64,7 +70,7 @@ impl Line {
                 quic::Link::Dialing { .. } => {}
                 quic::Link::Waiting { error, .. } => {
                     return Err(ClientError::Unreachable {
-                        what: format!("{who} dial failed: {}", chain(&**error)),
+                        what: format!("{who} dial failed: {}", unreached(error, certs)),
                     });
                 }
                 quic::Link::Closed => return Err(ClientError::Closed),

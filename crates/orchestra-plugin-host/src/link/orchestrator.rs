@@ -123,7 +123,8 @@ async fn reach(spec: &Arc<OrchestratorSpec>, session: String) -> Result<Connecte
         Some(name) => Target::named(address, name.clone()),
         None => Target::anyone(address),
     };
-    let (line, incoming) = Line::connect("orchestrator".to_owned(), endpoint, target).await?;
+    let (line, incoming) =
+        Line::connect("orchestrator".to_owned(), endpoint, target, &spec.certs).await?;
     let health = ask(&line).await?;
     let is_ours = health.details.contains_key(MCP);
     let held = match &spec.from {

@@ -215,7 +215,7 @@ async fn reach(
     let endpoint = Endpoint::outgoing(address, identity, Pace::default()).map_err(unbound)?;
     let target = Target::named(address, spec.id.server_name());
     let who = format!("plugin \"{}\"", spec.id);
-    let (line, incoming) = Line::connect(who, endpoint, target).await?;
+    let (line, incoming) = Line::connect(who, endpoint, target, &spec.certs).await?;
     let manifest = PluginManifest {
         id: spec.id.to_string(),
         revision: REVISION,

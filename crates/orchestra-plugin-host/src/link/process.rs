@@ -129,7 +129,10 @@ impl Process {
     }
 
     async fn crash(&self, exit: Exit) -> ClientError {
-        let crash = Crash::of(exit, self.stderr.last_words().await, &self.config);
+        let crash = Crash {
+            is_plugin: true,
+            ..Crash::of(exit, self.stderr.last_words().await, &self.config)
+        };
         let plugin = &self.config.name;
         let (code, signal, limit) = (crash.exit, crash.signal, &crash.limit);
         match self.is_stopping.load(Ordering::Relaxed) {

@@ -244,6 +244,7 @@ impl CertDir {
                 valid: cert.is_valid_at(now),
                 signed_by: signer.map(|(anchor, _)| (*anchor).to_owned()),
                 has_key: self.files.at(&format!("{name}.key")).is_file(),
+                exposed: self.files.is_exposed(&format!("{name}.key")),
                 name,
             }
         };
@@ -252,6 +253,16 @@ impl CertDir {
             certs.into_iter().map(move |cert| (name.clone(), cert))
         });
         Ok(all.map(|(name, cert)| listed(name, cert)).collect())
+    }
+
+    /// Why nothing can be signed here, although there is an authority; `None` if it can, or there is
+    /// none.
+    ///
+    /// # Errors
+    /// The directory cannot be read, or its authority cannot be understood.
+    pub fn why_unsigned(&self) -> Result<Option<String>, CertError> {
+        let ca = self.undisturbed(|| self.authority())?;
+        Ok(ca.and_then(|ca| ca.key.err()))
     }
 
     pub(super) fn authority(&self) -> Result<Option<Authority>, CertError> {
@@ -354,7 +365,10 @@ impl CertDir {
     }
 
     fn no_authority(&self, name: &CertName) -> CertError {
-        self.cannot_sign(name, "there is no ca.crt")
+        CertError::NoAuthority {
+            name: name.clone(),
+            path: self.path().to_owned(),
+        }
     }
 
     fn cannot_sign(&self, name: &CertName, why: &str) -> CertError {

@@ -72,6 +72,17 @@ pub enum CertError {
         /// Why it cannot be signed here.
         why: String,
     },
+    /// A leaf is needed, and there is no authority that could sign one.
+    #[error(
+        "there is no certificate for {name} in {} and no authority, which `orchestra up` or `orchestra certs init` founds; if there is one elsewhere, `orchestra certs issue {name} --out DIR` makes there what belongs here",
+        .path.display()
+    )]
+    NoAuthority {
+        /// Whose leaf.
+        name: CertName,
+        /// The directory.
+        path: PathBuf,
+    },
     /// The authority cannot be rotated, because its key is not at hand.
     #[error("the authority in {} cannot be rotated: {why}", .path.display())]
     CannotRotate {

@@ -82,4 +82,6 @@ pub struct Listed {
     pub signed_by: Option<String>,
     /// Whether its private key lies beside it.
     pub has_key: bool,
+    /// Whether others than its owner can read that key.
+    pub exposed: bool,
 }

@@ -16,7 +16,7 @@ use tokio::{
     net::lookup_host,
     select,
     signal::unix::{Signal, SignalKind, signal},
-    time::{Instant, sleep},
+    time::Instant,
 };
 
 use super::{
@@ -35,7 +35,7 @@ use error::StartError;
 use identities::{load, open_certs};
 
 use crate::{
-    certs::{CertDir, Identity},
+    certs::{CertDir, Identity, Looks},
     ids::{CertName, PluginId},
     quic::{Caller, CallerOptions, Endpoint, Limits, Pace, Serving, Target},
 };
@@ -333,8 +333,10 @@ impl Started {
     /// Renews the certificates while the plugin runs.
     async fn renew(&self) -> std::convert::Infallible {
         let mut shown: Option<(Identity, Identity)> = None;
+        let leaves = [self.id.server_name(), self.id.client_name()];
+        let mut looks = Looks::new(self.certs.path(), &leaves, self.renewal_every);
         loop {
-            sleep(self.renewal_every).await;
+            looks.next().await;
             match load(self.certs.clone(), self.id.clone()).await {
                 Ok((identity, client)) => {
                     let is_shown = shown.as_ref().is_some_and(|(server, caller)| {

@@ -36,8 +36,8 @@ const CANCEL_GRACE: Duration = Duration::from_millis(500);
 /// How long the orchestrator may be away, unless the author says otherwise.
 const ORCHESTRATOR_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often certificates are looked at, unless the author says otherwise: an orchestrator puts new
-/// ones into their place while the plugin runs, and after a rotation at once nothing else is believed.
+/// How often certificates are read again, unless the author says otherwise. That others were put into
+/// their place is noticed sooner: after a rotation at once nothing else is believed.
 const RENEWAL_EVERY: Duration = Duration::from_secs(60);
 
 /// How often they may be looked at.
@@ -298,8 +298,8 @@ impl Plugin {
         self
     }
 
-    /// How often the plugin looks whether its certificates were replaced. It is a minute otherwise,
-    /// and never less than 10 milliseconds.
+    /// How often the plugin reads its certificates again. It is a minute otherwise, and never less
+    /// than 10 milliseconds; that others were put into their place it notices within a second.
     pub fn renewal_every(mut self, time: Duration) -> Self {
         self.renewal_every = time.max(MOST_OFTEN);
         self

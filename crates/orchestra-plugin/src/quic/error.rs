@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc};
 
-use quinn::{ConnectionError, ReadError, WriteError};
+use quinn::{ConnectionError, ReadError, TransportErrorCode, WriteError};
 
 use super::codes;
 use crate::frame::MAX_FRAME_BYTES;
@@ -89,6 +89,28 @@ pub enum ConnectError {
     #[error("closed")]
     Closed,
 }
+
+impl ConnectError {
+    /// Whether the peer's certificate was not believed because of who signed it. Authorities of ours
+    /// have one name, so that a signature is wrong where another verifier would say that the authority
+    /// is unknown.
+    pub fn is_of_another_authority(&self) -> bool {
+        let Self::Handshake {
+            source: ConnectionError::TransportError(error),
+            ..
+        } = self
+        else {
+            return false;
+        };
+        [UNKNOWN_CA, DECRYPT_ERROR]
+            .map(TransportErrorCode::crypto)
+            .contains(&error.code)
+    }
+}
+
+/// Alerts of TLS (RFC 8446, 6): nobody who is trusted has signed it, or a signature is wrong.
+const UNKNOWN_CA: u8 = 48;
+const DECRYPT_ERROR: u8 = 51;
 
 /// Why bytes from the peer are no frame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

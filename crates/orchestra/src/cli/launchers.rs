@@ -100,6 +100,11 @@ fn settled(words: &[OsString], with_value: &[&str]) -> Vec<OsString> {
             settled.push("--help".into());
             continue;
         }
+        // None of theirs has one letter: what was typed is what is refused.
+        if flag.chars().count() == 1 {
+            settled.push(word.clone());
+            continue;
+        }
         let mut whole = OsString::from(format!("--{flag}"));
         if with_value.contains(&flag)
             && let Some(value) = words.next()

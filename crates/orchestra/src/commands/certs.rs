@@ -3,8 +3,10 @@
 //! Keys are made and kept by `orchestra_plugin::certs`; here is only said what is there and what
 //! follows. No key is ever printed.
 
+mod names;
 mod shared;
 mod shown;
+mod unsigned;
 
 use std::{
     path::{Path, PathBuf},
@@ -25,8 +27,10 @@ use crate::{
     logging,
     output::{self, Format},
 };
+use names::{issuable, parse};
 pub(in crate::commands) use shown::Row;
 use shown::day;
+use unsigned::{NO_KEY, unsigned};
 
 /// The certificates by which plugins, orchestrators and bridges know each other
 ///
@@ -158,9 +162,8 @@ fn init(path: &Path, now: SystemTime, format: Format) -> Result<(), Failure> {
         (Some(_), _) => "rotated, because it would have ended soon or a rotation was cut off",
     };
     let mut notes = Vec::new();
-    if after.is_some_and(|ca| !ca.has_key) {
-        notes.push(NO_KEY.to_owned());
-    }
+    notes.extend(unsigned(&directory)?);
+    notes.extend(shown::exposed(directory.path(), &rows));
     if before.is_none() {
         notes.push(
             "programs of this user make their certificates themselves; `orchestra certs issue \
@@ -185,9 +188,6 @@ fn init(path: &Path, now: SystemTime, format: Format) -> Result<(), Failure> {
     })
 }
 
-const NO_KEY: &str = "there is no ca.key here, so nothing can be signed here: certificates are \
-                      issued where the authority is";
-
 fn issue(
     path: &Path,
     names: &[String],
@@ -195,7 +195,7 @@ fn issue(
     now: SystemTime,
     format: Format,
 ) -> Result<(), Failure> {
-    let parsed = names.iter().map(|name| parse(name));
+    let parsed = names.iter().map(|name| issuable(name));
     let names: Vec<CertName> = parsed.collect::<Result<_, _>>()?;
     let directory = existing(path)?;
     // Refused before anything is made, where it can be.
@@ -217,9 +217,10 @@ fn issue(
     if let Some(taker) = &taker {
         directory.hand_out(&names, taker).map_err(failed)?;
     }
-    let rows = Row::all(&directory, now).map_err(failed)?.into_iter();
+    let rows = Row::all(&directory, now).map_err(failed)?;
+    let mut notes = shown::exposed(directory.path(), &rows);
+    let rows = rows.into_iter();
     let is_new = |row: &Row| names.iter().any(|name| name.as_str() == row.name);
-    let mut notes = Vec::new();
     if let Some(taker) = &taker {
         notes.push(format!(
             "{} holds them and the authority without its key: whoever has it is these names, and \
@@ -247,6 +248,8 @@ fn show(path: &Path, name: Option<&str>, now: SystemTime, format: Format) -> Res
     let name = name.map(parse).transpose()?;
     let directory = existing(path)?;
     let mut rows = Row::all(&directory, now).map_err(failed)?;
+    let mut notes = Vec::from_iter(unsigned(&directory)?);
+    notes.extend(shown::exposed(directory.path(), &rows));
     let all: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
     if let Some(name) = &name {
         rows.retain(|row| row.name == name.as_str());
@@ -263,16 +266,20 @@ fn show(path: &Path, name: Option<&str>, now: SystemTime, format: Format) -> Res
             return Err(Failure::usage_text(output::printable(&text)));
         }
     }
+    notes.extend(shown::notes(&rows));
     let told = Told {
         directory: directory.path(),
         authority: None,
-        notes: shown::notes(&rows),
+        notes,
         certificates: rows,
         handed_out: None,
     };
-    format.print(&told, |told| match &name {
-        Some(_) => told.certificates.iter().map(Row::in_full).collect(),
-        None => shown::table(&told.certificates) + &shown::lines(&told.notes),
+    format.print(&told, |told| {
+        let rows = match &name {
+            Some(_) => told.certificates.iter().map(Row::in_full).collect(),
+            None => shown::table(&told.certificates),
+        };
+        rows + &shown::lines(&told.notes)
     })
 }
 
@@ -288,8 +295,9 @@ fn rotate(path: &Path, is_at_once: bool, now: SystemTime, format: Format) -> Res
     let mut notes = Vec::new();
     if is_at_once {
         notes.push(
-            "no authority before counts any more: restart the programs that run, so that connections \
-             end which somebody may have made by the old key"
+            "no authority before counts any more: `orchestra up` and plugins that run know it within \
+             seconds; restart them all the same, so that connections end which somebody may have made \
+             by the old key"
                 .to_owned(),
         );
     } else if before.valid {
@@ -357,13 +365,6 @@ fn authority(directory: &CertDir, now: SystemTime) -> Result<Option<Listed>, Fai
     Ok(all.into_iter().find(|listed| listed.name == "ca"))
 }
 
-fn parse(name: &str) -> Result<CertName, Failure> {
-    name.parse().map_err(|error| {
-        let text = format!("{name:?} is no name of a certificate: {error}");
-        Failure::usage_text(output::printable(&text))
-    })
-}
-
 /// How certificates fail, as an exit code.
 fn failed(error: CertError) -> Failure {
     match error {
@@ -376,6 +377,7 @@ fn failed(error: CertError) -> Failure {
         | CertError::Content { .. }
         | CertError::CannotRotate { .. }
         | CertError::Expired { .. }
+        | CertError::NoAuthority { .. }
         | CertError::Taken { .. }) => Failure::Refused(error.into()),
         error => Failure::Failed(error.into()),
     }

@@ -98,6 +98,12 @@ async fn serve(config: &Config) -> Result<Exit, Failure> {
     };
     let bound = serving.orchestrator().listen(address).await?;
     output::complain(&format!("orchestrator listening on {bound}"));
+    // Behind the line that launchers read.
+    if bound.port() != address.port() && address.port() != 0 {
+        output::complain(&format!(
+            "{address} is taken, so it is the next free port: --listen-addr names another"
+        ));
+    }
     let started = serving.start_others();
     if started.is_ok() {
         signals.first().await;

@@ -92,6 +92,10 @@ enum Command {
 const KEPT: &str =
     "its file cannot be read now; the running program goes on with what it read before";
 
+/// What is said of a server that a running program has of another file.
+pub(in crate::commands) const ELSEWHERE: &str = "`orchestra up` runs it from a file that is not looked at here: name that with --plugins or \
+     --mcp-config";
+
 /// What a command has to do with.
 pub(in crate::commands) struct Here {
     places: Places,
@@ -212,7 +216,7 @@ impl Here {
     }
 
     /// The name of a server: of one that is there, or that a running program has of a file that
-    /// cannot be read now.
+    /// cannot be read now, or that nobody named here.
     ///
     /// # Errors
     /// When there is none, as [`server`](Self::server).
@@ -221,17 +225,17 @@ impl Here {
             Ok(server) => return Ok(server.name.clone()),
             Err(failure) => failure,
         };
-        if self.found.broken().next().is_none() {
+        let running = running::ask(config).unwrap_or_default();
+        let server = ServerName::of_text(name);
+        if !running.contains_key(server.as_str()) {
             return Err(failure);
         }
-        let running = running::ask(config).unwrap_or_default();
-        match running.contains_key(name) {
-            true => {
-                output::complain(&output::printable(&format!("{name}: {KEPT}")));
-                Ok(ServerName::of_text(name))
-            }
-            false => Err(failure),
-        }
+        let why = match self.found.broken().next() {
+            Some(_) => KEPT,
+            None => ELSEWHERE,
+        };
+        output::complain(&output::printable(&format!("{name}: {why}")));
+        Ok(server)
     }
 
     /// Keeps a decision.
@@ -248,6 +252,12 @@ impl Here {
             output::complain(&output::printable(&diagnostic.to_string()));
         }
     }
+}
+
+/// Whether a program runs a server in the workspace, whether it is found here or not.
+pub(super) fn is_running(config: &Config, name: &str) -> bool {
+    let running = running::ask(config).unwrap_or_default();
+    running.contains_key(ServerName::of_text(name).as_str())
 }
 
 /// There is no server of a name: those that there are, first the one that may have been meant.

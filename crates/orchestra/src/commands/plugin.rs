@@ -70,12 +70,12 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         Command::List(arguments) => list::run(&here, &config, &arguments),
         Command::Run(arguments) => run::run(&here, arguments),
         Command::Logs(arguments) => {
-            ensure_plugin(&here, arguments.name())?;
+            ensure_plugin(&here, &config, arguments.name())?;
             mcp::logs(&here, &config, &arguments)
         }
         Command::Restart(arguments) => {
             for name in arguments.names() {
-                ensure_plugin(&here, name)?;
+                ensure_plugin(&here, &config, name)?;
             }
             mcp::restart(&here, &config, &arguments)
         }
@@ -102,10 +102,12 @@ fn is_plugin(server: &Server) -> bool {
 
 /// A plugin by its id or name.
 fn named<'a>(here: &'a Here, name: &str) -> Result<&'a Server, Failure> {
-    let server = here
-        .found()
-        .server(name)
-        .ok_or_else(|| no_plugin(here, name))?;
+    let server = here.found().server(name).ok_or_else(|| {
+        match name.contains(std::path::MAIN_SEPARATOR) {
+            true => Failure::usage_text(output::printable(&format!("no such file: {name}"))),
+            false => no_plugin(here, name),
+        }
+    })?;
     match server.config().is_none() || is_plugin(server) {
         true => Ok(server),
         false => Err(Failure::usage_text(output::printable(&format!(
@@ -116,10 +118,11 @@ fn named<'a>(here: &'a Here, name: &str) -> Result<&'a Server, Failure> {
 
 /// Refuses what is a server and no plugin. What is not known here may still be known to a program
 /// that runs.
-fn ensure_plugin(here: &Here, name: &str) -> Result<(), Failure> {
+fn ensure_plugin(here: &Here, config: &Config, name: &str) -> Result<(), Failure> {
     match here.found().server(name) {
         Some(_) => named(here, name).map(drop),
-        None => Ok(()),
+        None if mcp::is_running(config, name) => Ok(()),
+        None => Err(no_plugin(here, name)),
     }
 }
 
@@ -131,7 +134,8 @@ fn no_plugin(here: &Here, name: &str) -> Failure {
         .filter(|server| is_plugin(server));
     let ids: Vec<&str> = plugins.map(|server| server.shown_name.as_str()).collect();
     let there = match ids.is_empty() {
-        true => "there are none, `orchestra plugin new` makes one".to_owned(),
+        true => "there are none, `orchestra plugin new` makes one, and --plugins FILE names a list"
+            .to_owned(),
         false => format!("there are {}", ids.join(", ")),
     };
     Failure::usage_text(output::printable(&format!("no plugin `{name}`: {there}")))

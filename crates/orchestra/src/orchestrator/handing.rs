@@ -7,11 +7,10 @@ use std::{
 };
 
 use orchestra_plugin::{
-    certs::{CertDir, CertError},
+    certs::{CertDir, CertError, Looks},
     ids::PluginId,
 };
 use orchestra_plugin_host::link::Links;
-use tokio::time::{MissedTickBehavior, interval};
 
 use super::{
     known::Plugins,
@@ -65,19 +64,18 @@ pub(super) async fn keep(certs: PathBuf, links: Links, plugins: Plugins) {
 /// The same as often as is said.
 pub(super) async fn keep_every(every: Duration, certs: &Path, running: impl Fn() -> Vec<PluginId>) {
     let certs = certs.to_owned();
-    each(every, running, move |plugin| hand_out(&certs, plugin)).await;
+    let looks = Looks::new(&certs, &[], every);
+    each(looks, running, move |plugin| hand_out(&certs, plugin)).await;
 }
 
 async fn each(
-    every: Duration,
+    mut looks: Looks,
     running: impl Fn() -> Vec<PluginId>,
     hand_out: impl Fn(&PluginId) -> Result<PathBuf, CertError> + Send + Sync + 'static,
 ) {
     let hand_out = Arc::new(hand_out);
-    let mut looks = interval(every);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        looks.tick().await;
+        looks.next().await;
         for plugin in running() {
             let (hand_out, id) = (Arc::clone(&hand_out), plugin.clone());
             let handed = match tokio::task::spawn_blocking(move || hand_out(&id)).await {
@@ -152,8 +150,8 @@ mod tests {
             Ok(PathBuf::new())
         };
         let keeping = tokio::spawn(async move {
-            let every = Duration::from_millis(10);
-            each(every, || ids.to_vec(), hand_out).await;
+            let looks = Looks::new(Path::new("/nowhere"), &[], Duration::from_millis(10));
+            each(looks, || ids.to_vec(), hand_out).await;
         });
         let goes_on = async {
             while handed.load(Ordering::SeqCst) < 2 {

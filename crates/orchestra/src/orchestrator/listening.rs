@@ -9,13 +9,13 @@ use std::{
 
 use anyhow::Context as _;
 use orchestra_plugin::{
-    certs::{CertDir, CertError, Identity},
+    certs::{CertDir, CertError, Identity, Looks},
     quic::{BindError, Endpoint, Handler, Limits, Pace, Serving, Shared},
 };
 use orchestra_plugin_host::face::{Face, bridges};
 use tokio::{
     task::JoinHandle,
-    time::{Instant, MissedTickBehavior, interval, timeout_at},
+    time::{Instant, timeout_at},
 };
 
 use super::{admitted::Admitted, known::Plugins};
@@ -29,8 +29,8 @@ pub(super) const OURS: &str = "orchestrator";
 /// How many ports after one that is taken are tried.
 const PORTS_TRIED: u16 = 100;
 
-/// How often certificates are looked at: they may be due for renewal, or somebody else has changed
-/// the authority.
+/// How often certificates are looked at, because they may be due for renewal. That somebody else has
+/// changed the authority is noticed sooner.
 pub(super) const LOOKS: Duration = Duration::from_secs(60);
 
 /// How much longer than until the deadline peers may take to hear that their connection ends.
@@ -151,10 +151,9 @@ fn bind(address: SocketAddr, identity: &Identity) -> anyhow::Result<Endpoint> {
 
 /// Shows and trusts what the directory of certificates holds, as it changes.
 async fn renew(endpoint: Endpoint, certs: PathBuf, mut shown: Identity, every: Duration) {
-    let mut looks = interval(every);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut looks = Looks::new(&certs, std::slice::from_ref(shown.name()), every);
     loop {
-        looks.tick().await;
+        looks.next().await;
         let directory = certs.clone();
         let found = tokio::task::spawn_blocking(move || identity(&directory)).await;
         match found {

@@ -81,6 +81,24 @@ fn what_needs_no_orchestrator_is_answered_without_one_and_the_rest_when_it_comes
     assert_eq!(called["content"][0]["text"], "there");
 }
 
+/// Nothing refuses what is said to it, and nothing answers.
+#[test]
+fn a_list_of_an_orchestrator_that_is_silent_is_an_error_and_no_warning() {
+    let workspace = Workspace::new();
+    // Makes an authority.
+    drop(Foreign::nowhere(&certs(&workspace)));
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let command = workspace.command(["stdio", "--orchestrator-addr", &address]);
+    let mut session = Session::start(command);
+    unreachable(&session.request("tools/list", &json!({})));
+    drop(session);
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let command = workspace.command(["stdio", "--orchestrator-addr", &address]);
+    let ended = said(command, &format!("{list}\n"));
+    assert!(!ended.err.contains("lists go without it"), "{ended:?}");
+}
+
 /// Nobody calls, and it is there nevertheless as soon as the orchestrator is.
 #[test]
 fn the_orchestrator_is_asked_for_in_the_background() {
@@ -141,7 +159,9 @@ fn another_authority_is_not_believed() {
         told.starts_with("orchestrator list_tools failed: dial failed: "),
         "{told}"
     );
-    assert!(told.contains("certificate"), "{told}");
+    let why = "its certificate is signed by an authority that is not in ";
+    assert!(told.contains(why), "{told}");
+    assert!(told.contains(".orchestra/certs/ca.crt"), "{told}");
 }
 
 #[test]
@@ -162,7 +182,9 @@ fn who_has_no_certificate_and_may_sign_none_is_told_what_to_do() {
     let empty = Workspace::new();
     let refused = said(bridge(&empty, &orchestrator), "");
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.err.contains("orchestra certs"), "{refused:?}");
+    for helps in ["`orchestra up`", "`orchestra certs init` founds"] {
+        assert!(refused.err.contains(helps), "{refused:?}");
+    }
     assert!(!certs(&empty).join("ca.crt").exists());
 }
 
@@ -241,16 +263,19 @@ fn flags_that_do_not_go_together_are_told() {
 fn a_signal_ends_a_bridge_to_nobody_at_once() {
     let workspace = Workspace::new();
     let orchestrator = Foreign::nowhere(&certs(&workspace));
-    let mut session = Session::start(bridge(&workspace, &orchestrator));
-    session.send(&json!({"jsonrpc": "2.0", "id": 9, "method": "ping"}));
-    assert_eq!(session.process.json()["id"], 9);
-    let began = Instant::now();
-    let stdin = session.process.stdin.take();
-    session.process.signal(Signal::TERM);
-    assert!(session.process.end().success());
-    drop(stdin);
-    let took = began.elapsed();
-    assert!(took < Duration::from_secs(4), "not at once: {took:?}");
+    // That its terminal is gone as well.
+    for signal in [Signal::TERM, Signal::HUP] {
+        let mut session = Session::start(bridge(&workspace, &orchestrator));
+        session.send(&json!({"jsonrpc": "2.0", "id": 9, "method": "ping"}));
+        assert_eq!(session.process.json()["id"], 9);
+        let began = Instant::now();
+        let stdin = session.process.stdin.take();
+        session.process.signal(signal);
+        assert!(session.process.end().success());
+        drop(stdin);
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(4), "not at once: {took:?}");
+    }
     // So does the end of input.
     let mut running = Running::start(bridge(&workspace, &orchestrator));
     drop(running.stdin.take());

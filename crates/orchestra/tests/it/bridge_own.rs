@@ -102,6 +102,26 @@ fn stateless(mut params: Value, capabilities: &Value) -> Value {
     params
 }
 
+/// Programs that run are not restarted for it: who comes is let in by what counts now.
+#[test]
+fn a_bridge_that_comes_after_a_rotation_at_once_is_let_in() {
+    let up = Up::start();
+    Session::start(up.bridge()).tool("list_projects", &json!({}));
+    let rotated = up.workspace.run(["certs", "rotate", "--now"]);
+    assert_eq!(rotated.code, Some(0), "{rotated:?}");
+    let began = Instant::now();
+    let mut session = Session::start(up.bridge());
+    let call = json!({"name": "list_projects", "arguments": {}});
+    loop {
+        let answer = session.request("tools/call", &call);
+        if answer.get("result").is_some() {
+            break;
+        }
+        // Sooner than certificates are read again by themselves.
+        assert!(began.elapsed() < Duration::from_secs(20), "{answer}");
+    }
+}
+
 /// What is listed, and what is answered to questions about it, is what `orchestra stdio` answers in
 /// the same workspace, in every revision.
 #[test]

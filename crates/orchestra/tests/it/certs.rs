@@ -153,6 +153,25 @@ fn names_that_are_none_are_refused_with_what_is_allowed() {
         assert_eq!(said.code, Some(2), "{name}: {said:?}");
         assert!(said.err.contains(told), "{name}: {said:?}");
     }
+    // Nobody could show them: no plugin may have such an id.
+    let long = "x".repeat(70);
+    for (name, told) in [
+        ("tools.2", "after the last dot is a number"),
+        ("tools.2-client", "after the last dot is a number"),
+        (long.as_str(), "1 to 64 characters"),
+    ] {
+        let said = workspace.run(["certs", "issue", "tools.a", name]);
+        assert_eq!(said.code, Some(2), "{name}: {said:?}");
+        assert!(said.err.contains(told), "{name}: {said:?}");
+    }
+    for name in [
+        "orchestrator",
+        "orchestrator-to-tools.c",
+        "transport.stdio-client",
+    ] {
+        let said = workspace.run(["certs", "issue", name]);
+        assert_eq!(said.code, Some(0), "{name}: {said:?}");
+    }
     for name in ["ca", "CA", "Ca-Previous"] {
         let said = workspace.run(["certs", "issue", name]);
         assert_eq!(said.code, Some(3), "{said:?}");
@@ -161,6 +180,44 @@ fn names_that_are_none_are_refused_with_what_is_allowed() {
     let said = workspace.run(["certs", "show", "tools.a"]);
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(said.err.contains("there are ca"), "{said:?}");
+}
+
+#[test]
+fn a_key_that_is_of_no_use_or_others_can_read_is_told_whoever_looks() {
+    let workspace = Workspace::new();
+    assert_eq!(workspace.run(["certs", "init"]).code, Some(0));
+    let key = workspace.home().join(".orchestra/certs/ca.key");
+    let told = |arguments: &[&str], expected: &str| {
+        let said = workspace.run(arguments);
+        assert!(said.out.contains(expected), "{arguments:?}: {said:?}");
+    };
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    for arguments in [
+        &["certs", "show"][..],
+        &["certs", "show", "--json"],
+        &["certs", "init"],
+        &["certs", "issue", "tools.a"],
+    ] {
+        told(arguments, "ca.key: run `chmod 600` on it");
+    }
+    let listed = json(&workspace.run(["certs", "show", "--json"]));
+    assert_eq!(listed["certificates"][0]["key_exposed"], true);
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    let said = workspace.run(["certs", "show"]);
+    assert!(!said.out.contains("chmod"), "{said:?}");
+    for (content, why) in [
+        (Some("no key"), "ca.key is of no use"),
+        (None, "there is no ca.key here"),
+    ] {
+        match content {
+            Some(content) => fs::write(&key, content).unwrap(),
+            None => fs::remove_file(&key).unwrap(),
+        }
+        for arguments in [&["certs", "show"][..], &["certs", "init"]] {
+            told(arguments, "nothing can be signed here");
+            told(arguments, why);
+        }
+    }
 }
 
 #[test]
@@ -207,8 +264,17 @@ fn a_rotation_at_once_trusts_nothing_that_was() {
     assert_eq!(names, [Some("ca"), Some("tools.a")]);
     assert_eq!(rows[1].get("issuer"), None);
     assert_eq!(rows[1]["renewal_due"], true);
+    // Nobody believes it, however long it would last.
+    assert_eq!(rows[1]["valid"], false);
+    assert_eq!(rows[1]["trusted"], false);
+    let shown = workspace.run(["certs", "show"]);
+    assert!(shown.out.contains("not trusted"), "{shown:?}");
+    let told = "tools.a is of no authority here";
+    assert!(shown.out.contains(told), "{shown:?}");
+    assert!(shown.out.contains("with --out DIR"), "{shown:?}");
     let notes = rotated["notes"].to_string();
-    assert!(notes.contains("restart the programs that run"), "{notes}");
+    assert!(notes.contains("know it within seconds"), "{notes}");
+    assert!(notes.contains("restart them all the same"), "{notes}");
     assert!(notes.contains("is of no use any more"), "{notes}");
     // What was given to somebody else is theirs: it is not known again as ours, and nothing is made
     // for it.

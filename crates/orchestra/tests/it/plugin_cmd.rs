@@ -90,6 +90,67 @@ fn a_plugin_is_made_with_its_place_and_is_approved() {
 }
 
 #[test]
+fn what_is_to_be_typed_is_typed_where_the_plugin_was_made() {
+    let workspace = Workspace::git();
+    fs::create_dir(workspace.join("sub")).unwrap();
+    let made = |arguments: &[&str]| {
+        let mut command = workspace.command(["plugin", "new"].iter().chain(arguments));
+        command.current_dir(workspace.join("sub"));
+        let made = said(command, "");
+        assert_eq!(made.code, Some(0), "{made:?}");
+        made.out
+    };
+    let out = made(&["foo"]);
+    let build = "\n  cargo build --manifest-path foo/Cargo.toml\n";
+    assert!(out.contains(build), "{out}");
+    assert!(out.contains("orchestra mcp approve tools.foo"), "{out}");
+    let configured = workspace.read("orchestra.toml");
+    assert!(
+        configured.contains("\"sub/foo/target/debug/foo\""),
+        "{configured}"
+    );
+    let out = made(&["bar", "--language", "python", "--no-config"]);
+    assert!(out.contains("python3 -m venv bar/.venv\n"), "{out}");
+    let run = "orchestra plugin run --binary bar/.venv/bin/python -- bar/plugin.py\n";
+    assert!(out.contains(run), "{out}");
+}
+
+/// It is not told to be none: who has it could not be started, or may not be.
+#[test]
+fn a_tool_of_a_plugin_that_is_not_built_is_told_with_the_plugin() {
+    let workspace = Workspace::board();
+    let made = workspace.run(["plugin", "new", "foo"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    for command in [&["call", "foo_greet", "name=X"][..], &["show", "foo_greet"]] {
+        let said = workspace.run(["tool"].iter().chain(command));
+        assert_eq!(said.code, Some(2), "{said:?}");
+        assert!(said.err.contains("no tool `foo_greet`"), "{said:?}");
+        assert!(said.err.contains("tools.foo: "), "{said:?}");
+        assert!(said.err.contains("target/debug/foo"), "{said:?}");
+    }
+    let mut session = Session::start(workspace.command(["stdio"]));
+    let params = serde_json::json!({"name": "foo_greet", "arguments": {}});
+    let told = until(|| {
+        let answer = session.request("tools/call", &params);
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        let told = answer["error"]["message"].as_str().unwrap().to_owned();
+        told.contains("never reached: tools-foo is ")
+            .then_some(told)
+    });
+    assert!(
+        told.starts_with("unknown tool: foo_greet, unless"),
+        "{told}"
+    );
+    assert!(told.contains("target/debug/foo"), "{told}");
+    drop(session);
+    let revoked = workspace.run(["mcp", "approve", "--revoke", "tools.foo"]);
+    assert_eq!(revoked.code, Some(0), "{revoked:?}");
+    let said = workspace.run(["tool", "call", "foo_greet", "name=X"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("orchestra mcp approve"), "{said:?}");
+}
+
+#[test]
 fn a_plugin_in_python_is_the_example_under_its_own_name() {
     let workspace = Workspace::git();
     let made = workspace.run([
@@ -209,9 +270,18 @@ fn what_is_no_plugin_is_told_so() {
             "{refused:?}"
         );
     }
-    let unknown = workspace.run(["plugin", "inspect", "nobody"]);
-    assert_eq!(unknown.code, Some(2), "{unknown:?}");
-    assert!(unknown.err.contains("there are tools.a"), "{unknown:?}");
+    for command in ["inspect", "run", "logs", "restart"] {
+        let unknown = workspace.run(["plugin", command, "nobody"]);
+        assert_eq!(unknown.code, Some(2), "{unknown:?}");
+        assert!(unknown.err.contains("no plugin `nobody`"), "{unknown:?}");
+        assert!(unknown.err.contains("there are tools.a"), "{unknown:?}");
+    }
+    let nothing = workspace.run(["plugin", "inspect", "./nothere"]);
+    assert_eq!(nothing.code, Some(2), "{nothing:?}");
+    assert!(
+        nothing.err.contains("no such file: ./nothere"),
+        "{nothing:?}"
+    );
     // Nothing of a workspace is run that nobody approved.
     for command in ["inspect", "run"] {
         let refused = workspace.run(["plugin", command, "tools.a"]);
@@ -283,11 +353,16 @@ fn a_plugin_that_ends_in_the_foreground_is_told_why() {
     let ended = child.wait_with_output().unwrap();
     let told = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(4), "{told}");
-    assert!(told.contains("tools-sample: process_crashed: "), "{told}");
+    assert!(told.contains("tools.sample: process_crashed: "), "{told}");
     let failing = script(&workspace, "failing", "echo it is broken >&2; exit 3");
     let refused = workspace.run(["plugin", "run", "--binary", &failing, "--id", "tools.b"]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
     assert!(refused.err.contains("it is broken"), "{refused:?}");
+    assert!(!refused.err.contains("leave --id"), "{refused:?}");
+    let other = workspace.run(["plugin", "run", "--binary", &program, "--id", "tools.b"]);
+    assert_eq!(other.code, Some(4), "{other:?}");
+    let told = "this program is tools.sample, as it says with --manifest, and not tools.b";
+    assert!(other.err.contains(told), "{other:?}");
 }
 
 #[test]
@@ -384,6 +459,50 @@ fn a_list_that_is_named_is_there_and_is_one_or_nothing_is_done() {
     assert_eq!(workspace.path().join(told).canonicalize().unwrap(), lists);
 }
 
+/// Whoever asks for a plugin that only the running program knows is told so, and it is done.
+#[test]
+fn a_plugin_of_a_list_that_a_program_runs_is_known_to_other_commands() {
+    let workspace = Workspace::board();
+    let file = list(&workspace, "");
+    let flags = [
+        "up",
+        "--http",
+        "127.0.0.1:0",
+        "--quic",
+        "127.0.0.1:0",
+        "--json",
+    ];
+    let up = Running::start(workspace.command(flags.iter().chain(&["--plugins", &file])));
+    up.json();
+    let told = "`orchestra up` runs it from a file that is not looked at here";
+    let listed = until(|| {
+        let listed = workspace.run(["plugin", "list"]);
+        listed.err.contains("tools-sample").then_some(listed)
+    });
+    assert!(listed.err.contains(told), "{listed:?}");
+    assert!(listed.err.contains("--plugins"), "{listed:?}");
+    until(|| {
+        let logged = workspace.run(["plugin", "logs", "tools.sample"]);
+        assert_eq!(logged.code, Some(0), "{logged:?}");
+        assert!(logged.err.contains(told), "{logged:?}");
+        logged.out.contains("READY").then_some(())
+    });
+    let restarted = workspace.run(["plugin", "restart", "tools.sample"]);
+    assert_eq!(restarted.code, Some(0), "{restarted:?}");
+    until(|| {
+        let logged = workspace.run(["plugin", "logs", "tools.sample"]);
+        (logged.out.matches("READY").count() > 1).then_some(())
+    });
+    let unknown = workspace.run(["plugin", "logs", "tools.none"]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(
+        unknown.err.contains("no plugin `tools.none`"),
+        "{unknown:?}"
+    );
+    up.signal(Signal::TERM);
+    assert!(up.end().success());
+}
+
 /// The program under the name of the earlier orchestrator.
 fn orchestrator(workspace: &Workspace) -> PathBuf {
     let program = workspace.home().join("orchestrator");
@@ -461,4 +580,37 @@ fn the_orchestrator_fails_as_it_did() {
         assert_eq!(run(&[flag]).code, Some(2), "{flag}");
     }
     assert_eq!(run(&["-h"]).code, Some(0));
+    let short = run(&["-x"]);
+    assert!(short.err.contains("unexpected argument '-x'"), "{short:?}");
+}
+
+#[test]
+fn the_orchestrator_says_when_its_port_is_another() {
+    let workspace = Workspace::new();
+    let list = list(&workspace, "certs_dir: certs");
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let flags = ["--config", &list, "--listen-addr", &address];
+    let mut child = workspace
+        .command_as(&orchestrator(&workspace), flags)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut first = String::new();
+    let told = lines.by_ref().map_while(Result::ok).find(|line| {
+        if first.is_empty() {
+            first = line.clone();
+        }
+        line.contains("is taken")
+    });
+    assert!(
+        first.starts_with("orchestrator listening on 127.0.0.1:"),
+        "{first}"
+    );
+    assert!(!first.ends_with(&address), "{first}");
+    let told = told.unwrap();
+    assert!(told.contains(&format!("{address} is taken")), "{told}");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
 }

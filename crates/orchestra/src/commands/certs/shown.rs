@@ -1,6 +1,9 @@
 //! Certificates as they are shown: in a table, in full, as JSON. Never a key.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use orchestra_board::Timestamp;
 use orchestra_plugin::{
@@ -22,12 +25,16 @@ pub(in crate::commands) struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     issuer: Option<String>,
     pub(super) not_after: String,
-    /// Whether it is valid now.
+    /// Whether it is valid now: not over, and of an authority that is trusted here.
     valid: bool,
+    /// Whether the authority that signed it is trusted here.
+    trusted: bool,
     /// Whether it ends soon, or the authority that signed it is not the present one.
     renewal_due: bool,
     /// Whether its key lies beside it.
     has_key: bool,
+    /// Whether others than its owner can read that key.
+    key_exposed: bool,
     /// SHA-256.
     fingerprint: String,
 }
@@ -52,14 +59,17 @@ impl Row {
             name if is_authority(name) => false,
             _ => ends_within(LEAF_RENEWAL) || listed.signed_by.as_deref() != Some("ca"),
         };
+        let trusted = listed.signed_by.is_some() || is_authority(&listed.name);
         Self {
             role: role(&listed.name),
             renewal_due,
             not_after: time(listed.not_after),
             issuer: listed.signed_by,
             subject: listed.subject,
-            valid: listed.valid,
+            valid: listed.valid && trusted,
+            trusted,
             has_key: listed.has_key,
+            key_exposed: listed.has_key && listed.exposed,
             fingerprint: listed.fingerprint,
             name: listed.name,
         }
@@ -68,6 +78,7 @@ impl Row {
     /// What is wrong with it, in a word or two.
     fn state(&self) -> &'static str {
         match (self.valid, self.renewal_due) {
+            _ if !self.trusted => "not trusted",
             (false, _) => "not valid now",
             (true, true) => "renewal due",
             (true, false) => "valid",
@@ -83,9 +94,10 @@ impl Row {
     /// All of it, a line each.
     pub(super) fn in_full(&self) -> String {
         let issuer = self.issuer.as_deref().unwrap_or("no authority here");
-        let key = match self.has_key {
-            true => "beside it",
-            false => "not here",
+        let key = match (self.has_key, self.key_exposed) {
+            (true, false) => "beside it",
+            (true, true) => "beside it, and others can read it",
+            (false, _) => "not here",
         };
         let text = format!(
             "name         {}\nrole         {}\nsubject      {}\nissuer       {issuer}\n\
@@ -154,12 +166,32 @@ pub(super) fn notes(rows: &[Row]) -> Vec<String> {
         notes.push(match name.as_str() {
             "ca" => "the authority ends soon: `orchestra certs rotate` replaces it".to_owned(),
             authority if is_authority(authority) => continue,
+            _ if !row.trusted => format!(
+                "{name} is of no authority here, so nobody lets it in: a program that may read ca.key \
+                 renews its own, `orchestra certs issue {name}` (with --out DIR if it was handed out) \
+                 any"
+            ),
             _ => format!(
-                "{name} is renewed when its program starts, or by `orchestra certs issue {name}`"
+                "{name} is renewed when its program starts and may read ca.key, or by `orchestra certs \
+                 issue {name}`, with --out DIR if it was handed out"
             ),
         });
     }
     notes
+}
+
+/// Keys that others can read: whoever has one is believed until its certificate ends.
+pub(super) fn exposed(directory: &Path, rows: &[Row]) -> Vec<String> {
+    let exposed = rows.iter().filter(|row| row.key_exposed);
+    let told = exposed.map(|row| {
+        let key = directory.join(format!("{}.key", row.name));
+        format!(
+            "others can read {}: run `chmod 600` on it, and `orchestra certs rotate --now` if somebody \
+             may have done so",
+            key.display()
+        )
+    });
+    told.collect()
 }
 
 /// Texts, a line each.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use orchestra_gateway::{
     PinFile,
-    config::{ServerConfig, ServerName},
+    config::{ServerConfig, ServerName, Transport},
     connect::Connectors,
     discovery::{Server, ServerState},
 };
@@ -81,6 +81,21 @@ impl Trouble {
         }
     }
 
+    /// The same of a server as the user knows it: a plugin by its id.
+    pub(in crate::commands) fn of_server(config: &ServerConfig, error: &ClientError) -> Self {
+        let mut trouble = Self::of(&config.name, error);
+        if let Transport::Plugin(plugin) = &config.transport {
+            let id = plugin.id.as_str();
+            let logs = |command: &str, name: &str| format!("`orchestra {command} logs {name}`");
+            let message = trouble.message;
+            trouble.message = message
+                .replacen("cannot reach the server", "cannot reach the plugin", 1)
+                .replace(&logs("mcp", config.name.as_str()), &logs("plugin", id));
+            id.clone_into(&mut trouble.server);
+        }
+        trouble
+    }
+
     /// In lines.
     pub(in crate::commands) fn words(&self) -> String {
         let mut text = format!("{}: {}: {}", self.server, self.code, self.message);
@@ -154,7 +169,10 @@ pub(in crate::commands) fn startable(server: &Server) -> Result<Arc<ServerConfig
     };
     let message = message.or_else(|| super::words::reason(server));
     Err(Trouble {
-        server: server.name.to_string(),
+        server: match server.config().map(|config| &config.transport) {
+            Some(Transport::Plugin(plugin)) => plugin.id.to_string(),
+            _ => server.name.to_string(),
+        },
         code,
         message: message.unwrap_or_default(),
         hint: None,
@@ -196,7 +214,7 @@ pub(in crate::commands) async fn open(
     let hints = connectors.hints(&config);
     let trouble = |error: &ClientError| Trouble {
         hint: hints.about_start(error),
-        ..Trouble::of(&config.name, error)
+        ..Trouble::of_server(&config, error)
     };
     let within = within.unwrap_or(config.start_timeout);
     let once = {

@@ -33,6 +33,8 @@ pub(in crate::commands) struct Now {
     #[serde(skip_serializing)]
     name: String,
     status: String,
+    #[serde(default, skip_serializing)]
+    transport: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     calls: Calls,
@@ -104,6 +106,11 @@ impl Now {
     /// Where it stands, in a word.
     pub(in crate::commands) fn status(&self) -> &str {
         &self.status
+    }
+
+    /// Whether it is reached as plugins are.
+    pub(in crate::commands) fn comes_over_quic(&self) -> bool {
+        self.transport.as_deref() == Some("quic")
     }
 
     /// Why, where that is not as it should be.

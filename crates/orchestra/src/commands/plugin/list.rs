@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::{is_plugin, manifest, plugin_of};
 use crate::{
     commands::{
-        mcp::{Here, Now, words},
+        mcp::{ELSEWHERE, Here, Now, words},
         table,
     },
     config::Config,
@@ -86,6 +86,12 @@ pub(super) fn run(here: &Here, config: &Config, arguments: &Arguments) -> Result
     }
     if !arguments.json {
         here.complain();
+        let others = now.iter().filter(|(name, now)| {
+            now.comes_over_quic() && here.found().server(name.as_str()).is_none()
+        });
+        for (name, _) in others {
+            output::complain(&output::printable(&format!("{name}: {ELSEWHERE}")));
+        }
     }
     let listing = Listing { plugins: rows };
     Format::of_flag(arguments.json).print(&listing, text)?;

@@ -78,8 +78,11 @@ struct Project {
     pieces: Vec<Piece>,
     /// The lines of the shell that build it.
     build: Vec<String>,
+    /// The program as the configuration names it.
     program: String,
     args: Vec<String>,
+    /// The line of the shell that runs it without being configured.
+    run: String,
     /// A call of one of its tools.
     call: String,
 }
@@ -96,7 +99,10 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     let directory = arguments.dir.clone();
     let directory = directory.unwrap_or_else(|| PathBuf::from(name.as_str()));
     let directory = vacant(&directory)?;
-    let shown = shown(&directory, workspace)?;
+    let shown = Shown {
+        workspace: shown(&directory, workspace)?,
+        shell: shown(&directory, &std::env::current_dir()?)?,
+    };
     let project = match arguments.language {
         Language::Rust => rust(&name, &shown, &Kit::find(arguments.kit.as_deref())?)?,
         Language::Python => python(&name, &shown),
@@ -145,14 +151,22 @@ fn vacant(directory: &Path) -> Result<PathBuf, Failure> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(absolute),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(taken("is no directory")),
         Err(error) => Err(anyhow::Error::new(error)
-            .context(format!("look into {}", absolute.display()))
+            .context(format!("cannot look into {}", absolute.display()))
             .into()),
     }
 }
 
-/// The directory as commands in the workspace name it.
-fn shown(directory: &Path, workspace: &Path) -> Result<String, Failure> {
-    // The workspace is known without links; the parent of what is not there yet may be one.
+/// The directory of a project, as it is named from elsewhere.
+struct Shown {
+    /// From the workspace, for its configuration.
+    workspace: String,
+    /// From where the user is, for the shell.
+    shell: String,
+}
+
+/// The directory as commands below another one name it.
+fn shown(directory: &Path, from: &Path) -> Result<String, Failure> {
+    // Where it is named from is known without links; the parent of what is not there yet may be one.
     let parent = directory
         .parent()
         .and_then(|parent| parent.canonicalize().ok());
@@ -160,7 +174,7 @@ fn shown(directory: &Path, workspace: &Path) -> Result<String, Failure> {
         (Some(parent), Some(name)) => parent.join(name),
         _ => directory.to_owned(),
     };
-    let within = resolved.strip_prefix(workspace).unwrap_or(&resolved);
+    let within = resolved.strip_prefix(from).unwrap_or(&resolved);
     match within.to_str() {
         Some("") => Ok(".".to_owned()),
         Some(text) if !text.contains(char::is_control) => Ok(text.to_owned()),
@@ -180,8 +194,10 @@ fn filled(template: &str, name: &Name, shown: &str) -> String {
 }
 
 /// A project in Rust.
-fn rust(name: &Name, shown: &str, kit: &Kit) -> Result<Project, Failure> {
-    let fill = |template: &str| filled(template, name, shown).replace("{{kit}}", &kit.dependency());
+fn rust(name: &Name, shown: &Shown, kit: &Kit) -> Result<Project, Failure> {
+    let Shown { workspace, shell } = shown;
+    let fill =
+        |template: &str| filled(template, name, workspace).replace("{{kit}}", &kit.dependency());
     let piece = |path, text| Piece { path, text };
     let mut pieces = vec![
         piece("Cargo.toml", fill(include_str!("new/rust/Cargo.toml.in"))),
@@ -193,24 +209,27 @@ fn rust(name: &Name, shown: &str, kit: &Kit) -> Result<Project, Failure> {
     for path in ["Cargo.lock", "rust-toolchain.toml"] {
         pieces.extend(kit.beside(path)?.map(|text| piece(path, text)));
     }
-    let manifest = quoted(&format!("{shown}/Cargo.toml"));
+    let manifest = quoted(&format!("{shell}/Cargo.toml"));
+    let program = |directory: &str| format!("{directory}/target/debug/{name}");
     Ok(Project {
         pieces,
         build: vec![format!("cargo build --manifest-path {manifest}")],
-        program: format!("{shown}/target/debug/{name}"),
+        program: program(workspace),
         args: Vec::new(),
+        run: run_line(&program(shell), None),
         call: format!("orchestra tool call {} name=World", name.tool()),
     })
 }
 
 /// A project in Python: the example, under another name.
-fn python(name: &Name, shown: &str) -> Project {
+fn python(name: &Name, shown: &Shown) -> Project {
+    let Shown { workspace, shell } = shown;
     let example = include_str!("../../../../../examples/plugins/python/plugin.py");
     let messages = include_str!("../../../../../examples/plugins/python/plugin_pb2.py");
     let needs = include_str!("../../../../../examples/plugins/python/requirements.txt");
-    let readme = filled(include_str!("new/python/README.md.in"), name, shown);
+    let readme = filled(include_str!("new/python/README.md.in"), name, workspace);
     let piece = |path, text| Piece { path, text };
-    let inner = |path: &str| quoted(&format!("{shown}/{path}"));
+    let inner = |path: &str| quoted(&format!("{shell}/{path}"));
     Project {
         pieces: vec![
             piece("plugin.py", example.replace("tools.python", &name.id())),
@@ -227,8 +246,12 @@ fn python(name: &Name, shown: &str) -> Project {
                 inner("requirements.txt")
             ),
         ],
-        program: format!("{shown}/.venv/bin/python"),
-        args: vec![format!("{shown}/plugin.py")],
+        program: format!("{workspace}/.venv/bin/python"),
+        args: vec![format!("{workspace}/plugin.py")],
+        run: run_line(
+            &format!("{shell}/.venv/bin/python"),
+            Some(&format!("{shell}/plugin.py")),
+        ),
         call: "orchestra tool call word_count text=\"one two\"".to_owned(),
     }
 }
@@ -239,15 +262,20 @@ impl Project {
         let mut lines = self.build.clone();
         lines.push(match is_configured {
             true => self.call.clone(),
-            false => {
-                let args = self.args.iter().map(|arg| quoted(arg));
-                let args: String = args.map(|arg| format!(" -- {arg}")).collect();
-                let program = quoted(&self.program);
-                format!("orchestra plugin run --binary {program}{args}")
-            }
+            false => self.run.clone(),
         });
         lines
     }
+}
+
+/// The line of the shell that runs a plugin that is configured nowhere.
+fn run_line(program: &str, argument: Option<&str>) -> String {
+    let argument = argument.map(|argument| format!(" -- {}", quoted(argument)));
+    let argument = argument.unwrap_or_default();
+    format!(
+        "orchestra plugin run --binary {}{argument}",
+        quoted(program)
+    )
 }
 
 /// Whoever makes a plugin approves it with that.
@@ -285,6 +313,13 @@ fn text(made: &Made) -> String {
     for line in &made.next {
         text.push_str(&format!("  {line}\n"));
     }
+    if made.config.is_some() {
+        let id = &made.id;
+        text.push_str(&format!(
+            "\nAfter a change, build it, and `orchestra plugin restart {id}`; tools whose description or \
+             schema changed are hidden until `orchestra mcp approve {id}` takes them.\n"
+        ));
+    }
     output::printable(&text).into_owned()
 }
 
@@ -296,7 +331,11 @@ mod tests {
     #[test]
     fn the_plugin_is_the_example_of_the_kit() {
         let name: Name = "hello".parse().unwrap();
-        let pieces = rust(&name, "hello", &Kit::Registry).unwrap().pieces;
+        let shown = Shown {
+            workspace: "hello".to_owned(),
+            shell: "../hello".to_owned(),
+        };
+        let pieces = rust(&name, &shown, &Kit::Registry).unwrap().pieces;
         let text = |path: &str| {
             let piece = pieces.iter().find(|piece| piece.path == path);
             piece.map(|piece| piece.text.as_str()).unwrap()
@@ -305,7 +344,7 @@ mod tests {
         assert_eq!(text("src/main.rs"), example);
         let manifest: toml::Table = text("Cargo.toml").parse().unwrap();
         assert_eq!(manifest["package"]["name"].as_str(), Some("hello"));
-        for piece in pieces.iter().chain(&python(&name, "hello").pieces) {
+        for piece in pieces.iter().chain(&python(&name, &shown).pieces) {
             assert!(!piece.text.contains("{{"), "{}", piece.path);
             assert!(!piece.text.contains("tools.python"), "{}", piece.path);
         }

@@ -3,7 +3,10 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Args;
-use orchestra_gateway::{config::ServerConfig, connect};
+use orchestra_gateway::{
+    config::ServerConfig,
+    connect::{self, Connectors},
+};
 use orchestra_hub::ListKind;
 use orchestra_mcp::client::ClientStatus;
 use serde_json::Value;
@@ -66,10 +69,14 @@ pub(super) fn run(here: &Here, arguments: Arguments) -> Result<Exit, Failure> {
             Err(trouble) => return trouble.say(false),
         },
     };
-    runtime.block_on(serve(here, config))
+    runtime.block_on(serve(here, config, arguments))
 }
 
-async fn serve(here: &Here, mut config: ServerConfig) -> Result<Exit, Failure> {
+async fn serve(
+    here: &Here,
+    mut config: ServerConfig,
+    arguments: Arguments,
+) -> Result<Exit, Failure> {
     // It is here to be seen.
     (config.lazy, config.idle_stop) = (false, None);
     let directory = servers::log_directory(&here.places().workspace)?;
@@ -106,9 +113,26 @@ async fn serve(here: &Here, mut config: ServerConfig) -> Result<Exit, Failure> {
     said.end().await;
     match ended {
         Ok(exit) => Ok(exit),
-        Err(Ended::Trouble(trouble)) => trouble.say(false),
+        Err(Ended::Trouble(mut trouble)) => {
+            trouble.hint = other_id(&connectors, &arguments).await.or(trouble.hint);
+            trouble.say(false)
+        }
         Err(Ended::Failure(failure)) => Err(failure),
     }
+}
+
+/// That a program tells another id than it was given here, which is no plugin that could be reached.
+async fn other_id(connectors: &Connectors, arguments: &Arguments) -> Option<String> {
+    let (program, given) = (arguments.binary.as_ref()?, arguments.as_id.as_ref()?);
+    let told = by_program(connectors, program, &arguments.args)
+        .await
+        .ok()?;
+    (told.shown_name != *given).then(|| {
+        format!(
+            "this program is {}, as it says with --manifest, and not {given}: leave --id away",
+            told.shown_name
+        )
+    })
 }
 
 /// Why it does not run any more.
@@ -149,7 +173,7 @@ async fn watch(live: &Live) -> Result<Exit, Ended> {
         let now = status.borrow_and_update().clone();
         match now {
             ClientStatus::Restarting { reason, .. } | ClientStatus::Offline { reason, .. } => {
-                return Err(Trouble::of(&live.config.name, &reason).into());
+                return Err(Trouble::of_server(&live.config, &reason).into());
             }
             ClientStatus::Closed => return Ok(Exit::Problems),
             _ => {}

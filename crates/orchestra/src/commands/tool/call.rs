@@ -10,7 +10,10 @@ use orchestra_wire::RawJson;
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 
-use super::{find, no_tool, theirs::Theirs};
+use super::{
+    find, no_tool,
+    theirs::{Guests, Theirs},
+};
 use crate::{
     commands::{
         arguments::{self, Given},
@@ -85,7 +88,13 @@ pub(super) async fn run(config: &Config, theirs: Theirs, call: Call) -> Result<E
         )));
     }
     let answer = match theirs.is_empty() {
-        true => of_board(config, &asked).await?,
+        true => {
+            let answer = of_board(config, &asked).await;
+            if answer.is_err() {
+                theirs.complain();
+            }
+            answer?
+        }
         false => of_server(config, theirs, &asked).await?,
     };
     told::print(&asked.name, &answer.result, &tell, answer.refusal)
@@ -97,6 +106,7 @@ async fn of_server(config: &Config, theirs: Theirs, asked: &Asked) -> Result<Ans
         let scratch = Scratch::open(config)?;
         let guests = theirs.start(scratch.serving(), config).await?;
         let answer = ask(scratch.serving(), asked).await;
+        complain(&guests, scratch.serving(), asked);
         guests.close().await;
         scratch.close();
         return answer;
@@ -104,9 +114,17 @@ async fn of_server(config: &Config, theirs: Theirs, asked: &Asked) -> Result<Ans
     let serving = Serving::open_waiting(config, unwatched(), PATIENCE)?;
     let guests = theirs.start(&serving, config).await?;
     let answer = ask(&serving, asked).await;
+    complain(&guests, &serving, asked);
     guests.close().await;
     serving.close();
     answer
+}
+
+/// Who may have a tool that nobody is known to have.
+fn complain(guests: &Guests, serving: &Serving, asked: &Asked) {
+    if find(serving, &asked.name).is_none() {
+        guests.complain(serving);
+    }
 }
 
 /// Calls a tool of the board. A call that fails makes no board.

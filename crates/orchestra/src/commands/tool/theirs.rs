@@ -1,6 +1,6 @@
 //! The tools of the configured servers beside those of the board, for one command.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use orchestra_gateway::{
     Gateway, GatewayOptions,
@@ -39,12 +39,16 @@ pub(super) struct Theirs {
     configs: Vec<ServerConfig>,
     /// Those that are not used.
     unused: Vec<Unused>,
+    /// Those that are not used, and whose tools may have any name.
+    perhaps: Vec<Unused>,
 }
 
 /// Servers of others, for as long as one command runs.
 pub(super) struct Guests {
     gateway: Option<Gateway>,
     unused: Vec<Unused>,
+    /// Their names as they were written.
+    shown: HashMap<String, String>,
 }
 
 impl Theirs {
@@ -104,6 +108,12 @@ impl Theirs {
                 theirs
                     .configs
                     .extend(usable.map(|config| ServerConfig::clone(config)));
+                let unprefixed = |server: &&Server| {
+                    let waits = matches!(server.state, ServerState::NeedsApproval { .. });
+                    waits && server.config().is_some_and(|config| !config.prefix)
+                };
+                let perhaps = found.servers.iter().filter(unprefixed);
+                theirs.perhaps.extend(perhaps.filter_map(Unused::of));
                 if let (Some((server, _)), true) = (tool.split_once("__"), theirs.is_empty()) {
                     return Err(mcp::no_server(&found, server));
                 }
@@ -126,6 +136,13 @@ impl Theirs {
     pub(super) fn refusal(&self) -> Option<&Unused> {
         let first = self.unused.first()?;
         self.configs.is_empty().then_some(first)
+    }
+
+    /// Says on stderr which servers that are not used may have a tool that is not found.
+    pub(super) fn complain(&self) {
+        for unused in &self.perhaps {
+            output::complain(&output::printable(&unused.to_string()));
+        }
     }
 
     /// Offers them beside what is served, and waits until they have said what they offer.
@@ -158,11 +175,16 @@ impl Theirs {
     }
 
     /// Offers them beside what is served.
-    fn begin(self, serving: &Serving, config: &Config) -> Result<Guests, Failure> {
+    fn begin(mut self, serving: &Serving, config: &Config) -> Result<Guests, Failure> {
+        self.unused.append(&mut self.perhaps);
+        let shown = self.configs.iter();
+        let shown = shown.map(|config| (config.name.to_string(), config.shown_name.clone()));
+        let shown = shown.collect();
         if self.configs.is_empty() {
             return Ok(Guests {
                 gateway: None,
                 unused: self.unused,
+                shown,
             });
         }
         let workspace = &config.workspace;
@@ -186,6 +208,7 @@ impl Theirs {
         Ok(Guests {
             gateway: Some(gateway),
             unused: self.unused,
+            shown,
         })
     }
 }
@@ -203,7 +226,9 @@ impl Guests {
                 _ => None,
             };
             if let Some(why) = why.map(|(_, why)| why).or(peer.reason) {
-                let text = format!("{name}: {}: {why}", peer.status.as_str());
+                let shown = self.shown.get(name.as_str());
+                let shown = shown.map_or(name.as_str(), String::as_str);
+                let text = format!("{shown}: {}: {why}", peer.status.as_str());
                 output::complain(&output::printable(&text));
             }
         }

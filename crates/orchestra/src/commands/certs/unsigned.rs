@@ -1,0 +1,24 @@
+//! Why nothing can be signed where an authority is, and what helps.
+
+use orchestra_plugin::certs::CertDir;
+
+use super::failed;
+use crate::exit::Failure;
+
+/// What is to be known of an authority without its key.
+pub(super) const NO_KEY: &str = "there is no ca.key here, so nothing can be signed here: certificates are \
+                      issued where the authority is";
+
+/// What stands in the way of signing, where there is an authority.
+pub(super) fn unsigned(directory: &CertDir) -> Result<Option<String>, Failure> {
+    let Some(why) = directory.why_unsigned().map_err(failed)? else {
+        return Ok(None);
+    };
+    Ok(Some(match directory.path().join("ca.key").exists() {
+        false => NO_KEY.to_owned(),
+        true => format!(
+            "nothing can be signed here: {why}; put the ca.key back that it belongs to, or move both \
+             away and let `orchestra certs init` found another authority"
+        ),
+    }))
+}

@@ -287,7 +287,7 @@ async fn every_client_is_a_session_of_its_own() {
         let mut first = Client::of(&through.server).await;
         let mut second = Client::of(&through.server).await;
         let one = first.who(json!({})).await;
-        assert_eq!(one["session"].as_str().unwrap().len(), 32, "{one}");
+        assert_eq!(one["session"].as_str().unwrap().len(), 36, "{one}");
         assert_eq!(one["caller"], "orchestrator");
         if mode == "ours" {
             assert_eq!(one["meta"], one["session"]);

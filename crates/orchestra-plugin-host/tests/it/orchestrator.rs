@@ -400,7 +400,8 @@ async fn who_may_not_sign_is_told_what_to_do() {
     let error = error.err().unwrap();
     // It is tried again by itself: certificates are put right where they are.
     assert!(
-        matches!(&error, ClientError::Unreachable { .. }) && error.explain().contains("no authority"),
+        matches!(&error, ClientError::Unreachable { .. })
+            && error.explain().contains("no authority"),
         "{error:?}"
     );
     let certs = CertDir::open(&spec.certs).unwrap();

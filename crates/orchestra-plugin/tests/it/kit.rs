@@ -145,7 +145,7 @@ async fn no_authority_is_founded_where_certificates_are_handed_out() {
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(
-            said.contains("run `orchestra certs issue tools.sample`"),
+            said.contains("`orchestra certs issue tools.sample --out DIR`"),
             "{said}"
         );
         assert!(!certs.join("ca.crt").exists() && !certs.join("ca.key").exists());

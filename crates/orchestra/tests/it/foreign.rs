@@ -228,6 +228,8 @@ impl Handler for Answering {
                 return;
             }
             let call: ToolRequest = request.message().unwrap();
+            // Waits from here on, before anybody can see that the call has come.
+            let gate = notes.gate.notified();
             notes.seen.lock().unwrap().push(seen(peer, &request, &call));
             notes.changed.notify_all();
             match call.tool_name.as_str() {
@@ -239,7 +241,7 @@ impl Handler for Answering {
                     notes.given_up.fetch_add(1, Ordering::SeqCst);
                     return;
                 }
-                "gate" => notes.gate.notified().await,
+                "gate" => gate.await,
                 _ => {}
             }
             let response = Response::new(request.request_id(), &called(&call)).encode();

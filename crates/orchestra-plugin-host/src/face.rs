@@ -101,6 +101,8 @@ struct State {
     connections: HashMap<ConnectionId, Arc<Connected>>,
     /// Only plugins that the host admits are here, and it knows how many there are.
     registered: HashMap<PluginId, Registered>,
+    /// How often anybody was reviewed.
+    reviews: u64,
 }
 
 /// What a plugin may do, since it has registered and until its last connection ends.

@@ -1,6 +1,9 @@
 //! What each kind of request does.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, MutexGuard},
+};
 
 use bytes::Bytes;
 use orchestra_hub::{Along, Carried, SessionName};
@@ -153,9 +156,9 @@ impl Inner {
             needs_tools: manifest.needs_tools.clone(),
             ..PluginManifest::default()
         };
-        let registered = self.judged(id, Arc::new(needs))?;
+        let (mut state, judged) = self.judged(id, &Arc::new(needs));
+        let registered = judged?;
         let topics = Arc::clone(&registered.topics);
-        let mut state = self.state();
         let before = state.registered.insert(id.clone(), registered);
         // One that registers again, since it offers something else, keeps the events that wait.
         if before.is_none_or(|before| before.topics != topics) {
@@ -164,10 +167,26 @@ impl Inner {
         Ok(())
     }
 
-    /// What a plugin with these needs may do now.
-    fn judged(&self, id: &PluginId, needs: Arc<PluginManifest>) -> Result<Registered, String> {
-        let permitted = self.host.admit(id, &needs)?;
-        let permissions = Arc::new(Permissions::needed(&needs).and(&permitted));
+    /// What a plugin with these needs may do now, which holds while the state is locked: it is asked
+    /// for again when there was a review meanwhile.
+    fn judged(
+        &self,
+        id: &PluginId,
+        needs: &Arc<PluginManifest>,
+    ) -> (MutexGuard<'_, State>, Result<Registered, String>) {
+        loop {
+            let reviews = self.state().reviews;
+            let judged = self.judge(id, needs);
+            let state = self.state();
+            if state.reviews == reviews {
+                return (state, judged);
+            }
+        }
+    }
+
+    fn judge(&self, id: &PluginId, needs: &Arc<PluginManifest>) -> Result<Registered, String> {
+        let permitted = self.host.admit(id, needs)?;
+        let permissions = Arc::new(Permissions::needed(needs).and(&permitted));
         // A pattern names no topic.
         let topics = needs.needs_events.iter();
         let topics =
@@ -175,18 +194,22 @@ impl Inner {
         Ok(Registered {
             topics: topics.cloned().collect(),
             permissions,
-            needs,
+            needs: Arc::clone(needs),
         })
     }
 
     /// Holds a plugin that has registered to what it may do now.
     pub(super) fn review(&self, id: &PluginId) {
-        let registered = |state: &State| Some(Arc::clone(&state.registered.get(id)?.needs));
-        let Some(needs) = registered(&self.state()) else {
-            return;
+        let needs = {
+            let mut state = self.state();
+            // Also where nobody has registered: whoever does at this moment is judged anew.
+            state.reviews += 1;
+            match state.registered.get(id) {
+                Some(registered) => Arc::clone(&registered.needs),
+                None => return,
+            }
         };
-        let judged = self.judged(id, needs);
-        let mut state = self.state();
+        let (mut state, judged) = self.judged(id, &needs);
         // Its last connection may have ended meanwhile.
         let Some(registered) = state.registered.get_mut(id) else {
             return;

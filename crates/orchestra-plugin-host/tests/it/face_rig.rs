@@ -181,6 +181,8 @@ pub(crate) struct Operator {
     pub(crate) permitted: Mutex<Permissions>,
     /// Whether it admits nobody any more.
     pub(crate) is_closed: AtomicBool,
+    /// What happens once, just after it has made up its mind.
+    pub(crate) meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 impl Host for Operator {
@@ -188,7 +190,14 @@ impl Host for Operator {
         let is_closed = self.is_closed.load(Ordering::SeqCst);
         match is_closed || plugin.as_str().starts_with("stranger") {
             true => Err(format!("{plugin} is not configured here")),
-            false => Ok(self.permitted.lock().unwrap().clone()),
+            false => {
+                let permitted = self.permitted.lock().unwrap().clone();
+                let meanwhile = self.meanwhile.lock().unwrap().take();
+                if let Some(meanwhile) = meanwhile {
+                    meanwhile();
+                }
+                Ok(permitted)
+            }
         }
     }
 
@@ -350,6 +359,7 @@ impl Rig {
         let server = Server::builder(hub, "orchestra").version("9.9.9").build();
         let operator = Arc::new(Operator {
             permitted: Mutex::new(Permissions::all()),
+            meanwhile: Mutex::default(),
             is_closed: AtomicBool::new(false),
         });
         let (sender, delivered) = mpsc::unbounded_channel();

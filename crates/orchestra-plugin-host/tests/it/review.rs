@@ -1,5 +1,7 @@
 //! What a plugin may do is changed while it is connected, and it need not register again for that.
 
+use std::sync::Arc;
+
 use orchestra_plugin::generated::{PluginManifest, Publish, Subscribe};
 use orchestra_plugin_host::face::{Allowed, Permissions};
 use serde_json::json;
@@ -79,4 +81,22 @@ async fn whoever_has_not_registered_is_not_registered_by_a_review() {
     rig.face.review(&"some.plugin".parse().unwrap());
     let (code, _) = peer.fails(&call("echo", json!({}))).await;
     assert_eq!(code, "not_registered");
+}
+
+/// What was permitted when it began to register is not what is permitted when it has.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_changed_while_a_plugin_registers_holds_once_it_has() {
+    let rig = Rig::new();
+    let (face, operator) = (rig.face.clone(), Arc::downgrade(&rig.operator));
+    *rig.operator.meanwhile.lock().unwrap() = Some(Box::new(move || {
+        let operator = operator.upgrade().unwrap();
+        operator.permitted.lock().unwrap().tools = Allowed::listed(["who"]);
+        face.review(&"some.plugin".parse().unwrap());
+    }));
+    let needs = PluginManifest {
+        needs_tools: vec!["echo".into(), "who".into()],
+        ..PluginManifest::default()
+    };
+    let plugin = rig.plugin("some.plugin", needs).await;
+    assert!(!may_call(&plugin, "echo").await && may_call(&plugin, "who").await);
 }

@@ -59,6 +59,7 @@ impl Through {
         certs.ensure_ca(SystemTime::now()).unwrap();
         let operator = Arc::new(Operator {
             permitted: Mutex::new(Permissions::all()),
+            meanwhile: Mutex::default(),
             is_closed: AtomicBool::new(false),
         });
         let links = Arc::new(gated.links[0].clone());

@@ -366,8 +366,8 @@ async fn connected(link: &mut watch::Receiver<Link>) -> Option<Connection> {
 
 fn why_down(link: &Link) -> String {
     match link {
-        Link::Waiting { error, .. } => error.to_string(),
-        Link::Dialing { .. } => "nobody answers".to_owned(),
+        Link::Waiting { error, .. } | Link::Dialing { last: Some(error) } => error.to_string(),
+        Link::Dialing { last: None } => "nobody answers".to_owned(),
         Link::Up(_) | Link::Closed => "the connection was closed".to_owned(),
     }
 }

@@ -64,8 +64,8 @@ impl Default for CallerOptions {
 pub enum Link {
     /// An attempt is being made.
     Dialing {
-        /// Failed attempts before.
-        failed: u32,
+        /// Why the attempt before it failed; the first has none.
+        last: Option<Arc<ConnectError>>,
     },
     /// There is a connection.
     Up(Connection),
@@ -95,7 +95,7 @@ pub struct Caller {
 impl Caller {
     /// Begins to dial, and returns at once. It must be called within a tokio runtime.
     pub fn start(endpoint: Endpoint, target: Target, options: CallerOptions) -> Self {
-        let (state, link) = watch::channel(Link::Dialing { failed: 0 });
+        let (state, link) = watch::channel(Link::Dialing { last: None });
         let (wedged, reports) = mpsc::channel(REPORTS);
         let (closing, closed) = watch::channel(false);
         let driver = Driver {
@@ -220,9 +220,8 @@ impl Caller {
                 Link::Up(connection) if Some(connection.id()) != unfit => {
                     return Ok(connection.clone());
                 }
-                Link::Up(_) | Link::Dialing { failed: 0 } => (deadline, CallError::NoConnection),
-                Link::Dialing { .. } => (deadline.min(patience), CallError::NoConnection),
-                Link::Waiting { error, .. } => (
+                Link::Up(_) | Link::Dialing { last: None } => (deadline, CallError::NoConnection),
+                Link::Dialing { last: Some(error) } | Link::Waiting { error, .. } => (
                     deadline.min(patience),
                     CallError::Unreachable(error.clone()),
                 ),
@@ -273,9 +272,9 @@ impl Driver {
     }
 
     async fn keep_up(&mut self) {
-        let mut failed = 0;
+        let (mut failed, mut last) = (0, None);
         loop {
-            self.state.send_replace(Link::Dialing { failed });
+            self.state.send_replace(Link::Dialing { last });
             let began = Instant::now();
             let error = match self.endpoint.connect(&self.target).await {
                 Ok(connection) => {
@@ -291,10 +290,12 @@ impl Driver {
             failed = failed.saturating_add(1);
             tracing::debug!(address = %self.target.address, %error, ?pause, "no connection");
             let until = Instant::now() + pause;
+            let error = Arc::new(error);
+            last = Some(Arc::clone(&error));
             self.state.send_replace(Link::Waiting {
                 failed,
                 until,
-                error: Arc::new(error),
+                error,
             });
             sleep(pause).await;
         }

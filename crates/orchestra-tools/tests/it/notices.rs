@@ -44,11 +44,25 @@ async fn w33_a_watched_issue_announces_its_change_once_it_is_durable() {
     while next(&mut notices).await != prd {}
 
     bench.builtin.unwatch(&uri);
-    let rename = json!({"project": "my-app", "task_id": task, "title": "Another"});
-    bench.ok("update_task", rename).await;
-    let write = json!({"project": "my-app", "content": "# Newer"});
-    bench.ok("write_prd", write).await;
-    assert_eq!(next(&mut notices).await, prd);
+    // Once this comes, nothing that was told of the task before is on its way any more.
+    let status = "toon://project/my-app/status";
+    bench.builtin.watch(status);
+    let rename =
+        |id: &str, title: &str| json!({"project": "my-app", "task_id": id, "title": title});
+    bench.ok("update_task", rename(&other, "Another")).await;
+    while next(&mut notices).await != status {}
+
+    bench.ok("update_task", rename(&task, "Unseen")).await;
+    let last = format!("toon://project/my-app/task/MA-1/MA-2/{other}");
+    bench.builtin.watch(&last);
+    bench.ok("update_task", rename(&other, "Seen")).await;
+    loop {
+        let told = next(&mut notices).await;
+        assert_ne!(told, uri, "nobody watches it");
+        if told == last {
+            break;
+        }
+    }
 }
 
 #[tokio::test]

@@ -149,6 +149,8 @@ async fn weakness_9_a_plugin_ends_when_the_orchestrator_stays_away() {
         .env("SAMPLE_PATIENCE_MS", "500");
     let mut sample = Sample::start(&authority, calling).await;
     fake.hear(RequestKind::Register).await;
+    // It is answered once the plugin knows that it has registered.
+    sample.call("listen", r#"{"topic":"t"}"#).await;
     fake.vanish().await;
     assert_eq!(sample.code().await, Some(1));
     let said = sample.stderr.next_line().await.unwrap().unwrap();

@@ -7,13 +7,21 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{run, tools};
+use crate::{eval, run, tools};
 
 /// Runs the named benchmarks, or all.
 ///
 /// # Errors
 /// When something cannot be built or run. A bar that is not reached is printed, and no error.
 pub(crate) fn run(names: &[&str]) -> Result<()> {
+    if names.is_empty() || names.contains(&"memory") {
+        eval::bench_memory()?;
+    }
+    if names == ["memory"] {
+        return Ok(());
+    }
+    let mut names = names.to_vec();
+    names.retain(|name| *name != "memory");
     let release = ["build", "--quiet", "--release"];
     let drivers = ["--package", "bench-driver", "--package", "bench-floor"];
     run::run(run::cargo(release).args(drivers))?;
@@ -34,7 +42,7 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
     if wants("gateway") {
         add_proxies(&mut driver);
     }
-    run::run(driver.args(names))
+    run::run(driver.args(&names))
 }
 
 /// Builds peers that are a workspace of their own, beside everything else.

@@ -8,6 +8,7 @@ mod ci;
 mod codegen;
 mod conformance;
 mod deny;
+mod eval;
 mod fuzz;
 mod judges;
 mod papers;
@@ -31,7 +32,10 @@ usage: cargo xtask COMMAND
   codegen           writes the code anew that is made from schemas
   deny              only the check of licences, sources and forbidden second versions
   bench [NAME]...   measure against the peers: echo, http, gateway, plugin, board, start,
-                    writers, tokens, day (default: all)
+                    writers, tokens, day, memory (default: all)
+  eval memory [RANKER]
+                    how well memory search finds what eval/memory asks for; with a ranker also
+                    what that one missed
   soak [ROUNDS] [WORD]...
                     the long variants of the fault tests, ROUNDS times over (default 1); with words
                     only those whose name holds one
@@ -61,6 +65,8 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["codegen"] => codegen::run(),
         ["deny"] => deny::run(),
         ["bench", names @ ..] => bench::run(names),
+        ["eval", "memory"] => eval::memory(None),
+        ["eval", "memory", ranker] => eval::memory(Some(ranker)),
         ["soak"] => soak::run(1, &[]),
         ["soak", rounds, words @ ..] => soak::run(number(rounds)?, words),
         ["fuzz"] => fuzz::run(60),

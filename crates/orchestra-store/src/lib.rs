@@ -48,7 +48,7 @@ pub use import::{ImportError, Imported};
 pub use io::{Entry, EntryKind, FileIo, RealFs, Stat};
 pub use notice::{ChangeNotice, What};
 pub use page::{Cursor, CursorError, Page, PageRequest};
-pub use reader::Reader;
+pub use reader::{MemoryFilter, Reader, Recalled, WantedWord, forms_of, rarity};
 pub use record::{
     Census, Chunk, ChunkId, ChunkIdError, ContextItem, Hit, HookEventRecord, IssueFilter,
     IssueRecord, NextRecord, PhaseRecord, PlanRecord, ProjectRecord, SessionEvent, SessionRecord,
@@ -56,3 +56,4 @@ pub use record::{
 };
 pub use store::{CloseWatch, Options, Store};
 pub use toon::{FileError, FileFault};
+pub use words::{stem, words_of};

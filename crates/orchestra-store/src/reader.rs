@@ -4,6 +4,7 @@ mod documents;
 mod filter;
 mod issues;
 mod memory;
+mod recall;
 mod rest;
 mod search;
 mod view;
@@ -16,7 +17,8 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::rows::{PROJECT, Read, project_row};
 
-pub(crate) use memory::events_text;
+pub(crate) use memory::{events_said, events_text};
+pub use recall::{MemoryFilter, Recalled, WantedWord, forms_of, rarity};
 pub(crate) use rest::{PRD, README};
 
 /// What is stored, as it was when the reading began. It is also what the board decides on.

@@ -4,7 +4,10 @@
 //! indexed whole and in its parts (snake case comes apart by itself); of scripts written without
 //! blanks every character is a word.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+
+use rust_stemmers::{Algorithm, Stemmer};
 
 /// The most pieces of a query that are looked for; what comes behind them is left out.
 pub(crate) const MAX_QUERY_WORDS: usize = 8;
@@ -14,17 +17,53 @@ const MAX_PIECE_WORDS: usize = 8;
 const MAX_WORD_BYTES: usize = 48;
 /// The most bytes of one text that are indexed.
 const MAX_INDEXED_BYTES: usize = 64 * 1024;
+/// The fewest letters of a word that is stemmed.
+const MIN_STEMMED: usize = 3;
+/// The most letters of a word that is stemmed; longer ones are no words of a language.
+const MAX_STEMMED: usize = 24;
 
 /// A text as it is indexed: its words with blanks between them.
 pub(crate) fn indexed(text: &str) -> String {
     let mut line = String::with_capacity(text.len() + text.len() / 8);
-    each_word(text, Parts::Split, &mut |word| {
+    each_word(text, Parts::Split, &mut |_, word| {
         if !line.is_empty() {
             line.push(' ');
         }
         line.push_str(word);
     });
     line
+}
+
+/// Calls `visit` with every word of a text and the byte it begins at, in the form in which words
+/// are indexed; of an identifier in camel case with the whole and then with its parts.
+pub fn words_of(text: &str, mut visit: impl FnMut(usize, &str)) {
+    each_word(text, Parts::Split, &mut visit);
+}
+
+/// The stem of an indexed word: `retries`, `retrying` and `retried` have one. Words that are not
+/// English ones by their letters are their own stems.
+#[must_use]
+pub fn stem(word: &str) -> Cow<'_, str> {
+    if (MIN_STEMMED..=MAX_STEMMED).contains(&word.len())
+        && word.bytes().all(|byte| byte.is_ascii_lowercase())
+    {
+        Stemmer::create(Algorithm::English).stem(word)
+    } else {
+        Cow::Borrowed(word)
+    }
+}
+
+/// The stems of an indexed text that are not words of it themselves, with blanks between them.
+pub(crate) fn stems(indexed: &str, line: &mut String) {
+    for word in indexed.split(' ') {
+        let stem = stem(word);
+        if stem != word {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(&stem);
+        }
+    }
 }
 
 /// The different words of an indexed text.
@@ -42,7 +81,7 @@ pub(crate) fn query(text: &str) -> Vec<Vec<String>> {
     let mut pieces: Vec<Vec<String>> = Vec::new();
     for piece in text.split_whitespace() {
         let mut words = Vec::new();
-        each_word(piece, Parts::Whole, &mut |word| {
+        each_word(piece, Parts::Whole, &mut |_, word| {
             if words.len() < MAX_PIECE_WORDS {
                 words.push(word.to_owned());
             }
@@ -63,7 +102,7 @@ enum Parts {
     Split,
 }
 
-fn each_word(text: &str, parts: Parts, visit: &mut impl FnMut(&str)) {
+fn each_word(text: &str, parts: Parts, visit: &mut impl FnMut(usize, &str)) {
     let text = &text[..text.floor_char_boundary(MAX_INDEXED_BYTES)];
     for run in text
         .split(|c: char| !is_part(c))
@@ -71,33 +110,34 @@ fn each_word(text: &str, parts: Parts, visit: &mut impl FnMut(&str)) {
     {
         // Scripts without blanks first: each character a word, what is between them words as well.
         let mut rest = run;
+        let mut at = run.as_ptr().addr() - text.as_ptr().addr();
         while !rest.is_empty() {
             let end = rest.find(stands_alone).unwrap_or(rest.len());
             if end > 0 {
-                visit_word(&rest[..end], parts, visit);
+                visit_word(at, &rest[..end], parts, visit);
             }
-            rest = &rest[end..];
+            (at, rest) = (at + end, &rest[end..]);
             if let Some(first) = rest.chars().next() {
-                visit(&rest[..first.len_utf8()]);
-                rest = &rest[first.len_utf8()..];
+                visit(at, &rest[..first.len_utf8()]);
+                (at, rest) = (at + first.len_utf8(), &rest[first.len_utf8()..]);
             }
         }
     }
 }
 
-fn visit_word(word: &str, parts: Parts, visit: &mut impl FnMut(&str)) {
-    visit(&folded(word));
+fn visit_word(at: usize, word: &str, parts: Parts, visit: &mut impl FnMut(usize, &str)) {
+    visit(at, &folded(word));
     if parts == Parts::Split
         && word.chars().skip(1).any(char::is_uppercase)
         && word.chars().any(char::is_lowercase)
     {
         let mut start = 0;
         for end in boundaries(word) {
-            visit(&folded(&word[start..end]));
+            visit(at + start, &folded(&word[start..end]));
             start = end;
         }
         if start > 0 {
-            visit(&folded(&word[start..]));
+            visit(at + start, &folded(&word[start..]));
         }
     }
 }

@@ -30,6 +30,7 @@ use crate::reader::Reader;
 use crate::{Action, ActionError, Fault, IssueRecord, Made, Receipt};
 
 pub(crate) use events::notice_kind;
+pub(crate) use text::reindex_memory;
 
 /// Words known to be in the table of words already, so that they need not be offered again. It
 /// must be forgotten whenever a transaction is rolled back.

@@ -8,9 +8,10 @@ use rusqlite::Connection;
 
 use crate::Fault;
 use crate::files::needs::TABLES;
+use crate::writing::reindex_memory;
 
 /// The newest schema this program knows; kept in the database's `user_version`.
-pub(crate) const SCHEMA: i64 = 2;
+pub(crate) const SCHEMA: i64 = 3;
 /// The oldest schema whose boards can be read as they stand, where nothing can be written.
 pub(crate) const READABLE: i64 = 1;
 
@@ -259,6 +260,15 @@ CREATE TABLE plugin_document_body (
 );
 ";
 
+/// Part of what makes of schema 2 schema 3: the stems of what is remembered, beside its words.
+const STEMS: &str = "
+DROP TABLE memory_text;
+CREATE VIRTUAL TABLE memory_text USING fts5 (
+    summary, content, tags, stems,
+    content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+);
+";
+
 /// Brings the database to the newest schema, inside the caller's transaction; says whether it was
 /// new.
 pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
@@ -281,10 +291,14 @@ pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
             connection.pragma_update(None, "application_id", APPLICATION_ID)?;
             Found::New
         }
-        (1, _) => Found::Ready,
+        (1 | 2, _) => Found::Ready,
         _ => return Err(Fault::Corrupt),
     };
-    connection.execute_batch(DOCUMENTS)?;
+    if found < 2 {
+        connection.execute_batch(DOCUMENTS)?;
+    }
+    connection.execute_batch(STEMS)?;
+    reindex_memory(connection)?;
     connection.pragma_update(None, "user_version", SCHEMA)?;
     Ok(outcome)
 }

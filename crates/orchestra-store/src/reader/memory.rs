@@ -21,7 +21,7 @@ const MAX_HITS: u32 = 100;
 
 pub(crate) const CHUNK: &str =
     "SELECT number, source, source_id, tags, created_at, summary, content FROM chunk ";
-const SESSION: &str = "SELECT name, started_at, ended_at, summary, events FROM session ";
+pub(super) const SESSION: &str = "SELECT name, started_at, ended_at, summary, events FROM session ";
 
 /// What a search is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) fn chunk_row(project: &Slug, row: &Row<'_>) -> Read<Chunk> {
     })
 }
 
-fn session_row(project: &Slug, row: &Row<'_>) -> Read<SessionRecord> {
+pub(super) fn session_row(project: &Slug, row: &Row<'_>) -> Read<SessionRecord> {
     let events: String = row.get(4)?;
     Ok(SessionRecord {
         project: project.clone(),
@@ -88,6 +88,13 @@ fn parse_events(text: &str) -> Option<Vec<SessionEvent>> {
         })
     };
     events.into_iter().map(event).collect()
+}
+
+/// What the events in their column say.
+pub(crate) fn events_said(text: &str) -> String {
+    let events: Vec<(String, i64, String)> = serde_json::from_str(text).unwrap_or_default();
+    let said: Vec<String> = events.into_iter().map(|(_, _, said)| said).collect();
+    said.join("\n")
 }
 
 impl Reader<'_> {

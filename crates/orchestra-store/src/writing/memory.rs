@@ -33,10 +33,6 @@ pub(super) fn text_hash(text: &str) -> Vec<u8> {
     hash
 }
 
-fn tags_text(tags: &[Label]) -> String {
-    tags.iter().map(Label::as_str).collect::<Vec<_>>().join(" ")
-}
-
 impl Writing<'_> {
     pub(super) fn save_chunk(
         &mut self,
@@ -181,7 +177,13 @@ impl Writing<'_> {
                 content,
             ],
         )?;
-        self.index_memory(row, summary, content, &tags_text(&chunk.tags))
+        let marks: Vec<&str> = chunk
+            .tags
+            .iter()
+            .chain(&chunk.source_id)
+            .map(Label::as_str)
+            .collect();
+        self.index_memory(row, summary, content, &marks.join(" "))
     }
 
     pub(super) fn forget_chunk(
@@ -295,7 +297,12 @@ impl Writing<'_> {
                 events_text(&session.events),
             ],
         )?;
-        self.index_memory(row, session.summary.as_str(), "", "")?;
+        let events: Vec<&str> = session
+            .events
+            .iter()
+            .map(|event| event.summary.as_str())
+            .collect();
+        self.index_memory(row, session.summary.as_str(), &events.join("\n"), "")?;
         self.dirty(&Owner::Session(session.project.clone(), session.id.clone()))
     }
 

@@ -4,9 +4,46 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use orchestra_board::Issue;
+use rusqlite::Connection;
 
 use super::{Write, Writing};
+use crate::reader::events_said;
 use crate::words;
+
+/// Adds the indexed words of something remembered to the index, and their stems.
+fn insert_memory(connection: &Connection, row: i64, texts: [&str; 3]) -> rusqlite::Result<()> {
+    let mut stems = String::new();
+    texts.iter().for_each(|text| words::stems(text, &mut stems));
+    let [summary, content, tags] = texts;
+    connection
+        .prepare_cached(
+            "INSERT INTO memory_text (rowid, summary, content, tags, stems) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute((row, summary, content, tags, stems))?;
+    Ok(())
+}
+
+/// Indexes everything remembered anew, in a table that is empty.
+pub(crate) fn reindex_memory(connection: &Connection) -> rusqlite::Result<()> {
+    let sql = "SELECT id, summary, content, tags, source_id, NULL FROM chunk \
+               UNION ALL SELECT id, summary, '', NULL, NULL, events FROM session";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let [tags, source_id, events]: [Option<String>; 3] =
+            [row.get(3)?, row.get(4)?, row.get(5)?];
+        let mut tags: Vec<String> = tags
+            .and_then(|tags| serde_json::from_str(&tags).ok())
+            .unwrap_or_default();
+        tags.extend(source_id);
+        let said = events.map(|events| events_said(&events));
+        let (summary, content): (String, String) = (row.get(1)?, row.get(2)?);
+        let texts = [&summary, said.as_ref().unwrap_or(&content), &tags.join(" ")];
+        let [summary, content, tags] = texts.map(|text| words::indexed(text));
+        insert_memory(connection, row.get(0)?, [&summary, &content, &tags])?;
+    }
+    Ok(())
+}
 
 impl Writing<'_> {
     pub(super) fn index_issue(&mut self, row: i64, issue: &Issue) -> Write<()> {
@@ -33,10 +70,7 @@ impl Writing<'_> {
     ) -> Write<()> {
         let [summary, content, tags] = [summary, content, tags].map(words::indexed);
         self.execute("DELETE FROM memory_text WHERE rowid = ?1", [row])?;
-        self.execute(
-            "INSERT INTO memory_text (rowid, summary, content, tags) VALUES (?1, ?2, ?3, ?4)",
-            (row, &summary, &content, &tags),
-        )?;
+        insert_memory(self.connection, row, [&summary, &content, &tags])?;
         self.learn(&[&summary, &content, &tags])
     }
 

@@ -2,10 +2,11 @@
 
 use orchestra_board::{Command, SessionId};
 use orchestra_store::{
-    Action, ChunkId, ContextItem, Made, NewSession, NewSessionEvent, PageRequest, SessionRecord,
+    Action, ChunkId, ContextItem, Made, MemoryFilter, NewSession, NewSessionEvent, PageRequest,
+    SessionRecord, Store, WantedWord,
 };
 
-use crate::fixture::Workspace;
+use crate::fixture::{Workspace, options};
 use crate::words::{body, chunk, label, slug, target};
 
 fn found(board: &Workspace, query: &str) -> Vec<String> {
@@ -212,4 +213,42 @@ fn plans_are_kept_by_title() {
             .total,
         3
     );
+}
+
+#[test]
+fn what_older_schemas_remember_is_found_by_the_stems_of_its_words() {
+    let board = Workspace::with_a_story();
+    let mut text = chunk("the webhooks were retried");
+    text.source_id = Some(label("LK-7"));
+    board.act(Action::SaveMemory(text));
+    save(
+        &board,
+        session("s", "summary", &["the lexer was rewritten"]),
+    );
+    let Workspace {
+        directory,
+        clock,
+        store,
+    } = board;
+    drop(store);
+    let database = directory.path().join(".projects/.store/board.db");
+    let database = rusqlite::Connection::open(database).expect("opens");
+    let older = "DROP TABLE memory_text; CREATE VIRTUAL TABLE memory_text USING fts5 (summary, content, tags, \
+         content = '', contentless_delete = 1); PRAGMA user_version = 2";
+    database.execute_batch(older).expect("goes back");
+    drop(database);
+    let store = Store::open(directory.path(), options(&clock)).expect("opens");
+    let rows = |word: &str| {
+        let wanted = WantedWord {
+            forms: vec![word.to_owned()],
+            tells: true,
+        };
+        let found =
+            store.read(|reader| reader.recall(&slug(), &[wanted], &MemoryFilter::default(), 10));
+        found.expect("read").rows.len()
+    };
+    for word in ["webhook", "webhooks", "retri", "lexer", "lk"] {
+        assert_eq!(rows(word), 1, "{word}");
+    }
+    assert_eq!(rows("hooks"), 0);
 }

@@ -1,23 +1,21 @@
 //! What is remembered across sessions: texts, and summaries of sessions.
 
+mod find;
+
 use orchestra_board::{Body, Label, SessionId, Slug, Timestamp};
 use orchestra_store::{
-    Action, Chunk, ChunkId, ContextItem, Cursor, Hit, Made, NewChunk, NewSession, NewSessionEvent,
-    PageRequest, SessionRecord,
+    Action, ChunkId, Cursor, Made, NewChunk, NewSession, NewSessionEvent, PageRequest,
+    SessionRecord,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::args::{Arg, Limit, Number, texts};
+use crate::args::{Arg, Limit, texts};
 use crate::failure::Failure;
 use crate::services::{Services, page};
 use crate::tool::{Effect, Step, Tool};
 use crate::wire::{List, time};
 
-/// How many texts a search shows unless told: their contents are long.
-const SEARCH_LIMIT: u32 = 10;
-/// How many items `get_context` shows unless told.
-const CONTEXT_LIMIT: u32 = 5;
 /// How many sessions are listed unless told.
 const SESSIONS_LIMIT: u32 = 20;
 
@@ -35,14 +33,14 @@ pub(super) fn tools() -> Vec<Tool> {
             "Search memory",
             Effect::Read,
             "Memories that fit a query, best first.",
-            search_memory,
+            find::search_memory,
         ),
         Tool::new(
             "get_context",
             "Get context",
             Effect::Read,
-            "Memories and sessions that fit the work at hand.",
-            get_context,
+            "What fits the work at hand: memories, sessions, issues, plans.",
+            find::get_context,
         ),
         Tool::new(
             "forget_memory",
@@ -141,98 +139,6 @@ fn unanswered() -> Failure {
 
 fn names(labels: &[Label]) -> Vec<String> {
     labels.iter().map(Label::to_string).collect()
-}
-
-/// Something remembered that fits a query; one shape for texts and sessions.
-#[derive(Serialize, JsonSchema)]
-struct Found {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    id: String,
-    summary: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source_id: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tags: Vec<String>,
-    created_at: String,
-    score: f64,
-}
-
-/// Scores are compared, not measured: 1 for the best hit, the others in proportion, and three
-/// decimals do. What the index counts is no measure of its own: with few texts it is next to nothing.
-fn relative(fit: f64, best: f64) -> f64 {
-    if best > 0.0 {
-        (fit / best * 1_000.0).round() / 1_000.0
-    } else {
-        1.0
-    }
-}
-
-fn best<T>(hits: &[Hit<T>]) -> f64 {
-    hits.iter().map(|hit| hit.score).fold(0.0, f64::max)
-}
-
-fn found_chunk(chunk: &Chunk, score: f64) -> Found {
-    Found {
-        kind: "memory",
-        id: chunk.id.to_string(),
-        summary: chunk.summary.to_string(),
-        content: Some(chunk.content.to_string()),
-        source: chunk.source.as_ref().map(Label::to_string),
-        source_id: chunk.source_id.as_ref().map(Label::to_string),
-        tags: names(&chunk.tags),
-        created_at: time(chunk.created_at),
-        score,
-    }
-}
-
-fn found_session(session: &SessionRecord, score: f64) -> Found {
-    Found {
-        kind: "session",
-        id: session.id.to_string(),
-        summary: session.summary.to_string(),
-        content: None,
-        source: None,
-        source_id: None,
-        tags: Vec::new(),
-        created_at: time(session.started_at),
-        score,
-    }
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct SearchMemory {
-    project: Arg<Slug>,
-    query: String,
-    limit: Option<Number<1, 100>>,
-}
-
-fn search_memory(services: &Services, args: SearchMemory) -> Result<Step<List<Found>>, Failure> {
-    let limit = args.limit.map_or(SEARCH_LIMIT, Number::get);
-    let hits =
-        services.read(|reader| Ok(reader.search_memory(&args.project.0, &args.query, limit)?))?;
-    let best = best(&hits);
-    let found = hits
-        .iter()
-        .map(|Hit { item, score }| found_chunk(item, relative(*score, best)));
-    Ok(Step::Done(List::whole(found.collect())))
-}
-
-fn get_context(services: &Services, args: SearchMemory) -> Result<Step<List<Found>>, Failure> {
-    let limit = args.limit.map_or(CONTEXT_LIMIT, Number::get);
-    let hits =
-        services.read(|reader| Ok(reader.context(&args.project.0, &args.query, limit)?))?;
-    let best = best(&hits);
-    let found = hits.iter().map(|Hit { item, score }| match item {
-        ContextItem::Chunk(chunk) => found_chunk(chunk, relative(*score, best)),
-        ContextItem::Session(session) => found_session(session, relative(*score, best)),
-    });
-    Ok(Step::Done(List::whole(found.collect())))
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -394,7 +394,11 @@ async fn the_arguments_of_document_001_are_required_or_allowed_as_it_says() {
         ("reject_task", vec!["reason", "epic_id", "story_id"]),
         ("report_bug", vec!["steps", "expected", "actual"]),
         ("save_memory", vec!["source", "source_id", "tags"]),
-        ("search_memory", vec!["limit"]),
+        (
+            "search_memory",
+            vec!["limit", "source", "tags", "since", "until"],
+        ),
+        ("get_context", vec!["limit", "max_tokens"]),
         ("save_session", vec!["events"]),
         ("record_usage", vec!["cost", "provider", "model"]),
         ("save_plan", vec!["issue_id"]),

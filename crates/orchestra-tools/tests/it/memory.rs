@@ -153,3 +153,67 @@ async fn w41_memories_can_be_forgotten_are_merged_and_capped() {
     let next = bench.ok("save_memory", save("Another")).await;
     assert_ne!(next["id"], first["id"], "the id is not used again");
 }
+
+/// What the earlier program counted: the share of the query's words that occur anywhere in a text.
+fn substrings(text: &str, query: &str) -> f64 {
+    let words: Vec<&str> = query.split_whitespace().collect();
+    let found = words.iter().filter(|word| text.contains(**word)).count();
+    found as f64 / words.len() as f64
+}
+
+#[tokio::test]
+async fn w39_a_short_word_does_not_find_the_words_it_is_a_part_of() {
+    let bench = Bench::with_story().await;
+    let text = "the database of the depot";
+    let save = json!({"project": "my-app", "content": text, "summary": "note"});
+    bench.ok("save_memory", save).await;
+    assert_eq!(substrings(text, "ta"), 1.0, "as it was");
+    let query = json!({"project": "my-app", "query": "ta"});
+    assert_eq!(bench.ok("search_memory", query).await["total"], 0);
+}
+
+#[tokio::test]
+async fn found_by_other_words_and_told_why() {
+    let bench = Bench::with_story().await;
+    let long = "Partners retried each webhook up to five times. ".to_owned()
+        + &"So it goes on. ".repeat(40);
+    let save = |content: &str, source: &str| json!({"project": "my-app", "content": content, "summary": "note", "source": source, "tags": [source]});
+    bench.ok("save_memory", save(&long, "task")).await;
+    bench
+        .ok("save_memory", save("Webhooks are signed", "prd"))
+        .await;
+    let query = |more: Value| {
+        let mut query = json!({"project": "my-app", "query": "why do we retry webhooks"});
+        query
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        query
+    };
+    let found = bench.ok("search_memory", query(json!({}))).await;
+    assert_eq!(ids(&found), ["mem-1", "mem-2"]);
+    let first = &found["items"][0];
+    assert!(first["why"].as_str().unwrap().contains("retry"), "{first}");
+    assert!(
+        first["snippet"].as_str().unwrap().contains("retried"),
+        "{first}"
+    );
+    assert!(
+        found["items"][1].get("snippet").is_none(),
+        "it is the whole text"
+    );
+    for filter in [json!({"source": "prd"}), json!({"tags": ["prd"]})] {
+        let found = bench.ok("search_memory", query(filter)).await;
+        assert_eq!(ids(&found), ["mem-2"]);
+    }
+    let later = json!({"since": "2999-01-01T00:00:00Z"});
+    assert_eq!(bench.ok("search_memory", query(later)).await["total"], 0);
+    let context = bench
+        .ok("get_context", query(json!({"max_tokens": 100})))
+        .await;
+    assert!(
+        context["items"][0].get("content").is_none(),
+        "it is too long"
+    );
+    assert!(context["items"][0]["snippet"].is_string());
+}

@@ -38,7 +38,8 @@ async fn the_tools_fit_their_budget() {
         costs.len()
     );
     assert!(all <= 8_000, "{all} tokens: {costs:?}");
-    assert!(lean <= 1_800, "{lean} tokens of the lean set: {costs:?}");
+    // Filters of memory are worth the tokens: without them an agent reads what it did not ask for.
+    assert!(lean <= 1_850, "{lean} tokens of the lean set: {costs:?}");
 }
 
 #[tokio::test]

@@ -1,0 +1,105 @@
+//! The part of a text that fits a query.
+
+use orchestra_store::{ContextItem, stem, words_of};
+
+use super::query::Query;
+
+/// How many bytes a snippet has, about.
+const LENGTH: usize = 180;
+/// The most bytes of a text that are looked through.
+const LOOKED_THROUGH: usize = 16 * 1024;
+
+/// All that an item says, without its summary where it has more to say.
+fn said(item: &ContextItem) -> String {
+    match item {
+        ContextItem::Chunk(chunk) => chunk.content.to_string(),
+        ContextItem::Session(session) => {
+            let mut text = session.summary.to_string();
+            for event in &session.events {
+                text.push('\n');
+                text.push_str(event.summary.as_str());
+                if text.len() > LOOKED_THROUGH {
+                    break;
+                }
+            }
+            text
+        }
+    }
+}
+
+/// The beginning of what is said.
+pub(super) fn beginning(item: &ContextItem) -> String {
+    cut(&said(item), 0)
+}
+
+/// The part where the most words of the query stand together, else the beginning.
+pub(super) fn around(query: &Query, item: &ContextItem) -> String {
+    part(query, &said(item))
+}
+
+pub(super) fn part(query: &Query, text: &str) -> String {
+    let text = &text[..text.floor_char_boundary(LOOKED_THROUGH)];
+    let mut hits: Vec<(usize, usize)> = Vec::new();
+    words_of(text, |at, word| {
+        let stemmed = stem(word);
+        let hit = query.words.iter().position(|wanted| {
+            wanted.tells
+                && (wanted.text == word
+                    || wanted.stem == stemmed
+                    || wanted.mended.iter().any(|mended| mended == word))
+        });
+        hits.extend(hit.map(|which| (at, which)));
+    });
+    let worth = |from: usize| -> f64 {
+        let within = hits[from..]
+            .iter()
+            .take_while(|(at, _)| *at < hits[from].0 + LENGTH * 3 / 4);
+        let mut seen = Vec::new();
+        for (_, which) in within {
+            if !seen.contains(which) {
+                seen.push(*which);
+            }
+        }
+        seen.iter().map(|&which| query.words[which].rarity).sum()
+    };
+    let mut best = (0.0, 0);
+    for (from, (at, _)) in hits.iter().enumerate().take(256) {
+        let here = worth(from);
+        if here > best.0 {
+            best = (here, *at);
+        }
+    }
+    cut(text, best.1)
+}
+
+/// About [`LENGTH`] bytes around a place, between blanks where there are any, on one line.
+fn cut(text: &str, place: usize) -> String {
+    if text.len() <= LENGTH {
+        return one_line(text);
+    }
+    let mut start = text.floor_char_boundary(place.saturating_sub(LENGTH / 4));
+    if text.len() - start < LENGTH {
+        start = text.floor_char_boundary(text.len() - LENGTH);
+    }
+    if start > 0
+        && let Some(blank) = text[start..place.max(start)].find(char::is_whitespace)
+    {
+        start += blank;
+    }
+    let mut end = text.floor_char_boundary((start + LENGTH).min(text.len()));
+    if end < text.len()
+        && let Some(blank) = text[start..end].rfind(char::is_whitespace)
+        && blank > LENGTH / 2
+    {
+        end = start + blank;
+    }
+    let [before, after] = [start > 0, end < text.len()].map(|more| if more { "…" } else { "" });
+    format!("{before}{}{after}", one_line(&text[start..end]))
+}
+
+fn one_line(text: &str) -> String {
+    text.split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}

@@ -1,0 +1,6 @@
+//! Behaviour of memory, on real stores.
+
+mod context;
+mod fixture;
+mod hostile;
+mod search;

@@ -1,0 +1,278 @@
+//! What is found, in which order, and what is said about it.
+
+use orchestra_memory::search::Near;
+use orchestra_store::MemoryFilter;
+
+use crate::fixture::{Workspace, at, chunk, ids, label};
+
+#[test]
+fn words_are_found_and_not_parts_of_them() {
+    let memory = Workspace::new();
+    memory.remember_all(&[
+        "the database uses write-ahead logging",
+        "tags are kept in a table of their own",
+    ]);
+    assert_eq!(
+        memory.ids("ta"),
+        ["mem-2"],
+        "begun, and not the middle of a word"
+    );
+    assert_eq!(memory.ids("abas"), [""; 0]);
+}
+
+#[test]
+fn other_forms_of_a_word_are_the_word() {
+    let memory = Workspace::new();
+    memory.remember_all(&[
+        "Partners retried each webhook",
+        "Colours of the depot screen",
+    ]);
+    assert_eq!(memory.ids("retrying webhooks"), ["mem-1"]);
+    assert_eq!(memory.ids("screens"), ["mem-2"]);
+}
+
+#[test]
+fn identifiers_are_found_whole_and_in_their_parts() {
+    let memory = Workspace::new();
+    memory.remember_all(&[
+        "assignNextParcel reads and writes in one statement",
+        "the next parcel is assigned by hand",
+        "see crates/media/src/photo.rs",
+        "see crates/media/src/sound.rs",
+        "settle_invoice locks the ledger first",
+    ]);
+    assert_eq!(memory.ids("assignNextParcel")[0], "mem-1");
+    assert_eq!(memory.ids("assign next parcel").len(), 2);
+    assert_eq!(memory.ids("crates/media/src/sound.rs")[0], "mem-4");
+    assert_eq!(memory.ids("settle invoice"), ["mem-5"]);
+    assert!(
+        memory.found("settle_invoice")[0]
+            .why
+            .contains("exactly settle_invoice")
+    );
+}
+
+#[test]
+fn a_misspelt_word_is_taken_for_the_nearest() {
+    let memory = Workspace::new();
+    memory.remember_all(&[
+        "a deadlock between two transactions",
+        "the deadline is on Friday",
+    ]);
+    assert_eq!(memory.ids("deadlok"), ["mem-1"]);
+    assert!(memory.found("deadlok")[0].why.contains("deadlock"));
+}
+
+#[test]
+fn words_that_every_question_has_do_no_harm() {
+    let memory = Workspace::new();
+    memory.remember_all(&[
+        "What we do when it is not there is what it was when we did it",
+        "Releases go out on Tuesdays",
+    ]);
+    assert_eq!(
+        memory.ids("when do we do what we do with the releases")[0],
+        "mem-2"
+    );
+    assert_eq!(
+        memory.ids("what is it"),
+        ["mem-1"],
+        "where there is nothing else they count"
+    );
+}
+
+#[test]
+fn an_answer_is_found_by_the_words_around_it() {
+    let memory = Workspace::new();
+    for (session, turn) in [
+        ("s-1", "Ilse: The talk about the scanner is in Lisbon."),
+        ("s-1", "Noor: When is it?"),
+        ("s-1", "Ilse: Thursday at four."),
+        ("s-2", "Noor: Lunch?"),
+        ("s-2", "Wei: Thursday at four, not earlier."),
+    ] {
+        let mut new = chunk(turn);
+        (new.source, new.source_id) = (Some(label("session")), Some(label(session)));
+        memory.remember(new);
+    }
+    let found = memory.found("when is the talk of Ilse");
+    let place = |id: &str| ids(&found).iter().position(|other| other == id);
+    assert!(place("mem-3").is_some_and(|place| place < 3), "{found:?}");
+    assert!(place("mem-5") > place("mem-3") || place("mem-5").is_none());
+    let answer = &found[place("mem-3").expect("found")];
+    assert!(answer.why.contains("around it: talk"), "{}", answer.why);
+}
+
+#[test]
+fn filters_leave_only_what_they_admit() {
+    let memory = Workspace::new();
+    let mut tagged = chunk("cache of the api");
+    (tagged.tags, tagged.source) = (vec![label("a"), label("b")], Some(label("task")));
+    memory.remember(tagged);
+    memory.set_time("2026-04-01T12:00:00Z");
+    let mut other = chunk("cache of the worker");
+    (other.tags, other.source_id) = (vec![label("a")], Some(label("x-1")));
+    memory.remember(other);
+    memory.save_session("s-1", "cache", &[]);
+    let check = |filter: MemoryFilter, expected: &[&str]| {
+        for query in ["cache", ""] {
+            assert_eq!(
+                ids(&memory.found_with(query, &filter, &[])),
+                expected,
+                "{filter:?}"
+            );
+        }
+    };
+    let all = MemoryFilter::default;
+    check(
+        MemoryFilter {
+            tags: vec![label("b"), label("a")],
+            ..all()
+        },
+        &["mem-1"],
+    );
+    check(
+        MemoryFilter {
+            tags: vec![label("a")],
+            ..all()
+        },
+        &["mem-2", "mem-1"],
+    );
+    check(
+        MemoryFilter {
+            source: Some(label("task")),
+            ..all()
+        },
+        &["mem-1"],
+    );
+    check(
+        MemoryFilter {
+            source_id: Some(label("x-1")),
+            ..all()
+        },
+        &["mem-2"],
+    );
+    check(
+        MemoryFilter {
+            since: Some(at("2026-03-15T00:00:00Z")),
+            ..all()
+        },
+        &["mem-2"],
+    );
+    check(
+        MemoryFilter {
+            until: Some(at("2026-03-15T00:00:00Z")),
+            ..all()
+        },
+        &["mem-1"],
+    );
+    check(
+        MemoryFilter {
+            source: Some(label("none")),
+            ..all()
+        },
+        &[],
+    );
+}
+
+#[test]
+fn sessions_are_found_by_their_summaries_and_events() {
+    let memory = Workspace::new();
+    memory.save_session(
+        "s-1",
+        "worked on the parser",
+        &["the lexer was rewritten", "tests ran"],
+    );
+    assert_eq!(memory.ids("parser"), ["s-1"]);
+    let found = memory.found("rewriting lexers");
+    assert_eq!(ids(&found), ["s-1"]);
+    assert!(found[0].snippet.contains("lexer was rewritten"));
+}
+
+#[test]
+fn the_day_that_is_named_counts() {
+    let memory = Workspace::new();
+    memory.remember_all(&["the deploy failed again"]);
+    memory.set_time("2026-03-05T12:00:00Z");
+    memory.remember_all(&["the deploy failed once more"]);
+    assert_eq!(memory.ids("deploy on 1 March"), ["mem-1", "mem-2"]);
+    assert_eq!(memory.ids("deploy on 2026-03-05"), ["mem-2", "mem-1"]);
+}
+
+#[test]
+fn what_is_newer_comes_first_among_equals() {
+    let memory = Workspace::new();
+    memory.remember_all(&["the port of the cache is 6390"]);
+    memory.set_time("2026-06-01T12:00:00Z");
+    memory.remember_all(&["the port of the cache is 6391"]);
+    assert_eq!(memory.ids("port of the cache"), ["mem-2", "mem-1"]);
+}
+
+#[test]
+fn hits_by_meaning_fill_in() {
+    let memory = Workspace::new();
+    memory.remember_all(&["login hands out an opaque token", "the fox is quick"]);
+    let rows: Vec<i64> = memory
+        .store
+        .read(|reader| {
+            reader.newest_remembered(&crate::fixture::slug(), &MemoryFilter::default(), 10)
+        })
+        .expect("rows");
+    let near = [Near {
+        row: rows[1],
+        similarity: 0.8,
+    }];
+    let found = memory.found_with("authentication", &MemoryFilter::default(), &near);
+    assert_eq!(ids(&found), ["mem-1"]);
+    assert_eq!(found[0].why, "similar in meaning");
+    let tagged = MemoryFilter {
+        tags: vec![label("none")],
+        ..MemoryFilter::default()
+    };
+    assert!(
+        memory
+            .found_with("authentication", &tagged, &near)
+            .is_empty()
+    );
+    let gone = [Near {
+        row: 1,
+        similarity: 0.9,
+    }];
+    assert!(
+        memory
+            .found_with("authentication", &MemoryFilter::default(), &gone)
+            .is_empty()
+    );
+}
+
+#[test]
+fn a_snippet_is_the_part_that_fits() {
+    let memory = Workspace::new();
+    let long = format!(
+        "{} the needle is blunt {}",
+        "straw ".repeat(500),
+        "hay ".repeat(500)
+    );
+    memory.remember_all(&[&long]);
+    let found = memory.found("blunt needles");
+    assert!(
+        found[0].snippet.contains("needle is blunt"),
+        "{}",
+        found[0].snippet
+    );
+    assert!(found[0].snippet.len() < 250);
+}
+
+#[test]
+fn common_words_decide_where_rare_ones_do_not() {
+    let memory = Workspace::new();
+    for number in 0..300 {
+        memory.remember(chunk(&format!("worker {number} restarts the queue")));
+    }
+    memory.remember(chunk("worker and queue and nothing else stops them"));
+    for number in 300..600 {
+        memory.remember(chunk(&format!("worker {number} restarts the queue")));
+    }
+    assert_eq!(memory.ids("worker queue stops")[0], "mem-301");
+    assert_eq!(memory.found("worker queue").len(), 10);
+}

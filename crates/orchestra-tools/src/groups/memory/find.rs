@@ -1,0 +1,198 @@
+//! Finding what is remembered: search, and context for the work at hand.
+
+use orchestra_board::{Label, Slug, Timestamp};
+use orchestra_memory::search::{Asked, Found, Piece, PieceKind, Search, gather, search};
+use orchestra_store::{Chunk, ContextItem, MemoryFilter, SessionRecord};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::names;
+use crate::args::{Arg, Number, texts};
+use crate::failure::Failure;
+use crate::services::Services;
+use crate::tool::Step;
+use crate::wire::{List, time};
+
+/// How many texts a search shows unless told: their contents are long.
+const SEARCH_LIMIT: u32 = 10;
+/// How many items `get_context` shows unless told.
+const CONTEXT_LIMIT: u32 = 8;
+/// How many tokens `get_context` may cost unless told: little beside what a model can hold, and
+/// enough for a handful of remembered texts.
+const CONTEXT_BUDGET: u32 = 2_000;
+
+/// Something that fits a query; one shape, whatever it is and whatever found it.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Hit {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    id: String,
+    summary: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    /// The part that fits, where the content is longer or left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snippet: Option<String>,
+    /// What made it fit.
+    why: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_id: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
+    created_at: String,
+    score: f64,
+}
+
+impl Hit {
+    fn of_chunk(chunk: &Chunk, snippet: String, why: String, score: f64) -> Self {
+        let content = chunk.content.to_string();
+        Self {
+            kind: "memory",
+            id: chunk.id.to_string(),
+            summary: chunk.summary.to_string(),
+            snippet: (snippet != content.trim()).then_some(snippet),
+            content: Some(content),
+            why,
+            source: chunk.source.as_ref().map(Label::to_string),
+            source_id: chunk.source_id.as_ref().map(Label::to_string),
+            tags: names(&chunk.tags),
+            created_at: time(chunk.created_at),
+            score,
+        }
+    }
+
+    fn of_session(session: &SessionRecord, snippet: String, why: String, score: f64) -> Self {
+        let summary = session.summary.to_string();
+        Self {
+            kind: "session",
+            id: session.id.to_string(),
+            snippet: (snippet != summary.trim()).then_some(snippet),
+            summary,
+            content: None,
+            why,
+            source: None,
+            source_id: None,
+            tags: Vec::new(),
+            created_at: time(session.started_at),
+            score,
+        }
+    }
+
+    fn of_item(item: &ContextItem, snippet: String, why: String, score: f64) -> Self {
+        match item {
+            ContextItem::Chunk(chunk) => Self::of_chunk(chunk, snippet, why, score),
+            ContextItem::Session(session) => Self::of_session(session, snippet, why, score),
+        }
+    }
+
+    fn of_piece(piece: Piece) -> Self {
+        let Piece {
+            kind,
+            score,
+            snippet,
+            why,
+            cut,
+        } = piece;
+        let mut hit = match kind {
+            PieceKind::Remembered(item) => Self::of_item(&item, snippet.clone(), why, score),
+            PieceKind::Other {
+                kind,
+                id,
+                title,
+                text,
+                created_at,
+            } => Self {
+                kind,
+                id,
+                summary: title,
+                snippet: (snippet != text.trim()).then_some(snippet.clone()),
+                content: (!text.is_empty()).then_some(text),
+                why,
+                source: None,
+                source_id: None,
+                tags: Vec::new(),
+                created_at: time(created_at),
+                score,
+            },
+        };
+        if cut {
+            hit.content = None;
+            hit.snippet = Some(snippet);
+        }
+        hit
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SearchMemory {
+    project: Arg<Slug>,
+    query: String,
+    source: Option<Arg<Label>>,
+    tags: Option<Vec<Arg<Label>>>,
+    since: Option<Arg<Timestamp>>,
+    until: Option<Arg<Timestamp>>,
+    limit: Option<Number<1, 100>>,
+}
+
+pub(super) fn search_memory(
+    services: &Services,
+    args: SearchMemory,
+) -> Result<Step<List<Hit>>, Failure> {
+    let filter = MemoryFilter {
+        source: args.source.map(|source| source.0),
+        tags: texts(args.tags.unwrap_or_default()),
+        since: args.since.map(|at| at.0),
+        until: args.until.map(|at| at.0),
+        ..MemoryFilter::default()
+    };
+    let ask = Search {
+        project: &args.project.0,
+        query: &args.query,
+        filter: &filter,
+        limit: args.limit.map_or(SEARCH_LIMIT, Number::get) as usize,
+        sessions: false,
+        now: services.now(),
+        near: &[],
+        weight: 0.0,
+    };
+    let found = services.read(|reader| Ok(search(reader, &ask)?))?;
+    let hits = found.into_iter().map(
+        |Found {
+             item,
+             score,
+             snippet,
+             why,
+         }| Hit::of_item(&item, snippet, why, score),
+    );
+    Ok(Step::Done(List::whole(hits.collect())))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetContext {
+    project: Arg<Slug>,
+    query: String,
+    limit: Option<Number<1, 100>>,
+    max_tokens: Option<Number<100, 100_000>>,
+}
+
+pub(super) fn get_context(
+    services: &Services,
+    args: GetContext,
+) -> Result<Step<List<Hit>>, Failure> {
+    let asked = Asked {
+        project: &args.project.0,
+        query: &args.query,
+        limit: args.limit.map_or(CONTEXT_LIMIT, Number::get) as usize,
+        budget: args.max_tokens.map_or(CONTEXT_BUDGET, Number::get) as usize,
+        now: services.now(),
+        near: &[],
+        weight: 0.0,
+    };
+    let context = services.read(|reader| Ok(gather(reader, &asked)?))?;
+    let hits = context.pieces.into_iter().map(Hit::of_piece);
+    Ok(Step::Done(List::whole(hits.collect())))
+}

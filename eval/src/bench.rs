@@ -83,6 +83,9 @@ fn save(store: &Store, number: usize, text: &str) -> Result<()> {
         source: Some(Label::parse("task")?),
         source_id: Some(Label::parse(&format!("T-{}", number / 20))?),
         tags: Vec::new(),
+        created_at: None,
+        expires_at: None,
+        supersedes: Vec::new(),
     };
     store.submit_blocking(None, Action::SaveMemory(chunk))?;
     Ok(())
@@ -111,6 +114,7 @@ pub(crate) fn run() -> Result<()> {
         sweep: false,
         flush: false,
         max_chunks: 1_000_000,
+        max_memory_bytes: 1 << 32,
         ..Options::default()
     };
     let store = Store::open(directory.path(), options)?;

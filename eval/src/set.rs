@@ -128,6 +128,9 @@ fn chunk(text: &Text) -> Result<NewChunk> {
         content: Body::parse(&text.content)?,
         summary: Body::parse(&text.summary)?,
         source: Some(Label::parse(&text.source)?),
+        created_at: None,
+        expires_at: None,
+        supersedes: Vec::new(),
         source_id: text.source_id.as_deref().map(Label::parse).transpose()?,
         tags: text
             .tags

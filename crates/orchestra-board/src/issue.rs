@@ -170,6 +170,19 @@ impl Claim {
 }
 
 impl Version {
+    /// The fingerprint of what these texts say, one after the other.
+    #[must_use]
+    pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut hash = Sha256::new();
+        for text in texts {
+            hash.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes());
+            hash.update(text);
+        }
+        let digest = hash.finalize();
+        let head = digest.first_chunk().expect("a SHA-256 digest has 32 bytes");
+        Self(u64::from_be_bytes(*head))
+    }
+
     /// Parses 16 hexadecimal digits.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

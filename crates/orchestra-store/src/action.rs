@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use orchestra_board::{
     Body, Command, Event, IssueId, Label, NextTask, Request, SessionId, Slug, Timestamp, Title,
-    UsageSession,
+    UsageSession, Version,
 };
 use tokio::sync::oneshot;
 
@@ -20,8 +20,11 @@ use crate::{
 pub enum Action {
     /// Change the board.
     Board(Command),
-    /// Remember a text. The same text again is merged with what is there.
+    /// Remember a text. One that differs from what is there in white space and case alone is merged
+    /// with it.
     SaveMemory(NewChunk),
+    /// Change a remembered text.
+    UpdateMemory(Box<ChunkPatch>),
     /// Forget a remembered text.
     ForgetMemory {
         /// Of which project.
@@ -31,6 +34,15 @@ pub enum Action {
     },
     /// Keep the summary of a session; a later one of the same id replaces summary and events.
     SaveSession(NewSession),
+    /// Forget a session.
+    ForgetSession {
+        /// Of which project.
+        project: Slug,
+        /// Which.
+        id: SessionId,
+    },
+    /// Make the full-text index of what is remembered anew, and remove what has expired.
+    ReindexMemory,
     /// Keep a plan; one of the same title is replaced.
     SavePlan {
         /// In which project.
@@ -72,6 +84,37 @@ pub struct NewChunk {
     pub source_id: Option<Label>,
     /// Tags.
     pub tags: Vec<Label>,
+    /// When it was first remembered; now, if not said.
+    pub created_at: Option<Timestamp>,
+    /// From when on it is not found any more; `None` for never.
+    pub expires_at: Option<Timestamp>,
+    /// The texts that it says better: they stay, and are not found as long as this one is there.
+    pub supersedes: Vec<ChunkId>,
+}
+
+/// What changes of a remembered text; what is `None` stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChunkPatch {
+    /// Of which project.
+    pub project: Slug,
+    /// Which.
+    pub id: ChunkId,
+    /// The text.
+    pub content: Option<Body>,
+    /// What it says in short.
+    pub summary: Option<Body>,
+    /// Where it is from; `Some(None)` removes it.
+    pub source: Option<Option<Label>>,
+    /// Which one of those; `Some(None)` removes it.
+    pub source_id: Option<Option<Label>>,
+    /// All its tags.
+    pub tags: Option<Vec<Label>>,
+    /// From when on it is not found any more; `Some(None)` for never.
+    pub expires_at: Option<Option<Timestamp>>,
+    /// The text that says it better; `Some(None)` has it hold again.
+    pub superseded_by: Option<Option<ChunkId>>,
+    /// The version the caller has seen; another one refuses the change.
+    pub version: Option<Version>,
 }
 
 /// The summary of a session.
@@ -85,6 +128,10 @@ pub struct NewSession {
     pub summary: Body,
     /// What happened in turn, at most [`NewSession::MAX_EVENTS`]; none keeps those that are there.
     pub events: Vec<NewSessionEvent>,
+    /// When it began; if not said, what is known of it already and its first event tell.
+    pub started_at: Option<Timestamp>,
+    /// When it ended; if not said, its last event tells, else it ends now.
+    pub ended_at: Option<Timestamp>,
 }
 
 /// One thing that happened in a session.
@@ -120,6 +167,43 @@ impl NewChunk {
     pub const MAX_SUMMARY_BYTES: usize = 4 * 1024;
     /// The most tags.
     pub const MAX_TAGS: usize = 32;
+    /// The most texts that one supersedes at once.
+    pub const MAX_SUPERSEDED: usize = 32;
+
+    /// A text with nothing but itself.
+    #[must_use]
+    pub fn of(project: Slug, content: Body) -> Self {
+        Self {
+            project,
+            content,
+            summary: Body::default(),
+            source: None,
+            source_id: None,
+            tags: Vec::new(),
+            created_at: None,
+            expires_at: None,
+            supersedes: Vec::new(),
+        }
+    }
+}
+
+impl ChunkPatch {
+    /// A patch that changes nothing yet.
+    #[must_use]
+    pub const fn of(project: Slug, id: ChunkId) -> Self {
+        Self {
+            project,
+            id,
+            content: None,
+            summary: None,
+            source: None,
+            source_id: None,
+            tags: None,
+            expires_at: None,
+            superseded_by: None,
+            version: None,
+        }
+    }
 }
 
 impl NewSession {
@@ -161,6 +245,15 @@ pub enum Made {
     },
     /// A remembered text was forgotten.
     Forgotten(ChunkId),
+    /// A session was forgotten.
+    SessionForgotten(SessionId),
+    /// The full-text index was made anew.
+    Reindexed {
+        /// Of how many texts and sessions.
+        rows: u64,
+        /// How many expired texts were removed before.
+        expired: u64,
+    },
     /// A session.
     Session(SessionRecord),
     /// A plan, without its text.

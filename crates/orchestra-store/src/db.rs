@@ -387,10 +387,13 @@ fn checked_reader(connection: Connection, immutable: bool) -> Result<Connection,
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
     configure(&connection)?;
+    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if (schema::READABLE..schema::SCHEMA).contains(&found) {
+        schema::read_as_newest(&connection, found)?;
+    }
     if !immutable {
         connection.pragma_update(None, "query_only", true)?;
     }
-    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     match found.cmp(&schema::SCHEMA) {
         std::cmp::Ordering::Greater => Err(Fault::Newer {
             found,

@@ -33,7 +33,8 @@ mod writer;
 mod writing;
 
 pub use action::{
-    Action, Made, NewChunk, NewHookEvent, NewSession, NewSessionEvent, Receipt, Submission,
+    Action, ChunkPatch, Made, NewChunk, NewHookEvent, NewSession, NewSessionEvent, Receipt,
+    Submission,
 };
 pub use clock::{Clock, SystemClock};
 pub use doctor::{DoctorError, Fix, Report};
@@ -50,9 +51,9 @@ pub use notice::{ChangeNotice, What};
 pub use page::{Cursor, CursorError, Page, PageRequest};
 pub use reader::{MemoryFilter, Reader, Recalled, WantedWord, forms_of, rarity};
 pub use record::{
-    Census, Chunk, ChunkId, ChunkIdError, ContextItem, Hit, HookEventRecord, IssueFilter,
-    IssueRecord, NextRecord, PhaseRecord, PlanRecord, ProjectRecord, SessionEvent, SessionRecord,
-    UsageRecord, UsageRequest, UsageSessionRecord, Waiting,
+    Census, Chunk, ChunkFilter, ChunkId, ChunkIdError, ContextItem, Hit, HookEventRecord,
+    IssueFilter, IssueRecord, Life, MemorySize, NextRecord, PhaseRecord, PlanRecord, ProjectRecord,
+    SessionEvent, SessionRecord, UsageRecord, UsageRequest, UsageSessionRecord, Waiting,
 };
 pub use store::{CloseWatch, Options, Store};
 pub use toon::{FileError, FileFault};

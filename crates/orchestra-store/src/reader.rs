@@ -12,7 +12,7 @@ mod workspace;
 
 use std::fmt;
 
-use orchestra_board::{Project, Refusal, Slug};
+use orchestra_board::{Project, Refusal, Slug, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::rows::{PROJECT, Read, project_row};
@@ -25,8 +25,13 @@ pub(crate) use rest::{PRD, README};
 ///
 /// A list that names a project which is not there is refused by [`Refusal::NoProject`]; a single
 /// thing that is not there is `None`.
+#[derive(Clone)]
 pub struct Reader<'a> {
     connection: &'a Connection,
+    /// The time at which what is remembered is judged, in seconds since the Unix epoch.
+    now: i64,
+    /// Whether searches find remembered texts that others supersede.
+    superseded: bool,
 }
 
 impl fmt::Debug for Reader<'_> {
@@ -37,7 +42,27 @@ impl fmt::Debug for Reader<'_> {
 
 impl<'a> Reader<'a> {
     pub(crate) const fn new(connection: &'a Connection) -> Self {
-        Self { connection }
+        Self {
+            connection,
+            // Nothing has expired yet.
+            now: i64::MIN,
+            superseded: false,
+        }
+    }
+
+    /// Reads as of this time: what has expired by then is not found any more.
+    pub(crate) const fn at(mut self, now: Timestamp) -> Self {
+        self.now = now.unix_seconds();
+        self
+    }
+
+    /// The same snapshot, where searches also find remembered texts that others supersede.
+    #[must_use]
+    pub const fn with_superseded(&self) -> Self {
+        Self {
+            superseded: true,
+            ..*self
+        }
     }
 
     /// The connection, for the readable files.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use orchestra_board::{
     AgentName, Body, Cost, Issue, IssueId, Kind, Label, PlanId, PrdStatus, Project, SessionId,
-    Slug, State, Timestamp, Title, UsageSession, UsageTotals,
+    Slug, State, Timestamp, Title, UsageSession, UsageTotals, Version,
 };
 
 /// An issue with its full address.
@@ -116,6 +116,54 @@ pub struct Chunk {
     pub tags: Vec<Label>,
     /// When it was first remembered.
     pub created_at: Timestamp,
+    /// When it was last changed by hand; `None` when it never was.
+    pub updated_at: Option<Timestamp>,
+    /// From when on it is not found any more and may be removed; `None` for never.
+    pub expires_at: Option<Timestamp>,
+    /// The text that says it better; as long as that one is remembered, this one is not found.
+    pub superseded_by: Option<ChunkId>,
+}
+
+/// Which remembered texts a list shows; what is left empty does not matter.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ChunkFilter {
+    /// In which part of their life they are.
+    pub life: Life,
+    /// From there.
+    pub source: Option<Label>,
+    /// With this tag.
+    pub tag: Option<Label>,
+}
+
+/// The part of its life that a remembered text is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Life {
+    /// It holds, and is found.
+    #[default]
+    Current,
+    /// Another text says it better.
+    Superseded,
+    /// Its time is over.
+    Expired,
+    /// Any.
+    Any,
+}
+
+/// How much a project remembers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemorySize {
+    /// Remembered texts.
+    pub chunks: u64,
+    /// What they come to, in bytes.
+    pub chunk_bytes: u64,
+    /// Those of them that others supersede.
+    pub superseded: u64,
+    /// Those of them whose time is over.
+    pub expired: u64,
+    /// Sessions.
+    pub sessions: u64,
+    /// What they come to, in bytes.
+    pub session_bytes: u64,
 }
 
 /// Something found, and how well it fits: more is better, and only the order means anything.
@@ -147,10 +195,12 @@ pub struct SessionRecord {
     pub summary: Body,
     /// What happened in turn.
     pub events: Vec<SessionEvent>,
-    /// When it was first saved.
+    /// When it began: as its caller said, else its first event or the time of saving.
     pub started_at: Timestamp,
-    /// When it was last saved.
+    /// When it ended: as its caller said, else its last event or the time of saving.
     pub ended_at: Timestamp,
+    /// Whether its summary was made of hook events, because nobody has saved one.
+    pub from_hooks: bool,
 }
 
 /// One thing that happened in a session.
@@ -273,6 +323,41 @@ impl Census {
     /// Counts `count` more issues of this kind in this state.
     pub(crate) fn add(&mut self, kind: Kind, state: State, count: u64) {
         self.0[kind as usize][state as usize] += count;
+    }
+}
+
+impl Chunk {
+    /// The fingerprint of what this text says; when it was changed does not count.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        let of = |label: &Option<Label>| label.as_ref().map(Label::to_string).unwrap_or_default();
+        let expires = self.expires_at.as_ref().map(Timestamp::to_string);
+        let mut texts = vec![
+            self.id.to_string(),
+            self.content.to_string(),
+            self.summary.to_string(),
+            of(&self.source),
+            of(&self.source_id),
+            expires.unwrap_or_default(),
+        ];
+        texts.extend(self.tags.iter().map(Label::to_string));
+        Version::of(texts.iter().map(String::as_str))
+    }
+}
+
+impl Life {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Current, Self::Superseded, Self::Expired, Self::Any];
+
+    /// Its name: `current`, `superseded`, `expired`, `any`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Superseded => "superseded",
+            Self::Expired => "expired",
+            Self::Any => "any",
+        }
     }
 }
 

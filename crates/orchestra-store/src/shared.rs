@@ -140,7 +140,7 @@ impl Shared {
             .prepare_cached("BEGIN")
             .and_then(|mut begin| begin.execute([]))
             .map_err(ReadError::from)?;
-        let result = work(&Reader::new(&connection));
+        let result = work(&Reader::new(&connection).at(self.options.clock.now()));
         // What was only read is given up either way; a connection that cannot is not used again.
         let ended = connection
             .prepare_cached("ROLLBACK")
@@ -197,6 +197,7 @@ impl Shared {
     ) -> Writing<'a> {
         let limits = Limits {
             chunks: self.options.max_chunks,
+            memory_bytes: self.options.max_memory_bytes,
         };
         let mut writing = Writing::new(connection, words, limits, self.options.clock.now());
         writing.stand_on(self.options.files.as_ref(), &self.paths.projects);
@@ -326,6 +327,7 @@ fn build(paths: &Paths, options: &Options) -> Result<(), Fault> {
         let mut words = KnownWords::default();
         let limits = Limits {
             chunks: options.max_chunks,
+            memory_bytes: options.max_memory_bytes,
         };
         let mut writing = Writing::new(&connection, &mut words, limits, options.clock.now());
         let loaded = writing

@@ -34,8 +34,10 @@ pub struct Options {
     pub sweep: bool,
     /// Whether the readable files are written at all; without, they are left as they are.
     pub flush: bool,
-    /// The most remembered texts of one project.
+    /// The most remembered texts of one project, and the most sessions.
     pub max_chunks: u64,
+    /// The most bytes of the remembered texts of one project, and of its sessions.
+    pub max_memory_bytes: u64,
 }
 
 impl Default for Options {
@@ -46,7 +48,8 @@ impl Default for Options {
             watch: true,
             sweep: true,
             flush: true,
-            max_chunks: 10_000,
+            max_chunks: 100_000,
+            max_memory_bytes: 256 * 1024 * 1024,
         }
     }
 }

@@ -30,6 +30,7 @@ use crate::reader::Reader;
 use crate::{Action, ActionError, Fault, IssueRecord, Made, Receipt};
 
 pub(crate) use events::notice_kind;
+pub(crate) use memory::text_hash;
 pub(crate) use text::reindex_memory;
 
 /// Words known to be in the table of words already, so that they need not be offered again. It
@@ -47,8 +48,10 @@ const MAX_KNOWN_WORDS: usize = 64 * 1024;
 /// Bounds that the program's configuration sets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// The most remembered texts of a project.
+    /// The most remembered texts of a project, and the most sessions.
     pub(crate) chunks: u64,
+    /// The most bytes of either.
+    pub(crate) memory_bytes: u64,
 }
 
 /// The board inside one transaction of the writer.
@@ -112,7 +115,7 @@ impl<'a> Writing<'a> {
 
     /// What is stored, seen from inside the transaction.
     pub(crate) const fn reader(&self) -> Reader<'a> {
-        Reader::new(self.connection)
+        Reader::new(self.connection).at(self.now)
     }
 
     /// Does one action. After an error other than a fault nothing of it is there; after a fault the
@@ -127,8 +130,13 @@ impl<'a> Writing<'a> {
         match action {
             Action::Board(command) => self.command(source, agent, command),
             Action::SaveMemory(chunk) => self.save_chunk(agent, source, chunk),
+            Action::UpdateMemory(patch) => self.update_chunk(agent, source, patch),
             Action::ForgetMemory { project, id } => self.forget_chunk(agent, source, project, *id),
             Action::SaveSession(session) => self.save_session(agent, source, session),
+            Action::ForgetSession { project, id } => {
+                self.forget_session(agent, source, project, id)
+            }
+            Action::ReindexMemory => self.reindex_memory(),
             Action::SavePlan {
                 project,
                 title,

@@ -49,6 +49,7 @@ pub(crate) enum Command {
     Stdio(commands::stdio::Arguments),
     Init(commands::init::Arguments),
     Tool(commands::tool::Arguments),
+    Memory(commands::memory::Arguments),
     Mcp(Box<commands::mcp::Arguments>),
     Plugin(commands::plugin::Arguments),
     Certs(commands::certs::Arguments),

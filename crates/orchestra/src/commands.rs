@@ -13,6 +13,7 @@ pub(crate) mod init;
 pub(crate) mod launched;
 pub(crate) mod man;
 pub(crate) mod mcp;
+pub(crate) mod memory;
 pub(crate) mod plugin;
 pub(crate) mod stdio;
 mod table;
@@ -36,6 +37,7 @@ pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Stdio(arguments) => stdio::run(&common, arguments),
         Command::Init(arguments) => init::run(&common, arguments),
         Command::Mcp(arguments) => mcp::run(&common, *arguments),
+        Command::Memory(arguments) => memory::run(&common, arguments),
         Command::Tool(arguments) => tool::run(&common, arguments),
         Command::Plugin(arguments) => plugin::run(&common, arguments),
         Command::Orchestrator(arguments) => launched::run(&common, arguments),

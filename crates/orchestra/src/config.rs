@@ -6,6 +6,7 @@ mod audit;
 mod entries;
 mod file;
 mod keys;
+mod memory;
 mod oauth;
 mod quic;
 
@@ -28,6 +29,7 @@ use file::ConfigFile;
 pub(crate) use access::{AccessConfig, AccessFlags, TlsFiles, TokenSource};
 pub(crate) use audit::AuditSettings;
 pub(crate) use entries::Entry;
+pub(crate) use memory::MemorySettings;
 pub(crate) use quic::{QuicAddress, QuicConfig, QuicFlags};
 
 /// The configuration file's name.
@@ -128,6 +130,8 @@ pub(crate) struct Config {
     pub(crate) line_bytes: Setting<usize>,
     /// How records of calls are kept.
     pub(crate) audit: AuditSettings,
+    /// How much a project may remember.
+    pub(crate) memory: MemorySettings,
     /// Which servers of others are offered beside the built-in tools, or instead of them.
     pub(crate) servers: ServerFlags,
 }
@@ -209,6 +213,7 @@ impl Config {
             ),
             quic: QuicConfig::settle(quic, &files),
             audit: AuditSettings::settle(&workspace.join(FILE), &files),
+            memory: MemorySettings::settle(&files),
             servers: overrides.servers,
             line_bytes: settle(None, &files, |file| file.line_bytes, || MAX_LINE_BYTES),
             workspace,

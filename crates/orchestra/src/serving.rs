@@ -117,6 +117,7 @@ impl Serving {
         list_wait: Duration,
         keeps: bool,
     ) -> Result<Self, Failure> {
+        let options = config.memory.apply(options);
         let watch = options.watch;
         let store = Store::open(&config.workspace, options)?;
         let hub = Hub::new(HubConfig {

@@ -49,6 +49,9 @@ pub(crate) fn chunk(content: &str) -> NewChunk {
         source: None,
         source_id: None,
         tags: Vec::new(),
+        created_at: None,
+        expires_at: None,
+        supersedes: Vec::new(),
     }
 }
 
@@ -111,6 +114,8 @@ impl Workspace {
             id: SessionId::parse(id).expect("an id"),
             summary: body(summary),
             events: events.iter().map(event).collect(),
+            started_at: None,
+            ended_at: None,
         }));
     }
 

@@ -276,3 +276,21 @@ fn common_words_decide_where_rare_ones_do_not() {
     assert_eq!(memory.ids("worker queue stops")[0], "mem-301");
     assert_eq!(memory.found("worker queue").len(), 10);
 }
+
+#[test]
+fn what_is_superseded_or_over_is_not_found() {
+    let memory = Workspace::new();
+    memory.remember_all(&["we deploy on Fridays"]);
+    let mut better = chunk("we deploy on Mondays");
+    better.supersedes = vec![orchestra_store::ChunkId::new(1)];
+    better.expires_at = Some(at("2026-03-02T12:00:00Z"));
+    memory.remember(better);
+    assert_eq!(memory.ids("deploy"), ["mem-2"]);
+    assert_eq!(memory.ids(""), ["mem-2"]);
+    memory.set_time("2026-03-03T12:00:00Z");
+    assert_eq!(
+        memory.ids("deploy"),
+        ["mem-1"],
+        "what superseded it is over"
+    );
+}

@@ -4,6 +4,8 @@
 //! `project << 32 | n` as their rowid, where `n` counts up in the project and is never used again:
 //! so whatever concerns one project is one range of rowids, in the full-text index as well.
 
+mod life;
+
 use rusqlite::Connection;
 
 use crate::Fault;
@@ -291,16 +293,27 @@ pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
             connection.pragma_update(None, "application_id", APPLICATION_ID)?;
             Found::New
         }
-        (1 | 2, _) => Found::Ready,
+        (1.., _) => Found::Ready,
         _ => return Err(Fault::Corrupt),
     };
     if found < 2 {
         connection.execute_batch(DOCUMENTS)?;
     }
-    connection.execute_batch(STEMS)?;
-    reindex_memory(connection)?;
+    if found < 3 {
+        life::begin(connection)?;
+        connection.execute_batch(STEMS)?;
+        reindex_memory(connection)?;
+    }
     connection.pragma_update(None, "user_version", SCHEMA)?;
     Ok(outcome)
+}
+
+/// Lets a connection that only reads see a board of an older schema as if it were of the newest.
+pub(crate) fn read_as_newest(connection: &Connection, found: i64) -> Result<(), Fault> {
+    if found < 3 {
+        connection.execute_batch(life::AS_READ)?;
+    }
+    Ok(())
 }
 
 /// What [`migrate`] found.

@@ -9,7 +9,7 @@
 //! - After a commit, by this process or another, `Reports::committed` is called.
 
 use orchestra_board::{
-    Command, Event, Issue, IssueId, PrdOrigin, PrdSession, Project, Request, Slug,
+    Command, Event, Issue, IssueId, PrdOrigin, PrdSession, Project, Request, SessionId, Slug,
 };
 use rusqlite::Connection;
 
@@ -125,6 +125,8 @@ pub(crate) trait Work {
     ) -> Result<(), ActionError>;
     /// Puts a session there.
     fn load_session(&mut self, session: &SessionRecord) -> Result<(), ActionError>;
+    /// Removes a session.
+    fn remove_session(&mut self, project: &Slug, id: &SessionId) -> Result<(), ActionError>;
     /// Puts all usage there.
     fn load_usage(&mut self, usage: &UsageRecord) -> Result<(), ActionError>;
     /// Puts all hook events there.

@@ -10,8 +10,10 @@ use super::search::Index;
 use super::{Reader, first_row, last_row};
 use crate::page::Filling;
 use crate::rows::{Read, body, label, list, unknown};
+use crate::writing::text_hash;
 use crate::{
-    Chunk, ChunkId, ContextItem, Cursor, Hit, Page, PageRequest, SessionEvent, SessionRecord,
+    Chunk, ChunkFilter, ChunkId, ContextItem, Cursor, Hit, Life, MemorySize, Page, PageRequest,
+    SessionEvent, SessionRecord,
 };
 
 /// How many of the newest texts are looked at for words that very many texts have.
@@ -19,9 +21,22 @@ const NEWEST: i64 = 2_000;
 /// The most that a search answers.
 const MAX_HITS: u32 = 100;
 
-pub(crate) const CHUNK: &str =
-    "SELECT number, source, source_id, tags, created_at, summary, content FROM chunk ";
-pub(super) const SESSION: &str = "SELECT name, started_at, ended_at, summary, events FROM session ";
+pub(crate) const CHUNK: &str = "SELECT number, source, source_id, tags, created_at, summary, content, updated_at, expires_at, \
+     superseded_by FROM chunk ";
+pub(super) const SESSION: &str =
+    "SELECT name, started_at, ended_at, summary, events, from_hooks FROM session ";
+
+/// What holds of a remembered text that is found: at :now it has not expired, and, unless :superseded,
+/// no text that is there supersedes it.
+pub(super) const HOLDS: &str = "(expires_at IS NULL OR expires_at > :now) AND (superseded_by IS NULL OR :superseded \
+     OR NOT EXISTS (SELECT 1 FROM chunk n WHERE n.project = chunk.project AND n.number = chunk.superseded_by \
+     AND (n.expires_at IS NULL OR n.expires_at > :now)))";
+
+/// The remembered text of a row of the full-text index, if it is one that is found: not expired at ?4,
+/// and, where ?5 is 0, not superseded by a text that is there.
+const FOUND: &str = "chunk c ON c.id = memory_text.rowid AND (c.expires_at IS NULL OR c.expires_at > ?4) \
+     AND (c.superseded_by IS NULL OR ?5 OR NOT EXISTS (SELECT 1 FROM chunk n WHERE n.project = c.project \
+     AND n.number = c.superseded_by AND (n.expires_at IS NULL OR n.expires_at > ?4)))";
 
 /// What a search is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +64,14 @@ pub(crate) fn chunk_row(project: &Slug, row: &Row<'_>) -> Read<Chunk> {
         source_id: label(row.get(2)?)?,
         tags: list(tags.as_deref(), |text| Label::parse(text).ok())?,
         created_at: Timestamp::from_unix_seconds(row.get(4)?),
+        updated_at: time(row.get(7)?),
+        expires_at: time(row.get(8)?),
+        superseded_by: row.get::<_, Option<u64>>(9)?.map(ChunkId::new),
     })
+}
+
+fn time(seconds: Option<i64>) -> Option<Timestamp> {
+    seconds.map(Timestamp::from_unix_seconds)
 }
 
 pub(super) fn session_row(project: &Slug, row: &Row<'_>) -> Read<SessionRecord> {
@@ -61,6 +83,7 @@ pub(super) fn session_row(project: &Slug, row: &Row<'_>) -> Read<SessionRecord> 
         events: parse_events(&events).ok_or_else(|| unknown("session"))?,
         started_at: Timestamp::from_unix_seconds(row.get(1)?),
         ended_at: Timestamp::from_unix_seconds(row.get(2)?),
+        from_hooks: row.get(5)?,
     })
 }
 
@@ -97,12 +120,50 @@ pub(crate) fn events_said(text: &str) -> String {
     said.join("\n")
 }
 
+fn everything() -> ChunkFilter {
+    ChunkFilter {
+        life: Life::Any,
+        ..ChunkFilter::default()
+    }
+}
+
+/// What a filter asks of a row of `chunk`, where ?2 is the time, ?3 the source and ?4 the tag.
+fn tests(life: Life) -> String {
+    let by = "(SELECT 1 FROM chunk n WHERE n.project = chunk.project AND n.number = chunk.superseded_by \
+              AND (n.expires_at IS NULL OR n.expires_at > ?2))";
+    let expired = "expires_at IS NOT NULL AND expires_at <= ?2";
+    let superseded = format!("superseded_by IS NOT NULL AND EXISTS {by}");
+    let life = match life {
+        Life::Current => format!("NOT ({expired}) AND NOT ({superseded})"),
+        Life::Superseded => format!("NOT ({expired}) AND {superseded}"),
+        Life::Expired => expired.to_owned(),
+        Life::Any => "?2 IS NOT NULL".to_owned(),
+    };
+    format!(
+        "{life} AND (?3 IS NULL OR source = ?3) \
+         AND (?4 IS NULL OR EXISTS (SELECT 1 FROM json_each(tags) t WHERE t.value = ?4))"
+    )
+}
+
 impl Reader<'_> {
-    /// The remembered texts of a project, by id.
+    /// All remembered texts of a project, by id.
     ///
     /// # Errors
     /// When there is no such project, the database cannot be read or the cursor is of another list.
     pub fn chunks(&self, project: &Slug, page: &PageRequest) -> Read<Page<Chunk>> {
+        self.chunks_that(project, &everything(), page)
+    }
+
+    /// The remembered texts of a project that a filter lets through, by id.
+    ///
+    /// # Errors
+    /// As [`Reader::chunks`].
+    pub fn chunks_that(
+        &self,
+        project: &Slug,
+        filter: &ChunkFilter,
+        page: &PageRequest,
+    ) -> Read<Page<Chunk>> {
         let id = self.project_id(project)?;
         let after = page
             .cursor
@@ -111,10 +172,20 @@ impl Reader<'_> {
             .transpose()?
             .unwrap_or(0);
         let mut filling = Filling::new(page);
-        let total = self.count("SELECT count(*) FROM chunk WHERE project = ?1", [id])?;
-        let sql = format!("{CHUNK} WHERE project = ?1 AND number > ?2 ORDER BY number LIMIT ?3");
+        let tests = tests(filter.life);
+        let (now, source) = (self.now, filter.source.as_ref().map(Label::as_str));
+        let tag = filter.tag.as_ref().map(Label::as_str);
+        let total = if *filter == everything() {
+            self.stored_size(id)?.chunks
+        } else {
+            let sql = format!("SELECT count(*) FROM chunk WHERE project = ?1 AND {tests}");
+            self.count(&sql, params![id, now, source, tag])?
+        };
+        let sql = format!(
+            "{CHUNK} WHERE project = ?1 AND {tests} AND number > ?5 ORDER BY number LIMIT ?6"
+        );
         let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query(params![id, after, filling.wanted()])?;
+        let mut rows = statement.query(params![id, now, source, tag, after, filling.wanted()])?;
         while let Some(row) = rows.next()? {
             let item = chunk_row(project, row)?;
             let bytes = item.content.as_str().len();
@@ -123,6 +194,44 @@ impl Reader<'_> {
             }
         }
         Ok(filling.finish(total, |chunk| Cursor::of_number(chunk.id.number())))
+    }
+
+    /// How much a project remembers.
+    ///
+    /// # Errors
+    /// When there is no such project, or the database cannot be read.
+    pub fn memory_size(&self, project: &Slug) -> Read<MemorySize> {
+        let id = self.project_id(project)?;
+        let count = |life| {
+            let sql = format!(
+                "SELECT count(*) FROM chunk WHERE project = ?1 AND {}",
+                tests(life)
+            );
+            let no: Option<&str> = None;
+            self.count(&sql, params![id, self.now, no, no])
+        };
+        Ok(MemorySize {
+            superseded: count(Life::Superseded)?,
+            expired: count(Life::Expired)?,
+            ..self.stored_size(id)?
+        })
+    }
+
+    /// How much a project remembers, without what part of their life the texts are in.
+    pub(crate) fn stored_size(&self, project: i64) -> Read<MemorySize> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT chunks, chunk_bytes, sessions, session_bytes FROM memory_size WHERE project = ?1",
+        )?;
+        let found = statement.query_row([project], |row| {
+            Ok(MemorySize {
+                chunks: row.get(0)?,
+                chunk_bytes: row.get(1)?,
+                sessions: row.get(2)?,
+                session_bytes: row.get(3)?,
+                ..MemorySize::default()
+            })
+        });
+        Ok(found.optional()?.unwrap_or_default())
     }
 
     /// A remembered text.
@@ -136,6 +245,34 @@ impl Reader<'_> {
         let mut statement = self.connection.prepare_cached(&sql)?;
         let mut rows = statement.query(params![project.as_str(), id.number()])?;
         rows.next()?.map(|row| chunk_row(project, row)).transpose()
+    }
+
+    /// The remembered text that says the same, white space and case left out; one that holds before
+    /// others.
+    ///
+    /// # Errors
+    /// When there is no such project, or the database cannot be read.
+    pub fn chunk_of_text(&self, project: &Slug, content: &Body) -> Read<Option<Chunk>> {
+        let id = self.project_id(project)?;
+        match self.number_of_text(id, content)? {
+            Some(number) => self.chunk(project, ChunkId::new(number)),
+            None => Ok(None),
+        }
+    }
+
+    /// The number of the remembered text that says the same.
+    pub(crate) fn number_of_text(&self, project: i64, content: &Body) -> Read<Option<u64>> {
+        let found = self
+            .connection
+            .prepare_cached(
+                "SELECT number FROM chunk WHERE project = ?1 AND hash = ?2 \
+                 ORDER BY superseded_by IS NOT NULL, number LIMIT 1",
+            )?
+            .query_row(params![project, text_hash(content.as_str())], |row| {
+                row.get(0)
+            })
+            .optional()?;
+        Ok(found)
     }
 
     /// The remembered texts of one segment, by id.
@@ -215,7 +352,7 @@ impl Reader<'_> {
         let mut found = Vec::new();
         match self.words_of(Index::Memory, query)? {
             None if query.trim().is_empty() => self.collect(
-                "SELECT 0.0, c.number, s.name FROM memory_text LEFT JOIN chunk c ON c.id = memory_text.rowid \
+                "SELECT 0.0, c.number, s.name FROM memory_text LEFT JOIN {FOUND} \
                  LEFT JOIN session s ON s.id = memory_text.rowid \
                  WHERE ?1 = '' AND memory_text.rowid BETWEEN ?2 AND ?3 ORDER BY memory_text.rowid DESC",
                 ("", newest, last),
@@ -223,7 +360,7 @@ impl Reader<'_> {
             )?,
             None => {}
             Some(plan) if plan.common => self.collect(
-                "SELECT 0.0, c.number, s.name FROM memory_text LEFT JOIN chunk c ON c.id = memory_text.rowid \
+                "SELECT 0.0, c.number, s.name FROM memory_text LEFT JOIN {FOUND} \
                  LEFT JOIN session s ON s.id = memory_text.rowid \
                  WHERE memory_text MATCH ?1 AND memory_text.rowid BETWEEN ?2 AND ?3 ORDER BY memory_text.rowid DESC",
                 (&plan.any(), newest, last),
@@ -232,7 +369,7 @@ impl Reader<'_> {
             Some(plan) => {
                 self.collect(
                     "SELECT -bm25(memory_text, 3.0, 1.0, 2.0), c.number, s.name FROM memory_text \
-                     LEFT JOIN chunk c ON c.id = memory_text.rowid LEFT JOIN session s ON s.id = memory_text.rowid \
+                     LEFT JOIN {FOUND} LEFT JOIN session s ON s.id = memory_text.rowid \
                      WHERE memory_text MATCH ?1 AND memory_text.rowid BETWEEN ?2 AND ?3",
                     (&plan.any(), first, last),
                     &mut found,
@@ -250,8 +387,10 @@ impl Reader<'_> {
     }
 
     fn collect(&self, sql: &str, key: (&str, i64, i64), found: &mut Vec<Found>) -> Read<()> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query(key)?;
+        let sql = sql.replace("{FOUND}", FOUND);
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let (query, first, last) = key;
+        let mut rows = statement.query(params![query, first, last, self.now, self.superseded])?;
         while let Some(row) = rows.next()? {
             found.push(Found {
                 score: row.get(0)?,
@@ -275,7 +414,7 @@ impl Reader<'_> {
             .transpose()?;
         let (ended_at, name) = before.unwrap_or((i64::MAX, ""));
         let mut filling = Filling::new(page);
-        let total = self.count("SELECT count(*) FROM session WHERE project = ?1", [id])?;
+        let total = self.stored_size(id)?.sessions;
         let sql = format!(
             "{SESSION} WHERE project = ?1 AND (ended_at < ?2 OR (ended_at = ?2 AND name > ?3)) \
              ORDER BY ended_at DESC, name LIMIT ?4"

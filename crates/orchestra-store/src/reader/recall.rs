@@ -8,9 +8,9 @@
 use std::collections::HashMap;
 
 use orchestra_board::{Label, Slug, Timestamp};
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, named_params, params};
 
-use super::memory::{CHUNK, SESSION, chunk_row, session_row};
+use super::memory::{CHUNK, HOLDS, SESSION, chunk_row, session_row};
 use super::{Reader, first_row, last_row};
 use crate::rows::{Read, list_text};
 use crate::{Chunk, ContextItem, words};
@@ -279,15 +279,16 @@ impl Reader<'_> {
         Ok(matches!(found, Some(ContextItem::Chunk(chunk)) if filter.admits(&chunk)))
     }
 
-    /// What is remembered in a row.
+    /// What is remembered in a row, unless it has expired or is superseded.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub fn remembered_at(&self, project: &Slug, row: i64) -> Read<Option<ContextItem>> {
         let mut statement = self
             .connection
-            .prepare_cached(&format!("{CHUNK} WHERE id = ?1"))?;
-        let mut rows = statement.query([row])?;
+            .prepare_cached(&format!("{CHUNK} WHERE id = :row AND {HOLDS}"))?;
+        let key = named_params! { ":row": row, ":now": self.now, ":superseded": self.superseded };
+        let mut rows = statement.query(key)?;
         if let Some(found) = rows.next()? {
             return Ok(Some(ContextItem::Chunk(chunk_row(project, found)?)));
         }
@@ -310,15 +311,18 @@ impl Reader<'_> {
         };
         let number = chunk.id.number();
         let sql = format!(
-            "{CHUNK} WHERE project = ?1 AND number BETWEEN ?2 AND ?3 AND source_id = ?4 ORDER BY number"
+            "{CHUNK} WHERE project = :project AND number BETWEEN :first AND :last \
+             AND source_id = :source AND {HOLDS} ORDER BY number"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query(params![
-            self.project_id(&chunk.project)?,
-            number.saturating_sub(reach),
-            number.saturating_add(reach),
-            source.as_str()
-        ])?;
+        let mut rows = statement.query(named_params! {
+            ":project": self.project_id(&chunk.project)?,
+            ":first": number.saturating_sub(reach),
+            ":last": number.saturating_add(reach),
+            ":source": source.as_str(),
+            ":now": self.now,
+            ":superseded": self.superseded,
+        })?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             found.push(chunk_row(&chunk.project, row)?);

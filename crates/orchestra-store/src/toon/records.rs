@@ -176,6 +176,8 @@ pub(crate) fn write_chunks(project: &Slug, chunks: &[Chunk]) -> String {
             "source": shown(chunk.source.as_ref()), "source_id": shown(chunk.source_id.as_ref()),
             "summary": chunk.summary.as_str(), "content": chunk.content.as_str(),
             "tags": texts(&chunk.tags), "created_at": chunk.created_at.to_string(),
+            "updated_at": shown(chunk.updated_at.as_ref()), "expires_at": shown(chunk.expires_at.as_ref()),
+            "superseded_by": shown(chunk.superseded_by.as_ref()),
         })
     };
     let rows: Vec<Value> = chunks.iter().map(row).collect();
@@ -197,6 +199,10 @@ pub(crate) fn read_chunks(name: &str, text: &str, project: &Slug) -> Result<Vec<
             content: row.parsed("content", Body::parse)?,
             tags: row.list("tags", Label::parse)?,
             created_at: row.parsed("created_at", Timestamp::parse)?,
+            // Files of earlier programs have none of these.
+            updated_at: row.optional_parsed("updated_at", Timestamp::parse)?,
+            expires_at: row.optional_parsed("expires_at", Timestamp::parse)?,
+            superseded_by: row.optional_parsed("superseded_by", ChunkId::parse)?,
         };
         if !seen.insert(chunk.id) {
             return Err(row.error("id", "stands here twice"));
@@ -215,8 +221,12 @@ pub(crate) fn write_session(session: &SessionRecord) -> String {
         "session_id": session.id.as_str(), "project": session.project.as_str(),
         "summary": session.summary.as_str(), "events": (!events.is_empty()).then_some(events),
         "started_at": session.started_at.to_string(), "ended_at": session.ended_at.to_string(),
+        "made_of": session.from_hooks.then_some(MADE_OF_HOOKS),
     }))
 }
+
+/// What a session says of itself whose summary was made of hook events.
+const MADE_OF_HOOKS: &str = "hooks";
 
 pub(crate) fn read_session(
     name: &str,
@@ -241,6 +251,11 @@ pub(crate) fn read_session(
     }
     let started_at = fields.parsed("started_at", Timestamp::parse)?;
     let ended_at = fields.parsed("ended_at", Timestamp::parse)?;
+    let made_of = |text: &str| match text {
+        MADE_OF_HOOKS => Ok(()),
+        _ => Err(format!("must be {MADE_OF_HOOKS} or not be there")),
+    };
+    let from_hooks = fields.optional_parsed("made_of", made_of)?.is_some();
     fields.finish()?;
     Ok(SessionRecord {
         project: project.clone(),
@@ -249,6 +264,7 @@ pub(crate) fn read_session(
         events,
         started_at,
         ended_at,
+        from_hooks,
     })
 }
 

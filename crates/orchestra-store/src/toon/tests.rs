@@ -150,8 +150,9 @@ fn session() -> impl Strategy<Value = SessionRecord> {
         summary,
         at,
     });
-    (body(), prop::collection::vec(event, 0..4), time(), time()).prop_map(
-        |(summary, events, started_at, ended_at)| {
+    let events = prop::collection::vec(event, 0..4);
+    (body(), events, time(), time(), any::<bool>()).prop_map(
+        |(summary, events, started_at, ended_at, from_hooks)| {
             let id = SessionId::parse("S.1").expect("an id");
             SessionRecord {
                 project: slug(),
@@ -160,6 +161,7 @@ fn session() -> impl Strategy<Value = SessionRecord> {
                 events,
                 started_at,
                 ended_at,
+                from_hooks,
             }
         },
     )
@@ -172,17 +174,24 @@ fn chunk() -> impl Strategy<Value = Chunk> {
         prop::option::of(label()),
         prop::option::of(label()),
     );
-    (texts, prop::collection::vec(label(), 0..3), time()).prop_map(|(texts, tags, created_at)| {
-        Chunk {
-            id: ChunkId::new(1),
-            project: slug(),
-            content: texts.0,
-            summary: texts.1,
-            source: texts.2,
-            source_id: texts.3,
-            tags,
-            created_at,
-        }
+    let life = (
+        prop::option::of(time()),
+        prop::option::of(time()),
+        prop::option::of(1_u64..1_000),
+    );
+    let tags = prop::collection::vec(label(), 0..3);
+    (texts, tags, time(), life).prop_map(|(texts, tags, created_at, life)| Chunk {
+        id: ChunkId::new(1),
+        project: slug(),
+        content: texts.0,
+        summary: texts.1,
+        source: texts.2,
+        source_id: texts.3,
+        tags,
+        created_at,
+        updated_at: life.0,
+        expires_at: life.1,
+        superseded_by: life.2.map(ChunkId::new),
     })
 }
 

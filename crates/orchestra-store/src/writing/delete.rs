@@ -103,6 +103,7 @@ impl Writing<'_> {
             "DELETE FROM prd_session WHERE project = ?1",
             "DELETE FROM request WHERE project = ?1",
             "DELETE FROM plan WHERE project = ?1",
+            "DELETE FROM memory_size WHERE project = ?1",
             "DELETE FROM project WHERE id = ?1",
         ] {
             self.execute(sql, [project])?;

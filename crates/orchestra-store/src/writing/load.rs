@@ -7,8 +7,8 @@ mod recount;
 mod renumber;
 
 use orchestra_board::{
-    AgentName, Command, Event, Issue, IssueId, PrdOrigin, PrdSession, Project, Request, Slug,
-    Source,
+    AgentName, Command, Event, Issue, IssueId, PrdOrigin, PrdSession, Project, Request, SessionId,
+    Slug, Source,
 };
 use rusqlite::{Connection, params};
 
@@ -244,6 +244,11 @@ impl Work for Writing<'_> {
 
     fn load_session(&mut self, session: &SessionRecord) -> Result<(), ActionError> {
         self.put_session(session)
+    }
+
+    fn remove_session(&mut self, project: &Slug, id: &SessionId) -> Result<(), ActionError> {
+        self.remove_session(project, id)?;
+        Ok(())
     }
 
     fn load_usage(&mut self, usage: &UsageRecord) -> Result<(), ActionError> {

@@ -141,6 +141,7 @@ impl Writing<'_> {
             [i64::try_from(event.number).unwrap_or(i64::MAX) - MAX_HOOK_EVENTS],
         )?;
         self.dirty(&Owner::HookEvents)?;
+        self.sum_session_up(&event)?;
         Ok(Receipt {
             made: Made::HookEvent(event),
             ..Receipt::default()

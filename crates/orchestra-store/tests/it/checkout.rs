@@ -64,12 +64,8 @@ fn two_branches(clock: &Arc<TestClock>) -> (Board, String, String) {
     });
     clock.pass(10);
     board.act(Action::SaveMemory(NewChunk {
-        project: slug(),
-        content: body("remembered on b"),
         summary: body("b"),
-        source: None,
-        source_id: None,
-        tags: Vec::new(),
+        ..NewChunk::of(slug(), body("remembered on b"))
     }));
     let b = commit(&board, "two");
     assert_ne!(main, b);

@@ -509,6 +509,9 @@ fn a_board_of_the_first_schema_gets_documents() {
         let database = rusqlite::Connection::open(projects.join(".store/board.db")).expect("opens");
         let first = "DROP TABLE plugin_document; DROP TABLE plugin_document_body; \
              DELETE FROM counter WHERE name = 'document'; PRAGMA user_version = 1";
+        database
+            .execute_batch(crate::life::EARLIER)
+            .expect("goes back");
         database.execute_batch(first).expect("goes back");
     });
     assert_eq!(board.title_of("MA-3").as_deref(), Some("First"));

@@ -178,12 +178,12 @@ fn skip(reason: &str) {
 }
 
 /// A file system of its own that is torn down with the test.
-struct Mount(tempfile::TempDir);
+pub(crate) struct Mount(pub(crate) tempfile::TempDir);
 
 impl Mount {
     /// `None` where mounting is not allowed, of which a person is told; in CI nothing may be left
     /// out.
-    fn tmpfs(megabytes: u32) -> Option<Self> {
+    pub(crate) fn tmpfs(megabytes: u32) -> Option<Self> {
         let directory = tempfile::tempdir().expect("a directory");
         let size = format!("size={megabytes}m");
         let mounted = Process::new("mount")
@@ -199,7 +199,7 @@ impl Mount {
         None
     }
 
-    fn remount(&self, how: &str) {
+    pub(crate) fn remount(&self, how: &str) {
         let done = Process::new("mount")
             .args(["-o", &format!("remount,{how}")])
             .arg(self.0.path())

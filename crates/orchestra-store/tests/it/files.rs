@@ -80,12 +80,11 @@ fn full() -> Board {
     board.run(Command::RecordUsage(entry));
     for text in ["remember\nthis", "and that"] {
         board.act(Action::SaveMemory(NewChunk {
-            project: slug(),
-            content: body(text),
             summary: body("- a summary"),
             source: Some(label("task")),
             source_id: Some(label("MA-3")),
             tags: vec![label("a,b"), label("true")],
+            ..NewChunk::of(slug(), body(text))
         }));
     }
     board.act(Action::SaveSession(NewSession {
@@ -97,6 +96,8 @@ fn full() -> Board {
             summary: body("[x]: y"),
             at: None,
         }],
+        started_at: None,
+        ended_at: None,
     }));
     board.act(Action::SavePlan {
         project: slug(),

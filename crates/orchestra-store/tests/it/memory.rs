@@ -17,7 +17,7 @@ fn found(board: &Workspace, query: &str) -> Vec<String> {
         .collect()
 }
 
-fn session(id: &str, summary: &str, events: &[&str]) -> NewSession {
+pub(crate) fn session(id: &str, summary: &str, events: &[&str]) -> NewSession {
     let event = |text: &&str| NewSessionEvent {
         kind: label("note"),
         summary: body(text),
@@ -28,10 +28,12 @@ fn session(id: &str, summary: &str, events: &[&str]) -> NewSession {
         id: SessionId::parse(id).expect("an id"),
         summary: body(summary),
         events: events.iter().map(event).collect(),
+        started_at: None,
+        ended_at: None,
     }
 }
 
-fn save(board: &Workspace, new: NewSession) -> SessionRecord {
+pub(crate) fn save(board: &Workspace, new: NewSession) -> SessionRecord {
     match board.act(Action::SaveSession(new)).made {
         Made::Session(session) => session,
         other => panic!("{other:?}"),
@@ -235,6 +237,9 @@ fn what_older_schemas_remember_is_found_by_the_stems_of_its_words() {
     let database = rusqlite::Connection::open(database).expect("opens");
     let older = "DROP TABLE memory_text; CREATE VIRTUAL TABLE memory_text USING fts5 (summary, content, tags, \
          content = '', contentless_delete = 1); PRAGMA user_version = 2";
+    database
+        .execute_batch(crate::life::EARLIER)
+        .expect("goes back");
     database.execute_batch(older).expect("goes back");
     drop(database);
     let store = Store::open(directory.path(), options(&clock)).expect("opens");

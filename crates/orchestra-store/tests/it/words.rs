@@ -99,14 +99,7 @@ pub(crate) fn comment(issue: &str, text: &str) -> Command {
 }
 
 pub(crate) fn chunk(content: &str) -> NewChunk {
-    NewChunk {
-        project: slug(),
-        content: body(content),
-        summary: Body::default(),
-        source: None,
-        source_id: None,
-        tags: Vec::new(),
-    }
+    NewChunk::of(slug(), body(content))
 }
 
 pub(crate) fn hook(event_type: &str) -> NewHookEvent {

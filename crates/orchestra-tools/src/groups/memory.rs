@@ -1,6 +1,7 @@
 //! What is remembered across sessions: texts, and summaries of sessions.
 
 mod find;
+mod life;
 
 use orchestra_board::{Body, Label, SessionId, Slug, Timestamp};
 use orchestra_store::{
@@ -20,12 +21,12 @@ use crate::wire::{List, time};
 const SESSIONS_LIMIT: u32 = 20;
 
 pub(super) fn tools() -> Vec<Tool> {
-    vec![
+    let mut tools = vec![
         Tool::new(
             "save_memory",
             "Save memory",
             Effect::Set,
-            "Remember a fact or decision.",
+            "Remember a fact or decision; hides those it supersedes.",
             save_memory,
         ),
         Tool::new(
@@ -70,7 +71,9 @@ pub(super) fn tools() -> Vec<Tool> {
             "A saved session with its events.",
             get_session,
         ),
-    ]
+    ];
+    tools.extend(life::tools());
+    tools
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -82,6 +85,9 @@ struct SaveMemory {
     source: Option<Arg<Label>>,
     source_id: Option<Arg<Label>>,
     tags: Option<Vec<Arg<Label>>>,
+    expires_at: Option<Arg<Timestamp>>,
+    expires_in_days: Option<life::Days>,
+    supersedes: Option<Vec<Arg<ChunkId>>>,
 }
 
 /// A remembered text without its content, which the caller has just sent.
@@ -97,19 +103,23 @@ struct Saved {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tags: Vec<String>,
     created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
     /// The same text was remembered already, and the two are one now.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     merged: bool,
 }
 
-fn save_memory(_: &Services, args: SaveMemory) -> Result<Step<Saved>, Failure> {
+fn save_memory(services: &Services, args: SaveMemory) -> Result<Step<Saved>, Failure> {
+    let at = args.expires_at.map(|at| at.0);
     let chunk = NewChunk {
-        project: args.project.0,
-        content: args.content.0,
         summary: args.summary.0,
         source: args.source.map(|source| source.0),
         source_id: args.source_id.map(|id| id.0),
         tags: texts(args.tags.unwrap_or_default()),
+        expires_at: life::expiry(services, at, args.expires_in_days)?,
+        supersedes: texts(args.supersedes.unwrap_or_default()),
+        ..NewChunk::of(args.project.0, args.content.0)
     };
     if chunk.content.is_empty() {
         return Err(Failure::text("argument `content`: must not be empty"));
@@ -126,6 +136,7 @@ fn save_memory(_: &Services, args: SaveMemory) -> Result<Step<Saved>, Failure> {
                 source_id: chunk.source_id.as_ref().map(Label::to_string),
                 tags: names(&chunk.tags),
                 created_at: time(chunk.created_at),
+                expires_at: chunk.expires_at.map(time),
                 merged,
             }),
             _ => Err(unanswered()),
@@ -173,6 +184,8 @@ struct SaveSession {
     session_id: Arg<SessionId>,
     summary: Arg<Body>,
     events: Option<Vec<Event>>,
+    started_at: Option<Arg<Timestamp>>,
+    ended_at: Option<Arg<Timestamp>>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -192,6 +205,9 @@ struct SessionRow {
     event_count: usize,
     started_at: String,
     ended_at: String,
+    /// Nobody saved it: its summary was made of hook events.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    from_hooks: bool,
 }
 
 impl SessionRow {
@@ -202,6 +218,7 @@ impl SessionRow {
             event_count: session.events.len(),
             started_at: time(session.started_at),
             ended_at: time(session.ended_at),
+            from_hooks: session.from_hooks,
         }
     }
 }
@@ -221,6 +238,8 @@ fn save_session(_: &Services, args: SaveSession) -> Result<Step<SessionRow>, Fai
         id: args.session_id.0,
         summary: args.summary.0,
         events: events.collect(),
+        started_at: args.started_at.map(|at| at.0),
+        ended_at: args.ended_at.map(|at| at.0),
     };
     Ok(Step::submit(
         None,

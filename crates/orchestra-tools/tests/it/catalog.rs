@@ -97,7 +97,13 @@ const TOOLS: [(&str, &[&str], &[&str]); 13] = [
             "list_sessions",
             "get_session",
         ],
-        &["forget_memory"],
+        &[
+            "forget_memory",
+            "list_memory",
+            "get_memory",
+            "update_memory",
+            "forget_session",
+        ],
     ),
     (
         "usage",
@@ -167,6 +173,7 @@ fn lost_by(tool: &str) -> Option<bool> {
         | "delete_story"
         | "delete_task"
         | "forget_memory"
+        | "forget_session"
         | "abandon_prd_session"
         | "write_prd"
         | "save_plan" => Some(true),
@@ -393,13 +400,34 @@ async fn the_arguments_of_document_001_are_required_or_allowed_as_it_says() {
         ("search", vec!["type", "limit", "cursor"]),
         ("reject_task", vec!["reason", "epic_id", "story_id"]),
         ("report_bug", vec!["steps", "expected", "actual"]),
-        ("save_memory", vec!["source", "source_id", "tags"]),
+        (
+            "save_memory",
+            vec![
+                "source",
+                "source_id",
+                "tags",
+                "expires_at",
+                "expires_in_days",
+                "supersedes",
+            ],
+        ),
         (
             "search_memory",
-            vec!["limit", "source", "tags", "since", "until"],
+            vec![
+                "limit",
+                "include_superseded",
+                "source",
+                "tags",
+                "since",
+                "until",
+            ],
         ),
         ("get_context", vec!["limit", "max_tokens"]),
-        ("save_session", vec!["events"]),
+        (
+            "list_memory",
+            vec!["state", "source", "tag", "limit", "cursor"],
+        ),
+        ("save_session", vec!["events", "started_at", "ended_at"]),
         ("record_usage", vec!["cost", "provider", "model"]),
         ("save_plan", vec!["issue_id"]),
         (

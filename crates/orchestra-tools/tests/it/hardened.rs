@@ -204,6 +204,18 @@ async fn w16_no_error_tells_where_the_workspace_is() {
             "forget_memory",
             json!({"project": "my-app", "memory_id": "mem-9"}),
         ),
+        (
+            "get_memory",
+            json!({"project": "my-app", "memory_id": "mem-9"}),
+        ),
+        (
+            "update_memory",
+            json!({"project": "my-app", "memory_id": "mem-9"}),
+        ),
+        (
+            "forget_session",
+            json!({"project": "my-app", "session_id": "none"}),
+        ),
         ("list_skills", json!({})),
         (
             "save_plan",

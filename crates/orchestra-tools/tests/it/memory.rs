@@ -217,3 +217,146 @@ async fn found_by_other_words_and_told_why() {
     );
     assert!(context["items"][0]["snippet"].is_string());
 }
+
+#[tokio::test]
+async fn w41_memories_are_changed_superseded_and_expire() {
+    let bench = Bench::with_story().await;
+    let p = |more: Value| {
+        let mut arguments = json!({"project": "my-app"});
+        for (name, value) in more.as_object().unwrap() {
+            arguments[name] = value.clone();
+        }
+        arguments
+    };
+    let save = |content: &str| p(json!({"content": content, "summary": "", "tags": ["deploy"]}));
+    bench.ok("save_memory", save("We deploy on Fridays")).await;
+    let mut better = save("We deploy on Mondays");
+    better["supersedes"] = json!(["mem-1"]);
+    better["expires_in_days"] = json!(2);
+    let saved = bench.ok("save_memory", better.clone()).await;
+    assert!(saved["expires_at"].is_string(), "{saved}");
+    let search = p(json!({"query": "deploy"}));
+    assert_eq!(
+        ids(&bench.ok("search_memory", search.clone()).await),
+        ["mem-2"]
+    );
+    let both = p(json!({"query": "deploy", "include_superseded": true}));
+    assert_eq!(bench.ok("search_memory", both).await["total"], 2);
+    let old = p(json!({"memory_id": "mem-1"}));
+    let old = bench.ok("get_memory", old).await;
+    assert_eq!(old["superseded_by"], "mem-2", "it stays readable");
+    let listed = bench
+        .ok("list_memory", p(json!({"state": "superseded"})))
+        .await;
+    assert_eq!(ids(&listed), ["mem-1"]);
+
+    let seen = bench
+        .ok("get_memory", p(json!({"memory_id": "mem-2"})))
+        .await;
+    let change = p(
+        json!({"memory_id": "mem-2", "summary": "when we deploy", "tags": [],
+        "expires_at": "none", "version": seen["version"]}),
+    );
+    let changed = bench.ok("update_memory", change.clone()).await;
+    assert_eq!(
+        (
+            &changed["summary"],
+            &changed["expires_at"],
+            &changed["tags"]
+        ),
+        (&json!("when we deploy"), &Value::Null, &Value::Null)
+    );
+    assert!(
+        bench
+            .refused("update_memory", change)
+            .await
+            .contains("has changed")
+    );
+    let twice = p(
+        json!({"memory_id": "mem-2", "expires_at": "2099-01-01T00:00:00Z", "expires_in_days": 1}),
+    );
+    assert!(
+        bench
+            .refused("update_memory", twice)
+            .await
+            .contains("not both")
+    );
+    let soon = p(json!({"memory_id": "mem-2", "expires_in_days": 1}));
+    bench.ok("update_memory", soon).await;
+    bench.clock.advance(86_400);
+    assert_eq!(
+        ids(&bench.ok("search_memory", search).await),
+        ["mem-1"],
+        "what superseded it has expired"
+    );
+    better["supersedes"] = json!(["mem-99"]);
+    assert!(
+        bench
+            .refused("save_memory", better)
+            .await
+            .contains("mem-99")
+    );
+}
+
+#[tokio::test]
+async fn w28_every_list_of_memories_has_one_shape() {
+    let bench = Bench::with_story().await;
+    let tags: Vec<String> = (0..100_000).map(|n| format!("t{n}")).collect();
+    let many = json!({"project": "my-app", "content": "x", "summary": "x", "tags": tags});
+    assert!(bench.refused("save_memory", many).await.contains("32 tags"));
+    let save = json!({"project": "my-app", "content": "The cache is warm", "summary": "cache"});
+    bench.ok("save_memory", save).await;
+    for (tool, arguments) in [
+        (
+            "search_memory",
+            json!({"project": "my-app", "query": "cache"}),
+        ),
+        (
+            "get_context",
+            json!({"project": "my-app", "query": "cache"}),
+        ),
+        ("list_memory", json!({"project": "my-app"})),
+    ] {
+        let answer = bench.ok(tool, arguments).await;
+        assert_eq!(
+            (&answer["total"], &answer["items"][0]["id"]),
+            (&json!(1), &json!("mem-1")),
+            "{tool}"
+        );
+        assert_eq!(answer["items"][0]["summary"], "cache", "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn w30_a_session_keeps_the_times_that_it_was_told() {
+    let bench = Bench::with_story().await;
+    let save = |more: Value| {
+        let mut arguments = json!({"project": "my-app", "session_id": "s", "summary": "S"});
+        for (name, value) in more.as_object().unwrap() {
+            arguments[name] = value.clone();
+        }
+        arguments
+    };
+    let times = json!({"started_at": "2026-01-05T09:00:00Z", "ended_at": "2026-01-05T12:00:00Z"});
+    let saved = bench.ok("save_session", save(times)).await;
+    assert_eq!(saved["ended_at"], "2026-01-05T12:00:00Z");
+    let events = json!({"events": [{"type": "note", "summary": "later", "timestamp": "2026-01-05T13:00:00Z"}]});
+    let saved = bench.ok("save_session", save(events)).await;
+    assert_eq!(
+        (&saved["started_at"], &saved["ended_at"]),
+        (
+            &json!("2026-01-05T09:00:00Z"),
+            &json!("2026-01-05T13:00:00Z")
+        )
+    );
+    let wrong = json!({"started_at": "2026-01-05T09:00:00Z", "ended_at": "2026-01-04T00:00:00Z"});
+    assert!(
+        bench
+            .refused("save_session", save(wrong))
+            .await
+            .contains("ended_at")
+    );
+    let forget = json!({"project": "my-app", "session_id": "s"});
+    bench.ok("forget_session", forget.clone()).await;
+    bench.refused("forget_session", forget).await;
+}

@@ -163,6 +163,15 @@ async fn tour(bench: &Bench) {
             json!({"project": "my-app", "content": "C", "summary": "S", "source": "user", "source_id": "1", "tags": ["t"]}),
         ),
         ("search_memory", json!({"project": "my-app", "query": "s"})),
+        ("list_memory", json!({"project": "my-app", "state": "any"})),
+        (
+            "get_memory",
+            json!({"project": "my-app", "memory_id": "mem-1"}),
+        ),
+        (
+            "update_memory",
+            json!({"project": "my-app", "memory_id": "mem-1", "summary": "S", "expires_in_days": 7}),
+        ),
         (
             "save_session",
             json!({"project": "my-app", "session_id": "s1", "summary": "Did s", "events": [{"type": "note", "summary": "N"}]}),
@@ -174,6 +183,10 @@ async fn tour(bench: &Bench) {
         ("list_sessions", p.clone()),
         (
             "get_session",
+            json!({"project": "my-app", "session_id": "s1"}),
+        ),
+        (
+            "forget_session",
             json!({"project": "my-app", "session_id": "s1"}),
         ),
         (

@@ -67,6 +67,7 @@ impl Config {
         ];
         entries.splice(3..3, self.quic.entries());
         entries.extend(self.audit.entries());
+        entries.extend(self.memory.entries());
         entries.extend(self.access.entries());
         entries
     }

@@ -16,6 +16,7 @@ use super::{
     TextFormat, TlsFiles,
     access::AccessFile,
     audit::{AuditFile, AuditOnDisk},
+    memory::{MemoryFile, MemoryOnDisk},
     oauth::OAuthOnDisk,
     quic::QuicFile,
 };
@@ -48,6 +49,7 @@ pub(super) struct ConfigFile {
     pub(super) concurrent_calls: Option<usize>,
     pub(super) line_bytes: Option<usize>,
     pub(super) audit: AuditFile,
+    pub(super) memory: MemoryFile,
     pub(super) access: AccessFile,
 }
 
@@ -105,6 +107,8 @@ struct OnDisk {
     limits: LimitsOnDisk,
     #[serde(default)]
     audit: AuditOnDisk,
+    #[serde(default)]
+    memory: MemoryOnDisk,
     #[serde(default)]
     access: AccessOnDisk,
     /// Servers of others, which are read apart: what is wrong there stops nothing else.
@@ -214,6 +218,7 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
         concurrent_calls: calls.map(size),
         line_bytes: bytes.map(size),
         audit: on_disk.audit.checked()?,
+        memory: on_disk.memory.checked()?,
         access: access(on_disk.access)?,
     })
 }
@@ -301,7 +306,8 @@ mod tests {
         let file = parse(
             "tools = \"lean\"\nformat = \"toon\"\nhttp = \"[::1]:0\"\nlog = \"debug\"\n\
              [limits]\ncall_timeout_seconds = 5\nconcurrent_calls = 7\nline_bytes = 4096\n\
-             [audit]\nkeep_days = 30\nmax_bytes = 65536\nkeep_files = 0\nfsync = \"always\"\n",
+             [audit]\nkeep_days = 30\nmax_bytes = 65536\nkeep_files = 0\nfsync = \"always\"\n\
+             [memory]\nmax_items = 5\nmax_bytes = 65536\n",
         )
         .unwrap();
         assert_eq!(file.tools.as_deref(), Some("lean"));
@@ -319,6 +325,10 @@ mod tests {
             (Some(65_536), Some(0))
         );
         assert_eq!(file.audit.fsync, Some(FsyncChoice::Always));
+        assert_eq!(
+            (file.memory.items, file.memory.bytes),
+            (Some(5), Some(65_536))
+        );
     }
 
     #[test]
@@ -330,6 +340,10 @@ mod tests {
                 "http: an address such as 127.0.0.1:7420 or localhost:7420, or a port, not `here`",
             ),
             ("[limits]\ncall_timeout_seconds = 0", "1 to 86400, not `0`"),
+            (
+                "[memory]\nmax_items = 0",
+                "memory.max_items: 1 to 10000000, not `0`",
+            ),
             (
                 "[audit]\nkeep_days = 0",
                 "audit.keep_days: 1 to 3650, not `0`",

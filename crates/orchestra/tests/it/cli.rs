@@ -32,6 +32,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       stdio        Serve MCP over stdin and stdout
       init         Set a workspace up: client configurations, hooks, skills, agents, guides
       tool         List tools, describe one, or call one
+      memory       Search, keep and look after what is remembered
       mcp          Manage the MCP servers that are offered beside the built-in tools
       plugin       Make plugins, and look at those that are configured
       certs        The certificates by which plugins, orchestrators and bridges know each other
@@ -227,6 +228,15 @@ fn the_configuration_is_shown_with_its_origin() {
     # when records of calls are synced to the disk: never, interval (every 5 seconds) or always
     # from: default
     # fsync = "interval"
+
+    [memory]
+    # how many memories a project may have, and how many sessions, 1 to 10000000; what has expired or is superseded goes first when it is full
+    # from: default
+    # max_items = 100000
+
+    # how many bytes the memories of a project may come to, and its sessions, 65536 to 68719476736
+    # from: default
+    # max_bytes = 268435456
 
     [access]
     # file with the tokens that callers over HTTP must show, one a line

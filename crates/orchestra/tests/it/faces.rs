@@ -401,6 +401,12 @@ fn script() -> Vec<(&'static str, Value)> {
         ),
         ("search_memory", p(json!({"query": "tokens"}))),
         ("get_context", p(json!({"query": "tokens"}))),
+        ("list_memory", p(json!({}))),
+        ("get_memory", p(json!({"memory_id": "$memory"}))),
+        (
+            "update_memory",
+            p(json!({"memory_id": "$memory", "tags": ["auth"]})),
+        ),
         ("forget_memory", p(json!({"memory_id": "$memory"}))),
         (
             "save_session",
@@ -408,6 +414,7 @@ fn script() -> Vec<(&'static str, Value)> {
         ),
         ("list_sessions", p(json!({}))),
         ("get_session", p(json!({"session_id": "s-1"}))),
+        ("forget_session", p(json!({"session_id": "s-1"}))),
         (
             "record_usage",
             json!({"input_tokens": 10, "output_tokens": 2, "cost": 0.5, "model": "m"}),

@@ -35,6 +35,7 @@ mod mcp_sign_in;
 mod mcp_states;
 mod mcp_tap;
 mod mcp_trace;
+mod memory;
 mod oauth;
 mod others;
 mod plugin_cmd;

@@ -204,6 +204,7 @@ fn removed(
         Place::Document(path) if unchanged => work.remove_document(path)?,
         Place::Readme(slug) if unchanged => work.load_readme(slug, None)?,
         Place::Chunks(slug, segment) if unchanged => work.load_chunks(slug, *segment, &[])?,
+        Place::Session(slug, id) if unchanged => work.remove_session(slug, id)?,
         Place::Plan(slug, plan) if unchanged => {
             if let Some((record, _)) = reader.plan(slug, plan)? {
                 work.load_plan(&record, None)?;

@@ -117,6 +117,9 @@ impl OldWorkspace {
                 .take(32)
                 .collect(),
             created_at: row.time("created_at").unwrap_or(at),
+            updated_at: None,
+            expires_at: None,
+            superseded_by: None,
         };
         Ok((1..).zip(rows).map(chunk).collect())
     }
@@ -165,6 +168,7 @@ impl OldWorkspace {
                     .collect(),
                 started_at,
                 ended_at: fields.time("ended_at").unwrap_or(started_at),
+                from_hooks: false,
             });
         }
         Ok(sessions)

@@ -21,7 +21,7 @@ impl Writing<'_> {
         let id = self.reader().project_id(project)?;
         for known in self.reader().segment(project, segment)? {
             match chunks.iter().find(|chunk| chunk.id == known.id) {
-                None => self.remove_chunk(id, known.id.number())?,
+                None => self.remove(id, project, known.id)?,
                 // Its text is free for another from now on.
                 Some(chunk) if chunk.content != known.content => drop(self.execute(
                     "UPDATE chunk SET hash = randomblob(16) WHERE project = ?1 AND number = ?2",
@@ -57,30 +57,20 @@ impl Writing<'_> {
                 );
                 return Err(ActionError::Invalid(what));
             }
+            // What only looks alike may stand there twice: somebody wrote it so.
             let known = self.find_number(
-                "SELECT number FROM chunk WHERE project = ?1 AND hash = ?2 AND number <> ?3",
-                params![project, hash, number],
+                "SELECT number FROM chunk WHERE project = ?1 AND hash = ?2 AND number <> ?3 AND content = ?4",
+                params![project, hash, number, chunk.content.as_str()],
             )?;
             let known = known.and_then(|number| u64::try_from(number).ok());
             let same = known
                 .map(ChunkId::new)
-                .or_else(|| texts.insert(hash, chunk.id));
+                .or_else(|| texts.insert(chunk.content.as_str(), chunk.id));
             if let Some(other) = same {
                 let what = format!("{} says the same as {other}; remove one of them", chunk.id);
                 return Err(ActionError::Invalid(what));
             }
         }
         Ok(())
-    }
-
-    fn remove_chunk(&self, project: i64, number: u64) -> Write<()> {
-        let found = self.find_number(
-            "DELETE FROM chunk WHERE project = ?1 AND number = ?2 RETURNING id",
-            params![project, number],
-        )?;
-        match found {
-            Some(row) => self.unindex_memory(row),
-            None => Ok(()),
-        }
     }
 }

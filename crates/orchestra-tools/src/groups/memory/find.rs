@@ -134,6 +134,7 @@ pub(super) struct SearchMemory {
     tags: Option<Vec<Arg<Label>>>,
     since: Option<Arg<Timestamp>>,
     until: Option<Arg<Timestamp>>,
+    include_superseded: Option<bool>,
     limit: Option<Number<1, 100>>,
 }
 
@@ -158,7 +159,13 @@ pub(super) fn search_memory(
         near: &[],
         weight: 0.0,
     };
-    let found = services.read(|reader| Ok(search(reader, &ask)?))?;
+    let found = services.read(|reader| {
+        let reader = match args.include_superseded {
+            Some(true) => reader.with_superseded(),
+            _ => reader.clone(),
+        };
+        Ok(search(&reader, &ask)?)
+    })?;
     let hits = found.into_iter().map(
         |Found {
              item,

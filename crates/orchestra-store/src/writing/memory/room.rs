@@ -1,0 +1,195 @@
+//! The end of remembered texts: what others supersede, what expires, and what goes when a project
+//! is full.
+
+use orchestra_board::Slug;
+use rusqlite::params;
+
+use super::invalid;
+use crate::files::owner::Owner;
+use crate::rows::slug;
+use crate::writing::{Write, Writing};
+use crate::{ChunkId, Made, NewChunk, Receipt};
+
+/// How many expired texts one change removes besides: so it costs about the same however many
+/// there are.
+const EXPIRED_AT_ONCE: u64 = 64;
+/// How many texts go at once when a project is full.
+const SURPLUS_AT_ONCE: u64 = 256;
+
+impl Writing<'_> {
+    /// Refuses to supersede what is not there.
+    pub(super) fn check_superseded(&self, new: &NewChunk) -> Write<()> {
+        if new.supersedes.len() > NewChunk::MAX_SUPERSEDED {
+            return invalid(format!(
+                "at most {} texts are superseded at once",
+                NewChunk::MAX_SUPERSEDED
+            ));
+        }
+        for id in &new.supersedes {
+            self.known_chunk(&new.project, *id)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that a text says better what others say.
+    pub(super) fn supersede(
+        &mut self,
+        project: i64,
+        slug: &Slug,
+        by: ChunkId,
+        old: &[ChunkId],
+    ) -> Write<()> {
+        for id in old.iter().filter(|id| **id != by) {
+            let segment = self.find_number(
+                "UPDATE chunk SET superseded_by = ?3 WHERE project = ?1 AND number = ?2 RETURNING segment",
+                params![project, id.number(), by.number()],
+            )?;
+            if let Some(segment) = segment.and_then(|segment| u64::try_from(segment).ok()) {
+                self.dirty(&Owner::Chunks(slug.clone(), segment))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a text; those that it superseded hold again.
+    pub(in crate::writing) fn remove(
+        &mut self,
+        project: i64,
+        slug: &Slug,
+        id: ChunkId,
+    ) -> Write<()> {
+        let mut statement = self.connection.prepare_cached(
+            "DELETE FROM chunk WHERE project = ?1 AND number = ?2 RETURNING id, segment",
+        )?;
+        let mut rows = statement.query(params![project, id.number()])?;
+        let Some(found) = rows.next()? else {
+            return Ok(());
+        };
+        let (row, segment): (i64, u64) = (found.get(0)?, found.get(1)?);
+        drop(rows);
+        self.unindex_memory(row)?;
+        self.dirty(&Owner::Chunks(slug.clone(), segment))?;
+        let mut statement = self.connection.prepare_cached(
+            "UPDATE chunk SET superseded_by = NULL WHERE project = ?1 AND superseded_by = ?2 RETURNING segment",
+        )?;
+        let segments: Vec<u64> = statement
+            .query_map(params![project, id.number()], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        for segment in segments {
+            self.dirty(&Owner::Chunks(slug.clone(), segment))?;
+        }
+        Ok(())
+    }
+
+    /// Removes a few of the texts whose time is over, of whatever project; says how many.
+    pub(super) fn remove_expired(&mut self) -> Write<u64> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT c.project, p.slug, c.number FROM chunk c JOIN project p ON p.id = c.project \
+             WHERE c.expires_at <= ?1 ORDER BY c.expires_at LIMIT ?2",
+        )?;
+        let over: Vec<(i64, String, u64)> = statement
+            .query_map(params![self.now.unix_seconds(), EXPIRED_AT_ONCE], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })?
+            .collect::<Result<_, _>>()?;
+        for (project, name, number) in &over {
+            self.remove(*project, &slug(name)?, ChunkId::new(*number))?;
+        }
+        Ok(u64::try_from(over.len()).unwrap_or(u64::MAX))
+    }
+
+    /// Sees to it that a project has room for so much more: what has expired goes first, then what
+    /// others supersede, the oldest first.
+    pub(super) fn make_room(
+        &mut self,
+        project: i64,
+        name: &Slug,
+        more: u64,
+        bytes: u64,
+    ) -> Write<()> {
+        if self.has_room(project, more, bytes)? {
+            return Ok(());
+        }
+        let mut statement = self.connection.prepare_cached(
+            "SELECT number FROM chunk INDEXED BY chunk_by_number WHERE project = ?1 \
+             AND (expires_at <= ?2 OR superseded_by IS NOT NULL) \
+             ORDER BY expires_at IS NULL OR expires_at > ?2, number LIMIT ?3",
+        )?;
+        let surplus: Vec<u64> = statement
+            .query_map(
+                params![project, self.now.unix_seconds(), SURPLUS_AT_ONCE],
+                |row| row.get(0),
+            )?
+            .collect::<Result<_, _>>()?;
+        for number in surplus {
+            self.remove(project, name, ChunkId::new(number))?;
+            if self.has_room(project, more, bytes)? {
+                return Ok(());
+            }
+        }
+        let size = self.reader().stored_size(project)?;
+        let (chunks, limit) = (self.limits.chunks, self.limits.memory_bytes);
+        invalid(format!(
+            "{} texts with {} bytes are remembered already, and at most {chunks} with {limit} bytes \
+             are kept in a project; forget some with forget_memory, or raise the limits of [memory] in \
+             orchestra.toml",
+            size.chunks, size.chunk_bytes
+        ))
+    }
+
+    fn has_room(&self, project: i64, more: u64, bytes: u64) -> Write<bool> {
+        let size = self.reader().stored_size(project)?;
+        Ok(size.chunks.saturating_add(more) <= self.limits.chunks
+            && size.chunk_bytes.saturating_add(bytes) <= self.limits.memory_bytes)
+    }
+
+    /// Makes the full-text index of what is remembered anew.
+    pub(in crate::writing) fn reindex_memory(&mut self) -> Write<Receipt> {
+        let mut expired = 0;
+        loop {
+            match self.remove_expired()? {
+                0 => break,
+                some => expired += some,
+            }
+        }
+        self.execute(
+            "INSERT INTO memory_text (memory_text) VALUES ('delete-all')",
+            [],
+        )?;
+        let rows = self.reindex_chunks()? + self.reindex_sessions()?;
+        self.prune_words()?;
+        Ok(Receipt {
+            made: Made::Reindexed { rows, expired },
+            ..Receipt::default()
+        })
+    }
+
+    fn reindex_chunks(&mut self) -> Write<u64> {
+        let connection = self.connection;
+        let mut statement =
+            connection.prepare("SELECT id, summary, content, tags FROM chunk ORDER BY id")?;
+        let mut rows = statement.query([])?;
+        let mut count = 0;
+        while let Some(row) = rows.next()? {
+            let (summary, content): (String, String) = (row.get(1)?, row.get(2)?);
+            let tags: Option<String> = row.get(3)?;
+            let tags = crate::rows::list(tags.as_deref(), |text| Some(text.to_owned()))?;
+            self.index_memory(row.get(0)?, &summary, &content, &tags.join(" "))?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn reindex_sessions(&mut self) -> Write<u64> {
+        let connection = self.connection;
+        let mut statement = connection.prepare("SELECT id, summary FROM session ORDER BY id")?;
+        let mut rows = statement.query([])?;
+        let mut count = 0;
+        while let Some(row) = rows.next()? {
+            let summary: String = row.get(1)?;
+            self.index_memory(row.get(0)?, &summary, "", "")?;
+            count += 1;
+        }
+        Ok(count)
+    }
+}

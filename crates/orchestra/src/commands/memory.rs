@@ -1,0 +1,337 @@
+//! `orchestra memory`: what is remembered, from the shell.
+
+mod desk;
+mod export;
+mod import;
+mod line;
+mod shown;
+
+use std::{io::Read as _, path::PathBuf};
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use orchestra_board::Slug;
+use orchestra_store::{Action, ChunkId, Made, Options, Store};
+use serde_json::{Value, json};
+
+use crate::{
+    cli::Common,
+    config::{Config, Overrides},
+    exit::{Exit, Failure},
+    logging,
+    output::Format,
+    serving, workspace,
+};
+use desk::Desk;
+
+/// The largest text that is read from stdin: more than any tool takes, so that the tool says how
+/// much it takes.
+const MAX_TEXT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Search, keep and look after what is remembered
+///
+/// Runs in this process; no server of Orchestra is needed. Where there is one project alone, it is
+/// meant.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// Which project [default: the only one; for stats and export, all]
+    #[arg(long, value_name = "SLUG", global = true)]
+    project: Option<String>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Search what is remembered, best first
+    Search {
+        /// What is searched for
+        #[arg(required = true)]
+        query: Vec<String>,
+        /// How many at most
+        #[arg(long, value_name = "N")]
+        limit: Option<u32>,
+        /// Also what is superseded
+        #[arg(long)]
+        superseded: bool,
+    },
+    /// Remember a text
+    Save(Save),
+    /// List what is remembered, by id
+    List {
+        /// Which: current, superseded, expired or any
+        #[arg(long, value_name = "STATE")]
+        state: Option<String>,
+        /// From there
+        #[arg(long)]
+        source: Option<String>,
+        /// With this tag
+        #[arg(long)]
+        tag: Option<String>,
+        /// How many at most
+        #[arg(long, value_name = "N")]
+        limit: Option<u32>,
+        /// Where to go on, as the list before said
+        #[arg(long)]
+        cursor: Option<String>,
+    },
+    /// Show a memory, or a session by its id
+    Show {
+        /// Such as mem-3, or the id of a session
+        id: String,
+    },
+    /// Forget memories, or sessions by their ids
+    Forget {
+        /// Such as mem-3, or the id of a session
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+    /// Remember what a file of JSON Lines says, as `export` writes it
+    ///
+    /// What is remembered already stays as it is, so that the same file may be imported again. Ids are
+    /// given anew. Sessions are taken where they are not known or ended later.
+    Import {
+        /// The file, or - for stdin
+        file: PathBuf,
+    },
+    /// Write what is remembered as JSON Lines
+    ///
+    /// One object a line. A memory has type "memory", id, project, content, summary, source,
+    /// source_id, tags, created_at, updated_at, expires_at and superseded_by; a session has type
+    /// "session", session_id, project, summary, events (type, summary, timestamp), started_at and
+    /// ended_at. What is empty is left out.
+    Export {
+        /// The file, or - for stdout
+        #[arg(default_value = "-")]
+        file: PathBuf,
+    },
+    /// Make the full-text index anew, and remove what has expired
+    Reindex,
+    /// Say how much is remembered
+    Stats,
+}
+
+#[derive(Debug, Args)]
+struct Save {
+    /// The text, or - for stdin
+    content: String,
+    /// What it says in short, as somebody would search for it
+    #[arg(long)]
+    summary: Option<String>,
+    /// Where it is from, such as task, prd, session or user
+    #[arg(long)]
+    source: Option<String>,
+    /// Which one of those
+    #[arg(long)]
+    source_id: Option<String>,
+    /// A tag; may be given several times
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// A memory that this one says better; may be given several times
+    #[arg(long, value_name = "ID")]
+    supersedes: Vec<String>,
+    /// After how many days it is not found any more
+    #[arg(long, value_name = "N")]
+    expires_in_days: Option<u32>,
+}
+
+/// Does what is asked.
+///
+/// # Errors
+/// When there is no board, or what is asked for is refused.
+pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
+    let Arguments {
+        command,
+        project,
+        json,
+    } = arguments;
+    let format = Format::of_flag(json);
+    let config = Config::settle(common, Overrides::default())?;
+    logging::start(logging::of_a_report(&config.log))?;
+    workspace::check_board(&config.workspace)?;
+    let project = project.as_deref();
+    match command {
+        Command::Import { file } => {
+            let store = open(&config)?;
+            let done = import::run(&store, project, &file, format);
+            store.close(desk::CLOSING);
+            done
+        }
+        Command::Export { file } => {
+            let store = open(&config)?;
+            let done = export::run(&store, project, &file, format);
+            store.close(desk::CLOSING);
+            done
+        }
+        Command::Stats => {
+            let store = open(&config)?;
+            let done = stats(&store, project, format);
+            store.close(desk::CLOSING);
+            done
+        }
+        Command::Reindex => reindex(&config, format),
+        asked => {
+            let runtime = serving::runtime()?;
+            runtime.block_on(async {
+                let desk = Desk::open(&config)?;
+                let done = ask(&desk, project, asked, format).await;
+                desk.close();
+                done
+            })
+        }
+    }
+}
+
+/// What tools do.
+async fn ask(
+    desk: &Desk,
+    project: Option<&str>,
+    command: Command,
+    format: Format,
+) -> Result<Exit, Failure> {
+    let project = desk.project(project).await?;
+    let (tool, arguments, show): (&str, Value, fn(&Value) -> String) = match command {
+        Command::Search {
+            query,
+            limit,
+            superseded,
+        } => {
+            let query = query.join(" ");
+            let arguments = json!({"query": query, "limit": limit,
+                "include_superseded": superseded.then_some(true)});
+            ("search_memory", arguments, shown::hits)
+        }
+        Command::Save(save) => ("save_memory", save.arguments()?, shown::saved),
+        Command::List {
+            state,
+            source,
+            tag,
+            limit,
+            cursor,
+        } => {
+            let arguments = json!({"state": state, "source": source, "tag": tag, "limit": limit, "cursor": cursor});
+            ("list_memory", arguments, shown::list)
+        }
+        Command::Show { id } => match ChunkId::parse(&id) {
+            Ok(_) => ("get_memory", json!({"memory_id": id}), shown::memory),
+            Err(_) => ("get_session", json!({"session_id": id}), shown::session),
+        },
+        Command::Forget { ids } => return forget(desk, &project, &ids, format).await,
+        Command::Import { .. } | Command::Export { .. } | Command::Reindex | Command::Stats => {
+            unreachable!("done without tools")
+        }
+    };
+    let answer = desk.ask(tool, &project, arguments).await?;
+    format.print(&answer, show)?;
+    Ok(Exit::Ok)
+}
+
+async fn forget(
+    desk: &Desk,
+    project: &str,
+    ids: &[String],
+    format: Format,
+) -> Result<Exit, Failure> {
+    let mut forgotten = Vec::new();
+    for id in ids {
+        let (tool, arguments) = match ChunkId::parse(id) {
+            Ok(_) => ("forget_memory", json!({"memory_id": id})),
+            Err(_) => ("forget_session", json!({"session_id": id})),
+        };
+        let answer = desk.ask(tool, project, arguments).await;
+        if answer.is_err() && !forgotten.is_empty() {
+            format.print(&json!({"forgotten": forgotten}), shown::forgotten)?;
+        }
+        answer?;
+        forgotten.push(id);
+    }
+    format.print(&json!({"forgotten": forgotten}), shown::forgotten)?;
+    Ok(Exit::Ok)
+}
+
+impl Save {
+    fn arguments(self) -> Result<Value, Failure> {
+        let content = match self.content.as_str() {
+            "-" => read_text()?,
+            _ => self.content,
+        };
+        let some = |list: Vec<String>| (!list.is_empty()).then_some(list);
+        Ok(json!({
+            "content": content, "summary": self.summary.unwrap_or_default(), "source": self.source, "source_id": self.source_id,
+            "tags": some(self.tags), "supersedes": some(self.supersedes),
+            "expires_in_days": self.expires_in_days,
+        }))
+    }
+}
+
+fn read_text() -> Result<String, Failure> {
+    let mut text = String::new();
+    std::io::stdin()
+        .lock()
+        .take(MAX_TEXT_BYTES)
+        .read_to_string(&mut text)
+        .context("read the text from stdin")?;
+    Ok(text)
+}
+
+/// Opens the board alone, without tools.
+fn open(config: &Config) -> Result<Store, Failure> {
+    let options = Options {
+        watch: false,
+        ..config.memory.apply(Options::default())
+    };
+    let store = Store::open(&config.workspace, options)?;
+    if let Err(error) = store.settle(desk::CATCHING_UP) {
+        tracing::warn!(%error, "edits of the readable files may not be seen yet");
+    }
+    Ok(store)
+}
+
+/// The projects that are meant: the one named, else all.
+fn projects(store: &Store, project: Option<&str>) -> Result<Vec<Slug>, Failure> {
+    if let Some(project) = project {
+        return Ok(vec![Slug::parse(project).map_err(Failure::usage)?]);
+    }
+    let mut request = orchestra_store::PageRequest::first(orchestra_store::PageRequest::MAX_LIMIT);
+    let mut slugs = Vec::new();
+    loop {
+        let page = store.read(|reader| reader.projects(&request))?;
+        slugs.extend(page.items.into_iter().map(|record| record.project.slug));
+        match page.next_cursor {
+            Some(cursor) => request.cursor = Some(orchestra_store::Cursor::parse(&cursor)?),
+            None => return Ok(slugs),
+        }
+    }
+}
+
+fn stats(store: &Store, project: Option<&str>, format: Format) -> Result<Exit, Failure> {
+    let mut items = Vec::new();
+    for slug in projects(store, project)? {
+        let size = store.read(|reader| reader.memory_size(&slug))?;
+        items.push(json!({
+            "project": slug.as_str(), "memories": size.chunks, "memory_bytes": size.chunk_bytes,
+            "superseded": size.superseded, "expired": size.expired,
+            "sessions": size.sessions, "session_bytes": size.session_bytes,
+        }));
+    }
+    format.print(&json!({"total": items.len(), "items": items}), shown::stats)?;
+    Ok(Exit::Ok)
+}
+
+fn reindex(config: &Config, format: Format) -> Result<Exit, Failure> {
+    let store = open(config)?;
+    let spinner = desk::spinner("making the full-text index anew");
+    let done = store.submit_blocking(None, Action::ReindexMemory);
+    spinner.finish_and_clear();
+    store.close(desk::CLOSING);
+    let Made::Reindexed { rows, expired } = done?.made else {
+        return Err(anyhow::anyhow!("the index was made, but it is unknown of what").into());
+    };
+    format.print(&json!({"indexed": rows, "expired": expired}), |_| {
+        format!("{rows} memories and sessions indexed, {expired} expired ones removed\n")
+    })?;
+    Ok(Exit::Ok)
+}

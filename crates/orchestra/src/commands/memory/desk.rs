@@ -1,0 +1,136 @@
+//! Where tools are asked, and what shows how far long work is.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use orchestra_hub::{Content, Cx, Outcome, Request, Target, Toolset};
+use orchestra_store::Options;
+use orchestra_wire::RawJson;
+use serde_json::{Value, json};
+
+use crate::{
+    config::Config,
+    exit::{Exit, Failure},
+    serving::Serving,
+};
+
+/// How long the readable files may take to catch up at the end.
+pub(super) const CLOSING: Duration = Duration::from_secs(30);
+/// How long the sweep for edited files may take.
+pub(super) const CATCHING_UP: Duration = Duration::from_secs(30);
+/// How often what turns is drawn.
+const TURN: Duration = Duration::from_millis(100);
+
+/// The tools of the board, open for some calls.
+pub(super) struct Desk(Serving);
+
+impl Desk {
+    /// Opens the board. Must run inside the runtime.
+    pub(super) fn open(config: &Config) -> Result<Self, Failure> {
+        let options = Options {
+            watch: false,
+            ..Options::default()
+        };
+        let serving = Serving::open(config, options)?;
+        // What somebody edited a moment ago is seen by the tools.
+        serving.catch_up();
+        Ok(Self(serving))
+    }
+
+    pub(super) fn close(self) {
+        self.0.close();
+    }
+
+    /// The project that is meant: the one named, else the only one.
+    pub(super) async fn project(&self, named: Option<&str>) -> Result<String, Failure> {
+        if let Some(named) = named {
+            return Ok(named.to_owned());
+        }
+        let answer = self.call("list_projects", &json!({"limit": 50})).await?;
+        let slugs: Vec<&str> = answer["items"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|item| item["slug"].as_str())
+            .collect();
+        match slugs.as_slice() {
+            [only] => Ok((*only).to_owned()),
+            [] => Err(Failure::refused(
+                "there is no project yet; `orchestra tool call create_project name=NAME` makes one",
+            )),
+            several => Err(Failure::usage_text(format!(
+                "there are several projects; name one with --project: {}",
+                several.join(", ")
+            ))),
+        }
+    }
+
+    /// Asks a tool about a project; arguments that are null are left out.
+    pub(super) async fn ask(
+        &self,
+        tool: &str,
+        project: &str,
+        mut arguments: Value,
+    ) -> Result<Value, Failure> {
+        if let Value::Object(members) = &mut arguments {
+            members.retain(|_, value| !value.is_null());
+            members.insert("project".to_owned(), project.into());
+        }
+        self.call(tool, &arguments).await
+    }
+
+    async fn call(&self, tool: &str, arguments: &Value) -> Result<Value, Failure> {
+        let target = Target::Tool {
+            name: tool.to_owned(),
+            arguments: RawJson::of(arguments)?,
+        };
+        let attachment = self.0.attach(Toolset::All);
+        let cx = Cx {
+            caller: attachment.caller().clone(),
+            ..Cx::default()
+        };
+        let Outcome::Tool(result) = attachment.call(Request { target, cx }).await? else {
+            return Err(anyhow::anyhow!("{tool} answered something that is no tool result").into());
+        };
+        match &result.structured {
+            Some(structured) if !result.is_error => Ok(structured.parse()?),
+            _ => {
+                let texts = result.content.iter().filter_map(|content| match content {
+                    Content::Text(text) => Some(text.as_str()),
+                    Content::Raw(_) => None,
+                });
+                let text = texts.collect::<Vec<_>>().join("\n");
+                Err(Failure::refused(
+                    crate::output::printable(&text).into_owned(),
+                ))
+            }
+        }
+    }
+}
+
+/// A bar for work of this length; nothing where stderr is no terminal.
+pub(super) fn bar(length: u64, what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{msg} [{bar:40}] {percent}% {eta}");
+    // A template that is not understood costs the looks alone.
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_message(what);
+    bar
+}
+
+/// Something that turns while work of unknown length is done.
+pub(super) fn spinner(what: &'static str) -> ProgressBar {
+    let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    spinner.set_message(what);
+    spinner.enable_steady_tick(TURN);
+    spinner
+}
+
+/// How to exit when some lines were refused.
+pub(super) const fn exit_of(refused: usize) -> Exit {
+    if refused == 0 {
+        Exit::Ok
+    } else {
+        Exit::Refused
+    }
+}

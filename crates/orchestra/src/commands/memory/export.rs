@@ -1,0 +1,138 @@
+//! `orchestra memory export`.
+
+use std::{
+    io::{BufWriter, Write as _},
+    path::Path,
+};
+
+use anyhow::Context as _;
+use indicatif::ProgressBar;
+use orchestra_board::Slug;
+use orchestra_store::{Cursor, Page, PageRequest, Reader, Store};
+use serde_json::json;
+
+use super::{
+    desk,
+    line::{Line, Memory, Session},
+    projects,
+};
+use crate::{
+    exit::{Exit, Failure},
+    output::{self, Format},
+};
+
+/// How many are read at once.
+const BATCH: u32 = 200;
+
+/// Where lines go.
+enum Place<'a> {
+    Stdout,
+    File(BufWriter<tempfile::NamedTempFile>, &'a Path),
+}
+
+/// Writes what is remembered.
+pub(super) fn run(
+    store: &Store,
+    project: Option<&str>,
+    file: &Path,
+    format: Format,
+) -> Result<Exit, Failure> {
+    let mut place = Place::open(file)?;
+    let (mut memories, mut sessions) = (0, 0);
+    for slug in projects(store, project)? {
+        let size = store.read(|reader| reader.memory_size(&slug))?;
+        let bar = desk::bar(size.chunks + size.sessions, "exporting");
+        memories += pages(
+            store,
+            &slug,
+            &mut place,
+            &bar,
+            |reader, slug, page| reader.chunks(slug, page),
+            |chunk| Line::Memory(Memory::from(chunk)),
+        )?;
+        sessions += pages(
+            store,
+            &slug,
+            &mut place,
+            &bar,
+            |reader, slug, page| reader.sessions(slug, page),
+            |session| Line::Session(Session::from(session)),
+        )?;
+        bar.finish_and_clear();
+    }
+    if place.finish()? {
+        format.print(&json!({"memories": memories, "sessions": sessions}), |_| {
+            format!("{memories} memories and {sessions} sessions written\n")
+        })?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Writes all of a list; says how many.
+fn pages<T>(
+    store: &Store,
+    slug: &Slug,
+    place: &mut Place<'_>,
+    bar: &ProgressBar,
+    read: fn(&Reader<'_>, &Slug, &PageRequest) -> Result<Page<T>, orchestra_store::ReadError>,
+    line: fn(&T) -> Line,
+) -> Result<u64, Failure> {
+    let mut request = PageRequest::first(BATCH);
+    let mut count = 0;
+    loop {
+        let page = store.read(|reader| read(reader, slug, &request))?;
+        for item in &page.items {
+            let mut text = serde_json::to_vec(&line(item))?;
+            text.push(b'\n');
+            place.write(&text)?;
+            count += 1;
+            bar.inc(1);
+        }
+        match page.next_cursor {
+            Some(cursor) => request.cursor = Some(Cursor::parse(&cursor)?),
+            None => return Ok(count),
+        }
+    }
+}
+
+impl<'a> Place<'a> {
+    fn open(file: &'a Path) -> Result<Self, Failure> {
+        if file == Path::new("-") {
+            return Ok(Self::Stdout);
+        }
+        let directory = match file.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let temporary = tempfile::NamedTempFile::new_in(directory)
+            .with_context(|| format!("write {}", file.display()))?;
+        Ok(Self::File(BufWriter::new(temporary), file))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        match self {
+            Self::Stdout => output::raw(bytes),
+            Self::File(writer, file) => Ok(writer
+                .write_all(bytes)
+                .with_context(|| format!("write {}", file.display()))?),
+        }
+    }
+
+    /// Puts the file in its place, whole; says whether there is one.
+    fn finish(self) -> Result<bool, Failure> {
+        let Self::File(writer, file) = self else {
+            return Ok(false);
+        };
+        let wrote = || format!("write {}", file.display());
+        let temporary = writer
+            .into_inner()
+            .map_err(std::io::IntoInnerError::into_error)
+            .with_context(wrote)?;
+        temporary.as_file().sync_all().with_context(wrote)?;
+        temporary
+            .persist(file)
+            .map_err(|error| error.error)
+            .with_context(wrote)?;
+        Ok(true)
+    }
+}

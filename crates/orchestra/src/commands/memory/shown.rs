@@ -1,0 +1,205 @@
+//! What is remembered, for people.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::{
+    commands::table,
+    output::{in_a_line, printable},
+};
+
+/// The most characters of a text that stands in a line.
+const LINE_CHARS: usize = 100;
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+fn items(answer: &Value) -> impl Iterator<Item = &Value> {
+    answer["items"].as_array().into_iter().flatten()
+}
+
+/// The beginning of a text as part of a line.
+fn brief(text: &str) -> String {
+    let mut words = String::new();
+    for word in text.split_whitespace() {
+        if words.chars().count() > LINE_CHARS {
+            words.push('…');
+            break;
+        }
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.push_str(word);
+    }
+    in_a_line(&words)
+}
+
+fn tags(value: &Value) -> String {
+    let tags = value["tags"].as_array().into_iter().flatten();
+    tags.filter_map(Value::as_str)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+pub(super) fn hits(answer: &Value) -> String {
+    let mut shown = String::new();
+    for item in items(answer) {
+        let (summary, content) = (text(item, "summary"), text(item, "content"));
+        let head = if summary.is_empty() { content } else { summary };
+        // Writing to a text cannot fail.
+        let _ = writeln!(
+            shown,
+            "{}  {:.3}  {}",
+            in_a_line(text(item, "id")),
+            item["score"].as_f64().unwrap_or_default(),
+            brief(head)
+        );
+        let snippet = text(item, "snippet");
+        let snippet = if snippet.is_empty() { content } else { snippet };
+        if !snippet.is_empty() && snippet.trim() != head.trim() {
+            let _ = writeln!(shown, "    {}", brief(snippet));
+        }
+        let why = match &item["why"] {
+            Value::Array(reasons) => {
+                let reasons = reasons.iter().filter_map(Value::as_str);
+                reasons.collect::<Vec<_>>().join("; ")
+            }
+            why => why.as_str().unwrap_or_default().to_owned(),
+        };
+        if !why.is_empty() {
+            let _ = writeln!(shown, "    found by: {}", brief(&why));
+        }
+    }
+    if shown.is_empty() {
+        shown.push_str("nothing remembered fits\n");
+    }
+    shown
+}
+
+pub(super) fn saved(answer: &Value) -> String {
+    let id = in_a_line(text(answer, "id"));
+    match answer["merged"].as_bool() {
+        Some(true) => format!("{id} said that already; the two are one now\n"),
+        _ => format!("{id} is remembered\n"),
+    }
+}
+
+pub(super) fn list(answer: &Value) -> String {
+    let rows: Vec<Vec<String>> = items(answer)
+        .map(|item| {
+            let mut end = String::new();
+            if let Some(by) = item["superseded_by"].as_str() {
+                end = format!("superseded by {by}");
+            } else if let Some(at) = item["expires_at"].as_str() {
+                end = format!("until {at}");
+            }
+            vec![
+                text(item, "id").to_owned(),
+                text(item, "created_at").to_owned(),
+                brief(text(item, "summary")),
+                tags(item),
+                end,
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        return "nothing is remembered\n".to_owned();
+    }
+    let mut shown = table::lines(&["ID", "SAVED", "SUMMARY", "TAGS", "LIFE"], &rows);
+    if let Some(cursor) = answer["next_cursor"].as_str() {
+        let (shown_count, total) = (rows.len(), &answer["total"]);
+        let _ = writeln!(
+            shown,
+            "{shown_count} of {total}; --cursor {} goes on",
+            in_a_line(cursor)
+        );
+    }
+    shown
+}
+
+/// The plain members of an object, one a line.
+fn members(value: &Value, keys: &[&str]) -> String {
+    let mut shown = String::new();
+    for key in keys {
+        let said = match &value[*key] {
+            Value::String(said) => brief(said),
+            Value::Array(_) => in_a_line(&tags(value)),
+            _ => continue,
+        };
+        let _ = writeln!(shown, "{key}: {said}");
+    }
+    shown
+}
+
+pub(super) fn memory(answer: &Value) -> String {
+    let keys = [
+        "id",
+        "project",
+        "summary",
+        "source",
+        "source_id",
+        "tags",
+        "created_at",
+        "updated_at",
+        "expires_at",
+        "superseded_by",
+        "version",
+    ];
+    let content = printable(text(answer, "content"));
+    format!("{}\n{content}\n", members(answer, &keys))
+}
+
+pub(super) fn session(answer: &Value) -> String {
+    let keys = ["session_id", "project", "started_at", "ended_at"];
+    let mut shown = members(answer, &keys);
+    let _ = writeln!(shown, "\n{}", printable(text(answer, "summary")));
+    for event in answer["events"].as_array().into_iter().flatten() {
+        let (at, kind) = (text(event, "timestamp"), text(event, "type"));
+        let _ = writeln!(
+            shown,
+            "{}  {}: {}",
+            in_a_line(at),
+            in_a_line(kind),
+            brief(text(event, "summary"))
+        );
+    }
+    shown
+}
+
+pub(super) fn forgotten(answer: &Value) -> String {
+    let ids = answer["forgotten"].as_array().into_iter().flatten();
+    let ids: Vec<&str> = ids.filter_map(Value::as_str).collect();
+    format!("{} forgotten\n", in_a_line(&ids.join(", ")))
+}
+
+pub(super) fn stats(answer: &Value) -> String {
+    let keys = [
+        "memories",
+        "memory_bytes",
+        "superseded",
+        "expired",
+        "sessions",
+        "session_bytes",
+    ];
+    let rows: Vec<Vec<String>> = items(answer)
+        .map(|item| {
+            let mut row = vec![text(item, "project").to_owned()];
+            row.extend(keys.map(|key| item[key].to_string()));
+            row
+        })
+        .collect();
+    table::lines(
+        &[
+            "PROJECT",
+            "MEMORIES",
+            "BYTES",
+            "SUPERSEDED",
+            "EXPIRED",
+            "SESSIONS",
+            "BYTES",
+        ],
+        &rows,
+    )
+}

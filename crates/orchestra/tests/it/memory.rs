@@ -1,0 +1,309 @@
+//! `orchestra memory`: what is remembered, from the shell.
+
+use serde_json::{Value, json};
+
+use crate::support::{Said, Workspace};
+
+fn board(name: &str) -> Workspace {
+    let workspace = Workspace::board();
+    workspace.call("create_project", &json!({"name": name}));
+    workspace
+}
+
+fn memory(workspace: &Workspace, arguments: &[&str]) -> Said {
+    workspace.run([&["memory"], arguments].concat())
+}
+
+fn done(workspace: &Workspace, arguments: &[&str]) -> String {
+    let said = memory(workspace, arguments);
+    assert_eq!(said.code, Some(0), "{arguments:?}: {said:?}");
+    said.out
+}
+
+fn answer(workspace: &Workspace, arguments: &[&str]) -> Value {
+    let text = done(workspace, &[arguments, &["--json"]].concat());
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn what_is_saved_is_found_listed_shown_and_forgotten() {
+    let workspace = board("My App");
+    let text = "We deploy on Mondays\nbecause nobody works on Sundays";
+    let said = done(
+        &workspace,
+        &["save", text, "--tag", "deploy", "--tag", "ops"],
+    );
+    assert_eq!(said, "mem-1 is remembered\n");
+    let said = done(
+        &workspace,
+        &[
+            "save",
+            "we  DEPLOY on mondays because nobody works on sundays",
+        ],
+    );
+    assert_eq!(said, "mem-1 said that already; the two are one now\n");
+    let said = done(&workspace, &["search", "deploy", "on", "Mondays"]);
+    assert!(said.starts_with("mem-1  1.000  "), "{said}");
+    let listed = done(&workspace, &["list", "--tag", "ops"]);
+    assert!(
+        listed.contains("mem-1") && listed.contains("deploy, ops"),
+        "{listed}"
+    );
+    let shown = done(&workspace, &["show", "mem-1"]);
+    assert!(shown.contains("\nWe deploy on Mondays\nbecause"), "{shown}");
+    let newer = [
+        "save",
+        "We deploy daily",
+        "--supersedes",
+        "mem-1",
+        "--expires-in-days",
+        "7",
+    ];
+    done(&workspace, &newer);
+    let found = answer(&workspace, &["search", "deploy"]);
+    assert_eq!(
+        (&found["total"], &found["items"][0]["id"]),
+        (&json!(1), &json!("mem-2"))
+    );
+    let found = answer(&workspace, &["search", "deploy", "--superseded"]);
+    assert_eq!(found["total"], 2);
+    let old = done(&workspace, &["list", "--state", "superseded"]);
+    assert!(old.contains("superseded by mem-2"), "{old}");
+    let stats = answer(&workspace, &["stats"]);
+    assert_eq!(
+        (
+            &stats["items"][0]["memories"],
+            &stats["items"][0]["superseded"]
+        ),
+        (&json!(2), &json!(1))
+    );
+    assert_eq!(
+        done(&workspace, &["forget", "mem-1", "mem-2"]),
+        "mem-1, mem-2 forgotten\n"
+    );
+    assert_eq!(
+        done(&workspace, &["search", "deploy"]),
+        "nothing remembered fits\n"
+    );
+    let said = memory(&workspace, &["show", "mem-1"]);
+    assert_eq!((said.code, said.out.as_str()), (Some(3), ""), "{said:?}");
+    assert!(said.err.contains("mem-1 not found"), "{said:?}");
+}
+
+#[test]
+fn sessions_are_shown_and_forgotten_by_their_ids() {
+    let workspace = board("My App");
+    let events =
+        json!([{"type": "note", "summary": "read the code", "timestamp": "2026-01-05T10:00:00Z"}]);
+    let session = json!({"project": "my-app", "session_id": "s-1", "summary": "Looked around", "events": events});
+    workspace.call("save_session", &session);
+    let shown = done(&workspace, &["show", "s-1"]);
+    assert!(
+        shown.contains("Looked around")
+            && shown.contains("2026-01-05T10:00:00Z  note: read the code"),
+        "{shown}"
+    );
+    done(&workspace, &["forget", "s-1"]);
+    assert_eq!(memory(&workspace, &["show", "s-1"]).code, Some(3));
+}
+
+#[test]
+fn which_project_is_meant_is_asked_where_there_are_several() {
+    let workspace = Workspace::board();
+    let said = memory(&workspace, &["list"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    for name in ["One", "Two"] {
+        workspace.call("create_project", &json!({"name": name}));
+    }
+    let said = memory(&workspace, &["list"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("--project: one, two"), "{said:?}");
+    done(&workspace, &["save", "a fact", "--project", "two"]);
+    assert_eq!(
+        answer(&workspace, &["list", "--project", "one"])["total"],
+        0
+    );
+    assert_eq!(answer(&workspace, &["stats"])["total"], 2);
+    let nowhere = Workspace::git();
+    let said = memory(&nowhere, &["stats"]);
+    assert!(
+        said.code != Some(0) && said.err.contains("no board"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn an_export_is_imported_whole_and_again_without_change() {
+    let workspace = board("My App");
+    done(
+        &workspace,
+        &["save", "old \"news\"\nin two lines", "--source", "user"],
+    );
+    done(
+        &workspace,
+        &[
+            "save",
+            "better news",
+            "--supersedes",
+            "mem-1",
+            "--tag",
+            "a,b",
+        ],
+    );
+    done(
+        &workspace,
+        &["save", "for a while", "--expires-in-days", "3"],
+    );
+    let events = json!([{"type": "note", "summary": "x", "timestamp": "2026-01-05T10:00:00Z"}]);
+    let session =
+        json!({"project": "my-app", "session_id": "s-1", "summary": "S", "events": events});
+    workspace.call("save_session", &session);
+    let file = workspace.join("out.jsonl").display().to_string();
+    assert_eq!(
+        done(&workspace, &["export", &file]),
+        "3 memories and 1 sessions written\n"
+    );
+    let lines = workspace.read("out.jsonl");
+    assert_eq!(lines, done(&workspace, &["export"]), "the same on stdout");
+    assert!(
+        lines
+            .lines()
+            .all(|line| serde_json::from_str::<Value>(line).is_ok())
+    );
+    let again = answer(&workspace, &["import", &file]);
+    assert_eq!((&again["saved"], &again["known"]), (&json!(0), &json!(4)));
+    assert_eq!(done(&workspace, &["export"]), lines, "nothing has changed");
+
+    let other = board("My App");
+    other.write("in.jsonl", &lines);
+    let first = answer(&other, &["import", "in.jsonl"]);
+    assert_eq!(
+        (&first["saved"], &first["sessions"], &first["refused"]),
+        (&json!(3), &json!(1), &json!(0))
+    );
+    let without_changes = |lines: &str| -> Vec<Value> {
+        let line = |line: &str| {
+            let mut value: Value = serde_json::from_str(line).unwrap();
+            value.as_object_mut().unwrap().remove("updated_at");
+            value
+        };
+        lines.lines().map(line).collect()
+    };
+    let there = done(&other, &["export"]);
+    assert_eq!(without_changes(&there), without_changes(&lines));
+    answer(&other, &["import", "in.jsonl"]);
+    assert_eq!(done(&other, &["export"]), there);
+}
+
+#[test]
+fn lines_that_are_wrong_are_told_and_the_others_taken() {
+    let workspace = board("My App");
+    let lines = [
+        r#"{"type":"memory","project":"my-app","content":"good"}"#,
+        "no JSON",
+        r#"{"type":"memory","project":"my-app","content":""}"#,
+        r#"{"type":"memory","project":"nowhere","content":"x"}"#,
+        r#"{"type":"memory","project":"my-app","content":"a bell \u0007"}"#,
+        r#"{"type":"memory","project":"my-app","content":"gone","expires_at":"2020-01-01T00:00:00Z"}"#,
+        "",
+        r#"{"type":"session","project":"my-app","session_id":"../x","summary":"s"}"#,
+    ];
+    let said = workspace.run_with_input(["memory", "import", "-"], &lines.join("\n"));
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(
+        said.out
+            .starts_with("1 memories remembered, 0 were known, 1 have expired")
+    );
+    for line in [
+        "line 2: ",
+        "line 3: ",
+        "line 4: ",
+        "line 5: ",
+        "line 8: session_id",
+    ] {
+        assert!(said.err.contains(line), "{line}: {said:?}");
+    }
+    let said = workspace.run_with_input(
+        ["memory", "import", "-", "--project", "my-app"],
+        r#"{"type":"memory","project":"nowhere","content":"x"}"#,
+    );
+    assert_eq!(said.code, Some(0), "{said:?}");
+}
+
+#[test]
+fn the_index_is_made_anew() {
+    let workspace = board("My App");
+    done(&workspace, &["save", "alpha"]);
+    let said = done(&workspace, &["reindex"]);
+    assert_eq!(
+        said,
+        "1 memories and sessions indexed, 0 expired ones removed\n"
+    );
+    assert_eq!(answer(&workspace, &["search", "alpha"])["total"], 1);
+}
+
+#[test]
+fn what_is_too_much_or_no_text_is_refused_with_what_to_do() {
+    let workspace = board("My App");
+    let save = |text: &str| workspace.run_with_input(["memory", "save", "-"], text);
+    let said = save(&"long ".repeat(2 * 1024 * 1024));
+    assert_eq!(
+        (said.code, said.out.as_str()),
+        (Some(3), ""),
+        "{}",
+        said.err
+    );
+    assert!(
+        said.err.contains("at most") && said.err.len() < 2_000,
+        "{}",
+        said.err
+    );
+    let said = save("a bell \u{7} rings");
+    assert_eq!(said.code, Some(3), "{said:?}");
+    let tags: Vec<String> = (0..100_000).map(|n| format!("t{n}")).collect();
+    let call = json!({"project": "my-app", "content": "x", "summary": "x", "tags": tags});
+    let said = workspace.run_with_input(
+        ["tool", "call", "save_memory", "--args", "-"],
+        &call.to_string(),
+    );
+    assert_eq!(said.code, Some(3), "{}", said.err);
+    assert!(said.err.contains("at most 32 tags"), "{}", said.err);
+    workspace.write("orchestra.toml", "[memory]\nmax_items = 1\n");
+    done(&workspace, &["save", "one"]);
+    let said = memory(&workspace, &["save", "two"]);
+    assert!(
+        said.code == Some(3) && said.err.contains("forget_memory") && said.err.contains("[memory]"),
+        "{said:?}"
+    );
+    for query in [
+        "\u{7}\u{1b}[2J",
+        "\"",
+        "日本語 ひらがな",
+        "العربية",
+        "🦀",
+        "a AND (",
+        "\u{202e}x",
+    ] {
+        let said = memory(&workspace, &["search", query]);
+        assert_eq!(said.code, Some(0), "{query:?}: {said:?}");
+    }
+}
+
+#[test]
+fn the_end_of_a_session_that_hooks_told_of_is_found() {
+    let workspace = board("My App");
+    let tell = |event: Value| {
+        let said = workspace.run_with_input(["hook"], &event.to_string());
+        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
+    };
+    tell(
+        json!({"hook_event_name": "PostToolUse", "session_id": "s-9", "cwd": "/w", "tool_name": "Edit",
+        "tool_input": {"file_path": "/w/src/parser.rs", "new_string": "PRIVATE"}}),
+    );
+    tell(json!({"hook_event_name": "SessionEnd", "session_id": "s-9", "cwd": "/w"}));
+    let shown = done(&workspace, &["show", "s-9"]);
+    assert!(
+        shown.contains("Edit 1") && shown.contains("src/parser.rs") && !shown.contains("PRIVATE"),
+        "{shown}"
+    );
+}

@@ -142,6 +142,9 @@ pub(crate) fn all(word: Option<&str>) -> Result<Tally> {
     if word.is_none_or(|word| "openapi".contains(word)) {
         report("openapi", try_openapi(), &mut tally);
     }
+    if word.is_none_or(|word| "memory".contains(word)) {
+        report("memory", call_engine(), &mut tally);
+    }
     for face in [Face::Stdio, Face::Http] {
         for (judge_name, judge, revisions) in JUDGES {
             for revision in *revisions {
@@ -229,6 +232,24 @@ fn try_openapi_with(tester: &Path) -> Result<Ended> {
         fs::remove_dir_all(&workspace).context("removing the judge's workspace")?;
     }
     Ok(ended)
+}
+
+/// A client of gRPC that knows the wire tables alone judges the memory engine.
+fn call_engine() -> Result<Result<Ended>, Absent> {
+    let python = tools::python_of("judges/memory").map_err(Absent)?;
+    let judge = || {
+        let workspace = run::target().join(format!("judges/{}", std::process::id()));
+        renew(&workspace)?;
+        let mut judge = Command::new(&python);
+        judge.arg(run::root().join("judges/memory/judge.py"));
+        judge.arg(debug("orchestra")?).arg(&workspace);
+        let ended = run::run_within(&mut judge, LIMIT)?;
+        if ended.success {
+            fs::remove_dir_all(&workspace).context("removing the judge's workspace")?;
+        }
+        Ok(ended)
+    };
+    Ok(judge())
 }
 
 /// Why a judge could not sit at all.

@@ -58,6 +58,17 @@ fn main() -> ExitCode {
             orchestra_process::adopt_orphans().unwrap();
             parent(rest);
         }
+        "sharer" => {
+            orchestra_process::adopt_orphans().unwrap();
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            let _inside = runtime.enter();
+            let shared = share();
+            say(&format!("ids {}", shared.process().id()));
+            parent(rest);
+        }
         "owner" => owner(rest),
         "terminal" => match std::fs::File::open("/dev/tty") {
             Ok(_) => say("opened"),
@@ -225,6 +236,14 @@ fn parent(rest: Vec<String>) {
         child.handle.exited().await;
         say("ended");
     });
+}
+
+/// Starts this program, to outlive it.
+fn share() -> orchestra_process::Detached {
+    let this = std::env::current_exe().unwrap();
+    let nowhere = std::fs::File::options().write(true).open("/dev/null");
+    let root = std::path::Path::new("/");
+    orchestra_process::Detached::start(&this, ["alone"], root, nowhere.unwrap()).unwrap()
 }
 
 /// As [`parent`], with a terminal of its own, as a program has that somebody started in a shell.

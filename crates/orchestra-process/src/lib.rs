@@ -14,6 +14,7 @@ mod child;
 mod command;
 #[cfg(target_os = "linux")]
 mod confine;
+mod detached;
 mod environment;
 mod error;
 mod exit;
@@ -28,6 +29,7 @@ mod tree;
 
 pub use child::{Child, Handle};
 pub use command::Command;
+pub use detached::{Detached, Process, leave_session};
 pub use environment::{Environment, PROXIES};
 pub use error::SpawnError;
 pub use exit::{Certainty, Exit, LimitHit};

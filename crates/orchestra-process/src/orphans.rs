@@ -9,7 +9,7 @@ use std::{io, sync::OnceLock, time::Duration};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tokio::time::{Instant, sleep};
 
-use crate::tree;
+use crate::{detached, tree};
 
 /// How often what is left is looked for while it is being killed, and for how long: only a process
 /// that the system itself holds survives that.
@@ -22,11 +22,13 @@ static BEFORE: OnceLock<Vec<Pid>> = OnceLock::new();
 
 /// Makes this program the parent of whatever loses its parent below it, so that nothing is left of
 /// a child even if its guard alone is killed, not even what has left its group. To be called once,
-/// by programs that start nothing else in other sessions: it would be killed as well when a guard was
-/// killed. Linux; elsewhere it changes nothing.
+/// by programs that start nothing else in other sessions, but for what is [`Detached`]: it would be
+/// killed as well when a guard was killed. Linux; elsewhere it changes nothing.
 ///
 /// # Errors
 /// When the system does not want it.
+///
+/// [`Detached`]: crate::Detached
 pub fn adopt_orphans() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -44,7 +46,7 @@ pub(crate) async fn kill_adopted() {
     };
     let end = Instant::now() + KILL_FOR;
     loop {
-        let mut adopted = tree::adopted();
+        let mut adopted = detached::without_detached(tree::adopted());
         adopted.retain(|process| !before.contains(process));
         if adopted.is_empty() || Instant::now() >= end {
             return;

@@ -69,6 +69,17 @@ pub(crate) fn cpu_seconds(process: Pid) -> Option<u64> {
     Some(ticks / TICKS_PER_SECOND)
 }
 
+/// When a process began, in ticks since the system did.
+pub(crate) fn began(process: Pid) -> Option<u64> {
+    Stat::of(process)?.field(19)
+}
+
+/// Whether a process has ended, and only waits for its parent to ask.
+pub(crate) fn has_ended(process: Pid) -> bool {
+    let state = Stat::of(process).and_then(|stat| stat.field::<char>(0));
+    matches!(state, None | Some('Z' | 'X'))
+}
+
 /// What Linux says about a process in a line of fields (`proc_pid_stat(5)`).
 struct Stat(String);
 

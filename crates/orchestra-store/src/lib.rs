@@ -49,7 +49,10 @@ pub use import::{ImportError, Imported};
 pub use io::{Entry, EntryKind, FileIo, RealFs, Stat};
 pub use notice::{ChangeNotice, What};
 pub use page::{Cursor, CursorError, Page, PageRequest};
-pub use reader::{MemoryFilter, Reader, Recalled, WantedWord, forms_of, rarity};
+pub use reader::{
+    MemoryChanges, MemoryFilter, MemoryPlace, Reader, Recalled, Remembered, WantedWord, forms_of,
+    rarity,
+};
 pub use record::{
     Census, Chunk, ChunkFilter, ChunkId, ChunkIdError, ContextItem, Hit, HookEventRecord,
     IssueFilter, IssueRecord, Life, MemorySize, NextRecord, PhaseRecord, PlanRecord, ProjectRecord,

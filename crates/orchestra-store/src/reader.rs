@@ -5,6 +5,7 @@ mod filter;
 mod issues;
 mod memory;
 mod recall;
+mod remembered;
 mod rest;
 mod search;
 mod view;
@@ -19,6 +20,7 @@ use crate::rows::{PROJECT, Read, project_row};
 
 pub(crate) use memory::{events_said, events_text};
 pub use recall::{MemoryFilter, Recalled, WantedWord, forms_of, rarity};
+pub use remembered::{MemoryChanges, MemoryPlace, Remembered};
 pub(crate) use rest::{PRD, README};
 
 /// What is stored, as it was when the reading began. It is also what the board decides on.

@@ -9,6 +9,7 @@ use orchestra_hub::{
     BoxFuture, Catalog, Notice, Outcome, Provider, ProviderError, ProviderId, Request,
     ResourceResult, Target,
 };
+use orchestra_memory::engine::Engines;
 use orchestra_store::{ChangeNotice, CloseWatch, Store, What};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -41,6 +42,8 @@ pub struct Options {
     /// Whether changes of the workspace's skills are told by themselves. Without, they are seen
     /// when somebody asks for skills.
     pub watch: bool,
+    /// What finds by meaning, if anything does.
+    pub engines: Option<Engines>,
 }
 
 impl Default for Options {
@@ -49,6 +52,7 @@ impl Default for Options {
             text: TextFormat::Json,
             bundle: Arc::new(EmptyBundle),
             watch: true,
+            engines: None,
         }
     }
 }
@@ -81,7 +85,12 @@ impl Builtin {
     pub fn new(store: Store, options: Options) -> Self {
         let skills = Skills::new(store.workspace(), &options.bundle.skills());
         let found = skills.descriptors();
-        let services = Arc::new(Services::new(store, options.text, options.bundle));
+        let services = Arc::new(Services::new(
+            store,
+            options.text,
+            options.bundle,
+            options.engines,
+        ));
         let mut resources = resources::listed(&services).unwrap_or_default();
         resources.extend(skills::resources(&found));
         let tools = groups::all();

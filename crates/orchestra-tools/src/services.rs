@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use orchestra_board::{IssueId, IssueRef, Kind, Refusal, Slug, Timestamp};
+use orchestra_memory::engine::{Engines, NearAnswer};
 use orchestra_store::{IssueRecord, PageRequest, ProjectRecord, Reader, Store};
 
 use crate::args::{Arg, Limit};
@@ -17,16 +18,23 @@ pub(crate) struct Services {
     workspace_text: String,
     text: TextFormat,
     bundle: Arc<dyn Bundle>,
+    engines: Option<Engines>,
 }
 
 impl Services {
-    pub(crate) fn new(store: Store, text: TextFormat, bundle: Arc<dyn Bundle>) -> Self {
+    pub(crate) fn new(
+        store: Store,
+        text: TextFormat,
+        bundle: Arc<dyn Bundle>,
+        engines: Option<Engines>,
+    ) -> Self {
         let workspace_text = store.workspace().to_string_lossy().into_owned();
         Self {
             store,
             workspace_text,
             text,
             bundle,
+            engines,
         }
     }
 
@@ -51,6 +59,14 @@ impl Services {
         &*self.bundle
     }
 
+    /// What is near a query in meaning, for a tool; `None` where nothing says so in time.
+    pub(crate) async fn near(&self, tool: &str, query: &NearQuery) -> Option<NearAnswer> {
+        let engines = self.engines.as_ref()?;
+        engines
+            .near(tool, &query.project, &query.text, query.limit)
+            .await
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.store.now()
     }
@@ -62,6 +78,13 @@ impl Services {
     ) -> Result<T, Failure> {
         self.store.read(|reader| Ok(read(reader)))?
     }
+}
+
+/// What a tool wants to be found by meaning.
+pub(crate) struct NearQuery {
+    pub(crate) project: Slug,
+    pub(crate) text: String,
+    pub(crate) limit: u32,
 }
 
 /// An issue as the arguments of a call name it.

@@ -4,12 +4,19 @@ use std::sync::Arc;
 
 use orchestra_board::{AgentName, Command};
 use orchestra_hub::{Annotations, BoxFuture, Cost, LongWork, Outcome, ToolDescriptor};
+use orchestra_memory::engine::NearAnswer;
 use orchestra_store::{Action, Receipt};
 use orchestra_wire::RawJson;
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{args, failure::Failure, schema, services::Services, text};
+use crate::{
+    args,
+    failure::Failure,
+    schema,
+    services::{NearQuery, Services},
+    text,
+};
 
 /// What a tool's function comes to.
 pub(crate) enum Step<Out> {
@@ -27,6 +34,8 @@ pub(crate) struct Submit<Out> {
 }
 
 type Then<Out> = Box<dyn FnOnce(&Services, Receipt) -> Result<Out, Failure> + Send>;
+/// What a tool does that is told what is near in meaning.
+type Finding<Args, Out> = fn(&Services, Args, Option<NearAnswer>) -> Result<Step<Out>, Failure>;
 type Serve = Box<dyn Fn(Arc<Services>, RawJson) -> BoxFuture<Outcome> + Send + Sync>;
 
 impl<Out> Step<Out> {
@@ -108,6 +117,51 @@ impl Tool {
         Args: DeserializeOwned + JsonSchema + Send + 'static,
         Out: Serialize + JsonSchema + Send + 'static,
     {
+        let serve: Serve = Box::new(move |services, arguments| {
+            Box::pin(async move {
+                let step = args::parse(&arguments).and_then(|args| run(&services, args));
+                done(&services, step).await
+            })
+        });
+        Self::described::<Args, Out>(name, title, effect, description, serve)
+    }
+
+    /// A tool that answers with what is near in meaning at hand, if anything says so in time.
+    pub(crate) fn finding<Args, Out>(
+        name: &'static str,
+        title: &'static str,
+        effect: Effect,
+        description: &'static str,
+        wanted: fn(&Args) -> NearQuery,
+        run: Finding<Args, Out>,
+    ) -> Self
+    where
+        Args: DeserializeOwned + JsonSchema + Send + 'static,
+        Out: Serialize + JsonSchema + Send + 'static,
+    {
+        let serve: Serve = Box::new(move |services, arguments| {
+            Box::pin(async move {
+                let step = match args::parse(&arguments) {
+                    Ok(args) => {
+                        let query = wanted(&args);
+                        let near = services.near(name, &query).await;
+                        run(&services, args, near)
+                    }
+                    Err(failure) => Err(failure),
+                };
+                done(&services, step).await
+            })
+        });
+        Self::described::<Args, Out>(name, title, effect, description, serve)
+    }
+
+    fn described<Args: JsonSchema, Out: JsonSchema>(
+        name: &'static str,
+        title: &'static str,
+        effect: Effect,
+        description: &'static str,
+        serve: Serve,
+    ) -> Self {
         let descriptor = ToolDescriptor {
             name: name.to_owned(),
             title: Some(title.to_owned()),
@@ -120,14 +174,6 @@ impl Tool {
             cost: Cost::Quick,
             long: LongWork::Never,
         };
-        let serve: Serve = Box::new(move |services, arguments| {
-            Box::pin(async move {
-                match answer(&services, &arguments, run).await {
-                    Ok(out) => text::outcome(&out, services.text()),
-                    Err(failure) => failure.into_outcome(services.workspace_text()),
-                }
-            })
-        });
         Self { descriptor, serve }
     }
 
@@ -143,21 +189,25 @@ impl Tool {
     }
 }
 
-async fn answer<Args: DeserializeOwned, Out>(
-    services: &Services,
-    arguments: &RawJson,
-    run: fn(&Services, Args) -> Result<Step<Out>, Failure>,
-) -> Result<Out, Failure> {
-    match run(services, args::parse(arguments)?)? {
-        Step::Done(out) => Ok(out),
-        Step::Submit(submit) => {
-            let Submit {
-                agent,
-                action,
-                then,
-            } = *submit;
-            let receipt = services.store().submit(agent, action).await?;
-            then(services, receipt)
-        }
+/// Waits for what a tool has begun, and makes an answer of it.
+async fn done<Out: Serialize>(services: &Services, step: Result<Step<Out>, Failure>) -> Outcome {
+    let out = match step {
+        Ok(Step::Done(out)) => Ok(out),
+        Ok(Step::Submit(submit)) => submitted(services, *submit).await,
+        Err(failure) => Err(failure),
+    };
+    match out {
+        Ok(out) => text::outcome(&out, services.text()),
+        Err(failure) => failure.into_outcome(services.workspace_text()),
     }
+}
+
+async fn submitted<Out>(services: &Services, submit: Submit<Out>) -> Result<Out, Failure> {
+    let Submit {
+        agent,
+        action,
+        then,
+    } = submit;
+    let receipt = services.store().submit(agent, action).await?;
+    then(services, receipt)
 }

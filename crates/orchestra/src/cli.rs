@@ -55,6 +55,7 @@ pub(crate) enum Command {
     Certs(commands::certs::Arguments),
     #[command(hide = true)]
     Orchestrator(commands::launched::Arguments),
+    Engine(commands::engine::Arguments),
     Hook(commands::hook::Arguments),
     Doctor(commands::doctor::Arguments),
     Audit(commands::audit::Arguments),
@@ -165,7 +166,7 @@ fn after_help() -> String {
     text.push_str("\nEnvironment:\n");
     for variable in Variable::ALL {
         text.push_str(&format!(
-            "  {:<20}{}\n",
+            "  {:<23}{}\n",
             variable.name(),
             variable.meaning()
         ));

@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 mod consent;
 pub(crate) mod doctor;
+pub(crate) mod engine;
 pub(crate) mod hook;
 pub(crate) mod import;
 pub(crate) mod init;
@@ -42,6 +43,7 @@ pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Plugin(arguments) => plugin::run(&common, arguments),
         Command::Orchestrator(arguments) => launched::run(&common, arguments),
         Command::Certs(arguments) => certs::run(&common, arguments),
+        Command::Engine(arguments) => engine::run(&common, arguments),
         Command::Hook(arguments) => hook::run(&common, arguments),
         Command::Doctor(arguments) => doctor::run(&common, arguments),
         Command::Audit(arguments) => audit::run(&common, arguments),

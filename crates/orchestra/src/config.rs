@@ -3,6 +3,7 @@
 
 mod access;
 mod audit;
+mod engine;
 mod entries;
 mod file;
 mod keys;
@@ -28,6 +29,7 @@ use file::ConfigFile;
 
 pub(crate) use access::{AccessConfig, AccessFlags, TlsFiles, TokenSource};
 pub(crate) use audit::AuditSettings;
+pub(crate) use engine::{EngineFlags, EngineUse, engine_port};
 pub(crate) use entries::Entry;
 pub(crate) use memory::MemorySettings;
 pub(crate) use quic::{QuicAddress, QuicConfig, QuicFlags};
@@ -101,6 +103,8 @@ pub(crate) struct Overrides {
     pub(crate) access: AccessFlags,
     /// Where plugins and bridges reach the program.
     pub(crate) quic: QuicFlags,
+    /// Whether there is a memory engine.
+    pub(crate) engine: EngineFlags,
     /// Servers of others.
     pub(crate) servers: ServerFlags,
 }
@@ -120,6 +124,8 @@ pub(crate) struct Config {
     pub(crate) access: AccessConfig,
     /// Where plugins and bridges reach it.
     pub(crate) quic: QuicConfig,
+    /// Whether there is a memory engine.
+    pub(crate) engine: Setting<EngineUse>,
     /// What is logged.
     pub(crate) log: Setting<String>,
     /// How long one call may take.
@@ -212,6 +218,7 @@ impl Config {
                 || DEFAULT_CONCURRENT_CALLS,
             ),
             quic: QuicConfig::settle(quic, &files),
+            engine: Setting::of_engine(&overrides.engine, &files)?,
             audit: AuditSettings::settle(&workspace.join(FILE), &files),
             memory: MemorySettings::settle(&files),
             servers: overrides.servers,

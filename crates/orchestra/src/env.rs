@@ -25,11 +25,15 @@ pub(crate) enum Variable {
     SdekMcpPath,
     /// Where servers are that all users of this machine have.
     SystemDirectory,
+    /// Whether there is a memory engine.
+    Engine,
+    /// Where a memory engine listens if it can.
+    EnginePort,
 }
 
 impl Variable {
     /// All of them.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Log,
         Self::Token,
         Self::ClaudeProjectDir,
@@ -40,6 +44,8 @@ impl Variable {
         Self::McpPath,
         Self::SdekMcpPath,
         Self::SystemDirectory,
+        Self::Engine,
+        Self::EnginePort,
     ];
 
     /// Its name.
@@ -55,6 +61,8 @@ impl Variable {
             Self::McpPath => "ORCHESTRA_MCP_PATH",
             Self::SdekMcpPath => "SDEK_MCP_PATH",
             Self::SystemDirectory => "ORCHESTRA_SYSTEM",
+            Self::Engine => "ORCHESTRA_ENGINE",
+            Self::EnginePort => "ORCHESTRA_ENGINE_PORT",
         }
     }
 
@@ -73,6 +81,8 @@ impl Variable {
             Self::McpPath => "more files of MCP servers, and directories of them",
             Self::SdekMcpPath => "the same, where ORCHESTRA_MCP_PATH is not set",
             Self::SystemDirectory => "directory of the system's mcp.json, else /etc/orchestra",
+            Self::Engine => "whether there is a memory engine, as --engine",
+            Self::EnginePort => "the port of the memory engine where it is free, else 50051",
         }
     }
 

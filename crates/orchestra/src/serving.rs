@@ -5,11 +5,12 @@ mod others;
 mod resources;
 mod scratch;
 
-use std::{io, num::NonZeroUsize, sync::Arc, thread, time::Duration};
+use std::{io, num::NonZeroUsize, path::Path, sync::Arc, thread, time::Duration};
 
 use anyhow::Context as _;
 use orchestra_hub::{Attachment, Audit, Caller, Hub, HubConfig, Toolset, ToolsetError};
 use orchestra_mcp::{Limits, Server, ServerStatus};
+use orchestra_memory::engine::{Engines, Settings};
 use orchestra_store::{self as store, Store};
 use orchestra_tools::{self as tools, Builtin};
 use tokio::{
@@ -19,9 +20,11 @@ use tokio::{
 };
 
 use crate::{
-    config::{Config, Setting, TextFormat},
+    config::{Config, EngineUse, Setting, TextFormat},
+    env::Variable,
     exit::Failure,
     orchestrator::Orchestrator,
+    output,
     stopping::{AFTER_SERVERS, CALLS, FILES},
     workspace::{AUDIT, run_directory},
 };
@@ -52,6 +55,16 @@ pub(crate) struct Serving {
     config: Config,
     orchestrator: Orchestrator,
     others: Option<Others>,
+    engines: Option<Engines>,
+}
+
+/// Over what a board is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Face {
+    /// By `stdio`, of which there may be many.
+    Stdio,
+    /// By `up`.
+    Http,
 }
 
 /// The runtime that everything is served in.
@@ -131,10 +144,12 @@ impl Serving {
             TextFormat::Toon => tools::TextFormat::Toon,
         };
         let bundle = Arc::new(BundledResources::default());
+        let engines = engines(config, store.workspace());
         let options = tools::Options {
             text,
             bundle,
             watch,
+            engines: engines.clone(),
         };
         if !config.servers.only_servers {
             let builtin = Builtin::new(store.clone(), options);
@@ -153,6 +168,7 @@ impl Serving {
             config: config.clone(),
             orchestrator,
             others: None,
+            engines,
         })
     }
 
@@ -171,6 +187,7 @@ impl Serving {
             hub,
             config: config.clone(),
             others: None,
+            engines: None,
         }
     }
 
@@ -190,6 +207,22 @@ impl Serving {
             Err(failure) => tracing::warn!(?failure, "no servers of others are served"),
         }
         Ok(())
+    }
+
+    /// Looks for the memory engine of the workspace, and starts it where there is none, for as long as
+    /// this is served: in the background, so that nobody waits for it. Must run inside the runtime.
+    pub(crate) fn start_engine(&self, face: Face) {
+        let is_wanted = match self.config.engine.value {
+            EngineUse::Always => true,
+            // Until there is a model, it knows nothing that the store does not.
+            EngineUse::Auto => face == Face::Http,
+            EngineUse::Off => false,
+        };
+        if let Some(engines) = &self.engines
+            && is_wanted
+        {
+            engines.begin();
+        }
     }
 
     /// What lets plugins and bridges in, and reaches them.
@@ -258,9 +291,18 @@ impl Serving {
     /// Ends the servers of others, and writes what is still to be written: all of it by a deadline.
     pub(crate) async fn end(mut self, deadline: Instant) {
         let before = |rest| deadline.checked_sub(rest).unwrap_or(deadline);
-        if let Some(others) = self.others.take() {
-            others.close(before(AFTER_SERVERS)).await;
-        }
+        let (others, engines) = (self.others.take(), self.engines.take());
+        let others = async {
+            if let Some(others) = others {
+                others.close(before(AFTER_SERVERS)).await;
+            }
+        };
+        let engine = async {
+            if let Some(engines) = engines {
+                engines.end(before(AFTER_SERVERS)).await;
+            }
+        };
+        tokio::join!(others, engine);
         // Plugins call back until they have ended.
         self.orchestrator.close(before(FILES)).await;
         let Some(store) = self.store.take() else {
@@ -297,6 +339,23 @@ fn server(hub: &Hub, config: &Config, toolset: Toolset) -> Server {
         .toolset(toolset)
         .limits(limits)
         .build()
+}
+
+/// The memory engine of a workspace, which is not looked for yet; `None` where nobody wants one, or a
+/// program that is to start one does not know where it is itself.
+fn engines(config: &Config, workspace: &Path) -> Option<Engines> {
+    if config.engine.value == EngineUse::Off {
+        return None;
+    }
+    Some(Engines::new(Settings {
+        workspace: workspace.to_owned(),
+        client: "orchestra",
+        starts: true,
+        always_asks: config.engine.value == EngineUse::Always,
+        program: std::env::current_exe().ok()?,
+        search_path: Variable::Path.read(),
+        tell: Arc::new(output::complain),
+    }))
 }
 
 /// The audit file. A board that can be read but not written is still served, without one.

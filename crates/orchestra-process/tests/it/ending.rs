@@ -138,6 +138,45 @@ fn nothing_outlives_a_guard_whose_parent_adopts() {
     assert!(parent.wait().unwrap().success());
 }
 
+/// What was started for others as well, in a session of its own, is no orphan.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_shared_is_not_killed_with_orphans_and_outlives_us() {
+    let mut parent = std::process::Command::new(path())
+        .args(["sharer", "family", "stay"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(parent.stdout.take().unwrap()).lines();
+    let shared = ids(&said.next().unwrap().unwrap())[0];
+    let family = ids(&said.next().unwrap().unwrap());
+    // Sessions are looked at when orphans are; it has one by then.
+    let has_session =
+        || rustix::process::getsid(Some(shared)).is_ok_and(|session| session == shared);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let session = async {
+            while !has_session() {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+        };
+        timeout(PATIENCE, session).await.unwrap();
+    });
+    kill_process(crate::program::parent(family[0]), Signal::KILL).unwrap();
+    assert_eq!(said.next().unwrap().unwrap(), "ended");
+    for process in family {
+        assert!(rustix::process::test_kill_process(process).is_err());
+    }
+    assert!(parent.wait().unwrap().success());
+    kill_process(shared, Signal::KILL).unwrap();
+    runtime.block_on(gone(shared));
+}
+
 /// What it has started in the background is nobody's then.
 #[cfg(target_os = "linux")]
 #[test]

@@ -101,7 +101,7 @@ pub(crate) fn events_text(events: &[SessionEvent]) -> String {
     events.iter().map(event).collect::<Value>().to_string()
 }
 
-fn parse_events(text: &str) -> Option<Vec<SessionEvent>> {
+pub(super) fn parse_events(text: &str) -> Option<Vec<SessionEvent>> {
     let events: Vec<(String, i64, String)> = serde_json::from_str(text).ok()?;
     let event = |(kind, at, summary): (String, i64, String)| {
         Some(SessionEvent {

@@ -28,6 +28,7 @@ mod rebuild;
 mod recorded;
 mod recording;
 mod refused;
+mod remembered;
 mod scale;
 mod search;
 mod told;

@@ -29,18 +29,20 @@ pub(super) fn tools() -> Vec<Tool> {
             "Remember a fact or decision; hides those it supersedes.",
             save_memory,
         ),
-        Tool::new(
+        Tool::finding(
             "search_memory",
             "Search memory",
             Effect::Read,
             "Memories that fit a query, best first.",
+            find::by_meaning,
             find::search_memory,
         ),
-        Tool::new(
+        Tool::finding(
             "get_context",
             "Get context",
             Effect::Read,
             "What fits the work at hand: memories, sessions, issues, plans.",
+            find::context_by_meaning,
             find::get_context,
         ),
         Tool::new(

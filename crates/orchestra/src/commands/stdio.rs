@@ -8,11 +8,11 @@ use orchestra_store::Options;
 
 use crate::{
     cli::{self, Common},
-    config::{Config, Overrides, QuicFlags, TextFormat},
+    config::{Config, EngineFlags, Overrides, QuicFlags, TextFormat},
     exit::{Exit, Failure},
     logging,
     servers::ServerFlags,
-    serving::{self, Serving},
+    serving::{self, Face, Serving},
     stopping::Signals,
 };
 
@@ -30,6 +30,8 @@ pub(crate) struct Arguments {
     format: Option<TextFormat>,
     #[command(flatten)]
     servers: ServerFlags,
+    #[command(flatten)]
+    engine: EngineFlags,
     /// Be a bridge to the orchestrator that listens at this address over QUIC
     #[arg(long, value_name = "HOST:PORT")]
     orchestrator_addr: Option<String>,
@@ -65,6 +67,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         tools,
         format,
         servers,
+        engine,
         orchestrator_addr,
         certs_dir,
     } = arguments;
@@ -92,6 +95,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
             tools,
             format,
             quic,
+            engine,
             servers,
             ..Overrides::default()
         },
@@ -101,6 +105,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let served = runtime.block_on(async {
         let mut serving = Serving::open(&config, Options::default())?;
         serving.start_others()?;
+        serving.start_engine(Face::Stdio);
         let signals = Signals::listen()?;
         let life = ServerLifecycle::stdio(&serving.server()?, LifecycleTimes::default());
         let _told = life.on_status_change(serving::tell);

@@ -17,13 +17,16 @@ use tokio::{net::TcpListener, sync::watch};
 use crate::{
     access,
     cli::{self, Common},
-    config::{AccessFlags, Config, Entry, Origin, Overrides, QuicAddress, QuicFlags, TextFormat},
+    config::{
+        AccessFlags, Config, EngineFlags, Entry, Origin, Overrides, QuicAddress, QuicFlags,
+        TextFormat,
+    },
     exit::{Exit, Failure},
     http::{self, MCP_PATH},
     logging,
     output::{self, Format},
     servers::{self, ServerFlags},
-    serving::{self, Serving, Shown},
+    serving::{self, Face, Serving, Shown},
     stopping::Signals,
     workspace::PROJECTS,
 };
@@ -50,6 +53,8 @@ pub(crate) struct Arguments {
     format: Option<TextFormat>,
     #[command(flatten)]
     servers: ServerFlags,
+    #[command(flatten)]
+    engine: EngineFlags,
     /// Print one line of JSON when ready
     #[arg(long)]
     json: bool,
@@ -81,6 +86,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         tools,
         format: text_format,
         servers,
+        engine,
         ..
     } = arguments;
     servers.check()?;
@@ -92,6 +98,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
             http,
             access,
             quic,
+            engine,
             servers,
         },
     )?;
@@ -123,6 +130,7 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     let quic = listen_for_plugins(config, &serving).await?;
     // Only when the place is ours: another program that runs here has them.
     serving.start_others()?;
+    serving.start_engine(Face::Http);
     // Which servers there are is known now; nobody is told that it is ready when it will not be.
     serving.toolset()?;
     // Taken before anything is announced, so that a signal right after the line is not lost.

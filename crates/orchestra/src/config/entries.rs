@@ -40,6 +40,7 @@ impl Config {
                 meaning: "where `orchestra up` listens; the next free port when it is taken",
                 origin: self.http.origin.clone(),
             },
+            self.engine.engine_entry(),
             Entry {
                 key: "log",
                 value: quoted(&self.log.value),

@@ -13,7 +13,7 @@ use orchestra_mcp::{files, http::NameError};
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
-    TextFormat, TlsFiles,
+    EngineUse, TextFormat, TlsFiles,
     access::AccessFile,
     audit::{AuditFile, AuditOnDisk},
     memory::{MemoryFile, MemoryOnDisk},
@@ -44,6 +44,7 @@ pub(super) struct ConfigFile {
     pub(super) format: Option<TextFormat>,
     pub(super) http: Option<SocketAddr>,
     pub(super) quic: QuicFile,
+    pub(super) engine: Option<EngineUse>,
     pub(super) log: Option<String>,
     pub(super) call_timeout: Option<Duration>,
     pub(super) concurrent_calls: Option<usize>,
@@ -102,6 +103,7 @@ struct OnDisk {
     certs_dir: Option<String>,
     admit: Option<Vec<String>>,
     claude_first: Option<bool>,
+    engine: Option<String>,
     log: Option<String>,
     #[serde(default)]
     limits: LimitsOnDisk,
@@ -195,6 +197,9 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
         )?,
         claude_first: on_disk.claude_first,
     };
+    let engine = on_disk.engine.map(|found| {
+        EngineUse::named(&found).ok_or_else(|| wrong("engine", "auto, always or off", found))
+    });
     let limits = on_disk.limits;
     let seconds = within(
         "limits.call_timeout_seconds",
@@ -213,6 +218,7 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
         format: format.transpose()?,
         http: http.transpose()?,
         quic,
+        engine: engine.transpose()?,
         log: on_disk.log,
         call_timeout: seconds.map(Duration::from_secs),
         concurrent_calls: calls.map(size),
@@ -335,6 +341,7 @@ mod tests {
     fn what_is_wrong_is_named() {
         for (text, expected) in [
             ("format = \"yaml\"", "format: json or toon, not `yaml`"),
+            ("engine = \"on\"", "engine: auto, always or off, not `on`"),
             (
                 "http = \"here\"",
                 "http: an address such as 127.0.0.1:7420 or localhost:7420, or a port, not `here`",

@@ -3,13 +3,14 @@
 use super::Origin;
 
 /// Each key that has a flag, with it.
-const FLAGS: [(&str, &str); 17] = [
+const FLAGS: [(&str, &str); 18] = [
     ("tools", "--tools"),
     ("format", "--format"),
     ("http", "--http"),
     ("quic", "--quic"),
     ("certs_dir", "--certs-dir"),
     ("admit", "--admit"),
+    ("engine", "--engine"),
     ("log", "--log"),
     ("access.token_file", "--token-file"),
     ("access.hosts", "--allow-host"),

@@ -36,6 +36,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       mcp          Manage the MCP servers that are offered beside the built-in tools
       plugin       Make plugins, and look at those that are configured
       certs        The certificates by which plugins, orchestrators and bridges know each other
+      engine       Serve the memory of the workspace over gRPC
       hook         Store one hook event that a client sends to stdin as JSON
       doctor       Compare the board's database with its readable files, and mend them
       audit        Check the records of calls
@@ -61,16 +62,19 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       5  not permitted: nobody has approved it, or a rule forbids it
 
     Environment:
-      RUST_LOG            what to log, as --log
-      ORCHESTRA_TOKEN     the token that callers of `orchestra up` must show; see --token-file
-      CLAUDE_PROJECT_DIR  the workspace of `orchestra hook`
-      XDG_CONFIG_HOME     directory of the user's orchestra/orchestra.toml
-      HOME                where .config is, without XDG_CONFIG_HOME
-      PATH                where clients look for orchestra; `orchestra init` warns when it is not there
-      XDG_STATE_HOME      where decisions over servers are kept, else ~/.local/state
-      ORCHESTRA_MCP_PATH  more files of MCP servers, and directories of them
-      SDEK_MCP_PATH       the same, where ORCHESTRA_MCP_PATH is not set
-      ORCHESTRA_SYSTEM    directory of the system's mcp.json, else /etc/orchestra
+      RUST_LOG               what to log, as --log
+      ORCHESTRA_TOKEN        the token that callers of `orchestra up` must show; see --token-file
+      CLAUDE_PROJECT_DIR     the workspace of `orchestra hook`
+      XDG_CONFIG_HOME        directory of the user's orchestra/orchestra.toml
+      HOME                   where .config is, without XDG_CONFIG_HOME
+      PATH                   where clients look for orchestra; `orchestra init` warns when it is not
+      there
+      XDG_STATE_HOME         where decisions over servers are kept, else ~/.local/state
+      ORCHESTRA_MCP_PATH     more files of MCP servers, and directories of them
+      SDEK_MCP_PATH          the same, where ORCHESTRA_MCP_PATH is not set
+      ORCHESTRA_SYSTEM       directory of the system's mcp.json, else /etc/orchestra
+      ORCHESTRA_ENGINE       whether there is a memory engine, as --engine
+      ORCHESTRA_ENGINE_PORT  the port of the memory engine where it is free, else 50051
     ");
 }
 
@@ -194,6 +198,10 @@ fn the_configuration_is_shown_with_its_origin() {
     # whether plugins and bridges that name no provider of models reach the tools of `claude` before others of the same name
     # from: default
     # claude_first = false
+
+    # whether there is a memory engine, a process that programs of the workspace share: auto, always or off
+    # from: environment ORCHESTRA_ENGINE
+    engine = "off"
 
     # what is logged to stderr: a level, or PART=LEVEL, separated by commas
     # from: command line

@@ -11,6 +11,10 @@ mod certs;
 mod cli;
 mod doctor;
 mod elsewhere;
+#[cfg(target_os = "linux")]
+mod engine;
+#[cfg(target_os = "linux")]
+mod engine_faults;
 mod faces;
 mod foreign;
 mod growth;

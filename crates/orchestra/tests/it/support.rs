@@ -109,6 +109,8 @@ impl Workspace {
             .env("PATH", path_with_program())
             .env("HOME", self.home())
             .env("ORCHESTRA_SYSTEM", self.system())
+            // Tests of the engine ask for it; others would start many.
+            .env("ORCHESTRA_ENGINE", "off")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

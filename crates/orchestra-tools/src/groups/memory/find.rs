@@ -1,7 +1,10 @@
 //! Finding what is remembered: search, and context for the work at hand.
 
 use orchestra_board::{Label, Slug, Timestamp};
-use orchestra_memory::search::{Asked, Found, Piece, PieceKind, Search, gather, search};
+use orchestra_memory::{
+    engine::NearAnswer,
+    search::{Asked, Found, Near, Piece, PieceKind, Search, gather, search},
+};
 use orchestra_store::{Chunk, ContextItem, MemoryFilter, SessionRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::names;
 use crate::args::{Arg, Number, texts};
 use crate::failure::Failure;
-use crate::services::Services;
+use crate::services::{NearQuery, Services};
 use crate::tool::Step;
 use crate::wire::{List, time};
 
@@ -20,6 +23,12 @@ const CONTEXT_LIMIT: u32 = 8;
 /// How many tokens `get_context` may cost unless told: little beside what a model can hold, and
 /// enough for a handful of remembered texts.
 const CONTEXT_BUDGET: u32 = 2_000;
+
+/// How many rows are asked for that are near a query: enough to be weighed against those that hold its
+/// words.
+const NEAR_LIMIT: u32 = 100;
+/// How much meaning counts beside words.
+const NEAR_WEIGHT: f64 = 0.5;
 
 /// Something that fits a query; one shape, whatever it is and whatever found it.
 #[derive(Serialize, JsonSchema)]
@@ -138,9 +147,32 @@ pub(super) struct SearchMemory {
     limit: Option<Number<1, 100>>,
 }
 
+fn near_query(project: &Slug, text: &str) -> NearQuery {
+    NearQuery {
+        project: project.clone(),
+        text: text.to_owned(),
+        limit: NEAR_LIMIT,
+    }
+}
+
+fn hits_by_meaning(answer: Option<NearAnswer>) -> Vec<Near> {
+    let hits = answer.map(|answer| answer.hits).unwrap_or_default();
+    hits.iter()
+        .map(|hit| Near {
+            row: hit.row,
+            similarity: f64::from(hit.similarity),
+        })
+        .collect()
+}
+
+pub(super) fn by_meaning(args: &SearchMemory) -> NearQuery {
+    near_query(&args.project.0, &args.query)
+}
+
 pub(super) fn search_memory(
     services: &Services,
     args: SearchMemory,
+    near: Option<NearAnswer>,
 ) -> Result<Step<List<Hit>>, Failure> {
     let filter = MemoryFilter {
         source: args.source.map(|source| source.0),
@@ -156,8 +188,8 @@ pub(super) fn search_memory(
         limit: args.limit.map_or(SEARCH_LIMIT, Number::get) as usize,
         sessions: false,
         now: services.now(),
-        near: &[],
-        weight: 0.0,
+        near: &hits_by_meaning(near),
+        weight: NEAR_WEIGHT,
     };
     let found = services.read(|reader| {
         let reader = match args.include_superseded {
@@ -186,9 +218,14 @@ pub(super) struct GetContext {
     max_tokens: Option<Number<100, 100_000>>,
 }
 
+pub(super) fn context_by_meaning(args: &GetContext) -> NearQuery {
+    near_query(&args.project.0, &args.query)
+}
+
 pub(super) fn get_context(
     services: &Services,
     args: GetContext,
+    near: Option<NearAnswer>,
 ) -> Result<Step<List<Hit>>, Failure> {
     let asked = Asked {
         project: &args.project.0,
@@ -196,8 +233,8 @@ pub(super) fn get_context(
         limit: args.limit.map_or(CONTEXT_LIMIT, Number::get) as usize,
         budget: args.max_tokens.map_or(CONTEXT_BUDGET, Number::get) as usize,
         now: services.now(),
-        near: &[],
-        weight: 0.0,
+        near: &hits_by_meaning(near),
+        weight: NEAR_WEIGHT,
     };
     let context = services.read(|reader| Ok(gather(reader, &asked)?))?;
     let hits = context.pieces.into_iter().map(Hit::of_piece);

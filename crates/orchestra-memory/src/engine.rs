@@ -1,0 +1,37 @@
+//! The engine: one process for all programs of a workspace, which finds by meaning.
+//!
+//! Texts and sessions are rows of the store, and stay there: an engine that is killed, hangs, is of
+//! another workspace or version, or is not there at all costs what is found by meaning and nothing
+//! else. [`run`] is the engine. [`Engines`] is what another program has of it: it finds the one of its
+//! workspace, starts one where there is none, and answers without it whenever that is quicker. They
+//! know each other by a file of the workspace, which says where the engine listens and what to show
+//! there, and whose lock is held by the engine for as long as it lives.
+//!
+//! What is searched, and by which model, is left to others.
+
+mod answers;
+mod client;
+mod clients;
+mod connection;
+mod convert;
+mod endpoint;
+mod follow;
+#[rustfmt::skip]
+pub mod generated;
+mod guard;
+mod listen;
+mod meaning;
+mod place;
+mod run;
+mod service;
+mod spawn;
+mod status;
+mod talk;
+
+pub use client::{Engines, NearAnswer, Settings};
+pub use endpoint::Endpoint;
+pub use listen::{Address, AddressError, DEFAULT_PORT};
+pub use meaning::{Meaning, MeaningError, NearHit};
+pub use place::{Look, Place, PlaceError};
+pub use run::{EngineError, Life, Options, Outcome, run};
+pub use talk::Tell;

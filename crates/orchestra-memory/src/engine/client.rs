@@ -1,0 +1,269 @@
+//! What a program has of the engine of its workspace.
+//!
+//! One task (`follow`) finds the engine or starts one, attends it, and looks whether it answers. Calls
+//! see only what that task knows: an engine that is not known to answer is not asked, and one that is asked has
+//! [`DEADLINE`] to answer. So the engine can be killed, hang or be gone without a call that waits longer
+//! for it than that, once.
+
+use std::{
+    ffi::OsString,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use orchestra_board::Slug;
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinHandle,
+    time::{Instant, timeout, timeout_at},
+};
+use tonic::{Code, Status};
+
+use super::{
+    connection::Connection,
+    follow::ANSWER,
+    generated::NearRequest,
+    meaning::NearHit,
+    place::Place,
+    spawn::{ENDING, Started},
+    talk::{Talk, Tell},
+};
+
+/// How long a call of a tool waits for the engine.
+const DEADLINE: Duration = Duration::from_millis(150);
+
+/// How a program uses engines.
+#[derive(Clone)]
+pub struct Settings {
+    /// The workspace, absolute and without links.
+    pub workspace: PathBuf,
+    /// What the program calls itself.
+    pub client: &'static str,
+    /// Whether it starts an engine where there is none.
+    pub starts: bool,
+    /// Whether an engine is asked that has no model: it then says that nothing is near.
+    pub always_asks: bool,
+    /// The file of this program.
+    pub program: PathBuf,
+    /// Where programs are looked for.
+    pub search_path: Option<OsString>,
+    /// Where a person is told of trouble.
+    pub tell: Tell,
+}
+
+/// What an engine says is near a query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NearAnswer {
+    /// By which model.
+    pub model: String,
+    /// The nearest first.
+    pub hits: Vec<NearHit>,
+}
+
+/// The engine of a workspace, as this program uses it. Clones are the same.
+#[derive(Clone)]
+pub struct Engines(Arc<Inner>);
+
+impl std::fmt::Debug for Engines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engines").finish_non_exhaustive()
+    }
+}
+
+pub(super) struct Inner {
+    pub(super) settings: Settings,
+    pub(super) place: Place,
+    pub(super) talk: Talk,
+    pub(super) mode: watch::Sender<Mode>,
+    /// Calls that were not answered, one after the other.
+    pub(super) strikes: AtomicU32,
+    /// A call was not answered: is the engine still there?
+    pub(super) doubt: Notify,
+    pub(super) started: Mutex<Option<Started>>,
+    pub(super) task: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Whether there is an engine that answers.
+#[derive(Debug, Clone)]
+pub(super) enum Mode {
+    /// Nobody knows yet.
+    Looking,
+    /// It answers.
+    Answers(Box<Ready>),
+    /// There is none, or none that answers.
+    Away,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Ready {
+    pub(super) connection: Connection,
+    pub(super) is_asked: bool,
+}
+
+impl Engines {
+    /// The engine of a workspace, which is not looked for yet.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self(Arc::new(Inner {
+            place: Place::new(&settings.workspace),
+            talk: Talk::new(Arc::clone(&settings.tell)),
+            settings,
+            mode: watch::Sender::new(Mode::Looking),
+            strikes: AtomicU32::new(0),
+            doubt: Notify::new(),
+            started: Mutex::default(),
+            task: Mutex::default(),
+        }))
+    }
+
+    /// Looks for it from now on, in the background, until [`Engines::end`]. Must run inside a runtime.
+    pub fn begin(&self) {
+        let mut task = lock(&self.0.task);
+        if task.is_none() {
+            *task = Some(tokio::spawn(Arc::clone(&self.0).follow()));
+        }
+    }
+
+    /// What is near a query in meaning; `None` where no engine says so in time. `tool` is who asks, for
+    /// whoever is told that it was not answered.
+    pub async fn near(
+        &self,
+        tool: &str,
+        project: &Slug,
+        query: &str,
+        limit: u32,
+    ) -> Option<NearAnswer> {
+        let mut ready = match &*self.0.mode.borrow() {
+            Mode::Answers(ready) if ready.is_asked => Ready::clone(ready),
+            _ => return None,
+        };
+        let request = NearRequest {
+            project: project.to_string(),
+            query: query.to_owned(),
+            limit,
+        };
+        let asked = timeout(DEADLINE, ready.connection.near(request, DEADLINE)).await;
+        match asked {
+            Ok(Ok(answer)) => {
+                self.0.strikes.store(0, Ordering::Relaxed);
+                let hits = answer.hits.iter().map(|hit| NearHit {
+                    row: hit.row,
+                    similarity: hit.similarity,
+                });
+                Some(NearAnswer {
+                    hits: hits.collect(),
+                    model: answer.model,
+                })
+            }
+            Ok(Err(status)) if is_an_answer(&status) => {
+                self.0.failed(tool, status.message());
+                None
+            }
+            Ok(Err(status)) => {
+                self.0.unanswered(tool, &cause(&status));
+                None
+            }
+            Err(_) => {
+                let text = format!("it gave no answer within {} ms", DEADLINE.as_millis());
+                self.0.unanswered(tool, &text);
+                None
+            }
+        }
+    }
+
+    /// Waits until an engine answers, or `within` is over; whether one does.
+    pub async fn answers(&self, within: Duration) -> bool {
+        let mut mode = self.0.mode.subscribe();
+        let answers = mode.wait_for(|mode| matches!(mode, Mode::Answers(_)));
+        timeout(within, answers)
+            .await
+            .is_ok_and(|found| found.is_ok())
+    }
+
+    /// Leaves the engine to others, by a deadline. One that this program has started and that does not
+    /// answer is ended: with SIGTERM, and after three seconds with SIGKILL.
+    pub async fn end(&self, deadline: Instant) {
+        let task = lock(&self.0.task).take();
+        if let Some(task) = task {
+            task.abort();
+            // It was aborted.
+            let _ = task.await;
+        }
+        let started = lock(&self.0.started).take();
+        let answers = match self.0.mode.send_replace(Mode::Away) {
+            Mode::Answers(mut ready) => timeout(ANSWER, ready.connection.stats())
+                .await
+                .is_ok_and(|stats| stats.is_ok()),
+            Mode::Looking | Mode::Away => false,
+        };
+        match started {
+            Some(started) if started.runs() && !answers => {
+                // Whoever is out of time leaves it to its own end.
+                let _ = timeout_at(deadline, started.process.end(ENDING)).await;
+            }
+            _ => {}
+        }
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a status is what the engine said, and not that it said nothing.
+fn is_an_answer(status: &Status) -> bool {
+    !matches!(
+        status.code(),
+        Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown
+    )
+}
+
+fn cause(status: &Status) -> String {
+    match status.code() {
+        Code::DeadlineExceeded | Code::Cancelled => {
+            format!("it gave no answer within {} ms", DEADLINE.as_millis())
+        }
+        _ => "its connection broke".to_owned(),
+    }
+}
+
+impl Inner {
+    /// One call was answered with a refusal.
+    fn failed(&self, tool: &str, cause: &str) {
+        self.talk.line(&format!(
+            "{tool}: the memory engine refused: {cause}; answered without it"
+        ));
+    }
+
+    /// One call was not answered: nobody asks any more until the engine is known to answer.
+    fn unanswered(&self, tool: &str, cause: &str) {
+        self.talk.line(&format!(
+            "{tool}: the memory engine failed: {cause}; answered without it"
+        ));
+        self.strikes.fetch_add(1, Ordering::Relaxed);
+        self.away("does not answer");
+        self.doubt.notify_one();
+    }
+
+    /// There is no engine that answers.
+    pub(super) fn away(&self, why: &str) {
+        let before = self.mode.send_replace(Mode::Away);
+        if !matches!(before, Mode::Away) {
+            self.talk.line(&format!(
+                "memory: the engine {why}; memories are found by their words alone until it answers"
+            ));
+        }
+    }
+
+    /// There is one that answers.
+    pub(super) fn answers(&self, ready: Ready) {
+        let before = self.mode.send_replace(Mode::Answers(Box::new(ready)));
+        if matches!(before, Mode::Away) {
+            self.talk.line("memory: the engine answers again");
+        }
+    }
+}

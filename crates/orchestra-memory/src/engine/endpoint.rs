@@ -1,0 +1,157 @@
+//! Where an engine is reached, as its file tells it.
+
+use std::{
+    fmt,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use orchestra_process::Process;
+use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq as _;
+
+/// Bytes of a token.
+const TOKEN_BYTES: usize = 32;
+
+/// The version of the program; both sides of a connection have the same.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What a client of the engine shows. It is never told but to those who may read its file.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Token(String);
+
+impl Token {
+    /// A new one that nobody can guess.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub(crate) fn random() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; TOKEN_BYTES];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(
+            bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        ))
+    }
+
+    /// The value of the metadata `authorization` that shows it.
+    pub(crate) fn shown(&self) -> String {
+        format!("Bearer {}", self.0)
+    }
+
+    /// Whether `value` shows this token; how long that takes says nothing of the token.
+    pub(crate) fn is_shown_by(&self, value: &[u8]) -> bool {
+        self.shown().as_bytes().ct_eq(value).into()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(..)")
+    }
+}
+
+/// Where an engine is reached, and what it is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    /// The workspace that it serves.
+    pub workspace: PathBuf,
+    /// The version of its program.
+    pub version: String,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// What its clients show; `None` where it asks for nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<Token>,
+    /// Its process.
+    pub pid: u32,
+    /// When that began, in the system's measure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<u64>,
+}
+
+/// Why an engine is not used that is there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Foreign {
+    /// Its file was copied or moved here.
+    #[error("the engine that is told of here serves another workspace")]
+    Workspace,
+    /// It may answer otherwise than we expect.
+    #[error(
+        "the engine that serves this workspace is of version {found}, and this program of {VERSION}; \
+         it is used again when those that use the other have ended"
+    )]
+    Version {
+        /// Its version.
+        found: String,
+    },
+}
+
+impl Endpoint {
+    /// This process, which serves `workspace` at `address`.
+    pub(crate) fn new(workspace: &Path, address: SocketAddr, token: Option<Token>) -> Self {
+        let this = Process::this();
+        Self {
+            workspace: workspace.to_owned(),
+            version: VERSION.to_owned(),
+            address,
+            token,
+            pid: this.id(),
+            began: this.began(),
+        }
+    }
+
+    /// Its process, if that is still the one that wrote the file.
+    pub(crate) fn process(&self) -> Option<Process> {
+        Process::find(self.pid, self.began)
+    }
+
+    /// Refuses an engine that is not for programs of this version in this workspace.
+    pub(crate) fn check(&self, workspace: &Path) -> Result<(), Foreign> {
+        if self.workspace != workspace {
+            return Err(Foreign::Workspace);
+        }
+        if self.version != VERSION {
+            let found = self.version.chars().take(40).collect();
+            return Err(Foreign::Version { found });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_shown_by_itself_alone_and_printed_by_nobody() {
+        let (token, other) = (Token::random().unwrap(), Token::random().unwrap());
+        assert!(token.is_shown_by(token.shown().as_bytes()));
+        for wrong in [
+            other.shown(),
+            token.0.clone(),
+            token.shown().to_lowercase(),
+            format!("{} ", token.shown()),
+            token.shown()[..20].to_owned(),
+            String::new(),
+        ] {
+            assert!(!token.is_shown_by(wrong.as_bytes()), "{wrong}");
+        }
+        assert_eq!(format!("{token:?}"), "Token(..)");
+    }
+
+    #[test]
+    fn another_workspace_and_another_version_are_not_for_us() {
+        let address = "127.0.0.1:1".parse().unwrap();
+        let ours = Endpoint::new(Path::new("/w"), address, None);
+        assert_eq!(ours.check(Path::new("/w")), Ok(()));
+        assert_eq!(ours.check(Path::new("/v")), Err(Foreign::Workspace));
+        let old = Endpoint {
+            version: "0.9.0".to_owned(),
+            ..ours
+        };
+        let found = "0.9.0".to_owned();
+        assert_eq!(old.check(Path::new("/w")), Err(Foreign::Version { found }));
+    }
+}

@@ -1,0 +1,36 @@
+//! Who is let in.
+
+use tonic::{Request, Status, service::Interceptor};
+
+use super::endpoint::Token;
+
+/// Lets in who shows the token.
+#[derive(Debug, Clone)]
+pub(crate) struct Guard(Option<Token>);
+
+impl Guard {
+    /// Lets everybody in where there is no token.
+    pub(crate) const fn new(token: Option<Token>) -> Self {
+        Self(token)
+    }
+}
+
+impl Interceptor for Guard {
+    fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
+        let Some(token) = &self.0 else {
+            return Ok(request);
+        };
+        let shown = request.metadata().get("authorization");
+        match shown {
+            Some(value) if token.is_shown_by(value.as_bytes()) => Ok(request),
+            Some(_) => Err(Status::unauthenticated(
+                "the token is not that of this engine; .projects/.run/engine.json of its workspace \
+                 has it, and another one after each start",
+            )),
+            None => Err(Status::unauthenticated(
+                "no token: send the metadata `authorization: Bearer TOKEN` with the token of \
+                 .projects/.run/engine.json, or start the engine with --no-token",
+            )),
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! The place in a workspace where its engine is told of: a file, and a lock that the engine holds for
+//! as long as it lives.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+};
+
+use super::endpoint::Endpoint;
+
+/// The file that says where the engine is.
+const ENDPOINT: &str = "engine.json";
+/// The file whose lock the engine holds.
+const LOCK: &str = "engine.lock";
+/// What an engine says that a program has started.
+const LOG: &str = "engine.log";
+
+/// The file is a few hundred bytes, most of them the path of the workspace.
+const MAX_BYTES: u64 = 64 * 1024;
+
+/// What engines of the past have said is forgotten when it is longer.
+const MAX_LOG_BYTES: u64 = 256 * 1024;
+
+/// Trouble with the place.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// A file or directory cannot be used.
+    #[error("cannot {action} .projects/.run/{name}")]
+    Io {
+        /// What was attempted.
+        action: &'static str,
+        /// On which file; the directory where it is empty.
+        name: &'static str,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Others could have written what stands there.
+    #[error("{name} is not yours alone, so that no engine is believed that it tells of; {hint}", name = shown(.name))]
+    NotOurs {
+        /// Which file; the directory where it is empty.
+        name: &'static str,
+        /// What to do.
+        hint: &'static str,
+    },
+}
+
+fn shown(name: &str) -> String {
+    let directory = ".projects/.run";
+    match name {
+        "" => directory.to_owned(),
+        name => format!("{directory}/{name}"),
+    }
+}
+
+/// What a look at the place shows.
+#[derive(Debug)]
+pub enum Look {
+    /// Nobody has it.
+    Free,
+    /// An engine has it, and does not say where it listens, yet or any more.
+    Silent,
+    /// An engine has it, and listens there.
+    Told(Box<Endpoint>),
+}
+
+/// The place in a workspace.
+#[derive(Debug)]
+pub struct Place {
+    directory: PathBuf,
+    lock: Option<File>,
+}
+
+impl Place {
+    /// The place in `workspace`.
+    #[must_use]
+    pub fn new(workspace: &Path) -> Self {
+        Self {
+            directory: workspace.join(".projects").join(".run"),
+            lock: None,
+        }
+    }
+
+    /// Looks who has it.
+    ///
+    /// # Errors
+    /// When its files cannot be read, or are not of this user alone.
+    pub fn look(&self) -> Result<Look, PlaceError> {
+        let lock = match open(&self.directory.join(LOCK), OpenOptions::new().read(true)) {
+            Ok(lock) => lock,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Look::Free),
+            Err(source) => return Err(failed("open", LOCK)(source)),
+        };
+        match lock.try_lock_shared() {
+            Ok(()) => return Ok(Look::Free),
+            Err(TryLockError::Error(source)) => return Err(failed("lock", LOCK)(source)),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        self.check_directory()?;
+        Ok(self
+            .told()?
+            .map_or(Look::Silent, |told| Look::Told(Box::new(told))))
+    }
+
+    /// What the file says; nothing while it is not there or not whole.
+    fn told(&self) -> Result<Option<Endpoint>, PlaceError> {
+        let file = match open(
+            &self.directory.join(ENDPOINT),
+            OpenOptions::new().read(true),
+        ) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(failed("open", ENDPOINT)(source)),
+        };
+        let metadata = file.metadata().map_err(failed("look at", ENDPOINT))?;
+        if !metadata.is_file() || !is_ours_alone(&metadata) {
+            return Err(PlaceError::NotOurs {
+                name: ENDPOINT,
+                hint: "remove it, and stop the engine that wrote it",
+            });
+        }
+        let mut text = Vec::new();
+        file.take(MAX_BYTES)
+            .read_to_end(&mut text)
+            .map_err(failed("read", ENDPOINT))?;
+        Ok(serde_json::from_slice(&text).ok())
+    }
+
+    fn check_directory(&self) -> Result<(), PlaceError> {
+        let found = fs::symlink_metadata(&self.directory).map_err(failed("look at", ""))?;
+        if found.is_dir() && is_ours_alone(&found) {
+            return Ok(());
+        }
+        Err(PlaceError::NotOurs {
+            name: "",
+            hint: "`chmod 700` it where it is yours",
+        })
+    }
+
+    /// Takes the place for this process, until it ends; false when another has it.
+    ///
+    /// # Errors
+    /// When its files cannot be made, or are not of this user alone.
+    pub fn take(&mut self) -> Result<bool, PlaceError> {
+        make_directory(&self.directory).map_err(failed("create", ""))?;
+        self.check_directory()?;
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = open(&self.directory.join(LOCK), &options).map_err(failed("open", LOCK))?;
+        match file.try_lock() {
+            Ok(()) => self.lock = Some(file),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+            Err(TryLockError::Error(source)) => return Err(failed("lock", LOCK)(source)),
+        }
+        // What an engine that was killed left behind.
+        self.remove()?;
+        Ok(true)
+    }
+
+    /// Tells programs of this user where the engine is.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn publish(&self, endpoint: &Endpoint) -> Result<(), PlaceError> {
+        let text = serde_json::to_vec(endpoint)
+            .map_err(|error| failed("write", ENDPOINT)(error.into()))?;
+        // Nobody else can read what it is given as its permissions at its birth.
+        let mut file = tempfile::Builder::new()
+            .prefix(".engine-")
+            .tempfile_in(&self.directory)
+            .map_err(failed("write", ENDPOINT))?;
+        file.write_all(&text).map_err(failed("write", ENDPOINT))?;
+        file.persist(self.directory.join(ENDPOINT))
+            .map_err(|error| failed("write", ENDPOINT)(error.error))?;
+        Ok(())
+    }
+
+    /// Whether the place is still this process's: its files were neither removed nor replaced.
+    pub(crate) fn is_ours(&self) -> bool {
+        let there = fs::metadata(self.directory.join(LOCK));
+        match (&self.lock, there) {
+            (Some(lock), Ok(there)) => lock.metadata().is_ok_and(|ours| is_same(&ours, &there)),
+            // What cannot be looked at may still be there.
+            (Some(_), Err(error)) => error.kind() != io::ErrorKind::NotFound,
+            (None, _) => false,
+        }
+    }
+
+    /// Tells nobody any more. The lock is held on, until this process ends.
+    pub(crate) fn withdraw(&self) {
+        // What lies at a place that was lost is another's.
+        if self.is_ours()
+            && let Err(error) = self.remove()
+        {
+            tracing::warn!(%error, "the file of the engine stays behind");
+        }
+    }
+
+    fn remove(&self) -> Result<(), PlaceError> {
+        match fs::remove_file(self.directory.join(ENDPOINT)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(failed("remove", ENDPOINT)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The file that an engine talks to which is started now.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(crate) fn log(&self) -> Result<File, PlaceError> {
+        make_directory(&self.directory).map_err(failed("create", ""))?;
+        let mut options = OpenOptions::new();
+        options.create(true).append(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let log = open(&self.directory.join(LOG), &options).map_err(failed("open", LOG))?;
+        if log.metadata().is_ok_and(|log| log.len() > MAX_LOG_BYTES) {
+            log.set_len(0).map_err(failed("shorten", LOG))?;
+        }
+        Ok(log)
+    }
+}
+
+fn failed(action: &'static str, name: &'static str) -> impl Fn(io::Error) -> PlaceError {
+    move |source| PlaceError::Io {
+        action,
+        name,
+        source,
+    }
+}
+
+/// Opens a file and nothing else: a link could lead anywhere, and a pipe would hold us up.
+fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    let mut options = options.clone();
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(
+            &mut options,
+            (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed(),
+        );
+    }
+    options.open(path)
+}
+
+fn make_directory(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+#[cfg(unix)]
+fn is_ours_alone(found: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0
+}
+
+#[cfg(not(unix))]
+fn is_ours_alone(_found: &fs::Metadata) -> bool {
+    true
+}
+
+#[cfg(unix)]
+fn is_same(ours: &fs::Metadata, there: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    (ours.dev(), ours.ino()) == (there.dev(), there.ino())
+}
+
+#[cfg(not(unix))]
+fn is_same(_ours: &fs::Metadata, _there: &fs::Metadata) -> bool {
+    // A file that is open is neither removed nor replaced there.
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn endpoint(workspace: &Path) -> Endpoint {
+        Endpoint::new(workspace, "127.0.0.1:1".parse().unwrap(), None)
+    }
+
+    #[test]
+    fn one_has_it_until_its_end_and_what_it_left_is_not_believed() {
+        let workspace = tempfile::tempdir().unwrap();
+        let (mut first, mut second) = (Place::new(workspace.path()), Place::new(workspace.path()));
+        assert!(matches!(second.look(), Ok(Look::Free)));
+        assert!(first.take().unwrap());
+        assert!(matches!(second.look(), Ok(Look::Silent)));
+        first.publish(&endpoint(workspace.path())).unwrap();
+        assert!(matches!(second.look(), Ok(Look::Told(_))));
+        assert!(!second.take().unwrap());
+        // As when it is killed.
+        drop(first);
+        assert!(matches!(second.look(), Ok(Look::Free)));
+        assert!(second.take().unwrap());
+        assert!(matches!(second.look(), Ok(Look::Silent)));
+    }
+
+    #[test]
+    fn what_others_can_read_or_lead_elsewhere_is_not_believed() {
+        let workspace = tempfile::tempdir().unwrap();
+        let mut place = Place::new(workspace.path());
+        assert!(place.take().unwrap());
+        place.publish(&endpoint(workspace.path())).unwrap();
+        let file = place.directory.join(ENDPOINT);
+        let mode = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        assert_eq!(
+            fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        mode(&file, 0o644);
+        assert!(matches!(
+            place.look(),
+            Err(PlaceError::NotOurs { name: ENDPOINT, .. })
+        ));
+        mode(&file, 0o600);
+        mode(&place.directory, 0o755);
+        assert!(matches!(
+            place.look(),
+            Err(PlaceError::NotOurs { name: "", .. })
+        ));
+        mode(&place.directory, 0o700);
+        let elsewhere = place.directory.join("elsewhere");
+        fs::rename(&file, &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &file).unwrap();
+        assert!(matches!(place.look(), Err(PlaceError::Io { .. })));
+    }
+
+    #[test]
+    fn a_place_that_was_lost_is_left_to_its_new_owner() {
+        let workspace = tempfile::tempdir().unwrap();
+        let (mut first, mut second) = (Place::new(workspace.path()), Place::new(workspace.path()));
+        assert!(first.take().unwrap() && first.is_ours());
+        fs::remove_dir_all(workspace.path().join(".projects")).unwrap();
+        assert!(!first.is_ours());
+        assert!(second.take().unwrap() && second.is_ours() && !first.is_ours());
+        second.publish(&endpoint(workspace.path())).unwrap();
+        first.withdraw();
+        assert!(matches!(first.look(), Ok(Look::Told(_))));
+    }
+}

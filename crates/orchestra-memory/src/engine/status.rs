@@ -1,0 +1,62 @@
+//! The one place where an error becomes a gRPC status.
+
+use std::error::Error;
+
+use orchestra_board::Refusal;
+use orchestra_store::{ActionError, Fault, ReadError};
+use tonic::{Code, Status};
+
+/// A status with an error and what caused it.
+fn status(code: Code, error: &dyn Error) -> Status {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        text.push_str(": ");
+        text.push_str(&source.to_string());
+        cause = source.source();
+    }
+    Status::new(code, text)
+}
+
+/// An argument that cannot be understood.
+pub(crate) fn argument(name: &str, error: &dyn Error) -> Status {
+    Status::invalid_argument(format!("{name}: {error}"))
+}
+
+/// Why a change was not made.
+pub(crate) fn of_action(error: &ActionError) -> Status {
+    match error {
+        ActionError::Refused(refusal) => of_refusal(refusal),
+        ActionError::Invalid(_) | ActionError::Document(_) => status(Code::InvalidArgument, error),
+        ActionError::Fault(fault) => of_fault(fault),
+    }
+}
+
+/// Why something was not read.
+pub(crate) fn of_read(error: &ReadError) -> Status {
+    match error {
+        ReadError::Refused(refusal) => of_refusal(refusal),
+        ReadError::Cursor(_) => status(Code::InvalidArgument, error),
+        ReadError::Fault(fault) => of_fault(fault),
+    }
+}
+
+fn of_refusal(refusal: &Refusal) -> Status {
+    match refusal {
+        Refusal::NoProject { .. } => status(Code::NotFound, refusal),
+        _ => status(Code::FailedPrecondition, refusal),
+    }
+}
+
+fn of_fault(fault: &Fault) -> Status {
+    let code = match fault {
+        Fault::DiskFull => Code::ResourceExhausted,
+        Fault::ReadOnly | Fault::Newer { .. } => Code::FailedPrecondition,
+        Fault::Locked | Fault::Overloaded | Fault::Closed | Fault::LogInDoubt => Code::Unavailable,
+        Fault::Corrupt | Fault::Unknown { .. } => Code::DataLoss,
+        // The change was made, and must not be made again.
+        Fault::NotDurable(_) => Code::Unknown,
+        Fault::Io { .. } | Fault::Database(_) | Fault::Panicked => Code::Internal,
+    };
+    status(code, fault)
+}

@@ -1,0 +1,100 @@
+//! What makes vectors of texts: the trait, and the models that are read from files or asked for over
+//! HTTP.
+//!
+//! [`open`] takes a directory as it was downloaded and finds out what it is: a table of vectors
+//! ([`StaticModel`]) or a network in ONNX form ([`OnnxModel`]). [`RemoteModel`] asks a server.
+//! Everything that is read is bounded and checked before it is used, and a wrong file is an error
+//! that says what was expected.
+
+mod error;
+mod id;
+mod layout;
+mod network;
+mod remote;
+mod table;
+mod tokens;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+pub use error::{EmbedError, ModelError};
+pub use id::{ModelId, ModelIdError};
+pub use network::OnnxModel;
+pub use remote::{Api, RemoteModel, RemoteOptions};
+pub use table::StaticModel;
+
+/// What a text is embedded for: some models are told so by a word before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// It is looked for.
+    Query,
+    /// It is to be found.
+    Text,
+}
+
+/// What sort of model it is, which says how far its vectors can be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelKind {
+    /// A table of one vector for each token, which are added up: quick, and blind to order.
+    Static,
+    /// A network on this machine that reads the whole text.
+    Network,
+    /// A server's.
+    Remote,
+}
+
+/// Makes vectors of texts.
+///
+/// Calls may come from several threads at once, and block: for microseconds (a static model) up to
+/// the time limit of a server.
+pub trait Embedder: fmt::Debug + Send + Sync {
+    /// The fingerprint of all that a vector depends on: vectors of equal ids can be compared, and
+    /// others not.
+    fn id(&self) -> &ModelId;
+
+    /// What sort of model it is.
+    fn kind(&self) -> ModelKind;
+
+    /// How many numbers a vector has.
+    fn dimensions(&self) -> usize;
+
+    /// One vector for each text, in their order, of length 1; or of length 0, where the model knows
+    /// nothing of the text.
+    ///
+    /// A text may be of any length; what the model cannot take is cut off at its end.
+    ///
+    /// # Errors
+    /// When the model fails, or its server does. None of the texts has a vector then.
+    fn embed(&self, texts: &[&str], purpose: Purpose) -> Result<Vec<Vec<f32>>, EmbedError>;
+}
+
+/// The longest vector that is taken from any model.
+pub const MAX_DIMENSIONS: usize = 8_192;
+
+/// Reads the model in a directory, whatever of the known kinds it is of.
+///
+/// Known are a table with its tokenizer (`model.safetensors`, `tokenizer.json`, as model2vec and
+/// sentence-transformers write them, and as the package wordllama holds them) and a network with its
+/// tokenizer (`model.onnx`, `tokenizer.json`).
+///
+/// # Errors
+/// When the directory holds none of them, or a file of it is too large, damaged or of another sort.
+pub fn open(directory: &Path) -> Result<Arc<dyn Embedder>, ModelError> {
+    let files = layout::Files::find(directory)?;
+    Ok(match files.weights {
+        layout::Weights::Table(_) => Arc::new(StaticModel::read(&files)?),
+        layout::Weights::Network(_) => Arc::new(OnnxModel::read(&files)?),
+    })
+}
+
+/// Makes a vector's length 1, where it has one that is finite.
+fn normalise(vector: &mut [f32]) {
+    let square: f32 = vector.iter().map(|x| x * x).sum();
+    let length = square.sqrt();
+    if length.is_finite() && length > f32::MIN_POSITIVE {
+        vector.iter_mut().for_each(|x| *x /= length);
+    } else {
+        vector.fill(0.0);
+    }
+}

@@ -1,0 +1,98 @@
+//! What can be wrong with a model.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a model cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// A file or directory cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no model in the directory.
+    #[error(
+        "{} holds no model: expected are tokenizer.json and either model.safetensors (a table, as \
+         model2vec writes it) or model.onnx (a network), and {found}",
+        directory.display()
+    )]
+    NoModel {
+        /// Where it was looked for.
+        directory: PathBuf,
+        /// What is missing or too much.
+        found: String,
+    },
+    /// A file is larger than any of its sort.
+    #[error("{} has {bytes} bytes; at most {most} are read", path.display())]
+    TooLarge {
+        /// Which one.
+        path: PathBuf,
+        /// How large it is.
+        bytes: u64,
+        /// How large it may be.
+        most: u64,
+    },
+    /// A file is not what it should be.
+    #[error("{} cannot be used: {fault}", path.display())]
+    Unfit {
+        /// Which one.
+        path: PathBuf,
+        /// What is wrong, and what was expected.
+        fault: String,
+    },
+    /// What was configured for a server cannot be used.
+    #[error("the server of embeddings cannot be used: {0}")]
+    Remote(String),
+}
+
+/// Why texts got no vectors.
+#[derive(Debug, thiserror::Error)]
+pub enum EmbedError {
+    /// The model failed on a text.
+    #[error("the model failed: {0}")]
+    Model(String),
+    /// The server could not be reached, or gave no answer in time.
+    #[error("{server} cannot be asked: {fault}")]
+    Unreachable {
+        /// Which one, without any secret.
+        server: String,
+        /// What happened.
+        fault: String,
+    },
+    /// The server refused.
+    #[error("{server} answered {status}: {said}")]
+    Refused {
+        /// Which one, without any secret.
+        server: String,
+        /// The HTTP status.
+        status: u16,
+        /// The beginning of what it said.
+        said: String,
+    },
+    /// The server's answer is no list of vectors.
+    #[error("{server} gave an answer that is of no use: {fault}")]
+    Answer {
+        /// Which one, without any secret.
+        server: String,
+        /// What was expected.
+        fault: String,
+    },
+}
+
+impl EmbedError {
+    /// Whether asking again later may help without anything being changed by hand.
+    #[must_use]
+    pub const fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Refused { status, .. } => {
+                matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
+            }
+            Self::Model(_) | Self::Answer { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Whether there is a memory engine.
+
+use std::{num::NonZeroU16, path::PathBuf};
+
+use clap::Args;
+
+use super::{Entry, Origin, Setting, file::ConfigFile, flag, settle};
+use crate::{env::Variable, exit::Failure};
+
+/// Whether there is a memory engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum EngineUse {
+    /// Where it is of use: `up` has one, and `stdio` where a model is configured.
+    #[default]
+    Auto,
+    /// Wherever a board is served.
+    Always,
+    /// Nowhere.
+    Off,
+}
+
+/// Whether there is a memory engine
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct EngineFlags {
+    /// Whether there is a memory engine, a process of its own that programs of the workspace share:
+    /// auto, always or off [default: auto, which has one for `up`]
+    #[arg(long, value_enum, value_name = "WHEN", hide_possible_values = true)]
+    engine: Option<EngineUse>,
+}
+
+impl EngineUse {
+    const ALL: [Self; 3] = [Self::Auto, Self::Always, Self::Off];
+
+    /// Its name.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Always => "always",
+            Self::Off => "off",
+        }
+    }
+
+    /// What a text names.
+    pub(super) fn named(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|choice| choice.name() == text)
+    }
+}
+
+impl Setting<EngineUse> {
+    /// What the flag says, or the environment, or a file.
+    pub(super) fn of_engine(
+        flags: &EngineFlags,
+        files: &[(PathBuf, ConfigFile)],
+    ) -> Result<Self, Failure> {
+        let variable = match Variable::Engine.read() {
+            Some(text) => {
+                let choice = text.to_str().and_then(EngineUse::named);
+                let choice = choice.ok_or_else(|| {
+                    let found = text.to_string_lossy();
+                    Failure::usage_text(format!(
+                        "{}: auto, always or off, not `{found}`",
+                        Variable::Engine
+                    ))
+                })?;
+                Some((choice, Origin::Environment(Variable::Engine)))
+            }
+            None => None,
+        };
+        Ok(settle(
+            flag(flags.engine).or(variable),
+            files,
+            |file| file.engine,
+            EngineUse::default,
+        ))
+    }
+
+    pub(super) fn engine_entry(&self) -> Entry {
+        Entry {
+            key: "engine",
+            value: toml::Value::from(self.value.name()).to_string(),
+            meaning: "whether there is a memory engine, a process that programs of the workspace share: \
+                      auto, always or off",
+            origin: self.origin.clone(),
+        }
+    }
+}
+
+/// The port that a memory engine listens on if it can; what is no port counts as none, as it did for
+/// the first engine.
+pub(crate) fn engine_port() -> Option<u16> {
+    let text = Variable::EnginePort.read()?;
+    let port: NonZeroU16 = text.to_str()?.trim().parse().ok()?;
+    Some(port.get())
+}

@@ -1,0 +1,363 @@
+//! The memory engine as a process: one for a workspace, found by nobody who has no business with it,
+//! and gone when nobody needs it.
+
+use std::{
+    fs,
+    net::{TcpListener, TcpStream},
+    os::unix::fs::{PermissionsExt as _, symlink},
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::support::{Running, Session, Workspace, said, until};
+
+/// Longer than an engine waits for its next client, and than one that hangs takes to be killed.
+const END: Duration = Duration::from_secs(30);
+
+/// What the file of the engine says, once it is there.
+pub(crate) fn told(workspace: &Workspace) -> Option<Value> {
+    let text = fs::read_to_string(workspace.join(".projects/.run/engine.json")).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// The process of the engine that is told of, once there is one that is not `other`.
+pub(crate) fn engine_but(workspace: &Workspace, other: Option<u32>) -> u32 {
+    until(|| {
+        let pid = told(workspace)?["pid"].as_u64()?;
+        let pid = u32::try_from(pid).unwrap();
+        (Some(pid) != other && is_there(pid)).then_some(pid)
+    })
+}
+
+/// Whether a process runs; one that nobody has asked about since its end does not.
+pub(crate) fn is_there(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+fn gone(pid: u32) {
+    let begin = Instant::now();
+    while is_there(pid) {
+        assert!(begin.elapsed() < END, "process {pid} is left");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+pub(crate) fn signal(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(pid.cast_signed()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+/// The program, which has an engine and says on a file of its own what it says on stderr.
+pub(crate) fn with_engine(workspace: &Workspace, words: &[&str]) -> Command {
+    of(Path::new(env!("CARGO_BIN_EXE_orchestra")), workspace, words)
+}
+
+fn of(program: &Path, workspace: &Workspace, words: &[&str]) -> Command {
+    let talk = workspace.home().join("talk");
+    let line = ["-c", "exec \"$@\" 2>>\"$0\"", talk.to_str().unwrap()];
+    let called = [&line[..], &[program.to_str().unwrap()], words].concat();
+    let mut command = workspace.command_as(Path::new("/bin/sh"), called);
+    command.env("ORCHESTRA_ENGINE", "always");
+    command.env("ORCHESTRA_ENGINE_PORT", free_port().to_string());
+    command
+}
+
+/// What was said on stderr by programs with an engine.
+pub(crate) fn talk(workspace: &Workspace) -> String {
+    fs::read_to_string(workspace.home().join("talk")).unwrap_or_default()
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// An engine that nobody has started for others.
+fn engine(workspace: &Workspace, words: &[&str]) -> Running {
+    Running::start(workspace.command([&["engine"], words].concat()))
+}
+
+#[test]
+fn of_engines_that_race_one_serves_and_the_others_say_so() {
+    let workspace = Workspace::board();
+    let start = |_| engine(&workspace, &["--addr", "127.0.0.1:0"]);
+    let mut all: Vec<Running> = (0..4).map(start).collect();
+    let serving = engine_but(&workspace, None);
+    let place = all.iter().position(|running| running.id() == serving);
+    let mut first = all.swap_remove(place.unwrap());
+    for mut other in all {
+        assert!(other.wait().success());
+    }
+    assert!(first.line().unwrap().starts_with("memory engine of "));
+    // And so does one that comes later.
+    let late = workspace.run(["engine"]);
+    assert_eq!(late.code, Some(0), "{late:?}");
+    let address = told(&workspace).unwrap()["address"].clone();
+    let address = address.as_str().unwrap();
+    assert!(late.err.contains("another engine serves"), "{late:?}");
+    assert!(late.err.contains(address), "{late:?}");
+    first.signal(Signal::TERM);
+    assert!(first.wait().success());
+    assert!(told(&workspace).is_none());
+}
+
+#[test]
+fn what_the_file_of_an_engine_says_is_for_its_user_alone() {
+    let workspace = Workspace::board();
+    let running = engine(&workspace, &["--addr", "127.0.0.1:0"]);
+    running.line();
+    let file = workspace.join(".projects/.run/engine.json");
+    assert_eq!(
+        fs::metadata(file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let told = told(&workspace).unwrap();
+    assert_eq!(told["workspace"], workspace.path().to_str().unwrap());
+    assert_eq!(told["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(told["pid"], running.id());
+    assert_eq!(told["token"].as_str().unwrap().len(), 64);
+}
+
+#[test]
+fn w31_an_engine_listens_where_it_is_told_and_on_this_machine_alone() {
+    let workspace = Workspace::board();
+    let port = free_port();
+    let mut command = workspace.command(["engine"]);
+    command.env("ORCHESTRA_ENGINE_PORT", port.to_string());
+    let mut running = Running::start(command);
+    assert!(
+        running
+            .line()
+            .unwrap()
+            .contains(&format!("127.0.0.1:{port};"))
+    );
+    // Both families where this machine has both: `localhost` may mean either.
+    TcpStream::connect(("127.0.0.1", port)).unwrap();
+    running.kill();
+    let running = engine(
+        &workspace,
+        &["--no-token", "--addr", &format!("[::1]:{port}")],
+    );
+    let line = running.line().unwrap_or_default();
+    assert!(
+        line.is_empty() || line.contains(&format!("[::1]:{port};")),
+        "{line}"
+    );
+    drop(running);
+    for (address, said) in [
+        ("0.0.0.0:50051", "this machine alone"),
+        ("192.0.2.1:1", "this machine alone"),
+        ("here", "127.0.0.1:50051"),
+    ] {
+        let refused = workspace.run(["engine", "--addr", address]);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.err.contains(said), "{refused:?}");
+    }
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let refused = workspace.run(["engine", "--addr", &address]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.contains("--addr"), "{refused:?}");
+}
+
+#[test]
+fn w14_who_listens_on_the_port_is_not_taken_for_the_engine() {
+    let workspace = Workspace::board();
+    let foreign = TcpListener::bind("127.0.0.1:0").unwrap();
+    foreign.set_nonblocking(true).unwrap();
+    let port = foreign.local_addr().unwrap().port();
+    let mut command = with_engine(&workspace, &["stdio"]);
+    command.env("ORCHESTRA_ENGINE_PORT", port.to_string());
+    let mut session = Session::start(command);
+    session.ok("create_project", &json!({"name": "Demo"}));
+    engine_but(&workspace, None);
+    let address = told(&workspace).unwrap()["address"].clone();
+    assert_ne!(address, format!("127.0.0.1:{port}"));
+    session.ok("search_memory", &json!({"project": "demo", "query": "x"}));
+    assert!(
+        foreign.accept().is_err(),
+        "somebody asked a foreign program"
+    );
+}
+
+#[test]
+fn w14_an_engine_of_another_workspace_is_not_used() {
+    let (ours, theirs) = (Workspace::board(), Workspace::board());
+    let other = engine(&theirs, &["--addr", "127.0.0.1:0"]);
+    other.line();
+    // Its file was copied with the directory, and somebody holds the lock.
+    let run = ours.join(".projects/.run");
+    fs::create_dir(&run).unwrap();
+    fs::set_permissions(&run, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::copy(
+        theirs.join(".projects/.run/engine.json"),
+        run.join("engine.json"),
+    )
+    .unwrap();
+    let lock = fs::File::create(run.join("engine.lock")).unwrap();
+    lock.lock().unwrap();
+    let mut session = Session::start(with_engine(&ours, &["stdio"]));
+    until(|| {
+        talk(&ours)
+            .contains("serves another workspace")
+            .then_some(())
+    });
+    session.ok("create_project", &json!({"name": "Demo"}));
+    session.ok("search_memory", &json!({"project": "demo", "query": "x"}));
+    // Once nobody holds the place, it has an engine of its own.
+    drop(lock);
+    assert_ne!(engine_but(&ours, Some(other.id())), other.id());
+}
+
+#[test]
+fn an_engine_of_another_version_is_not_used_and_said_to_be() {
+    let workspace = Workspace::board();
+    let running = engine(&workspace, &["--addr", "127.0.0.1:0"]);
+    running.line();
+    let mut told = told(&workspace).unwrap();
+    told["version"] = json!("0.9.0");
+    let file = workspace.join(".projects/.run/engine.json");
+    fs::write(file, told.to_string()).unwrap();
+    let mut session = Session::start(with_engine(&workspace, &["stdio"]));
+    until(|| talk(&workspace).contains("of version 0.9.0").then_some(()));
+    session.ok("create_project", &json!({"name": "Demo"}));
+    session.ok("search_memory", &json!({"project": "demo", "query": "x"}));
+    assert!(is_there(running.id()));
+    assert_eq!(talk(&workspace).lines().count(), 1, "{}", talk(&workspace));
+}
+
+#[test]
+fn w31_an_engine_ends_with_the_last_of_its_clients_however_they_end() {
+    let workspace = Workspace::board();
+    let start = || Session::start(with_engine(&workspace, &["stdio"]));
+    let mut first = start();
+    let engine = engine_but(&workspace, None);
+    let mut second = start();
+    second.ok("create_project", &json!({"name": "Demo"}));
+    // Who started it is killed; the other uses it on, and so does the next.
+    first.process.kill();
+    let third = start();
+    second.ok("search_memory", &json!({"project": "demo", "query": "x"}));
+    assert_eq!(engine_but(&workspace, None), engine);
+    assert!(third.process.end().success());
+    second.process.signal(Signal::TERM);
+    second.process.wait();
+    gone(engine);
+    assert!(told(&workspace).is_none());
+    assert_eq!(talk(&workspace), "");
+}
+
+#[test]
+fn w31_up_has_an_engine_that_a_signal_to_it_ends() {
+    let workspace = Workspace::board();
+    let mut command = with_engine(
+        &workspace,
+        &["up", "--http", "127.0.0.1:0", "--quic", "off"],
+    );
+    command.env_remove("ORCHESTRA_ENGINE");
+    let mut up = Running::start(command);
+    let engine = engine_but(&workspace, None);
+    up.signal(Signal::INT);
+    let begin = Instant::now();
+    assert!(up.wait().success());
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    gone(engine);
+}
+
+#[test]
+fn an_engine_that_a_person_starts_stays_without_clients() {
+    let workspace = Workspace::board();
+    let mut own = engine(&workspace, &["--addr", "127.0.0.1:0"]);
+    own.line();
+    let session = Session::start(with_engine(&workspace, &["stdio"]));
+    assert_eq!(engine_but(&workspace, None), own.id());
+    assert!(session.process.end().success());
+    assert!(is_there(own.id()));
+    own.signal(Signal::TERM);
+    assert!(own.wait().success());
+}
+
+/// A directory with the program, and beside it an engine that is a script.
+fn with_script(workspace: &Workspace, script: &str) -> PathBuf {
+    let directory = workspace.home().join("bin");
+    fs::create_dir(&directory).unwrap();
+    let program = directory.join("orchestra");
+    // A link would be followed to where the real engine is.
+    if fs::hard_link(env!("CARGO_BIN_EXE_orchestra"), &program).is_err() {
+        fs::copy(env!("CARGO_BIN_EXE_orchestra"), &program).unwrap();
+    }
+    let engine = directory.join("orchestra-engine");
+    fs::write(&engine, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&engine, fs::Permissions::from_mode(0o755)).unwrap();
+    program
+}
+
+#[test]
+fn an_engine_that_says_nothing_holds_up_nobody_and_is_not_left() {
+    let workspace = Workspace::board();
+    let script = "echo $$ >\"$HOME/pid\"; trap '' TERM; while :; do sleep 1; done";
+    let program = with_script(&workspace, script);
+    let begin = Instant::now();
+    let mut session = Session::start(of(&program, &workspace, &["stdio"]));
+    // Far less than an engine may take; the rest is this machine's.
+    assert!(
+        begin.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begin.elapsed()
+    );
+    session.ok("create_project", &json!({"name": "Demo"}));
+    session.ok("search_memory", &json!({"project": "demo", "query": "x"}));
+    let pid = until(|| {
+        let text = fs::read_to_string(workspace.home().join("pid")).ok()?;
+        text.trim().parse().ok()
+    });
+    let begin = Instant::now();
+    assert!(session.process.end().success());
+    assert!(
+        begin.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begin.elapsed()
+    );
+    gone(pid);
+}
+
+#[test]
+fn an_engine_that_cannot_start_is_told_once_and_the_next_of_them_is_tried() {
+    let workspace = Workspace::board();
+    let program = with_script(&workspace, "exit 7");
+    let session = Session::start(of(&program, &workspace, &["stdio"]));
+    // The one on the search path, which is real, or the program itself.
+    let engine = engine_but(&workspace, None);
+    until(|| {
+        talk(&workspace)
+            .contains("the engine answers again")
+            .then_some(())
+    });
+    let talk = talk(&workspace);
+    assert!(talk.contains("ended (exit status: 7)"), "{talk}");
+    assert_eq!(talk.lines().count(), 2, "{talk}");
+    assert!(session.process.end().success());
+    gone(engine);
+}
+
+#[test]
+fn files_of_the_engine_that_lead_elsewhere_are_not_followed() {
+    let workspace = Workspace::board();
+    let elsewhere = workspace.home().join("elsewhere");
+    fs::create_dir(workspace.join(".projects/.run")).unwrap();
+    let run = workspace.join(".projects/.run");
+    fs::set_permissions(&run, fs::Permissions::from_mode(0o700)).unwrap();
+    symlink(&elsewhere, run.join("engine.lock")).unwrap();
+    let refused = said(workspace.command(["engine"]), "");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.contains("engine.lock"), "{refused:?}");
+    assert!(!elsewhere.exists());
+    let mut session = Session::start(with_engine(&workspace, &["stdio"]));
+    session.ok("list_projects", &json!({}));
+    until(|| talk(&workspace).contains("engine.lock").then_some(()));
+}

@@ -1,0 +1,229 @@
+//! The memory engine is killed, hangs and is gone under calls: none waits for it longer than a moment,
+//! nothing that was acknowledged is lost or there twice, and it is used again when it is back.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::Path,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::{
+    engine::{engine_but, is_there, signal, talk, with_engine},
+    support::{Running, Session, Workspace, post_to, until},
+};
+
+/// What a call may wait for an engine, and what this machine may add when it is busy with other tests.
+const MORE: Duration = Duration::from_millis(200);
+const BUSY: Duration = Duration::from_millis(800);
+
+fn search(session: &mut Session, query: &str) -> (Duration, Value) {
+    let begin = Instant::now();
+    let found = session.ok("search_memory", &json!({"project": "demo", "query": query}));
+    (begin.elapsed(), found)
+}
+
+fn start(workspace: &Workspace) -> Session {
+    let mut session = Session::start(with_engine(workspace, &["stdio"]));
+    session.ok("create_project", &json!({"name": "Demo"}));
+    session.ok(
+        "save_memory",
+        &json!({"project": "demo", "content": "the queue is drained at night", "summary": "queue"}),
+    );
+    session
+}
+
+fn ids(found: &Value) -> Vec<String> {
+    let items = found["items"].as_array().unwrap();
+    items
+        .iter()
+        .map(|item| item["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn w29_an_engine_that_hangs_costs_one_call_a_moment_and_is_replaced() {
+    let workspace = Workspace::board();
+    let mut session = start(&workspace);
+    let engine = engine_but(&workspace, None);
+    // Asked by a call, it is known to answer.
+    let (_, expected) = search(&mut session, "queue");
+    assert_eq!(ids(&expected).len(), 1);
+    signal(engine, Signal::STOP);
+    let mut slow = 0;
+    for _ in 0..50 {
+        let (took, found) = search(&mut session, "queue");
+        assert!(took < MORE + BUSY, "{took:?}");
+        slow += usize::from(took > Duration::from_millis(140));
+        assert_eq!(found, expected);
+    }
+    assert!(slow <= 10, "{slow} calls waited");
+    // It does not hear that it is to end.
+    let next = engine_but(&workspace, Some(engine));
+    assert!(!is_there(engine));
+    until(|| {
+        talk(&workspace)
+            .contains("the engine answers again")
+            .then_some(())
+    });
+    assert_eq!(search(&mut session, "queue").1, expected);
+    // Whether a call was in its way is for the moment to say.
+    let talk = talk(&workspace);
+    assert!(
+        talk.contains("memory: the engine does not answer"),
+        "{talk}"
+    );
+    assert!(talk.lines().count() <= 5, "{talk}");
+    assert!(session.process.end().success());
+    until(|| (!is_there(next)).then_some(()));
+}
+
+#[test]
+fn w29_an_engine_that_is_killed_again_and_again_is_back_and_costs_nothing() {
+    let workspace = Workspace::board();
+    let mut session = start(&workspace);
+    let mut engine = engine_but(&workspace, None);
+    for _ in 0..3 {
+        signal(engine, Signal::KILL);
+        let mut rounds = 0;
+        let next = loop {
+            let (took, found) = search(&mut session, "queue");
+            assert!(took < MORE + BUSY, "{took:?}");
+            assert_eq!(ids(&found).len(), 1);
+            rounds += 1;
+            let told = crate::engine::told(&workspace);
+            let pid = told.and_then(|told| told["pid"].as_u64());
+            match pid.and_then(|pid| u32::try_from(pid).ok()) {
+                Some(pid) if pid != engine && is_there(pid) => break pid,
+                _ => assert!(rounds < 100_000, "no engine comes back"),
+            }
+        };
+        engine = next;
+    }
+    until(|| {
+        talk(&workspace)
+            .contains("the engine answers again")
+            .then_some(())
+    });
+}
+
+#[test]
+fn w29_files_of_the_engine_that_are_deleted_cost_no_call() {
+    let workspace = Workspace::board();
+    let mut session = start(&workspace);
+    let engine = engine_but(&workspace, None);
+    fs::remove_file(workspace.join(".projects/.run/engine.json")).unwrap();
+    fs::remove_file(workspace.join(".projects/.run/engine.lock")).unwrap();
+    // It sees that nobody can find it, and another takes its place.
+    let next = engine_but(&workspace, Some(engine));
+    until(|| (!is_there(engine)).then_some(()));
+    let (took, found) = search(&mut session, "queue");
+    assert!(took < MORE + BUSY, "{took:?}");
+    assert_eq!(ids(&found).len(), 1);
+    assert!(session.process.end().success());
+    until(|| (!is_there(next)).then_some(()));
+}
+
+fn call(address: &str, tool: &str, arguments: &Value) -> Value {
+    let body = json!({"name": tool, "arguments": arguments}).to_string();
+    let answer = post_to(address, "/api/mcp/tools/call", &[], &body);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let answer = answer.json();
+    assert_ne!(answer["isError"], true, "{answer}");
+    answer
+}
+
+#[test]
+fn w29_nothing_is_lost_or_twice_while_engines_are_killed_under_writers_and_readers() {
+    const EACH: usize = 16;
+    const KILLS: usize = 4;
+    // All of them together stay within what a project may remember.
+    const MOST: usize = 400;
+    // With so many at once calls wait for each other, and for the disk.
+    const CROWD: Duration = Duration::from_secs(5);
+    let workspace = Workspace::board();
+    let words = ["up", "--json", "--http", "127.0.0.1:0", "--quic", "off"];
+    let mut up = Running::start(with_engine(&workspace, &words));
+    let address = up.json()["address"].as_str().unwrap().to_owned();
+    call(&address, "create_project", &json!({"name": "Demo"}));
+    let (is_over, saved) = (AtomicBool::new(false), Mutex::new(BTreeSet::new()));
+    let slowest = Mutex::new(Duration::ZERO);
+    thread::scope(|scope| {
+        for writer in 0..EACH {
+            let (is_over, saved, address) = (&is_over, &saved, &address);
+            scope.spawn(move || {
+                for number in 0..MOST {
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let text = format!("fact {writer} {number} of the matter");
+                    let arguments =
+                        json!({"project": "demo", "content": &text, "summary": "a fact"});
+                    call(address, "save_memory", &arguments);
+                    assert!(saved.lock().unwrap().insert(text));
+                }
+            });
+        }
+        for _ in 0..EACH {
+            let (is_over, slowest, address) = (&is_over, &slowest, &address);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let begin = Instant::now();
+                    call(
+                        address,
+                        "search_memory",
+                        &json!({"project": "demo", "query": "matter", "limit": 3}),
+                    );
+                    let mut slowest = slowest.lock().unwrap();
+                    *slowest = slowest.max(begin.elapsed());
+                }
+            });
+        }
+        let mut engine = None;
+        for round in 0..KILLS {
+            let next = engine_but(&workspace, engine);
+            let how = if round % 2 == 0 {
+                Signal::KILL
+            } else {
+                Signal::STOP
+            };
+            signal(next, how);
+            engine = Some(next);
+        }
+        engine_but(&workspace, engine);
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let saved = saved.into_inner().unwrap();
+    assert!(saved.len() > EACH, "{}", saved.len());
+    up.signal(Signal::TERM);
+    assert!(up.wait().success());
+    // Everything that was acknowledged is there, once.
+    let files = texts_below(&workspace.join(".projects/demo/.memory"));
+    for text in &saved {
+        assert_eq!(files.matches(text.as_str()).count(), 1, "{text}");
+    }
+    assert_eq!(files.matches(" of the matter").count(), saved.len());
+    let slowest = slowest.into_inner().unwrap();
+    assert!(slowest < CROWD, "{slowest:?}");
+}
+
+/// All files of a directory, one after the other.
+fn texts_below(directory: &Path) -> String {
+    let mut texts = String::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => texts.push_str(&texts_below(&path)),
+            false => texts.push_str(&fs::read_to_string(&path).unwrap()),
+        }
+    }
+    texts
+}

@@ -45,7 +45,7 @@ impl Sums {
     fn line(&self, name: &str) {
         let share = |sum: f64| 100.0 * sum / self.queries.max(1.0);
         say(&format!(
-            "  {name:<12}{:>8}{:>10.1}{:>10.1}{:>10.1}",
+            "  {name:<22}{:>8}{:>10.1}{:>10.1}{:>10.1}",
             self.queries,
             share(self.recall_5),
             share(self.recall_10),
@@ -73,7 +73,7 @@ pub(crate) fn print(set: &Set, name: &str, judged: &Judged) {
         }
     }
     say(&format!(
-        "{name:<14}{:>8}{:>10}{:>10}{:>10}",
+        "{name:<24}{:>8}{:>10}{:>10}{:>10}",
         "queries", "recall@5", "recall@10", "MRR"
     ));
     for (kind, sums) in &kinds {

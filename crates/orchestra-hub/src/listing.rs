@@ -322,6 +322,7 @@ mod tests {
             title: Some("T".into()),
             description: Some("does".into()),
             input_schema: RawJson::of(&serde_json::json!({"type": "object"})).unwrap(),
+            lean_schema: None,
             output_schema: Some(RawJson::of(&serde_json::json!({"type": "array"})).unwrap()),
             annotations: Annotations {
                 read_only: Some(true),

@@ -104,6 +104,7 @@ fn descriptor(name: &str, description: &str, schema: &serde_json::Value) -> Tool
         title: None,
         description: Some(description.to_owned()),
         input_schema: RawJson::of(schema).expect("a JSON value has a JSON form"),
+        lean_schema: None,
         output_schema: None,
         annotations: Annotations {
             read_only: (name == FIND).then_some(true),

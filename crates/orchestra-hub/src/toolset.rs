@@ -44,7 +44,8 @@ pub enum Toolset {
     /// Every tool.
     #[default]
     All,
-    /// The twenty tools of a working day, and those of other servers.
+    /// The twenty tools of a working day, without the arguments that are seldom needed, and the
+    /// tools of other servers.
     Lean,
     /// `find_tools` and `call_tool`, which reach every tool.
     Search,
@@ -197,6 +198,20 @@ impl Toolset {
         }
     }
 
+    /// Whether `tool`, which is shown, is shown in short: as one of the twenty, and not because its
+    /// group is named or all are wanted.
+    pub(crate) fn shortens(&self, tool: &ToolDescriptor) -> bool {
+        match self {
+            Self::All | Self::Search => false,
+            Self::Lean => true,
+            Self::Listed { groups, .. } => {
+                groups.contains(LEAN_NAME)
+                    && !groups.contains(ALL_NAME)
+                    && !groups.contains(&*tool.group)
+            }
+        }
+    }
+
     /// Whether a server of others is of any use: its tools are shown, or reached through others.
     #[must_use]
     pub fn reaches_server(&self, server: &str) -> bool {
@@ -232,7 +247,7 @@ impl Hub {
         Ok(toolset)
     }
 
-    /// The tools that a toolset shows, in the order in which they are listed.
+    /// The tools that a toolset shows, as it shows them, in the order in which they are listed.
     #[must_use]
     pub fn tools(&self, toolset: &Toolset) -> Vec<ToolDescriptor> {
         self.0.view(toolset).tools()
@@ -314,6 +329,7 @@ mod tests {
             title: None,
             description: None,
             input_schema: orchestra_wire::RawJson::empty_object(),
+            lean_schema: None,
             output_schema: None,
             annotations: crate::Annotations::default(),
             group: group.into(),

@@ -2,6 +2,7 @@
 //! request goes. Built once per catalog and toolset.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     sync::{Arc, OnceLock},
 };
@@ -11,7 +12,7 @@ use orchestra_wire::{Revision, shown};
 use crate::{
     BoxFuture, CallEnd, CompletionRef, Cost, LongWork, Outcome, Permission, ProviderError, Request,
     Target, ToolDescriptor, ToolMetrics, Toolset,
-    listing::{ListKind, Listing},
+    listing::{self, ListKind, Listing},
     merged::{At, Merged},
     search,
     slot::Slot,
@@ -87,7 +88,10 @@ impl View {
     pub(crate) fn list(&self, kind: ListKind, revision: Revision) -> &Listing {
         self.lists[kind.index()][revision.index()].get_or_init(|| match (kind, &self.toolset) {
             (ListKind::Tools, Toolset::Search) => search::listing(revision),
-            (ListKind::Tools, _) => self.merged.tool_listing(&self.shown, revision),
+            (ListKind::Tools, _) => {
+                let tools: Vec<_> = self.shown.iter().map(|at| self.described(*at)).collect();
+                Listing::of(tools.iter().map(|tool| &**tool), revision, listing::tool)
+            }
             _ => self.merged.listing(kind, revision),
         })
     }
@@ -96,10 +100,20 @@ impl View {
         if self.toolset == Toolset::Search {
             return search::descriptors().to_vec();
         }
-        self.shown
-            .iter()
-            .map(|at| self.merged.tool(*at).clone())
-            .collect()
+        let tools = self.shown.iter().map(|at| self.described(*at));
+        tools.map(Cow::into_owned).collect()
+    }
+
+    /// A tool that is shown, as it is shown.
+    fn described(&self, at: At) -> Cow<'_, ToolDescriptor> {
+        let tool = self.merged.tool(at);
+        match &tool.lean_schema {
+            Some(lean) if self.toolset.shortens(tool) => Cow::Owned(ToolDescriptor {
+                input_schema: lean.clone(),
+                ..tool.clone()
+            }),
+            _ => Cow::Borrowed(tool),
+        }
     }
 
     pub(crate) fn reachable(&self) -> impl Iterator<Item = &ToolDescriptor> {

@@ -64,6 +64,7 @@ fn catalog() -> Result<Catalog, serde_json::Error> {
         title: Some("Echo".to_owned()),
         description: Some("Answers the text it is given.".to_owned()),
         input_schema: RawJson::from_raw(serde_json::from_str(schema)?),
+        lean_schema: None,
         output_schema: None,
         annotations: Annotations {
             read_only: Some(true),

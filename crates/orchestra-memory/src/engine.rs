@@ -7,31 +7,39 @@
 //! know each other by a file of the workspace, which says where the engine listens and what to show
 //! there, and whose lock is held by the engine for as long as it lives.
 //!
-//! What is searched, and by which model, is left to others.
+//! How what is found is ranked, and which model is meant, is left to others.
 
 mod answers;
+mod ask;
 mod client;
 mod clients;
 mod connection;
 mod convert;
+mod door;
 mod endpoint;
+mod find;
 mod follow;
 #[rustfmt::skip]
 pub mod generated;
 mod guard;
+mod indexed;
 mod listen;
 mod meaning;
+mod patience;
 mod place;
 mod run;
 mod service;
 mod spawn;
 mod status;
 mod talk;
+mod waiting;
 
+pub use ask::{forget_vectors, rebuild, standing, vectors_directory};
 pub use client::{Engines, NearAnswer, Settings};
-pub use endpoint::Endpoint;
+pub use endpoint::{Endpoint, PathError};
+pub use indexed::{Indexed, Wishes};
 pub use listen::{Address, AddressError, DEFAULT_PORT};
-pub use meaning::{Meaning, MeaningError, NearHit};
+pub use meaning::{Meaning, MeaningError, NearHit, Standing};
 pub use place::{Look, Place, PlaceError};
 pub use run::{EngineError, Life, Options, Outcome, run};
 pub use talk::Tell;

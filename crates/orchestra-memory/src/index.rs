@@ -2,8 +2,11 @@
 //!
 //! One thread looks what was remembered, changed or forgotten, and brings the vectors to it in small
 //! batches. It can be stopped at any moment and goes on where it was: what a vector was made of is
-//! kept with it. Where the model is changed, the old one answers until the new one has seen all.
+//! kept with it. Where the model is changed, the old one answers, and is kept in step, until the new one
+//! has seen all.
 
+mod making;
+mod queries;
 mod worker;
 
 use std::fmt;
@@ -17,7 +20,8 @@ use std::time::{Duration, Instant};
 use orchestra_store::Store;
 use tokio::sync::Notify;
 
-use crate::model::{EmbedError, Embedder, ModelId, ModelKind, Purpose};
+use self::queries::Queries;
+use crate::model::{EmbedError, Embedder, ModelId, ModelKind};
 use crate::vectors::{Near, Vectors, Within};
 
 /// How far the vectors are.
@@ -59,23 +63,41 @@ pub struct Index {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// The vector of a query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueryVector {
+    model: ModelId,
+    numbers: Vec<f32>,
+}
+
+impl QueryVector {
+    /// The model that made it.
+    #[must_use]
+    pub const fn model(&self) -> &ModelId {
+        &self.model
+    }
+}
+
 /// What the thread and those who search share.
 struct Shared {
     store: Store,
     directory: PathBuf,
     active: RwLock<Option<Arc<Pair>>>,
+    queries: Queries,
     progress: Mutex<Progress>,
     changed: Condvar,
     /// The model that was asked for last, until it is taken up.
     asked: Mutex<Option<Arc<dyn Embedder>>>,
     wake: Notify,
+    /// All vectors are to be made anew.
+    rebuild: AtomicBool,
     stop: AtomicBool,
 }
 
 /// A model and what it made.
 struct Pair {
     embedder: Arc<dyn Embedder>,
-    vectors: Vectors,
+    vectors: Arc<Vectors>,
 }
 
 impl fmt::Debug for Index {
@@ -109,10 +131,12 @@ impl Index {
             store,
             directory: directory.to_path_buf(),
             active: RwLock::new(None),
+            queries: Queries::default(),
             progress: Mutex::new(progress),
             changed: Condvar::new(),
             asked: Mutex::new(Some(embedder)),
             wake: Notify::new(),
+            rebuild: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
         let working = Arc::clone(&shared);
@@ -131,11 +155,17 @@ impl Index {
         self.shared.wake.notify_one();
     }
 
+    /// Makes all vectors anew, of the model that was asked for last.
+    pub fn rebuild(&self) {
+        self.shared.rebuild.store(true, Ordering::Relaxed);
+        self.shared.wake.notify_one();
+    }
+
     /// What is nearest to a text, nearest first. Rows that were removed a moment ago may be among
     /// them; one that was saved a moment ago may not.
     ///
-    /// Blocks for as long as the model takes for one text, and the search: some milliseconds with
-    /// models on this machine.
+    /// Blocks for as long as the model takes for one text, unless that was asked a moment ago, and the
+    /// search: some milliseconds with models on this machine.
     ///
     /// # Errors
     /// When the model fails.
@@ -145,14 +175,45 @@ impl Index {
         wanted: usize,
         within: &Within<'_>,
     ) -> Result<Vec<Near>, EmbedError> {
+        let query = self.query(query)?;
+        Ok(query.map_or_else(Vec::new, |query| self.near_to(&query, wanted, within)))
+    }
+
+    /// The vector of a query, by the model that answers; `None` until there is one. Blocks as
+    /// [`Index::near`] does.
+    ///
+    /// # Errors
+    /// When the model fails.
+    pub fn query(&self, text: &str) -> Result<Option<QueryVector>, EmbedError> {
         let Some(pair) = self.shared.active() else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
-        let vectors = pair.embedder.embed(&[query], Purpose::Query)?;
-        let Some(query) = vectors.first() else {
-            return Ok(Vec::new());
-        };
-        Ok(pair.vectors.near(query, wanted, within))
+        let numbers = self.shared.queries.vector(&*pair.embedder, text)?;
+        Ok(Some(QueryVector {
+            model: pair.embedder.id().clone(),
+            numbers,
+        }))
+    }
+
+    /// The same where it is known from a moment ago; never blocks for long.
+    #[must_use]
+    pub fn known_query(&self, text: &str) -> Option<QueryVector> {
+        let pair = self.shared.active()?;
+        let numbers = self.shared.queries.known(&*pair.embedder, text)?;
+        Some(QueryVector {
+            model: pair.embedder.id().clone(),
+            numbers,
+        })
+    }
+
+    /// What is nearest to a query, nearest first; nothing when another model answers by now.
+    #[must_use]
+    pub fn near_to(&self, query: &QueryVector, wanted: usize, within: &Within<'_>) -> Vec<Near> {
+        let active = self.shared.active();
+        let active = active.filter(|pair| *pair.embedder.id() == query.model);
+        active.map_or_else(Vec::new, |pair| {
+            pair.vectors.near(&query.numbers, wanted, within)
+        })
     }
 
     /// How many rows in a range have vectors.
@@ -216,6 +277,11 @@ impl Shared {
 
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether something else is to be done than what is done.
+    fn is_called(&self) -> bool {
+        self.is_stopped() || self.rebuild.load(Ordering::Relaxed) || lock(&self.asked).is_some()
     }
 
     fn end(&self) {

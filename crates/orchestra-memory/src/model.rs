@@ -6,7 +6,9 @@
 //! Everything that is read is bounded and checked before it is used, and a wrong file is an error
 //! that says what was expected.
 
+mod choice;
 mod error;
+mod hub;
 mod id;
 mod layout;
 mod network;
@@ -18,7 +20,10 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+pub(crate) use choice::Stamp;
+pub use choice::{Choice, Wish};
 pub use error::{EmbedError, ModelError};
+pub use hub::{HUB, Hub, HubName};
 pub use id::{ModelId, ModelIdError};
 pub use network::OnnxModel;
 pub use remote::{Api, RemoteModel, RemoteOptions};
@@ -69,6 +74,9 @@ pub trait Embedder: fmt::Debug + Send + Sync {
     fn embed(&self, texts: &[&str], purpose: Purpose) -> Result<Vec<Vec<f32>>, EmbedError>;
 }
 
+/// A text that no model refuses, to try one with.
+pub(crate) const TRIAL: &str = "What is remembered can be found.";
+
 /// The longest vector that is taken from any model.
 pub const MAX_DIMENSIONS: usize = 8_192;
 
@@ -76,16 +84,28 @@ pub const MAX_DIMENSIONS: usize = 8_192;
 ///
 /// Known are a table with its tokenizer (`model.safetensors`, `tokenizer.json`, as model2vec and
 /// sentence-transformers write them, and as the package wordllama holds them) and a network with its
-/// tokenizer (`model.onnx`, `tokenizer.json`).
+/// tokenizer (`model.onnx`, `tokenizer.json`). Where both are there, the network is taken unless it
+/// takes something else than a text's tokens, as a table does that was written in ONNX form too.
 ///
 /// # Errors
 /// When the directory holds none of them, or a file of it is too large, damaged or of another sort.
 pub fn open(directory: &Path) -> Result<Arc<dyn Embedder>, ModelError> {
-    let files = layout::Files::find(directory)?;
-    Ok(match files.weights {
-        layout::Weights::Table(_) => Arc::new(StaticModel::read(&files)?),
-        layout::Weights::Network(_) => Arc::new(OnnxModel::read(&files)?),
-    })
+    let mut files = layout::Files::find(directory)?;
+    if let layout::Weights::Table(_) = files.weights {
+        return Ok(Arc::new(StaticModel::read(&files)?));
+    }
+    match (OnnxModel::read(&files), files.beside.take()) {
+        (Ok(network), _) => Ok(Arc::new(network)),
+        (Err(other @ ModelError::OtherNetwork { .. }), Some(table)) => {
+            files.weights = layout::Weights::Table(table);
+            match StaticModel::read(&files) {
+                Ok(table) => Ok(Arc::new(table)),
+                // What lies there are a network's weights in another form.
+                Err(_) => Err(other),
+            }
+        }
+        (Err(error), _) => Err(error),
+    }
 }
 
 /// Makes a vector's length 1, where it has one that is finite.

@@ -5,6 +5,7 @@
 //! turns around it say, and a little how old it is. [`fuse`] adds hits by meaning, which come from
 //! elsewhere or not at all.
 
+mod answers;
 mod context;
 mod date;
 mod fuse;
@@ -12,16 +13,19 @@ mod mend;
 mod query;
 mod score;
 mod snippet;
+mod tokens;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::RangeInclusive;
 
-use orchestra_board::{Slug, Timestamp};
-use orchestra_store::{ContextItem, MemoryFilter, ReadError, Reader, rarity};
+use orchestra_board::{Label, Slug, Timestamp};
+use orchestra_store::{ContextItem, MemoryFilter, ReadError, Reader, Recall, WantedWord, rarity};
 
-pub use context::{Asked, Context, Piece, PieceKind, gather, tokens};
-pub use fuse::{Near, fuse};
+pub use context::{Asked, Context, Piece, PieceKind, gather};
+pub use fuse::{ByWords, Near, fuse, weight};
 use query::Query;
 use score::{Counted, Counter, Scored};
+pub use tokens::tokens;
 
 /// How many rows are read and ranked by their texts.
 const READ: usize = 100;
@@ -31,6 +35,9 @@ const WITH_TURNS: usize = 24;
 const TURN: usize = 320;
 /// How many turns before and after a text are looked at.
 const REACH: u64 = 4;
+/// Why something was found that has no word that tells texts apart.
+const NEAR_ALONE: &str = "similar in meaning";
+const COMMON_ALONE: &str = "has common words alone";
 /// The most that a search answers.
 pub const MAX_HITS: usize = 100;
 
@@ -51,7 +58,7 @@ pub struct Search<'a> {
     pub now: Timestamp,
     /// Hits by meaning, best first.
     pub near: &'a [Near],
-    /// How much those count beside the words, from 0 to 1.
+    /// How much those count beside the words, from 0 to 1, as [`weight`] says.
     pub weight: f64,
 }
 
@@ -88,28 +95,36 @@ pub fn search(reader: &Reader<'_>, ask: &Search<'_>) -> Result<Vec<Found>, ReadE
             newest(reader, ask, limit)
         } else {
             // Only a check that the project is there.
-            reader.newest_remembered(ask.project, ask.filter, 0)?;
+            reader.newest_remembered(ask.project, &ask.recall(&[], 0))?;
             Ok(Vec::new())
         };
     }
-    let rows = recall(reader, ask, &mut query)?;
+    let near = nearest(reader, ask)?;
+    let mut rows = recall(reader, ask, &mut query)?;
+    rows.extend(near.iter().map(|near| near.row));
+    rows.sort_unstable();
+    rows.dedup();
     let counter = Counter::new(&query);
     let mut pool = read(reader, ask, &counter, &rows)?;
     pool.sort_by(order);
-    add_turns(reader, &counter, &mut pool)?;
+    add_turns(reader, ask, &counter, &mut pool)?;
     score::lend(&query, &mut pool);
     for candidate in &mut pool {
         candidate.scored = query.score(&candidate.item, &candidate.counted);
     }
     pool.retain(|candidate| admitted(ask, &candidate.item));
     pool.sort_by(order);
-    let lexical: Vec<i64> = pool
+    let hits: Vec<(i64, f64)> = pool
         .iter()
-        .filter(|candidate| candidate.scored.score > 0.0)
-        .map(|candidate| candidate.row)
+        .map(|candidate| (candidate.row, candidate.scored.score))
+        .filter(|(_, score)| *score > 0.0)
         .collect();
-    let fused = fuse(&lexical, ask.near, ask.weight);
-    Ok(told(&query, pool, &fused, !ask.near.is_empty(), limit))
+    let by_words = ByWords {
+        hits: &hits,
+        whole: query.whole(),
+    };
+    let fused = fuse(by_words, &near, ask.weight);
+    Ok(told(&counter, pool, &fused, &near, limit))
 }
 
 fn order(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
@@ -124,45 +139,55 @@ fn admitted(ask: &Search<'_>, item: &ContextItem) -> bool {
     }
 }
 
-fn newest(reader: &Reader<'_>, ask: &Search<'_>, limit: usize) -> Result<Vec<Found>, ReadError> {
-    let mut found = Vec::new();
-    for row in reader.newest_remembered(ask.project, ask.filter, READ.max(2 * limit))? {
-        if let Some(item) = reader.remembered_at(ask.project, row)?
-            && admitted(ask, &item)
-            && found.len() < limit
-        {
-            found.push(Found {
-                snippet: snippet::beginning(&item),
-                item,
-                score: 1.0,
-                why: "among the newest".to_owned(),
-            });
+impl Search<'_> {
+    fn recall<'a>(&'a self, words: &'a [WantedWord], most: usize) -> Recall<'a> {
+        Recall {
+            words,
+            filter: self.filter,
+            sessions: self.sessions,
+            most,
         }
     }
-    Ok(found)
+}
+
+fn newest(reader: &Reader<'_>, ask: &Search<'_>, limit: usize) -> Result<Vec<Found>, ReadError> {
+    let rows = reader.newest_remembered(ask.project, &ask.recall(&[], limit))?;
+    let items = reader.remembered_in(ask.project, &rows)?;
+    let found = items.into_iter().map(|(_, item)| Found {
+        snippet: snippet::beginning(&item),
+        item,
+        score: 1.0,
+        why: "among the newest".to_owned(),
+    });
+    Ok(found.collect())
 }
 
 /// The rows to read. Words that no text has are mended first: completed, or taken for misspelt.
 fn recall(reader: &Reader<'_>, ask: &Search<'_>, query: &mut Query) -> Result<Vec<i64>, ReadError> {
-    let recalled = reader.recall(ask.project, &query.wanted(), ask.filter, READ)?;
+    let recalled = reader.recall(ask.project, &ask.recall(&query.wanted(), READ))?;
     let missing: Vec<usize> = (0..query.words.len())
         .filter(|&at| recalled.frequencies[at] == 0.0)
         .collect();
     let mended = mend::mend(reader, query, &missing)?;
     let recalled = if mended {
-        reader.recall(ask.project, &query.wanted(), ask.filter, READ)?
+        reader.recall(ask.project, &ask.recall(&query.wanted(), READ))?
     } else {
         recalled
     };
     for (word, frequency) in query.words.iter_mut().zip(&recalled.frequencies) {
         word.rarity = rarity(recalled.texts, *frequency) * if word.tells { 1.0 } else { 0.15 };
     }
-    let mut rows = recalled.rows;
-    let near = ask.near.iter().take(READ).map(|near| near.row);
-    rows.extend(near);
-    rows.sort_unstable();
-    rows.dedup();
-    Ok(rows)
+    Ok(recalled.rows)
+}
+
+/// The nearest hits by meaning that can be found: what was removed a moment ago, is superseded, over or
+/// filtered out takes nobody's place, and nothing of another project is near.
+fn nearest(reader: &Reader<'_>, ask: &Search<'_>) -> Result<Vec<Near>, ReadError> {
+    let rows: Vec<i64> = ask.near.iter().map(|near| near.row).collect();
+    let rows = reader.recallable(ask.project, &rows, &ask.recall(&[], READ))?;
+    let rows: HashSet<i64> = rows.into_iter().collect();
+    let near = ask.near.iter().filter(|near| rows.contains(&near.row));
+    Ok(near.copied().collect())
 }
 
 fn read(
@@ -171,15 +196,11 @@ fn read(
     counter: &Counter<'_>,
     rows: &[i64],
 ) -> Result<Vec<Candidate>, ReadError> {
-    let mut pool = Vec::with_capacity(rows.len());
-    for &row in rows {
-        if let Some(item) = reader.remembered_at(ask.project, row)?
-            && admitted(ask, &item)
-        {
-            pool.push(candidate(counter, row, item));
-        }
-    }
-    Ok(pool)
+    let items = reader.remembered_in(ask.project, rows)?;
+    let admitted = items.into_iter().filter(|(_, item)| admitted(ask, item));
+    Ok(admitted
+        .map(|(row, item)| candidate(counter, row, item))
+        .collect())
 }
 
 fn candidate(counter: &Counter<'_>, row: i64, item: ContextItem) -> Candidate {
@@ -197,58 +218,77 @@ fn candidate(counter: &Counter<'_>, row: i64, item: ContextItem) -> Candidate {
 /// question.
 fn add_turns(
     reader: &Reader<'_>,
+    ask: &Search<'_>,
     counter: &Counter<'_>,
     pool: &mut Vec<Candidate>,
 ) -> Result<(), ReadError> {
-    let mut known: HashMap<u64, ()> = HashMap::new();
-    let mut wanted = Vec::new();
+    let mut known: HashSet<i64> = HashSet::new();
+    let mut wanted: BTreeMap<Label, Vec<u64>> = BTreeMap::new();
     for (place, candidate) in pool.iter().enumerate() {
-        if let ContextItem::Chunk(chunk) = &candidate.item {
-            known.insert(chunk.id.number(), ());
-            let is_turn = chunk.source_id.is_some() && chunk.content.as_str().len() <= TURN;
-            if place < WITH_TURNS && is_turn {
-                wanted.push((candidate.row, chunk.clone()));
-            }
+        known.insert(candidate.row);
+        if let ContextItem::Chunk(chunk) = &candidate.item
+            && let Some(source) = &chunk.source_id
+            && place < WITH_TURNS
+            && chunk.content.as_str().len() <= TURN
+        {
+            let numbers = wanted.entry(source.clone()).or_default();
+            numbers.push(chunk.id.number());
         }
     }
-    for (row, chunk) in wanted {
-        for turn in reader.remembered_around(&chunk, REACH)? {
-            if known.insert(turn.id.number(), ()).is_none() {
-                // Rows and numbers of texts need not count alike: sessions have rows as well.
-                let row = reader.row_of(&turn)?.unwrap_or(row);
-                pool.push(candidate(counter, row, ContextItem::Chunk(turn)));
+    for (source, mut numbers) in wanted {
+        numbers.sort_unstable();
+        for stretch in stretches(&numbers) {
+            for (row, turn) in reader.remembered_of(ask.project, &source, &stretch)? {
+                if known.insert(row) {
+                    pool.push(candidate(counter, row, ContextItem::Chunk(turn)));
+                }
             }
         }
     }
     Ok(())
 }
 
+/// What is within [`REACH`] of ordered numbers, each stretch once.
+fn stretches(numbers: &[u64]) -> Vec<RangeInclusive<u64>> {
+    let mut stretches: Vec<RangeInclusive<u64>> = Vec::new();
+    for number in numbers {
+        let (first, last) = (number.saturating_sub(REACH), number.saturating_add(REACH));
+        match stretches.last_mut() {
+            Some(stretch) if first <= *stretch.end() => *stretch = *stretch.start()..=last,
+            _ => stretches.push(first..=last),
+        }
+    }
+    stretches
+}
+
 fn told(
-    query: &Query,
+    counter: &Counter<'_>,
     pool: Vec<Candidate>,
     fused: &[(i64, f64)],
-    by_meaning: bool,
+    near: &[Near],
     limit: usize,
 ) -> Vec<Found> {
     let best = pool.iter().map(|c| c.scored.score).fold(0.0, f64::max);
     let most = fused.first().map_or(1.0, |(_, score)| *score);
     let mut by_row: HashMap<i64, Candidate> = pool.into_iter().map(|c| (c.row, c)).collect();
+    let near: HashSet<i64> = near.iter().map(|near| near.row).collect();
     let mut found = Vec::new();
     for (row, score) in fused {
         let Some(candidate) = by_row.remove(row) else {
             continue;
         };
-        let score = if by_meaning {
-            score / most
-        } else {
+        let score = if near.is_empty() {
             candidate.scored.score / best
+        } else {
+            score / most
         };
-        let mut why = candidate.scored.why(query);
+        let mut why = candidate.scored.why(counter.query);
         if why.is_empty() {
-            why = "similar in meaning".to_owned();
+            let is_near = near.contains(row);
+            why = if is_near { NEAR_ALONE } else { COMMON_ALONE }.to_owned();
         }
         found.push(Found {
-            snippet: snippet::around(query, &candidate.item),
+            snippet: snippet::around(counter, &candidate.item),
             item: candidate.item,
             score: (score * 1_000.0).round() / 1_000.0,
             why,

@@ -16,7 +16,7 @@ use std::{
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use tokio::{
     process::{Child, Command},
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep},
 };
 
 use crate::tree;
@@ -96,16 +96,6 @@ impl Detached {
         let status = self.child.wait().await?;
         started().retain(|process| *process != self.process.id);
         Ok(status)
-    }
-
-    /// Asks it to end with SIGTERM, kills it after `patience`, and waits for that.
-    pub async fn end(&mut self, patience: Duration) {
-        self.process.signal(Signal::TERM);
-        if timeout(patience, self.wait()).await.is_err() {
-            self.process.signal(Signal::KILL);
-            // What is killed ends, but for what the system itself holds.
-            let _ = timeout(patience, self.wait()).await;
-        }
     }
 }
 

@@ -41,8 +41,10 @@ pub enum Action {
         /// Which.
         id: SessionId,
     },
-    /// Make the full-text index of what is remembered anew, and remove what has expired.
-    ReindexMemory,
+    /// Make a part of the full-text index of what is remembered anew, and remove what has expired;
+    /// [`Store::reindex_memory`](crate::Store::reindex_memory) makes all of it. Where nobody waits for
+    /// the answer the rest is made as well, a part at a time.
+    ReindexMemory(Reindex),
     /// Keep a plan; one of the same title is replaced.
     SavePlan {
         /// In which project.
@@ -67,6 +69,32 @@ pub enum Action {
     WriteDocument(Box<NewDocument>),
     /// Delete a document of a plugin.
     DeleteDocument(DocumentPath),
+}
+
+/// Which part of the full-text index is made anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reindex {
+    /// The first one; where somebody makes the index anew already, the next one of that.
+    Begin,
+    /// The next one of the run that an earlier answer named; if that has ended, none.
+    Continue(u64),
+    /// The first one, because the index was found to be damaged when as many runs had begun.
+    Damaged(u64),
+}
+
+/// How far the full-text index is made anew.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reindexed {
+    /// Which run it is.
+    pub run: u64,
+    /// How many texts and sessions are in the new index.
+    pub rows: u64,
+    /// How many there were when the run began.
+    pub total: u64,
+    /// How many expired texts the run has removed.
+    pub expired: u64,
+    /// Whether all is done.
+    pub is_done: bool,
 }
 
 /// A text to be remembered.
@@ -132,6 +160,8 @@ pub struct NewSession {
     pub started_at: Option<Timestamp>,
     /// When it ended; if not said, its last event tells, else it ends now.
     pub ended_at: Option<Timestamp>,
+    /// Nobody wrote it: it was made of hook events, and goes first where there is no room.
+    pub from_hooks: bool,
 }
 
 /// One thing that happened in a session.
@@ -247,13 +277,8 @@ pub enum Made {
     Forgotten(ChunkId),
     /// A session was forgotten.
     SessionForgotten(SessionId),
-    /// The full-text index was made anew.
-    Reindexed {
-        /// Of how many texts and sessions.
-        rows: u64,
-        /// How many expired texts were removed before.
-        expired: u64,
-    },
+    /// A part of the full-text index was made anew.
+    Reindexed(Reindexed),
     /// A session.
     Session(SessionRecord),
     /// A plan, without its text.

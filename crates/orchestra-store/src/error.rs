@@ -1,11 +1,13 @@
 //! What can go wrong, and what to do about it.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use orchestra_board::{DecideError, Refusal, ViewError};
 use rusqlite::ErrorCode;
 
+use crate::db::schema::MEMORY_INDEX;
 use crate::{CursorError, DocumentRefusal};
 
 /// Trouble with what the board is stored on. Every text says what to do.
@@ -39,6 +41,11 @@ pub enum Fault {
         "the board's database is damaged; stop all programs that use it and run `orchestra doctor --fix`, which rebuilds it from the readable files"
     )]
     Corrupt,
+    /// The full-text index of what is remembered is damaged, or not whole yet.
+    #[error(
+        "the full-text index of what is remembered was damaged and is being made anew; nothing that is remembered is lost: try again in a moment, or run `orchestra memory reindex`"
+    )]
+    IndexDamaged,
     /// The database was written by a newer program.
     #[error(
         "the board's database has schema {found}, this program knows up to {known}; update the program"
@@ -134,7 +141,25 @@ pub enum ReadError {
     Fault(#[from] Fault),
 }
 
+thread_local! {
+    /// Whether the index was found to be damaged on this thread.
+    static INDEX_DAMAGE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the full-text index of what is remembered was found to be damaged on this thread since this
+/// was asked last. Whoever reads may make an error of its own of what it was told, so that the answer
+/// does not say it.
+pub(crate) fn index_damage_was_found() -> bool {
+    INDEX_DAMAGE.take()
+}
+
 impl Fault {
+    /// [`Fault::IndexDamaged`], of which [`index_damage_was_found`] tells.
+    pub(crate) fn index_damaged() -> Self {
+        INDEX_DAMAGE.set(true);
+        Self::IndexDamaged
+    }
+
     pub(crate) fn io(attempted: &'static str, source: std::io::Error) -> Self {
         use std::io::ErrorKind as Kind;
         match source.kind() {
@@ -151,6 +176,9 @@ impl Fault {
 impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::Unknown) if is_of_memory_index(&error) => {
+                Self::index_damaged()
+            }
             Some(ErrorCode::DiskFull) => Self::DiskFull,
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked,
@@ -158,6 +186,17 @@ impl From<rusqlite::Error> for Fault {
             _ => Self::Database(Arc::new(error)),
         }
     }
+}
+
+/// Whether an error is about the full-text index of what is remembered alone: it follows from the
+/// rest, which may be sound. Whatever is wrong with its tables, they are named.
+fn is_of_memory_index(error: &rusqlite::Error) -> bool {
+    let text = match error {
+        rusqlite::Error::SqliteFailure(_, text) => text.as_deref(),
+        rusqlite::Error::SqlInputError { msg, .. } => Some(msg.as_str()),
+        _ => None,
+    };
+    text.is_some_and(|text| text.contains(MEMORY_INDEX))
 }
 
 impl From<rusqlite::Error> for ActionError {

@@ -34,7 +34,7 @@ mod writing;
 
 pub use action::{
     Action, ChunkPatch, Made, NewChunk, NewHookEvent, NewSession, NewSessionEvent, Receipt,
-    Submission,
+    Reindex, Reindexed, Submission,
 };
 pub use clock::{Clock, SystemClock};
 pub use doctor::{DoctorError, Fix, Report};
@@ -50,8 +50,8 @@ pub use io::{Entry, EntryKind, FileIo, RealFs, Stat};
 pub use notice::{ChangeNotice, What};
 pub use page::{Cursor, CursorError, Page, PageRequest};
 pub use reader::{
-    MemoryChanges, MemoryFilter, MemoryPlace, Reader, Recalled, Remembered, WantedWord, forms_of,
-    rarity,
+    MemoryChanges, MemoryFilter, MemoryPlace, Reader, Recall, Recalled, Remembered, WantedWord,
+    forms_of, rarity,
 };
 pub use record::{
     Census, Chunk, ChunkFilter, ChunkId, ChunkIdError, ContextItem, Hit, HookEventRecord,

@@ -2,6 +2,7 @@
 
 mod documents;
 mod filter;
+mod held;
 mod issues;
 mod memory;
 mod recall;
@@ -19,7 +20,7 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::rows::{PROJECT, Read, project_row};
 
 pub(crate) use memory::{events_said, events_text};
-pub use recall::{MemoryFilter, Recalled, WantedWord, forms_of, rarity};
+pub use recall::{MemoryFilter, Recall, Recalled, WantedWord, forms_of, rarity};
 pub use remembered::{MemoryChanges, MemoryPlace, Remembered};
 pub(crate) use rest::{PRD, README};
 

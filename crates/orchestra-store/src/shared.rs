@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use tokio::sync::{broadcast, oneshot};
 
 use crate::db::schema::{Found, migrate};
 use crate::db::{self, FileId, Paths};
+use crate::error::index_damage_was_found;
 use crate::files::needs::{self, Board, Work};
 use crate::files::{Engine, Reports};
 use crate::queue::{Job, Queue};
@@ -40,6 +42,8 @@ pub(crate) struct Shared {
     readers: Mutex<Readers>,
     /// Wakes the thread of the readable files.
     pub(crate) reports: Arc<Reports>,
+    /// The run of the full-text index that was told to be damaged last.
+    mending: AtomicU64,
 }
 
 /// What the thread behind the writer waits for: it wakes when any of this changes.
@@ -97,6 +101,7 @@ impl Shared {
                 file,
             }),
             reports: Arc::default(),
+            mending: AtomicU64::new(u64::MAX),
         }
     }
 
@@ -140,7 +145,13 @@ impl Shared {
             .prepare_cached("BEGIN")
             .and_then(|mut begin| begin.execute([]))
             .map_err(ReadError::from)?;
-        let result = work(&Reader::new(&connection).at(self.options.clock.now()));
+        let reader = Reader::new(&connection).at(self.options.clock.now());
+        // What was found before concerns another database, perhaps.
+        index_damage_was_found();
+        let result = work(&reader);
+        if index_damage_was_found() {
+            self.mend_index(&reader);
+        }
         // What was only read is given up either way; a connection that cannot is not used again.
         let ended = connection
             .prepare_cached("ROLLBACK")
@@ -149,6 +160,23 @@ impl Shared {
             self.return_reader(connection, file);
         }
         result
+    }
+
+    /// Has the full-text index of what is remembered made anew, which somebody found damaged, unless
+    /// that was asked for already.
+    fn mend_index(&self, reader: &Reader<'_>) {
+        let Ok((run, step)) = reader.mending() else {
+            return;
+        };
+        if self.mending.swap(run, Ordering::Relaxed) != run {
+            // Nobody waits for it.
+            drop(self.submit(Source::Tool, None, Action::ReindexMemory(step)));
+        }
+    }
+
+    /// Lets the index be mended again that was found damaged in a run.
+    pub(crate) fn index_was_not_mended(&self) {
+        self.mending.store(u64::MAX, Ordering::Relaxed);
     }
 
     fn take_reader(&self) -> Result<(Connection, Option<FileId>), Fault> {

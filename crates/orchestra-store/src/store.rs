@@ -17,8 +17,8 @@ use crate::shared::{self, Shared, Step};
 use crate::writer::Writer;
 use crate::{
     Action, ActionError, ChangeNotice, Clock, DoctorError, Fault, FileIo, FilesError, Fix,
-    ImportError, Imported, OpenError, ReadError, Reader, RealFs, Receipt, Report, Submission,
-    SystemClock, pulse,
+    ImportError, Imported, Made, OpenError, ReadError, Reader, RealFs, Receipt, Reindex, Reindexed,
+    Report, Submission, SystemClock, pulse,
 };
 
 /// How a store is opened.
@@ -161,6 +161,30 @@ impl Store {
         action: Action,
     ) -> Result<Receipt, ActionError> {
         self.0.shared.submit_blocking(Source::Tool, agent, action)
+    }
+
+    /// Makes the full-text index of what is remembered anew, and removes what has expired, in parts
+    /// between which others write; `told` hears how far it is. Until it is whole the index that was
+    /// there is searched.
+    ///
+    /// # Errors
+    /// When the store fails. What was done is kept, and gone on with the next time.
+    pub fn reindex_memory(
+        &self,
+        mut told: impl FnMut(&Reindexed),
+    ) -> Result<Reindexed, ActionError> {
+        let mut step = Reindex::Begin;
+        loop {
+            let receipt = self.submit_blocking(None, Action::ReindexMemory(step))?;
+            let Made::Reindexed(now) = receipt.made else {
+                return Err(Fault::Panicked.into());
+            };
+            told(&now);
+            if now.is_done {
+                return Ok(now);
+            }
+            step = Reindex::Continue(now.run);
+        }
     }
 
     /// Reads from one snapshot, in place. Keep `work` short: the log of the database cannot be

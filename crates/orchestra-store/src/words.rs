@@ -112,7 +112,11 @@ fn each_word(text: &str, parts: Parts, visit: &mut impl FnMut(usize, &str)) {
         let mut rest = run;
         let mut at = run.as_ptr().addr() - text.as_ptr().addr();
         while !rest.is_empty() {
-            let end = rest.find(stands_alone).unwrap_or(rest.len());
+            let end = if rest.is_ascii() {
+                rest.len()
+            } else {
+                rest.find(stands_alone).unwrap_or(rest.len())
+            };
             if end > 0 {
                 visit_word(at, &rest[..end], parts, visit);
             }
@@ -126,8 +130,10 @@ fn each_word(text: &str, parts: Parts, visit: &mut impl FnMut(usize, &str)) {
 }
 
 fn visit_word(at: usize, word: &str, parts: Parts, visit: &mut impl FnMut(usize, &str)) {
-    visit(at, &folded(word));
+    let whole = folded(word);
+    visit(at, &whole);
     if parts == Parts::Split
+        && matches!(whole, Cow::Owned(_))
         && word.chars().skip(1).any(char::is_uppercase)
         && word.chars().any(char::is_lowercase)
     {
@@ -160,7 +166,12 @@ fn boundaries(word: &str) -> Vec<usize> {
         .collect()
 }
 
-fn folded(word: &str) -> String {
+/// A word as it is indexed. Most are so already.
+fn folded(word: &str) -> Cow<'_, str> {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    if word.len() <= MAX_WORD_BYTES && word.bytes().all(plain) {
+        return Cow::Borrowed(word);
+    }
     let mut text = String::with_capacity(word.len());
     for c in word.chars() {
         match c {
@@ -179,11 +190,14 @@ fn folded(word: &str) -> String {
             break;
         }
     }
-    text
+    Cow::Owned(text)
 }
 
 /// Whether a character can stand in a word. Marks that sit on letters are part of them.
 fn is_part(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_ascii_alphanumeric();
+    }
     c.is_alphanumeric()
         || matches!(c, '\u{300}'..='\u{36F}' | '\u{5B0}'..='\u{5C7}' | '\u{64B}'..='\u{65F}' | '\u{93A}'..='\u{94F}')
 }

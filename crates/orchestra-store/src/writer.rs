@@ -5,19 +5,25 @@
 //! itself. Where the transaction as a whole fails, each of its actions is tried alone, so that
 //! nobody pays for somebody else's trouble.
 
+mod done;
+
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use orchestra_board::Source;
 use rusqlite::Connection;
+use tokio::sync::oneshot;
 
 use crate::db::LogSync;
 use crate::files::needs;
-use crate::queue::{Answer, Job};
+use crate::queue::Job;
+use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::writing::KnownWords;
-use crate::{ActionError, Fault, Receipt, db};
+use crate::{Action, ActionError, Fault, Made, Receipt, Reindex, db};
+use done::{Again, Done};
 
 /// The most actions of one transaction.
 const MAX_GROUP: usize = 256;
@@ -25,37 +31,6 @@ const MAX_GROUP: usize = 256;
 const MAX_GROUP_TIME: Duration = Duration::from_millis(5);
 /// From this length on the log is moved into the database before anybody writes more: 64 MiB.
 const FULL_LOG_PAGES: i64 = 16_384;
-
-/// A job that was done in a transaction that is not committed yet.
-enum Done {
-    Action {
-        job: Job,
-        result: Box<Result<Receipt, ActionError>>,
-    },
-    Files {
-        answer: Answer<()>,
-        result: Result<(), ActionError>,
-    },
-}
-
-impl Done {
-    /// Answers, as well as the disk allows: what is not durable was not done as far as anybody can
-    /// rely on it.
-    fn answer(self, durable: &Result<(), Fault>) {
-        match self {
-            Self::Action {
-                job: Job::Action { answer, .. },
-                result,
-            } => {
-                drop(answer.send(result.and_then(|receipt| Ok(durable.clone().map(|()| receipt)?))))
-            }
-            Self::Action { .. } => {}
-            Self::Files { answer, result } => {
-                drop(answer.send(result.and_then(|()| Ok(durable.clone()?))))
-            }
-        }
-    }
-}
 
 /// The writer's side of the database.
 pub(crate) struct Writer {
@@ -155,7 +130,10 @@ impl Writer {
         };
         let done = match outcome {
             Ok(done) => done,
-            Err((done, fault)) => self.one_by_one(&connection, done, &fault),
+            Err((done, fault @ Fault::IndexDamaged)) if self.give_index_up(&connection) => {
+                self.one_by_one(&connection, done, &fault, Again::All)
+            }
+            Err((done, fault)) => self.one_by_one(&connection, done, &fault, Again::OfOthers),
         };
         self.shorten_log(&connection);
         let changed = connection.total_changes() != before;
@@ -167,6 +145,11 @@ impl Writer {
             Ok(())
         };
         self.shared.committed();
+        for done in &done {
+            if let Some(run) = done.unwatched_run() {
+                self.go_on(run);
+            }
+        }
         done.into_iter().for_each(|done| done.answer(&durable));
         // The sooner the doubt is settled, the less others write behind it without knowing.
         if durable.is_err() && self.locked().is_ok() {
@@ -220,7 +203,10 @@ impl Writer {
             }
             Job::Files { work, answer } => {
                 let result = self.do_files(connection, work);
-                let fault = connection.is_autocommit().then_some(Fault::DiskFull);
+                let fault = match &result {
+                    Err(ActionError::Fault(fault @ Fault::IndexDamaged)) => Some(fault.clone()),
+                    _ => connection.is_autocommit().then_some(Fault::DiskFull),
+                };
                 done.push(Done::Files { answer, result });
                 fault
             }
@@ -238,10 +224,14 @@ impl Writer {
             return Ok(Receipt::default());
         };
         let mut writing = self.shared.writing(connection, &mut self.words);
-        catch_unwind(AssertUnwindSafe(|| {
+        let result = catch_unwind(AssertUnwindSafe(|| {
             writing.run(*source, agent.as_ref(), action)
         }))
-        .unwrap_or_else(|_| Err(Fault::Panicked.into()))
+        .unwrap_or_else(|_| Err(Fault::Panicked.into()));
+        if result.is_err() && matches!(**action, Action::ReindexMemory(_)) {
+            self.shared.index_was_not_mended();
+        }
+        result
     }
 
     /// Work of the files has a savepoint of its own, for it cannot be done twice.
@@ -261,13 +251,19 @@ impl Writer {
     }
 
     /// Does again, each in a transaction of its own, what was done in one that failed.
-    fn one_by_one(&mut self, connection: &Connection, done: Vec<Done>, fault: &Fault) -> Vec<Done> {
+    fn one_by_one(
+        &mut self,
+        connection: &Connection,
+        done: Vec<Done>,
+        fault: &Fault,
+        again: Again,
+    ) -> Vec<Done> {
         if done.is_empty() {
             // Not even a beginning: everybody who waits hears of it.
             self.shared.queue.fail_all(fault);
             return done;
         }
-        let alone = done.len() == 1;
+        let alone = done.len() == 1 && again == Again::OfOthers;
         let again = |done| match done {
             Done::Files { answer, .. } => Done::Files {
                 answer,
@@ -287,6 +283,38 @@ impl Writer {
             }
         };
         done.into_iter().map(again).collect()
+    }
+
+    /// Begins the full-text index of what is remembered anew, because it is damaged: it holds up
+    /// nobody who changes something. Says whether it is another one now.
+    fn give_index_up(&mut self, connection: &Connection) -> bool {
+        let Ok(run) = Reader::new(connection).reindex_run() else {
+            return false;
+        };
+        let (answer, _) = oneshot::channel();
+        let begun = self.alone(
+            connection,
+            &Job::Action {
+                source: Source::Tool,
+                agent: None,
+                action: Box::new(Action::ReindexMemory(Reindex::Damaged(run))),
+                answer,
+            },
+        );
+        let Ok(Made::Reindexed(begun)) = begun.map(|receipt| receipt.made) else {
+            return false;
+        };
+        self.go_on(begun.run);
+        true
+    }
+
+    /// Has the next part of the index made, after what others wait for.
+    fn go_on(&self, run: u64) {
+        drop(self.shared.submit(
+            Source::Tool,
+            None,
+            Action::ReindexMemory(Reindex::Continue(run)),
+        ));
     }
 
     fn alone(&mut self, connection: &Connection, job: &Job) -> Result<Receipt, ActionError> {

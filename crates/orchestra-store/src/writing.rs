@@ -31,7 +31,7 @@ use crate::{Action, ActionError, Fault, IssueRecord, Made, Receipt};
 
 pub(crate) use events::notice_kind;
 pub(crate) use memory::text_hash;
-pub(crate) use text::reindex_memory;
+pub(crate) use text::index_all_memory;
 
 /// Words known to be in the table of words already, so that they need not be offered again. It
 /// must be forgotten whenever a transaction is rolled back.
@@ -40,6 +40,8 @@ pub(crate) struct KnownWords {
     hashes: HashSet<u64>,
     /// How often the table had been pruned then.
     pruned: i64,
+    /// Up to where it is being pruned, while it is.
+    pruning: Option<String>,
 }
 
 /// The most words that are known; 16 bytes each.
@@ -136,7 +138,7 @@ impl<'a> Writing<'a> {
             Action::ForgetSession { project, id } => {
                 self.forget_session(agent, source, project, id)
             }
-            Action::ReindexMemory => self.reindex_memory(),
+            Action::ReindexMemory(step) => self.reindex_memory(*step),
             Action::SavePlan {
                 project,
                 title,

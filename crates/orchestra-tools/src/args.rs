@@ -3,7 +3,7 @@
 mod types;
 
 pub(crate) use types::{
-    Arg, Choice, Count, FromText, Limit, Money, Number, choice_schema, not_one_of, texts,
+    Arg, Choice, Count, FromText, Limit, Many, Money, Number, choice_schema, not_one_of,
 };
 
 use orchestra_hub::parse_arguments;
@@ -26,7 +26,7 @@ mod tests {
     use serde::Deserialize;
     use serde_json::{Value, json};
 
-    use super::{Arg, Limit, parse};
+    use super::{Arg, Limit, Many, parse};
 
     #[derive(Deserialize, Debug)]
     #[serde(deny_unknown_fields)]
@@ -35,7 +35,7 @@ mod tests {
         project: Arg<Slug>,
         #[serde(rename = "type")]
         kind: Option<Arg<Kind>>,
-        names: Option<Vec<Arg<Title>>>,
+        names: Option<Many<Title>>,
         limit: Option<Limit>,
     }
 
@@ -72,6 +72,24 @@ mod tests {
             "unknown argument `limits`, expected one of `project`, `type`, `names`, `limit`",
         );
         check(json!(["a"]), "the arguments must be an object");
+    }
+
+    /// Whatever is in the list, it is not gone through for each of its values.
+    #[test]
+    fn a_list_without_end_is_refused() {
+        let of = |count: usize| {
+            let names: Vec<String> = (0..count).map(|n| (n % 300).to_string()).collect();
+            RawJson::of(&json!({"project": "a", "names": names})).unwrap()
+        };
+        assert_eq!(
+            parse::<Arguments>(&of(256)).unwrap().names.unwrap().0.len(),
+            256
+        );
+        let error = parse::<Arguments>(&of(1_000_000)).unwrap_err().to_string();
+        assert!(error.contains("at most 256 values"), "{error}");
+        assert!(error.starts_with("argument `names"), "{error}");
+        let same = RawJson::of(&json!({"project": "a", "names": vec!["x"; 1_000]})).unwrap();
+        assert_eq!(parse::<Arguments>(&same).unwrap().names.unwrap().0.len(), 1);
     }
 
     #[test]

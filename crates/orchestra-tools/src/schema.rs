@@ -5,9 +5,45 @@ use orchestra_wire::RawJson;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value};
 
-/// The schema of a tool's arguments. The comments of its fields are the descriptions a model sees.
-pub(crate) fn input<T: JsonSchema>() -> RawJson {
-    let mut schema = generate::<T>(SchemaSettings::draft2020_12().for_deserialize());
+/// What marks an argument that is seldom needed, where it is declared:
+/// `#[schemars(extend("x-seldom" = true))]`. Toolsets that are short for a model's sake do not tell
+/// of it; it is taken all the same. No mark leaves this module.
+const SELDOM: &str = "x-seldom";
+
+/// The schemas of a tool's arguments.
+pub(crate) struct Input {
+    /// With all of them, and no others allowed.
+    pub(crate) whole: RawJson,
+    /// Without those that are seldom needed, if there are any. It is open: a client that holds
+    /// calls against what it was shown must not refuse what the tool takes. What the tool does not
+    /// take it refuses itself, and names all that it does.
+    pub(crate) lean: Option<RawJson>,
+}
+
+/// The schemas of a tool's arguments. The comments of its fields are the descriptions a model sees.
+pub(crate) fn input<T: JsonSchema>() -> Input {
+    let marked = generate::<T>(SchemaSettings::draft2020_12().for_deserialize());
+    let lean = without_seldom(&marked);
+    Input {
+        whole: input_text(marked),
+        lean: lean.map(input_text),
+    }
+}
+
+fn without_seldom(marked: &Value) -> Option<Value> {
+    let mut lean = marked.clone();
+    let fields = lean.as_object_mut()?;
+    let arguments = fields.get_mut("properties")?.as_object_mut()?;
+    let count = arguments.len();
+    arguments.retain(|_, argument| argument.get(SELDOM).is_none());
+    if arguments.len() == count {
+        return None;
+    }
+    fields.retain(|name, _| name != "additionalProperties");
+    Some(lean)
+}
+
+fn input_text(mut schema: Value) -> RawJson {
     strip(&mut schema, Descriptions::Keep);
     if let Value::Object(fields) = &mut schema {
         fields.remove("description");
@@ -47,8 +83,8 @@ fn compact(schema: &Value) -> RawJson {
     RawJson::of(schema).expect("a JSON value has only text keys")
 }
 
-/// Drops what says nothing to a model: titles, number formats, defaults, and the `null` that
-/// stands for an argument that is left out.
+/// Drops what says nothing to a model: titles, number formats, defaults, our own marks, and the
+/// `null` that stands for an argument that is left out.
 fn strip(schema: &mut Value, descriptions: Descriptions) {
     match schema {
         Value::Object(fields) => strip_object(fields, descriptions),
@@ -58,7 +94,7 @@ fn strip(schema: &mut Value, descriptions: Descriptions) {
 }
 
 fn strip_object(fields: &mut Map<String, Value>, descriptions: Descriptions) {
-    for name in ["title", "format", "default", "$schema", "$defs"] {
+    for name in ["title", "format", "default", "$schema", "$defs", SELDOM] {
         fields.remove(name);
     }
     if descriptions == Descriptions::Drop {
@@ -131,9 +167,33 @@ mod tests {
     #[test]
     fn schemas_are_inlined_and_bare() {
         assert_eq!(
-            input::<Arguments>().as_str(),
+            input::<Arguments>().whole.as_str(),
             r#"{"type":"object","additionalProperties":false,"properties":{"title":{"type":"string"},"count":{"type":"integer","description":"Seen by the model."},"inner":{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}},"required":["title"]}"#
         );
+        assert!(input::<Arguments>().lean.is_none());
         assert!(!output::<Arguments>().as_str().contains("description"));
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Marked {
+        title: String,
+        #[schemars(extend("x-seldom" = true))]
+        inner: Option<Inner>,
+        count: Option<u32>,
+    }
+
+    #[test]
+    fn what_is_seldom_needed_is_left_out_of_the_lean_schema_which_is_open() {
+        let schemas = input::<Marked>();
+        assert_eq!(
+            schemas.whole.as_str(),
+            r#"{"type":"object","additionalProperties":false,"properties":{"title":{"type":"string"},"inner":{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]},"count":{"type":"integer"}},"required":["title"]}"#
+        );
+        assert_eq!(
+            schemas.lean.unwrap().as_str(),
+            r#"{"type":"object","properties":{"title":{"type":"string"},"count":{"type":"integer"}},"required":["title"]}"#
+        );
     }
 }

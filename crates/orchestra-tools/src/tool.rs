@@ -162,11 +162,13 @@ impl Tool {
         description: &'static str,
         serve: Serve,
     ) -> Self {
+        let input = schema::input::<Args>();
         let descriptor = ToolDescriptor {
             name: name.to_owned(),
             title: Some(title.to_owned()),
             description: Some(description.to_owned()),
-            input_schema: schema::input::<Args>(),
+            input_schema: input.whole,
+            lean_schema: input.lean,
             output_schema: Some(schema::output::<Out>()),
             annotations: effect.annotations(),
             group: "".into(),

@@ -58,6 +58,7 @@ impl ShopTools {
             title: Some("Count visits".to_owned()),
             description: Some("Answers how often the shop was visited.".to_owned()),
             input_schema: RawJson::of(&schema)?,
+            lean_schema: None,
             output_schema: None,
             annotations: Annotations::default(),
             group: "shop".into(),

@@ -8,8 +8,10 @@ mod entries;
 mod file;
 mod keys;
 mod memory;
+mod model;
 mod oauth;
 mod quic;
+mod setting;
 
 use std::{
     fmt,
@@ -32,7 +34,9 @@ pub(crate) use audit::AuditSettings;
 pub(crate) use engine::{EngineFlags, EngineUse, engine_port};
 pub(crate) use entries::Entry;
 pub(crate) use memory::MemorySettings;
+pub(crate) use model::NONE as NO_MODEL;
 pub(crate) use quic::{QuicAddress, QuicConfig, QuicFlags};
+pub(crate) use setting::set_memory;
 
 /// The configuration file's name.
 pub(crate) const FILE: &str = "orchestra.toml";
@@ -220,7 +224,7 @@ impl Config {
             quic: QuicConfig::settle(quic, &files),
             engine: Setting::of_engine(&overrides.engine, &files)?,
             audit: AuditSettings::settle(&workspace.join(FILE), &files),
-            memory: MemorySettings::settle(&files),
+            memory: MemorySettings::settle(&workspace, &files)?,
             servers: overrides.servers,
             line_bytes: settle(None, &files, |file| file.line_bytes, || MAX_LINE_BYTES),
             workspace,
@@ -323,6 +327,7 @@ fn read_files(workspace: &Path) -> Result<Vec<(PathBuf, ConfigFile)>, Failure> {
             }
             if path == near {
                 file.access.leave_out_rates();
+                file.memory.bound();
             }
             files.push((path, file));
         }

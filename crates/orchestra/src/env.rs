@@ -29,11 +29,17 @@ pub(crate) enum Variable {
     Engine,
     /// Where a memory engine listens if it can.
     EnginePort,
+    /// The model that finds by meaning.
+    Model,
+    /// Where the user's models are.
+    DataHome,
+    /// Where models are fetched from.
+    ModelHub,
 }
 
 impl Variable {
     /// All of them.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Log,
         Self::Token,
         Self::ClaudeProjectDir,
@@ -46,6 +52,9 @@ impl Variable {
         Self::SystemDirectory,
         Self::Engine,
         Self::EnginePort,
+        Self::Model,
+        Self::DataHome,
+        Self::ModelHub,
     ];
 
     /// Its name.
@@ -63,6 +72,9 @@ impl Variable {
             Self::SystemDirectory => "ORCHESTRA_SYSTEM",
             Self::Engine => "ORCHESTRA_ENGINE",
             Self::EnginePort => "ORCHESTRA_ENGINE_PORT",
+            Self::Model => "ORCHESTRA_MODEL",
+            Self::DataHome => "XDG_DATA_HOME",
+            Self::ModelHub => "HF_ENDPOINT",
         }
     }
 
@@ -83,6 +95,9 @@ impl Variable {
             Self::SystemDirectory => "directory of the system's mcp.json, else /etc/orchestra",
             Self::Engine => "whether there is a memory engine, as --engine",
             Self::EnginePort => "the port of the memory engine where it is free, else 50051",
+            Self::Model => "the model that finds by meaning, as memory.model",
+            Self::DataHome => "where installed models are kept, else ~/.local/share",
+            Self::ModelHub => "where models are fetched from, else https://huggingface.co",
         }
     }
 
@@ -90,6 +105,12 @@ impl Variable {
     pub(crate) fn read(self) -> Option<OsString> {
         std::env::var_os(self.name()).filter(|value| !value.is_empty())
     }
+}
+
+/// The value of a variable that the user's own configuration names; `None` when it is not set, empty or
+/// no text.
+pub(crate) fn of_user(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 impl fmt::Display for Variable {

@@ -104,6 +104,17 @@ impl Failure {
         Self::Denied(anyhow::Error::msg(text.into()))
     }
 
+    /// What went wrong, with its causes.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Failed(error)
+            | Self::Usage(error)
+            | Self::Refused(error)
+            | Self::Denied(error) => format!("{error:#}"),
+            Self::BrokenPipe => "whoever read our output has gone".to_owned(),
+        }
+    }
+
     /// A refusal, in words.
     pub(crate) fn refused(text: impl Into<String>) -> Self {
         Self::Refused(anyhow::Error::msg(text.into()))

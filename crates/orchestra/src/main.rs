@@ -12,6 +12,7 @@ mod files;
 mod http;
 mod init;
 mod logging;
+mod models;
 mod orchestrator;
 mod output;
 mod servers;

@@ -1,30 +1,29 @@
 //! Assembles what serves a workspace: the store, the built-in tools over it, the hub, and an MCP
 //! server for each face.
 
+mod engine;
 mod others;
 mod resources;
 mod scratch;
 
-use std::{io, num::NonZeroUsize, path::Path, sync::Arc, thread, time::Duration};
+use std::{io, num::NonZeroUsize, sync::Arc, thread, time::Duration};
 
 use anyhow::Context as _;
 use orchestra_hub::{Attachment, Audit, Caller, Hub, HubConfig, Toolset, ToolsetError};
 use orchestra_mcp::{Limits, Server, ServerStatus};
-use orchestra_memory::engine::{Engines, Settings};
+use orchestra_memory::engine::Engines;
 use orchestra_store::{self as store, Store};
 use orchestra_tools::{self as tools, Builtin};
 use tokio::{
     runtime::{Builder, Runtime},
-    task::spawn_blocking,
+    task::{JoinHandle, spawn_blocking},
     time::{Instant, timeout_at},
 };
 
 use crate::{
-    config::{Config, EngineUse, Setting, TextFormat},
-    env::Variable,
+    config::{Config, Setting, TextFormat},
     exit::Failure,
     orchestrator::Orchestrator,
-    output,
     stopping::{AFTER_SERVERS, CALLS, FILES},
     workspace::{AUDIT, run_directory},
 };
@@ -56,6 +55,8 @@ pub(crate) struct Serving {
     orchestrator: Orchestrator,
     others: Option<Others>,
     engines: Option<Engines>,
+    /// Waits for a model to be configured, to start the engine then.
+    waiting: Option<JoinHandle<()>>,
 }
 
 /// Over what a board is served.
@@ -144,7 +145,7 @@ impl Serving {
             TextFormat::Toon => tools::TextFormat::Toon,
         };
         let bundle = Arc::new(BundledResources::default());
-        let engines = engines(config, store.workspace());
+        let engines = engine::of(config, store.workspace());
         let options = tools::Options {
             text,
             bundle,
@@ -169,6 +170,7 @@ impl Serving {
             orchestrator,
             others: None,
             engines,
+            waiting: None,
         })
     }
 
@@ -188,6 +190,7 @@ impl Serving {
             config: config.clone(),
             others: None,
             engines: None,
+            waiting: None,
         }
     }
 
@@ -207,22 +210,6 @@ impl Serving {
             Err(failure) => tracing::warn!(?failure, "no servers of others are served"),
         }
         Ok(())
-    }
-
-    /// Looks for the memory engine of the workspace, and starts it where there is none, for as long as
-    /// this is served: in the background, so that nobody waits for it. Must run inside the runtime.
-    pub(crate) fn start_engine(&self, face: Face) {
-        let is_wanted = match self.config.engine.value {
-            EngineUse::Always => true,
-            // Until there is a model, it knows nothing that the store does not.
-            EngineUse::Auto => face == Face::Http,
-            EngineUse::Off => false,
-        };
-        if let Some(engines) = &self.engines
-            && is_wanted
-        {
-            engines.begin();
-        }
     }
 
     /// What lets plugins and bridges in, and reaches them.
@@ -292,6 +279,9 @@ impl Serving {
     pub(crate) async fn end(mut self, deadline: Instant) {
         let before = |rest| deadline.checked_sub(rest).unwrap_or(deadline);
         let (others, engines) = (self.others.take(), self.engines.take());
+        if let Some(waiting) = self.waiting.take() {
+            waiting.abort();
+        }
         let others = async {
             if let Some(others) = others {
                 others.close(before(AFTER_SERVERS)).await;
@@ -339,23 +329,6 @@ fn server(hub: &Hub, config: &Config, toolset: Toolset) -> Server {
         .toolset(toolset)
         .limits(limits)
         .build()
-}
-
-/// The memory engine of a workspace, which is not looked for yet; `None` where nobody wants one, or a
-/// program that is to start one does not know where it is itself.
-fn engines(config: &Config, workspace: &Path) -> Option<Engines> {
-    if config.engine.value == EngineUse::Off {
-        return None;
-    }
-    Some(Engines::new(Settings {
-        workspace: workspace.to_owned(),
-        client: "orchestra",
-        starts: true,
-        always_asks: config.engine.value == EngineUse::Always,
-        program: std::env::current_exe().ok()?,
-        search_path: Variable::Path.read(),
-        tell: Arc::new(output::complain),
-    }))
 }
 
 /// The audit file. A board that can be read but not written is still served, without one.

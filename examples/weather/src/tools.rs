@@ -63,6 +63,7 @@ fn tool(name: &str, description: &str, input: &Value, output: &Value) -> Result<
         title: None,
         description: Some(description.to_owned()),
         input_schema: RawJson::of(input)?,
+        lean_schema: None,
         output_schema: Some(RawJson::of(output)?),
         annotations: Annotations {
             read_only: Some(true),

@@ -12,6 +12,7 @@ const WEAKNESSES: &str = "docs/weaknesses.md";
 const SEEDS: &str = "docs/seeds.md";
 const SERVERS: &str = "docs/servers-checked.md";
 const PLUGINS: &str = "docs/plugins-checked.md";
+const MEMORY: &str = "docs/memory-checked.md";
 const ARCHITECTURE: &str = "docs/architecture.md";
 
 /// What a cell of a row may begin with instead of naming a test.
@@ -102,7 +103,7 @@ fn functions(text: &str) -> Vec<&str> {
 fn every_test_that_a_paper_names_exists() {
     let tests = tests();
     let mut missing = Vec::new();
-    for path in [WEAKNESSES, SEEDS, SERVERS, PLUGINS, ARCHITECTURE] {
+    for path in [WEAKNESSES, SEEDS, SERVERS, PLUGINS, MEMORY, ARCHITECTURE] {
         let text = paper(path);
         let mut named = 0;
         for name in names(&text) {
@@ -133,7 +134,7 @@ fn every_weakness_and_scenario_has_one_row() {
 #[test]
 fn every_row_names_a_test_or_says_why_there_is_none() {
     let mut empty = Vec::new();
-    for path in [WEAKNESSES, SEEDS, SERVERS, PLUGINS] {
+    for path in [WEAKNESSES, SEEDS, SERVERS, PLUGINS, MEMORY] {
         let text = paper(path);
         for row in rows(&text) {
             let mut cells = row.split('|').map(str::trim);

@@ -35,6 +35,7 @@ pub(crate) fn tool(name: &str, group: &'static str) -> ToolDescriptor {
         title: None,
         description: Some(format!("Does {name}.")),
         input_schema: RawJson::of(&json!({"type": "object"})).unwrap(),
+        lean_schema: None,
         output_schema: None,
         annotations: Annotations::default(),
         group: group.into(),

@@ -1,9 +1,10 @@
 //! What callers with few tools see and reach.
 
 use orchestra_hub::{
-    Catalog, HubConfig, LongWork, NamePattern, Outcome, Permission, ProviderError, Toolset,
+    Catalog, HubConfig, ListKind, LongWork, NamePattern, Outcome, Permission, ProviderError,
+    Toolset,
 };
-use orchestra_wire::RawJson;
+use orchestra_wire::{RawJson, Revision};
 use serde_json::{Value, json};
 
 use crate::provider::{call_of, caller, hub, hub_with, provider, text, tool, tools};
@@ -97,6 +98,51 @@ async fn a_short_list_hides_no_server_and_one_may_be_chosen() {
     let found = of("search").call(call_of("find_tools", &json!({"query": "recall"})));
     let found: Value = serde_json::from_str(&text(found.await.unwrap())).unwrap();
     assert_eq!(found["total"], 2);
+}
+
+/// An argument that is seldom needed is told of wherever somebody asks for the tool itself, and taken
+/// wherever the tool is.
+#[tokio::test]
+async fn lean_tools_are_shown_in_short_and_take_all_that_they_take() {
+    let raw = |schema: Value| RawJson::of(&schema).unwrap();
+    let whole =
+        json!({"type": "object", "properties": {"seldom": {}}, "additionalProperties": false});
+    let lean = json!({"type": "object", "properties": {}});
+    let mut catalog = catalog();
+    for tool in &mut catalog.tools {
+        tool.input_schema = raw(whole.clone());
+        tool.lean_schema = Some(raw(lean.clone()));
+    }
+    let hub = hub(&[&provider("p", catalog)]);
+    for (toolset, of_task, of_memory) in [
+        ("all", &whole, &whole),
+        ("lean", &lean, &lean),
+        ("lean,memory", &lean, &whole),
+        ("lean,all", &whole, &whole),
+        ("task,memory", &whole, &whole),
+    ] {
+        let toolset = hub.toolset(toolset).unwrap();
+        let attachment = hub.attach(caller(), toolset.clone());
+        let (listed, _) = attachment
+            .list(ListKind::Tools, Revision::NEWEST)
+            .page(0, 100);
+        let listed = [&b"["[..], &listed, b"]"].concat();
+        let listed: Vec<Value> = serde_json::from_slice(&listed).unwrap();
+        let described = hub.tools(&toolset);
+        for (name, expected) in [("get_task", of_task), ("save_memory", of_memory)] {
+            let listed = listed.iter().find(|tool| tool["name"] == name).unwrap();
+            assert_eq!(&listed["inputSchema"], expected, "{toolset:?}");
+            let described = described.iter().find(|tool| tool.name == name).unwrap();
+            let described: Value = described.input_schema.parse().unwrap();
+            assert_eq!(&described, expected, "{toolset:?}");
+            let called = attachment.call(call_of(name, &json!({"seldom": 1}))).await;
+            assert_eq!(text(called.unwrap()), format!("p {name} {{\"seldom\":1}}"));
+        }
+    }
+    let searching = hub.attach(caller(), Toolset::Search);
+    let found = searching.call(call_of("find_tools", &json!({"query": "get_task"})));
+    let found: Value = serde_json::from_str(&text(found.await.unwrap())).unwrap();
+    assert_eq!(found["items"][0]["input_schema"], whole);
 }
 
 #[tokio::test]

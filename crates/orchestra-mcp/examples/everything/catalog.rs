@@ -33,6 +33,7 @@ pub(crate) fn tool(name: &str, description: &str, properties: &Value) -> ToolDes
         title: None,
         description: Some(description.to_owned()),
         input_schema: raw(&json!({"type": "object", "properties": properties})),
+        lean_schema: None,
         output_schema: None,
         annotations: Annotations {
             open_world: Some(false),

@@ -492,6 +492,7 @@ impl Versioned {
             title: None,
             description: None,
             input_schema: RawJson::of(&json!({"type": "object"})).unwrap(),
+            lean_schema: None,
             output_schema: None,
             annotations: Annotations::default(),
             group: "test".into(),

@@ -194,6 +194,7 @@ pub(crate) fn server_keeping(limits: Limits, tasks: TaskLimits) -> (Server, Arc<
         title: None,
         description: None,
         input_schema: RawJson::of(&json!({"type": "object"})).unwrap(),
+        lean_schema: None,
         output_schema: None,
         annotations: Annotations::default(),
         group: "test".into(),

@@ -77,6 +77,7 @@ fn server() -> (Server, mpsc::Sender<Notice>, Calls) {
             title: None,
             description: None,
             input_schema: RawJson::empty_object(),
+            lean_schema: None,
             output_schema: None,
             annotations: orchestra_hub::Annotations::default(),
             group: "echo".into(),

@@ -10,7 +10,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -19,22 +19,27 @@ use orchestra_board::Slug;
 use tokio::{
     sync::{Notify, watch},
     task::JoinHandle,
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 use tonic::{Code, Status};
 
 use super::{
-    connection::Connection,
-    follow::ANSWER,
+    connection::{Connection, is_an_answer},
+    endpoint::Endpoint,
     generated::NearRequest,
-    meaning::NearHit,
-    place::Place,
+    meaning::{NearHit, kind_of},
+    place::{Look, Place},
     spawn::{ENDING, Started},
-    talk::{Talk, Tell},
+    talk::{Of, Talk, Tell},
 };
+use crate::model::ModelKind;
 
 /// How long a call of a tool waits for the engine.
 const DEADLINE: Duration = Duration::from_millis(150);
+
+/// How often an engine is asked whether it has no client any more, and how often at most.
+const LEFT_EVERY: Duration = Duration::from_millis(20);
+const LEFT_LOOKS: u32 = 10;
 
 /// How a program uses engines.
 #[derive(Clone)]
@@ -60,13 +65,15 @@ pub struct Settings {
 pub struct NearAnswer {
     /// By which model.
     pub model: String,
+    /// What sort of model that is, which says how far it can be trusted.
+    pub kind: ModelKind,
     /// The nearest first.
     pub hits: Vec<NearHit>,
 }
 
 /// The engine of a workspace, as this program uses it. Clones are the same.
 #[derive(Clone)]
-pub struct Engines(Arc<Inner>);
+pub struct Engines(pub(super) Arc<Inner>);
 
 impl std::fmt::Debug for Engines {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -81,8 +88,12 @@ pub(super) struct Inner {
     pub(super) mode: watch::Sender<Mode>,
     /// Calls that were not answered, one after the other.
     pub(super) strikes: AtomicU32,
+    /// How many times an engine began to answer.
+    pub(super) spells: AtomicU64,
     /// A call was not answered: is the engine still there?
     pub(super) doubt: Notify,
+    /// The trouble with its model that was told last.
+    pub(super) told: Mutex<String>,
     pub(super) started: Mutex<Option<Started>>,
     pub(super) task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -102,6 +113,18 @@ pub(super) enum Mode {
 pub(super) struct Ready {
     pub(super) connection: Connection,
     pub(super) is_asked: bool,
+    /// Since which of the times that an engine began to answer this one has.
+    pub(super) spell: u64,
+}
+
+impl Ready {
+    pub(super) const fn new(connection: Connection, is_asked: bool) -> Self {
+        Self {
+            connection,
+            is_asked,
+            spell: 0,
+        }
+    }
 }
 
 impl Engines {
@@ -114,7 +137,9 @@ impl Engines {
             settings,
             mode: watch::Sender::new(Mode::Looking),
             strikes: AtomicU32::new(0),
+            spells: AtomicU64::new(0),
             doubt: Notify::new(),
+            told: Mutex::default(),
             started: Mutex::default(),
             task: Mutex::default(),
         }))
@@ -156,6 +181,8 @@ impl Engines {
                 });
                 Some(NearAnswer {
                     hits: hits.collect(),
+                    // Who does not say is trusted the least.
+                    kind: kind_of(answer.kind).unwrap_or(ModelKind::Static),
                     model: answer.model,
                 })
             }
@@ -164,12 +191,12 @@ impl Engines {
                 None
             }
             Ok(Err(status)) => {
-                self.0.unanswered(tool, &cause(&status));
+                self.0.unanswered(ready.spell, tool, &cause(&status));
                 None
             }
             Err(_) => {
                 let text = format!("it gave no answer within {} ms", DEADLINE.as_millis());
-                self.0.unanswered(tool, &text);
+                self.0.unanswered(ready.spell, tool, &text);
                 None
             }
         }
@@ -184,8 +211,8 @@ impl Engines {
             .is_ok_and(|found| found.is_ok())
     }
 
-    /// Leaves the engine to others, by a deadline. One that this program has started and that does not
-    /// answer is ended: with SIGTERM, and after three seconds with SIGKILL.
+    /// Attends no more. An engine that this has started and that nobody uses is ended with it, by a
+    /// deadline, with SIGTERM, and after three seconds with SIGKILL.
     pub async fn end(&self, deadline: Instant) {
         let task = lock(&self.0.task).take();
         if let Some(task) = task {
@@ -194,19 +221,18 @@ impl Engines {
             let _ = task.await;
         }
         let started = lock(&self.0.started).take();
-        let answers = match self.0.mode.send_replace(Mode::Away) {
-            Mode::Answers(mut ready) => timeout(ANSWER, ready.connection.stats())
-                .await
-                .is_ok_and(|stats| stats.is_ok()),
-            Mode::Looking | Mode::Away => false,
+        // What is known here may be old: others may use the engine all the same.
+        self.0.mode.send_replace(Mode::Away);
+        let Some(started) = started.filter(Started::runs) else {
+            return;
         };
-        match started {
-            Some(started) if started.runs() && !answers => {
-                // Whoever is out of time leaves it to its own end.
-                let _ = timeout_at(deadline, started.process.end(ENDING)).await;
+        let end = async {
+            if self.0.is_of_no_use().await {
+                started.process.end(ENDING).await;
             }
-            _ => {}
-        }
+        };
+        // Whoever is out of time leaves it to its own end.
+        let _ = timeout_at(deadline, end).await;
     }
 }
 
@@ -214,12 +240,16 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a status is what the engine said, and not that it said nothing.
-fn is_an_answer(status: &Status) -> bool {
-    !matches!(
-        status.code(),
-        Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown
-    )
+/// Whether an engine has no client any more, or is silent. That we have gone it may hear a moment later.
+async fn is_left(endpoint: &Endpoint) -> bool {
+    for _ in 0..LEFT_LOOKS {
+        match Connection::open(endpoint).await {
+            Ok((_, stats)) if stats.clients == 0 => return true,
+            Ok(_) => sleep(LEFT_EVERY).await,
+            Err(error) => return error.is_silence(),
+        }
+    }
+    false
 }
 
 fn cause(status: &Status) -> String {
@@ -232,38 +262,93 @@ fn cause(status: &Status) -> String {
 }
 
 impl Inner {
-    /// One call was answered with a refusal.
-    fn failed(&self, tool: &str, cause: &str) {
-        self.talk.line(&format!(
-            "{tool}: the memory engine refused: {cause}; answered without it"
-        ));
+    /// Whether nobody is using the engine of the place, or can: it was never told of, or is silent.
+    async fn is_of_no_use(&self) -> bool {
+        match self.place.look() {
+            Ok(Look::Told(endpoint)) => is_left(&endpoint).await,
+            Ok(Look::Free | Look::Silent) => true,
+            Err(_) => false,
+        }
     }
 
-    /// One call was not answered: nobody asks any more until the engine is known to answer.
-    fn unanswered(&self, tool: &str, cause: &str) {
+    /// One call was answered with a refusal.
+    fn failed(&self, tool: &str, cause: &str) {
+        self.talk.refusal(
+            cause,
+            &format!("{tool}: the memory engine refused: {cause}; answered without it"),
+        );
+    }
+
+    /// One call was not answered: nobody asks any more until the engine is known to answer. A call that
+    /// was asked before then says nothing of the engine that answers now.
+    pub(super) fn unanswered(&self, spell: u64, tool: &str, cause: &str) {
         self.talk.line(&format!(
             "{tool}: the memory engine failed: {cause}; answered without it"
         ));
-        self.strikes.fetch_add(1, Ordering::Relaxed);
-        self.away("does not answer");
-        self.doubt.notify_one();
+        let is_it = self.mode.send_if_modified(|mode| {
+            let is_it = matches!(mode, Mode::Answers(ready) if ready.spell == spell);
+            if is_it {
+                *mode = Mode::Away;
+            }
+            is_it
+        });
+        if is_it {
+            self.strikes.fetch_add(1, Ordering::Relaxed);
+            self.went_away("does not answer");
+            self.doubt.notify_one();
+        }
+    }
+
+    /// What the engine says of its model: told when it becomes another.
+    pub(super) fn trouble(&self, trouble: &str) {
+        let before = std::mem::replace(&mut *lock(&self.told), trouble.to_owned());
+        if before == trouble {
+            return;
+        }
+        let text = match trouble {
+            "" => "memory: what is remembered is found by its meaning again".to_owned(),
+            why => format!("memory: {why}; until then memories are found by their words"),
+        };
+        self.talk.change(Of::Model, &text);
     }
 
     /// There is no engine that answers.
     pub(super) fn away(&self, why: &str) {
         let before = self.mode.send_replace(Mode::Away);
         if !matches!(before, Mode::Away) {
-            self.talk.line(&format!(
-                "memory: the engine {why}; memories are found by their words alone until it answers"
-            ));
+            self.went_away(why);
         }
+    }
+
+    fn went_away(&self, why: &str) {
+        self.talk.change(
+            Of::Engine,
+            &format!(
+                "memory: the engine {why}; memories are found by their words alone until it answers"
+            ),
+        );
     }
 
     /// There is one that answers.
     pub(super) fn answers(&self, ready: Ready) {
-        let before = self.mode.send_replace(Mode::Answers(Box::new(ready)));
-        if matches!(before, Mode::Away) {
-            self.talk.line("memory: the engine answers again");
+        // Told before anybody asks it.
+        if matches!(&*self.mode.borrow(), Mode::Away) {
+            self.talk
+                .change(Of::Engine, "memory: the engine answers again");
         }
+        let spell = self.spells.fetch_add(1, Ordering::Relaxed) + 1;
+        self.mode
+            .send_replace(Mode::Answers(Box::new(Ready { spell, ..ready })));
+    }
+
+    /// The one that answers still does; a call that says otherwise meanwhile is right.
+    pub(super) fn still_answers(&self, ready: &Ready) {
+        self.mode.send_if_modified(|mode| {
+            let Mode::Answers(known) = mode else {
+                return false;
+            };
+            known.is_asked = ready.is_asked;
+            true
+        });
     }
 }

@@ -11,7 +11,7 @@ use std::{
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, time::timeout};
 use tonic::{
-    Request, Status, Streaming,
+    Code, Request, Status, Streaming,
     metadata::{Ascii, MetadataValue},
     service::{Interceptor, interceptor::InterceptedService},
     transport::{Channel, Uri},
@@ -21,8 +21,8 @@ use tower_service::Service;
 use super::{
     endpoint::{Endpoint, VERSION},
     generated::{
-        AttendRequest, AttendResponse, NearRequest, NearResponse, StatsRequest, StatsResponse,
-        memory_service_client::MemoryServiceClient,
+        AttendRequest, AttendResponse, NearRequest, NearResponse, RebuildRequest, StatsRequest,
+        StatsResponse, memory_service_client::MemoryServiceClient,
     },
 };
 
@@ -35,18 +35,44 @@ const MESSAGE_BYTES: usize = 1024 * 1024;
 /// Why an engine is not reached.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectionError {
-    /// Nothing listens there, or it does not answer as an engine does.
+    /// Nothing listens there, it does not answer as an engine does, or we cannot connect to anything.
     #[error("cannot be reached")]
     Unreachable(#[source] io::Error),
-    /// It did not answer in time.
+    /// What listens there said nothing in time.
     #[error("does not answer")]
     Silent,
+    /// The connection ended before an answer.
+    #[error("cannot be reached: its connection broke")]
+    Broke(#[source] Status),
     /// It refused.
     #[error("refuses: {}", .0.message())]
     Refused(Status),
     /// It answers, but is not the one that was told of.
     #[error("is another than the one that is told of")]
     Other,
+}
+
+impl ConnectionError {
+    fn of(status: Status) -> Self {
+        match is_an_answer(&status) {
+            true => Self::Refused(status),
+            false => Self::Broke(status),
+        }
+    }
+
+    /// Whether the engine was asked and said nothing, which those do that hang. Of all others it is not
+    /// known that anything is the matter with it.
+    pub(crate) const fn is_silence(&self) -> bool {
+        matches!(self, Self::Silent)
+    }
+}
+
+/// Whether a status is what the engine said, and not that it said nothing.
+pub(crate) fn is_an_answer(status: &Status) -> bool {
+    !matches!(
+        status.code(),
+        Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Unknown
+    )
 }
 
 /// A connection to an engine whose workspace and version were checked.
@@ -101,7 +127,7 @@ impl Connection {
         let client = MemoryServiceClient::with_interceptor(channel, Shows(shown))
             .max_decoding_message_size(MESSAGE_BYTES);
         let mut connection = Self { client };
-        let stats = connection.stats().await.map_err(ConnectionError::Refused)?;
+        let stats = connection.stats().await.map_err(ConnectionError::of)?;
         let is_it = stats.workspace == endpoint.workspace.to_string_lossy()
             && stats.version == VERSION
             && stats.pid == endpoint.pid;
@@ -121,14 +147,22 @@ impl Connection {
     pub(crate) async fn attend(
         &mut self,
         client: &str,
-    ) -> Result<Streaming<AttendResponse>, Status> {
+    ) -> Result<Streaming<AttendResponse>, ConnectionError> {
         let request = AttendRequest {
             client: client.to_owned(),
             pid: std::process::id(),
         };
         let attended = timeout(GREETING, self.client.attend(request)).await;
-        let attended = attended.map_err(|_| Status::deadline_exceeded("no answer"))?;
-        attended.map(tonic::Response::into_inner)
+        let attended = attended.map_err(|_| ConnectionError::Silent)?;
+        let attended = attended.map_err(ConnectionError::of)?;
+        Ok(attended.into_inner())
+    }
+
+    /// Has all vectors made anew; whether there is a model to make them with.
+    pub(crate) async fn rebuild(&mut self) -> Result<bool, Status> {
+        let asked = timeout(GREETING, self.client.rebuild(RebuildRequest::default())).await;
+        let asked = asked.map_err(|_| Status::deadline_exceeded("no answer"))?;
+        asked.map(|answer| answer.into_inner().has_model)
     }
 
     /// Asks what is near.

@@ -2,7 +2,7 @@
 
 use orchestra_board::{Body, Label, SessionId, Slug, Timestamp};
 use orchestra_store::{
-    Chunk, ChunkId, ContextItem, Hit, NewChunk, NewSession, NewSessionEvent, SessionRecord,
+    Chunk, ChunkId, ContextItem, NewChunk, NewSession, NewSessionEvent, SessionRecord,
 };
 use tonic::Status;
 
@@ -10,6 +10,10 @@ use super::{
     generated::{MemoryChunk, SessionEvent, SessionLog, StoreChunkRequest, StoreSessionRequest},
     status::argument,
 };
+use crate::search::{Piece, PieceKind};
+
+/// What sort of thing happened where nobody says: on the wire, what is left out is empty.
+const EVENT: &str = "event";
 
 /// Where a session is from that stands among remembered texts.
 const SESSION: &str = "session";
@@ -84,6 +88,7 @@ pub(crate) fn new_session(request: &StoreSessionRequest) -> Result<NewSession, S
         events: events.collect::<Result<_, _>>()?,
         started_at: None,
         ended_at: None,
+        from_hooks: false,
     })
 }
 
@@ -95,8 +100,12 @@ fn new_event(name: &str, event: &SessionEvent) -> Result<NewSessionEvent, Status
                 .map_err(|error| argument(&format!("{name}.timestamp"), &error))?,
         ),
     };
+    let kind = match event.r#type.as_str() {
+        "" => EVENT,
+        kind => kind,
+    };
     Ok(NewSessionEvent {
-        kind: label(&format!("{name}.type"), &event.r#type)?,
+        kind: label(&format!("{name}.type"), kind)?,
         summary: body(&format!("{name}.summary"), &event.summary)?,
         at,
     })
@@ -135,6 +144,35 @@ pub(crate) fn item(item: &ContextItem, score: f64) -> MemoryChunk {
     }
 }
 
+/// A piece of context; how well it fits is multiplied with `scored`.
+pub(crate) fn piece(project: &Slug, piece: &Piece, scored: f64) -> MemoryChunk {
+    let score = scored * piece.score;
+    let mut shown = match &piece.kind {
+        PieceKind::Remembered(found) => item(found, score),
+        PieceKind::Other {
+            kind,
+            id,
+            title,
+            text,
+            created_at,
+        } => MemoryChunk {
+            id: id.clone(),
+            project: project.to_string(),
+            source: (*kind).to_owned(),
+            source_id: id.clone(),
+            summary: title.clone(),
+            content: text.clone(),
+            created_at: created_at.to_string(),
+            score: single(score),
+            ..MemoryChunk::default()
+        },
+    };
+    if piece.cut {
+        shown.content.clone_from(&piece.snippet);
+    }
+    shown
+}
+
 /// A session.
 pub(crate) fn session(session: &SessionRecord) -> SessionLog {
     let events = session.events.iter().map(|event| SessionEvent {
@@ -150,15 +188,6 @@ pub(crate) fn session(session: &SessionRecord) -> SessionLog {
         started_at: session.started_at.to_string(),
         ended_at: session.ended_at.to_string(),
     }
-}
-
-/// Scores are compared, not measured: 1 for the best hit, and the others in proportion.
-pub(crate) fn relative<T>(hits: &[Hit<T>]) -> impl Iterator<Item = (&T, f64)> {
-    let best = hits.iter().map(|hit| hit.score).fold(0.0, f64::max);
-    hits.iter().map(move |Hit { item, score }| {
-        let score = if best > 0.0 { score / best } else { 0.0 };
-        (item, score)
-    })
 }
 
 #[expect(
@@ -207,9 +236,34 @@ mod tests {
                 "tags: at most 32, not 100000",
             ),
             (wrong(|r| r.source = "\u{7}".to_owned()), "source: "),
+            (wrong(|r| r.source_id = "x".repeat(51)), "source_id: "),
+            (wrong(|r| r.tags.push("x".repeat(51))), "tags[1]: "),
+            (wrong(|r| r.project = String::new()), "project: "),
         ] {
             assert!(said.starts_with(expected), "{said}");
         }
+    }
+
+    /// Whoever leaves a member out sends it empty.
+    #[test]
+    fn what_is_left_out_of_an_event_has_a_default() {
+        let event = SessionEvent {
+            summary: "began".to_owned(),
+            ..SessionEvent::default()
+        };
+        let request = StoreSessionRequest {
+            project: "p".to_owned(),
+            session_id: "s".to_owned(),
+            events: vec![event],
+            ..StoreSessionRequest::default()
+        };
+        let session = new_session(&request).unwrap();
+        let event = &session.events[0];
+        assert_eq!((event.kind.as_str(), event.at), (EVENT, None));
+        let mut wrong = request;
+        wrong.events[0].r#type = "x".repeat(51);
+        let said = new_session(&wrong).unwrap_err().message().to_owned();
+        assert!(said.starts_with("events[0].type: "), "{said}");
     }
 
     #[test]

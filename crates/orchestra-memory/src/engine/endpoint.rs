@@ -52,8 +52,9 @@ impl fmt::Debug for Token {
 }
 
 /// Where an engine is reached, and what it is.
+///
+/// Engines of later versions may say more: of them it must be known that they are there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Endpoint {
     /// The workspace that it serves.
     pub workspace: PathBuf,
@@ -69,6 +70,47 @@ pub struct Endpoint {
     /// When that began, in the system's measure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<u64>,
+}
+
+/// Which process has the place of an engine.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Holder {
+    pid: u32,
+    began: Option<u64>,
+}
+
+impl Holder {
+    /// This one.
+    pub(crate) fn this() -> Self {
+        let this = Process::this();
+        Self {
+            pid: this.id(),
+            began: this.began(),
+        }
+    }
+
+    /// The process, where the system tells it from all others that had or will have its id.
+    pub(crate) fn process(&self) -> Option<Process> {
+        self.began?;
+        Process::find(self.pid, self.began)
+    }
+}
+
+/// A workspace that no program can be told of.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the path {} is not written in UTF-8, so that no program can be told which workspace an engine \
+     serves; rename the directory that is not",
+    .0.display()
+)]
+pub struct PathError(PathBuf);
+
+/// Refuses a workspace whose engine could be told of to nobody.
+pub(crate) fn check_path(workspace: &Path) -> Result<(), PathError> {
+    match workspace.to_str() {
+        Some(_) => Ok(()),
+        None => Err(PathError(workspace.to_owned())),
+    }
 }
 
 /// Why an engine is not used that is there.
@@ -153,5 +195,20 @@ mod tests {
         };
         let found = "0.9.0".to_owned();
         assert_eq!(old.check(Path::new("/w")), Err(Foreign::Version { found }));
+    }
+
+    #[test]
+    fn an_engine_that_says_more_than_we_know_is_known_to_be_there() {
+        let address = "127.0.0.1:1".parse().unwrap();
+        let ours = Endpoint::new(Path::new("/w"), address, None);
+        let mut text = serde_json::to_value(&ours).unwrap();
+        text["version"] = "2.0.0".into();
+        text["socket"] = "/run/engine".into();
+        let later: Endpoint = serde_json::from_value(text).unwrap();
+        let found = "2.0.0".to_owned();
+        assert_eq!(
+            later.check(Path::new("/w")),
+            Err(Foreign::Version { found })
+        );
     }
 }

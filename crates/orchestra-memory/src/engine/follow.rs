@@ -11,12 +11,13 @@ use tonic::Streaming;
 
 use super::{
     client::{Inner, Mode, Ready, lock},
-    connection::{Connection, ConnectionError},
-    endpoint::Endpoint,
+    connection::{Connection, ConnectionError, is_an_answer},
+    endpoint::{Endpoint, check_path},
     generated::AttendResponse,
     place::Look,
     spawn::{self, ENDING, Program, Started},
 };
+use crate::causes::with_causes;
 
 /// How often an engine is asked whether it still answers, when it is well and when it is in doubt.
 const ASKED_EVERY: Duration = Duration::from_secs(5);
@@ -24,8 +25,15 @@ const IN_DOUBT_EVERY: Duration = Duration::from_millis(250);
 
 /// How long one such answer may take, and how long an engine may be in doubt before it is taken to hang:
 /// longer than a machine that is out of breath holds a process up.
-pub(super) const ANSWER: Duration = Duration::from_secs(1);
+const ANSWER: Duration = Duration::from_secs(1);
 const HANGS: Duration = Duration::from_secs(5);
+
+/// So many questions must be without an answer as well: a program that was itself held up finds one.
+const MOST_UNANSWERED: u32 = 3;
+
+/// How long a process may have the place without saying where it listens, whoever started it: far longer
+/// than it takes to rebuild a large board.
+const NEVER_TOLD: Duration = Duration::from_secs(300);
 
 /// How long calls go without an engine that answers, but not them: the longer, the oftener it was so.
 const STRIKE: Duration = Duration::from_millis(500);
@@ -71,6 +79,27 @@ impl Starts {
     }
 }
 
+/// For how long an engine says nothing.
+#[derive(Debug, Default)]
+struct Silence {
+    since: Option<Instant>,
+    unanswered: u32,
+}
+
+impl Silence {
+    /// One more question, asked then, had no answer; whether the engine hangs.
+    fn lasts(&mut self, asked: Instant, now: Instant) -> bool {
+        let since = *self.since.get_or_insert(asked);
+        self.unanswered += 1;
+        self.unanswered >= MOST_UNANSWERED && now.saturating_duration_since(since) > HANGS
+    }
+
+    /// The engine said something, or nobody knows whether it would.
+    fn ends(&mut self) {
+        *self = Self::default();
+    }
+}
+
 /// Why an engine is not attended any more.
 enum Parted {
     /// It has ended, or the connection to it.
@@ -78,13 +107,20 @@ enum Parted {
     /// It is there, and has not answered for long.
     Hangs,
 }
+
 impl Inner {
-    /// Finds, starts and attends engines, one after the other. Never ends by itself.
+    /// Finds, starts and attends engines, one after the other. Never ends by itself where there can be
+    /// one.
     pub(super) async fn follow(self: Arc<Self>) {
         let programs =
             spawn::programs(&self.settings.program, self.settings.search_path.as_deref());
+        if let Err(error) = check_path(&self.settings.workspace) {
+            self.away(&format!("is not used: {error}"));
+            return;
+        }
         let (mut starts, mut silent_since) = (Starts::default(), None);
         loop {
+            self.talk.overdue();
             let look = self.place.look();
             if !matches!(look, Ok(Look::Silent)) {
                 silent_since = None;
@@ -98,6 +134,9 @@ impl Inner {
                         sleep(SILENT_EVERY).await;
                     } else {
                         self.away("does not say where it listens");
+                        if since.elapsed() > NEVER_TOLD {
+                            self.kill_silent().await;
+                        }
                         sleep(LOOK_EVERY).await;
                     }
                 }
@@ -113,7 +152,7 @@ impl Inner {
                     sleep(LOOK_EVERY).await;
                 }
                 Err(error) => {
-                    self.away(&format!("is not used: {}", chain(&error)));
+                    self.away(&format!("is not used: {}", with_causes(&error)));
                     sleep(LOOK_EVERY).await;
                 }
             }
@@ -126,12 +165,12 @@ impl Inner {
         let told = match Started::start(program, workspace, &self.place) {
             Ok(started) => {
                 *lock(&self.started) = Some(started.clone());
-                started.until_told(&self.place).await
+                started.until_told(&self.place, workspace).await
             }
             Err(error) => Err(error),
         };
         if let Err(error) = &told {
-            self.away(&chain(error));
+            self.away(&with_causes(error));
         }
         told.is_ok()
     }
@@ -143,14 +182,18 @@ impl Inner {
             sleep(LOOK_EVERY).await;
             return;
         }
+        let (mut silence, asked) = (Silence::default(), Instant::now());
         let parted = match self.reach(endpoint).await {
             Ok((ready, stream)) => {
                 self.answers(ready.clone());
                 self.attend(ready, stream).await
             }
             Err(error) => {
-                self.away(&chain(&error));
-                self.wait_for(endpoint).await
+                self.away(&with_causes(&error));
+                if error.is_silence() {
+                    silence.lasts(asked, Instant::now());
+                }
+                self.wait_for(endpoint, silence).await
             }
         };
         self.away(match parted {
@@ -168,13 +211,10 @@ impl Inner {
         endpoint: &Endpoint,
     ) -> Result<(Ready, Streaming<AttendResponse>), ConnectionError> {
         let (mut connection, stats) = Connection::open(endpoint).await?;
-        let attended = connection.attend(self.settings.client).await;
-        let stream = attended.map_err(ConnectionError::Refused)?;
-        let ready = Ready {
-            connection,
-            is_asked: self.settings.always_asks || !stats.model.is_empty(),
-        };
-        Ok((ready, stream))
+        let stream = connection.attend(self.settings.client).await?;
+        self.trouble(&stats.trouble);
+        let is_asked = self.settings.always_asks || !stats.model.is_empty();
+        Ok((Ready::new(connection, is_asked), stream))
     }
 
     /// Attends an engine that answers.
@@ -186,24 +226,37 @@ impl Inner {
                 () = self.doubt.notified() => {}
                 () = sleep(ASKED_EVERY) => {}
             }
-            let (since, strikes) = (Instant::now(), self.strikes.load(Ordering::Relaxed));
-            let resting = STRIKE * (1 << strikes.min(MOST_STRIKES)) / 2;
-            let is_well = matches!(&*self.mode.borrow(), Mode::Answers(_));
+            self.talk.overdue();
+            let (since, mut silence) = (Instant::now(), Silence::default());
             loop {
+                let begin = Instant::now();
                 let asked = tokio::select! {
                     () = ended(&mut stream) => return Parted::Ended,
                     asked = timeout(ANSWER, ready.connection.stats()) => asked,
                 };
+                let is_well = matches!(&*self.mode.borrow(), Mode::Answers(_));
                 match asked {
-                    Ok(Ok(stats)) if is_well || since.elapsed() >= resting => {
+                    Ok(Ok(stats)) if is_well || since.elapsed() >= self.rest() => {
+                        self.trouble(&stats.trouble);
                         ready.is_asked = self.settings.always_asks || !stats.model.is_empty();
-                        self.answers(ready.clone());
+                        if is_well {
+                            self.still_answers(&ready);
+                        } else {
+                            self.answers(ready.clone());
+                        }
                         break;
                     }
                     // It answers, but has not answered calls: they go without it for a while.
-                    Ok(Ok(_)) => {}
-                    Ok(Err(_)) | Err(_) if since.elapsed() > HANGS => return Parted::Hangs,
-                    Ok(Err(_)) | Err(_) => self.away("does not answer"),
+                    Ok(Ok(_)) => silence.ends(),
+                    Ok(Err(status)) => {
+                        silence.ends();
+                        self.away(match is_an_answer(&status) {
+                            true => "refuses to say how it is",
+                            false => "cannot be reached",
+                        });
+                    }
+                    Err(_) if silence.lasts(begin, Instant::now()) => return Parted::Hangs,
+                    Err(_) => self.away("does not answer"),
                 }
                 tokio::select! {
                     () = ended(&mut stream) => return Parted::Ended,
@@ -213,22 +266,37 @@ impl Inner {
         }
     }
 
-    /// Waits for an engine that has its place and is not reached: until it is, or is gone, or hangs.
-    async fn wait_for(&self, endpoint: &Endpoint) -> Parted {
-        let since = Instant::now();
+    /// How long calls go without an engine that answers, but not them.
+    fn rest(&self) -> Duration {
+        let strikes = self.strikes.load(Ordering::Relaxed);
+        STRIKE * (1 << strikes.min(MOST_STRIKES)) / 2
+    }
+
+    /// Waits for an engine that has its place and is not reached: until it is, or is gone, or has been
+    /// silent for so long that it hangs. One that says that we cannot use it, or that we cannot reach, is
+    /// for others to use.
+    async fn wait_for(&self, endpoint: &Endpoint, mut silence: Silence) -> Parted {
         loop {
-            sleep(IN_DOUBT_EVERY).await;
+            self.talk.overdue();
+            sleep(match silence.since {
+                Some(_) => IN_DOUBT_EVERY,
+                None => LOOK_EVERY,
+            })
+            .await;
             let is_there =
                 matches!(self.place.look(), Ok(Look::Told(told)) if told.pid == endpoint.pid);
             if !is_there {
                 return Parted::Ended;
             }
-            if let Ok((ready, stream)) = self.reach(endpoint).await {
-                self.answers(ready.clone());
-                return self.attend(ready, stream).await;
-            }
-            if since.elapsed() > HANGS {
-                return Parted::Hangs;
+            let asked = Instant::now();
+            match self.reach(endpoint).await {
+                Ok((ready, stream)) => {
+                    self.answers(ready.clone());
+                    return self.attend(ready, stream).await;
+                }
+                Err(error) if !error.is_silence() => silence.ends(),
+                Err(_) if silence.lasts(asked, Instant::now()) => return Parted::Hangs,
+                Err(_) => {}
             }
         }
     }
@@ -247,40 +315,21 @@ impl Inner {
             _ => sleep(LOOK_EVERY).await,
         }
     }
+
+    /// Ends a process that has the place and has never said, or does not say any more, where it listens.
+    async fn kill_silent(&self) {
+        if let Some(process) = self.place.silent() {
+            let pid = process.id();
+            tracing::warn!(pid, "a memory engine is stuck, and is ended");
+            process.end(ENDING).await;
+        }
+    }
 }
+
 /// Waits for the end of a stream that says nothing more.
 async fn ended(stream: &mut Streaming<AttendResponse>) {
     while let Ok(Some(_)) = stream.message().await {}
 }
 
-/// An error and its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        text.push_str(": ");
-        text.push_str(&source.to_string());
-        cause = source.source();
-    }
-    text
-}
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn starts_that_do_not_help_are_spaced() {
-        let (mut starts, mut now) = (Starts::default(), Instant::now());
-        let mut pauses = Vec::new();
-        for _ in 0..12 {
-            let pause = starts.pause(now);
-            pauses.push(pause.as_millis());
-            now += pause + Duration::from_millis(10);
-        }
-        let expected = [
-            0, 250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 32_000,
-        ];
-        assert_eq!(pauses[..10], expected);
-        assert_eq!(starts.pause(now + GOOD), Duration::ZERO);
-    }
-}
+mod tests;

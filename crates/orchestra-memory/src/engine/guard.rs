@@ -1,8 +1,10 @@
 //! Who is let in.
 
+use std::sync::Arc;
+
 use tonic::{Request, Status, service::Interceptor};
 
-use super::endpoint::Token;
+use super::{door::Visitor, endpoint::Token};
 
 /// Lets in who shows the token.
 #[derive(Debug, Clone)]
@@ -17,12 +19,18 @@ impl Guard {
 
 impl Interceptor for Guard {
     fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
+        let visitor = request.extensions().get::<Arc<Visitor>>();
+        let is_let_in = || visitor.map_or((), |visitor| visitor.is_let_in());
         let Some(token) = &self.0 else {
+            is_let_in();
             return Ok(request);
         };
         let shown = request.metadata().get("authorization");
         match shown {
-            Some(value) if token.is_shown_by(value.as_bytes()) => Ok(request),
+            Some(value) if token.is_shown_by(value.as_bytes()) => {
+                is_let_in();
+                Ok(request)
+            }
             Some(_) => Err(Status::unauthenticated(
                 "the token is not that of this engine; .projects/.run/engine.json of its workspace \
                  has it, and another one after each start",

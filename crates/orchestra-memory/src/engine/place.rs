@@ -3,15 +3,23 @@
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
-    io::{self, Read as _, Write as _},
+    io::{self, Read as _, Seek as _, Write as _},
     path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
 };
 
-use super::endpoint::Endpoint;
+use orchestra_process::Process;
+
+use super::endpoint::{Endpoint, Holder};
+
+/// Where the board is, and in it what programs that run leave for each other.
+const PROJECTS: &str = ".projects";
+const RUN: &str = ".run";
 
 /// The file that says where the engine is.
 const ENDPOINT: &str = "engine.json";
-/// The file whose lock the engine holds.
+/// The file whose lock the engine holds, and which says what process that is.
 const LOCK: &str = "engine.lock";
 /// What an engine says that a program has started.
 const LOG: &str = "engine.log";
@@ -19,8 +27,15 @@ const LOG: &str = "engine.log";
 /// The file is a few hundred bytes, most of them the path of the workspace.
 const MAX_BYTES: u64 = 64 * 1024;
 
+/// A few numbers.
+const MAX_LOCK_BYTES: u64 = 1024;
+
 /// What engines of the past have said is forgotten when it is longer.
 const MAX_LOG_BYTES: u64 = 256 * 1024;
+
+/// Who looks at the place holds its lock for a moment as well: so long it is tried again, and so often.
+const GLANCES: Duration = Duration::from_secs(2);
+const GLANCE: Duration = Duration::from_millis(1);
 
 /// Trouble with the place.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +50,9 @@ pub enum PlaceError {
         /// What the system says.
         source: io::Error,
     },
+    /// What is made there would be made elsewhere.
+    #[error("{0} is a link or a file; replace it by a directory")]
+    NotADirectory(&'static str),
     /// Others could have written what stands there.
     #[error("{name} is not yours alone, so that no engine is believed that it tells of; {hint}", name = shown(.name))]
     NotOurs {
@@ -67,6 +85,7 @@ pub enum Look {
 /// The place in a workspace.
 #[derive(Debug)]
 pub struct Place {
+    projects: PathBuf,
     directory: PathBuf,
     lock: Option<File>,
 }
@@ -75,8 +94,10 @@ impl Place {
     /// The place in `workspace`.
     #[must_use]
     pub fn new(workspace: &Path) -> Self {
+        let projects = workspace.join(PROJECTS);
         Self {
-            directory: workspace.join(".projects").join(".run"),
+            directory: projects.join(RUN),
+            projects,
             lock: None,
         }
     }
@@ -86,6 +107,7 @@ impl Place {
     /// # Errors
     /// When its files cannot be read, or are not of this user alone.
     pub fn look(&self) -> Result<Look, PlaceError> {
+        self.check_links()?;
         let lock = match open(&self.directory.join(LOCK), OpenOptions::new().read(true)) {
             Ok(lock) => lock,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Look::Free),
@@ -100,6 +122,20 @@ impl Place {
         Ok(self
             .told()?
             .map_or(Look::Silent, |told| Look::Told(Box::new(told))))
+    }
+
+    /// The process that has the place and tells nobody where it listens; `None` where that is not known.
+    pub(crate) fn silent(&self) -> Option<Process> {
+        let path = self.directory.join(LOCK);
+        let lock = open(&path, OpenOptions::new().read(true)).ok()?;
+        let is_held = matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock));
+        let is_told = fs::symlink_metadata(self.directory.join(ENDPOINT)).is_ok();
+        if !is_held || is_told || !is_ours_alone(&lock.metadata().ok()?) {
+            return None;
+        }
+        let mut text = Vec::new();
+        lock.take(MAX_LOCK_BYTES).read_to_end(&mut text).ok()?;
+        serde_json::from_slice::<Holder>(&text).ok()?.process()
     }
 
     /// What the file says; nothing while it is not there or not whole.
@@ -137,25 +173,66 @@ impl Place {
         })
     }
 
+    /// Refuses to go through what is no directory, where it is there.
+    fn check_links(&self) -> Result<(), PlaceError> {
+        for (path, name) in [
+            (&self.projects, PROJECTS),
+            (&self.directory, ".projects/.run"),
+        ] {
+            match fs::symlink_metadata(path) {
+                Ok(found) if !found.is_dir() => return Err(PlaceError::NotADirectory(name)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(failed("look at", "")(error));
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the directory, where nothing leads elsewhere and nobody else can write.
+    fn make_directory(&self) -> Result<(), PlaceError> {
+        self.check_links()?;
+        // The board is for whoever may read the workspace; what runs is its user's alone.
+        for (path, mode) in [(&self.projects, 0o777), (&self.directory, 0o700)] {
+            match make_directory(path, mode) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(failed("create", "")(error));
+                }
+                _ => {}
+            }
+        }
+        self.check_directory()
+    }
+
     /// Takes the place for this process, until it ends; false when another has it.
     ///
     /// # Errors
     /// When its files cannot be made, or are not of this user alone.
     pub fn take(&mut self) -> Result<bool, PlaceError> {
-        make_directory(&self.directory).map_err(failed("create", ""))?;
-        self.check_directory()?;
+        self.make_directory()?;
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = open(&self.directory.join(LOCK), &options).map_err(failed("open", LOCK))?;
-        match file.try_lock() {
-            Ok(()) => self.lock = Some(file),
-            Err(TryLockError::WouldBlock) => return Ok(false),
-            Err(TryLockError::Error(source)) => return Err(failed("lock", LOCK)(source)),
+        let mut file = open(&self.directory.join(LOCK), &options).map_err(failed("open", LOCK))?;
+        let begin = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(source)) => return Err(failed("lock", LOCK)(source)),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            match self.look()? {
+                // Somebody only looked at it.
+                Look::Free if begin.elapsed() < GLANCES => thread::sleep(GLANCE),
+                Look::Free | Look::Silent | Look::Told(_) => return Ok(false),
+            }
         }
         // What an engine that was killed left behind.
         self.remove()?;
+        say(&mut file, &Holder::this()).map_err(failed("write", LOCK))?;
+        self.lock = Some(file);
         Ok(true)
     }
 
@@ -212,7 +289,7 @@ impl Place {
     /// # Errors
     /// When it cannot be made.
     pub(crate) fn log(&self) -> Result<File, PlaceError> {
-        make_directory(&self.directory).map_err(failed("create", ""))?;
+        self.make_directory()?;
         let mut options = OpenOptions::new();
         options.create(true).append(true);
         #[cfg(unix)]
@@ -247,12 +324,21 @@ fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
     options.open(path)
 }
 
-fn make_directory(path: &Path) -> io::Result<()> {
+fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
     #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
+    #[cfg(not(unix))]
+    let _ = mode;
     builder.create(path)
+}
+
+/// Writes into the file of the lock whose it is.
+fn say(file: &mut File, holder: &Holder) -> io::Result<()> {
+    let text = serde_json::to_vec(holder)?;
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(&text)
 }
 
 #[cfg(unix)]
@@ -280,7 +366,10 @@ fn is_same(_ours: &fs::Metadata, _there: &fs::Metadata) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::{
+        os::unix::fs::PermissionsExt as _,
+        sync::atomic::{AtomicBool, Ordering},
+    };
 
     use super::*;
 
@@ -348,5 +437,75 @@ mod tests {
         second.publish(&endpoint(workspace.path())).unwrap();
         first.withdraw();
         assert!(matches!(first.look(), Ok(Look::Told(_))));
+    }
+
+    #[test]
+    fn who_only_looks_keeps_nobody_from_the_place() {
+        let workspace = tempfile::tempdir().unwrap();
+        let is_over = AtomicBool::new(false);
+        let look = || {
+            let place = Place::new(workspace.path());
+            while !is_over.load(Ordering::Relaxed) {
+                let _ = place.look();
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(look);
+            scope.spawn(look);
+            let taken = (0..200).filter(|_| Place::new(workspace.path()).take().unwrap());
+            let taken = taken.count();
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(taken, 200);
+        });
+    }
+
+    #[test]
+    fn nothing_is_made_where_a_link_leads() {
+        let root = tempfile::tempdir().unwrap();
+        let elsewhere = root.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        let (whole, run) = (root.path().join("whole"), root.path().join("run"));
+        fs::create_dir(&whole).unwrap();
+        fs::create_dir_all(run.join(PROJECTS)).unwrap();
+        let link = |path: PathBuf| std::os::unix::fs::symlink(&elsewhere, path).unwrap();
+        link(whole.join(PROJECTS));
+        link(run.join(PROJECTS).join(RUN));
+        for workspace in [&whole, &run] {
+            let mut place = Place::new(workspace);
+            let is_refused = |error: PlaceError| matches!(error, PlaceError::NotADirectory(_));
+            assert!(is_refused(place.log().unwrap_err()));
+            assert!(is_refused(place.look().unwrap_err()));
+            assert!(is_refused(place.take().unwrap_err()));
+        }
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_made_is_for_others_as_the_board_is_and_what_runs_for_its_user() {
+        let root = tempfile::tempdir().unwrap();
+        // As permissions are given to what is made here.
+        fs::create_dir(root.path().join("usual")).unwrap();
+        let workspace = root.path().join("workspace");
+        fs::create_dir(&workspace).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert!(Place::new(&workspace).take().unwrap());
+        let projects = workspace.join(PROJECTS);
+        assert_eq!(mode(&projects), mode(&root.path().join("usual")));
+        assert_eq!(mode(&projects.join(RUN)), 0o700);
+    }
+
+    #[test]
+    fn who_has_the_place_and_is_silent_is_known_until_it_is_told_of() {
+        let workspace = tempfile::tempdir().unwrap();
+        let (mut first, second) = (Place::new(workspace.path()), Place::new(workspace.path()));
+        assert_eq!(second.silent(), None);
+        assert!(first.take().unwrap());
+        assert_eq!(second.silent(), Some(Process::this()));
+        first.publish(&endpoint(workspace.path())).unwrap();
+        assert_eq!(second.silent(), None);
+        first.withdraw();
+        assert_eq!(second.silent(), Some(Process::this()));
+        drop(first);
+        assert_eq!(second.silent(), None);
     }
 }

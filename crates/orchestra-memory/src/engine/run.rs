@@ -2,7 +2,6 @@
 
 use std::{future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
-use futures_util::{StreamExt as _, stream};
 use orchestra_process::leave_session;
 use orchestra_store::{OpenError, Store};
 use tokio::{
@@ -10,14 +9,12 @@ use tokio::{
     task::spawn_blocking,
     time::{Instant, interval, timeout, timeout_at},
 };
-use tonic::{
-    service::interceptor::InterceptedService,
-    transport::{Server, server::TcpIncoming},
-};
+use tonic::{service::interceptor::InterceptedService, transport::Server};
 
 use super::{
     clients::Clients,
-    endpoint::{Endpoint, Token},
+    door::incoming,
+    endpoint::{Endpoint, PathError, Token, check_path},
     generated::{SCHEMA, memory_service_server::MemoryServiceServer},
     guard::Guard,
     listen::{Address, Listeners, listen},
@@ -35,6 +32,10 @@ const STREAMS: u32 = 128;
 
 /// Calls of one connection that are worked on; the rest waits.
 const OF_ONE_CONNECTION: usize = 64;
+
+/// How often a connection on which nothing comes is asked whether somebody is there, and how long that
+/// may take to be answered.
+const ALIVE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(60));
 
 /// How often the engine looks whether it is still the one that is told of.
 const LOOKS: Duration = Duration::from_secs(1);
@@ -86,6 +87,9 @@ pub enum Outcome {
 /// Why an engine does not serve.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
+    /// Nobody can be told of it.
+    #[error(transparent)]
+    Path(#[from] PathError),
     /// Its place cannot be used.
     #[error("cannot tell where the engine is")]
     Place(#[from] PlaceError),
@@ -121,6 +125,7 @@ pub async fn run(
     if options.life == Life::OfItsClients {
         leave_session();
     }
+    check_path(&options.workspace)?;
     let mut place = Place::new(&options.workspace);
     if !place.take()? {
         let there = match place.look()? {
@@ -147,8 +152,16 @@ pub async fn run(
     let token = asks_token.then(Token::random).transpose();
     let token = token.map_err(EngineError::Token)?;
     let endpoint = Endpoint::new(store.workspace(), listeners.address, token.clone());
+    if let Some(meaning) = &meaning {
+        meaning.begin(&store);
+    }
     let (clients, (end, ends)) = (Clients::none(), watch::channel(false));
-    let memory = Memory::new(store.clone(), meaning, clients.clone(), ends.clone());
+    let memory = Memory::new(
+        store.clone(),
+        meaning.clone(),
+        clients.clone(),
+        ends.clone(),
+    );
     let mut serving = tokio::spawn(serve(memory, Guard::new(token), listeners, ends));
     place.publish(&endpoint)?;
     ready(&endpoint);
@@ -175,6 +188,9 @@ pub async fn run(
     if !serving.is_finished() && timeout(CALLS, &mut serving).await.is_err() {
         serving.abort();
     }
+    if let Some(meaning) = meaning {
+        meaning.end();
+    }
     let deadline = Instant::now() + FILES;
     // What is not written by then is written by the next program that opens the board.
     let closing = spawn_blocking(move || store.close(FILES));
@@ -199,13 +215,11 @@ async fn serve(
             .register_encoded_file_descriptor_set(SCHEMA)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
-    let incoming = listeners
-        .all
-        .into_iter()
-        .map(|listener| TcpIncoming::from(listener).with_nodelay(Some(true)));
     let router = Server::builder()
         .max_concurrent_streams(STREAMS)
         .concurrency_limit_per_connection(OF_ONE_CONNECTION)
+        .http2_keepalive_interval(Some(ALIVE.0))
+        .http2_keepalive_timeout(Some(ALIVE.1))
         .add_service(InterceptedService::new(service, guard))
         .add_service(health)
         // Our own schema can be read by whoever wrote this.
@@ -216,7 +230,7 @@ async fn serve(
         let _ = ends.wait_for(|ends| *ends).await;
     };
     router
-        .serve_with_incoming_shutdown(stream::select_all(incoming).boxed(), end)
+        .serve_with_incoming_shutdown(incoming(listeners.all), end)
         .await
 }
 

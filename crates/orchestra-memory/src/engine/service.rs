@@ -3,6 +3,7 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{Stream, StreamExt as _, future, stream};
+use orchestra_board::Slug;
 use orchestra_store::{Action, Made, PageRequest, ReadError, Reader, Receipt, Store};
 use tokio::{
     sync::{Semaphore, watch},
@@ -14,17 +15,20 @@ use tonic::{Request, Response, Status};
 use super::{
     answers::fitting,
     clients::Clients,
-    convert::{self, relative},
+    convert,
     endpoint::VERSION,
+    find::{self, Wanted},
     generated::{
         AttendRequest, AttendResponse, ContextRequest, ContextResponse, DeleteChunkRequest,
         DeleteChunkResponse, GetSessionRequest, GetSessionResponse, ListSessionsRequest,
-        ListSessionsResponse, NearHit, NearRequest, NearResponse, SearchRequest, SearchResponse,
-        StatsRequest, StatsResponse, StoreChunkRequest, StoreChunkResponse, StoreSessionRequest,
-        StoreSessionResponse, memory_service_server::MemoryService,
+        ListSessionsResponse, NearHit, NearRequest, NearResponse, RebuildRequest, RebuildResponse,
+        SearchRequest, SearchResponse, StatsRequest, StatsResponse, StoreChunkRequest,
+        StoreChunkResponse, StoreSessionRequest, StoreSessionResponse,
+        memory_service_server::MemoryService,
     },
-    meaning::{Meaning, MeaningError},
+    meaning::{Meaning, MeaningError, number_of},
     status,
+    waiting::{self, Waiting},
 };
 
 /// How many calls work at once; more wait. Each may hold a thread and a connection to the database.
@@ -50,6 +54,7 @@ pub(crate) struct Memory {
     meaning: Option<Arc<dyn Meaning>>,
     clients: Clients,
     at_once: Arc<Semaphore>,
+    waiting: Waiting,
     /// True once the engine ends: streams that are held open end as well.
     ends: watch::Receiver<bool>,
 }
@@ -66,6 +71,7 @@ impl Memory {
             meaning,
             clients,
             at_once: Arc::new(Semaphore::new(AT_ONCE)),
+            waiting: Waiting::new(),
             ends,
         }
     }
@@ -75,11 +81,7 @@ impl Memory {
         &self,
         work: impl Future<Output = Result<T, Status>>,
     ) -> Result<Response<T>, Status> {
-        let bounded = async {
-            let _turn = self.at_once.acquire().await;
-            work.await
-        };
-        let answer = timeout(DEADLINE, bounded).await;
+        let answer = timeout(DEADLINE, work).await;
         answer
             .map_err(|_| Status::deadline_exceeded("the engine is too busy; try again"))?
             .map(Response::new)
@@ -91,22 +93,48 @@ impl Memory {
         work: impl FnOnce(&Reader<'_>) -> Result<T, ReadError> + Send + 'static,
     ) -> Result<T, Status> {
         let store = self.store.clone();
-        blocking(move || store.read(work).map_err(|error| status::of_read(&error))).await
+        let read = move || store.read(work).map_err(|error| status::of_read(&error));
+        self.blocking(read).await
+    }
+
+    /// Searches on a thread that may block.
+    async fn find<T: Send + 'static>(
+        &self,
+        project: Slug,
+        query: String,
+        limit: u32,
+        by: find::By<T>,
+    ) -> Result<T, Status> {
+        let (store, meaning) = (self.store.clone(), self.meaning.clone());
+        let wanted = Wanted {
+            project,
+            query,
+            limit: usize::try_from(limit).unwrap_or(usize::MAX),
+        };
+        self.blocking(move || by(&store, meaning.as_deref(), &wanted))
+            .await
     }
 
     async fn change(&self, action: Action) -> Result<Receipt, Status> {
+        let _turn = self.at_once.acquire().await;
         let submitted = self.store.submit(None, action);
         submitted.await.map_err(|error| status::of_action(&error))
     }
-}
 
-/// Does on a thread of its own what may block.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Status> + Send + 'static,
-) -> Result<T, Status> {
-    spawn_blocking(work)
-        .await
-        .unwrap_or_else(|_| Err(Status::internal("an internal error stopped this call")))
+    /// Does on a thread of its own what may block, when it is its turn. That is over with the work, and
+    /// not when nobody waits for it any more: threads would pile up.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Status> + Send + 'static,
+    ) -> Result<T, Status> {
+        let turn = Arc::clone(&self.at_once).acquire_owned().await;
+        let done = spawn_blocking(move || {
+            let _turn = turn;
+            work()
+        });
+        done.await
+            .unwrap_or_else(|_| Err(Status::internal("an internal error stopped this call")))
+    }
 }
 
 fn unanswered() -> Status {
@@ -146,13 +174,7 @@ impl MemoryService for Memory {
         let request = request.into_inner();
         let (project, query) = (convert::project(&request.project)?, query(request.query)?);
         let limit = convert::limit(request.limit, FOUND.0, FOUND.1);
-        let search = self.read(move |reader| {
-            let hits = reader.search_memory(&project, &query, limit)?;
-            let found = relative(&hits).map(|(item, score)| convert::chunk(item, score));
-            Ok(SearchResponse {
-                results: fitting(found),
-            })
-        });
+        let search = self.find(project, query, limit, find::texts);
         self.bounded(search).await
     }
 
@@ -163,13 +185,7 @@ impl MemoryService for Memory {
         let request = request.into_inner();
         let (project, query) = (convert::project(&request.project)?, query(request.query)?);
         let limit = convert::limit(request.limit, FOUND.0, FOUND.1);
-        let search = self.read(move |reader| {
-            let hits = reader.context(&project, &query, limit)?;
-            let found = relative(&hits).map(|(item, score)| convert::item(item, score));
-            Ok(ContextResponse {
-                chunks: fitting(found),
-            })
-        });
+        let search = self.find(project, query, limit, find::context);
         self.bounded(search).await
     }
 
@@ -266,13 +282,11 @@ impl MemoryService for Memory {
             version: VERSION.to_owned(),
             pid: std::process::id(),
             clients: u32::try_from(self.clients.count()).unwrap_or(u32::MAX),
-            model: self
-                .meaning
-                .as_ref()
-                .map(|meaning| meaning.model())
-                .unwrap_or_default(),
             ..StatsResponse::default()
         };
+        if let Some(meaning) = &self.meaning {
+            meaning.standing().fill(&mut stats);
+        }
         // Whoever only asks whether the engine answers waits for no turn and no database.
         let Some(project) = project else {
             return Ok(Response::new(stats));
@@ -291,7 +305,7 @@ impl MemoryService for Memory {
                 })
                 .await?;
             if let Some(meaning) = meaning {
-                stats.vectors = blocking(move || Ok(meaning.vectors(&project))).await?;
+                stats.vectors = self.blocking(move || Ok(meaning.vectors(&project))).await?;
             }
             Ok(stats)
         })
@@ -299,6 +313,7 @@ impl MemoryService for Memory {
     }
 
     async fn near(&self, request: Request<NearRequest>) -> Result<Response<NearResponse>, Status> {
+        let within = waiting::of_call(request.metadata(), DEADLINE);
         let request = request.into_inner();
         let (project, query) = (convert::project(&request.project)?, query(request.query)?);
         let limit = match request.limit {
@@ -308,7 +323,7 @@ impl MemoryService for Memory {
         let Some(meaning) = self.meaning.clone() else {
             return Ok(Response::new(NearResponse::default()));
         };
-        self.bounded(blocking(move || {
+        let near = move || {
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
             let hits = meaning
                 .near(&project, &query, limit)
@@ -320,10 +335,24 @@ impl MemoryService for Memory {
                 row: hit.row,
                 similarity: hit.similarity,
             });
+            let standing = meaning.standing();
             Ok(NearResponse {
-                model: meaning.model(),
+                kind: number_of(standing.kind),
+                model: standing.model,
                 hits: hits.collect(),
             })
+        };
+        self.waiting.ask(within, near).await.map(Response::new)
+    }
+
+    async fn rebuild(
+        &self,
+        _: Request<RebuildRequest>,
+    ) -> Result<Response<RebuildResponse>, Status> {
+        let meaning = self.meaning.clone();
+        self.bounded(self.blocking(move || {
+            let has_model = meaning.is_some_and(|meaning| meaning.rebuild());
+            Ok(RebuildResponse { has_model })
         }))
         .await
     }

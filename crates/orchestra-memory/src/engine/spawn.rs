@@ -14,7 +14,10 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::place::{Look, Place, PlaceError};
+use super::{
+    endpoint::{Endpoint, Foreign},
+    place::{Look, Place, PlaceError},
+};
 
 /// The engine under a name of its own.
 const ENGINE: &str = "orchestra-engine";
@@ -34,6 +37,17 @@ pub(crate) const ENDING: Duration = Duration::from_secs(3);
 pub(crate) struct Program {
     path: PathBuf,
     words: Vec<OsString>,
+}
+
+#[cfg(test)]
+impl Program {
+    /// A program that is an engine.
+    pub(crate) const fn of(path: PathBuf) -> Self {
+        Self {
+            path,
+            words: Vec::new(),
+        }
+    }
 }
 
 /// Why no engine was started.
@@ -56,6 +70,9 @@ pub(crate) enum StartError {
         /// How.
         status: ExitStatus,
     },
+    /// It serves others than us.
+    #[error("that was started is not used")]
+    Foreign(#[source] Foreign),
     /// It runs, and does not say where it listens.
     #[error("was started and did not say where it listens within {} seconds", START.as_secs())]
     Silent,
@@ -138,12 +155,16 @@ impl Started {
     }
 
     /// Waits until an engine is told of in the place: this one, or another that was quicker. One that
-    /// never gets there is ended.
-    pub(crate) async fn until_told(&self, place: &Place) -> Result<(), StartError> {
+    /// never gets there, or is not for us, is ended.
+    pub(crate) async fn until_told(
+        &self,
+        place: &Place,
+        workspace: &Path,
+    ) -> Result<(), StartError> {
         let begin = Instant::now();
         loop {
-            if let Look::Told(_) = place.look()? {
-                return Ok(());
+            if let Look::Told(endpoint) = place.look()? {
+                return self.check(&endpoint, workspace).await;
             }
             let status = *self.ended.borrow();
             match status {
@@ -158,6 +179,15 @@ impl Started {
             }
             sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// Refuses an engine that we cannot use, as another program of its name may be; ours ends then.
+    async fn check(&self, told: &Endpoint, workspace: &Path) -> Result<(), StartError> {
+        let checked = told.check(workspace);
+        if checked.is_err() && told.pid == self.process.id() {
+            self.process.end(ENDING).await;
+        }
+        checked.map_err(StartError::Foreign)
     }
 
     /// Whether it runs.

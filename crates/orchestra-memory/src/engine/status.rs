@@ -6,16 +6,11 @@ use orchestra_board::Refusal;
 use orchestra_store::{ActionError, Fault, ReadError};
 use tonic::{Code, Status};
 
+use crate::causes::with_causes;
+
 /// A status with an error and what caused it.
-fn status(code: Code, error: &dyn Error) -> Status {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        text.push_str(": ");
-        text.push_str(&source.to_string());
-        cause = source.source();
-    }
-    Status::new(code, text)
+fn status(code: Code, error: &(dyn Error + 'static)) -> Status {
+    Status::new(code, with_causes(error))
 }
 
 /// An argument that cannot be understood.
@@ -52,7 +47,11 @@ fn of_fault(fault: &Fault) -> Status {
     let code = match fault {
         Fault::DiskFull => Code::ResourceExhausted,
         Fault::ReadOnly | Fault::Newer { .. } => Code::FailedPrecondition,
-        Fault::Locked | Fault::Overloaded | Fault::Closed | Fault::LogInDoubt => Code::Unavailable,
+        Fault::Locked
+        | Fault::Overloaded
+        | Fault::Closed
+        | Fault::LogInDoubt
+        | Fault::IndexDamaged => Code::Unavailable,
         Fault::Corrupt | Fault::Unknown { .. } => Code::DataLoss,
         // The change was made, and must not be made again.
         Fault::NotDurable(_) => Code::Unknown,

@@ -1,23 +1,20 @@
-//! The thread that brings vectors to what the store says.
+//! The thread that brings vectors to what the store says: which model's, when, and what stops it.
 
-use std::collections::HashSet;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
-use orchestra_store::{MemoryPlace, ReadError, Remembered, What};
+use orchestra_store::{MemoryPlace, ReadError, What};
 use tokio::runtime;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio::time;
 
+use super::making::{compare, count, make, take_up_changes};
 use super::{Pair, Phase, Shared, lock};
-use crate::model::{EmbedError, Embedder, ModelKind, Purpose};
-use crate::vectors::{NewVector, TextHash, Vectors};
+use crate::model::{EmbedError, Embedder};
+use crate::vectors::Vectors;
 
-/// How many texts are read from the store at a time.
-const PAGE: usize = 256;
-/// How many texts a network or a server is given at a time: between batches it is looked whether to
-/// stop.
-const BATCH: usize = 16;
 /// How long after a change others are waited for, to be taken up together.
 const BREATH: Duration = Duration::from_millis(25);
 /// How long after a failure it is tried again, the first time and at most.
@@ -28,7 +25,7 @@ const LOOK: Duration = Duration::from_secs(10);
 
 /// Why a pass ended before its end.
 #[derive(Debug, thiserror::Error)]
-enum Interrupted {
+pub(super) enum Interrupted {
     /// It is to stop, or another model was asked for.
     #[error("something else is to be done")]
     Asked,
@@ -36,6 +33,8 @@ enum Interrupted {
     Store(#[from] ReadError),
     #[error(transparent)]
     Model(#[from] EmbedError),
+    #[error("an internal error stopped it")]
+    Panicked,
 }
 
 /// Runs until it is stopped.
@@ -58,24 +57,18 @@ fn work(
     runtime: &runtime::Runtime,
     notices: &mut Receiver<orchestra_store::ChangeNotice>,
 ) {
-    let mut target: Option<Arc<Pair>> = None;
-    // How far the target has seen all changes; unknown at its beginning.
-    let mut place: Option<MemoryPlace> = None;
+    let mut course = Course::default();
     let mut rest = FIRST_REST;
     while !shared.is_stopped() {
-        if let Some(embedder) = lock(&shared.asked).take()
-            && target
-                .as_ref()
-                .is_none_or(|pair| pair.embedder.id() != embedder.id())
-        {
-            target = Some(open(shared, embedder));
-            place = None;
-        }
-        let Some(pair) = &target else { return };
-        match step(shared, pair, &mut place) {
+        // What a panic leaves is looked through from its beginning: hashes say what is right.
+        let passed = panic::catch_unwind(AssertUnwindSafe(|| course.pass(shared)));
+        let passed = passed.unwrap_or_else(|_| {
+            course.place = None;
+            Err(Interrupted::Panicked)
+        });
+        match passed {
             Ok(()) => {
                 rest = FIRST_REST;
-                arrive(shared, pair);
                 runtime.block_on(changed(shared, notices));
             }
             Err(Interrupted::Asked) => {}
@@ -92,11 +85,155 @@ fn work(
     }
 }
 
-/// Opens the vectors of a model. Where none answers yet, it does at once, with what it has.
-fn open(shared: &Shared, embedder: Arc<dyn Embedder>) -> Arc<Pair> {
-    let vectors = Vectors::open(&shared.directory, embedder.id(), embedder.dimensions());
-    let pair = Arc::new(Pair { embedder, vectors });
+/// What the thread is at.
+#[derive(Default)]
+struct Course {
+    /// The model that was asked for last.
+    wanted: Option<Arc<dyn Embedder>>,
+    /// It and what it made.
+    target: Option<Arc<Pair>>,
+    /// How far the target has seen all changes; unknown at its beginning.
+    place: Option<MemoryPlace>,
+    /// Whether it is known to have seen all there is.
+    has_arrived: bool,
+    behind: Behind,
+}
+
+/// How far the pair that answers has seen all changes, while that is another than the target.
+#[derive(Default)]
+struct Behind {
+    place: Option<MemoryPlace>,
+    /// Not before then, after a failure: that model may be the one that was given up.
+    again_at: Option<Instant>,
+}
+
+impl Behind {
+    /// Lets the pair that answers see what was changed, where the target has not seen all yet.
+    fn keep_up(&mut self, shared: &Shared, target: &Pair) {
+        let active = shared.active();
+        let Some(pair) = active.filter(|pair| pair.embedder.id() != target.embedder.id()) else {
+            return;
+        };
+        if self.again_at.is_some_and(|at| Instant::now() < at) {
+            return;
+        }
+        // Before it is tried: it may panic.
+        self.again_at = Some(Instant::now() + LONGEST_REST);
+        match self.see(shared, &pair) {
+            Ok(place) => {
+                self.place = Some(place);
+                self.again_at = None;
+            }
+            Err(Interrupted::Asked) => self.again_at = None,
+            Err(error) => tracing::debug!(%error, "the model that answers is not kept in step"),
+        }
+    }
+
+    fn see(&self, shared: &Shared, pair: &Pair) -> Result<MemoryPlace, Interrupted> {
+        let Some(since) = self.place else {
+            let begin = shared.store.read(|reader| reader.memory_place())?;
+            // What it has not seen yet it is not shown any more.
+            compare(shared, pair)?;
+            return Ok(begin);
+        };
+        let changes = shared.store.read(|reader| reader.memory_changes(since))?;
+        if changes.look_through {
+            compare(shared, pair)?;
+        } else if changes.place != since {
+            take_up_changes(shared, pair, &changes)?;
+        }
+        Ok(changes.place)
+    }
+}
+
+impl Course {
+    /// Brings the vectors of the model that is wanted to what the store says.
+    fn pass(&mut self, shared: &Shared) -> Result<(), Interrupted> {
+        if let Some(embedder) = lock(&shared.asked).take() {
+            self.wanted = Some(embedder);
+        }
+        let Some(embedder) = &self.wanted else {
+            return Ok(());
+        };
+        let is_it = |pair: &&Arc<Pair>| Arc::ptr_eq(&pair.embedder, embedder);
+        let pair = match self.target.as_ref().filter(is_it) {
+            Some(pair) => Arc::clone(pair),
+            None => {
+                let place = self.place.take();
+                if self.has_arrived {
+                    self.behind.place = place;
+                }
+                self.has_arrived = false;
+                let pair = open(shared, embedder, self.target.take());
+                self.target = Some(Arc::clone(&pair));
+                pair
+            }
+        };
+        if shared.rebuild.swap(false, Ordering::Relaxed) {
+            pair.vectors.remove(&pair.vectors.rows(i64::MIN..=i64::MAX));
+            self.place = None;
+        }
+        self.step(shared, &pair)?;
+        arrive(shared, &pair, !self.has_arrived);
+        self.has_arrived = true;
+        self.behind = Behind::default();
+        Ok(())
+    }
+
+    /// Takes up what was changed since its place, or looks through everything.
+    fn step(&mut self, shared: &Shared, pair: &Arc<Pair>) -> Result<(), Interrupted> {
+        let store = &shared.store;
+        let Some(since) = self.place else {
+            let begin = store.read(|reader| reader.memory_place())?;
+            look_through(shared, pair, &mut self.behind)?;
+            self.place = Some(begin);
+            return Ok(());
+        };
+        let changes = store.read(|reader| reader.memory_changes(since))?;
+        if changes.look_through {
+            look_through(shared, pair, &mut self.behind)?;
+        } else if changes.place != since {
+            take_up_changes(shared, pair, &changes)?;
+        }
+        self.place = Some(changes.place);
+        Ok(())
+    }
+}
+
+/// Brings everything to what the store says. What was made of other texts goes first, so that nothing is
+/// found by what it said once, however long the model takes; then the vectors may answer.
+fn look_through(shared: &Shared, pair: &Arc<Pair>, behind: &mut Behind) -> Result<(), Interrupted> {
+    let wanted = usize::try_from(count(shared)?).unwrap_or(usize::MAX);
+    shared.tell(|progress| {
+        progress.phase = Phase::Filling;
+        progress.wanted = wanted;
+    });
+    let new = compare(shared, pair)?;
     if shared.active().is_none() {
+        shared.activate(Some(Arc::clone(pair)));
+    }
+    make(shared, pair, &new, || behind.keep_up(shared, pair))
+}
+
+/// Opens the vectors of a model, unless they are in use already: of the pair that answers, or of the one
+/// that was filled until now.
+fn open(shared: &Shared, embedder: &Arc<dyn Embedder>, before: Option<Arc<Pair>>) -> Arc<Pair> {
+    let active = shared.active();
+    let mut known = active.iter().chain(&before);
+    let known = known.find(|pair| pair.embedder.id() == embedder.id());
+    // The same model may be asked for by another way, as with another key of its server.
+    let vectors = known.map_or_else(
+        || {
+            let (id, dimensions) = (embedder.id(), embedder.dimensions());
+            Arc::new(Vectors::open(&shared.directory, id, dimensions))
+        },
+        |pair| Arc::clone(&pair.vectors),
+    );
+    let pair = Arc::new(Pair {
+        embedder: Arc::clone(embedder),
+        vectors,
+    });
+    if active.is_some_and(|active| active.embedder.id() == embedder.id()) {
         shared.activate(Some(Arc::clone(&pair)));
     }
     shared.tell(|progress| {
@@ -108,9 +245,11 @@ fn open(shared: &Shared, embedder: Arc<dyn Embedder>) -> Arc<Pair> {
 }
 
 /// The target has seen all: it answers from now on, and what others made is not needed any more.
-fn arrive(shared: &Shared, pair: &Arc<Pair>) {
-    shared.activate(Some(Arc::clone(pair)));
-    Vectors::remove_others(&shared.directory, pair.embedder.id());
+fn arrive(shared: &Shared, pair: &Arc<Pair>, is_first: bool) {
+    if is_first {
+        shared.activate(Some(Arc::clone(pair)));
+        Vectors::remove_others(&shared.directory, pair.embedder.id());
+    }
     shared.tell(|progress| {
         progress.model = pair.embedder.id().clone();
         progress.kind = pair.embedder.kind();
@@ -150,135 +289,4 @@ async fn changed(shared: &Shared, notices: &mut Receiver<orchestra_store::Change
         () = shared.wake.notified() => {}
         () = time::sleep(LOOK) => {}
     }
-}
-
-/// Takes up what was changed since `place`, or looks through everything.
-fn step(shared: &Shared, pair: &Pair, place: &mut Option<MemoryPlace>) -> Result<(), Interrupted> {
-    let store = &shared.store;
-    let Some(since) = *place else {
-        let begin = store.read(|reader| reader.memory_place())?;
-        look_through(shared, pair)?;
-        *place = Some(begin);
-        return Ok(());
-    };
-    let changes = store.read(|reader| reader.memory_changes(since))?;
-    if changes.look_through {
-        look_through(shared, pair)?;
-    } else if changes.place != since {
-        let mut items = Vec::new();
-        for row in &changes.rows {
-            items.extend(store.read(|reader| reader.remembered_text(*row))?);
-            if items.len() >= PAGE {
-                take_up(shared, pair, &std::mem::take(&mut items))?;
-            }
-        }
-        take_up(shared, pair, &items)?;
-        let touched = changes.removed || !changes.rows.is_empty();
-        if touched && (changes.removed || count(shared)? != pair.vectors.len() as u64) {
-            remove_missing(shared, pair)?;
-        }
-    }
-    *place = Some(changes.place);
-    Ok(())
-}
-
-fn count(shared: &Shared) -> Result<u64, Interrupted> {
-    Ok(shared.store.read(|reader| reader.remembered_count())?)
-}
-
-/// Removes the vectors of what is not there any more.
-fn remove_missing(shared: &Shared, pair: &Pair) -> Result<(), Interrupted> {
-    let there = shared.store.read(|reader| reader.remembered_rows())?;
-    let mut gone = pair.vectors.rows(i64::MIN..=i64::MAX);
-    gone.retain(|row| there.binary_search(row).is_err());
-    if !gone.is_empty() {
-        pair.vectors.remove(&gone);
-    }
-    Ok(())
-}
-
-fn look_through(shared: &Shared, pair: &Pair) -> Result<(), Interrupted> {
-    let wanted = usize::try_from(count(shared)?).unwrap_or(usize::MAX);
-    shared.tell(|progress| {
-        progress.phase = Phase::Filling;
-        progress.wanted = wanted;
-    });
-    let mut gone: HashSet<i64> = pair.vectors.rows(i64::MIN..=i64::MAX).into_iter().collect();
-    let mut after = i64::MIN;
-    loop {
-        let items = shared
-            .store
-            .read(|reader| reader.remembered_after(after, PAGE))?;
-        let Some(last) = items.last() else { break };
-        after = last.row;
-        for item in &items {
-            gone.remove(&item.row);
-        }
-        take_up(shared, pair, &items)?;
-    }
-    if !gone.is_empty() {
-        let gone: Vec<i64> = gone.into_iter().collect();
-        pair.vectors.remove(&gone);
-    }
-    Ok(())
-}
-
-/// Makes the vectors of those whose text is another one than theirs was made of.
-fn take_up(shared: &Shared, pair: &Pair, items: &[Remembered]) -> Result<(), Interrupted> {
-    let new: Vec<_> = items
-        .iter()
-        .map(|item| (item, TextHash::of(&item.text)))
-        .filter(|(item, hash)| pair.vectors.hash(item.row) != Some(*hash))
-        .collect();
-    let batch = match pair.embedder.kind() {
-        ModelKind::Static => PAGE,
-        ModelKind::Network | ModelKind::Remote => BATCH,
-    };
-    for batch in new.chunks(batch) {
-        if shared.is_stopped() || lock(&shared.asked).is_some() {
-            return Err(Interrupted::Asked);
-        }
-        let texts: Vec<&str> = batch.iter().map(|(item, _)| item.text.as_str()).collect();
-        let vectors = embed(pair.embedder.as_ref(), &texts)?;
-        let put: Vec<NewVector<'_>> = batch
-            .iter()
-            .zip(&vectors)
-            .map(|((item, hash), numbers)| NewVector {
-                row: item.row,
-                hash: *hash,
-                numbers,
-            })
-            .collect();
-        pair.vectors.put(&put);
-        shared.tell(|progress| {
-            if let Some((_, vectors)) = &mut progress.next {
-                *vectors = pair.vectors.len();
-            }
-        });
-    }
-    Ok(())
-}
-
-/// The vectors of texts. A text that the model fails on by itself gets one without length: it is
-/// found by its words alone, and does not stop the others.
-fn embed(embedder: &dyn Embedder, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
-    let failure = match embedder.embed(texts, Purpose::Text) {
-        Ok(vectors) => return Ok(vectors),
-        Err(error) if error.may_pass() => return Err(error),
-        Err(error) => error,
-    };
-    let mut vectors = Vec::with_capacity(texts.len());
-    let mut any = false;
-    for text in texts {
-        vectors.push(match embedder.embed(&[text], Purpose::Text) {
-            Ok(mut one) => {
-                any = true;
-                one.pop().unwrap_or_default()
-            }
-            Err(error) if error.may_pass() => return Err(error),
-            Err(_) => vec![0.0; embedder.dimensions()],
-        });
-    }
-    // Where it fails on every one, it is not the texts.
-    if any { Ok(vectors) } else { Err(failure) }
 }

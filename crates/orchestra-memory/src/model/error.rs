@@ -44,6 +44,17 @@ pub enum ModelError {
         /// What is wrong, and what was expected.
         fault: String,
     },
+    /// A network is whole, and none that reads texts.
+    #[error("{} cannot be used: {fault}", path.display())]
+    OtherNetwork {
+        /// Which one.
+        path: PathBuf,
+        /// What it takes, and what was expected.
+        fault: String,
+    },
+    /// A hub has not given a model.
+    #[error("the model cannot be fetched: {0}")]
+    Hub(String),
     /// What was configured for a server cannot be used.
     #[error("the server of embeddings cannot be used: {0}")]
     Remote(String),

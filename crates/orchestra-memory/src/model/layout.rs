@@ -25,6 +25,9 @@ pub(super) struct Files {
     pub(super) tokenizer: PathBuf,
     /// The rest.
     pub(super) weights: Weights,
+    /// A table that lies beside a network: some packages have the table as a network as well, in a form
+    /// of its own.
+    pub(super) beside: Option<PathBuf>,
 }
 
 /// What makes vectors of tokens.
@@ -35,7 +38,7 @@ pub(super) enum Weights {
 }
 
 impl Files {
-    /// Finds them. Where a directory has both a network and a table, the network is taken.
+    /// Finds them. Where a directory has both a network and a table, the network comes first.
     pub(super) fn find(directory: &Path) -> Result<Self, ModelError> {
         let entries = |below: &str| names(&directory.join(below));
         // What cannot be read at the top is told; below it, it is just not there.
@@ -66,9 +69,9 @@ impl Files {
         let table = pick(TABLES, "model.safetensors", |name| {
             name.ends_with(".safetensors")
         })?;
-        let weights = match (network, table) {
-            (Some(network), _) => Weights::Network(network),
-            (None, Some(table)) => Weights::Table(table),
+        let (weights, beside) = match (network, table) {
+            (Some(network), table) => (Weights::Network(network), table),
+            (None, Some(table)) => (Weights::Table(table), None),
             (None, None) => return Err(missing("neither of the latter is there".to_owned())),
         };
         let tokenizer = pick(TOKENIZERS, "tokenizer.json", |name| {
@@ -78,7 +81,11 @@ impl Files {
         })?;
         let tokenizer =
             tokenizer.ok_or_else(|| missing("no tokenizer.json is there".to_owned()))?;
-        Ok(Self { tokenizer, weights })
+        Ok(Self {
+            tokenizer,
+            weights,
+            beside,
+        })
     }
 
     pub(super) fn read_tokenizer(&self) -> Result<Vec<u8>, ModelError> {

@@ -14,12 +14,10 @@ use rten_tensor::{NdTensor, NdTensorView};
 
 use super::layout::{Files, Weights, read_weights};
 use super::tokens::Tokens;
-use super::{EmbedError, Embedder, MAX_DIMENSIONS, ModelError, ModelId, ModelKind, Purpose};
+use super::{EmbedError, Embedder, MAX_DIMENSIONS, ModelError, ModelId, ModelKind, Purpose, TRIAL};
 
 /// The most tokens of a text, as in the sentence transformers: time grows with their square.
 const MAX_TOKENS: usize = 256;
-/// A text to try a new network with.
-const TRIAL: &str = "What is remembered can be found.";
 
 /// A network that makes one vector for each token of a text; the text's is their mean.
 pub struct OnnxModel {
@@ -42,6 +40,19 @@ struct Inputs {
     kinds: Option<NodeId>,
 }
 
+/// What is wrong with a network.
+enum Fault {
+    Unfit(String),
+    /// It is whole, and takes something else than a text's tokens.
+    Other(String),
+}
+
+impl From<String> for Fault {
+    fn from(fault: String) -> Self {
+        Self::Unfit(fault)
+    }
+}
+
 impl fmt::Debug for OnnxModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OnnxModel")
@@ -62,13 +73,14 @@ impl OnnxModel {
             ("tokenizer", &tokenizer),
             ("weights", &weights),
         ]);
-        Self::build(weights, tokens, id).map_err(|fault| ModelError::Unfit {
-            path: path.clone(),
-            fault,
+        let path = path.clone();
+        Self::build(weights, tokens, id).map_err(|fault| match fault {
+            Fault::Unfit(fault) => ModelError::Unfit { path, fault },
+            Fault::Other(fault) => ModelError::OtherNetwork { path, fault },
         })
     }
 
-    fn build(weights: Vec<u8>, tokens: Tokens, id: ModelId) -> Result<Self, String> {
+    fn build(weights: Vec<u8>, tokens: Tokens, id: ModelId) -> Result<Self, Fault> {
         let load = || ModelOptions::with_all_ops().load(weights);
         let network = panic::catch_unwind(AssertUnwindSafe(load))
             .map_err(|_| "the library fails on it".to_owned())?
@@ -76,7 +88,8 @@ impl OnnxModel {
         let find = |name: &str| network.find_node(name);
         let expected = "expected are `input_ids`, `attention_mask` and perhaps `token_type_ids`";
         let (Some(ids), Some(mask)) = (find("input_ids"), find("attention_mask")) else {
-            return Err(format!("it does not take the tokens of a text: {expected}"));
+            let fault = format!("it does not take the tokens of a text: {expected}");
+            return Err(Fault::Other(fault));
         };
         let inputs = Inputs {
             ids,
@@ -84,13 +97,12 @@ impl OnnxModel {
             kinds: find("token_type_ids"),
         };
         if network.input_ids().len() != 2 + usize::from(inputs.kinds.is_some()) {
-            return Err(format!(
-                "it takes more than the tokens of a text: {expected}"
-            ));
+            let fault = format!("it takes more than the tokens of a text: {expected}");
+            return Err(Fault::Other(fault));
         }
         let named = find("last_hidden_state").filter(|node| network.output_ids().contains(node));
         let Some(output) = named.or_else(|| network.output_ids().first().copied()) else {
-            return Err("it gives nothing out".to_owned());
+            return Err("it gives nothing out".to_owned().into());
         };
         let mut model = Self {
             id,
@@ -108,7 +120,8 @@ impl OnnxModel {
             return Err(format!(
                 "it gives {} numbers for a text; expected are 1 to {MAX_DIMENSIONS}, not all zero",
                 trial.len()
-            ));
+            )
+            .into());
         }
         model.dimensions = trial.len();
         Ok(model)

@@ -14,8 +14,9 @@ use reqwest::Url;
 use reqwest::header::HeaderValue;
 
 use self::lane::Lane;
+pub(super) use self::lane::{is_local, trusting};
 use super::tokens::beginning;
-use super::{EmbedError, Embedder, MAX_DIMENSIONS, ModelError, ModelId, ModelKind, Purpose};
+use super::{EmbedError, Embedder, MAX_DIMENSIONS, ModelError, ModelId, ModelKind, Purpose, TRIAL};
 
 /// So much of a text is sent: what the models in use take, and no more than a server reads in one
 /// go.
@@ -34,7 +35,7 @@ pub enum Api {
 }
 
 /// Which model of which server, and how it is asked.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RemoteOptions {
     /// How.
     pub api: Api,
@@ -73,6 +74,12 @@ impl RemoteOptions {
             batch_time: Duration::from_secs(60),
         }
     }
+
+    /// Whether the server is on this machine, by how it is named.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        Url::parse(&self.url).is_ok_and(|url| is_local(&url))
+    }
 }
 
 impl fmt::Debug for RemoteOptions {
@@ -87,7 +94,7 @@ impl fmt::Debug for RemoteOptions {
 }
 
 /// An address as it may be shown: without a user, password or query.
-fn shown(url: &str) -> String {
+pub(super) fn shown(url: &str) -> String {
     match Url::parse(url) {
         Ok(url) => {
             let port = url.port().map(|port| format!(":{port}"));
@@ -121,7 +128,7 @@ impl RemoteModel {
             options,
             lane,
         };
-        let trial = model.embed(&["trial"], Purpose::Text);
+        let trial = model.embed(&[TRIAL], Purpose::Text);
         let trial = trial.map_err(|error| ModelError::Remote(error.to_string()))?;
         model.dimensions = trial.first().map_or(0, Vec::len);
         let options = &model.options;

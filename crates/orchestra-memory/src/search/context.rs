@@ -2,21 +2,25 @@
 
 use std::collections::HashSet;
 
-use orchestra_board::{Slug, Timestamp};
+use orchestra_board::{Body, Label, Slug, Timestamp};
 use orchestra_store::{ContextItem, MemoryFilter, PageRequest, ReadError, Reader, words_of};
 
 use super::query::Query;
-use super::score::Counter;
+use super::score::{COUNTED, Counter};
+use super::tokens::{beginning_within, tokens};
 use super::{Found, Near, Search, search, snippet};
 
 /// How many of each kind are looked at.
 const EACH: usize = 30;
 /// Two texts are nearly the same when so much of their words is in both.
 const SAME: f64 = 0.8;
-/// How many bytes a token has in English and in code, about.
-const BYTES_OF_A_TOKEN: usize = 4;
-/// What an item costs beside its texts: its id, its time, its names.
+/// What an item costs beside its texts: its id, its time, the names of its members.
 const OVERHEAD: usize = 40;
+/// How many plans are looked at: those that were saved last.
+const PLANS: u32 = 200;
+/// How much is read of a plan, and of all of them together.
+const PLAN_CHARS: usize = COUNTED;
+const PLANS_BYTES: usize = 1024 * 1024;
 /// How much less an issue or a plan counts than a remembered text of the same rank: they are found
 /// by other tools as well.
 const BESIDE: f64 = 0.7;
@@ -84,12 +88,6 @@ pub enum PieceKind {
     },
 }
 
-/// About how many tokens a text costs.
-#[must_use]
-pub fn tokens(text: &str) -> usize {
-    text.len().div_ceil(BYTES_OF_A_TOKEN)
-}
-
 /// Gathers what fits a query.
 ///
 /// # Errors
@@ -128,13 +126,17 @@ fn remembered(found: Found) -> Piece {
     }
 }
 
-fn other(query: &Query, kind: PieceKind) -> Option<Piece> {
+fn other(counter: &Counter<'_>, kind: PieceKind) -> Option<Piece> {
     let PieceKind::Other { title, text, .. } = &kind else {
         return None;
     };
-    let scored = query.score_counted(&Counter::new(query).count_texts(title, text, ""));
-    let snippet = snippet::part(query, if text.is_empty() { title } else { text });
-    (scored.score > 0.0).then(|| Piece {
+    let query = counter.query;
+    let scored = query.score_counted(&counter.count_texts(title, text, ""));
+    if scored.score <= 0.0 {
+        return None;
+    }
+    let snippet = snippet::part(counter, if text.is_empty() { title } else { text });
+    Some(Piece {
         score: scored.score,
         snippet,
         why: scored.why(query),
@@ -157,6 +159,7 @@ fn beside(mut pieces: Vec<Piece>) -> Vec<Piece> {
 fn issues(reader: &Reader<'_>, asked: &Asked<'_>) -> Result<Vec<Piece>, ReadError> {
     let mut query = Query::parse(asked.query, asked.now);
     query.weigh_alike();
+    let counter = Counter::new(&query);
     let request = PageRequest {
         limit: u32::try_from(EACH).unwrap_or(u32::MAX),
         ..PageRequest::default()
@@ -171,7 +174,7 @@ fn issues(reader: &Reader<'_>, asked: &Asked<'_>) -> Result<Vec<Piece>, ReadErro
             text: issue.description.to_string(),
             created_at: issue.created_at,
         };
-        other(&query, kind)
+        other(&counter, kind)
     });
     Ok(beside(pieces.collect()))
 }
@@ -179,38 +182,62 @@ fn issues(reader: &Reader<'_>, asked: &Asked<'_>) -> Result<Vec<Piece>, ReadErro
 fn plans(reader: &Reader<'_>, asked: &Asked<'_>) -> Result<Vec<Piece>, ReadError> {
     let mut query = Query::parse(asked.query, asked.now);
     query.weigh_alike();
-    let found = reader.plans(asked.project, &PageRequest::default())?;
+    let counter = Counter::new(&query);
+    let part = u32::try_from(PLAN_CHARS).unwrap_or(u32::MAX);
+    let found = reader.latest_plans(asked.project, PLANS, part, PLANS_BYTES)?;
     let mut pieces = Vec::new();
-    for plan in found.items {
-        let text = reader.plan(asked.project, &plan.id)?;
+    for (plan, text) in found {
+        let is_part = text.chars().nth(PLAN_CHARS - 1).is_some();
         let kind = PieceKind::Other {
             kind: "plan",
             id: plan.id.to_string(),
             title: plan.title.to_string(),
-            text: text.map(|(_, text)| text).unwrap_or_default(),
+            text,
             created_at: plan.created_at,
         };
-        pieces.extend(other(&query, kind));
+        let Some(piece) = other(&counter, kind) else {
+            continue;
+        };
+        pieces.push((piece, is_part.then_some(plan.id)));
     }
-    Ok(beside(pieces))
+    pieces.sort_by(|(a, _), (b, _)| b.score.total_cmp(&a.score));
+    pieces.truncate(EACH);
+    // One that may be shown whole is read whole; one that is too long for that is cut.
+    for (piece, id) in &mut pieces {
+        if let (PieceKind::Other { text, .. }, Some(id)) = (&mut piece.kind, id)
+            && tokens(text) < asked.budget
+            && let Some((_, whole)) = reader.plan(asked.project, id)?
+        {
+            *text = whole;
+        }
+    }
+    Ok(beside(pieces.into_iter().map(|(piece, _)| piece).collect()))
 }
 
-/// Takes pieces as long as the budget lasts; one that is too large may still fit as its snippet.
+/// Takes pieces as long as the budget lasts; one that is too large may still fit as its snippet, and
+/// the first is made to fit.
 fn fit(pieces: Vec<Piece>, asked: &Asked<'_>) -> Context {
     let mut kept: Vec<(Piece, HashSet<String>)> = Vec::new();
     let (mut left, mut left_out) = (asked.budget, 0);
     for mut piece in pieces {
-        let (summary, text) = piece.texts();
-        let words = vocabulary(&text);
+        let words = vocabulary(match piece.text() {
+            "" => piece.summary(),
+            text => text,
+        });
         let is_known = kept.iter().any(|(_, other)| alike(&words, other));
-        let short = OVERHEAD + tokens(&summary) + tokens(&piece.snippet);
-        let whole = short + tokens(&text);
-        if kept.len() >= asked.limit || is_known || (short > left && !kept.is_empty()) {
+        if kept.len() >= asked.limit || is_known {
             left_out += 1;
             continue;
         }
-        piece.cut = whole > left;
-        left = left.saturating_sub(if piece.cut { short } else { whole });
+        piece.cut = piece.tokens() > left;
+        if piece.cut && kept.is_empty() {
+            piece.shorten(left);
+        }
+        let Some(rest) = left.checked_sub(piece.tokens()) else {
+            left_out += 1;
+            continue;
+        };
+        left = rest;
         kept.push((piece, words));
     }
     Context {
@@ -220,16 +247,73 @@ fn fit(pieces: Vec<Piece>, asked: &Asked<'_>) -> Context {
 }
 
 impl Piece {
-    /// What it says in short, and all of what is shown.
-    fn texts(&self) -> (String, String) {
+    /// About how many tokens it costs to show it: all of it, or without its text where it is
+    /// [`cut`](Self::cut).
+    #[must_use]
+    pub fn tokens(&self) -> usize {
+        let text = if self.cut { 0 } else { tokens(self.text()) };
+        let shown = tokens(self.summary()) + tokens(&self.snippet) + tokens(&self.why);
+        OVERHEAD + self.names() + shown + text
+    }
+
+    /// What it says in short, which is shown whether it is cut or not.
+    fn summary(&self) -> &str {
+        match &self.kind {
+            PieceKind::Remembered(ContextItem::Chunk(chunk)) => chunk.summary.as_str(),
+            PieceKind::Remembered(ContextItem::Session(session)) => session.summary.as_str(),
+            PieceKind::Other { title, .. } => title,
+        }
+    }
+
+    /// What it says at length. Of a session that is its summary.
+    fn text(&self) -> &str {
+        match &self.kind {
+            PieceKind::Remembered(ContextItem::Chunk(chunk)) => chunk.content.as_str(),
+            PieceKind::Remembered(ContextItem::Session(_)) => "",
+            PieceKind::Other { text, .. } => text,
+        }
+    }
+
+    /// What its tags and origins cost.
+    fn names(&self) -> usize {
         match &self.kind {
             PieceKind::Remembered(ContextItem::Chunk(chunk)) => {
-                (chunk.summary.to_string(), chunk.content.to_string())
+                let origins = chunk.source.iter().chain(&chunk.source_id);
+                let names = chunk.tags.iter().chain(origins).map(Label::as_str);
+                names.map(|name| tokens(name) + 1).sum()
+            }
+            PieceKind::Remembered(ContextItem::Session(_)) | PieceKind::Other { .. } => 0,
+        }
+    }
+
+    /// Makes one that is cut cost no more than so much, if it can be: of what it says in short and of
+    /// its snippet only the beginnings are left, and no tags and origins that cost much.
+    fn shorten(&mut self, most: usize) {
+        if self.tokens() <= most {
+            return;
+        }
+        let names = self.names();
+        if let PieceKind::Remembered(ContextItem::Chunk(chunk)) = &mut self.kind
+            && names > most / 8
+        {
+            chunk.tags.clear();
+            (chunk.source, chunk.source_id) = (None, None);
+        }
+        let left = |piece: &Self| most.saturating_sub(OVERHEAD + piece.names());
+        self.why = beginning_within(&self.why, left(self) / 4);
+        let room = left(self).saturating_sub(tokens(&self.why));
+        // A summary that is longer than half of that leaves the other half to the snippet.
+        let short = room.saturating_sub(tokens(&self.snippet)).max(room / 2);
+        let summary = beginning_within(self.summary(), short);
+        self.snippet = beginning_within(&self.snippet, room - tokens(&summary));
+        match &mut self.kind {
+            PieceKind::Remembered(ContextItem::Chunk(chunk)) => {
+                chunk.summary = Body::parse(&summary).unwrap_or_default();
             }
             PieceKind::Remembered(ContextItem::Session(session)) => {
-                (String::new(), session.summary.to_string())
+                session.summary = Body::parse(&summary).unwrap_or_default();
             }
-            PieceKind::Other { title, text, .. } => (title.clone(), text.clone()),
+            PieceKind::Other { title, .. } => *title = summary,
         }
     }
 }

@@ -9,6 +9,7 @@ use orchestra_board::Timestamp;
 use orchestra_store::{WantedWord, forms_of, stem, words_of};
 
 use super::date::{self, Span};
+use super::score::COUNTED;
 
 /// The most bytes of a query that are read; the rest is left out.
 const MAX_BYTES: usize = 4_096;
@@ -110,6 +111,24 @@ impl Query {
         }
     }
 
+    /// Which identifiers of the query stand in texts.
+    pub(super) fn literals_in(&self, texts: [&str; 3]) -> Vec<usize> {
+        if self.literals.is_empty() {
+            return Vec::new();
+        }
+        let small = texts.map(|text| text[..text.floor_char_boundary(COUNTED)].to_lowercase());
+        let is_there = |literal: &String| small.iter().any(|text| stands_in(text, literal));
+        (0..self.literals.len())
+            .filter(|&at| is_there(&self.literals[at]))
+            .collect()
+    }
+
+    /// About the score of a text that has each word that tells something once.
+    pub(super) fn whole(&self) -> f64 {
+        let telling = self.words.iter().filter(|word| word.tells);
+        telling.map(|word| word.rarity).sum()
+    }
+
     /// The words as the store looks for them.
     pub(super) fn wanted(&self) -> Vec<WantedWord> {
         let word = |word: &Word| {
@@ -167,6 +186,15 @@ fn is_literal(piece: &str) -> bool {
         piece.bytes().any(|byte| byte.is_ascii_digit()) && piece.chars().any(char::is_alphabetic);
     let mut letters = piece.chars().zip(piece.chars().skip(1));
     inner || digits || letters.any(|(a, b)| a.is_lowercase() && b.is_uppercase())
+}
+
+/// Whether an identifier stands in a text and is not a part of a longer word there.
+fn stands_in(text: &str, literal: &str) -> bool {
+    text.match_indices(literal).take(64).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + literal.len()..].chars().next();
+        !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)
+    })
 }
 
 fn is_question(text: &str) -> bool {

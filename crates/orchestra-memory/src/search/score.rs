@@ -11,10 +11,10 @@ use orchestra_board::Label;
 use orchestra_store::{ContextItem, stem, words_of};
 
 use super::Candidate;
-use super::query::{Asks, Query};
+use super::query::Query;
 
 /// The most bytes of a text that are counted.
-const COUNTED: usize = 16 * 1024;
+pub(super) const COUNTED: usize = 16 * 1024;
 /// How soon further occurrences of a word count no more.
 const SATURATION: f64 = 1.2;
 /// How much long texts are held back.
@@ -81,47 +81,63 @@ pub(super) struct Scored {
 pub(super) struct Counter<'a> {
     pub(super) query: &'a Query,
     exact: HashMap<&'a str, (usize, f64)>,
-    stems: HashMap<&'a str, usize>,
-    /// The first two bytes of the stems, so that few words of a text are stemmed.
-    beginnings: Vec<[u8; 2]>,
+    /// Stems, and the words that have them.
+    stems: Vec<(&'a str, usize)>,
+    /// By the first two bytes of a word: whether it may be one that is looked for, so that most words
+    /// of a text are passed over at once.
+    beginnings: Box<[bool; 1 << 16]>,
 }
 
 impl<'a> Counter<'a> {
     pub(super) fn new(query: &'a Query) -> Self {
-        let (mut exact, mut stems) = (HashMap::new(), HashMap::new());
+        let (mut exact, mut stems) = (HashMap::new(), Vec::new());
         for (at, word) in query.words.iter().enumerate() {
             for mended in &word.mended {
                 exact.entry(mended.as_str()).or_insert((at, MENDED));
             }
-            stems.entry(word.stem.as_str()).or_insert(at);
+            stems.push((word.stem.as_str(), at));
         }
         for (at, word) in query.words.iter().enumerate() {
             exact.insert(&word.text, (at, 1.0));
         }
-        let beginning = |stem: &&str| {
-            let bytes = stem.as_bytes();
-            Some([*bytes.first()?, *bytes.get(1)?])
-        };
+        let mut beginnings = Box::new([false; 1 << 16]);
+        for word in exact.keys().chain(stems.iter().map(|(stem, _)| stem)) {
+            beginnings[beginning(word)] = true;
+        }
         Self {
             query,
-            beginnings: stems.keys().filter_map(beginning).collect(),
             exact,
             stems,
+            beginnings,
         }
     }
 
-    fn find(&self, word: &str) -> Option<(usize, f64)> {
+    /// Which word of the query a word of a text is, and how well.
+    pub(super) fn find(&self, word: &str) -> Option<(usize, f64)> {
+        if !self.beginnings[beginning(word)] {
+            return None;
+        }
         if let Some(found) = self.exact.get(word) {
             return Some(*found);
         }
-        let bytes = word.as_bytes();
-        let beginning = [*bytes.first()?, *bytes.get(1)?];
-        if !self.beginnings.contains(&beginning) {
+        // A stem differs from its words in its last letter at most, and in what they have more.
+        let may_be = |stem: &str| {
+            let same = stem.len().saturating_sub(1);
+            same > 0 && word.as_bytes().get(..same) == stem.as_bytes().get(..same)
+        };
+        if !self.stems.iter().any(|(stem, _)| may_be(stem)) {
             return None;
         }
-        let at = self.stems.get(stem(word).as_ref())?;
-        Some((*at, OTHER_FORM))
+        let stemmed = stem(word);
+        let found = self.stems.iter().find(|(stem, _)| *stem == stemmed)?;
+        Some((found.1, OTHER_FORM))
     }
+}
+
+/// The first two bytes of a word as a number.
+fn beginning(word: &str) -> usize {
+    let byte = |at: usize| usize::from(word.as_bytes().get(at).copied().unwrap_or_default());
+    byte(0) << 8 | byte(1)
 }
 
 impl Counter<'_> {
@@ -229,34 +245,6 @@ impl Query {
         }
     }
 
-    fn literals_in(&self, texts: [&str; 3]) -> Vec<usize> {
-        if self.literals.is_empty() {
-            return Vec::new();
-        }
-        let small = texts.map(|text| text[..text.floor_char_boundary(COUNTED)].to_lowercase());
-        let is_there = |literal: &String| small.iter().any(|text| stands_in(text, literal));
-        (0..self.literals.len())
-            .filter(|&at| is_there(&self.literals[at]))
-            .collect()
-    }
-
-    /// Whether a text has what the question wants: a time, a number, a name.
-    fn is_answered_by(&self, content: &str) -> bool {
-        let said = content.split_once(": ").map_or(content, |(_, said)| said);
-        let said = &said[..said.floor_char_boundary(COUNTED / 16)];
-        let mut words = said
-            .split(|c: char| !c.is_alphanumeric())
-            .filter(|word| !word.is_empty());
-        match self.asks {
-            Asks::Anything => false,
-            Asks::Time => words.any(|word| is_time(word) || starts_with_digit(word)),
-            Asks::Number => words.any(|word| is_number(word) || starts_with_digit(word)),
-            Asks::Person => words
-                .skip(1)
-                .any(|word| word.len() > 2 && word.chars().next().is_some_and(char::is_uppercase)),
-        }
-    }
-
     /// How well a text fits that has been counted.
     pub(super) fn score(&self, item: &ContextItem, counted: &Counted) -> Scored {
         let at = match item {
@@ -308,97 +296,6 @@ impl Query {
         scored.score = sum;
         scored
     }
-}
-
-/// Whether an identifier stands in a text and is not a part of a longer word there.
-fn stands_in(text: &str, literal: &str) -> bool {
-    text.match_indices(literal).take(64).any(|(at, _)| {
-        let before = text[..at].chars().next_back();
-        let after = text[at + literal.len()..].chars().next();
-        !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)
-    })
-}
-
-fn starts_with_digit(word: &str) -> bool {
-    word.starts_with(|c: char| c.is_ascii_digit())
-}
-
-fn is_time(word: &str) -> bool {
-    const TIMES: &[&str] = &[
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-        "mondays",
-        "tuesdays",
-        "wednesdays",
-        "thursdays",
-        "fridays",
-        "saturdays",
-        "sundays",
-        "january",
-        "february",
-        "march",
-        "april",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "today",
-        "tomorrow",
-        "yesterday",
-        "week",
-        "month",
-        "noon",
-        "morning",
-        "evening",
-    ];
-    TIMES.contains(&word.to_lowercase().as_str())
-}
-
-fn is_number(word: &str) -> bool {
-    const NUMBERS: &[&str] = &[
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-        "thirteen",
-        "fourteen",
-        "fifteen",
-        "sixteen",
-        "seventeen",
-        "eighteen",
-        "nineteen",
-        "twenty",
-        "thirty",
-        "forty",
-        "fifty",
-        "sixty",
-        "seventy",
-        "eighty",
-        "ninety",
-        "hundred",
-        "thousand",
-        "million",
-        "percent",
-        "dozen",
-        "once",
-        "twice",
-    ];
-    NUMBERS.contains(&word.to_lowercase().as_str())
 }
 
 /// Lends each turn a part of what the turns around it have.

@@ -1,8 +1,8 @@
 //! The part of a text that fits a query.
 
-use orchestra_store::{ContextItem, stem, words_of};
+use orchestra_store::{ContextItem, words_of};
 
-use super::query::Query;
+use super::score::Counter;
 
 /// How many bytes a snippet has, about.
 const LENGTH: usize = 180;
@@ -33,22 +33,18 @@ pub(super) fn beginning(item: &ContextItem) -> String {
 }
 
 /// The part where the most words of the query stand together, else the beginning.
-pub(super) fn around(query: &Query, item: &ContextItem) -> String {
-    part(query, &said(item))
+pub(super) fn around(counter: &Counter<'_>, item: &ContextItem) -> String {
+    part(counter, &said(item))
 }
 
-pub(super) fn part(query: &Query, text: &str) -> String {
+/// The part of a text where the most words of the query stand together, else the beginning.
+pub(super) fn part(counter: &Counter<'_>, text: &str) -> String {
+    let query = counter.query;
     let text = &text[..text.floor_char_boundary(LOOKED_THROUGH)];
     let mut hits: Vec<(usize, usize)> = Vec::new();
     words_of(text, |at, word| {
-        let stemmed = stem(word);
-        let hit = query.words.iter().position(|wanted| {
-            wanted.tells
-                && (wanted.text == word
-                    || wanted.stem == stemmed
-                    || wanted.mended.iter().any(|mended| mended == word))
-        });
-        hits.extend(hit.map(|which| (at, which)));
+        let hit = counter.find(word).map(|(which, _)| (at, which));
+        hits.extend(hit.filter(|(_, which)| query.words[*which].tells));
     });
     let worth = |from: usize| -> f64 {
         let within = hits[from..]

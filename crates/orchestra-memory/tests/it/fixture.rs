@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use orchestra_board::{Body, Command, Label, NewProject, SessionId, Slug, Timestamp, Title};
 use orchestra_memory::search::{Found, Near, Search, search};
 use orchestra_store::{
-    Action, Clock, ContextItem, MemoryFilter, NewChunk, NewSession, NewSessionEvent, Options, Store,
+    Action, Clock, ContextItem, MemoryFilter, NewChunk, NewSession, NewSessionEvent, Options,
+    Recall, Store,
 };
 
 /// A clock that stands still until it is told.
@@ -42,17 +43,7 @@ pub(crate) fn at(text: &str) -> Timestamp {
 }
 
 pub(crate) fn chunk(content: &str) -> NewChunk {
-    NewChunk {
-        project: slug(),
-        content: body(content),
-        summary: Body::default(),
-        source: None,
-        source_id: None,
-        tags: Vec::new(),
-        created_at: None,
-        expires_at: None,
-        supersedes: Vec::new(),
-    }
+    NewChunk::of(slug(), body(content))
 }
 
 impl Workspace {
@@ -116,7 +107,17 @@ impl Workspace {
             events: events.iter().map(event).collect(),
             started_at: None,
             ended_at: None,
+            from_hooks: false,
         }));
+    }
+
+    pub(crate) fn save_plan(&self, title: &str, content: &str) {
+        self.act(Action::SavePlan {
+            project: slug(),
+            title: Title::parse(title).expect("a title"),
+            content: body(content),
+            issue: None,
+        });
     }
 
     pub(crate) fn found(&self, query: &str) -> Vec<Found> {
@@ -146,6 +147,20 @@ impl Workspace {
             .expect("the store can be read");
         assert!(found.is_sorted_by(|a, b| a.score >= b.score), "{query}");
         found
+    }
+
+    /// The rows of what a project remembers, the newest first.
+    pub(crate) fn rows(&self, project: &Slug) -> Vec<i64> {
+        let recall = Recall {
+            words: &[],
+            filter: &MemoryFilter::default(),
+            sessions: true,
+            most: 100,
+        };
+        let rows = self
+            .store
+            .read(|reader| reader.newest_remembered(project, &recall));
+        rows.expect("the store can be read")
     }
 
     pub(crate) fn ids(&self, query: &str) -> Vec<String> {

@@ -1,28 +1,32 @@
 //! Vectors in step with a store: new, changed and forgotten texts, restarts, another model, failures.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use orchestra_board::{Body, Command, NewProject, Slug, Title};
+use orchestra_board::{Body, Command, NewProject, SessionId, Slug, Title};
 use orchestra_memory::index::{Index, Phase, Progress};
 use orchestra_memory::model::{EmbedError, Embedder, ModelId, ModelKind, Purpose};
 use orchestra_memory::vectors::Within;
-use orchestra_store::{Action, ChunkId, Made, NewChunk, Options, Store};
+use orchestra_store::{Action, ChunkId, Made, NewChunk, NewSession, Options, Store};
 
 use crate::tiny::model;
 
 /// How long anything may take here.
 const LONG: Duration = Duration::from_secs(30);
 
-/// A model that counts its texts, and fails when told.
+/// A model that counts its texts, and fails on them when told.
 #[derive(Debug)]
 struct Watched {
     inner: Arc<dyn Embedder>,
     id: ModelId,
     texts: AtomicUsize,
     broken: AtomicBool,
+    panics: AtomicBool,
+    /// Where there is one, each batch of texts waits for it.
+    turns: Mutex<Option<Receiver<()>>>,
 }
 
 impl Watched {
@@ -36,6 +40,8 @@ impl Watched {
             id: id.parse().expect("an id"),
             texts: AtomicUsize::new(0),
             broken: AtomicBool::new(false),
+            panics: AtomicBool::new(false),
+            turns: Mutex::default(),
         })
     }
 
@@ -58,7 +64,9 @@ impl Embedder for Watched {
     }
 
     fn embed(&self, texts: &[&str], purpose: Purpose) -> Result<Vec<Vec<f32>>, EmbedError> {
-        if self.broken.load(Ordering::Relaxed) {
+        let of_texts = purpose == Purpose::Text;
+        assert!(!of_texts || !self.panics.load(Ordering::Relaxed), "told to");
+        if of_texts && self.broken.load(Ordering::Relaxed) {
             return Err(EmbedError::Unreachable {
                 server: "here".to_owned(),
                 fault: "it is broken".to_owned(),
@@ -67,7 +75,11 @@ impl Embedder for Watched {
         if texts.iter().any(|text| text.contains("poison")) {
             return Err(EmbedError::Model("it fails on that".to_owned()));
         }
-        if purpose == Purpose::Text {
+        if of_texts && let Some(turns) = &*self.turns.lock().expect("nobody panicked") {
+            // Where the other side is gone, nobody waits.
+            let _ = turns.recv_timeout(LONG);
+        }
+        if of_texts {
             self.texts.fetch_add(texts.len(), Ordering::Relaxed);
         }
         self.inner.embed(texts, purpose)
@@ -112,6 +124,21 @@ fn save(store: &Store, text: &str) -> ChunkId {
     }
 }
 
+fn talk(store: &Store, about: &str) {
+    let body = |text| Body::parse(text).expect("a text");
+    let session = NewSession {
+        project: slug(),
+        id: SessionId::parse("monday").expect("an id"),
+        summary: body(about),
+        events: Vec::new(),
+        started_at: None,
+        ended_at: None,
+        from_hooks: false,
+    };
+    let saved = store.submit_blocking(None, Action::SaveSession(session));
+    saved.expect("it is saved");
+}
+
 fn forget(store: &Store, id: ChunkId) {
     let project = slug();
     let done = store.submit_blocking(None, Action::ForgetMemory { project, id });
@@ -132,6 +159,10 @@ fn wait(index: &Index, until: impl Fn(&Progress) -> bool) -> Progress {
     let progress = index.wait(LONG, &until);
     assert!(until(&progress), "{progress:?}");
     progress
+}
+
+fn failing(progress: &Progress) -> bool {
+    matches!(progress.phase, Phase::Failing(_))
 }
 
 fn ready(count: usize) -> impl Fn(&Progress) -> bool {
@@ -219,9 +250,7 @@ fn another_model_answers_once_it_has_seen_all() {
     wait(&index, ready(1));
     new.broken.store(true, Ordering::Relaxed);
     index.change_model(Arc::<Watched>::clone(&new));
-    let failing = wait(&index, |progress| {
-        matches!(progress.phase, Phase::Failing(_))
-    });
+    let failing = wait(&index, failing);
     assert_eq!(failing.next, Some((new.id.clone(), 0)));
     assert_eq!(failing.model, old.id);
     assert_eq!(
@@ -273,4 +302,139 @@ fn what_another_process_saves_is_followed_too() {
     let other = open(directory.path());
     save(&other, "the lock");
     wait(&index, ready(1));
+}
+
+#[test]
+fn what_was_changed_while_nobody_looked_is_not_found_by_what_it_said() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = shop(directory.path());
+    save(&store, "a pear");
+    talk(&store, "the lock");
+    let model = Watched::new();
+    let index = start(&store, directory.path(), &model);
+    wait(&index, ready(2));
+    assert_eq!(
+        nearest(&store, &index, "mutex").as_deref(),
+        Some("the lock")
+    );
+    index.stop();
+    talk(&store, "an apple");
+    model.broken.store(true, Ordering::Relaxed);
+    let index = start(&store, directory.path(), &model);
+    wait(&index, failing);
+    let near = index.near("mutex", 5, &Within::default());
+    assert_eq!(near.expect("an answer").len(), 1);
+    assert_eq!(nearest(&store, &index, "mutex").as_deref(), Some("a pear"));
+    model.broken.store(false, Ordering::Relaxed);
+    wait(&index, ready(2));
+    assert_eq!(model.texts(), 3);
+}
+
+#[test]
+fn a_text_that_a_model_fails_on_stops_nothing_where_it_is_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = shop(directory.path());
+    save(&store, "poison");
+    let model = Watched::new();
+    let index = start(&store, directory.path(), &model);
+    wait(&index, ready(1));
+    save(&store, "a pear");
+    wait(&index, ready(2));
+    assert_eq!(nearest(&store, &index, "apple").as_deref(), Some("a pear"));
+}
+
+#[test]
+fn the_model_that_answers_is_gone_back_to_without_making_anything_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = shop(directory.path());
+    save(&store, "the lock");
+    let (old, new) = (
+        Watched::new(),
+        Watched::called("00000000000000000000000000000002"),
+    );
+    let index = start(&store, directory.path(), &old);
+    wait(&index, ready(1));
+    new.broken.store(true, Ordering::Relaxed);
+    index.change_model(Arc::<Watched>::clone(&new));
+    wait(&index, failing);
+    index.change_model(Arc::<Watched>::clone(&old));
+    let back = wait(&index, ready(1));
+    assert_eq!((back.model, back.next), (old.id.clone(), None));
+    assert_eq!(old.texts(), 1);
+    index.stop();
+    let index = start(&store, directory.path(), &old);
+    wait(&index, ready(1));
+    assert_eq!(old.texts(), 1, "its file is whole");
+}
+
+#[test]
+fn the_model_that_answers_is_kept_in_step_while_another_is_filled_or_fails() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = shop(directory.path());
+    for number in 0..40 {
+        save(&store, &format!("the lock {number}"));
+    }
+    let (old, slow, broken) = (
+        Watched::new(),
+        Watched::called("00000000000000000000000000000002"),
+        Watched::called("00000000000000000000000000000003"),
+    );
+    let index = start(&store, directory.path(), &old);
+    wait(&index, ready(40));
+    let (turn, turns) = channel();
+    *slow.turns.lock().expect("nobody panicked") = Some(turns);
+    index.change_model(Arc::<Watched>::clone(&slow));
+    wait(&index, |progress| {
+        progress.next == Some((slow.id.clone(), 0))
+    });
+    save(&store, "a pear");
+    // It is in the second of its batches then.
+    turn.send(()).expect("it waits");
+    wait(&index, |progress| {
+        progress.vectors == 41 && progress.next == Some((slow.id.clone(), 16))
+    });
+    assert_eq!(nearest(&store, &index, "apple").as_deref(), Some("a pear"));
+    broken.broken.store(true, Ordering::Relaxed);
+    index.change_model(Arc::<Watched>::clone(&broken));
+    drop(turn);
+    wait(&index, failing);
+    save(&store, "an apple");
+    let last = wait(&index, |progress| progress.vectors == 42);
+    assert_eq!((last.model, old.texts()), (old.id.clone(), 42));
+}
+
+#[test]
+fn a_model_that_is_reached_by_another_way_keeps_what_it_made() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = shop(directory.path());
+    save(&store, "the lock");
+    let (old, new) = (Watched::new(), Watched::new());
+    let index = start(&store, directory.path(), &old);
+    wait(&index, ready(1));
+    old.broken.store(true, Ordering::Relaxed);
+    save(&store, "a pear");
+    wait(&index, failing);
+    // As with another key of its server.
+    index.change_model(Arc::<Watched>::clone(&new));
+    wait(&index, ready(2));
+    assert_eq!((old.texts(), new.texts()), (1, 1));
+}
+
+#[test]
+fn a_panic_is_a_failure_that_passes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = shop(directory.path());
+    save(&store, "the lock");
+    let model = Watched::new();
+    model.panics.store(true, Ordering::Relaxed);
+    let index = start(&store, directory.path(), &model);
+    let progress = wait(&index, failing);
+    let expected = Phase::Failing("an internal error stopped it".to_owned());
+    assert_eq!(progress.phase, expected);
+    model.panics.store(false, Ordering::Relaxed);
+    wait(&index, ready(1));
+    assert_eq!(
+        nearest(&store, &index, "mutex").as_deref(),
+        Some("the lock")
+    );
 }

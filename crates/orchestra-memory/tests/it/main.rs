@@ -2,11 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod away;
 mod context;
+mod damage;
+mod doors;
 mod fixture;
 mod generated;
 mod hostile;
 mod index;
+mod joined;
+mod large;
 mod models;
 mod real;
 mod remote;

@@ -136,6 +136,47 @@ fn packages_are_known_by_their_layout() {
     }
 }
 
+/// A network in ONNX form that hands out its first input, of whole numbers.
+fn network(inputs: &[&str]) -> Vec<u8> {
+    let part = |number: u8, content: &[u8]| {
+        let length = u8::try_from(content.len()).expect("it is short");
+        assert!(length < 128);
+        [&[number << 3 | 2, length], content].concat()
+    };
+    let value = |name: &str| [part(1, name.as_bytes()), part(2, &part(1, &[8, 7]))].concat();
+    let node = [
+        part(1, inputs[0].as_bytes()),
+        part(2, b"out"),
+        part(4, b"Identity"),
+    ];
+    let mut graph = [part(1, &node.concat()), part(2, b"g")].concat();
+    for name in inputs {
+        graph.extend(part(11, &value(name)));
+    }
+    graph.extend(part(12, &value("out")));
+    [vec![8, 8], part(7, &graph), part(8, &[16, 13])].concat()
+}
+
+/// As model2vec writes them: its network adds up a table, and takes other inputs than one that reads.
+#[test]
+fn a_table_that_lies_beside_itself_as_a_network_is_taken() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), &tokenizer(WORDS), &table());
+    fs::create_dir(directory.path().join("onnx")).expect("a directory");
+    let path = directory.path().join("onnx/model.onnx");
+    fs::write(&path, network(&["input_ids", "offsets"])).expect("it is written");
+    let model = model::open(directory.path()).expect("a model");
+    assert_eq!(model.id(), crate::tiny::model().id());
+    // Where what lies there is no table either, the network is what was meant.
+    fs::write(directory.path().join("model.safetensors"), b"").expect("it is written");
+    let error = model::open(directory.path()).expect_err("no model");
+    let error = error.to_string();
+    assert!(
+        error.contains("model.onnx") && error.contains("attention_mask"),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_file_that_is_none_is_told_with_what_was_expected() {
     let check = |name: &str, content: Option<&[u8]>, expected: &[&str]| {

@@ -1,9 +1,10 @@
 //! What is found, in which order, and what is said about it.
 
-use orchestra_memory::search::Near;
-use orchestra_store::MemoryFilter;
+use orchestra_board::{Body, Command, NewProject, Slug, Title};
+use orchestra_memory::search::{Near, Search, search};
+use orchestra_store::{Action, ChunkId, MemoryFilter};
 
-use crate::fixture::{Workspace, at, chunk, ids, label};
+use crate::fixture::{Workspace, at, chunk, ids, label, slug};
 
 #[test]
 fn words_are_found_and_not_parts_of_them() {
@@ -212,12 +213,7 @@ fn what_is_newer_comes_first_among_equals() {
 fn hits_by_meaning_fill_in() {
     let memory = Workspace::new();
     memory.remember_all(&["login hands out an opaque token", "the fox is quick"]);
-    let rows: Vec<i64> = memory
-        .store
-        .read(|reader| {
-            reader.newest_remembered(&crate::fixture::slug(), &MemoryFilter::default(), 10)
-        })
-        .expect("rows");
+    let rows = memory.rows(&slug());
     let near = [Near {
         row: rows[1],
         similarity: 0.8,
@@ -293,4 +289,164 @@ fn what_is_superseded_or_over_is_not_found() {
         ["mem-1"],
         "what superseded it is over"
     );
+}
+
+#[test]
+fn what_is_superseded_takes_nobodys_place() {
+    let memory = Workspace::new();
+    memory.remember_all(&["to deploy the depot, ask for the key"]);
+    for number in 0..150 {
+        memory.remember(chunk(&format!("deploy log {number}")));
+    }
+    for from in (2..152).step_by(10) {
+        let mut all = chunk(&format!("the logs from {from} on are in the archive"));
+        all.supersedes = (from..from + 10).map(ChunkId::new).collect();
+        memory.remember(all);
+    }
+    assert_eq!(memory.ids("deploy"), ["mem-1"]);
+    assert_eq!(
+        memory.ids("").len(),
+        10,
+        "the newest are looked for as well"
+    );
+}
+
+#[test]
+fn sessions_take_no_texts_place() {
+    let memory = Workspace::new();
+    memory.remember_all(&["to deploy the depot, ask for the key"]);
+    for number in 0..150 {
+        memory.save_session(&format!("s-{number}"), "deploy", &[]);
+    }
+    let project = slug();
+    let found = |query| {
+        let filter = MemoryFilter::default();
+        let ask = Search {
+            project: &project,
+            query,
+            filter: &filter,
+            limit: 10,
+            sessions: false,
+            now: memory.store.now(),
+            near: &[],
+            weight: 0.0,
+        };
+        let found = memory.store.read(|reader| search(reader, &ask));
+        ids(&found.expect("the store can be read"))
+    };
+    assert_eq!(found("deploy"), ["mem-1"]);
+    assert_eq!(found(""), ["mem-1"]);
+}
+
+#[test]
+fn a_filter_finds_the_few_that_it_lets_through() {
+    let memory = Workspace::new();
+    let mut old = chunk("the worker restarts the queue at night");
+    old.source = Some(label("incident"));
+    old.source_id = Some(label("T-12"));
+    old.tags = vec![label("on-call")];
+    memory.remember(old);
+    memory.set_time("2026-04-01T12:00:00Z");
+    for number in 0..400 {
+        let mut new = chunk(&format!("the worker restarts the queue, round {number}"));
+        new.source = Some(label("task"));
+        new.source_id = Some(label("T-1"));
+        new.tags = vec![label("on"), label("call")];
+        memory.remember(new);
+    }
+    let all = MemoryFilter::default;
+    for filter in [
+        MemoryFilter {
+            source: Some(label("incident")),
+            ..all()
+        },
+        MemoryFilter {
+            source_id: Some(label("T-12")),
+            ..all()
+        },
+        MemoryFilter {
+            tags: vec![label("on-call")],
+            ..all()
+        },
+        MemoryFilter {
+            until: Some(at("2026-03-15T00:00:00Z")),
+            ..all()
+        },
+    ] {
+        for query in ["worker queue", "restarting workers", "workre", ""] {
+            let found = memory.found_with(query, &filter, &[]);
+            assert_eq!(ids(&found), ["mem-1"], "{query} {filter:?}");
+        }
+    }
+    let most = MemoryFilter {
+        tags: vec![label("call")],
+        ..all()
+    };
+    assert_eq!(memory.found_with("queue 399", &most, &[]).len(), 10);
+    assert_eq!(ids(&memory.found_with("queue 17", &most, &[]))[0], "mem-19");
+}
+
+#[test]
+fn nothing_of_another_project_is_near() {
+    let memory = Workspace::new();
+    memory.remember_all(&["login hands out an opaque token"]);
+    let other = Slug::parse("other").expect("a slug");
+    memory.act(Action::Board(Command::CreateProject(NewProject {
+        name: Title::parse("Other").expect("a title"),
+        description: Body::default(),
+    })));
+    let mut secret = chunk("the vault is behind the painting");
+    secret.project = other.clone();
+    memory.remember(secret);
+    let near: Vec<Near> = [memory.rows(&other), memory.rows(&slug())]
+        .concat()
+        .into_iter()
+        .map(|row| Near {
+            row,
+            similarity: 0.9,
+        })
+        .collect();
+    assert_eq!(near.len(), 2);
+    let found = memory.found_with("authentication", &MemoryFilter::default(), &near);
+    assert_eq!(ids(&found), ["mem-1"]);
+    assert!(found[0].snippet.contains("login"), "{found:?}");
+}
+
+#[test]
+fn what_cannot_be_found_takes_nobodys_place_among_what_is_near() {
+    let memory = Workspace::new();
+    let mut tagged = chunk("login hands out an opaque token");
+    tagged.tags = vec![label("security")];
+    memory.remember(tagged);
+    for number in 0..120 {
+        memory.save_session(&format!("s-{number}"), "made something else", &[]);
+    }
+    let mut rows = memory.rows(&slug());
+    // The hundred newest of them are sessions; the text is behind them.
+    let project = slug();
+    let all = orchestra_store::Recall {
+        words: &[],
+        filter: &MemoryFilter::default(),
+        sessions: false,
+        most: 1,
+    };
+    let text = memory
+        .store
+        .read(|reader| reader.newest_remembered(&project, &all))
+        .expect("rows");
+    rows.extend(text);
+    let near: Vec<Near> = rows
+        .into_iter()
+        .zip(0_u32..)
+        .map(|(row, place)| Near {
+            row,
+            similarity: 0.9 - f64::from(place) / 1_000.0,
+        })
+        .collect();
+    let tagged = MemoryFilter {
+        tags: vec![label("security")],
+        ..MemoryFilter::default()
+    };
+    let found = memory.found_with("authentication", &tagged, &near);
+    assert_eq!(ids(&found), ["mem-1"]);
 }

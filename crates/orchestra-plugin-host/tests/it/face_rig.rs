@@ -78,6 +78,7 @@ fn tool(name: &str) -> ToolDescriptor {
         title: None,
         description: Some(format!("Does {name}.")),
         input_schema: RawJson::of(&json!({"type": "object"})).unwrap(),
+        lean_schema: None,
         output_schema: None,
         annotations: Annotations::default(),
         group: "test".into(),

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use crate::Fault;
 use crate::files::needs::TABLES;
-use crate::writing::reindex_memory;
+use crate::writing::index_all_memory;
 
 /// The newest schema this program knows; kept in the database's `user_version`.
 pub(crate) const SCHEMA: i64 = 3;
@@ -262,14 +262,44 @@ CREATE TABLE plugin_document_body (
 );
 ";
 
-/// Part of what makes of schema 2 schema 3: the stems of what is remembered, beside its words.
-const STEMS: &str = "
-DROP TABLE memory_text;
-CREATE VIRTUAL TABLE memory_text USING fts5 (
-    summary, content, tags, stems,
-    content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
-);
-";
+/// Gives a database that is made a number of its own, so that whoever keeps rows of it notices that it
+/// was built anew. Those that were made before have none.
+const IDENTITY: &str = "INSERT INTO counter VALUES ('database', random())";
+
+/// The full-text index of what is remembered; the tables that it is kept in begin with its name.
+pub(crate) const MEMORY_INDEX: &str = "memory_text";
+/// The one that will take its place, while it is made.
+pub(crate) const NEXT_MEMORY_INDEX: &str = "memory_text_next";
+/// The one whose place was taken, until it is removed.
+pub(crate) const OLD_MEMORY_INDEX: &str = "memory_text_old";
+
+/// Makes a full-text index of what is remembered.
+pub(crate) fn create_memory_index(connection: &Connection, name: &str) -> rusqlite::Result<()> {
+    connection.execute_batch(&format!(
+        "CREATE VIRTUAL TABLE {name} USING fts5 (
+            summary, content, tags, stems,
+            content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+        );"
+    ))
+}
+
+/// Removes a full-text index, whatever has become of its tables.
+pub(crate) fn drop_memory_index(connection: &Connection, name: &str) -> rusqlite::Result<()> {
+    let drop = format!("DROP TABLE IF EXISTS {name}");
+    if connection.execute_batch(&drop).is_err() {
+        // Without its settings it cannot be opened, and so not removed.
+        connection.execute_batch(&format!(
+            "CREATE TABLE IF NOT EXISTS {name}_config (k PRIMARY KEY, v) WITHOUT ROWID;
+             INSERT OR REPLACE INTO {name}_config VALUES ('version', 4);
+             {drop};"
+        ))?;
+    }
+    ["data", "idx", "docsize", "config"]
+        .iter()
+        .try_for_each(|part| {
+            connection.execute_batch(&format!("DROP TABLE IF EXISTS {name}_{part}"))
+        })
+}
 
 /// Brings the database to the newest schema, inside the caller's transaction; says whether it was
 /// new.
@@ -290,6 +320,7 @@ pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
         (0, 0) => {
             connection.execute_batch(CREATE)?;
             connection.execute_batch(TABLES)?;
+            connection.execute_batch(IDENTITY)?;
             connection.pragma_update(None, "application_id", APPLICATION_ID)?;
             Found::New
         }
@@ -301,8 +332,10 @@ pub(crate) fn migrate(connection: &Connection) -> Result<Found, Fault> {
     }
     if found < 3 {
         life::begin(connection)?;
-        connection.execute_batch(STEMS)?;
-        reindex_memory(connection)?;
+        // Beside the words of what is remembered also their stems.
+        drop_memory_index(connection, MEMORY_INDEX)?;
+        create_memory_index(connection, MEMORY_INDEX)?;
+        index_all_memory(connection)?;
     }
     connection.pragma_update(None, "user_version", SCHEMA)?;
     Ok(outcome)

@@ -22,7 +22,7 @@ const NEWEST: i64 = 2_000;
 const MAX_HITS: u32 = 100;
 
 pub(crate) const CHUNK: &str = "SELECT number, source, source_id, tags, created_at, summary, content, updated_at, expires_at, \
-     superseded_by FROM chunk ";
+     superseded_by, id FROM chunk ";
 pub(super) const SESSION: &str =
     "SELECT name, started_at, ended_at, summary, events, from_hooks FROM session ";
 

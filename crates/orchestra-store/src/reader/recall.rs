@@ -3,17 +3,21 @@
 //!
 //! Which of them fit best is decided elsewhere, by their texts. Here it only matters that few rows
 //! are touched however many there are: a word that very many texts have is looked for among those
-//! that rarer words found, and alone only where there are no rarer ones.
+//! that rarer words found, and alone only where there are no rarer ones. What is superseded, over or
+//! filtered out takes nobody's place: where it crowds the newest, rows are looked at one by one.
+
+mod filter;
+mod sift;
 
 use std::collections::HashMap;
 
-use orchestra_board::{Label, Slug, Timestamp};
-use rusqlite::{OptionalExtension, named_params, params};
+use orchestra_board::Slug;
+use rusqlite::{OptionalExtension, params};
 
-use super::memory::{CHUNK, HOLDS, SESSION, chunk_row, session_row};
+pub use self::filter::MemoryFilter;
 use super::{Reader, first_row, last_row};
-use crate::rows::{Read, list_text};
-use crate::{Chunk, ContextItem, words};
+use crate::rows::Read;
+use crate::words;
 
 /// The most rows of the index that all words of a query touch together.
 const BUDGET: usize = 2_000;
@@ -21,25 +25,12 @@ const BUDGET: usize = 2_000;
 const MIN_BUDGET: usize = 120;
 /// The most common words that decide between what rare ones found; the rarest of them.
 const MAX_DECIDING: usize = 3;
-/// The most rows of one word that a filter is tried on.
-const MAX_SIFTED: usize = 20_000;
+/// The most common words that a text is asked to have all of; the rarest of them.
+const MAX_TOGETHER: usize = 4;
+/// Where a filter lets no more texts through, all of them are chosen from.
+const FEW: usize = 200;
 /// The most words with one beginning that are looked through.
 const MAX_ALIKE: usize = 4_000;
-
-/// Which remembered texts a search is for; what is left empty does not matter.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MemoryFilter {
-    /// From there.
-    pub source: Option<Label>,
-    /// Of that one.
-    pub source_id: Option<Label>,
-    /// With all of these tags.
-    pub tags: Vec<Label>,
-    /// Remembered then or later.
-    pub since: Option<Timestamp>,
-    /// Remembered then or earlier.
-    pub until: Option<Timestamp>,
-}
 
 /// A word of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +42,19 @@ pub struct WantedWord {
     pub tells: bool,
 }
 
+/// What a search chooses from.
+#[derive(Debug, Clone, Copy)]
+pub struct Recall<'a> {
+    /// The words of the query.
+    pub words: &'a [WantedWord],
+    /// Among which texts.
+    pub filter: &'a MemoryFilter,
+    /// Whether sessions are wanted as well; none is where something is filtered.
+    pub sessions: bool,
+    /// How many rows at most; somewhat more where a filter lets few through.
+    pub most: usize,
+}
+
 /// The rows that a search chooses from.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Recalled {
@@ -60,23 +64,6 @@ pub struct Recalled {
     pub frequencies: Vec<f64>,
     /// Of how many texts, roughly.
     pub texts: f64,
-}
-
-impl MemoryFilter {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Whether a text is let through.
-    #[must_use]
-    pub fn admits(&self, chunk: &Chunk) -> bool {
-        let same = |wanted: &Option<Label>, has: &Option<Label>| wanted.is_none() || wanted == has;
-        same(&self.source, &chunk.source)
-            && same(&self.source_id, &chunk.source_id)
-            && self.tags.iter().all(|tag| chunk.tags.contains(tag))
-            && self.since.is_none_or(|since| since <= chunk.created_at)
-            && self.until.is_none_or(|until| chunk.created_at <= until)
-    }
 }
 
 /// What the full-text engine is asked for a word; `None` when it has no form.
@@ -92,92 +79,171 @@ fn expression(word: &WantedWord) -> Option<String> {
 
 const ROWS: &str = "SELECT rowid FROM memory_text WHERE memory_text MATCH ?1 AND rowid BETWEEN ?2 AND ?3 \
      ORDER BY rowid DESC LIMIT ?4";
-const SIFTED: &str = "SELECT c.id FROM (SELECT rowid FROM memory_text WHERE memory_text MATCH ?1 \
-     AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC LIMIT ?10) t CROSS JOIN chunk c ON c.id = t.rowid \
-     WHERE (?5 IS NULL OR c.source = ?5) AND (?6 IS NULL OR c.source_id = ?6) \
-     AND c.created_at BETWEEN ?7 AND ?8 AND NOT EXISTS (SELECT 1 FROM json_each(?9) w \
-     WHERE NOT EXISTS (SELECT 1 FROM json_each(c.tags) h WHERE h.value = w.value)) LIMIT ?4";
+
+/// Rows by how much the words that they have tell.
+#[derive(Default)]
+struct Weighed {
+    weights: HashMap<i64, f64>,
+    frequencies: Vec<f64>,
+    /// Whether there may be more rows than were looked at.
+    cut: bool,
+}
+
+impl Weighed {
+    /// The rows, those with the rarest words first, of equal ones the newest.
+    fn ranked(&self) -> Vec<i64> {
+        let mut rows: Vec<(i64, f64)> = self.weights.iter().map(|(&row, &w)| (row, w)).collect();
+        rows.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
+        rows.into_iter().map(|(row, _)| row).collect()
+    }
+}
+
+/// One look through the rows of a project.
+struct Look<'a> {
+    project: i64,
+    newest: i64,
+    texts: f64,
+    recall: &'a Recall<'a>,
+    /// Whether rows are looked at one by one, so that only those are counted that can be found.
+    one_by_one: bool,
+}
 
 impl Reader<'_> {
-    /// The rows that have words of a query, at most `most`; only of texts that the filter lets
-    /// through, and then none of sessions.
+    /// The rows that have words of a query; only of what holds and what the filter lets through.
     ///
     /// # Errors
     /// When there is no such project, or the database cannot be read.
-    pub fn recall(
-        &self,
-        project: &Slug,
-        words: &[WantedWord],
-        filter: &MemoryFilter,
-        most: usize,
-    ) -> Read<Recalled> {
+    pub fn recall(&self, project: &Slug, recall: &Recall<'_>) -> Read<Recalled> {
         let id = self.project_id(project)?;
         let newest = self.newest_row(id)?;
         #[expect(clippy::cast_precision_loss, reason = "it is rough anyway")]
         let texts = (newest - first_row(id)).max(1) as f64;
-        let telling = words.iter().filter(|word| word.tells).count();
-        let cap = (BUDGET / telling.max(1)).max(MIN_BUDGET);
-        let mut frequencies = vec![0.0; words.len()];
-        let mut weights: HashMap<i64, f64> = HashMap::new();
-        let mut common = Vec::new();
-        for (at, word) in words.iter().enumerate() {
-            if !word.tells && telling > 0 {
-                frequencies[at] = texts;
-                continue;
+        let mut look = Look {
+            project: id,
+            newest,
+            texts,
+            recall,
+            one_by_one: false,
+        };
+        let (rows, frequencies) = if recall.filter.is_empty() {
+            let found = self.weigh(&look)?;
+            let (rows, passed_over) = self.wanted_of(&look, found.ranked())?;
+            if passed_over && found.cut && rows.len() < recall.most {
+                look.one_by_one = true;
+                let found = self.weigh(&look)?;
+                (self.wanted_of(&look, found.ranked())?.0, found.frequencies)
+            } else {
+                (rows, found.frequencies)
             }
-            let Some(expression) = expression(word) else {
-                continue;
-            };
-            let rows = self.rows_with(id, &expression, filter, cap + 1)?;
-            frequencies[at] = frequency(&rows, cap, newest, texts);
-            if rows.len() > cap {
-                common.push((at, expression));
-                continue;
-            }
-            let weight = rarity(texts, frequencies[at]);
-            for row in rows {
-                *weights.entry(row).or_default() += weight;
-            }
-        }
-        let all: Vec<&str> = common.iter().map(|(_, text)| text.as_str()).collect();
-        if weights.is_empty() && !all.is_empty() {
-            // Texts that have all the common words; where that is too much to ask, any of them.
-            for expression in [all.join(" AND "), all.join(" OR ")] {
-                if weights.len() < most {
-                    for row in self.rows_with(id, &expression, filter, most)? {
-                        weights.entry(row).or_insert(1.0);
-                    }
-                }
-            }
-        } else if weights.len() > most {
-            common.sort_by(|a, b| frequencies[a.0].total_cmp(&frequencies[b.0]));
-            self.weigh_common(id, words, filter, &common, &frequencies, &mut weights, cap)?;
-        }
-        let mut rows: Vec<(i64, f64)> = weights.into_iter().collect();
-        rows.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
-        rows.truncate(most);
+        } else {
+            self.recall_filtered(&mut look)?
+        };
         Ok(Recalled {
-            rows: rows.into_iter().map(|(row, _)| row).collect(),
+            rows,
             frequencies,
             texts,
         })
     }
 
+    /// Where a filter lets few texts through, those are it, whatever words they have; else those with
+    /// words.
+    fn recall_filtered(&self, look: &mut Look<'_>) -> Read<(Vec<i64>, Vec<f64>)> {
+        let (few, cut) = self.admitted(look, FEW + 1)?;
+        if few.len() <= FEW && !cut {
+            let found = self.weigh(look)?;
+            let mut rows = few;
+            let weight = |row: &i64| found.weights.get(row).copied().unwrap_or(0.0);
+            rows.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then(b.cmp(a)));
+            return Ok((rows, found.frequencies));
+        }
+        look.one_by_one = true;
+        let found = self.weigh(look)?;
+        let (mut rows, _) = self.wanted_of(look, found.ranked())?;
+        if found.cut && rows.len() < look.recall.most {
+            // Better the newest of them than none.
+            rows.extend(few);
+            let mut seen = std::collections::HashSet::new();
+            rows.retain(|row| seen.insert(*row));
+        }
+        Ok((rows, found.frequencies))
+    }
+
+    /// The first rows that can be found, as many as are wanted, and whether others were passed over.
+    fn wanted_of(&self, look: &Look<'_>, ranked: Vec<i64>) -> Read<(Vec<i64>, bool)> {
+        let mut rows = Vec::with_capacity(ranked.len().min(look.recall.most));
+        let mut passed_over = false;
+        for row in ranked {
+            if rows.len() == look.recall.most {
+                break;
+            }
+            // What was looked at before is not looked at again.
+            if look.one_by_one || self.is_wanted(row, look.recall)? {
+                rows.push(row);
+            } else {
+                passed_over = true;
+            }
+        }
+        Ok((rows, passed_over))
+    }
+
+    /// Rows by the words that they have.
+    fn weigh(&self, look: &Look<'_>) -> Read<Weighed> {
+        let (words, most, texts) = (look.recall.words, look.recall.most, look.texts);
+        let telling = words.iter().filter(|word| word.tells).count();
+        let cap = (BUDGET / telling.max(1)).max(MIN_BUDGET);
+        let mut found = Weighed {
+            frequencies: vec![0.0; words.len()],
+            ..Weighed::default()
+        };
+        let mut common = Vec::new();
+        for (at, word) in words.iter().enumerate() {
+            if !word.tells && telling > 0 {
+                found.frequencies[at] = texts;
+                continue;
+            }
+            let Some(expression) = expression(word) else {
+                continue;
+            };
+            let rows = self.rows_with(look, &expression, cap + 1, &mut found.cut)?;
+            found.frequencies[at] = frequency(&rows, cap, look.newest, texts);
+            if rows.len() > cap {
+                common.push((at, expression));
+                continue;
+            }
+            let weight = rarity(texts, found.frequencies[at]);
+            for row in rows {
+                *found.weights.entry(row).or_default() += weight;
+            }
+        }
+        found.cut |= !common.is_empty();
+        common.sort_by(|a, b| found.frequencies[a.0].total_cmp(&found.frequencies[b.0]));
+        if found.weights.is_empty() && !common.is_empty() {
+            let all: Vec<&str> = common.iter().map(|(_, text)| text.as_str()).collect();
+            let rarest = |most: usize| all[..all.len().min(most)].join(" AND ");
+            // Texts that have the rarest of the common words; where that is too much to ask, any.
+            for expression in [rarest(MAX_TOGETHER), rarest(2), all.join(" OR ")] {
+                if found.weights.len() < most {
+                    for row in self.rows_with(look, &expression, most, &mut found.cut)? {
+                        found.weights.entry(row).or_insert(1.0);
+                    }
+                }
+            }
+        } else if found.weights.len() > most {
+            self.weigh_common(look, &common, cap, &mut found)?;
+        }
+        Ok(found)
+    }
+
     /// Where rare words find more than can be read, common words decide between them.
-    #[expect(clippy::too_many_arguments, reason = "the state of one search")]
     fn weigh_common(
         &self,
-        project: i64,
-        words: &[WantedWord],
-        filter: &MemoryFilter,
+        look: &Look<'_>,
         common: &[(usize, String)],
-        frequencies: &[f64],
-        weights: &mut HashMap<i64, f64>,
         cap: usize,
+        found: &mut Weighed,
     ) -> Read<()> {
+        let words = look.recall.words.iter().enumerate();
         let rare: Vec<String> = words
-            .iter()
-            .enumerate()
             .filter(|(at, word)| word.tells && common.iter().all(|(other, _)| other != at))
             .filter_map(|(_, word)| expression(word))
             .collect();
@@ -185,53 +251,38 @@ impl Reader<'_> {
             return Ok(());
         }
         let rare = rare.join(" OR ");
-        let texts = frequencies.iter().fold(1.0_f64, |most, f| most.max(*f));
+        let texts = found
+            .frequencies
+            .iter()
+            .fold(1.0_f64, |most, f| most.max(*f));
         for (at, expression) in common.iter().take(MAX_DECIDING) {
             let both = format!("({rare}) AND {expression}");
-            for row in self.rows_with(project, &both, filter, cap)? {
-                if let Some(weight) = weights.get_mut(&row) {
-                    *weight += rarity(texts, frequencies[*at]);
+            for row in self.rows_with(look, &both, cap, &mut found.cut)? {
+                if let Some(weight) = found.weights.get_mut(&row) {
+                    *weight += rarity(texts, found.frequencies[*at]);
                 }
             }
         }
         Ok(())
     }
 
+    /// The newest rows with words.
     fn rows_with(
         &self,
-        project: i64,
+        look: &Look<'_>,
         expression: &str,
-        filter: &MemoryFilter,
         most: usize,
+        cut: &mut bool,
     ) -> Read<Vec<i64>> {
-        let (first, last) = (first_row(project), last_row(project));
-        let mut found = Vec::new();
-        if filter.is_empty() {
-            let mut statement = self.connection.prepare_cached(ROWS)?;
-            let mut rows = statement.query(params![expression, first, last, most])?;
-            while let Some(row) = rows.next()? {
-                found.push(row.get(0)?);
-            }
-        } else {
-            let tags = list_text(filter.tags.iter().map(Label::as_str));
-            let mut statement = self.connection.prepare_cached(SIFTED)?;
-            let mut rows = statement.query(params![
-                expression,
-                first,
-                last,
-                most,
-                filter.source.as_ref().map(Label::as_str),
-                filter.source_id.as_ref().map(Label::as_str),
-                filter.since.map_or(i64::MIN, Timestamp::unix_seconds),
-                filter.until.map_or(i64::MAX, Timestamp::unix_seconds),
-                tags.unwrap_or_else(|| "[]".to_owned()),
-                MAX_SIFTED,
-            ])?;
-            while let Some(row) = rows.next()? {
-                found.push(row.get(0)?);
-            }
+        if look.one_by_one {
+            let (rows, more) = self.sift(look, expression, most, look.sifted())?;
+            *cut |= more;
+            return Ok(rows);
         }
-        Ok(found)
+        let (first, last) = (first_row(look.project), last_row(look.project));
+        let mut statement = self.connection.prepare_cached(ROWS)?;
+        let rows = statement.query_map(params![expression, first, last, most], |row| row.get(0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     fn newest_row(&self, project: i64) -> Read<i64> {
@@ -242,104 +293,6 @@ impl Reader<'_> {
             .query_row([first, last], |row| row.get(0))
             .optional()?;
         Ok(newest.unwrap_or(first))
-    }
-
-    /// The rows of what was remembered last, at most `most`, the newest first; only of texts that
-    /// the filter lets through, and then none of sessions.
-    ///
-    /// # Errors
-    /// As [`Reader::recall`].
-    pub fn newest_remembered(
-        &self,
-        project: &Slug,
-        filter: &MemoryFilter,
-        most: usize,
-    ) -> Read<Vec<i64>> {
-        let id = self.project_id(project)?;
-        let looked_at = if filter.is_empty() { most } else { MAX_SIFTED };
-        let mut statement = self.connection.prepare_cached(
-            "SELECT rowid FROM memory_text WHERE rowid BETWEEN ?1 AND ?2 ORDER BY rowid DESC LIMIT ?3",
-        )?;
-        let mut rows = statement.query(params![first_row(id), last_row(id), looked_at])?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            let row: i64 = row.get(0)?;
-            if found.len() == most {
-                break;
-            }
-            if filter.is_empty() || self.row_admitted(project, row, filter)? {
-                found.push(row);
-            }
-        }
-        Ok(found)
-    }
-
-    fn row_admitted(&self, project: &Slug, row: i64, filter: &MemoryFilter) -> Read<bool> {
-        let found = self.remembered_at(project, row)?;
-        Ok(matches!(found, Some(ContextItem::Chunk(chunk)) if filter.admits(&chunk)))
-    }
-
-    /// What is remembered in a row, unless it has expired or is superseded.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn remembered_at(&self, project: &Slug, row: i64) -> Read<Option<ContextItem>> {
-        let mut statement = self
-            .connection
-            .prepare_cached(&format!("{CHUNK} WHERE id = :row AND {HOLDS}"))?;
-        let key = named_params! { ":row": row, ":now": self.now, ":superseded": self.superseded };
-        let mut rows = statement.query(key)?;
-        if let Some(found) = rows.next()? {
-            return Ok(Some(ContextItem::Chunk(chunk_row(project, found)?)));
-        }
-        let mut statement = self
-            .connection
-            .prepare_cached(&format!("{SESSION} WHERE id = ?1"))?;
-        let mut rows = statement.query([row])?;
-        let found = rows.next()?.map(|row| session_row(project, row));
-        Ok(found.transpose()?.map(ContextItem::Session))
-    }
-
-    /// The texts of the same source that were remembered shortly before and after one, with it, in
-    /// order; nothing when it does not say where it is from.
-    ///
-    /// # Errors
-    /// As [`Reader::recall`].
-    pub fn remembered_around(&self, chunk: &Chunk, reach: u64) -> Read<Vec<Chunk>> {
-        let Some(source) = &chunk.source_id else {
-            return Ok(Vec::new());
-        };
-        let number = chunk.id.number();
-        let sql = format!(
-            "{CHUNK} WHERE project = :project AND number BETWEEN :first AND :last \
-             AND source_id = :source AND {HOLDS} ORDER BY number"
-        );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query(named_params! {
-            ":project": self.project_id(&chunk.project)?,
-            ":first": number.saturating_sub(reach),
-            ":last": number.saturating_add(reach),
-            ":source": source.as_str(),
-            ":now": self.now,
-            ":superseded": self.superseded,
-        })?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            found.push(chunk_row(&chunk.project, row)?);
-        }
-        Ok(found)
-    }
-
-    /// The row of a remembered text.
-    ///
-    /// # Errors
-    /// As [`Reader::recall`].
-    pub fn row_of(&self, chunk: &Chunk) -> Read<Option<i64>> {
-        let project = self.project_id(&chunk.project)?;
-        let sql = "SELECT id FROM chunk WHERE project = ?1 AND number = ?2";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let row = statement.query_row((project, chunk.id.number()), |row| row.get(0));
-        Ok(row.optional()?)
     }
 
     /// The words that were ever indexed and begin like this, a few thousand at most.

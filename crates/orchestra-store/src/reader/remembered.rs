@@ -23,16 +23,21 @@ const MAX_PAGE: usize = 1 << 20;
 /// Something that is remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remembered {
-    /// Its row: `project << 32 | n`. A row is never used again.
+    /// Its row: `project << 32 | n`. A row is never used again by the same database; one that was built
+    /// anew gives others, and [`Reader::memory_changes`] says so.
     pub row: i64,
     /// What it says: its summary and its text, or the summaries of a session's events; the beginning,
     /// where it is longer than a model reads.
     pub text: String,
 }
 
-/// A place in the log of changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MemoryPlace(i64);
+/// A place in the log of changes of one database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryPlace {
+    /// Which database: its own number, which one that is built anew does not share.
+    database: i64,
+    seq: i64,
+}
 
 /// What was changed after a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,14 +58,22 @@ impl Reader<'_> {
     /// # Errors
     /// When the database cannot be read.
     pub fn memory_place(&self) -> Read<MemoryPlace> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT coalesce(max(seq), 0) FROM event")?;
-        Ok(MemoryPlace(statement.query_row([], |row| row.get(0))?))
+        // Those that older versions made have no number, and are of one kind until they are rebuilt.
+        let mut statement = self.connection.prepare_cached(
+            "SELECT coalesce((SELECT value FROM counter WHERE name = 'database'), 0), \
+             coalesce((SELECT max(seq) FROM event), 0)",
+        )?;
+        let place = statement.query_row([], |row| {
+            Ok(MemoryPlace {
+                database: row.get(0)?,
+                seq: row.get(1)?,
+            })
+        })?;
+        Ok(place)
     }
 
-    /// What was changed after a place. A place of another log, as after the board was rebuilt, means
-    /// that anything may have been.
+    /// What was changed after a place. A place of another database, as after the board was rebuilt,
+    /// means that anything may have been: rows are numbered anew there.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -71,14 +84,15 @@ impl Reader<'_> {
             removed: false,
             look_through: false,
         };
-        if changes.place < since || changes.place.0 - since.0 > MAX_CHANGES {
-            changes.look_through = changes.place != since;
+        let behind = changes.place.seq - since.seq;
+        if changes.place.database != since.database || !(0..=MAX_CHANGES).contains(&behind) {
+            changes.look_through = true;
             return Ok(changes);
         }
         let mut statement = self.connection.prepare_cached(
             "SELECT kind, slug, body FROM event WHERE seq > ?1 AND seq <= ?2 ORDER BY seq",
         )?;
-        let mut rows = statement.query([since.0, changes.place.0])?;
+        let mut rows = statement.query([since.seq, changes.place.seq])?;
         while let Some(row) = rows.next()? {
             let kind: String = row.get(0)?;
             if kind == "project-deleted" {

@@ -206,6 +206,46 @@ impl Reader<'_> {
         Ok(filling.finish(total, |plan| Cursor::of_name(plan.id.as_str())))
     }
 
+    /// The plans of a project that were saved last, latest first, at most so many, with the beginnings
+    /// of their texts: of so many characters each, and no more once they come to `bytes` together.
+    ///
+    /// # Errors
+    /// As [`Reader::requests`].
+    pub fn latest_plans(
+        &self,
+        project: &Slug,
+        most: u32,
+        part: u32,
+        bytes: usize,
+    ) -> Read<Vec<(PlanRecord, String)>> {
+        let id = self.project_id(project)?;
+        let mut latest = self.connection.prepare_cached(
+            "SELECT rowid FROM plan WHERE project = ?1 \
+             ORDER BY coalesce(updated_at, created_at) DESC, name LIMIT ?2",
+        )?;
+        // No text is read to know the order.
+        let found: Vec<i64> = latest
+            .query_map(params![id, most], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT name, title, issue, created_at, updated_at, substr(content, 1, ?2) FROM plan \
+             WHERE rowid = ?1",
+        )?;
+        let (mut plans, mut read) = (Vec::new(), 0);
+        for place in found {
+            if read >= bytes {
+                break;
+            }
+            let mut rows = statement.query(params![place, part])?;
+            if let Some(row) = rows.next()? {
+                let plan = plan_row(project, row)?;
+                read += plan.1.len();
+                plans.push(plan);
+            }
+        }
+        Ok(plans)
+    }
+
     /// A saved plan with its text.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use rusqlite::{OptionalExtension, params};
 use super::{Reader, first_row, last_row};
 use crate::page::Filling;
 use crate::rows::{Read, id_of, kind_of};
-use crate::{Cursor, IssueFilter, IssueRecord, Page, PageRequest, words};
+use crate::{Cursor, IssueFilter, IssueRecord, Page, PageRequest, Reindex, words};
 
 /// A word that more texts have than this is common.
 const COMMON: i64 = 2_000;
@@ -231,6 +231,30 @@ impl Reader<'_> {
             self.connection.prepare_cached(sql)?.exists([])?;
         }
         Ok(())
+    }
+
+    /// How many times the full-text index of what is remembered was begun anew.
+    pub(crate) fn reindex_run(&self) -> Read<u64> {
+        let run = self
+            .connection
+            .prepare_cached("SELECT value FROM counter WHERE name = 'reindex_run'")?
+            .query_row([], |row| row.get(0))
+            .optional()?;
+        Ok(run.unwrap_or(0))
+    }
+
+    /// What is to be done when the full-text index of what is remembered cannot be searched: it is
+    /// being made anew, perhaps.
+    pub(crate) fn mending(&self) -> Read<(u64, Reindex)> {
+        let run = self.reindex_run()?;
+        let is_going = self
+            .connection
+            .prepare_cached("SELECT 1 FROM counter WHERE name = 'reindex_damaged'")?
+            .exists([])?;
+        Ok(match is_going {
+            true => (run, Reindex::Continue(run)),
+            false => (run, Reindex::Damaged(run)),
+        })
     }
 
     /// What to look for; `None` when the query has no word.

@@ -84,9 +84,12 @@ impl Writing<'_> {
     /// Deletes everything of a project; the log of what happened stays.
     pub(super) fn delete_project(&mut self, project: i64, slug: &Slug) -> Write<()> {
         let (first, last) = (first_row(project), last_row(project));
+        for index in self.indexes_of(first)?.into_iter().flatten() {
+            let sql = format!("DELETE FROM {index} WHERE rowid BETWEEN ?1 AND ?2");
+            self.execute(&sql, [first, last])?;
+        }
         for sql in [
             "DELETE FROM issue_text WHERE rowid BETWEEN ?1 AND ?2",
-            "DELETE FROM memory_text WHERE rowid BETWEEN ?1 AND ?2",
             "DELETE FROM tally WHERE parent BETWEEN ?1 AND ?2",
             "DELETE FROM dependency WHERE issue BETWEEN ?1 AND ?2",
             "DELETE FROM issue WHERE id BETWEEN ?1 AND ?2",

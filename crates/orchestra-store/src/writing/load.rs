@@ -243,11 +243,22 @@ impl Work for Writing<'_> {
     }
 
     fn load_session(&mut self, session: &SessionRecord) -> Result<(), ActionError> {
-        self.put_session(session)
+        if self.loading {
+            return self.put_session(session);
+        }
+        let known = self.reader().session(&session.project, &session.id)?;
+        self.put_session(session)?;
+        if known.as_ref() == Some(session) {
+            return Ok(());
+        }
+        let (project, id) = (&session.project, session.id.as_str());
+        self.log_side("session", None, Source::File, project, id)
     }
 
     fn remove_session(&mut self, project: &Slug, id: &SessionId) -> Result<(), ActionError> {
-        self.remove_session(project, id)?;
+        if self.remove_session(project, id)? && !self.loading {
+            self.log_side("session", None, Source::File, project, id.as_str())?;
+        }
         Ok(())
     }
 
@@ -277,7 +288,11 @@ impl Work for Writing<'_> {
 
     fn tidy(&mut self) -> Result<(), ActionError> {
         self.raise_all_counters()?;
-        self.prune_words()
+        let mut last = Some(String::new());
+        while let Some(word) = last {
+            last = self.prune_words(&word)?;
+        }
+        Ok(())
     }
 
     fn renumber(

@@ -1,5 +1,6 @@
 //! Remembered texts.
 
+mod reindex;
 mod room;
 mod sessions;
 mod told;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command as Process, Stdio};
 
 use orchestra_board::{Command, IssuePatch, Kind};
-use orchestra_store::{Action, Options, Store};
+use orchestra_store::{Action, Options, Reindex, Store};
 
 use crate::board::PATIENCE;
 use crate::documents::add_one;
@@ -139,6 +139,12 @@ fn change_until_killed(store: &Store, seed: u64) {
                 .submit_blocking(None, Action::SaveMemory(chunk(&format!("memory {number}"))))
                 .expect("allowed");
             say(&format!("{} remembered {number}", slug()));
+        }
+        // Each of them goes on where another was killed.
+        if number.is_multiple_of(4) {
+            store
+                .submit_blocking(None, Action::ReindexMemory(Reindex::Begin))
+                .expect("allowed");
         }
     }
 }

@@ -98,6 +98,7 @@ fn full() -> Board {
         }],
         started_at: None,
         ended_at: None,
+        from_hooks: false,
     }));
     board.act(Action::SavePlan {
         project: slug(),

@@ -187,3 +187,29 @@ fn a_checkout_brings_back_what_was_remembered() {
     );
     assert_eq!(board.problems(), "");
 }
+
+/// The earlier program took a file that it could not read for an empty one, and wrote over it.
+#[test]
+fn w06_a_broken_file_of_memories_is_left_alone_and_nothing_is_forgotten() {
+    let board = lived();
+    let whole = board.file(CHUNKS);
+    for broken in [
+        &whole[..whole.len() / 2],
+        "chunks: [nothing of ours",
+        "\0\0\0\0",
+    ] {
+        fs::write(board.path(CHUNKS), broken).expect("writes");
+        board.wait("the problem", |board| board.problems().contains(CHUNKS));
+        board.remember(&format!("said while {} bytes were left", broken.len()));
+        board.settle();
+        assert_eq!(board.file(CHUNKS), broken, "not overwritten");
+        assert!(remembered(&board, 1).is_some() && remembered(&board, 2).is_some());
+        // Mended, it takes in what was said meanwhile.
+        fs::write(board.path(CHUNKS), &whole).expect("writes");
+        board.wait("the mending", |board| board.problems().is_empty());
+        board.settle();
+        assert!(board.file(CHUNKS).contains("said while"));
+        assert!(remembered(&board, 1).is_some() && remembered(&board, 2).is_some());
+    }
+    assert!(remembered(&board, 5).is_some());
+}

@@ -28,6 +28,7 @@ mod rebuild;
 mod recorded;
 mod recording;
 mod refused;
+mod reindex;
 mod remembered;
 mod scale;
 mod search;

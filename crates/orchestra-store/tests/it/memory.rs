@@ -3,7 +3,7 @@
 use orchestra_board::{Command, SessionId};
 use orchestra_store::{
     Action, ChunkId, ContextItem, Made, MemoryFilter, NewSession, NewSessionEvent, PageRequest,
-    SessionRecord, Store, WantedWord,
+    Recall, SessionRecord, Store, WantedWord,
 };
 
 use crate::fixture::{Workspace, options};
@@ -30,6 +30,7 @@ pub(crate) fn session(id: &str, summary: &str, events: &[&str]) -> NewSession {
         events: events.iter().map(event).collect(),
         started_at: None,
         ended_at: None,
+        from_hooks: false,
     }
 }
 
@@ -248,8 +249,13 @@ fn what_older_schemas_remember_is_found_by_the_stems_of_its_words() {
             forms: vec![word.to_owned()],
             tells: true,
         };
-        let found =
-            store.read(|reader| reader.recall(&slug(), &[wanted], &MemoryFilter::default(), 10));
+        let recall = Recall {
+            words: &[wanted],
+            filter: &MemoryFilter::default(),
+            sessions: true,
+            most: 10,
+        };
+        let found = store.read(|reader| reader.recall(&slug(), &recall));
         found.expect("read").rows.len()
     };
     for word in ["webhook", "webhooks", "retri", "lexer", "lk"] {

@@ -3,6 +3,7 @@
 use orchestra_board::{Command, SessionId};
 use orchestra_store::{Action, Made, NewSession, NewSessionEvent, Remembered};
 
+use crate::board::{Board, still};
 use crate::fixture::Workspace;
 use crate::words::{body, chunk, label, slug};
 
@@ -29,6 +30,7 @@ fn changes_are_told_by_row() {
         }],
         started_at: None,
         ended_at: None,
+        from_hooks: false,
     }));
 
     let found = rows(&workspace);
@@ -78,4 +80,33 @@ fn a_long_text_is_given_by_its_beginning() {
     assert!(found[0].text.len() <= 8 * 1024, "{}", found[0].text.len());
     assert!(found[0].text.starts_with("short\né"));
     assert!(found[0].text.ends_with('é'));
+}
+
+#[test]
+fn a_database_that_was_built_anew_has_other_rows_however_long_its_log_is() {
+    let board = Board::with_tasks(still());
+    let place = |board: &Board| {
+        let place = board.store.read(|reader| reader.memory_place());
+        place.expect("a place")
+    };
+    let changes = |board: &Board, since| {
+        let changes = board.store.read(|reader| reader.memory_changes(since));
+        changes.expect("changes")
+    };
+    let before = place(&board);
+    board.remember("the lock is fair");
+    board.settle();
+    let there = changes(&board, before);
+    assert_eq!(there.rows.len(), 1, "{there:?}");
+    let board = board.rebuilt(|_| {});
+    // Its log grows longer than the one before was.
+    for number in 0..50 {
+        board.remember(&format!("text {number}"));
+    }
+    let after = changes(&board, there.place);
+    assert!(after.look_through && after.rows.is_empty(), "{after:?}");
+    assert!(!changes(&board, after.place).look_through);
+    // Where it is only opened again, it is the same.
+    let board = board.reopened(still(), |_| {});
+    assert!(!changes(&board, after.place).look_through);
 }

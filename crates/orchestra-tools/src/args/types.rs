@@ -39,6 +39,20 @@ pub(crate) trait Choice: Copy + 'static {
 #[derive(Debug, Clone)]
 pub(crate) struct Arg<T>(pub(crate) T);
 
+/// The values of a list, each once, in the order in which they were given. One of more than `MAX` is
+/// refused before it is read to its end.
+#[derive(Debug, Clone)]
+pub(crate) struct Many<T, const MAX: usize = MANY>(pub(crate) Vec<T>);
+
+/// More than anything has of anything, for lists whose own bounds are told by whoever keeps them.
+const MANY: usize = 256;
+
+impl<T, const MAX: usize> Default for Many<T, MAX> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
 /// A whole number in a range.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Number<const MIN: u32, const MAX: u32>(u32);
@@ -59,17 +73,6 @@ impl<const MIN: u32, const MAX: u32> Number<MIN, MAX> {
     pub(crate) const fn get(self) -> u32 {
         self.0
     }
-}
-
-/// The values of a list argument, each once, in the order they were given.
-pub(crate) fn texts<T: PartialEq>(list: Vec<Arg<T>>) -> Vec<T> {
-    let mut values = Vec::with_capacity(list.len());
-    for Arg(value) in list {
-        if !values.contains(&value) {
-            values.push(value);
-        }
-    }
-    values
 }
 
 macro_rules! from_text {
@@ -115,8 +118,9 @@ pub(crate) fn not_one_of(text: &str, choices: &[&str]) -> String {
 
 impl FromText for Version {
     fn from_text(text: &str) -> Result<Self, String> {
-        Self::parse(text)
-            .ok_or_else(|| "expected the 16 hexadecimal digits of an issue's version".to_owned())
+        Self::parse(text).ok_or_else(|| {
+            "expected the 16 hexadecimal digits of a version, as it was read".to_owned()
+        })
     }
 }
 
@@ -159,6 +163,52 @@ impl<T: FromText> JsonSchema for Arg<T> {
             [] => json_schema!({"type": "string"}),
             choices => json_schema!({"type": "string", "enum": choices}),
         }
+    }
+}
+
+impl<'de, T: FromText + PartialEq, const MAX: usize> Deserialize<'de> for Many<T, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ManyVisitor(PhantomData))
+    }
+}
+
+struct ManyVisitor<T, const MAX: usize>(PhantomData<T>);
+
+impl<'de, T: FromText + PartialEq, const MAX: usize> Visitor<'de> for ManyVisitor<T, MAX> {
+    type Value = Many<T, MAX>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of strings")
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(Arg(value)) = list.next_element()? {
+            if values.contains(&value) {
+                continue;
+            }
+            if values.len() == MAX {
+                let error = format!("is too long: at most {MAX} values");
+                return Err(de::Error::custom(error));
+            }
+            values.push(value);
+        }
+        Ok(Many(values))
+    }
+}
+
+impl<T: FromText, const MAX: usize> JsonSchema for Many<T, MAX> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Many".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let of = Arg::<T>::json_schema(generator);
+        json_schema!({"type": "array", "items": of})
     }
 }
 

@@ -44,6 +44,7 @@ pub(super) fn tools() -> Vec<Tool> {
 #[serde(deny_unknown_fields)]
 struct ReportBug {
     project: Arg<Slug>,
+    #[schemars(extend("x-seldom" = true))]
     epic_id: Option<Arg<IssueId>>,
     story_id: Arg<IssueId>,
     title: Arg<Title>,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::patch::{Fields, NewPriority, ParentState, Update, update};
 use super::{Deleted, delete, single, with_children};
-use crate::args::{Arg, Limit, texts};
+use crate::args::{Arg, Limit, Many};
 use crate::failure::Failure;
 use crate::services::{Services, Sort, page, target};
 use crate::tool::{Effect, Step, Tool};
@@ -86,8 +86,8 @@ struct CreateEpic {
     title: Arg<Title>,
     description: Option<Arg<Body>>,
     priority: Option<Arg<Priority>>,
-    assignees: Option<Vec<Arg<AgentName>>>,
-    labels: Option<Vec<Arg<Label>>>,
+    assignees: Option<Many<AgentName>>,
+    labels: Option<Many<Label>>,
     agent: Option<Arg<AgentName>>,
 }
 
@@ -99,8 +99,8 @@ fn create(_: &Services, args: CreateEpic) -> Result<Step<Brief>, Failure> {
         title: args.title.0,
         description: args.description.map_or_else(Body::default, |text| text.0),
         priority: args.priority.map(|priority| priority.0),
-        assignees: texts(args.assignees.unwrap_or_default()),
-        labels: texts(args.labels.unwrap_or_default()),
+        assignees: args.assignees.unwrap_or_default().0,
+        labels: args.labels.unwrap_or_default().0,
         depends_on: Vec::new(),
     };
     let command = Command::CreateIssue {
@@ -142,8 +142,8 @@ struct UpdateEpic {
     description: Option<Arg<Body>>,
     status: Option<Arg<ParentState>>,
     priority: Option<Arg<NewPriority>>,
-    assignees: Option<Vec<Arg<AgentName>>>,
-    labels: Option<Vec<Arg<Label>>>,
+    assignees: Option<Many<AgentName>>,
+    labels: Option<Many<Label>>,
     version: Option<Arg<Version>>,
     agent: Option<Arg<AgentName>>,
 }

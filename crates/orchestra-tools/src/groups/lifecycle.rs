@@ -34,7 +34,9 @@ pub(super) fn tools() -> Vec<Tool> {
 #[serde(deny_unknown_fields)]
 struct AdvanceTask {
     project: Arg<Slug>,
+    #[schemars(extend("x-seldom" = true))]
     epic_id: Option<Arg<IssueId>>,
+    #[schemars(extend("x-seldom" = true))]
     story_id: Option<Arg<IssueId>>,
     task_id: Arg<IssueId>,
     evidence: Option<Arg<Body>>,
@@ -98,7 +100,9 @@ fn gone() -> Failure {
 #[serde(deny_unknown_fields)]
 struct RejectTask {
     project: Arg<Slug>,
+    #[schemars(extend("x-seldom" = true))]
     epic_id: Option<Arg<IssueId>>,
+    #[schemars(extend("x-seldom" = true))]
     story_id: Option<Arg<IssueId>>,
     task_id: Arg<IssueId>,
     reason: Option<Arg<Body>>,

@@ -11,7 +11,7 @@ use orchestra_store::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::args::{Arg, Limit, texts};
+use crate::args::{Arg, Limit, Many};
 use crate::failure::Failure;
 use crate::services::{Services, page};
 use crate::tool::{Effect, Step, Tool};
@@ -36,7 +36,9 @@ pub(super) fn tools() -> Vec<Tool> {
             "Memories that fit a query, best first.",
             find::by_meaning,
             find::search_memory,
-        ),
+        )
+        // A hundred texts and more are read and looked through.
+        .heavy(),
         Tool::finding(
             "get_context",
             "Get context",
@@ -44,7 +46,8 @@ pub(super) fn tools() -> Vec<Tool> {
             "What fits the work at hand: memories, sessions, issues, plans.",
             find::context_by_meaning,
             find::get_context,
-        ),
+        )
+        .heavy(),
         Tool::new(
             "forget_memory",
             "Forget memory",
@@ -78,18 +81,25 @@ pub(super) fn tools() -> Vec<Tool> {
     tools
 }
 
+/// As many tags as a text can have.
+type Tags = Many<Label, { NewChunk::MAX_TAGS }>;
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SaveMemory {
     project: Arg<Slug>,
     content: Arg<Body>,
     summary: Arg<Body>,
+    #[schemars(extend("x-seldom" = true))]
     source: Option<Arg<Label>>,
+    #[schemars(extend("x-seldom" = true))]
     source_id: Option<Arg<Label>>,
-    tags: Option<Vec<Arg<Label>>>,
+    tags: Option<Tags>,
+    #[schemars(extend("x-seldom" = true))]
     expires_at: Option<Arg<Timestamp>>,
+    #[schemars(extend("x-seldom" = true))]
     expires_in_days: Option<life::Days>,
-    supersedes: Option<Vec<Arg<ChunkId>>>,
+    supersedes: Option<Many<ChunkId, { NewChunk::MAX_SUPERSEDED }>>,
 }
 
 /// A remembered text without its content, which the caller has just sent.
@@ -118,9 +128,9 @@ fn save_memory(services: &Services, args: SaveMemory) -> Result<Step<Saved>, Fai
         summary: args.summary.0,
         source: args.source.map(|source| source.0),
         source_id: args.source_id.map(|id| id.0),
-        tags: texts(args.tags.unwrap_or_default()),
+        tags: args.tags.unwrap_or_default().0,
         expires_at: life::expiry(services, at, args.expires_in_days)?,
-        supersedes: texts(args.supersedes.unwrap_or_default()),
+        supersedes: args.supersedes.unwrap_or_default().0,
         ..NewChunk::of(args.project.0, args.content.0)
     };
     if chunk.content.is_empty() {
@@ -242,6 +252,7 @@ fn save_session(_: &Services, args: SaveSession) -> Result<Step<SessionRow>, Fai
         events: events.collect(),
         started_at: args.started_at.map(|at| at.0),
         ended_at: args.ended_at.map(|at| at.0),
+        from_hooks: false,
     };
     Ok(Step::submit(
         None,

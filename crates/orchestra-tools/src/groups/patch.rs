@@ -4,7 +4,7 @@ use orchestra_board::{
     AgentName, Body, Command, IssuePatch, IssueRef, Label, Priority, State, Title, Version,
 };
 
-use crate::args::{Arg, Choice, FromText, not_one_of, texts};
+use crate::args::{Arg, Choice, FromText, Many, not_one_of};
 use crate::failure::Failure;
 use crate::services::{Services, Sort, find};
 use crate::tool::Step;
@@ -66,8 +66,8 @@ pub(super) struct Fields {
     pub(super) description: Option<Arg<Body>>,
     pub(super) priority: Option<Arg<NewPriority>>,
     pub(super) state: Option<State>,
-    pub(super) assignees: Option<Vec<Arg<AgentName>>>,
-    pub(super) labels: Option<Vec<Arg<Label>>>,
+    pub(super) assignees: Option<Many<AgentName>>,
+    pub(super) labels: Option<Many<Label>>,
 }
 
 impl From<Fields> for IssuePatch {
@@ -77,8 +77,8 @@ impl From<Fields> for IssuePatch {
             description: fields.description.map(|text| text.0),
             priority: fields.priority.map(|priority| priority.0.0),
             state: fields.state,
-            assignees: fields.assignees.map(texts),
-            labels: fields.labels.map(texts),
+            assignees: fields.assignees.map(|list| list.0),
+            labels: fields.labels.map(|list| list.0),
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::patch::{Fields, NewPriority, ParentState, Update, update};
 use super::{Deleted, delete, parent_of_list, single, with_children};
-use crate::args::{Arg, Limit, texts};
+use crate::args::{Arg, Limit, Many};
 use crate::failure::Failure;
 use crate::services::{Services, Sort, page, target};
 use crate::tool::{Effect, Step, Tool};
@@ -96,8 +96,8 @@ struct CreateStory {
     title: Arg<Title>,
     user_story: Arg<Body>,
     priority: Option<Arg<Priority>>,
-    assignees: Option<Vec<Arg<AgentName>>>,
-    labels: Option<Vec<Arg<Label>>>,
+    assignees: Option<Many<AgentName>>,
+    labels: Option<Many<Label>>,
     agent: Option<Arg<AgentName>>,
 }
 
@@ -109,8 +109,8 @@ fn create(_: &Services, args: CreateStory) -> Result<Step<Brief>, Failure> {
         title: args.title.0,
         description: args.user_story.0,
         priority: args.priority.map(|priority| priority.0),
-        assignees: texts(args.assignees.unwrap_or_default()),
-        labels: texts(args.labels.unwrap_or_default()),
+        assignees: args.assignees.unwrap_or_default().0,
+        labels: args.labels.unwrap_or_default().0,
         depends_on: Vec::new(),
     };
     let command = Command::CreateIssue {
@@ -154,8 +154,8 @@ struct UpdateStory {
     description: Option<Arg<Body>>,
     status: Option<Arg<ParentState>>,
     priority: Option<Arg<NewPriority>>,
-    assignees: Option<Vec<Arg<AgentName>>>,
-    labels: Option<Vec<Arg<Label>>>,
+    assignees: Option<Many<AgentName>>,
+    labels: Option<Many<Label>>,
     version: Option<Arg<Version>>,
     agent: Option<Arg<AgentName>>,
 }

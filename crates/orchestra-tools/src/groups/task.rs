@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::history::history;
 use super::patch::{Fields, NewPriority, Update, update};
 use super::{Deleted, LEAVES, LeafKind, delete, parent_of_list, single};
-use crate::args::{Arg, Limit, texts};
+use crate::args::{Arg, Limit, Many};
 use crate::failure::Failure;
 use crate::services::{Services, Sort, find, page, target};
 use crate::tool::{Effect, Step, Tool};
@@ -149,6 +149,7 @@ fn list(services: &Services, args: ListTasks) -> Result<Step<List<Row>>, Failure
 #[serde(deny_unknown_fields)]
 struct CreateTask {
     project: Arg<Slug>,
+    #[schemars(extend("x-seldom" = true))]
     epic_id: Option<Arg<IssueId>>,
     story_id: Arg<IssueId>,
     title: Arg<Title>,
@@ -156,9 +157,9 @@ struct CreateTask {
     kind: Arg<LeafKind>,
     description: Option<Arg<Body>>,
     priority: Option<Arg<Priority>>,
-    assignees: Option<Vec<Arg<AgentName>>>,
-    labels: Option<Vec<Arg<Label>>>,
-    depends_on: Option<Vec<Arg<IssueId>>>,
+    assignees: Option<Many<AgentName>>,
+    labels: Option<Many<Label>>,
+    depends_on: Option<Many<IssueId>>,
     agent: Option<Arg<AgentName>>,
 }
 
@@ -170,9 +171,9 @@ fn create(_: &Services, args: CreateTask) -> Result<Step<Brief>, Failure> {
         title: args.title.0,
         description: args.description.map_or_else(Body::default, |text| text.0),
         priority: args.priority.map(|priority| priority.0),
-        assignees: texts(args.assignees.unwrap_or_default()),
-        labels: texts(args.labels.unwrap_or_default()),
-        depends_on: texts(args.depends_on.unwrap_or_default()),
+        assignees: args.assignees.unwrap_or_default().0,
+        labels: args.labels.unwrap_or_default().0,
+        depends_on: args.depends_on.unwrap_or_default().0,
     };
     let command = Command::CreateIssue {
         project: args.project.0,
@@ -189,7 +190,9 @@ fn create(_: &Services, args: CreateTask) -> Result<Step<Brief>, Failure> {
 #[serde(deny_unknown_fields)]
 struct GetTask {
     project: Arg<Slug>,
+    #[schemars(extend("x-seldom" = true))]
     epic_id: Option<Arg<IssueId>>,
+    #[schemars(extend("x-seldom" = true))]
     story_id: Option<Arg<IssueId>>,
     task_id: Arg<IssueId>,
 }
@@ -209,16 +212,19 @@ fn get(services: &Services, args: GetTask) -> Result<Step<IssueFull>, Failure> {
 #[serde(deny_unknown_fields)]
 struct UpdateTask {
     project: Arg<Slug>,
+    #[schemars(extend("x-seldom" = true))]
     epic_id: Option<Arg<IssueId>>,
+    #[schemars(extend("x-seldom" = true))]
     story_id: Option<Arg<IssueId>>,
     task_id: Arg<IssueId>,
     title: Option<Arg<Title>>,
     description: Option<Arg<Body>>,
     status: Option<Arg<State>>,
     priority: Option<Arg<NewPriority>>,
-    assignees: Option<Vec<Arg<AgentName>>>,
-    labels: Option<Vec<Arg<Label>>>,
+    assignees: Option<Many<AgentName>>,
+    labels: Option<Many<Label>>,
     evidence: Option<Arg<Body>>,
+    #[schemars(extend("x-seldom" = true))]
     version: Option<Arg<Version>>,
     agent: Option<Arg<AgentName>>,
 }

@@ -177,7 +177,9 @@ fn nothing_to_do(census: &orchestra_store::Census) -> String {
 #[serde(deny_unknown_fields)]
 struct OneTask {
     project: Arg<Slug>,
+    #[schemars(extend("x-seldom" = true))]
     epic_id: Option<Arg<IssueId>>,
+    #[schemars(extend("x-seldom" = true))]
     story_id: Option<Arg<IssueId>>,
     task_id: Arg<IssueId>,
     agent: Option<Arg<AgentName>>,

@@ -64,7 +64,11 @@ impl Bench {
     }
 
     pub(crate) fn with(options: Options) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        Self::at(tempfile::tempdir().unwrap(), options)
+    }
+
+    /// A workbench in a directory that was there before.
+    pub(crate) fn at(directory: TempDir, options: Options) -> Self {
         // 2026-02-14T13:55:45Z
         let clock = Arc::new(SetClock(1_771_077_345.into()));
         let store_options = orchestra_store::Options {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orchestra_hub::{Catalog, Cost, Provider};
+use orchestra_hub::{Catalog, Cost, Provider, Toolset};
 use serde_json::{Value, json};
 
 use crate::bench::Bench;
@@ -216,7 +216,14 @@ async fn w37_every_tool_is_annotated_and_templates_are_listed() {
             tool.name
         );
         let heavy = tool.name.starts_with("install_")
-            || ["list_skills", "list_agents", "regenerate_readme"].contains(&tool.name.as_str());
+            || [
+                "get_context",
+                "list_skills",
+                "list_agents",
+                "regenerate_readme",
+                "search_memory",
+            ]
+            .contains(&tool.name.as_str());
         assert_eq!(tool.cost == Cost::Heavy, heavy, "{}", tool.name);
     }
     let templates: Vec<&str> = catalog
@@ -296,6 +303,84 @@ async fn schemas_are_inlined_bare_and_closed() {
         }
         bare(&schema, &tool.name);
     }
+}
+
+/// What toolset `lean` shows leaves out arguments and nothing else, and refuses none that is taken.
+#[tokio::test]
+async fn lean_schemas_leave_out_what_is_seldom_needed_and_refuse_nothing() {
+    let mut shortened = Vec::new();
+    for tool in catalog(&Bench::new()).tools {
+        let whole: Value = tool.input_schema.parse().unwrap();
+        assert!(!whole.to_string().contains("\"x-"), "{whole}");
+        let Some(lean) = &tool.lean_schema else {
+            continue;
+        };
+        let lean: Value = lean.parse().unwrap();
+        jsonschema::draft202012::meta::validate(&lean).unwrap();
+        let arguments = lean["properties"].as_object().unwrap();
+        let all = whole["properties"].as_object().unwrap();
+        assert!(arguments.len() < all.len(), "{}", tool.name);
+        let mut expected = whole.clone();
+        expected["properties"] = json!(arguments);
+        expected
+            .as_object_mut()
+            .unwrap()
+            .remove("additionalProperties");
+        assert_eq!(lean, expected, "{}", tool.name);
+        for (name, schema) in arguments {
+            assert_eq!(all.get(name), Some(schema), "{}: {name}", tool.name);
+        }
+        for name in whole["required"].as_array().unwrap() {
+            let name = name.as_str().unwrap();
+            assert!(arguments.contains_key(name), "{}: {name}", tool.name);
+        }
+        assert!(
+            Toolset::Lean.shows(&tool),
+            "{} is shortened for nobody",
+            tool.name
+        );
+        shortened.push(tool.name);
+    }
+    assert!(shortened.iter().any(|name| name == "search_memory"));
+}
+
+/// A client that checks its calls by the lean schema lets an argument pass that this leaves out, the
+/// tool takes it, and says what there is when one is not taken.
+#[tokio::test]
+async fn what_a_lean_schema_leaves_out_is_taken() {
+    let bench = Bench::with_story().await;
+    let catalog = catalog(&bench);
+    let task = bench.task("A").await;
+    for (name, arguments) in [
+        (
+            "update_task",
+            json!({"project": "my-app", "task_id": task, "epic_id": "MA-1", "story_id": "MA-2", "title": "B"}),
+        ),
+        (
+            "save_memory",
+            json!({"project": "my-app", "content": "c", "summary": "s", "source": "task", "expires_in_days": 7}),
+        ),
+        (
+            "search_memory",
+            json!({"project": "my-app", "query": "c", "source": "task", "include_superseded": true}),
+        ),
+        (
+            "get_context",
+            json!({"project": "my-app", "query": "c", "max_tokens": 500}),
+        ),
+    ] {
+        let tool = catalog.tools.iter().find(|tool| tool.name == name);
+        let lean: Value = tool.unwrap().lean_schema.as_ref().unwrap().parse().unwrap();
+        assert!(jsonschema::draft202012::is_valid(&lean, &arguments));
+        bench.ok(name, arguments).await;
+    }
+    let refusal = bench
+        .refused(
+            "search_memory",
+            json!({"project": "my-app", "query": "c", "sources": "task"}),
+        )
+        .await;
+    assert!(refusal.contains("`source`"), "{refusal}");
 }
 
 /// No `title` keyword; a property may well be called so.

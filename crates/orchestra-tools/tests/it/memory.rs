@@ -130,6 +130,10 @@ async fn w41_memories_can_be_forgotten_are_merged_and_capped() {
     let bench = Bench::with_story().await;
     let save = |content: &str| json!({"project": "my-app", "content": content, "summary": "note"});
     let first = bench.ok("save_memory", save("The cache is warm")).await;
+    assert_eq!(
+        (&first["id"], first.get("content")),
+        (&json!("mem-1"), None)
+    );
     let again = bench.ok("save_memory", save("The cache is warm")).await;
     assert_eq!(
         (&again["id"], &again["merged"]),
@@ -272,14 +276,16 @@ async fn w41_memories_are_changed_superseded_and_expire() {
             .await
             .contains("has changed")
     );
-    let twice = p(
-        json!({"memory_id": "mem-2", "expires_at": "2099-01-01T00:00:00Z", "expires_in_days": 1}),
-    );
+    for end in ["2099-01-01T00:00:00Z", "none"] {
+        let twice = p(json!({"memory_id": "mem-2", "expires_at": end, "expires_in_days": 1}));
+        let refusal = bench.refused("update_memory", twice).await;
+        assert!(refusal.contains("not both"), "{refusal}");
+    }
+    let wrong = p(json!({"memory_id": "mem-2", "version": "1"}));
+    let refusal = bench.refused("update_memory", wrong).await;
     assert!(
-        bench
-            .refused("update_memory", twice)
-            .await
-            .contains("not both")
+        refusal.contains("16 hexadecimal digits of a version"),
+        "{refusal}"
     );
     let soon = p(json!({"memory_id": "mem-2", "expires_in_days": 1}));
     bench.ok("update_memory", soon).await;
@@ -301,9 +307,21 @@ async fn w41_memories_are_changed_superseded_and_expire() {
 #[tokio::test]
 async fn w28_every_list_of_memories_has_one_shape() {
     let bench = Bench::with_story().await;
-    let tags: Vec<String> = (0..100_000).map(|n| format!("t{n}")).collect();
-    let many = json!({"project": "my-app", "content": "x", "summary": "x", "tags": tags});
-    assert!(bench.refused("save_memory", many).await.contains("32 tags"));
+    for count in [33, 100_000] {
+        let tags: Vec<String> = (0..count).map(|n| format!("t{n}")).collect();
+        for (tool, more) in [
+            ("save_memory", json!({"content": "x", "summary": "x"})),
+            ("search_memory", json!({"query": "x"})),
+            ("update_memory", json!({"memory_id": "mem-1"})),
+        ] {
+            let mut many = json!({"project": "my-app", "tags": tags});
+            many.as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            let refusal = bench.refused(tool, many).await;
+            assert_eq!(refusal, "argument `tags`: is too long: at most 32 values");
+        }
+    }
     let save = json!({"project": "my-app", "content": "The cache is warm", "summary": "cache"});
     bench.ok("save_memory", save).await;
     for (tool, arguments) in [
@@ -359,4 +377,66 @@ async fn w30_a_session_keeps_the_times_that_it_was_told() {
     let forget = json!({"project": "my-app", "session_id": "s"});
     bench.ok("forget_session", forget.clone()).await;
     bench.refused("forget_session", forget).await;
+}
+
+/// The earlier program took all of these, and made something of them that nobody had said.
+#[tokio::test]
+async fn what_was_taken_in_silence_is_refused_with_what_to_do() {
+    let bench = Bench::with_story().await;
+    let event = |event: Value| json!({"project": "my-app", "session_id": "s", "summary": "S", "events": [event]});
+    let save = |project: &str, tags: Value| json!({"project": project, "content": "c", "summary": "s", "tags": tags});
+    for (tool, arguments, told) in [
+        // It made directories for projects that nobody had created.
+        ("save_memory", save("nobody", json!([])), "list_projects"),
+        // It dropped tags that were no texts.
+        ("save_memory", save("my-app", json!(["a", 1])), "`tags[1]`"),
+        // It wrote `<nil>` for what an event did not say.
+        ("save_session", event(json!({"type": "note"})), "`summary`"),
+        ("save_session", event(json!({"summary": "began"})), "`type`"),
+        // It took now for any time.
+        (
+            "save_session",
+            event(json!({"type": "note", "summary": "began", "timestamp": "yesterday"})),
+            "timestamp",
+        ),
+        // It took ten for what is no number of hits.
+        (
+            "search_memory",
+            json!({"project": "my-app", "query": "c", "limit": -1}),
+            "`limit`",
+        ),
+        // It answered with the path of a file.
+        (
+            "get_session",
+            json!({"project": "my-app", "session_id": "gone"}),
+            "list_sessions",
+        ),
+    ] {
+        let refusal = bench.refused(tool, arguments).await;
+        assert!(refusal.contains(told), "{tool}: {refusal}");
+        let path = bench.directory.path().to_str().unwrap();
+        assert!(!refusal.contains(path), "{tool}: {refusal}");
+    }
+    assert_eq!(bench.ok("list_projects", json!({})).await["total"], 1);
+}
+
+/// The earlier program listed the oldest of the latest first, or the latest, by what answered.
+#[tokio::test]
+async fn w28_sessions_are_listed_from_the_latest_on() {
+    let bench = Bench::with_story().await;
+    for id in ["a", "b", "c"] {
+        let save = json!({"project": "my-app", "session_id": id, "summary": "S"});
+        bench.ok("save_session", save).await;
+        bench.clock.advance(60);
+    }
+    // One that goes on ends later.
+    let save = json!({"project": "my-app", "session_id": "a", "summary": "S again"});
+    bench.ok("save_session", save).await;
+    let list = bench
+        .ok("list_sessions", json!({"project": "my-app", "limit": 2}))
+        .await;
+    let items = list["items"].as_array().unwrap().iter();
+    let listed: Vec<&Value> = items.map(|item| &item["session_id"]).collect();
+    assert_eq!(listed, ["a", "c"]);
+    assert_eq!(list["total"], 3);
 }

@@ -71,6 +71,7 @@ pub(crate) fn tool(name: &str) -> ToolDescriptor {
         title: None,
         description: Some(format!("Does {name}.")),
         input_schema: RawJson::of(&schema()).unwrap(),
+        lean_schema: None,
         output_schema: None,
         annotations: Annotations::default(),
         group: "toys".into(),

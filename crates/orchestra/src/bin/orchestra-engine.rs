@@ -8,19 +8,36 @@ use std::{
     process::{Command, ExitCode},
 };
 
+const PROGRAM: &str = "orchestra";
+
 fn main() -> ExitCode {
-    let this = env::current_exe();
-    let beside = this.ok().map(|this| this.with_file_name("orchestra"));
-    let program = beside.filter(|path| path.is_file());
-    let program = program.unwrap_or_else(|| PathBuf::from("orchestra"));
-    // direct: it takes the place of this process.
-    let mut command = Command::new(&program);
-    command.arg("engine").args(env::args_os().skip(1));
-    let failed = become_it(&mut command);
-    let text = format!("error: {}: {failed}", program.display());
+    let failed = match program() {
+        Some(program) => {
+            // direct: it takes the place of this process.
+            let mut command = Command::new(&program);
+            command.arg("engine").args(env::args_os().skip(1));
+            format!("{}: {}", program.display(), become_it(&mut command))
+        }
+        None => format!("`{PROGRAM}` is neither beside this program nor on the search path"),
+    };
     // Nobody is left to be told that it cannot be told.
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "error: {failed}");
     ExitCode::FAILURE
+}
+
+/// The program that this one stands for.
+fn program() -> Option<PathBuf> {
+    let this = env::current_exe().ok();
+    let beside = this.map(|this| this.with_file_name(PROGRAM));
+    let path = env::var_os("PATH").unwrap_or_default();
+    // What a path that is not absolute leads to depends on where we stand: perhaps a checkout.
+    let on_path = env::split_paths(&path)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(PROGRAM));
+    beside
+        .into_iter()
+        .chain(on_path)
+        .find(|path| path.is_file())
 }
 
 #[cfg(unix)]

@@ -1,7 +1,11 @@
 //! `orchestra engine`: serves the memory of a workspace over gRPC until nobody needs it.
 
+use std::sync::Arc;
+
 use clap::Args;
-use orchestra_memory::engine::{self, Address, AddressError, Endpoint, Life, Outcome};
+use orchestra_memory::engine::{
+    self, Address, AddressError, Endpoint, Indexed, Life, Outcome, Wishes,
+};
 use orchestra_store::Options;
 
 use crate::{
@@ -27,6 +31,9 @@ pub(crate) struct Arguments {
     /// Let in every program of this machine, whether it shows the token or not
     #[arg(long)]
     no_token: bool,
+    /// The model that finds by meaning, as memory.model in orchestra.toml names it
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
     /// End soon after the last client
     #[arg(long, hide = true)]
     attended: bool,
@@ -52,8 +59,8 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
             true => Life::OfItsClients,
             false => Life::OfItsOwn,
         },
-        store: Options::default(),
-        meaning: None,
+        store: config.memory.apply(Options::default()),
+        meaning: Some(Arc::new(Indexed::new(wishes(&config, arguments.model)))),
     };
     let runtime = serving::runtime()?;
     let served = runtime.block_on(async {
@@ -79,6 +86,19 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         Outcome::Told | Outcome::Unused => {}
     }
     Ok(Exit::Ok)
+}
+
+/// Says which model is wanted, from files that are read anew each time: a running engine follows them.
+fn wishes(config: &Config, given: Option<String>) -> Wishes {
+    let workspace = config.workspace.clone();
+    let is_path = |text: &String| text.contains('/') && !text.contains(':');
+    let given = given.map(
+        |text| match is_path(&text).then(|| std::path::absolute(&text)) {
+            Some(Ok(path)) => path.to_string_lossy().into_owned(),
+            _ => text,
+        },
+    );
+    Arc::new(move || Config::model_wish(&workspace, given.as_deref()))
 }
 
 /// Says that it is ready.

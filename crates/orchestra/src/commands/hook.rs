@@ -13,6 +13,7 @@ use orchestra_store::{Action, Options, Store};
 
 use crate::{
     cli::Common,
+    config::Config,
     env::Variable,
     exit::{Exit, Failure},
     output, workspace,
@@ -62,12 +63,17 @@ fn store(common: &Common) -> anyhow::Result<()> {
     }
     // The readable copy is left to whichever program serves the board, so that this one ends in
     // milliseconds.
-    let options = Options {
+    let options = || Options {
         watch: false,
         sweep: false,
         flush: false,
         ..Options::default()
     };
+    // The end of a session makes a summary, for which others may have to go.
+    let options = Config::limit_memory(&workspace, options()).unwrap_or_else(|failure| {
+        output::complain(&format!("orchestra hook: {}", failure.text()));
+        Config::hardly_limit_memory(options())
+    });
     let store = Store::open(&workspace, options)?;
     store.submit_blocking(None, Action::HookEvent(event))?;
     // The event is durable. Closing the database as well would move its log into it, which costs

@@ -4,6 +4,7 @@ mod desk;
 mod export;
 mod import;
 mod line;
+mod model;
 mod shown;
 
 use std::{io::Read as _, path::PathBuf};
@@ -11,7 +12,8 @@ use std::{io::Read as _, path::PathBuf};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use orchestra_board::Slug;
-use orchestra_store::{Action, ChunkId, Made, Options, Store};
+use orchestra_memory::engine;
+use orchestra_store::{ChunkId, Options, Reindexed, Store};
 use serde_json::{Value, json};
 
 use crate::{
@@ -19,7 +21,7 @@ use crate::{
     config::{Config, Overrides},
     exit::{Exit, Failure},
     logging,
-    output::Format,
+    output::{self, Format},
     serving, workspace,
 };
 use desk::Desk;
@@ -92,7 +94,8 @@ enum Command {
     /// Remember what a file of JSON Lines says, as `export` writes it
     ///
     /// What is remembered already stays as it is, so that the same file may be imported again. Ids are
-    /// given anew. Sessions are taken where they are not known or ended later.
+    /// given anew. Sessions are taken where they are not known or ended later; what somebody wrote of
+    /// one counts more than what was made of hook events.
     Import {
         /// The file, or - for stdin
         file: PathBuf,
@@ -101,17 +104,19 @@ enum Command {
     ///
     /// One object a line. A memory has type "memory", id, project, content, summary, source,
     /// source_id, tags, created_at, updated_at, expires_at and superseded_by; a session has type
-    /// "session", session_id, project, summary, events (type, summary, timestamp), started_at and
-    /// ended_at. What is empty is left out.
+    /// "session", session_id, project, summary, events (type, summary, timestamp), started_at,
+    /// ended_at and from_hooks, which is true where it was made of hook events. What is empty is left
+    /// out.
     Export {
         /// The file, or - for stdout
         #[arg(default_value = "-")]
         file: PathBuf,
     },
-    /// Make the full-text index anew, and remove what has expired
+    /// Make the full-text index and the vectors anew, and remove what has expired
     Reindex,
     /// Say how much is remembered
     Stats,
+    Model(model::Arguments),
 }
 
 #[derive(Debug, Args)]
@@ -151,6 +156,9 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let format = Format::of_flag(json);
     let config = Config::settle(common, Overrides::default())?;
     logging::start(logging::of_a_report(&config.log))?;
+    if let Command::Model(asked) = command {
+        return model::run(&config, asked, format);
+    }
     workspace::check_board(&config.workspace)?;
     let project = project.as_deref();
     match command {
@@ -168,7 +176,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         }
         Command::Stats => {
             let store = open(&config)?;
-            let done = stats(&store, project, format);
+            let done = stats(&store, &config, project, format);
             store.close(desk::CLOSING);
             done
         }
@@ -193,6 +201,9 @@ async fn ask(
     format: Format,
 ) -> Result<Exit, Failure> {
     let project = desk.project(project).await?;
+    if matches!(command, Command::Search { .. }) {
+        desk.await_engine().await;
+    }
     let (tool, arguments, show): (&str, Value, fn(&Value) -> String) = match command {
         Command::Search {
             query,
@@ -220,11 +231,22 @@ async fn ask(
             Err(_) => ("get_session", json!({"session_id": id}), shown::session),
         },
         Command::Forget { ids } => return forget(desk, &project, &ids, format).await,
-        Command::Import { .. } | Command::Export { .. } | Command::Reindex | Command::Stats => {
+        Command::Import { .. }
+        | Command::Export { .. }
+        | Command::Reindex
+        | Command::Stats
+        | Command::Model(_) => {
             unreachable!("done without tools")
         }
     };
     let answer = desk.ask(tool, &project, arguments).await?;
+    let is_empty = answer["items"].as_array().is_some_and(Vec::is_empty);
+    if is_empty && format == Format::Text {
+        let any = json!({"state": "any", "limit": 1});
+        let any = desk.ask("list_memory", &project, any).await?;
+        output::lines(&shown::nothing(&project, any["total"] == 0))?;
+        return Ok(Exit::Ok);
+    }
     format.print(&answer, show)?;
     Ok(Exit::Ok)
 }
@@ -307,31 +329,62 @@ fn projects(store: &Store, project: Option<&str>) -> Result<Vec<Slug>, Failure> 
     }
 }
 
-fn stats(store: &Store, project: Option<&str>, format: Format) -> Result<Exit, Failure> {
+fn stats(
+    store: &Store,
+    config: &Config,
+    project: Option<&str>,
+    format: Format,
+) -> Result<Exit, Failure> {
     let mut items = Vec::new();
     for slug in projects(store, project)? {
-        let size = store.read(|reader| reader.memory_size(&slug))?;
+        let size = store
+            .read(|reader| reader.memory_size(&slug))
+            .map_err(desk::unread)?;
         items.push(json!({
             "project": slug.as_str(), "memories": size.chunks, "memory_bytes": size.chunk_bytes,
             "superseded": size.superseded, "expired": size.expired,
             "sessions": size.sessions, "session_bytes": size.session_bytes,
         }));
     }
-    format.print(&json!({"total": items.len(), "items": items}), shown::stats)?;
+    let model = model::standing(config)?;
+    let answer = json!({"total": items.len(), "items": items, "model": model});
+    format.print(&answer, |answer| {
+        format!("{}{}", shown::stats(answer), model::shown(&answer["model"]))
+    })?;
     Ok(Exit::Ok)
+}
+
+/// Has the vectors made anew: by the engine that runs (`now`), or the next one (`later`), where there are
+/// any.
+fn rebuild(config: &Config) -> Result<&'static str, Failure> {
+    let workspace = &config.workspace;
+    let asked = serving::runtime()?.block_on(engine::rebuild(workspace));
+    Ok(match asked {
+        Some(true) => "now",
+        Some(false) => "none",
+        None if engine::forget_vectors(workspace) && config.memory.model.is_wanted() => "later",
+        None => "none",
+    })
 }
 
 fn reindex(config: &Config, format: Format) -> Result<Exit, Failure> {
     let store = open(config)?;
-    let spinner = desk::spinner("making the full-text index anew");
-    let done = store.submit_blocking(None, Action::ReindexMemory);
-    spinner.finish_and_clear();
+    let bar = desk::bar(0, "making the full-text index anew");
+    let done = store.reindex_memory(|now| {
+        bar.set_length(now.total);
+        bar.set_position(now.rows);
+    });
+    bar.finish_and_clear();
     store.close(desk::CLOSING);
-    let Made::Reindexed { rows, expired } = done?.made else {
-        return Err(anyhow::anyhow!("the index was made, but it is unknown of what").into());
-    };
-    format.print(&json!({"indexed": rows, "expired": expired}), |_| {
-        format!("{rows} memories and sessions indexed, {expired} expired ones removed\n")
+    let Reindexed { rows, expired, .. } = done?;
+    let vectors = rebuild(config)?;
+    let answer = json!({"indexed": rows, "expired": expired, "vectors": vectors});
+    format.print(&answer, |_| {
+        let more = match vectors {
+            "none" => "",
+            _ => "; vectors are made anew in the background",
+        };
+        format!("{rows} memories and sessions indexed, {expired} expired ones removed{more}\n")
     })?;
     Ok(Exit::Ok)
 }

@@ -23,7 +23,7 @@ pub(crate) enum EngineUse {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct EngineFlags {
     /// Whether there is a memory engine, a process of its own that programs of the workspace share:
-    /// auto, always or off [default: auto, which has one for `up`]
+    /// auto, always or off [default: auto, which has one for `up`, and where a model is configured]
     #[arg(long, value_enum, value_name = "WHEN", hide_possible_values = true)]
     engine: Option<EngineUse>,
 }

@@ -164,6 +164,7 @@ pub(super) fn read(path: &Path) -> Result<Option<ConfigFile>, ConfigFileError> {
     if let Some(directory) = path.parent() {
         file.access.resolve(directory);
         file.quic.resolve(directory);
+        file.memory.resolve(directory);
     }
     Ok(Some(file))
 }

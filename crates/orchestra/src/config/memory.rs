@@ -1,15 +1,20 @@
-//! `[memory]`: how much a project may remember.
+//! `[memory]`: how much a project may remember, and which model finds by meaning.
 
-use std::{ops::RangeInclusive, path::PathBuf};
+use std::{
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+};
 
 use orchestra_store::Options;
 use serde::Deserialize;
 
 use super::{
-    Entry, Setting,
+    Config, Entry, Setting,
     file::{ConfigFile, ParseError, within},
-    settle,
+    model::{ModelFile, ModelOnDisk, ModelSettings},
+    read_files, settle,
 };
+use crate::exit::Failure;
 
 /// How many memories, and how many sessions, a project may have.
 const MAX_ITEMS: RangeInclusive<u64> = 1..=10_000_000;
@@ -17,11 +22,17 @@ const MAX_ITEMS: RangeInclusive<u64> = 1..=10_000_000;
 /// How many bytes either may come to: from a few texts to what one disk holds.
 const MAX_BYTES: RangeInclusive<u64> = 65_536..=68_719_476_736;
 
-/// How much a project may remember.
+/// How far a workspace may raise both: its file may be another person's.
+const ITEMS_OF_A_WORKSPACE: u64 = 1_000_000;
+const BYTES_OF_A_WORKSPACE: u64 = 1_073_741_824;
+
+/// How much a project may remember, and which model finds by meaning.
 #[derive(Debug, Clone)]
 pub(crate) struct MemorySettings {
     items: Setting<u64>,
     bytes: Setting<u64>,
+    /// Which model finds by meaning.
+    pub(crate) model: ModelSettings,
 }
 
 /// What a file says of it.
@@ -29,6 +40,7 @@ pub(crate) struct MemorySettings {
 pub(super) struct MemoryFile {
     pub(super) items: Option<u64>,
     pub(super) bytes: Option<u64>,
+    pub(super) model: ModelFile,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -36,6 +48,12 @@ pub(super) struct MemoryFile {
 pub(super) struct MemoryOnDisk {
     max_items: Option<u64>,
     max_bytes: Option<u64>,
+    model: Option<String>,
+    model_url: Option<String>,
+    model_key_env: Option<String>,
+    model_query_prefix: Option<String>,
+    model_text_prefix: Option<String>,
+    model_dimensions: Option<u64>,
 }
 
 impl MemoryOnDisk {
@@ -47,23 +65,78 @@ impl MemoryOnDisk {
         Ok(MemoryFile {
             items: within("memory.max_items", self.max_items, &MAX_ITEMS)?,
             bytes: within("memory.max_bytes", self.max_bytes, &MAX_BYTES)?,
+            model: ModelOnDisk {
+                model: self.model,
+                model_url: self.model_url,
+                model_key_env: self.model_key_env,
+                model_query_prefix: self.model_query_prefix,
+                model_text_prefix: self.model_text_prefix,
+                model_dimensions: self.model_dimensions,
+            }
+            .checked()?,
         })
+    }
+}
+
+impl MemoryFile {
+    /// Takes what is not for a workspace to say no further than it may go.
+    pub(super) fn bound(&mut self) {
+        self.items = self.items.map(|items| items.min(ITEMS_OF_A_WORKSPACE));
+        self.bytes = self.bytes.map(|bytes| bytes.min(BYTES_OF_A_WORKSPACE));
+    }
+
+    /// Takes paths as relative to the directory of the file.
+    pub(super) fn resolve(&mut self, directory: &Path) {
+        self.model.resolve(directory);
+    }
+}
+
+fn items(files: &[(PathBuf, ConfigFile)]) -> Setting<u64> {
+    let usual = || Options::default().max_chunks;
+    settle(None, files, |file| file.memory.items, usual)
+}
+
+fn bytes(files: &[(PathBuf, ConfigFile)]) -> Setting<u64> {
+    let usual = || Options::default().max_memory_bytes;
+    settle(None, files, |file| file.memory.bytes, usual)
+}
+
+impl Config {
+    /// A store with the limits of a workspace, for who needs no more of the configuration.
+    ///
+    /// # Errors
+    /// When a file holds something wrong.
+    pub(crate) fn limit_memory(workspace: &Path, options: Options) -> Result<Options, Failure> {
+        let files = read_files(workspace)?;
+        Ok(Options {
+            max_chunks: items(&files).value,
+            max_memory_bytes: bytes(&files).value,
+            ..options
+        })
+    }
+
+    /// A store with the widest limits that a configuration may set: nothing is forgotten for a file
+    /// that cannot be read.
+    pub(crate) fn hardly_limit_memory(options: Options) -> Options {
+        Options {
+            max_chunks: *MAX_ITEMS.end(),
+            max_memory_bytes: *MAX_BYTES.end(),
+            ..options
+        }
     }
 }
 
 impl MemorySettings {
     /// What the files say, the strongest first, else what is usual.
-    pub(super) fn settle(files: &[(PathBuf, ConfigFile)]) -> Self {
-        let usual = Options::default();
-        Self {
-            items: settle(None, files, |file| file.memory.items, || usual.max_chunks),
-            bytes: settle(
-                None,
-                files,
-                |file| file.memory.bytes,
-                || usual.max_memory_bytes,
-            ),
-        }
+    pub(super) fn settle(
+        workspace: &Path,
+        files: &[(PathBuf, ConfigFile)],
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            model: ModelSettings::settle(workspace, None, files)?,
+            items: items(files),
+            bytes: bytes(files),
+        })
     }
 
     /// A store with these limits.
@@ -76,22 +149,25 @@ impl MemorySettings {
     }
 
     /// Its keys, to be shown.
-    pub(super) fn entries(&self) -> [Entry; 2] {
-        [
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        let mut entries = vec![
             Entry {
                 key: "memory.max_items",
                 value: self.items.value.to_string(),
-                meaning: "how many memories a project may have, and how many sessions, 1 to 10000000; \
-                          what has expired or is superseded goes first when it is full",
+                meaning: "how many memories a project may have, and how many sessions, 1 to 10000000 \
+                          (a workspace's file: 1000000); what has expired or is superseded goes first \
+                          when it is full",
                 origin: self.items.origin.clone(),
             },
             Entry {
                 key: "memory.max_bytes",
                 value: self.bytes.value.to_string(),
                 meaning: "how many bytes the memories of a project may come to, and its sessions, \
-                          65536 to 68719476736",
+                          65536 to 68719476736 (a workspace's file: 1073741824)",
                 origin: self.bytes.origin.clone(),
             },
-        ]
+        ];
+        entries.extend(self.model.entries());
+        entries
     }
 }

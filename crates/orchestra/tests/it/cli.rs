@@ -75,6 +75,9 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       ORCHESTRA_SYSTEM       directory of the system's mcp.json, else /etc/orchestra
       ORCHESTRA_ENGINE       whether there is a memory engine, as --engine
       ORCHESTRA_ENGINE_PORT  the port of the memory engine where it is free, else 50051
+      ORCHESTRA_MODEL        the model that finds by meaning, as memory.model
+      XDG_DATA_HOME          where installed models are kept, else ~/.local/share
+      HF_ENDPOINT            where models are fetched from, else https://huggingface.co
     ");
 }
 
@@ -238,13 +241,37 @@ fn the_configuration_is_shown_with_its_origin() {
     # fsync = "interval"
 
     [memory]
-    # how many memories a project may have, and how many sessions, 1 to 10000000; what has expired or is superseded goes first when it is full
+    # how many memories a project may have, and how many sessions, 1 to 10000000 (a workspace's file: 1000000); what has expired or is superseded goes first when it is full
     # from: default
     # max_items = 100000
 
-    # how many bytes the memories of a project may come to, and its sessions, 65536 to 68719476736
+    # how many bytes the memories of a project may come to, and its sessions, 65536 to 68719476736 (a workspace's file: 1073741824)
     # from: default
     # max_bytes = 268435456
+
+    # the model that finds by meaning: the name of an installed one, a directory, ollama:NAME, openai:NAME, or none
+    # from: default
+    # model = "none"
+
+    # where its server is; one of another machine is for your own file to say
+    # from: default
+    # model_url = ""
+
+    # the environment variable that holds the key of the server; for your own file to say
+    # from: default
+    # model_key_env = ""
+
+    # what the model of a server wants before what is looked for
+    # from: default
+    # model_query_prefix = ""
+
+    # what it wants before what is remembered
+    # from: default
+    # model_text_prefix = ""
+
+    # how many numbers its vectors shall have, where it can shorten them; 0 for its own
+    # from: default
+    # model_dimensions = 0
 
     [access]
     # file with the tokens that callers over HTTP must show, one a line

@@ -35,11 +35,16 @@ mod mcp_login;
 mod mcp_logs;
 mod mcp_plugins;
 mod mcp_replay;
+mod mcp_shared;
 mod mcp_sign_in;
+mod mcp_started;
 mod mcp_states;
 mod mcp_tap;
 mod mcp_trace;
 mod memory;
+#[cfg(target_os = "linux")]
+mod memory_faults;
+mod memory_model;
 mod oauth;
 mod others;
 mod plugin_cmd;

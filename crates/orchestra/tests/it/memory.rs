@@ -83,7 +83,8 @@ fn what_is_saved_is_found_listed_shown_and_forgotten() {
     );
     assert_eq!(
         done(&workspace, &["search", "deploy"]),
-        "nothing remembered fits\n"
+        "nothing is remembered in my-app yet; `orchestra memory save TEXT` remembers a text, and \
+         `orchestra memory import FILE` many\n"
     );
     let said = memory(&workspace, &["show", "mem-1"]);
     assert_eq!((said.code, said.out.as_str()), (Some(3), ""), "{said:?}");
@@ -130,6 +131,64 @@ fn which_project_is_meant_is_asked_where_there_are_several() {
         said.code != Some(0) && said.err.contains("no board"),
         "{said:?}"
     );
+}
+
+/// Whoever asks for what is not there is told which command helps.
+#[test]
+fn every_answer_says_what_to_do() {
+    let workspace = Workspace::board();
+    let make = "`orchestra tool call create_project name=NAME` makes one";
+    assert!(done(&workspace, &["stats"]).contains(make));
+    for command in ["search", "show", "forget", "save"] {
+        let said = memory(&workspace, &[command, "mem-1"]);
+        assert_eq!(said.code, Some(3), "{said:?}");
+        assert!(said.err.contains(make), "{said:?}");
+    }
+    workspace.call("create_project", &json!({"name": "My App"}));
+    for words in [vec!["search", "the of"], vec!["search", ""], vec!["list"]] {
+        let said = done(&workspace, &words);
+        assert!(
+            said.contains("`orchestra memory save TEXT`"),
+            "{words:?}: {said}"
+        );
+        assert_eq!(answer(&workspace, &words), json!({"items": [], "total": 0}));
+    }
+    done(&workspace, &["save", "the lock of the queue"]);
+    for words in [vec!["search", "zebra"], vec!["list", "--tag", "none"]] {
+        let said = done(&workspace, &words);
+        assert!(
+            said.contains("`orchestra memory list "),
+            "{words:?}: {said}"
+        );
+    }
+    let common = &answer(&workspace, &["search", "the of"])["items"][0];
+    assert_eq!(common["why"], "has common words alone", "{common}");
+    for (words, told) in [
+        (vec!["show", "mem-7"], "`orchestra memory list`"),
+        (
+            vec!["show", "s-7"],
+            "`orchestra tool call list_sessions` shows them",
+        ),
+        (vec!["forget", "mem-7"], "`orchestra memory search`"),
+        (
+            vec!["search", "x", "--project", "nope"],
+            "`orchestra tool call list_projects` shows",
+        ),
+        (
+            vec!["stats", "--project", "nope"],
+            "`orchestra tool call list_projects` shows",
+        ),
+        (
+            vec!["export", "--project", "nope"],
+            "`orchestra tool call list_projects` shows",
+        ),
+    ] {
+        let said = memory(&workspace, &words);
+        assert_eq!(said.code, Some(3), "{words:?}: {said:?}");
+        assert!(said.err.contains(told), "{words:?}: {said:?}");
+    }
+    let said = memory(&workspace, &["import", "."]);
+    assert!(said.err.contains("read .: "), "{said:?}");
 }
 
 #[test]
@@ -207,6 +266,7 @@ fn lines_that_are_wrong_are_told_and_the_others_taken() {
         r#"{"type":"memory","project":"my-app","content":"gone","expires_at":"2020-01-01T00:00:00Z"}"#,
         "",
         r#"{"type":"session","project":"my-app","session_id":"../x","summary":"s"}"#,
+        r#"{"type":"session","project":"nowhere","session_id":"x","summary":"s"}"#,
     ];
     let said = workspace.run_with_input(["memory", "import", "-"], &lines.join("\n"));
     assert_eq!(said.code, Some(3), "{said:?}");
@@ -220,6 +280,7 @@ fn lines_that_are_wrong_are_told_and_the_others_taken() {
         "line 4: ",
         "line 5: ",
         "line 8: session_id",
+        "line 9: project `nowhere` not found; `orchestra tool call list_projects`",
     ] {
         assert!(said.err.contains(line), "{line}: {said:?}");
     }
@@ -267,12 +328,18 @@ fn what_is_too_much_or_no_text_is_refused_with_what_to_do() {
         &call.to_string(),
     );
     assert_eq!(said.code, Some(3), "{}", said.err);
-    assert!(said.err.contains("at most 32 tags"), "{}", said.err);
+    assert!(
+        said.err.contains("`tags`: is too long: at most 32"),
+        "{}",
+        said.err
+    );
     workspace.write("orchestra.toml", "[memory]\nmax_items = 1\n");
     done(&workspace, &["save", "one"]);
     let said = memory(&workspace, &["save", "two"]);
     assert!(
-        said.code == Some(3) && said.err.contains("forget_memory") && said.err.contains("[memory]"),
+        said.code == Some(3)
+            && said.err.contains("`orchestra memory forget`")
+            && said.err.contains("[memory]"),
         "{said:?}"
     );
     for query in [
@@ -306,4 +373,72 @@ fn the_end_of_a_session_that_hooks_told_of_is_found() {
         shown.contains("Edit 1") && shown.contains("src/parser.rs") && !shown.contains("PRIVATE"),
         "{shown}"
     );
+}
+
+/// What a configuration says of how much is kept is kept to by hook events as well, and one that cannot
+/// be read costs nothing that was remembered.
+#[test]
+fn hooks_keep_to_the_limits_of_memory() {
+    let workspace = board("My App");
+    let tell = |session: &str| {
+        let mut said = String::new();
+        for event in [
+            json!({"hook_event_name": "PostToolUse", "session_id": session, "tool_name": "Edit"}),
+            json!({"hook_event_name": "SessionEnd", "session_id": session}),
+        ] {
+            let ran = workspace.run_with_input(["hook"], &event.to_string());
+            assert_eq!(ran.code, Some(0), "{ran:?}");
+            said.push_str(&ran.err);
+        }
+        said
+    };
+    let kept = || {
+        let answer = workspace.call("list_sessions", &json!({"project": "my-app"}));
+        let items = answer["items"].as_array().unwrap().iter();
+        let mut ids: Vec<String> = items
+            .map(|item| item["session_id"].as_str().unwrap().to_owned())
+            .collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(tell("s-1"), "");
+    workspace.write("orchestra.toml", "[memory]\nmax_items = 1\n");
+    assert_eq!(tell("s-2"), "");
+    assert_eq!(kept(), ["s-2"]);
+    workspace.write("orchestra.toml", "[memory]\nmax_items = \"many\"\n");
+    let said = tell("s-3");
+    assert!(said.contains("orchestra.toml"), "{said}");
+    workspace.write("orchestra.toml", "");
+    assert_eq!(kept(), ["s-2", "s-3"]);
+}
+
+/// What was made of hook events stays that, so that it goes first, and gives way to what somebody wrote.
+#[test]
+fn an_export_tells_what_was_made_of_hook_events() {
+    let workspace = board("My App");
+    for event in [
+        json!({"hook_event_name": "PostToolUse", "session_id": "s-9", "tool_name": "Edit"}),
+        json!({"hook_event_name": "SessionEnd", "session_id": "s-9"}),
+    ] {
+        let said = workspace.run_with_input(["hook"], &event.to_string());
+        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
+    }
+    let lines = done(&workspace, &["export"]);
+    let other = board("My App");
+    other.write("in.jsonl", &lines);
+    done(&other, &["import", "in.jsonl"]);
+    assert_eq!(done(&other, &["export"]), lines);
+    let is_from_hooks = || {
+        let sessions = other.call("list_sessions", &json!({"project": "my-app"}));
+        sessions["items"][0]["from_hooks"] == true
+    };
+    assert!(is_from_hooks(), "{lines}");
+    let written = json!({"type": "session", "project": "my-app", "session_id": "s-9",
+        "summary": "wrote the parser", "started_at": "2026-01-05T09:00:00Z",
+        "ended_at": "2026-01-05T10:00:00Z"});
+    other.write("written.jsonl", &format!("{written}\n"));
+    assert_eq!(answer(&other, &["import", "written.jsonl"])["sessions"], 1);
+    assert!(!is_from_hooks());
+    assert_eq!(answer(&other, &["import", "in.jsonl"])["known"], 1);
+    assert!(done(&other, &["show", "s-9"]).contains("wrote the parser"));
 }

@@ -230,3 +230,31 @@ fn its_life_is_told_in_the_log() {
     reading.join().unwrap();
     assert_eq!(told, ["available", "connected", "stopped"]);
 }
+
+/// A search reads and looks through a hundred texts, which takes its time; whatever was asked after it
+/// is answered meanwhile.
+#[test]
+fn a_search_of_memory_holds_up_nobody() {
+    let workspace = Workspace::board();
+    workspace.call("create_project", &json!({"name": "My App"}));
+    let lines: String = (0..120)
+        .map(|number| {
+            let content = format!("alpha {number} {}", "beta gamma delta ".repeat(1_000));
+            let line = json!({"type": "memory", "project": "my-app", "content": content});
+            format!("{line}\n")
+        })
+        .collect();
+    let said = workspace.run_with_input(["memory", "import", "-"], &lines);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let mut session = Session::start(workspace.command(["stdio"]));
+    for tool in ["search_memory", "get_context"] {
+        let arguments = json!({"project": "my-app", "query": "alpha gamma"});
+        let call = json!({"jsonrpc": "2.0", "id": tool, "method": "tools/call",
+            "params": {"name": tool, "arguments": arguments}});
+        session.send(&call);
+        session.request("ping", &json!({}));
+        let mut before = std::mem::take(&mut session.passed).into_iter();
+        assert!(before.all(|message| message["id"] != tool), "{tool}");
+        while session.process.json()["id"] != tool {}
+    }
+}

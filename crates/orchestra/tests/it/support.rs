@@ -291,7 +291,7 @@ pub(crate) struct Session {
     pub(crate) process: Running,
     next_id: u64,
     /// Notifications that came before the response that was waited for.
-    passed: Vec<Value>,
+    pub(crate) passed: Vec<Value>,
 }
 
 impl Session {

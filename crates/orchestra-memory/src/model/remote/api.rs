@@ -39,7 +39,7 @@ struct OpenAiItem {
 }
 
 impl Api {
-    pub(super) const fn name(self) -> &'static str {
+    pub(in crate::model) const fn name(self) -> &'static str {
         match self {
             Self::Ollama => "ollama",
             Self::OpenAi => "openai",

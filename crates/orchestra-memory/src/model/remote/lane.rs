@@ -1,7 +1,6 @@
 //! One server, asked from threads that wait: the connection lives on a thread of its own, so that
 //! nobody needs a runtime to ask.
 
-use std::error::Error as _;
 use std::fmt;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -13,6 +12,8 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio::runtime::{self, Runtime};
 
 use super::{RemoteOptions, authorization, shown};
+use crate::causes::with_causes;
+use crate::model::tokens::beginning;
 use crate::model::{EmbedError, ModelError};
 
 /// The longest answer: a full batch of the longest vectors, written out.
@@ -106,28 +107,21 @@ impl Lane {
             return Err(unreachable("it is not asked any more"));
         };
         let request = self.client.post(self.url.clone()).timeout(time).body(body);
+        let most_said = MAX_SAID + self.key.as_ref().map_or(0, String::len);
         let (sender, receiver) = mpsc::sync_channel(1);
         runtime.spawn(async move {
             // Who asked may have gone.
-            let _ = sender.send(exchange(request, &server).await);
+            let _ = sender.send(exchange(request, &server, most_said).await);
         });
         let late = |_| unreachable("it gave no answer in time");
         let answer = receiver.recv_timeout(time + MARGIN).map_err(late)?;
-        answer.map_err(|error| match (error, &self.key) {
-            // Some servers repeat the key that they refuse.
-            (
-                EmbedError::Refused {
-                    server,
-                    status,
-                    said,
-                },
-                Some(key),
-            ) => EmbedError::Refused {
-                server,
+        answer.map_err(|fault| match fault {
+            Fault::Told(error) => error,
+            Fault::Refused { status, said } => EmbedError::Refused {
+                server: self.server.clone(),
                 status,
-                said: said.replace(key, "…"),
+                said: quoted(said, self.key.as_deref()),
             },
-            (error, _) => error,
         })
     }
 }
@@ -141,29 +135,54 @@ impl Drop for Lane {
     }
 }
 
-async fn exchange(request: reqwest::RequestBuilder, server: &str) -> Result<Vec<u8>, EmbedError> {
+/// Why there is no answer.
+enum Fault {
+    /// As it is told.
+    Told(EmbedError),
+    /// What the server said, as far as it was read.
+    Refused { status: u16, said: Vec<u8> },
+}
+
+/// A refusal as it is shown: without the key, which some servers repeat that they refuse.
+fn quoted(mut said: Vec<u8>, key: Option<&str>) -> String {
+    let is_cut = said.len() > MAX_SAID;
+    if let Some(key) = key.filter(|_| is_cut) {
+        // A key may begin where the reading ended.
+        let most = key.len().saturating_sub(1).min(said.len());
+        let begun = (1..=most)
+            .rev()
+            .find(|len| said.ends_with(&key.as_bytes()[..*len]));
+        said.truncate(said.len() - begun.unwrap_or(0));
+    }
+    let mut said = String::from_utf8_lossy(&said).into_owned();
+    if let Some(key) = key {
+        said = said.replace(key, "…");
+    }
+    beginning(&said, MAX_SAID).escape_debug().to_string()
+}
+
+async fn exchange(
+    request: reqwest::RequestBuilder,
+    server: &str,
+    most_said: usize,
+) -> Result<Vec<u8>, Fault> {
     let unreachable = |error: reqwest::Error| {
         let error = error.without_url();
-        let mut fault = error.to_string();
-        let mut cause = error.source();
-        while let Some(deeper) = cause {
-            fault = format!("{fault}: {deeper}");
-            cause = deeper.source();
-        }
-        if error.is_timeout() {
-            "it gave no answer in time".clone_into(&mut fault);
-        }
-        EmbedError::Unreachable {
+        let fault = match error.is_timeout() {
+            true => "it gave no answer in time".to_owned(),
+            false => with_causes(&error),
+        };
+        Fault::Told(EmbedError::Unreachable {
             server: server.to_owned(),
             fault,
-        }
+        })
     };
     let mut response = request.send().await.map_err(unreachable)?;
     let status = response.status();
     let most = if status.is_success() {
         MAX_ANSWER
     } else {
-        MAX_SAID
+        most_said
     };
     let mut answer = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
@@ -173,24 +192,23 @@ async fn exchange(request: reqwest::RequestBuilder, server: &str) -> Result<Vec<
         }
     }
     if !status.is_success() {
-        answer.truncate(MAX_SAID);
-        let said = String::from_utf8_lossy(&answer);
-        return Err(EmbedError::Refused {
-            server: server.to_owned(),
+        answer.truncate(most_said);
+        return Err(Fault::Refused {
             status: status.as_u16(),
-            said: said.escape_debug().to_string(),
+            said: answer,
         });
     }
     if answer.len() > MAX_ANSWER {
-        return Err(EmbedError::Answer {
+        return Err(Fault::Told(EmbedError::Answer {
             server: server.to_owned(),
             fault: format!("more than {MAX_ANSWER} bytes"),
-        });
+        }));
     }
     Ok(answer)
 }
 
-fn client(url: &Url, headers: HeaderMap) -> Result<Client, String> {
+/// How a server is trusted: as the machine does.
+pub(in crate::model) fn trusting(url: &Url) -> Result<ClientConfig, String> {
     let no_tls = |error| format!("TLS cannot be set up: {error}");
     let config = || {
         ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -205,8 +223,12 @@ fn client(url: &Url, headers: HeaderMap) -> Result<Client, String> {
         }
         Err(error) => return Err(no_tls(error)),
     };
+    Ok(trusting.with_no_client_auth())
+}
+
+fn client(url: &Url, headers: HeaderMap) -> Result<Client, String> {
     let mut client = Client::builder()
-        .tls_backend_preconfigured(trusting.with_no_client_auth())
+        .tls_backend_preconfigured(trusting(url)?)
         .connect_timeout(CONNECT)
         .default_headers(headers)
         // Who is asked is who was named.
@@ -220,11 +242,31 @@ fn client(url: &Url, headers: HeaderMap) -> Result<Client, String> {
 }
 
 /// Whether a server is on this machine, by how it is named.
-fn is_local(url: &Url) -> bool {
+pub(in crate::model) fn is_local(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost"
         || bare
             .parse::<std::net::IpAddr>()
             .is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_part_of_a_key_is_shown_wherever_a_refusal_is_cut() {
+        let key = "sk-0123456789";
+        for before in MAX_SAID - 40..MAX_SAID + 40 {
+            for times in 1..4 {
+                let whole = format!("{}{}", " ".repeat(before), key.repeat(times));
+                let read = whole.len().min(MAX_SAID + key.len());
+                let said = quoted(whole.as_bytes()[..read].to_vec(), Some(key));
+                assert!(!said.contains("sk-"), "{before}: {said}");
+            }
+        }
+        let odd = quoted(b"bad \"sk-0123456789\"\n".to_vec(), Some(key));
+        assert_eq!(odd, r#"bad \"…\"\n"#);
+    }
 }

@@ -35,6 +35,7 @@ ALTER TABLE chunk_of_life RENAME TO chunk;
 CREATE UNIQUE INDEX chunk_by_number ON chunk (project, number);
 CREATE INDEX chunk_by_hash ON chunk (project, hash);
 CREATE INDEX chunk_by_segment ON chunk (project, segment, bytes);
+CREATE INDEX chunk_by_time ON chunk (project, created_at, source);
 CREATE INDEX chunk_by_expiry ON chunk (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX chunk_superseded ON chunk (project, superseded_by) WHERE superseded_by IS NOT NULL;
 

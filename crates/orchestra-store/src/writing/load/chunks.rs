@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use orchestra_board::Slug;
+use orchestra_board::{Slug, Source};
 use rusqlite::params;
 
 use crate::files::owner::Owner;
@@ -19,9 +19,13 @@ impl Writing<'_> {
         chunks: &[Chunk],
     ) -> Write<()> {
         let id = self.reader().project_id(project)?;
-        for known in self.reader().segment(project, segment)? {
+        let before = self.reader().segment(project, segment)?;
+        for known in &before {
             match chunks.iter().find(|chunk| chunk.id == known.id) {
-                None => self.remove(id, project, known.id)?,
+                None => {
+                    self.remove(id, project, known.id)?;
+                    self.tell_of_chunk(project, known.id)?;
+                }
                 // Its text is free for another from now on.
                 Some(chunk) if chunk.content != known.content => drop(self.execute(
                     "UPDATE chunk SET hash = randomblob(16) WHERE project = ?1 AND number = ?2",
@@ -33,12 +37,24 @@ impl Writing<'_> {
         self.check_segment(id, segment, chunks)?;
         for chunk in chunks {
             self.put_chunk(id, segment, chunk)?;
+            if !before.contains(chunk) {
+                self.tell_of_chunk(project, chunk.id)?;
+            }
             self.execute(
                 "UPDATE project SET next_chunk = max(next_chunk, ?2 + 1) WHERE id = ?1",
                 params![id, chunk.id.number()],
             )?;
         }
         self.dirty(&Owner::Chunks(project.clone(), segment))
+    }
+
+    /// Tells of a text that stands otherwise in its file than it was remembered. Who loads a whole
+    /// board begins a log.
+    fn tell_of_chunk(&self, project: &Slug, id: ChunkId) -> Write<()> {
+        if self.loading {
+            return Ok(());
+        }
+        self.log_side("memory", None, Source::File, project, &id.to_string())
     }
 
     /// Refuses texts that another file has under the same id, and the same text under two ids.

@@ -1,14 +1,14 @@
 //! The end of remembered texts: what others supersede, what expires, and what goes when a project
 //! is full.
 
-use orchestra_board::Slug;
+use orchestra_board::{Slug, Source};
 use rusqlite::params;
 
 use super::invalid;
 use crate::files::owner::Owner;
 use crate::rows::slug;
 use crate::writing::{Write, Writing};
-use crate::{ChunkId, Made, NewChunk, Receipt};
+use crate::{ChunkId, NewChunk};
 
 /// How many expired texts one change removes besides: so it costs about the same however many
 /// there are.
@@ -81,6 +81,12 @@ impl Writing<'_> {
         Ok(())
     }
 
+    /// Removes a text that nobody asked to forget.
+    fn remove_and_tell(&mut self, project: i64, slug: &Slug, id: ChunkId) -> Write<()> {
+        self.remove(project, slug, id)?;
+        self.log_side("memory", None, Source::Tool, slug, &id.to_string())
+    }
+
     /// Removes a few of the texts whose time is over, of whatever project; says how many.
     pub(super) fn remove_expired(&mut self) -> Write<u64> {
         let mut statement = self.connection.prepare_cached(
@@ -93,7 +99,7 @@ impl Writing<'_> {
             })?
             .collect::<Result<_, _>>()?;
         for (project, name, number) in &over {
-            self.remove(*project, &slug(name)?, ChunkId::new(*number))?;
+            self.remove_and_tell(*project, &slug(name)?, ChunkId::new(*number))?;
         }
         Ok(u64::try_from(over.len()).unwrap_or(u64::MAX))
     }
@@ -122,7 +128,7 @@ impl Writing<'_> {
             )?
             .collect::<Result<_, _>>()?;
         for number in surplus {
-            self.remove(project, name, ChunkId::new(number))?;
+            self.remove_and_tell(project, name, ChunkId::new(number))?;
             if self.has_room(project, more, bytes)? {
                 return Ok(());
             }
@@ -141,55 +147,5 @@ impl Writing<'_> {
         let size = self.reader().stored_size(project)?;
         Ok(size.chunks.saturating_add(more) <= self.limits.chunks
             && size.chunk_bytes.saturating_add(bytes) <= self.limits.memory_bytes)
-    }
-
-    /// Makes the full-text index of what is remembered anew.
-    pub(in crate::writing) fn reindex_memory(&mut self) -> Write<Receipt> {
-        let mut expired = 0;
-        loop {
-            match self.remove_expired()? {
-                0 => break,
-                some => expired += some,
-            }
-        }
-        self.execute(
-            "INSERT INTO memory_text (memory_text) VALUES ('delete-all')",
-            [],
-        )?;
-        let rows = self.reindex_chunks()? + self.reindex_sessions()?;
-        self.prune_words()?;
-        Ok(Receipt {
-            made: Made::Reindexed { rows, expired },
-            ..Receipt::default()
-        })
-    }
-
-    fn reindex_chunks(&mut self) -> Write<u64> {
-        let connection = self.connection;
-        let mut statement =
-            connection.prepare("SELECT id, summary, content, tags FROM chunk ORDER BY id")?;
-        let mut rows = statement.query([])?;
-        let mut count = 0;
-        while let Some(row) = rows.next()? {
-            let (summary, content): (String, String) = (row.get(1)?, row.get(2)?);
-            let tags: Option<String> = row.get(3)?;
-            let tags = crate::rows::list(tags.as_deref(), |text| Some(text.to_owned()))?;
-            self.index_memory(row.get(0)?, &summary, &content, &tags.join(" "))?;
-            count += 1;
-        }
-        Ok(count)
-    }
-
-    fn reindex_sessions(&mut self) -> Write<u64> {
-        let connection = self.connection;
-        let mut statement = connection.prepare("SELECT id, summary FROM session ORDER BY id")?;
-        let mut rows = statement.query([])?;
-        let mut count = 0;
-        while let Some(row) = rows.next()? {
-            let summary: String = row.get(1)?;
-            self.index_memory(row.get(0)?, &summary, "", "")?;
-            count += 1;
-        }
-        Ok(count)
     }
 }

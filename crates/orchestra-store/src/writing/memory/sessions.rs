@@ -41,7 +41,7 @@ impl Writing<'_> {
             events: events(&new.events, known, self.now),
             started_at,
             ended_at,
-            from_hooks: false,
+            from_hooks: new.from_hooks,
         };
         self.keep_session(agent, source, &session)?;
         Ok(Receipt {
@@ -93,6 +93,7 @@ impl Writing<'_> {
         for name in surplus {
             let id = SessionId::parse(&name).map_err(|_| crate::rows::unknown("session id"))?;
             self.remove_session(&session.project, &id)?;
+            self.log_side("session", None, Source::Tool, &session.project, id.as_str())?;
             if self.has_session_room(project, more, bytes)? {
                 return Ok(());
             }

@@ -3,14 +3,14 @@
 use orchestra_board::{Label, Slug, Timestamp};
 use orchestra_memory::{
     engine::NearAnswer,
-    search::{Asked, Found, Near, Piece, PieceKind, Search, gather, search},
+    search::{Asked, Found, Near, Piece, PieceKind, Search, gather, search, weight},
 };
 use orchestra_store::{Chunk, ContextItem, MemoryFilter, SessionRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::names;
-use crate::args::{Arg, Number, texts};
+use super::{Tags, names};
+use crate::args::{Arg, Number};
 use crate::failure::Failure;
 use crate::services::{NearQuery, Services};
 use crate::tool::Step;
@@ -25,10 +25,10 @@ const CONTEXT_LIMIT: u32 = 8;
 const CONTEXT_BUDGET: u32 = 2_000;
 
 /// How many rows are asked for that are near a query: enough to be weighed against those that hold its
-/// words.
-const NEAR_LIMIT: u32 = 100;
-/// How much meaning counts beside words.
-const NEAR_WEIGHT: f64 = 0.5;
+/// words, where sessions and superseded texts are among them.
+const NEAR_LIMIT: u32 = 200;
+/// How many where a filter will let few of them through.
+const FILTERED_NEAR_LIMIT: u32 = 1_000;
 
 /// Something that fits a query; one shape, whatever it is and whatever found it.
 #[derive(Serialize, JsonSchema)]
@@ -139,10 +139,14 @@ impl Hit {
 pub(super) struct SearchMemory {
     project: Arg<Slug>,
     query: String,
+    #[schemars(extend("x-seldom" = true))]
     source: Option<Arg<Label>>,
-    tags: Option<Vec<Arg<Label>>>,
+    tags: Option<Tags>,
+    #[schemars(extend("x-seldom" = true))]
     since: Option<Arg<Timestamp>>,
+    #[schemars(extend("x-seldom" = true))]
     until: Option<Arg<Timestamp>>,
+    #[schemars(extend("x-seldom" = true))]
     include_superseded: Option<bool>,
     limit: Option<Number<1, 100>>,
 }
@@ -153,6 +157,11 @@ fn near_query(project: &Slug, text: &str) -> NearQuery {
         text: text.to_owned(),
         limit: NEAR_LIMIT,
     }
+}
+
+/// How much meaning counts beside words.
+const fn near_weight(answer: &NearAnswer) -> f64 {
+    weight(answer.kind)
 }
 
 fn hits_by_meaning(answer: Option<NearAnswer>) -> Vec<Near> {
@@ -166,7 +175,12 @@ fn hits_by_meaning(answer: Option<NearAnswer>) -> Vec<Near> {
 }
 
 pub(super) fn by_meaning(args: &SearchMemory) -> NearQuery {
-    near_query(&args.project.0, &args.query)
+    let mut query = near_query(&args.project.0, &args.query);
+    if args.source.is_some() || args.tags.is_some() || args.since.is_some() || args.until.is_some()
+    {
+        query.limit = FILTERED_NEAR_LIMIT;
+    }
+    query
 }
 
 pub(super) fn search_memory(
@@ -176,7 +190,7 @@ pub(super) fn search_memory(
 ) -> Result<Step<List<Hit>>, Failure> {
     let filter = MemoryFilter {
         source: args.source.map(|source| source.0),
-        tags: texts(args.tags.unwrap_or_default()),
+        tags: args.tags.unwrap_or_default().0,
         since: args.since.map(|at| at.0),
         until: args.until.map(|at| at.0),
         ..MemoryFilter::default()
@@ -188,8 +202,8 @@ pub(super) fn search_memory(
         limit: args.limit.map_or(SEARCH_LIMIT, Number::get) as usize,
         sessions: false,
         now: services.now(),
+        weight: near.as_ref().map_or(0.0, near_weight),
         near: &hits_by_meaning(near),
-        weight: NEAR_WEIGHT,
     };
     let found = services.read(|reader| {
         let reader = match args.include_superseded {
@@ -215,6 +229,7 @@ pub(super) struct GetContext {
     project: Arg<Slug>,
     query: String,
     limit: Option<Number<1, 100>>,
+    #[schemars(extend("x-seldom" = true))]
     max_tokens: Option<Number<100, 100_000>>,
 }
 
@@ -233,8 +248,8 @@ pub(super) fn get_context(
         limit: args.limit.map_or(CONTEXT_LIMIT, Number::get) as usize,
         budget: args.max_tokens.map_or(CONTEXT_BUDGET, Number::get) as usize,
         now: services.now(),
+        weight: near.as_ref().map_or(0.0, near_weight),
         near: &hits_by_meaning(near),
-        weight: NEAR_WEIGHT,
     };
     let context = services.read(|reader| Ok(gather(reader, &asked)?))?;
     let hits = context.pieces.into_iter().map(Hit::of_piece);

@@ -7,8 +7,8 @@ use orchestra_store::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{names, unanswered};
-use crate::args::{Arg, FromText, Limit, Number, not_one_of, texts};
+use super::{Forgotten, Tags, names, unanswered};
+use crate::args::{Arg, FromText, Limit, Number, not_one_of};
 use crate::failure::Failure;
 use crate::services::{Services, page};
 use crate::tool::{Effect, Step, Tool};
@@ -89,15 +89,17 @@ pub(super) fn expiry(
     days: Option<Days>,
 ) -> Result<Option<Timestamp>, Failure> {
     match (at, days) {
-        (Some(_), Some(_)) => Err(Failure::text(
-            "give expires_at or expires_in_days, not both",
-        )),
+        (Some(_), Some(_)) => Err(two_ends()),
         (at, None) => Ok(at),
         (None, Some(days)) => {
             let seconds = i64::from(days.get()) * DAY;
             Ok(Some(services.now().plus_seconds(seconds)))
         }
     }
+}
+
+fn two_ends() -> Failure {
+    Failure::text("give expires_at or expires_in_days, not both")
 }
 
 /// A remembered text in a list.
@@ -237,7 +239,7 @@ struct UpdateMemory {
     summary: Option<Arg<Body>>,
     source: Option<Arg<OrNone<Label>>>,
     source_id: Option<Arg<OrNone<Label>>>,
-    tags: Option<Vec<Arg<Label>>>,
+    tags: Option<Tags>,
     expires_at: Option<Arg<OrNone<Timestamp>>>,
     expires_in_days: Option<Days>,
     version: Option<Arg<Version>>,
@@ -245,15 +247,16 @@ struct UpdateMemory {
 
 fn update_memory(services: &Services, args: UpdateMemory) -> Result<Step<MemoryFull>, Failure> {
     let expires_at = match (args.expires_at, args.expires_in_days) {
-        (Some(Arg(OrNone(None))), None) => Some(None),
-        (at, days) => expiry(services, at.and_then(|at| at.0.0), days)?.map(Some),
+        (Some(_), Some(_)) => return Err(two_ends()),
+        (Some(Arg(OrNone(at))), None) => Some(at),
+        (None, days) => expiry(services, None, days)?.map(Some),
     };
     let patch = ChunkPatch {
         content: args.content.map(|content| content.0),
         summary: args.summary.map(|summary| summary.0),
         source: args.source.map(|source| source.0.0),
         source_id: args.source_id.map(|id| id.0.0),
-        tags: args.tags.map(texts),
+        tags: args.tags.map(|list| list.0),
         expires_at,
         version: args.version.map(|version| version.0),
         ..ChunkPatch::of(args.project.0, args.memory_id.0)
@@ -274,19 +277,14 @@ struct ForgetSession {
     session_id: Arg<SessionId>,
 }
 
-#[derive(Serialize, JsonSchema)]
-struct ForgottenSession {
-    forgotten: String,
-}
-
-fn forget_session(_: &Services, args: ForgetSession) -> Result<Step<ForgottenSession>, Failure> {
+fn forget_session(_: &Services, args: ForgetSession) -> Result<Step<Forgotten>, Failure> {
     let id = args.session_id.0;
     let action = Action::ForgetSession {
         project: args.project.0,
         id: id.clone(),
     };
     Ok(Step::submit(None, action, move |_, _| {
-        Ok(ForgottenSession {
+        Ok(Forgotten {
             forgotten: id.to_string(),
         })
     }))

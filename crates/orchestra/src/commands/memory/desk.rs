@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use orchestra_hub::{Content, Cx, Outcome, Request, Target, Toolset};
-use orchestra_store::Options;
+use orchestra_store::{Options, ReadError};
 use orchestra_wire::RawJson;
 use serde_json::{Value, json};
 
@@ -18,6 +18,9 @@ use crate::{
 pub(super) const CLOSING: Duration = Duration::from_secs(30);
 /// How long the sweep for edited files may take.
 pub(super) const CATCHING_UP: Duration = Duration::from_secs(30);
+/// What is said where there is no project.
+pub(super) const NO_PROJECT: &str =
+    "there is no project yet; `orchestra tool call create_project name=NAME` makes one";
 /// How often what turns is drawn.
 const TURN: Duration = Duration::from_millis(100);
 
@@ -35,6 +38,11 @@ impl Desk {
         // What somebody edited a moment ago is seen by the tools.
         serving.catch_up();
         Ok(Self(serving))
+    }
+
+    /// Has what is searched found by its meaning as well, where a model is configured.
+    pub(super) async fn await_engine(&self) {
+        self.0.await_engine().await;
     }
 
     pub(super) fn close(self) {
@@ -55,9 +63,7 @@ impl Desk {
             .collect();
         match slugs.as_slice() {
             [only] => Ok((*only).to_owned()),
-            [] => Err(Failure::refused(
-                "there is no project yet; `orchestra tool call create_project name=NAME` makes one",
-            )),
+            [] => Err(Failure::refused(NO_PROJECT)),
             several => Err(Failure::usage_text(format!(
                 "there are several projects; name one with --project: {}",
                 several.join(", ")
@@ -100,11 +106,34 @@ impl Desk {
                     Content::Raw(_) => None,
                 });
                 let text = texts.collect::<Vec<_>>().join("\n");
-                Err(Failure::refused(
-                    crate::output::printable(&text).into_owned(),
-                ))
+                let text = crate::output::printable(&text);
+                Err(Failure::refused(as_commands(&text)))
             }
         }
+    }
+}
+
+/// What was said to somebody who calls tools, for somebody who types commands.
+pub(super) fn as_commands(text: &str) -> String {
+    const COMMANDS: [(&str, &str); 6] = [
+        ("search_memory", "`orchestra memory search`"),
+        ("list_memory", "`orchestra memory list`"),
+        ("forget_memory", "`orchestra memory forget`"),
+        ("forget_session", "`orchestra memory forget`"),
+        ("list_sessions", "`orchestra tool call list_sessions`"),
+        ("list_projects", "`orchestra tool call list_projects`"),
+    ];
+    let commands = COMMANDS.iter();
+    commands.fold(text.to_owned(), |text, (tool, command)| {
+        text.replace(tool, command)
+    })
+}
+
+/// What was not read. A project that is not there is refused, as tools do.
+pub(super) fn unread(error: ReadError) -> Failure {
+    match error {
+        ReadError::Refused(refusal) => Failure::refused(as_commands(&refusal.to_string())),
+        error => error.into(),
     }
 }
 

@@ -40,7 +40,9 @@ pub(super) fn run(
     let mut place = Place::open(file)?;
     let (mut memories, mut sessions) = (0, 0);
     for slug in projects(store, project)? {
-        let size = store.read(|reader| reader.memory_size(&slug))?;
+        let size = store
+            .read(|reader| reader.memory_size(&slug))
+            .map_err(desk::unread)?;
         let bar = desk::bar(size.chunks + size.sessions, "exporting");
         memories += pages(
             store,
@@ -80,7 +82,9 @@ fn pages<T>(
     let mut request = PageRequest::first(BATCH);
     let mut count = 0;
     loop {
-        let page = store.read(|reader| read(reader, slug, &request))?;
+        let page = store
+            .read(|reader| read(reader, slug, &request))
+            .map_err(desk::unread)?;
         for item in &page.items {
             let mut text = serde_json::to_vec(&line(item))?;
             text.push(b'\n');

@@ -55,10 +55,13 @@ pub(super) fn run(
     file: &Path,
     format: Format,
 ) -> Result<Exit, Failure> {
+    let reading = || match file == Path::new("-") {
+        true => "read stdin".to_owned(),
+        false => format!("read {}", file.display()),
+    };
     let (length, mut input): (u64, Box<dyn BufRead>) = if file == Path::new("-") {
         (0, Box::new(std::io::stdin().lock()))
     } else {
-        let reading = || format!("read {}", file.display());
         let opened = File::open(file).with_context(reading)?;
         let length = opened.metadata().with_context(reading)?.len();
         (length, Box::new(BufReader::new(opened)))
@@ -80,7 +83,7 @@ pub(super) fn run(
         let read = (&mut input)
             .take(MAX_LINE_BYTES)
             .read_until(b'\n', &mut bytes)
-            .context("read the lines")?;
+            .with_context(reading)?;
         if read == 0 {
             break;
         }
@@ -173,7 +176,7 @@ impl Import<'_> {
             }
             Ok(None) => Action::SaveMemory(NewChunk { ..new }),
             Err(orchestra_store::ReadError::Refused(refusal)) => {
-                return Ok(Err(refusal.to_string()));
+                return Ok(Err(desk::as_commands(&refusal.to_string())));
             }
             Err(error) => return Err(error.into()),
         };
@@ -225,10 +228,16 @@ impl Import<'_> {
         let known = self
             .store
             .read(|reader| reader.session(&new.project, &new.id))?;
-        let is_newer = |known: &orchestra_store::SessionRecord| {
-            new.ended_at.is_some_and(|ended| ended > known.ended_at)
-        };
-        if known.as_ref().is_some_and(|known| !is_newer(known)) {
+        // What somebody wrote is better than what was made of hook events.
+        let is_better =
+            |known: &orchestra_store::SessionRecord| match (known.from_hooks, new.from_hooks) {
+                (true, false) => true,
+                (false, true) => false,
+                (true, true) | (false, false) => {
+                    new.ended_at.is_some_and(|ended| ended > known.ended_at)
+                }
+            };
+        if known.as_ref().is_some_and(|known| !is_better(known)) {
             self.report.known += 1;
             return Ok(Ok(()));
         }
@@ -262,7 +271,7 @@ impl Import<'_> {
         match self.store.submit_blocking(None, action) {
             Ok(receipt) => Ok(Ok(receipt.made)),
             Err(error @ (ActionError::Invalid(_) | ActionError::Refused(_))) => {
-                Ok(Err(error.to_string()))
+                Ok(Err(desk::as_commands(&error.to_string())))
             }
             Err(error) => Err(error.into()),
         }

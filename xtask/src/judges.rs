@@ -11,6 +11,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -229,7 +230,7 @@ fn try_openapi_with(tester: &Path) -> Result<Ended> {
         let count = ended.out.lines().find(|line| line.contains(" generated, "));
         let count = count.context("the tester does not say what it did")?;
         ended.out = count.trim().to_owned();
-        fs::remove_dir_all(&workspace).context("removing the judge's workspace")?;
+        remove(&workspace)?;
     }
     Ok(ended)
 }
@@ -245,7 +246,7 @@ fn call_engine() -> Result<Result<Ended>, Absent> {
         judge.arg(debug("orchestra")?).arg(&workspace);
         let ended = run::run_within(&mut judge, LIMIT)?;
         if ended.success {
-            fs::remove_dir_all(&workspace).context("removing the judge's workspace")?;
+            remove(&workspace)?;
         }
         Ok(ended)
     };
@@ -323,18 +324,35 @@ fn hear(
         ended.out = format!("{} in {seconds:.1} s", ended.out.trim());
     }
     if server.workspace == Workspace::Fresh && ended.success {
-        fs::remove_dir_all(&workspace).context("removing the judge's workspace")?;
+        remove(&workspace)?;
     }
     Ok(ended)
 }
 
-fn renew(directory: &Path) -> Result<()> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(error).context("removing the judge's workspace");
+/// How long a directory may be written into after its program was killed: its memory engine ends some
+/// seconds later.
+const WRITTEN_AFTER: Duration = Duration::from_secs(20);
+
+/// Removes a directory, if it is there.
+pub(crate) fn remove(directory: &Path) -> Result<()> {
+    let begin = Instant::now();
+    loop {
+        match fs::remove_dir_all(directory) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error)
+                if error.kind() == std::io::ErrorKind::DirectoryNotEmpty
+                    && begin.elapsed() < WRITTEN_AFTER =>
+            {
+                thread::sleep(Duration::from_millis(50));
+            }
+            Err(error) => return Err(error).context("removing the judge's workspace"),
         }
-        _ => {}
     }
+}
+
+fn renew(directory: &Path) -> Result<()> {
+    remove(directory)?;
     fs::create_dir_all(directory).context("creating the judge's workspace")
 }
 

@@ -39,7 +39,7 @@ pub use client::{Engines, NearAnswer, Settings};
 pub use endpoint::{Endpoint, PathError};
 pub use indexed::{Indexed, Wishes};
 pub use listen::{Address, AddressError, DEFAULT_PORT};
-pub use meaning::{Meaning, MeaningError, NearHit, Standing};
+pub use meaning::{Meaning, MeaningError, NearHit, OPENING, Standing};
 pub use place::{Look, Place, PlaceError};
 pub use run::{EngineError, Life, Options, Outcome, run};
 pub use talk::Tell;

@@ -11,6 +11,7 @@ mod date;
 mod fuse;
 mod mend;
 mod query;
+mod same;
 mod score;
 mod snippet;
 mod tokens;
@@ -23,6 +24,7 @@ use orchestra_store::{ContextItem, MemoryFilter, ReadError, Reader, Recall, Want
 
 pub use context::{Asked, Context, Piece, PieceKind, gather};
 pub use fuse::{ByWords, Near, fuse, weight};
+pub use query::MAX_QUERY_BYTES;
 use query::Query;
 use score::{Counted, Counter, Scored};
 pub use tokens::tokens;
@@ -38,6 +40,8 @@ const REACH: u64 = 4;
 /// Why something was found that has no word that tells texts apart.
 const NEAR_ALONE: &str = "similar in meaning";
 const COMMON_ALONE: &str = "has common words alone";
+/// The best score of what has no word of the query.
+const MOST_BY_MEANING: f64 = 0.999;
 /// The most that a search answers.
 pub const MAX_HITS: usize = 100;
 
@@ -67,7 +71,8 @@ pub struct Search<'a> {
 pub struct Found {
     /// What.
     pub item: ContextItem,
-    /// How well it fits: the best has 1, the others less.
+    /// How well it fits: the best has 1, the others less. Where words find nothing of the best, how near
+    /// in meaning it is, which is always less than 1.
     pub score: f64,
     /// The part of it that fits.
     pub snippet: String,
@@ -90,7 +95,8 @@ struct Candidate {
 pub fn search(reader: &Reader<'_>, ask: &Search<'_>) -> Result<Vec<Found>, ReadError> {
     let limit = ask.limit.clamp(1, MAX_HITS);
     let mut query = Query::parse(ask.query, ask.now);
-    if query.words.is_empty() && ask.near.is_empty() {
+    // Where nothing is said, nothing is near to it, whatever a model makes of marks and pictures.
+    if query.words.is_empty() {
         return if ask.query.trim().is_empty() {
             newest(reader, ask, limit)
         } else {
@@ -116,8 +122,10 @@ pub fn search(reader: &Reader<'_>, ask: &Search<'_>) -> Result<Vec<Found>, ReadE
     pool.sort_by(order);
     let hits: Vec<(i64, f64)> = pool
         .iter()
+        .filter(|candidate| candidate.scored.score > 0.0)
+        // What has common words alone is found where nothing says more.
+        .filter(|candidate| candidate.scored.tells() || near.is_empty() || !query.tells())
         .map(|candidate| (candidate.row, candidate.scored.score))
-        .filter(|(_, score)| *score > 0.0)
         .collect();
     let by_words = ByWords {
         hits: &hits,
@@ -269,7 +277,15 @@ fn told(
     limit: usize,
 ) -> Vec<Found> {
     let best = pool.iter().map(|c| c.scored.score).fold(0.0, f64::max);
-    let most = fused.first().map_or(1.0, |(_, score)| *score);
+    let by_words = |row: i64| pool.iter().any(|c| c.row == row && c.scored.tells());
+    // What is the nearest of all is not the best there could be: where no word of it fits, its score
+    // says how near it is.
+    let most = fused.first().map_or(
+        1.0,
+        |(row, score)| {
+            if by_words(*row) { *score } else { 1.0 }
+        },
+    );
     let mut by_row: HashMap<i64, Candidate> = pool.into_iter().map(|c| (c.row, c)).collect();
     let near: HashSet<i64> = near.iter().map(|near| near.row).collect();
     let mut found = Vec::new();
@@ -279,8 +295,10 @@ fn told(
         };
         let score = if near.is_empty() {
             candidate.scored.score / best
+        } else if candidate.scored.tells() {
+            (score / most).min(1.0)
         } else {
-            score / most
+            (score / most).min(MOST_BY_MEANING)
         };
         let mut why = candidate.scored.why(counter.query);
         if why.is_empty() {

@@ -154,7 +154,7 @@ pub enum Life {
 pub struct MemorySize {
     /// Remembered texts.
     pub chunks: u64,
-    /// What they come to, in bytes.
+    /// What they and their summaries come to, in bytes.
     pub chunk_bytes: u64,
     /// Those of them that others supersede.
     pub superseded: u64,

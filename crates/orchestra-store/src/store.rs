@@ -224,7 +224,9 @@ impl Store {
         self.0.shared.options.clock.now()
     }
 
-    /// Waits until the readable files show everything that is committed, durably.
+    /// Waits until the readable files show everything that is committed, durably, whichever process
+    /// writes them. The first time what people edited before in the files is taken in as well, where
+    /// [`Options::sweep`] says so.
     ///
     /// # Errors
     /// When that takes longer than `timeout`, or the files cannot be written.
@@ -236,7 +238,8 @@ impl Store {
     }
 
     /// Writes what was submitted, settles the readable files, and ends the threads. Later actions
-    /// are answered by [`Fault::Closed`]; reading goes on.
+    /// are answered by [`Fault::Closed`]; reading goes on. Where another process keeps the files it
+    /// is not waited for; who wants to see its change there calls [`Store::settle`] before.
     pub fn close(&self, timeout: Duration) {
         // What is not settled now is settled when the workspace is opened next.
         self.0.end(timeout);

@@ -30,7 +30,7 @@ use crate::reader::Reader;
 use crate::{Action, ActionError, Fault, IssueRecord, Made, Receipt};
 
 pub(crate) use events::notice_kind;
-pub(crate) use memory::text_hash;
+pub(crate) use memory::{CHUNK_OVERHEAD, text_hash};
 pub(crate) use text::index_all_memory;
 
 /// Words known to be in the table of words already, so that they need not be offered again. It

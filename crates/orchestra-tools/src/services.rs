@@ -62,6 +62,10 @@ impl Services {
     /// What is near a query in meaning, for a tool; `None` where nothing says so in time.
     pub(crate) async fn near(&self, tool: &str, query: &NearQuery) -> Option<NearAnswer> {
         let engines = self.engines.as_ref()?;
+        // Nothing is near to marks and blanks.
+        if !query.text.contains(char::is_alphanumeric) {
+            return None;
+        }
         engines
             .near(tool, &query.project, &query.text, query.limit)
             .await

@@ -31,7 +31,7 @@ use file::ConfigFile;
 
 pub(crate) use access::{AccessConfig, AccessFlags, TlsFiles, TokenSource};
 pub(crate) use audit::AuditSettings;
-pub(crate) use engine::{EngineFlags, EngineUse, engine_port};
+pub(crate) use engine::{EngineFlags, EngineUse, engine_port, wrong_engine_port};
 pub(crate) use entries::Entry;
 pub(crate) use memory::MemorySettings;
 pub(crate) use model::NONE as NO_MODEL;
@@ -327,7 +327,7 @@ fn read_files(workspace: &Path) -> Result<Vec<(PathBuf, ConfigFile)>, Failure> {
             }
             if path == near {
                 file.access.leave_out_rates();
-                file.memory.bound();
+                file.memory.bound(&path);
             }
             files.push((path, file));
         }

@@ -24,8 +24,9 @@ use crate::{
     config::{Config, Setting, TextFormat},
     exit::Failure,
     orchestrator::Orchestrator,
+    output,
     stopping::{AFTER_SERVERS, CALLS, FILES},
-    workspace::{AUDIT, run_directory},
+    workspace::{AUDIT, PROJECTS, run_directory},
 };
 use others::Others;
 pub(crate) use others::Shown;
@@ -35,6 +36,9 @@ pub(crate) use scratch::Scratch;
 
 /// How long the readable files may take to catch up when a command has done its work.
 const CLOSING: Duration = Duration::from_secs(5);
+
+/// How much longer this process goes on writing them where it is the one that does.
+const CLOSING_STILL: Duration = Duration::from_secs(25);
 
 /// How long the sweep for edited files may take, where its end is waited for.
 const CATCHING_UP: Duration = Duration::from_secs(30);
@@ -307,10 +311,24 @@ impl Serving {
         }
     }
 
-    /// Writes what is still to be written.
+    /// Writes what is still to be written, as [`close`] does.
     pub(crate) fn close(self) {
         if let Some(store) = self.store {
-            store.close(CLOSING);
+            close(&store);
+        }
+    }
+}
+
+/// Closes a board when the readable files show what was done, whichever program writes them: whoever
+/// commits them next commits all of it. Says so on stderr where that takes too long.
+pub(crate) fn close(store: &Store) {
+    match store.settle(CLOSING) {
+        Ok(()) => store.close(CLOSING),
+        Err(error) => {
+            output::complain(&format!(
+                "what was done is kept, but not all files in {PROJECTS} show it yet: {error}"
+            ));
+            store.close(CLOSING_STILL);
         }
     }
 }

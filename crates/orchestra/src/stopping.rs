@@ -75,6 +75,11 @@ impl Signals {
         let _ = self.0.clone().wait_for(Option::is_some).await;
     }
 
+    /// Whether there was one.
+    pub(crate) fn have_come(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
     /// Until when everything has ended. Where there was no signal, calls have had their time by now.
     pub(crate) fn deadline(&self) -> Instant {
         match *self.0.borrow() {

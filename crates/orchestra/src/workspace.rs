@@ -138,9 +138,12 @@ pub(crate) fn ensure_run_directory_is_ours(_workspace: &Path) -> anyhow::Result<
 /// The nearest directory, `from` included, that looks like a workspace. `.git` is a file in a
 /// worktree, so its kind does not matter.
 fn nearest(from: &Path) -> Option<&Path> {
-    from.ancestors().find(|directory| {
-        directory.join(PROJECTS).is_dir() || directory.join(".git").symlink_metadata().is_ok()
-    })
+    from.ancestors().find(|directory| is_marked(directory))
+}
+
+/// Whether a directory looks like a workspace.
+pub(crate) fn is_marked(directory: &Path) -> bool {
+    directory.join(PROJECTS).is_dir() || directory.join(".git").symlink_metadata().is_ok()
 }
 
 #[cfg(test)]

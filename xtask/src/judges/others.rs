@@ -145,7 +145,7 @@ fn hear(
     if ended.success {
         let seconds = started.elapsed().as_secs_f32();
         ended.out = format!("{} in {seconds:.1} s", ended.out.trim());
-        fs::remove_dir_all(&directory).context("removing the judge's workspace")?;
+        super::remove(&directory)?;
     }
     Ok(ended)
 }

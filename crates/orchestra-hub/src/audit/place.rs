@@ -6,7 +6,10 @@ use std::{
     io,
     os::{
         fd::OwnedFd,
-        unix::{ffi::OsStrExt as _, fs::MetadataExt},
+        unix::{
+            ffi::OsStrExt as _,
+            fs::{DirBuilderExt as _, MetadataExt},
+        },
     },
     path::Path,
     thread,
@@ -37,13 +40,27 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let directory = path.parent().filter(|parent| *parent != Path::new(""));
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let directory = directory.unwrap_or(Path::new("."));
+        let directory = directory_of(path);
         Ok(Self {
             directory: rustix::fs::open(directory, flags, Mode::empty())?,
             name: name.to_owned(),
         })
+    }
+
+    /// Makes the directory anew, for its owner alone, where it was removed; says whether it was. One
+    /// that was moved is written to on, whatever stands at its path now; and no directory is made for
+    /// it to stand in.
+    pub(super) fn make_anew(&mut self, path: &Path) -> io::Result<bool> {
+        if rustix::fs::fstat(&self.directory)?.st_nlink > 0 {
+            return Ok(false);
+        }
+        match fs::DirBuilder::new().mode(0o700).create(directory_of(path)) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Err(_) | Ok(()) => {}
+        }
+        *self = Self::open(path)?;
+        Ok(true)
     }
 
     /// Opens the file to be written, made for its owner alone.
@@ -149,6 +166,12 @@ impl Place {
         }
         Ok(from)
     }
+}
+
+/// The directory that a file stands in.
+fn directory_of(path: &Path) -> &Path {
+    let directory = path.parent().filter(|parent| *parent != Path::new(""));
+    directory.unwrap_or(Path::new("."))
 }
 
 /// Waits for a lock that `try_lock` takes, until `gives_up`, which is told for how long; whether it

@@ -1,6 +1,11 @@
 //! The file: what it holds, its bounds, and what is found of changes in it.
 
-use std::{fs, path::Path, time::UNIX_EPOCH};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    time::{Instant, UNIX_EPOCH},
+};
 
 use proptest::{collection::vec, prelude::*, sample::Index};
 
@@ -75,7 +80,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn no_link_is_followed_and_the_file_is_its_owners() {
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::symlink;
     let directory = tempfile::tempdir().unwrap();
     let [run, elsewhere] = ["run", "elsewhere"].map(|name| directory.path().join(name));
     fs::create_dir(&run).unwrap();
@@ -393,6 +398,52 @@ fn whoever_cannot_write_ends_all_the_same_and_the_next_says_what_is_lost() {
     audit.record(record("a"));
     drop(audit);
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
+}
+
+/// As `git clean` removes what is ignored, while programs run.
+#[test]
+fn whoever_goes_on_writes_a_new_file_where_the_directory_was_removed() {
+    let workspace = tempfile::tempdir().unwrap();
+    let path = workspace.path().join("run/audit.jsonl");
+    let config = AuditConfig::new(&path);
+    let [one, other] = [(), ()].map(|()| Audit::open(config.clone()).unwrap());
+    let wait = |count: usize| {
+        let until = Instant::now() + Duration::from_secs(20);
+        let written = || fs::read_to_string(&path).map_or(0, |text| text.lines().count());
+        while written() != count {
+            assert!(Instant::now() < until, "{} of {count}", written());
+            std::thread::yield_now();
+        }
+    };
+    one.record(record("before"));
+    other.record(record("before"));
+    wait(2);
+    fs::remove_dir_all(workspace.path().join("run")).unwrap();
+    one.record(record("one"));
+    wait(1);
+    other.record(record("other"));
+    wait(2);
+    assert_eq!((one.dropped(), other.dropped()), (0, 0));
+    drop((one, other));
+    let made = fs::metadata(workspace.path().join("run")).unwrap();
+    assert_eq!(made.permissions().mode() & 0o777, 0o700);
+    assert_eq!(verify_audit(&path).unwrap().misfit, None);
+    // Where it cannot be made, it is there again when it can.
+    let audit = Audit::open(config).unwrap();
+    audit.record(record("there"));
+    wait(3);
+    fs::remove_dir_all(workspace.path().join("run")).unwrap();
+    fs::write(workspace.path().join("run"), "in the way").unwrap();
+    audit.record(record("lost"));
+    let until = Instant::now() + Duration::from_secs(20);
+    while audit.dropped() == 0 {
+        assert!(Instant::now() < until, "it is not lost");
+        std::thread::yield_now();
+    }
+    fs::remove_file(workspace.path().join("run")).unwrap();
+    audit.record(record("again"));
+    wait(1);
+    assert!(fs::read_to_string(&path).unwrap().contains("\"lost\":1"));
 }
 
 #[test]

@@ -72,6 +72,8 @@ pub(super) struct Writer {
     swept: Option<Instant>,
     /// Lost records that were told.
     told: u64,
+    /// Why the last records were not written, if they were not.
+    failing: Option<String>,
 }
 
 enum Next {
@@ -104,6 +106,7 @@ impl Writer {
             unsynced: None,
             swept: None,
             told: 0,
+            failing: None,
         })
     }
 
@@ -149,11 +152,24 @@ impl Writer {
         }
     }
 
+    /// Writes records; what keeps them from being written is told once, and so is its end.
     fn write_or_warn(&mut self, batch: Vec<Record>) {
         let mut left = batch.len() as u64;
-        if let Err(error) = self.write(batch, &mut left) {
-            self.shared.dropped.fetch_add(left, Ordering::Relaxed);
-            tracing::warn!(%error, lost = left, path = %self.config.path.display(), "cannot write audit");
+        let path = self.config.path.display().to_string();
+        match self.write(batch, &mut left) {
+            Ok(()) if self.failing.take().is_some() => {
+                let lost = self.shared.dropped.load(Ordering::Relaxed);
+                tracing::warn!(lost, path, "audit is written again");
+            }
+            Ok(()) => {}
+            Err(error) => {
+                self.shared.dropped.fetch_add(left, Ordering::Relaxed);
+                let reason = error.to_string();
+                if self.failing.as_ref() != Some(&reason) {
+                    tracing::warn!(%error, lost = left, path, "cannot write audit");
+                }
+                self.failing = Some(reason);
+            }
         }
     }
 
@@ -174,7 +190,11 @@ impl Writer {
     fn write(&mut self, batch: Vec<Record>, left: &mut u64) -> io::Result<()> {
         self.lines.clear();
         self.waiting = 0;
-        self.lock_for_records()?;
+        if let Err(error) = self.lock_for_records() {
+            // It may be locked although it cannot be written; others wait for it.
+            let _ = self.file.unlock();
+            return Err(error);
+        }
         if self.swept.is_none_or(|swept| swept.elapsed() >= SWEEP) {
             self.sweep();
         }
@@ -281,7 +301,12 @@ impl Writer {
     }
 
     fn open_anew(&mut self) -> io::Result<()> {
-        if self.config.fsync != Fsync::Never {
+        if self.place.make_anew(&self.config.path)? {
+            let path = self.config.path.display();
+            tracing::warn!(%path, "the directory of the audit file was removed; a new file begins");
+            // What was written is removed.
+            self.unsynced = None;
+        } else if self.config.fsync != Fsync::Never {
             self.sync_or_warn();
         }
         self.file = self.place.append()?;

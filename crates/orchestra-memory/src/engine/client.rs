@@ -113,15 +113,18 @@ pub(super) enum Mode {
 pub(super) struct Ready {
     pub(super) connection: Connection,
     pub(super) is_asked: bool,
+    /// Whether it is about to say how its model is.
+    pub(super) is_opening: bool,
     /// Since which of the times that an engine began to answer this one has.
     pub(super) spell: u64,
 }
 
 impl Ready {
-    pub(super) const fn new(connection: Connection, is_asked: bool) -> Self {
+    pub(super) const fn new(connection: Connection, is_asked: bool, is_opening: bool) -> Self {
         Self {
             connection,
             is_asked,
+            is_opening,
             spell: 0,
         }
     }
@@ -186,6 +189,10 @@ impl Engines {
                     model: answer.model,
                 })
             }
+            // Whoever asks is refused for the same reason by the store.
+            Ok(Err(status)) if matches!(status.code(), Code::NotFound | Code::InvalidArgument) => {
+                None
+            }
             Ok(Err(status)) if is_an_answer(&status) => {
                 self.0.failed(tool, status.message());
                 None
@@ -200,6 +207,12 @@ impl Engines {
                 None
             }
         }
+    }
+
+    /// Tells why nothing is found by meaning, unless that is what was told last; with nothing to tell, that
+    /// there is no reason any more.
+    pub fn tell_trouble(&self, trouble: &str) {
+        self.0.trouble(trouble);
     }
 
     /// Waits until an engine answers, or `within` is over; whether one does.

@@ -13,7 +13,8 @@ use super::{
     client::{Inner, Mode, Ready, lock},
     connection::{Connection, ConnectionError, is_an_answer},
     endpoint::{Endpoint, check_path},
-    generated::AttendResponse,
+    generated::{AttendResponse, StatsResponse},
+    meaning::OPENING,
     place::Look,
     spawn::{self, ENDING, Program, Started},
 };
@@ -22,6 +23,9 @@ use crate::causes::with_causes;
 /// How often an engine is asked whether it still answers, when it is well and when it is in doubt.
 const ASKED_EVERY: Duration = Duration::from_secs(5);
 const IN_DOUBT_EVERY: Duration = Duration::from_millis(250);
+
+/// How often while it opens its model: a damaged one is told before the next call is made.
+const OPENING_EVERY: Duration = Duration::from_millis(200);
 
 /// How long one such answer may take, and how long an engine may be in doubt before it is taken to hang:
 /// longer than a machine that is out of breath holds a process up.
@@ -212,19 +216,33 @@ impl Inner {
     ) -> Result<(Ready, Streaming<AttendResponse>), ConnectionError> {
         let (mut connection, stats) = Connection::open(endpoint).await?;
         let stream = connection.attend(self.settings.client).await?;
-        self.trouble(&stats.trouble);
-        let is_asked = self.settings.always_asks || !stats.model.is_empty();
-        Ok((Ready::new(connection, is_asked), stream))
+        let mut ready = Ready::new(connection, false, true);
+        self.take_up(&mut ready, &stats);
+        Ok((ready, stream))
+    }
+
+    /// Takes up what an engine says of itself.
+    fn take_up(&self, ready: &mut Ready, stats: &StatsResponse) {
+        ready.is_asked = self.settings.always_asks || !stats.model.is_empty();
+        ready.is_opening = stats.phase == OPENING;
+        // One that is still opened is not known to be well.
+        if !ready.is_opening || !stats.trouble.is_empty() {
+            self.trouble(&stats.trouble);
+        }
     }
 
     /// Attends an engine that answers.
     async fn attend(&self, ready: Ready, mut stream: Streaming<AttendResponse>) -> Parted {
         let mut ready = ready;
         loop {
+            let every = match ready.is_opening {
+                true => OPENING_EVERY,
+                false => ASKED_EVERY,
+            };
             tokio::select! {
                 () = ended(&mut stream) => return Parted::Ended,
                 () = self.doubt.notified() => {}
-                () = sleep(ASKED_EVERY) => {}
+                () = sleep(every) => {}
             }
             self.talk.overdue();
             let (since, mut silence) = (Instant::now(), Silence::default());
@@ -237,8 +255,7 @@ impl Inner {
                 let is_well = matches!(&*self.mode.borrow(), Mode::Answers(_));
                 match asked {
                     Ok(Ok(stats)) if is_well || since.elapsed() >= self.rest() => {
-                        self.trouble(&stats.trouble);
-                        ready.is_asked = self.settings.always_asks || !stats.model.is_empty();
+                        self.take_up(&mut ready, &stats);
                         if is_well {
                             self.still_answers(&ready);
                         } else {

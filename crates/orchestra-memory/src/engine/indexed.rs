@@ -18,7 +18,7 @@ use orchestra_store::{ReadError, Store};
 
 use super::{
     client::lock,
-    meaning::{Meaning, MeaningError, NearHit, Standing},
+    meaning::{Meaning, MeaningError, NearHit, OPENING, Standing},
     patience::Queries,
 };
 use crate::{
@@ -56,6 +56,8 @@ struct State {
     /// What people call the model that is wanted.
     wanted: Option<String>,
     trouble: Option<String>,
+    /// Whether it was found out which model is wanted.
+    has_looked: bool,
     has_ended: bool,
 }
 
@@ -146,10 +148,10 @@ impl Meaning for Indexed {
         let state = lock(&self.0.state);
         let wanted = state.wanted.clone().unwrap_or_default();
         let Some(index) = &state.index else {
-            let phase = match (&state.trouble, wanted.is_empty()) {
-                (Some(_), _) => "failing",
-                (None, true) => "",
-                (None, false) => "opening",
+            let phase = match &state.trouble {
+                Some(_) => "failing",
+                None if state.has_looked && wanted.is_empty() => "",
+                None => OPENING,
             };
             return Standing {
                 model: wanted,
@@ -161,7 +163,7 @@ impl Meaning for Indexed {
         let progress = index.progress();
         let name = |id: &ModelId| state.names.get(id).cloned().unwrap_or_default();
         let (phase, fault) = match progress.phase {
-            Phase::Opening => ("opening", None),
+            Phase::Opening => (OPENING, None),
             Phase::Filling => ("filling", None),
             Phase::Ready => ("ready", None),
             Phase::Failing(fault) => ("failing", Some(fault)),
@@ -218,7 +220,8 @@ impl Shared {
         let mut tried = Tried::default();
         loop {
             self.take_up((self.wishes)(), &mut tried);
-            let state = lock(&self.state);
+            let mut state = lock(&self.state);
+            state.has_looked = true;
             let waited = self
                 .changed
                 .wait_timeout_while(state, LOOK, |state| !state.has_ended);
@@ -300,13 +303,14 @@ impl Shared {
 
     /// Uses no model any more.
     fn give_up(&self, wanted: Option<String>, why: Option<String>) {
+        // Nobody sees that there is none without why.
+        self.trouble(why);
         let index = {
             let mut state = lock(&self.state);
             state.wanted = wanted;
             state.index.take()
         };
         drop(index);
-        self.trouble(why);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where an engine listens: on this machine alone.
 
 use std::{
-    io,
+    fmt, io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     str::FromStr,
 };
@@ -38,6 +38,27 @@ pub enum AddressError {
          reach the board through `orchestra up`"
     )]
     Open,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Preferred(port) => SocketAddr::from((Ipv4Addr::LOCALHOST, *port)).fmt(f),
+            Self::Exactly(address) => address.fmt(f),
+        }
+    }
+}
+
+impl Address {
+    /// Whether who listens there listens where it was asked for.
+    #[must_use]
+    pub fn is_met_by(&self, there: SocketAddr) -> bool {
+        match self {
+            Self::Preferred(_) => true,
+            Self::Exactly(asked) if asked.port() == 0 => asked.ip() == there.ip(),
+            Self::Exactly(asked) => *asked == there,
+        }
+    }
 }
 
 impl FromStr for Address {
@@ -119,6 +140,22 @@ mod tests {
         ] {
             assert_eq!(text.parse(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn an_address_is_met_by_itself_and_by_any_port_where_none_was_asked_for() {
+        let there = "127.0.0.1:7".parse().unwrap();
+        for (asked, is_met) in [
+            ("7", true),
+            ("8", false),
+            ("0", true),
+            ("[::1]:7", false),
+            ("127.0.0.2:0", false),
+        ] {
+            let asked: Address = asked.parse().unwrap();
+            assert_eq!(asked.is_met_by(there), is_met, "{asked}");
+        }
+        assert!(Address::Preferred(8).is_met_by(there));
     }
 
     #[tokio::test]

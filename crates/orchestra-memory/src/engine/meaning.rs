@@ -8,6 +8,9 @@ use orchestra_store::Store;
 use super::generated;
 use crate::model::ModelKind;
 
+/// What is said to be done while a model is read.
+pub const OPENING: &str = "opening";
+
 /// What is near a query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NearHit {

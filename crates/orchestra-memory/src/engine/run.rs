@@ -97,7 +97,7 @@ pub enum EngineError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The address is taken or cannot be used.
-    #[error("cannot listen on {address:?}; name another with --addr, or none")]
+    #[error("cannot listen on {address}; name another with --addr, or none")]
     Listen {
         /// Which.
         address: Address,

@@ -124,6 +124,10 @@ impl OnnxModel {
             .into());
         }
         model.dimensions = trial.len();
+        // The first query of a person finds its threads started and its memory there.
+        model
+            .embed_one(TRIAL, Purpose::Query)
+            .map_err(|error| error.to_string())?;
         Ok(model)
     }
 

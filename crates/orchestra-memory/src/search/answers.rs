@@ -1,7 +1,9 @@
 //! Whether a text can answer what a question wants: a time, a number, a name.
 
 use super::query::{Asks, Query};
-use super::score::COUNTED;
+
+/// The most bytes of a text that are looked through for an answer.
+const ANSWERED_WITHIN: usize = 1_024;
 
 impl Query {
     /// Whether a text has what the question wants: a time, a number, a name.
@@ -10,7 +12,7 @@ impl Query {
             return false;
         }
         let said = content.split_once(": ").map_or(content, |(_, said)| said);
-        let said = &said[..said.floor_char_boundary(COUNTED / 16)];
+        let said = &said[..said.floor_char_boundary(ANSWERED_WITHIN)];
         let mut words = said
             .split(|c: char| !c.is_alphanumeric())
             .filter(|word| !word.is_empty());

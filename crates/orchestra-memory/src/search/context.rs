@@ -1,25 +1,24 @@
 //! Everything that fits the work at hand, within a budget: remembered texts, sessions, issues, plans.
 
-use std::collections::HashSet;
-
 use orchestra_board::{Body, Label, Slug, Timestamp};
-use orchestra_store::{ContextItem, MemoryFilter, PageRequest, ReadError, Reader, words_of};
+use orchestra_store::{ContextItem, MemoryFilter, PageRequest, ReadError, Reader};
 
 use super::query::Query;
-use super::score::{COUNTED, Counter};
+use super::same::Said;
+use super::score::Counter;
 use super::tokens::{beginning_within, tokens};
 use super::{Found, Near, Search, search, snippet};
 
 /// How many of each kind are looked at.
 const EACH: usize = 30;
-/// Two texts are nearly the same when so much of their words is in both.
-const SAME: f64 = 0.8;
 /// What an item costs beside its texts: its id, its time, the names of its members.
-const OVERHEAD: usize = 40;
+const OVERHEAD: usize = 60;
+/// What an answer costs beside its items.
+const FRAME: usize = 8;
 /// How many plans are looked at: those that were saved last.
 const PLANS: u32 = 200;
 /// How much is read of a plan, and of all of them together.
-const PLAN_CHARS: usize = COUNTED;
+const PLAN_CHARS: usize = 16 * 1024;
 const PLANS_BYTES: usize = 1024 * 1024;
 /// How much less an issue or a plan counts than a remembered text of the same rank: they are found
 /// by other tools as well.
@@ -217,14 +216,14 @@ fn plans(reader: &Reader<'_>, asked: &Asked<'_>) -> Result<Vec<Piece>, ReadError
 /// Takes pieces as long as the budget lasts; one that is too large may still fit as its snippet, and
 /// the first is made to fit.
 fn fit(pieces: Vec<Piece>, asked: &Asked<'_>) -> Context {
-    let mut kept: Vec<(Piece, HashSet<String>)> = Vec::new();
-    let (mut left, mut left_out) = (asked.budget, 0);
+    let mut kept: Vec<(Piece, Said)> = Vec::new();
+    let (mut left, mut left_out) = (asked.budget.saturating_sub(FRAME), 0);
     for mut piece in pieces {
-        let words = vocabulary(match piece.text() {
+        let said = Said::of(match piece.text() {
             "" => piece.summary(),
             text => text,
         });
-        let is_known = kept.iter().any(|(_, other)| alike(&words, other));
+        let is_known = kept.iter().any(|(_, other)| said == *other);
         if kept.len() >= asked.limit || is_known {
             left_out += 1;
             continue;
@@ -238,7 +237,7 @@ fn fit(pieces: Vec<Piece>, asked: &Asked<'_>) -> Context {
             continue;
         };
         left = rest;
-        kept.push((piece, words));
+        kept.push((piece, said));
     }
     Context {
         pieces: kept.into_iter().map(|(piece, _)| piece).collect(),
@@ -316,20 +315,4 @@ impl Piece {
             PieceKind::Other { title, .. } => *title = summary,
         }
     }
-}
-
-fn vocabulary(text: &str) -> HashSet<String> {
-    let mut words = HashSet::new();
-    words_of(&text[..text.floor_char_boundary(8 * 1024)], |_, word| {
-        words.insert(word.to_owned());
-    });
-    words
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts of words of one text")]
-fn alike(a: &HashSet<String>, b: &HashSet<String>) -> bool {
-    let both = a.intersection(b).count() as f64;
-    let all = (a.len() + b.len()) as f64 - both;
-    // Two words or three say nothing about being the same.
-    a.len() >= 4 && both / all >= SAME
 }

@@ -38,6 +38,15 @@ const LEAST_DEVIATION: f64 = 0.01;
 /// Less than this part of [`FAR`] is not far.
 const LEAST_FAR: f64 = 0.001;
 
+/// What words do not find is found when it is so alike at least. Models make something of everything:
+/// what has nothing to do with a query is mostly less alike than this to it, and what answers one, more.
+const LEAST_ALIKE: f64 = 0.2;
+/// And when it stands so many standard deviations above the mean, where there are enough hits to say
+/// what is usual: some models find everything alike to everything.
+const LEAST_ABOVE: f64 = 1.5;
+/// So many are enough.
+const ENOUGH: usize = 30;
+
 /// How much the hits of a model count beside those by words, as [`fuse`] takes it.
 ///
 /// A table adds up the words of a text and is blind to their order: it gets half of what a network
@@ -56,7 +65,8 @@ pub const fn weight(kind: ModelKind) -> f64 {
 /// words do not find it.
 ///
 /// `weight` is how much the meaning counts, see [`weight`]: 0 leaves the words alone; with 1, the
-/// nearest text counts as much as one that has all the words.
+/// nearest text counts as much as one that has all the words. What words do not find has `weight`
+/// times how far it stands out.
 #[must_use]
 pub fn fuse(by_words: ByWords<'_>, near: &[Near], weight: f64) -> Vec<(i64, f64)> {
     let weight = if weight.is_finite() {
@@ -79,7 +89,8 @@ pub fn fuse(by_words: ByWords<'_>, near: &[Near], weight: f64) -> Vec<(i64, f64)
         for (place, hit) in near.iter().enumerate() {
             let value = usual.how_far(hit);
             let place = by_words.hits.len() + place;
-            if value > 0.0 && seen.insert(hit.row) {
+            let is_found = sums.contains_key(&hit.row) || usual.is_found_alone(hit);
+            if value > 0.0 && is_found && seen.insert(hit.row) {
                 sums.entry(hit.row).or_insert((0.0, place)).0 += weight * value;
             }
         }
@@ -96,6 +107,7 @@ pub fn fuse(by_words: ByWords<'_>, near: &[Near], weight: f64) -> Vec<(i64, f64)
 struct Usual {
     mean: f64,
     deviation: f64,
+    is_known: bool,
 }
 
 impl Usual {
@@ -109,7 +121,14 @@ impl Usual {
         Self {
             mean,
             deviation: ((squares + missing) / count).sqrt().max(LEAST_DEVIATION),
+            is_known: near.len() >= ENOUGH,
         }
+    }
+
+    /// Whether a hit is near enough to be found where no word finds it.
+    fn is_found_alone(&self, hit: &Near) -> bool {
+        let above = (hit.similarity - self.mean) / self.deviation;
+        hit.similarity >= LEAST_ALIKE && (!self.is_known || above >= LEAST_ABOVE)
     }
 
     /// How far a hit stands out, from 0 to 1; squared, so that few do.
@@ -169,6 +188,21 @@ mod tests {
         assert_eq!(rows(&by_words, &alike, 1.0), [1, 2, 3]);
         let odd = [(3, f64::NAN), (2, f64::INFINITY)];
         assert_eq!(rows(&by_words, &odd, 1.0), [1, 2, 3]);
+    }
+
+    #[test]
+    fn what_is_hardly_alike_is_not_found_by_meaning_alone() {
+        // As real models put a query that says nothing beside texts of which none answers it.
+        let noise: Vec<(i64, f64)> = (0..8).map(|row| (row, 0.19 - row as f64 / 100.0)).collect();
+        assert!(rows(&[], &noise, 0.3).is_empty());
+        // Words that find it are enough, and then its meaning counts.
+        assert_eq!(rows(&[(5, 0.1), (0, 0.1)], &noise, 0.3), [0, 5]);
+        // Where everything is much alike, only what stands out is found.
+        let mut many: Vec<(i64, f64)> = (0..60)
+            .map(|row| (row, 0.7 + (row % 5) as f64 / 100.0))
+            .collect();
+        many.insert(0, (99, 0.85));
+        assert_eq!(rows(&[], &many, 0.3), [99]);
     }
 
     #[test]

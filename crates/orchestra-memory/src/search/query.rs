@@ -12,7 +12,7 @@ use super::date::{self, Span};
 use super::score::COUNTED;
 
 /// The most bytes of a query that are read; the rest is left out.
-const MAX_BYTES: usize = 4_096;
+pub const MAX_QUERY_BYTES: usize = 4_096;
 /// The most different words that are looked for; those of the beginning.
 const MAX_WORDS: usize = 24;
 /// The most identifiers that are compared letter by letter.
@@ -71,7 +71,7 @@ const TELL_NOTHING: &[&str] = &[
 
 impl Query {
     pub(super) fn parse(text: &str, now: Timestamp) -> Self {
-        let text = &text[..text.floor_char_boundary(MAX_BYTES)];
+        let text = &text[..text.floor_char_boundary(MAX_QUERY_BYTES)];
         let mut words: Vec<Word> = Vec::new();
         let mut seen = HashSet::new();
         for piece in text.split_whitespace() {
@@ -121,6 +121,11 @@ impl Query {
         (0..self.literals.len())
             .filter(|&at| is_there(&self.literals[at]))
             .collect()
+    }
+
+    /// Whether it has a word that tells texts apart.
+    pub(super) fn tells(&self) -> bool {
+        self.words.iter().any(|word| word.tells)
     }
 
     /// About the score of a text that has each word that tells something once.

@@ -8,13 +8,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use orchestra_board::Label;
-use orchestra_store::{ContextItem, stem, words_of};
+use orchestra_store::{ContextItem, NewChunk, stem, words_of};
 
 use super::Candidate;
 use super::query::Query;
 
-/// The most bytes of a text that are counted.
-pub(super) const COUNTED: usize = 16 * 1024;
+/// The most bytes of a text that are counted: all of the longest one that is remembered, for what the
+/// store finds in it must not be left out here.
+pub(super) const COUNTED: usize = NewChunk::MAX_BYTES;
 /// How soon further occurrences of a word count no more.
 const SATURATION: f64 = 1.2;
 /// How much long texts are held back.
@@ -346,6 +347,12 @@ pub(super) fn lend(query: &Query, pool: &mut [Candidate]) {
 }
 
 impl Scored {
+    /// Whether it has something of the query that tells texts apart.
+    pub(super) fn tells(&self) -> bool {
+        let words = [&self.own, &self.in_summary, &self.around, &self.literals];
+        self.dated || words.iter().any(|words| !words.is_empty())
+    }
+
     /// What made it fit, in a few words.
     pub(super) fn why(&self, query: &Query) -> String {
         let words = |which: &[usize]| {

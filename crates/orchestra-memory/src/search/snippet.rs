@@ -2,12 +2,14 @@
 
 use orchestra_store::{ContextItem, words_of};
 
-use super::score::Counter;
+use super::score::{COUNTED, Counter};
 
 /// How many bytes a snippet has, about.
 const LENGTH: usize = 180;
-/// The most bytes of a text that are looked through.
-const LOOKED_THROUGH: usize = 16 * 1024;
+/// Within how many bytes words stand that are shown whole together.
+const TOGETHER: usize = LENGTH * 2 / 3;
+/// The most occurrences of words that are looked at.
+const LOOKED_AT: usize = 4_096;
 
 /// All that an item says, without its summary where it has more to say.
 fn said(item: &ContextItem) -> String {
@@ -18,7 +20,7 @@ fn said(item: &ContextItem) -> String {
             for event in &session.events {
                 text.push('\n');
                 text.push_str(event.summary.as_str());
-                if text.len() > LOOKED_THROUGH {
+                if text.len() > COUNTED {
                     break;
                 }
             }
@@ -40,18 +42,20 @@ pub(super) fn around(counter: &Counter<'_>, item: &ContextItem) -> String {
 /// The part of a text where the most words of the query stand together, else the beginning.
 pub(super) fn part(counter: &Counter<'_>, text: &str) -> String {
     let query = counter.query;
-    let text = &text[..text.floor_char_boundary(LOOKED_THROUGH)];
-    let mut hits: Vec<(usize, usize)> = Vec::new();
+    let text = &text[..text.floor_char_boundary(COUNTED)];
+    let mut hits: Vec<(usize, usize, usize)> = Vec::new();
     words_of(text, |at, word| {
-        let hit = counter.find(word).map(|(which, _)| (at, which));
-        hits.extend(hit.filter(|(_, which)| query.words[*which].tells));
+        let hit = counter
+            .find(word)
+            .map(|(which, _)| (at, at + word.len(), which));
+        hits.extend(hit.filter(|(.., which)| query.words[*which].tells));
     });
     let worth = |from: usize| -> f64 {
         let within = hits[from..]
             .iter()
-            .take_while(|(at, _)| *at < hits[from].0 + LENGTH * 3 / 4);
+            .take_while(|(_, end, _)| *end < hits[from].0 + TOGETHER);
         let mut seen = Vec::new();
-        for (_, which) in within {
+        for (.., which) in within {
             if !seen.contains(which) {
                 seen.push(*which);
             }
@@ -59,7 +63,7 @@ pub(super) fn part(counter: &Counter<'_>, text: &str) -> String {
         seen.iter().map(|&which| query.words[which].rarity).sum()
     };
     let mut best = (0.0, 0);
-    for (from, (at, _)) in hits.iter().enumerate().take(256) {
+    for (from, (at, ..)) in hits.iter().enumerate().take(LOOKED_AT) {
         let here = worth(from);
         if here > best.0 {
             best = (here, *at);

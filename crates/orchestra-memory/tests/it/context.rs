@@ -83,6 +83,31 @@ fn nothing_is_said_twice() {
     assert_eq!((found.pieces.len(), found.left_out), (1, 1));
 }
 
+/// However much they have in common.
+#[test]
+fn facts_that_differ_in_a_number_or_a_name_are_all_said() {
+    let memory = Workspace::new();
+    for (version, who) in [
+        ("1.4", "Carol"),
+        ("1.5", "Carol"),
+        ("1.6", "Carol"),
+        ("1.6", "Dave"),
+    ] {
+        memory.remember(chunk(&format!(
+            "Release {version} of the payment service was cut from main by {who} after the full test run"
+        )));
+    }
+    for day in 0..6 {
+        memory.remember(chunk(&format!(
+            "On day {day} the nightly build of the billing gateway took forty minutes on the shared runner"
+        )));
+    }
+    let found = context(&memory, "release payment service", 10, 50_000);
+    assert_eq!((found.pieces.len(), found.left_out), (4, 0), "{found:?}");
+    let found = context(&memory, "nightly build billing", 10, 50_000);
+    assert_eq!((found.pieces.len(), found.left_out), (6, 0), "{found:?}");
+}
+
 /// What it costs to show the pieces, counted by what is shown of each.
 fn cost(context: &Context) -> usize {
     let texts = |piece: &Piece| match &piece.kind {

@@ -112,6 +112,7 @@ async fn what_shares_no_word_is_found_by_its_meaning() {
     let stored = client.store_chunk(text("", "the mutex")).await.unwrap();
     client.store_chunk(text("", "the pear")).await.unwrap();
     near(&mut client, "lock", 1).await;
+    near(&mut client, "apple", 1).await;
     assert_eq!(found(&mut client, "lock").await[0], "the mutex");
     assert_eq!(found(&mut client, "apple").await[0], "the pear");
     let context = ContextRequest {

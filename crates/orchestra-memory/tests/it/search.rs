@@ -221,6 +221,8 @@ fn hits_by_meaning_fill_in() {
     let found = memory.found_with("authentication", &MemoryFilter::default(), &near);
     assert_eq!(ids(&found), ["mem-1"]);
     assert_eq!(found[0].why, "similar in meaning");
+    // The nearest of all is not the best there could be.
+    assert!((0.01..=0.5).contains(&found[0].score), "{found:?}");
     let tagged = MemoryFilter {
         tags: vec![label("none")],
         ..MemoryFilter::default()
@@ -239,6 +241,52 @@ fn hits_by_meaning_fill_in() {
             .found_with("authentication", &MemoryFilter::default(), &gone)
             .is_empty()
     );
+}
+
+#[test]
+fn what_has_common_words_alone_is_not_before_what_is_meant() {
+    let memory = Workspace::new();
+    memory.remember_all(&[
+        "Carol owns the payment service",
+        "we deploy on Mondays: nobody is there on Sundays",
+    ]);
+    let rows = memory.rows(&slug());
+    let near = [(rows[1], 0.4), (rows[0], 0.25)].map(|(row, similarity)| Near { row, similarity });
+    let query = "who is responsible for billing";
+    let found = memory.found_with(query, &MemoryFilter::default(), &near);
+    assert_eq!(ids(&found)[0], "mem-1", "{found:?}");
+    assert!(found[0].score < 0.9, "{found:?}");
+}
+
+#[test]
+fn a_query_without_a_word_is_near_to_nothing() {
+    let memory = Workspace::new();
+    memory.remember_all(&["login hands out an opaque token", "the fox is quick"]);
+    let near: Vec<Near> = (memory.rows(&slug()).into_iter())
+        .map(|row| Near {
+            row,
+            similarity: 0.9,
+        })
+        .collect();
+    for query in ["???", "(((", "\"", "*", "\u{1}", "🦀", "¿ — !"] {
+        let found = memory.found_with(query, &MemoryFilter::default(), &near);
+        assert!(found.is_empty(), "{query:?}: {found:?}");
+    }
+    for query in ["", " ", "\t\n"] {
+        let found = memory.found_with(query, &MemoryFilter::default(), &near);
+        assert!(found.iter().all(|found| found.why == "among the newest"));
+        assert_eq!(found.len(), 2);
+    }
+    // What a model makes of a word that is none is not near enough.
+    let far: Vec<Near> = near
+        .iter()
+        .map(|near| Near {
+            similarity: 0.15,
+            ..*near
+        })
+        .collect();
+    let found = memory.found_with("xqzw vlkjh", &MemoryFilter::default(), &far);
+    assert!(found.is_empty(), "{found:?}");
 }
 
 #[test]
@@ -449,4 +497,21 @@ fn what_cannot_be_found_takes_nobodys_place_among_what_is_near() {
     };
     let found = memory.found_with("authentication", &tagged, &near);
     assert_eq!(ids(&found), ["mem-1"]);
+}
+
+#[test]
+fn the_end_of_a_long_text_is_found_and_shown() {
+    let memory = Workspace::new();
+    let filler = "the harbour is quiet and the ferry goes at ten ".repeat(2_000);
+    let marked = |at: usize, word: &str| format!("{} {word} {}", &filler[..at], &filler[..60]);
+    let words = ["zebrafinch", "quillwort", "saltmarsh"];
+    for (at, word) in [16_700, 40_000, 65_400].into_iter().zip(words) {
+        memory.remember(chunk(&marked(at, word)));
+    }
+    for (place, word) in words.into_iter().enumerate() {
+        let found = memory.found(&format!("ferry {word}"));
+        assert_eq!(ids(&found)[0], format!("mem-{}", place + 1));
+        assert!(found[0].snippet.contains(word), "{}", found[0].snippet);
+        assert_eq!(memory.ids(word), [format!("mem-{}", place + 1)]);
+    }
 }

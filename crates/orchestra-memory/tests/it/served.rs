@@ -398,7 +398,15 @@ impl Meaning for Fake {
         "fake".to_owned()
     }
 
-    fn near(&self, _: &Slug, query: &str, limit: usize) -> Result<Vec<NearHit>, MeaningError> {
+    fn near(
+        &self,
+        project: &Slug,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<NearHit>, MeaningError> {
+        if project.as_str() == "nope" {
+            return Err(MeaningError::NoProject(project.clone()));
+        }
         self.asked.fetch_add(1, Ordering::Relaxed);
         self.holds.pass();
         if query == "not now" {
@@ -447,6 +455,9 @@ async fn a_client_is_told_what_is_near_and_counts_as_long_as_it_lives() {
     assert_eq!(near.hits[0].row, (1 << 32) | 1);
     let none = engines.near("search_memory", &demo, "not now", 3).await;
     assert_eq!(none, None);
+    // Nothing is said of what the call itself is refused for.
+    let nope = Slug::parse("nope").unwrap();
+    assert_eq!(engines.near("search_memory", &nope, "x", 3).await, None);
     let mut client = served.ours().await;
     let ask = StatsRequest {
         project: "demo".to_owned(),

@@ -501,11 +501,17 @@ impl Worker {
         Ok(true)
     }
 
-    /// What is left to do while another process is the keeper: tell those who wait for it.
+    /// What is left to do while another process is the keeper: tell those who wait for it, when what
+    /// was edited before they asked is taken in as well.
     fn follow(&mut self, work: &Work) -> Result<Option<Duration>, FilesError> {
         self.later.clear();
         if work.asked <= self.shared.lock().answered {
+            // The keeper sees what is edited; only who asks looks for what it has not seen yet.
+            self.sweep_later = work.sweep;
             return Ok(Some(SUCCEED));
+        }
+        if work.sweep && !self.sweep_beside()? {
+            return Ok(Some(AGAIN));
         }
         // What is committed after somebody asked is not waited for, or a busy board would never be
         // up to date.
@@ -522,6 +528,20 @@ impl Worker {
         drop(told);
         self.shared.done.notify_all();
         Ok(Some(if work.asked > asked { AGAIN } else { SUCCEED }))
+    }
+
+    /// Takes in what was edited before somebody asked, although another process is the keeper: it may
+    /// not have heard of it yet. False where that is not done yet.
+    fn sweep_beside(&mut self) -> Result<bool, FilesError> {
+        self.sweep_later = true;
+        let Some(_lock) = self.engine.try_lock()? else {
+            return Ok(false);
+        };
+        let shared = Arc::clone(&self.shared);
+        let go_on = move || !shared.lock().closing;
+        let later = self.engine.sweep(&go_on)?;
+        self.sweep_later = self.engine.waiting || !later.is_empty();
+        Ok(!self.sweep_later)
     }
 
     /// Keeps what could not be done for the next try, and tells those who wait.

@@ -10,7 +10,7 @@ use super::search::Index;
 use super::{Reader, first_row, last_row};
 use crate::page::Filling;
 use crate::rows::{Read, body, label, list, unknown};
-use crate::writing::text_hash;
+use crate::writing::{CHUNK_OVERHEAD, text_hash};
 use crate::{
     Chunk, ChunkFilter, ChunkId, ContextItem, Cursor, Hit, Life, MemorySize, Page, PageRequest,
     SessionEvent, SessionRecord,
@@ -223,9 +223,11 @@ impl Reader<'_> {
             "SELECT chunks, chunk_bytes, sessions, session_bytes FROM memory_size WHERE project = ?1",
         )?;
         let found = statement.query_row([project], |row| {
+            let (chunks, bytes): (u64, u64) = (row.get(0)?, row.get(1)?);
             Ok(MemorySize {
-                chunks: row.get(0)?,
-                chunk_bytes: row.get(1)?,
+                chunks,
+                // What each takes in its file beside what it says counts for the files alone.
+                chunk_bytes: bytes.saturating_sub(chunks.saturating_mul(CHUNK_OVERHEAD)),
                 sessions: row.get(2)?,
                 session_bytes: row.get(3)?,
                 ..MemorySize::default()

@@ -18,8 +18,8 @@ use crate::{ActionError, Chunk, ChunkId, ChunkPatch, Made, NewChunk, Receipt};
 const SEGMENT_BYTES: i64 = 256 * 1024;
 /// The most that it may grow to by changes of its texts.
 const GROWN_SEGMENT_BYTES: i64 = 4 * SEGMENT_BYTES;
-/// What a remembered text counts beside its content and summary.
-const CHUNK_OVERHEAD: usize = 128;
+/// What a remembered text takes in its file beside its content and summary, about.
+pub(crate) const CHUNK_OVERHEAD: u64 = 128;
 
 fn invalid<T>(text: impl Into<String>) -> Write<T> {
     Err(ActionError::Invalid(text.into()))
@@ -47,10 +47,15 @@ pub(crate) fn text_hash(text: &str) -> Vec<u8> {
     hash
 }
 
-/// What a remembered text counts.
-fn size(chunk: &Chunk) -> u64 {
-    let bytes = chunk.content.as_str().len() + chunk.summary.as_str().len() + CHUNK_OVERHEAD;
+/// What a remembered text counts in a project: its content and summary.
+fn said(chunk: &Chunk) -> u64 {
+    let bytes = chunk.content.as_str().len() + chunk.summary.as_str().len();
     u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// What it takes in its file, about.
+fn size(chunk: &Chunk) -> u64 {
+    said(chunk).saturating_add(CHUNK_OVERHEAD)
 }
 
 /// Refuses what no remembered text can be.
@@ -165,7 +170,7 @@ impl Writing<'_> {
             expires_at: new.expires_at,
             superseded_by: None,
         };
-        self.make_room(project, &new.project, 1, size(&chunk))?;
+        self.make_room(project, &new.project, 1, said(&chunk), &new.supersedes)?;
         let number: u64 = self
             .connection
             .prepare_cached("UPDATE project SET next_chunk = next_chunk + 1 WHERE id = ?1 RETURNING next_chunk - 1")?
@@ -222,7 +227,8 @@ impl Writing<'_> {
                 project,
                 &patch.project,
                 0,
-                size(&chunk).saturating_sub(size(&before)),
+                said(&chunk).saturating_sub(said(&before)),
+                &[],
             )?;
             chunk.updated_at = Some(self.now);
             let old = self.segment_of(project, chunk.id)?;

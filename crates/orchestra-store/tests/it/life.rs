@@ -280,6 +280,52 @@ fn a_full_project_gives_up_what_is_superseded_first() {
 }
 
 #[test]
+fn a_full_project_takes_what_supersedes_one_of_its_texts() {
+    for most in [3, 6] {
+        let (_directory, store) = small(most, 20_000);
+        let save = |new: NewChunk| store.submit_blocking(None, Action::SaveMemory(new));
+        for number in 1..=most {
+            save(chunk(&format!("text {number}"))).expect("kept");
+        }
+        save(chunk("more")).expect_err("full");
+        let newer = NewChunk {
+            supersedes: vec![ChunkId::new(1)],
+            ..chunk("text one, said better")
+        };
+        save(newer).expect("what it supersedes makes room");
+        let there = |number| {
+            let chunk =
+                |reader: &orchestra_store::Reader<'_>| reader.chunk(&slug(), ChunkId::new(number));
+            store.read(chunk).expect("readable").is_some()
+        };
+        assert!(!there(1) && there(2) && there(most + 1));
+        save(chunk("more")).expect_err("full again");
+        let too_long = NewChunk {
+            supersedes: vec![ChunkId::new(2)],
+            ..chunk(&"x ".repeat(20_000))
+        };
+        save(too_long).expect_err("more bytes than there is room for");
+        assert!(there(2), "nothing is taken from whoever is refused");
+    }
+}
+
+#[test]
+fn what_is_counted_is_what_texts_and_summaries_say() {
+    let (_directory, store) = small(10, 64);
+    let save = |new: NewChunk| store.submit_blocking(None, Action::SaveMemory(new));
+    save(chunk("twenty-one bytes long")).expect("kept");
+    let new = NewChunk {
+        summary: body("seven b"),
+        ..chunk("thirteen long")
+    };
+    save(new).expect("kept");
+    let size = store.read(|reader| reader.memory_size(&slug()));
+    assert_eq!(size.expect("readable").chunk_bytes, 21 + 7 + 13);
+    save(chunk(&"x".repeat(24))).expect_err("one byte too many");
+    save(chunk(&"x".repeat(23))).expect("kept");
+}
+
+#[test]
 fn a_project_is_bounded_in_bytes() {
     let (_directory, store) = small(1_000, 10_000);
     let save = |new: NewChunk| store.submit_blocking(None, Action::SaveMemory(new));

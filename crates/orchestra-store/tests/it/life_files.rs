@@ -4,9 +4,11 @@
 use std::fs;
 
 use orchestra_board::{SessionId, Timestamp};
-use orchestra_store::{Action, Chunk, ChunkId, ChunkPatch, NewChunk, Options, SessionRecord};
+use orchestra_store::{
+    Action, Chunk, ChunkId, ChunkPatch, NewChunk, Options, SessionRecord, Store,
+};
 
-use crate::board::Board;
+use crate::board::{Board, PATIENCE};
 use crate::git::git;
 use crate::memory::session;
 use crate::words::{body, chunk, slug};
@@ -129,6 +131,30 @@ fn what_people_edit_is_taken_in() {
     });
     board.wait("a problem", |board| board.problems().contains("expires_at"));
     assert!(end().is_some(), "what is wrong changes nothing");
+}
+
+/// The keeper of these files does not watch them, as one that has not heard of an edit yet.
+#[test]
+fn whoever_asks_takes_in_edits_that_the_keeper_has_not_seen() {
+    let keeper = Options {
+        watch: false,
+        ..Options::default()
+    };
+    let board = Board::with_tasks(keeper.clone());
+    board.remember("we deploy on Fridays");
+    board.settle();
+    edit(&board, CHUNKS, |text| text.replace("Fridays", "Mondays"));
+    let other = Store::open(board.directory.path(), keeper.clone()).expect("opens");
+    other.settle(PATIENCE).expect("settles");
+    let content = || remembered(&board, 1).map(|chunk| chunk.content.to_string());
+    assert_eq!(content().as_deref(), Some("we deploy on Mondays"));
+    other.close(PATIENCE);
+    // What is removed is gone for good after a moment, which whoever asks waits for.
+    fs::remove_file(board.path(CHUNKS)).expect("removed");
+    let other = Store::open(board.directory.path(), keeper).expect("opens");
+    other.settle(PATIENCE).expect("settles");
+    assert_eq!(content(), None);
+    other.close(PATIENCE);
 }
 
 #[test]

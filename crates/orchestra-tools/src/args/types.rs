@@ -88,6 +88,21 @@ from_text!(
     Slug, IssueId, AgentName, Label, SessionId, PlanId, Title, Body, Cursor, ChunkId, Timestamp
 );
 
+/// A text of at most `MAX` bytes, which is less than any other text may have.
+#[derive(Debug, Clone)]
+pub(crate) struct Short<const MAX: usize>(pub(crate) Body);
+
+impl<const MAX: usize> FromText for Short<MAX> {
+    fn from_text(text: &str) -> Result<Self, String> {
+        if text.len() > MAX {
+            return Err(format!(
+                "is too long: at most {MAX} bytes; remember it in parts, or shorten it"
+            ));
+        }
+        Body::from_text(text).map(Self)
+    }
+}
+
 macro_rules! choice {
     ($($name:ty),* $(,)?) => {$(
         impl Choice for $name {

@@ -3,7 +3,7 @@
 mod find;
 mod life;
 
-use orchestra_board::{Body, Label, SessionId, Slug, Timestamp};
+use orchestra_board::{Label, SessionId, Slug, Timestamp};
 use orchestra_store::{
     Action, ChunkId, Cursor, Made, NewChunk, NewSession, NewSessionEvent, PageRequest,
     SessionRecord,
@@ -11,7 +11,7 @@ use orchestra_store::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::args::{Arg, Limit, Many};
+use crate::args::{Arg, Limit, Many, Short};
 use crate::failure::Failure;
 use crate::services::{Services, page};
 use crate::tool::{Effect, Step, Tool};
@@ -83,13 +83,17 @@ pub(super) fn tools() -> Vec<Tool> {
 
 /// As many tags as a text can have.
 type Tags = Many<Label, { NewChunk::MAX_TAGS }>;
+/// A text that is remembered, and what it says in short.
+type Content = Short<{ NewChunk::MAX_BYTES }>;
+type Summary = Short<{ NewChunk::MAX_SUMMARY_BYTES }>;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SaveMemory {
     project: Arg<Slug>,
-    content: Arg<Body>,
-    summary: Arg<Body>,
+    /// At most 65536 bytes.
+    content: Arg<Content>,
+    summary: Arg<Summary>,
     #[schemars(extend("x-seldom" = true))]
     source: Option<Arg<Label>>,
     #[schemars(extend("x-seldom" = true))]
@@ -125,13 +129,13 @@ struct Saved {
 fn save_memory(services: &Services, args: SaveMemory) -> Result<Step<Saved>, Failure> {
     let at = args.expires_at.map(|at| at.0);
     let chunk = NewChunk {
-        summary: args.summary.0,
+        summary: args.summary.0.0,
         source: args.source.map(|source| source.0),
         source_id: args.source_id.map(|id| id.0),
         tags: args.tags.unwrap_or_default().0,
         expires_at: life::expiry(services, at, args.expires_in_days)?,
         supersedes: args.supersedes.unwrap_or_default().0,
-        ..NewChunk::of(args.project.0, args.content.0)
+        ..NewChunk::of(args.project.0, args.content.0.0)
     };
     if chunk.content.is_empty() {
         return Err(Failure::text("argument `content`: must not be empty"));
@@ -194,7 +198,7 @@ fn forget_memory(_: &Services, args: ForgetMemory) -> Result<Step<Forgotten>, Fa
 struct SaveSession {
     project: Arg<Slug>,
     session_id: Arg<SessionId>,
-    summary: Arg<Body>,
+    summary: Arg<Short<{ NewSession::MAX_SUMMARY_BYTES }>>,
     events: Option<Vec<Event>>,
     started_at: Option<Arg<Timestamp>>,
     ended_at: Option<Arg<Timestamp>>,
@@ -205,7 +209,7 @@ struct SaveSession {
 struct Event {
     #[serde(rename = "type")]
     kind: Arg<Label>,
-    summary: Arg<Body>,
+    summary: Arg<Short<{ NewSession::MAX_EVENT_BYTES }>>,
     timestamp: Option<Arg<Timestamp>>,
 }
 
@@ -242,13 +246,13 @@ fn save_session(_: &Services, args: SaveSession) -> Result<Step<SessionRow>, Fai
         .into_iter()
         .map(|event| NewSessionEvent {
             kind: event.kind.0,
-            summary: event.summary.0,
+            summary: event.summary.0.0,
             at: event.timestamp.map(|at| at.0),
         });
     let session = NewSession {
         project: args.project.0,
         id: args.session_id.0,
-        summary: args.summary.0,
+        summary: args.summary.0.0,
         events: events.collect(),
         started_at: args.started_at.map(|at| at.0),
         ended_at: args.ended_at.map(|at| at.0),

@@ -1,5 +1,6 @@
 //! Weaknesses of memory and sessions.
 
+use orchestra_hub::Provider as _;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, ids};
@@ -439,4 +440,38 @@ async fn w28_sessions_are_listed_from_the_latest_on() {
     let listed: Vec<&Value> = items.map(|item| &item["session_id"]).collect();
     assert_eq!(listed, ["a", "c"]);
     assert_eq!(list["total"], 3);
+}
+
+/// However much too long it is: there is one limit, and the model is told it before.
+#[tokio::test]
+async fn a_text_that_is_too_long_meets_one_limit() {
+    let bench = Bench::with_story().await;
+    for bytes in [65_537, 70_000, 300_000] {
+        let long = "x".repeat(bytes);
+        for (content, summary, told) in [
+            (
+                long.as_str(),
+                "s",
+                "`content`: is too long: at most 65536 bytes",
+            ),
+            (
+                "c",
+                long.as_str(),
+                "`summary`: is too long: at most 4096 bytes",
+            ),
+        ] {
+            let save = json!({"project": "my-app", "content": content, "summary": summary});
+            let refused = bench.refused("save_memory", save).await;
+            assert!(refused.contains(told), "{refused}");
+        }
+    }
+    let catalog = bench.builtin.catalog().borrow().clone();
+    for name in ["save_memory", "update_memory"] {
+        let tool = catalog.tools.iter().find(|tool| tool.name == name);
+        let schema: Value = tool.unwrap().input_schema.parse().unwrap();
+        assert_eq!(
+            schema["properties"]["content"]["description"],
+            "At most 65536 bytes."
+        );
+    }
 }

@@ -9,7 +9,7 @@ use crate::{
     cli::Common,
     config::{Config, Entry, Origin, Overrides},
     exit::{Exit, Failure},
-    output::Format,
+    output::{self, Format},
 };
 
 /// Show the configuration
@@ -55,6 +55,7 @@ struct Row {
 pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
     let Command::Show { origin, json } = arguments.command;
     let config = Config::settle(common, Overrides::default())?;
+    config.memory.overreach().for_each(output::complain);
     let mut rows: Vec<Row> = config.entries().into_iter().map(Row::of).collect();
     rows.extend(servers::rows(&config.workspace));
     Format::of_flag(json).print(&rows, |rows| toml(rows, origin))?;

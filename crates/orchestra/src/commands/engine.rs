@@ -10,10 +10,11 @@ use orchestra_store::Options;
 
 use crate::{
     cli::Common,
-    config::{Config, Overrides, engine_port},
+    config::{Config, Overrides, engine_port, wrong_engine_port},
     exit::{Exit, Failure},
     logging, output, serving,
     stopping::Signals,
+    workspace,
 };
 
 /// Serve the memory of the workspace over gRPC
@@ -24,8 +25,8 @@ use crate::{
 /// workspace already, this one says so and ends.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where to listen on this machine, as 127.0.0.1:50051, localhost:50051 or 50051, or nowhere
-    /// [default: the port 50051 where it is free, else any]
+    /// Where to listen on this machine, as 127.0.0.1:50051, localhost:50051 or 50051; where that is
+    /// taken, the engine does not start [default: the port 50051 where it is free, else any]
     #[arg(long, value_name = "ADDR", value_parser = address)]
     addr: Option<Address>,
     /// Let in every program of this machine, whether it shows the token or not
@@ -50,6 +51,12 @@ fn address(text: &str) -> Result<Address, AddressError> {
 pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
     let config = Config::settle(common, Overrides::default())?;
     logging::start(&config.log.value)?;
+    // Opening a board makes it; a program that starts an engine has opened it already.
+    if !arguments.attended {
+        workspace::check_board(&config.workspace)?;
+        let wrong = wrong_engine_port().filter(|_| arguments.addr.is_none());
+        wrong.iter().for_each(|why| output::complain(why));
+    }
     let usual = || Address::Preferred(engine_port().unwrap_or(engine::DEFAULT_PORT));
     let options = engine::Options {
         workspace: config.workspace.clone(),
@@ -72,15 +79,25 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     runtime.shutdown_background();
     match served? {
         Outcome::Elsewhere(found) => {
-            let place = found.map_or_else(String::new, |found| format!(" at {}", found.address));
-            output::complain(&format!(
+            let there = found.map(|found| found.address);
+            let place = there.map_or_else(String::new, |there| format!(" at {there}"));
+            let text = format!(
                 "another engine serves {}{place}",
                 config.workspace.display()
-            ));
+            );
+            let unmet = arguments.addr.filter(|asked| {
+                !arguments.attended && there.is_some_and(|there| !asked.is_met_by(there))
+            });
+            if let Some(asked) = unmet {
+                return Err(Failure::refused(format!(
+                    "{text}, and not at {asked}; use that one, or end it first"
+                )));
+            }
+            output::complain(&text);
         }
         Outcome::Lost => {
-            let text = "the board was removed or replaced while it was served; start again to serve \
-                        what is there now";
+            let text = "the board, or .projects/.run, was removed or replaced while it was served; start \
+                        again to serve what is there now";
             return Err(anyhow::Error::msg(text).into());
         }
         Outcome::Told | Outcome::Unused => {}

@@ -3,7 +3,6 @@
 use std::{
     fmt::Display,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use clap::Args;
@@ -16,11 +15,8 @@ use crate::{
     exit::{Exit, Failure},
     logging,
     output::{self, Format},
-    workspace,
+    serving, workspace,
 };
-
-/// How long the readable files may take to catch up at the end.
-const CLOSING: Duration = Duration::from_secs(30);
 
 /// Take over the YAML files that orchestra-mcp left in .projects
 ///
@@ -73,7 +69,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     };
     let store = Store::open(&config.workspace, options)?;
     let imported = store.import()?;
-    store.close(CLOSING);
+    serving::close(&store);
     format.print(&Report::of(&imported), text)?;
     Ok(if imported.left.is_empty() {
         Exit::Ok

@@ -5,15 +5,15 @@ mod export;
 mod import;
 mod line;
 mod model;
+mod reindex;
+mod save;
 mod shown;
 
-use std::{io::Read as _, path::PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use orchestra_board::Slug;
-use orchestra_memory::engine;
-use orchestra_store::{ChunkId, Options, Reindexed, Store};
+use orchestra_store::{ChunkId, Options, Store};
 use serde_json::{Value, json};
 
 use crate::{
@@ -25,10 +25,7 @@ use crate::{
     serving, workspace,
 };
 use desk::Desk;
-
-/// The largest text that is read from stdin: more than any tool takes, so that the tool says how
-/// much it takes.
-const MAX_TEXT_BYTES: u64 = 16 * 1024 * 1024;
+use save::Save;
 
 /// Search, keep and look after what is remembered
 ///
@@ -53,6 +50,18 @@ enum Command {
         /// What is searched for
         #[arg(required = true)]
         query: Vec<String>,
+        /// From there
+        #[arg(long)]
+        source: Option<String>,
+        /// With this tag; may be given several times
+        #[arg(long = "tag", value_name = "TAG")]
+        tags: Vec<String>,
+        /// Saved then or later, such as 2026-03-01T00:00:00Z
+        #[arg(long, value_name = "TIME")]
+        since: Option<String>,
+        /// Saved then or earlier
+        #[arg(long, value_name = "TIME")]
+        until: Option<String>,
         /// How many at most
         #[arg(long, value_name = "N")]
         limit: Option<u32>,
@@ -112,35 +121,11 @@ enum Command {
         #[arg(default_value = "-")]
         file: PathBuf,
     },
-    /// Make the full-text index and the vectors anew, and remove what has expired
+    /// Make the full-text index and the vectors of all projects anew, and remove what has expired
     Reindex,
     /// Say how much is remembered
     Stats,
     Model(model::Arguments),
-}
-
-#[derive(Debug, Args)]
-struct Save {
-    /// The text, or - for stdin
-    content: String,
-    /// What it says in short, as somebody would search for it
-    #[arg(long)]
-    summary: Option<String>,
-    /// Where it is from, such as task, prd, session or user
-    #[arg(long)]
-    source: Option<String>,
-    /// Which one of those
-    #[arg(long)]
-    source_id: Option<String>,
-    /// A tag; may be given several times
-    #[arg(long = "tag", value_name = "TAG")]
-    tags: Vec<String>,
-    /// A memory that this one says better; may be given several times
-    #[arg(long, value_name = "ID")]
-    supersedes: Vec<String>,
-    /// After how many days it is not found any more
-    #[arg(long, value_name = "N")]
-    expires_in_days: Option<u32>,
 }
 
 /// Does what is asked.
@@ -165,22 +150,22 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         Command::Import { file } => {
             let store = open(&config)?;
             let done = import::run(&store, project, &file, format);
-            store.close(desk::CLOSING);
+            serving::close(&store);
             done
         }
         Command::Export { file } => {
             let store = open(&config)?;
             let done = export::run(&store, project, &file, format);
-            store.close(desk::CLOSING);
+            serving::close(&store);
             done
         }
         Command::Stats => {
             let store = open(&config)?;
             let done = stats(&store, &config, project, format);
-            store.close(desk::CLOSING);
+            serving::close(&store);
             done
         }
-        Command::Reindex => reindex(&config, format),
+        Command::Reindex => reindex::run(&config, project, format),
         asked => {
             let runtime = serving::runtime()?;
             runtime.block_on(async {
@@ -207,11 +192,17 @@ async fn ask(
     let (tool, arguments, show): (&str, Value, fn(&Value) -> String) = match command {
         Command::Search {
             query,
+            source,
+            tags,
+            since,
+            until,
             limit,
             superseded,
         } => {
             let query = query.join(" ");
-            let arguments = json!({"query": query, "limit": limit,
+            let tags = (!tags.is_empty()).then_some(tags);
+            let arguments = json!({"query": query, "limit": limit, "source": source, "tags": tags,
+                "since": since, "until": until,
                 "include_superseded": superseded.then_some(true)});
             ("search_memory", arguments, shown::hits)
         }
@@ -226,9 +217,9 @@ async fn ask(
             let arguments = json!({"state": state, "source": source, "tag": tag, "limit": limit, "cursor": cursor});
             ("list_memory", arguments, shown::list)
         }
-        Command::Show { id } => match ChunkId::parse(&id) {
-            Ok(_) => ("get_memory", json!({"memory_id": id}), shown::memory),
-            Err(_) => ("get_session", json!({"session_id": id}), shown::session),
+        Command::Show { id } => match Named::parse(&id)? {
+            Named::Memory => ("get_memory", json!({"memory_id": id}), shown::memory),
+            Named::Session => ("get_session", json!({"session_id": id}), shown::session),
         },
         Command::Forget { ids } => return forget(desk, &project, &ids, format).await,
         Command::Import { .. }
@@ -251,17 +242,56 @@ async fn ask(
     Ok(Exit::Ok)
 }
 
+/// What an id is of.
+#[derive(Debug, Clone, Copy)]
+enum Named {
+    Memory,
+    Session,
+}
+
+impl Named {
+    /// Tells ids of memories from those of sessions, and what was meant to be one from both.
+    fn parse(id: &str) -> Result<Self, Failure> {
+        let number = id.split_at_checked(4).and_then(|(prefix, number)| {
+            let is_meant = prefix.eq_ignore_ascii_case("mem-") && !number.is_empty();
+            (is_meant && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(number)
+        });
+        match (ChunkId::parse(id), number) {
+            (Ok(_), _) => Ok(Self::Memory),
+            (Err(_), None) => Ok(Self::Session),
+            (Err(_), Some(_)) => Err(Failure::refused(format!(
+                "{} is no id: those of memories are written mem-1, mem-2 and so on; `orchestra memory \
+                 list` shows them",
+                output::in_a_line(id)
+            ))),
+        }
+    }
+}
+
+/// Forgets all of them or, where one is not there, none.
 async fn forget(
     desk: &Desk,
     project: &str,
     ids: &[String],
     format: Format,
 ) -> Result<Exit, Failure> {
-    let mut forgotten = Vec::new();
+    let mut meant: Vec<(Named, &String)> = Vec::new();
     for id in ids {
-        let (tool, arguments) = match ChunkId::parse(id) {
-            Ok(_) => ("forget_memory", json!({"memory_id": id})),
-            Err(_) => ("forget_session", json!({"session_id": id})),
+        let named = Named::parse(id)?;
+        let (tool, arguments) = match named {
+            Named::Memory => ("get_memory", json!({"memory_id": id})),
+            Named::Session => ("get_session", json!({"session_id": id})),
+        };
+        desk.ask(tool, project, arguments).await?;
+        if !meant.iter().any(|(_, other)| *other == id) {
+            meant.push((named, id));
+        }
+    }
+    let mut forgotten = Vec::new();
+    for (named, id) in meant {
+        let (tool, arguments) = match named {
+            Named::Memory => ("forget_memory", json!({"memory_id": id})),
+            Named::Session => ("forget_session", json!({"session_id": id})),
         };
         let answer = desk.ask(tool, project, arguments).await;
         if answer.is_err() && !forgotten.is_empty() {
@@ -272,31 +302,6 @@ async fn forget(
     }
     format.print(&json!({"forgotten": forgotten}), shown::forgotten)?;
     Ok(Exit::Ok)
-}
-
-impl Save {
-    fn arguments(self) -> Result<Value, Failure> {
-        let content = match self.content.as_str() {
-            "-" => read_text()?,
-            _ => self.content,
-        };
-        let some = |list: Vec<String>| (!list.is_empty()).then_some(list);
-        Ok(json!({
-            "content": content, "summary": self.summary.unwrap_or_default(), "source": self.source, "source_id": self.source_id,
-            "tags": some(self.tags), "supersedes": some(self.supersedes),
-            "expires_in_days": self.expires_in_days,
-        }))
-    }
-}
-
-fn read_text() -> Result<String, Failure> {
-    let mut text = String::new();
-    std::io::stdin()
-        .lock()
-        .take(MAX_TEXT_BYTES)
-        .read_to_string(&mut text)
-        .context("read the text from stdin")?;
-    Ok(text)
 }
 
 /// Opens the board alone, without tools.
@@ -312,10 +317,22 @@ fn open(config: &Config) -> Result<Store, Failure> {
     Ok(store)
 }
 
+/// The project that is named, which must be there.
+fn named(store: &Store, project: Option<&str>) -> Result<Option<Slug>, Failure> {
+    let Some(project) = project else {
+        return Ok(None);
+    };
+    let slug = Slug::parse(project).map_err(|error| Failure::refused(error.to_string()))?;
+    store
+        .read(|reader| reader.memory_size(&slug))
+        .map_err(desk::unread)?;
+    Ok(Some(slug))
+}
+
 /// The projects that are meant: the one named, else all.
 fn projects(store: &Store, project: Option<&str>) -> Result<Vec<Slug>, Failure> {
-    if let Some(project) = project {
-        return Ok(vec![Slug::parse(project).map_err(Failure::usage)?]);
+    if let Some(project) = named(store, project)? {
+        return Ok(vec![project]);
     }
     let mut request = orchestra_store::PageRequest::first(orchestra_store::PageRequest::MAX_LIMIT);
     let mut slugs = Vec::new();
@@ -350,41 +367,6 @@ fn stats(
     let answer = json!({"total": items.len(), "items": items, "model": model});
     format.print(&answer, |answer| {
         format!("{}{}", shown::stats(answer), model::shown(&answer["model"]))
-    })?;
-    Ok(Exit::Ok)
-}
-
-/// Has the vectors made anew: by the engine that runs (`now`), or the next one (`later`), where there are
-/// any.
-fn rebuild(config: &Config) -> Result<&'static str, Failure> {
-    let workspace = &config.workspace;
-    let asked = serving::runtime()?.block_on(engine::rebuild(workspace));
-    Ok(match asked {
-        Some(true) => "now",
-        Some(false) => "none",
-        None if engine::forget_vectors(workspace) && config.memory.model.is_wanted() => "later",
-        None => "none",
-    })
-}
-
-fn reindex(config: &Config, format: Format) -> Result<Exit, Failure> {
-    let store = open(config)?;
-    let bar = desk::bar(0, "making the full-text index anew");
-    let done = store.reindex_memory(|now| {
-        bar.set_length(now.total);
-        bar.set_position(now.rows);
-    });
-    bar.finish_and_clear();
-    store.close(desk::CLOSING);
-    let Reindexed { rows, expired, .. } = done?;
-    let vectors = rebuild(config)?;
-    let answer = json!({"indexed": rows, "expired": expired, "vectors": vectors});
-    format.print(&answer, |_| {
-        let more = match vectors {
-            "none" => "",
-            _ => "; vectors are made anew in the background",
-        };
-        format!("{rows} memories and sessions indexed, {expired} expired ones removed{more}\n")
     })?;
     Ok(Exit::Ok)
 }

@@ -217,7 +217,8 @@ fn warn(config: &Config, address: SocketAddr) {
 fn lost(workspace: &Path) -> Failure {
     let there = workspace.join(PROJECTS);
     let text = format!(
-        "{} was removed or replaced while it was served; start again to serve what is there now",
+        "{} was removed or replaced while it was served, or another program serves it now; start again \
+         to serve what is there",
         there.display()
     );
     anyhow::Error::msg(text).into()

@@ -5,7 +5,10 @@ use std::{num::NonZeroU16, path::PathBuf};
 use clap::Args;
 
 use super::{Entry, Origin, Setting, file::ConfigFile, flag, settle};
-use crate::{env::Variable, exit::Failure};
+use crate::{env::Variable, exit::Failure, output};
+
+/// So much is shown of what is no port.
+const MAX_SHOWN: usize = 40;
 
 /// Whether there is a memory engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -91,4 +94,19 @@ pub(crate) fn engine_port() -> Option<u16> {
     let text = Variable::EnginePort.read()?;
     let port: NonZeroU16 = text.to_str()?.trim().parse().ok()?;
     Some(port.get())
+}
+
+/// What is said where the environment names a port that is none.
+pub(crate) fn wrong_engine_port() -> Option<String> {
+    let text = Variable::EnginePort.read()?;
+    let text = text.to_string_lossy();
+    let is_none = engine_port().is_none() && !text.trim().is_empty();
+    is_none.then(|| {
+        let shown: String = text.chars().take(MAX_SHOWN).collect();
+        format!(
+            "{}: `{}` is no port, and counts for nothing; say one from 1 to 65535",
+            Variable::EnginePort,
+            output::in_a_line(&shown)
+        )
+    })
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::{
     Config, Entry, Setting,
     file::{ConfigFile, ParseError, within},
-    model::{ModelFile, ModelOnDisk, ModelSettings},
+    model::{ModelFile, ModelOnDisk, ModelSettings, own_file},
     read_files, settle,
 };
 use crate::exit::Failure;
@@ -33,6 +33,7 @@ pub(crate) struct MemorySettings {
     bytes: Setting<u64>,
     /// Which model finds by meaning.
     pub(crate) model: ModelSettings,
+    overreach: Vec<String>,
 }
 
 /// What a file says of it.
@@ -41,6 +42,8 @@ pub(super) struct MemoryFile {
     pub(super) items: Option<u64>,
     pub(super) bytes: Option<u64>,
     pub(super) model: ModelFile,
+    /// What it may not say: why, and what to do instead.
+    overreach: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -74,15 +77,28 @@ impl MemoryOnDisk {
                 model_dimensions: self.model_dimensions,
             }
             .checked()?,
+            overreach: Vec::new(),
         })
     }
 }
 
 impl MemoryFile {
     /// Takes what is not for a workspace to say no further than it may go.
-    pub(super) fn bound(&mut self) {
-        self.items = self.items.map(|items| items.min(ITEMS_OF_A_WORKSPACE));
-        self.bytes = self.bytes.map(|bytes| bytes.min(BYTES_OF_A_WORKSPACE));
+    pub(super) fn bound(&mut self, path: &Path) {
+        for (key, value, most) in [
+            ("max_items", &mut self.items, ITEMS_OF_A_WORKSPACE),
+            ("max_bytes", &mut self.bytes, BYTES_OF_A_WORKSPACE),
+        ] {
+            if let Some(said) = value.filter(|said| *said > most) {
+                *value = Some(most);
+                self.overreach.push(format!(
+                    "{}: memory.{key} = {said} is more than a workspace may say, which others may \
+                     share, and counts as {most}; say it in [memory] of {} instead",
+                    path.display(),
+                    own_file()
+                ));
+            }
+        }
     }
 
     /// Takes paths as relative to the directory of the file.
@@ -133,10 +149,20 @@ impl MemorySettings {
         files: &[(PathBuf, ConfigFile)],
     ) -> Result<Self, Failure> {
         Ok(Self {
+            overreach: files
+                .iter()
+                .flat_map(|(_, file)| file.memory.overreach.clone())
+                .collect(),
             model: ModelSettings::settle(workspace, None, files)?,
             items: items(files),
             bytes: bytes(files),
         })
+    }
+
+    /// What the workspace's file says and may not, a line each: why, and what to do instead.
+    pub(crate) fn overreach(&self) -> impl Iterator<Item = &str> {
+        let limits = self.overreach.iter().map(String::as_str);
+        self.model.overreach().into_iter().chain(limits)
     }
 
     /// A store with these limits.
@@ -162,8 +188,8 @@ impl MemorySettings {
             Entry {
                 key: "memory.max_bytes",
                 value: self.bytes.value.to_string(),
-                meaning: "how many bytes the memories of a project may come to, and its sessions, \
-                          65536 to 68719476736 (a workspace's file: 1073741824)",
+                meaning: "how many bytes the texts and summaries of the memories of a project may come \
+                          to, and those of its sessions, 65536 to 68719476736 (a workspace's file: 1073741824)",
                 origin: self.bytes.origin.clone(),
             },
         ];

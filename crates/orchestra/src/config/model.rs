@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{env::Variable, exit::Failure};
 use details::Details;
+pub(super) use details::own_file;
 pub(crate) use named::NONE;
 use named::{NAMES, Named, is_variable, named};
 
@@ -50,6 +51,8 @@ pub(crate) struct ModelSettings {
     origin: Origin,
     details: Details,
     wish: Wish,
+    /// What the workspace's file says of it and may not, or to no end.
+    overreach: Option<String>,
 }
 
 impl ModelOnDisk {
@@ -141,6 +144,7 @@ impl ModelSettings {
                 origin,
                 details,
                 wish,
+                overreach: None,
             });
         }
         Ok(Self::of_files(&near, files))
@@ -153,31 +157,52 @@ impl ModelSettings {
             origin: Origin::Default,
             details: Details::default(),
             wish: Wish::Nothing,
+            overreach: None,
         };
+        let mut overreach = None;
         for (path, file) in files {
             let ModelFile {
                 named,
                 text,
                 details,
             } = &file.memory.model;
-            let Some(named) = named else { continue };
+            let Some(named) = named else {
+                if path == near && *details != Details::default() {
+                    overreach = Some(format!(
+                        "{}: how a model is asked is said there, and not which: it counts for nothing \
+                         without memory.model in the same file",
+                        path.display()
+                    ));
+                }
+                continue;
+            };
             let refusal = (path == near)
                 .then(|| details.refusal(path, named))
                 .flatten();
             let is_refused = refusal.is_some();
+            overreach = overreach.or_else(|| refusal.clone());
             if !is_refused || matches!(settled.wish, Wish::Nothing) {
                 settled = Self {
                     text: text.clone(),
                     origin: Origin::File(path.clone()),
                     details: details.clone(),
                     wish: refusal.map_or_else(|| details.wish(named), Wish::Refused),
+                    overreach: None,
                 };
             }
             if !is_refused {
                 break;
             }
         }
-        settled
+        Self {
+            overreach,
+            ..settled
+        }
+    }
+
+    /// What the workspace's file says and may not: why, and what to do instead.
+    pub(super) fn overreach(&self) -> Option<&str> {
+        self.overreach.as_deref()
     }
 
     /// What is wanted of models.

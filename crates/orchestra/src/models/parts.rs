@@ -160,7 +160,7 @@ impl Parts {
             let Some(tokenizer) = self.tokenizer_of(weights) else {
                 break;
             };
-            match try_out(weights, tokenizer, place) {
+            match try_out(weights, tokenizer, place, from) {
                 Ok(sound) => return Ok(sound),
                 Err(why) => first = first.or(Some(why)),
             }
@@ -213,7 +213,7 @@ impl Parts {
 }
 
 /// Opens a model of two files; they are put back where it is none.
-fn try_out(weights: &Part, tokenizer: &Part, place: &Path) -> Result<Sound, Failure> {
+fn try_out(weights: &Part, tokenizer: &Part, place: &Path, from: &str) -> Result<Sound, Failure> {
     fs::create_dir(place).context("write the model")?;
     let mut bytes = 0;
     for part in [weights, tokenizer] {
@@ -234,11 +234,17 @@ fn try_out(weights: &Part, tokenizer: &Part, place: &Path) -> Result<Sound, Fail
                 fs::rename(place.join(part.role.name()), &part.here).context("write the model")?;
             }
             fs::remove_dir(place).context("write the model")?;
-            let error = anyhow::Error::new(error);
-            Err(Failure::Refused(error.context(format!(
-                "{} is no model that can be used",
+            // Told as they are called in the source, and not where they were put to be tried.
+            let mut why = format!("{:#}", anyhow::Error::new(error));
+            for part in [weights, tokenizer] {
+                let here = place.join(part.role.name()).display().to_string();
+                why = why.replace(&here, &shown(&part.path));
+            }
+            why = why.replace(&place.display().to_string(), from);
+            Err(Failure::refused(format!(
+                "{from}: {} is no model that can be used: {why}",
                 shown(&weights.path)
-            ))))
+            )))
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use orchestra_memory::{
-    engine::{self, Engines, Settings},
+    engine::{self, Engines, Settings, Standing},
     model::Wish,
 };
 use tokio::{
@@ -13,7 +13,7 @@ use tokio::{
 
 use super::{Face, Serving};
 use crate::{
-    config::{Config, EngineUse},
+    config::{Config, EngineUse, wrong_engine_port},
     env::Variable,
     output,
 };
@@ -26,6 +26,9 @@ const MODEL_LOOKS: Duration = Duration::from_secs(5);
 const ONCE: Duration = Duration::from_secs(3);
 const ONCE_LOOKS: Duration = Duration::from_millis(20);
 
+/// So many vectors are made while somebody who asks once waits.
+const SOON: u64 = 500;
+
 impl Serving {
     /// Has the engine used where a model is configured or it has one, and waits until it finds by meaning, a few
     /// seconds at most: for who asks once and ends. Must run inside the runtime.
@@ -33,7 +36,11 @@ impl Serving {
         let (Some(engines), Some(store)) = (&self.engines, &self.store) else {
             return;
         };
-        if !self.config.memory.model.is_wanted() && !has_model(store.workspace()).await {
+        let model = &self.config.memory.model;
+        if !model.is_wanted() && !has_model(store.workspace()).await {
+            if let Wish::Refused(why) = model.wish() {
+                engines.tell_trouble(why);
+            }
             return;
         }
         engines.begin();
@@ -41,7 +48,10 @@ impl Serving {
             engines.answers(ONCE).await;
             loop {
                 match engine::standing(store.workspace()).await {
-                    Some(standing) if standing.phase != "opening" => break,
+                    Some(standing) if finds_most(&standing) => {
+                        engines.tell_trouble(&standing.trouble.unwrap_or_default());
+                        break;
+                    }
                     _ => sleep(ONCE_LOOKS).await,
                 }
             }
@@ -53,22 +63,32 @@ impl Serving {
     /// Looks for the memory engine of the workspace, and starts it where there is none, for as long as
     /// this is served: in the background, so that nobody waits for it. Must run inside the runtime.
     pub(crate) fn start_engine(&mut self, face: Face) {
-        let Some(engines) = &self.engines else { return };
-        let model = &self.config.memory.model;
+        let memory = &self.config.memory;
+        let Some(engines) = &self.engines else {
+            memory.overreach().for_each(output::complain);
+            return;
+        };
+        let model = &memory.model;
+        if face == Face::Http
+            && let Some(why) = wrong_engine_port()
+        {
+            output::complain(&why);
+        }
+        // That it costs the model is told with it.
+        let is_told = |line: &&str| matches!(model.wish(), Wish::Refused(why) if why == line);
+        let untold = memory.overreach().filter(|line| !is_told(line));
+        untold.for_each(output::complain);
         // Until there is a model, it knows nothing that the store does not. Another program may have
         // given one to the engine that it started.
+        if let Wish::Refused(why) = model.wish() {
+            engines.tell_trouble(why);
+        }
         let is_wanted = self.config.engine.value == EngineUse::Always
             || face == Face::Http
             || model.is_wanted();
         if is_wanted {
             engines.begin();
         } else {
-            // An engine says so by itself.
-            if let Wish::Refused(why) = model.wish() {
-                output::complain(&format!(
-                    "memory: {why}; until then memories are found by their words"
-                ));
-            }
             let (engines, workspace) = (engines.clone(), self.config.workspace.clone());
             self.waiting = Some(tokio::spawn(async move {
                 while !model_is_wanted(&workspace).await && !has_model(&workspace).await {
@@ -77,6 +97,16 @@ impl Serving {
                 engines.begin();
             }));
         }
+    }
+}
+
+/// Whether it is of no use to wait for an engine to find more: what is missing is little and soon made,
+/// or more than somebody waits for.
+fn finds_most(standing: &Standing) -> bool {
+    match standing.phase.as_str() {
+        engine::OPENING => false,
+        "filling" => standing.wanted.saturating_sub(standing.vectors) > SOON,
+        _ => true,
     }
 }
 

@@ -245,7 +245,7 @@ fn the_configuration_is_shown_with_its_origin() {
     # from: default
     # max_items = 100000
 
-    # how many bytes the memories of a project may come to, and its sessions, 65536 to 68719476736 (a workspace's file: 1073741824)
+    # how many bytes the texts and summaries of the memories of a project may come to, and those of its sessions, 65536 to 68719476736 (a workspace's file: 1073741824)
     # from: default
     # max_bytes = 268435456
 

@@ -109,6 +109,16 @@ fn of_engines_that_race_one_serves_and_the_others_say_so() {
     let address = address.as_str().unwrap();
     assert!(late.err.contains("another engine serves"), "{late:?}");
     assert!(late.err.contains(address), "{late:?}");
+    let same = workspace.run(["engine", "--addr", address]);
+    assert_eq!(same.code, Some(0), "{same:?}");
+    // Not where it was asked for.
+    let other = format!("127.0.0.1:{}", free_port());
+    let unmet = workspace.run(["engine", "--addr", &other]);
+    assert_eq!(unmet.code, Some(3), "{unmet:?}");
+    assert!(
+        unmet.err.contains(address) && unmet.err.contains(&other),
+        "{unmet:?}"
+    );
     first.signal(Signal::TERM);
     assert!(first.wait().success());
     assert!(told(&workspace).is_none());
@@ -171,7 +181,46 @@ fn w31_an_engine_listens_where_it_is_told_and_on_this_machine_alone() {
     let address = taken.local_addr().unwrap().to_string();
     let refused = workspace.run(["engine", "--addr", &address]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.err.contains("--addr"), "{refused:?}");
+    assert!(
+        refused.err.contains(&format!(
+            "cannot listen on {address}; name another with --addr"
+        )),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn an_engine_is_of_a_board_that_is_there() {
+    let workspace = Workspace::git();
+    let refused = workspace.run(["engine"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.contains("no board in"), "{refused:?}");
+    assert!(!workspace.join(".projects").exists());
+}
+
+#[test]
+fn what_is_no_port_counts_for_nothing_and_is_told() {
+    for wrong in ["abc", "70000", "0", "-1"] {
+        let workspace = Workspace::board();
+        for (words, choice) in [
+            (vec!["engine"], "off"),
+            (vec!["up", "--http", "127.0.0.1:0"], "auto"),
+        ] {
+            let _ = fs::remove_file(workspace.home().join("talk"));
+            let mut command = with_engine(&workspace, &words);
+            command.env("ORCHESTRA_ENGINE", choice);
+            command.env("ORCHESTRA_ENGINE_PORT", wrong);
+            let mut running = Running::start(command);
+            assert!(running.line().is_some());
+            let expected = format!(
+                "ORCHESTRA_ENGINE_PORT: `{wrong}` is no port, and counts for nothing; say one from 1 to \
+                 65535\n"
+            );
+            assert_eq!(talk(&workspace), expected, "{words:?}");
+            running.signal(Signal::TERM);
+            assert!(running.wait().success());
+        }
+    }
 }
 
 /// Others on this machine may have the port as well, so what can be told is told.

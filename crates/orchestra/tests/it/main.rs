@@ -54,6 +54,7 @@ mod plugin_languages;
 mod plugins;
 mod protocol;
 mod realm;
+mod removed;
 #[cfg(target_os = "linux")]
 #[path = "../../../orchestra-gateway/tests/it/runtimes.rs"]
 mod runtimes;

@@ -169,7 +169,7 @@ fn every_answer_says_what_to_do() {
             vec!["show", "s-7"],
             "`orchestra tool call list_sessions` shows them",
         ),
-        (vec!["forget", "mem-7"], "`orchestra memory search`"),
+        (vec!["forget", "mem-7"], "`orchestra memory list`"),
         (
             vec!["search", "x", "--project", "nope"],
             "`orchestra tool call list_projects` shows",
@@ -441,4 +441,110 @@ fn an_export_tells_what_was_made_of_hook_events() {
     assert!(!is_from_hooks());
     assert_eq!(answer(&other, &["import", "in.jsonl"])["known"], 1);
     assert!(done(&other, &["show", "s-9"]).contains("wrote the parser"));
+}
+
+/// Whatever is done with a project that is not there, it is refused alike.
+#[test]
+fn a_project_that_is_not_there_is_refused_by_every_command() {
+    let workspace = board("My App");
+    done(&workspace, &["save", "alpha"]);
+    workspace.write("lines.jsonl", "");
+    for project in ["nope", "No Slug"] {
+        for command in [
+            &["search", "x"][..],
+            &["save", "x"],
+            &["list"],
+            &["show", "mem-1"],
+            &["forget", "mem-1"],
+            &["import", "lines.jsonl"],
+            &["export"],
+            &["reindex"],
+            &["stats"],
+        ] {
+            let said = memory(&workspace, &[command, &["--project", project]].concat());
+            assert_eq!(
+                (said.code, said.out.as_str()),
+                (Some(3), ""),
+                "{command:?}: {said:?}"
+            );
+            assert!(said.err.contains(project), "{command:?}: {said:?}");
+        }
+    }
+    let said = done(&workspace, &["reindex", "--project", "my-app"]);
+    assert!(said.contains("of all projects"), "{said}");
+}
+
+#[test]
+fn what_is_no_id_is_said_to_be_none_and_nothing_is_forgotten_by_halves() {
+    let workspace = board("My App");
+    for text in ["alpha", "beta"] {
+        done(&workspace, &["save", text]);
+    }
+    for id in ["mem-01", "MEM-1", "mem-0", "mem-99999999999999999999"] {
+        for command in ["show", "forget"] {
+            let said = memory(&workspace, &[command, id]);
+            assert_eq!(said.code, Some(3), "{said:?}");
+            assert!(said.err.contains("is no id"), "{said:?}");
+        }
+    }
+    for ids in [&["mem-1", "mem-77"], &["mem-1", "MEM-2"], &["mem-1", "s-1"]] {
+        let said = memory(&workspace, &[&["forget"], &ids[..]].concat());
+        assert_eq!((said.code, said.out.as_str()), (Some(3), ""), "{said:?}");
+        assert_eq!(answer(&workspace, &["list"])["total"], 2, "{ids:?}");
+    }
+    let said = done(&workspace, &["forget", "mem-1", "mem-2", "mem-1"]);
+    assert_eq!(said, "mem-1, mem-2 forgotten\n");
+}
+
+#[test]
+fn a_search_is_filtered_and_its_lines_are_short() {
+    let workspace = board("My App");
+    done(
+        &workspace,
+        &[
+            "save",
+            "the cache is warm",
+            "--tag",
+            "ops",
+            "--source",
+            "task",
+        ],
+    );
+    done(&workspace, &["save", "the cache is cold", "--tag", "dev"]);
+    done(
+        &workspace,
+        &["save", &format!("cache/{}", "x".repeat(40_000))],
+    );
+    let total = |filter: &[&str]| {
+        answer(&workspace, &[&["search", "cache"], filter].concat())["total"].clone()
+    };
+    assert_eq!(total(&[]), 3);
+    assert_eq!(total(&["--tag", "ops"]), 1);
+    assert_eq!(total(&["--tag", "ops", "--tag", "dev"]), 0);
+    assert_eq!(total(&["--source", "task"]), 1);
+    assert_eq!(total(&["--since", "2001-01-01T00:00:00Z"]), 3);
+    assert_eq!(total(&["--until", "2001-01-01T00:00:00Z"]), 0);
+    let said = memory(&workspace, &["search", "cache", "--since", "monday"]);
+    assert!(
+        said.code == Some(3) && said.err.contains("since"),
+        "{said:?}"
+    );
+    for line in done(&workspace, &["search", "cache"]).lines() {
+        assert!(line.chars().count() < 140, "{line}");
+    }
+}
+
+/// What a line that is refused ends was imported with all that it says.
+#[test]
+fn what_was_imported_before_an_overlong_line_keeps_what_supersedes_it() {
+    let workspace = board("My App");
+    let old = r#"{"type":"memory","id":"mem-1","project":"my-app","content":"weekly","superseded_by":"mem-2"}"#;
+    let new = r#"{"type":"memory","id":"mem-2","project":"my-app","content":"daily"}"#;
+    let long = "x".repeat(33 * 1024 * 1024);
+    workspace.write("lines.jsonl", &format!("{old}\n{new}\n{long}\n"));
+    let said = memory(&workspace, &["import", "lines.jsonl"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.err.contains("line 3 is longer"), "{said:?}");
+    let listed = answer(&workspace, &["list", "--state", "superseded"]);
+    assert_eq!(listed["total"], 1, "{listed}");
 }

@@ -7,6 +7,7 @@ use std::{
     net::TcpListener,
     path::{Path, PathBuf},
     thread,
+    time::{Duration, Instant},
 };
 
 use flate2::{Compression, write::GzEncoder};
@@ -143,10 +144,19 @@ fn what_one_session_saves_another_finds_by_its_meaning() {
     assert_eq!(found["items"][0]["why"], "similar in meaning");
 
     // And the shell does.
-    let mut command = workspace.command(["memory", "search", "lock"]);
-    command.env("ORCHESTRA_ENGINE", "auto");
-    let found = said(command, "");
-    assert!(found.out.contains("the mutex"), "{found:?}");
+    let call = [
+        "tool",
+        "call",
+        "search_memory",
+        "project=demo",
+        "query=lock",
+    ];
+    for words in [&["memory", "search", "lock"][..], &call] {
+        let mut command = workspace.command(words);
+        command.env("ORCHESTRA_ENGINE", "auto");
+        let found = said(command, "");
+        assert!(found.out.contains("the mutex"), "{found:?}");
+    }
 
     // The engine is killed: words still answer, and it comes back.
     let before = engine_but(&workspace, None);
@@ -160,6 +170,13 @@ fn what_one_session_saves_another_finds_by_its_meaning() {
     let other = other.to_str().unwrap();
     done(&workspace, &["install", other, "--name", "other"]);
     done(&workspace, &["use", "other"]);
+    let shown = answer(&workspace, &["show"]);
+    let of = |key: &str| shown["engine"][key].as_str().unwrap_or_default();
+    let is_told = [of("model"), of("awaits")].contains(&"other");
+    assert!(
+        is_told || shown["engine"]["next"]["model"] == "other",
+        "{shown}"
+    );
     let stands = engine(&workspace, |engine| {
         engine["model"] == "other" && engine["phase"] == "ready"
     });
@@ -218,7 +235,7 @@ fn a_session_without_a_model_finds_by_the_engine_that_runs() {
 
 #[test]
 fn models_are_installed_listed_and_removed() {
-    let workspace = Workspace::new();
+    let workspace = Workspace::git();
     assert!(done(&workspace, &["list"]).starts_with("no model is installed"));
     let shown = done(&workspace, &["show"]);
     assert!(shown.contains("`orchestra memory model list`"), "{shown}");
@@ -299,7 +316,13 @@ fn what_is_no_model_is_not_installed() {
     fs::write(place.join("model.safetensors"), b"no tensors").unwrap();
     let refused = model(&workspace, &["install", place.to_str().unwrap()]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
-    assert!(refused.err.contains("safetensors"), "{refused:?}");
+    assert!(
+        refused
+            .err
+            .contains("broken: model.safetensors is no model that can be used")
+            && !refused.err.contains(".aside-"),
+        "{refused:?}"
+    );
     fs::remove_file(place.join("tokenizer.json")).unwrap();
     let refused = model(&workspace, &["install", place.to_str().unwrap()]);
     assert!(
@@ -307,6 +330,15 @@ fn what_is_no_model_is_not_installed() {
             && refused.err.contains("broken: there is no model"),
         "{refused:?}"
     );
+    // Nor is it used as it lies there.
+    fs::create_dir(workspace.home().join("empty")).unwrap();
+    for name in ["empty", "broken"] {
+        let path = workspace.home().join(name);
+        let refused = model(&workspace, &["use", path.to_str().unwrap()]);
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        assert!(refused.err.contains("is not used"), "{refused:?}");
+    }
+    assert_eq!(answer(&workspace, &["show"])["model"], "none");
     // A second source has it.
     let other = make(&workspace.home().join("other"), 0.0);
     fs::remove_file(place.join("model.safetensors")).unwrap();
@@ -345,6 +377,75 @@ fn a_workspace_names_no_model_elsewhere() {
     assert_eq!(refused.code, Some(3), "{refused:?}");
 }
 
+/// What of it is not used is said, and what to do instead.
+#[test]
+fn a_workspace_that_says_more_than_it_may_is_told_so() {
+    let workspace = Workspace::board();
+    workspace.write(
+        "orchestra.toml",
+        "[memory]\nmodel = \"openai:x\"\nmax_items = 2000000\nmax_bytes = 2000000000\n",
+    );
+    let check = |said: &str| {
+        let said: Vec<&str> = said.lines().filter(|line| line.contains(".toml")).collect();
+        assert_eq!(said.len(), 3, "{said:?}");
+        for what in [
+            "openai",
+            "max_items = 2000000 is more",
+            "max_bytes = 2000000000 is more",
+        ] {
+            let is_of = |line: &&&str| match what {
+                "openai" => line.contains("a model of another machine"),
+                _ => line.contains(what),
+            };
+            let line = said.iter().find(is_of).unwrap();
+            assert!(line.contains("[memory] of ~/.config"), "{line}");
+        }
+    };
+    check(&workspace.run(["config", "show"]).err);
+    check(&model(&workspace, &["show"]).err);
+    for (face, engine) in [
+        ("stdio", "off"),
+        ("stdio", "auto"),
+        ("up", "off"),
+        ("up", "always"),
+    ] {
+        let _ = fs::remove_file(workspace.home().join("talk"));
+        let words = [&[face][..], &["--http", "127.0.0.1:0"][..]].concat();
+        let words = &words[..if face == "up" { 3 } else { 1 }];
+        let mut command = with_engine(&workspace, words);
+        command.env("ORCHESTRA_ENGINE", engine);
+        if face == "up" {
+            let mut running = Running::start(command);
+            running.line();
+            check(&talk(&workspace));
+            running.signal(Signal::TERM);
+            assert!(running.wait().success());
+        } else {
+            let session = Session::start(command);
+            check(&talk(&workspace));
+            assert!(session.process.end().success());
+        }
+    }
+    // What says how, and not which, is for nothing.
+    workspace.write(
+        "orchestra.toml",
+        "[memory]\nmodel_url = \"http://example.org\"\n",
+    );
+    let said = model(&workspace, &["show"]);
+    assert!(said.err.contains("counts for nothing"), "{said:?}");
+    workspace.write("orchestra.toml", "[memory]\nmax_items = 1000000\n");
+    assert_eq!(model(&workspace, &["show"]).err, "");
+}
+
+#[test]
+fn a_workspaces_model_is_chosen_in_a_workspace_alone() {
+    let workspace = Workspace::new();
+    let refused = model(&workspace, &["use", "none", "--scope", "workspace"]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.err.contains("`orchestra init`"), "{refused:?}");
+    assert!(!workspace.join("orchestra.toml").exists());
+}
+
 #[test]
 fn a_model_that_is_damaged_is_told_and_words_go_on() {
     let workspace = Workspace::board();
@@ -371,6 +472,61 @@ fn a_model_that_is_damaged_is_told_and_words_go_on() {
     )
     .unwrap();
     by_meaning(&mut session);
+}
+
+/// A line is said before the engine would be asked how it is the next time.
+#[test]
+fn a_model_that_is_slow_to_be_found_damaged_is_told_in_short_sessions_and_by_the_shell() {
+    let workspace = Workspace::board();
+    let tiny = make(&workspace.home().join("tiny"), 0.0);
+    // What is read before it takes longer than the engine takes to be found.
+    let mut words: BTreeMap<String, usize> = (0..60_000).map(|n| (format!("w{n}"), n)).collect();
+    words.insert("[UNK]".to_owned(), 60_000);
+    let text = fs::read_to_string(tiny.join("tokenizer.json")).unwrap();
+    let mut tokenizer: Value = serde_json::from_str(&text).unwrap();
+    tokenizer["model"]["vocab"] = json!(words);
+    fs::write(tiny.join("tokenizer.json"), tokenizer.to_string()).unwrap();
+    fs::write(tiny.join("model.safetensors"), b"garbage").unwrap();
+    workspace.write(
+        "orchestra.toml",
+        &format!("[memory]\nmodel = {:?}\n", tiny.to_str().unwrap()),
+    );
+    let mut session = session(&workspace);
+    session.ok("create_project", &json!({"name": "Demo"}));
+    engine(&workspace, |engine| engine["phase"] == "failing");
+    let known = Instant::now();
+    until(|| talk(&workspace).contains("cannot be used").then_some(()));
+    assert!(known.elapsed() < Duration::from_secs(3), "{known:?}");
+    let mut command = workspace.command(["memory", "search", "lock"]);
+    command.env("ORCHESTRA_ENGINE", "auto");
+    let found = said(command, "");
+    assert_eq!(
+        found.err.matches("it is tried again").count(),
+        1,
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_key_that_is_not_there_is_told_by_every_command_that_searches() {
+    let workspace = Workspace::board();
+    workspace.call("create_project", &json!({"name": "Demo"}));
+    let own = workspace.home().join(".config/orchestra");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(
+        own.join("orchestra.toml"),
+        "[memory]\nmodel = \"openai:x\"\nmodel_key_env = \"NO_SUCH_KEY\"\n",
+    )
+    .unwrap();
+    let mut command = workspace.command(["memory", "search", "lock"]);
+    command.env("ORCHESTRA_ENGINE", "auto");
+    let found = said(command, "");
+    assert_eq!(found.code, Some(0), "{found:?}");
+    assert_eq!(
+        found.err,
+        "memory: memory.model_key_env: the environment variable NO_SUCH_KEY is not set here; \
+         set it where the program is started; until then memories are found by their words\n"
+    );
 }
 
 /// A hub that has these files, by their paths; one that begins with `cut` ends too early.

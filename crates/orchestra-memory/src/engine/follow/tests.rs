@@ -4,16 +4,18 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
+    sync::Mutex,
 };
 
+use orchestra_board::Slug;
 use orchestra_process::Process;
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 use super::*;
 use crate::engine::{
-    Address, Engines, Life, Options, Outcome, Place, Settings, endpoint::Token, run,
-    spawn::StartError,
+    Address, Engines, Life, Meaning, MeaningError, NearHit, Options, Outcome, Place, Settings,
+    Standing, endpoint::Token, run, spawn::StartError,
 };
 
 /// How long anything may take here.
@@ -112,6 +114,10 @@ struct Served {
 
 impl Served {
     async fn start() -> Self {
+        Self::with(None).await
+    }
+
+    async fn with(meaning: Option<Arc<dyn Meaning>>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let options = Options {
             workspace: directory.path().canonicalize().unwrap(),
@@ -119,7 +125,7 @@ impl Served {
             asks_token: true,
             life: Life::OfItsOwn,
             store: orchestra_store::Options::default(),
-            meaning: None,
+            meaning,
         };
         let (end, told) = oneshot::channel();
         let (sender, endpoint) = oneshot::channel();
@@ -134,6 +140,35 @@ impl Served {
             endpoint: endpoint.await.unwrap(),
             _end: end,
             _running: running,
+        }
+    }
+}
+
+/// A model that is opened until it is said what is wrong with it.
+#[derive(Debug, Default)]
+struct Damaged(Mutex<Option<String>>);
+
+impl Meaning for Damaged {
+    fn model(&self) -> String {
+        "tiny".to_owned()
+    }
+
+    fn near(&self, _: &Slug, _: &str, _: usize) -> Result<Vec<NearHit>, MeaningError> {
+        Ok(Vec::new())
+    }
+
+    fn vectors(&self, _: &Slug) -> u64 {
+        0
+    }
+
+    fn standing(&self) -> Standing {
+        let trouble = lock(&self.0).clone();
+        let phase = trouble.as_ref().map_or(OPENING, |_| "failing");
+        Standing {
+            model: self.model(),
+            phase: phase.to_owned(),
+            trouble,
+            ..Standing::default()
         }
     }
 }
@@ -266,6 +301,37 @@ async fn a_call_that_fails_late_says_nothing_of_the_engine_that_answers_now() {
     // What was known a moment ago is not said again.
     engines.0.still_answers(&ready);
     assert_eq!(spell(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_cannot_be_opened_is_told_as_soon_as_that_is_known() {
+    let damaged = Arc::new(Damaged::default());
+    let served = Served::with(Some(damaged.clone())).await;
+    let said: Arc<Mutex<Vec<String>>> = Arc::default();
+    let into = Arc::clone(&said);
+    let engines = Engines::new(Settings {
+        tell: Arc::new(move |line| lock(&into).push(line.to_owned())),
+        ..engines(&served.directory.path().canonicalize().unwrap())
+            .0
+            .settings
+            .clone()
+    });
+    // What was said before is not taken back by an engine that does not know yet.
+    engines.tell_trouble("no key");
+    engines.begin();
+    assert!(engines.answers(PATIENCE).await);
+    *lock(&damaged.0) = Some("the model tiny cannot be used".to_owned());
+    let begin = Instant::now();
+    while lock(&said).len() < 2 {
+        assert!(begin.elapsed() < ASKED_EVERY / 2, "{said:?}");
+        sleep(Duration::from_millis(20)).await;
+    }
+    let until = "until then memories are found by their words";
+    let lines = ["no key", "the model tiny cannot be used"];
+    assert_eq!(
+        *lock(&said),
+        lines.map(|why| format!("memory: {why}; {until}"))
+    );
 }
 
 #[test]

@@ -154,11 +154,34 @@ fn quoted(mut said: Vec<u8>, key: Option<&str>) -> String {
             .find(|len| said.ends_with(&key.as_bytes()[..*len]));
         said.truncate(said.len() - begun.unwrap_or(0));
     }
-    let mut said = String::from_utf8_lossy(&said).into_owned();
-    if let Some(key) = key {
-        said = said.replace(key, "…");
+    let without_key = |said: String| match key {
+        Some(key) => said.replace(key, "…"),
+        None => said,
+    };
+    let said = without_key(String::from_utf8_lossy(&said).into_owned());
+    // What was escaped there may be the key.
+    let said = message(&said).map_or(said, without_key);
+    in_a_line(beginning(&said, MAX_SAID))
+}
+
+/// What a refusal says to people, where it is JSON of a usual form.
+fn message(said: &str) -> Option<String> {
+    let said: serde_json::Value = serde_json::from_str(said).ok()?;
+    let places = [&said["error"]["message"], &said["error"], &said["message"]];
+    let text = places.into_iter().find_map(serde_json::Value::as_str)?;
+    Some(text.to_owned())
+}
+
+/// With what is no sign of a script shown, not sent.
+fn in_a_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '"' | '\'' => line.push(c),
+            _ => line.extend(c.escape_debug()),
+        }
     }
-    beginning(&said, MAX_SAID).escape_debug().to_string()
+    line
 }
 
 async fn exchange(
@@ -267,6 +290,24 @@ mod tests {
             }
         }
         let odd = quoted(b"bad \"sk-0123456789\"\n".to_vec(), Some(key));
-        assert_eq!(odd, r#"bad \"…\"\n"#);
+        assert_eq!(odd, r#"bad "…"\n"#);
+        let escaped = br#"{"error":{"message":"no \u0073k-0123456789"}}"#;
+        assert_eq!(quoted(escaped.to_vec(), Some(key)), "no …");
+    }
+
+    #[test]
+    fn a_refusal_in_json_is_shown_as_it_reads() {
+        for (said, shown) in [
+            (
+                r#"{"error":"model \"x\" not found"}"#,
+                r#"model "x" not found"#,
+            ),
+            (r#"{"error":{"message":"no key","code":1}}"#, "no key"),
+            (r#"{"message":"a\nb"}"#, "a\\nb"),
+            (r#"{"detail":1}"#, r#"{"detail":1}"#),
+            ("<p>\u{1b}[2J", "<p>\\u{1b}[2J"),
+        ] {
+            assert_eq!(quoted(said.as_bytes().to_vec(), None), shown);
+        }
     }
 }

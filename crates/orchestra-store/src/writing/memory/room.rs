@@ -1,14 +1,16 @@
 //! The end of remembered texts: what others supersede, what expires, and what goes when a project
 //! is full.
 
+use std::collections::BTreeSet;
+
 use orchestra_board::{Slug, Source};
 use rusqlite::params;
 
-use super::invalid;
+use super::{invalid, said};
 use crate::files::owner::Owner;
 use crate::rows::slug;
 use crate::writing::{Write, Writing};
-use crate::{ChunkId, NewChunk};
+use crate::{ChunkId, MemorySize, NewChunk};
 
 /// How many expired texts one change removes besides: so it costs about the same however many
 /// there are.
@@ -105,13 +107,15 @@ impl Writing<'_> {
     }
 
     /// Sees to it that a project has room for so much more: what has expired goes first, then what
-    /// others supersede, the oldest first.
+    /// others supersede, the oldest first, then what the new text itself supersedes, where that is
+    /// enough.
     pub(super) fn make_room(
         &mut self,
         project: i64,
         name: &Slug,
         more: u64,
         bytes: u64,
+        superseded: &[ChunkId],
     ) -> Write<()> {
         if self.has_room(project, more, bytes)? {
             return Ok(());
@@ -134,6 +138,28 @@ impl Writing<'_> {
             }
         }
         let size = self.reader().stored_size(project)?;
+        let (mut gone, mut gone_bytes) = (BTreeSet::new(), 0);
+        for id in superseded {
+            if let Some(old) = self.reader().chunk(name, *id)?
+                && gone.insert(id.number())
+            {
+                gone_bytes += said(&old);
+            }
+        }
+        let left = MemorySize {
+            chunks: size.chunks.saturating_sub(gone.len() as u64),
+            chunk_bytes: size.chunk_bytes.saturating_sub(gone_bytes),
+            ..size
+        };
+        // Nothing is taken from whoever is refused.
+        if self.fits(&left, more, bytes) {
+            for number in gone {
+                self.remove_and_tell(project, name, ChunkId::new(number))?;
+                if self.has_room(project, more, bytes)? {
+                    return Ok(());
+                }
+            }
+        }
         let (chunks, limit) = (self.limits.chunks, self.limits.memory_bytes);
         invalid(format!(
             "{} texts with {} bytes are remembered already, and at most {chunks} with {limit} bytes \
@@ -145,7 +171,11 @@ impl Writing<'_> {
 
     fn has_room(&self, project: i64, more: u64, bytes: u64) -> Write<bool> {
         let size = self.reader().stored_size(project)?;
-        Ok(size.chunks.saturating_add(more) <= self.limits.chunks
-            && size.chunk_bytes.saturating_add(bytes) <= self.limits.memory_bytes)
+        Ok(self.fits(&size, more, bytes))
+    }
+
+    const fn fits(&self, size: &MemorySize, more: u64, bytes: u64) -> bool {
+        size.chunks.saturating_add(more) <= self.limits.chunks
+            && size.chunk_bytes.saturating_add(bytes) <= self.limits.memory_bytes
     }
 }

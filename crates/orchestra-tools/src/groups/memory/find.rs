@@ -3,7 +3,9 @@
 use orchestra_board::{Label, Slug, Timestamp};
 use orchestra_memory::{
     engine::NearAnswer,
-    search::{Asked, Found, Near, Piece, PieceKind, Search, gather, search, weight},
+    search::{
+        Asked, Found, MAX_QUERY_BYTES, Near, Piece, PieceKind, Search, gather, search, weight,
+    },
 };
 use orchestra_store::{Chunk, ContextItem, MemoryFilter, SessionRecord};
 use schemars::JsonSchema;
@@ -151,10 +153,11 @@ pub(super) struct SearchMemory {
     limit: Option<Number<1, 100>>,
 }
 
+/// What is asked of a model: as much of a query as is looked for by words.
 fn near_query(project: &Slug, text: &str) -> NearQuery {
     NearQuery {
         project: project.clone(),
-        text: text.to_owned(),
+        text: text[..text.floor_char_boundary(MAX_QUERY_BYTES)].to_owned(),
         limit: NEAR_LIMIT,
     }
 }
@@ -254,4 +257,19 @@ pub(super) fn get_context(
     let context = services.read(|reader| Ok(gather(reader, &asked)?))?;
     let hits = context.pieces.into_iter().map(Hit::of_piece);
     Ok(Step::Done(List::whole(hits.collect())))
+}
+
+#[cfg(test)]
+mod tests {
+    use orchestra_board::Slug;
+
+    use super::near_query;
+
+    #[test]
+    fn as_much_of_a_query_is_near_as_is_looked_for() {
+        let project = Slug::parse("demo").unwrap();
+        assert_eq!(near_query(&project, "cache").text, "cache");
+        let long = near_query(&project, &"缓".repeat(100_000)).text;
+        assert_eq!(long.len(), 4_095);
+    }
 }

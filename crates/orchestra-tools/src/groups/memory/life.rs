@@ -1,13 +1,13 @@
 //! The life of what is remembered: looking at it one by one, changing and forgetting it.
 
-use orchestra_board::{Body, Label, SessionId, Slug, Timestamp, Version};
+use orchestra_board::{Label, SessionId, Slug, Timestamp, Version};
 use orchestra_store::{
     Action, Chunk, ChunkFilter, ChunkId, ChunkPatch, Cursor, Life, Made, PageRequest,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Forgotten, Tags, names, unanswered};
+use super::{Content, Forgotten, Summary, Tags, names, unanswered};
 use crate::args::{Arg, FromText, Limit, Number, not_one_of};
 use crate::failure::Failure;
 use crate::services::{Services, page};
@@ -235,8 +235,9 @@ fn get_memory(services: &Services, args: GetMemory) -> Result<Step<MemoryFull>, 
 struct UpdateMemory {
     project: Arg<Slug>,
     memory_id: Arg<ChunkId>,
-    content: Option<Arg<Body>>,
-    summary: Option<Arg<Body>>,
+    /// At most 65536 bytes.
+    content: Option<Arg<Content>>,
+    summary: Option<Arg<Summary>>,
     source: Option<Arg<OrNone<Label>>>,
     source_id: Option<Arg<OrNone<Label>>>,
     tags: Option<Tags>,
@@ -252,8 +253,8 @@ fn update_memory(services: &Services, args: UpdateMemory) -> Result<Step<MemoryF
         (None, days) => expiry(services, None, days)?.map(Some),
     };
     let patch = ChunkPatch {
-        content: args.content.map(|content| content.0),
-        summary: args.summary.map(|summary| summary.0),
+        content: args.content.map(|content| content.0.0),
+        summary: args.summary.map(|summary| summary.0.0),
         source: args.source.map(|source| source.0.0),
         source_id: args.source_id.map(|id| id.0.0),
         tags: args.tags.map(|list| list.0),

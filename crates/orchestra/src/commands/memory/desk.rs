@@ -14,8 +14,6 @@ use crate::{
     serving::Serving,
 };
 
-/// How long the readable files may take to catch up at the end.
-pub(super) const CLOSING: Duration = Duration::from_secs(30);
 /// How long the sweep for edited files may take.
 pub(super) const CATCHING_UP: Duration = Duration::from_secs(30);
 /// What is said where there is no project.

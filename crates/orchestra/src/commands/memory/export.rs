@@ -10,6 +10,7 @@ use indicatif::ProgressBar;
 use orchestra_board::Slug;
 use orchestra_store::{Cursor, Page, PageRequest, Reader, Store};
 use serde_json::json;
+use tokio::runtime::Runtime;
 
 use super::{
     desk,
@@ -19,6 +20,8 @@ use super::{
 use crate::{
     exit::{Exit, Failure},
     output::{self, Format},
+    serving,
+    stopping::Signals,
 };
 
 /// How many are read at once.
@@ -27,7 +30,14 @@ const BATCH: u32 = 200;
 /// Where lines go.
 enum Place<'a> {
     Stdout,
-    File(BufWriter<tempfile::NamedTempFile>, &'a Path),
+    File {
+        writer: BufWriter<tempfile::NamedTempFile>,
+        path: &'a Path,
+        /// A half of it is left to nobody: at a signal it is removed.
+        signals: Signals,
+        /// Tells of signals.
+        _runtime: Runtime,
+    },
 }
 
 /// Writes what is remembered.
@@ -108,35 +118,60 @@ impl<'a> Place<'a> {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
+        let runtime = serving::runtime()?;
+        let entered = runtime.enter();
+        let signals = Signals::listen()?;
+        drop(entered);
         let temporary = tempfile::NamedTempFile::new_in(directory)
             .with_context(|| format!("write {}", file.display()))?;
-        Ok(Self::File(BufWriter::new(temporary), file))
+        Ok(Self::File {
+            writer: BufWriter::new(temporary),
+            path: file,
+            signals,
+            _runtime: runtime,
+        })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         match self {
             Self::Stdout => output::raw(bytes),
-            Self::File(writer, file) => Ok(writer
+            Self::File { signals, path, .. } if signals.have_come() => Err(interrupted(path)),
+            Self::File { writer, path, .. } => Ok(writer
                 .write_all(bytes)
-                .with_context(|| format!("write {}", file.display()))?),
+                .with_context(|| format!("write {}", path.display()))?),
         }
     }
 
     /// Puts the file in its place, whole; says whether there is one.
     fn finish(self) -> Result<bool, Failure> {
-        let Self::File(writer, file) = self else {
+        let Self::File {
+            writer,
+            path,
+            signals,
+            _runtime,
+        } = self
+        else {
             return Ok(false);
         };
-        let wrote = || format!("write {}", file.display());
+        let wrote = || format!("write {}", path.display());
         let temporary = writer
             .into_inner()
             .map_err(std::io::IntoInnerError::into_error)
             .with_context(wrote)?;
         temporary.as_file().sync_all().with_context(wrote)?;
+        if signals.have_come() {
+            return Err(interrupted(path));
+        }
         temporary
-            .persist(file)
+            .persist(path)
             .map_err(|error| error.error)
             .with_context(wrote)?;
         Ok(true)
     }
+}
+
+/// Somebody did not want to wait.
+fn interrupted(path: &Path) -> Failure {
+    let text = format!("stopped by a signal; {} is not written", path.display());
+    anyhow::Error::msg(text).into()
 }

@@ -37,6 +37,16 @@ struct Report {
     told: Vec<String>,
 }
 
+impl Report {
+    /// Counts what was refused, and tells why of the first ones.
+    fn refuse(&mut self, why: impl FnOnce() -> String) {
+        self.refused += 1;
+        if self.told.len() < MAX_TOLD {
+            self.told.push(why());
+        }
+    }
+}
+
 /// An import under way.
 struct Import<'a> {
     store: &'a Store,
@@ -55,6 +65,7 @@ pub(super) fn run(
     file: &Path,
     format: Format,
 ) -> Result<Exit, Failure> {
+    super::named(store, project)?;
     let reading = || match file == Path::new("-") {
         true => "read stdin".to_owned(),
         false => format!("read {}", file.display()),
@@ -89,6 +100,8 @@ pub(super) fn run(
         }
         bar.inc(u64::try_from(read).unwrap_or(u64::MAX));
         if u64::try_from(read).is_ok_and(|read| read >= MAX_LINE_BYTES) {
+            // What was imported is whole.
+            import.supersede()?;
             bar.finish_and_clear();
             return Err(Failure::refused(format!(
                 "line {number} is longer than {MAX_LINE_BYTES} bytes; what stood before it was imported"
@@ -139,10 +152,7 @@ impl Import<'_> {
             Err(wrong) => Ok(Err(wrong)),
         };
         if let Err(wrong) = taken? {
-            self.report.refused += 1;
-            if self.report.told.len() < MAX_TOLD {
-                self.report.told.push(format!("line {number}: {wrong}"));
-            }
+            self.report.refuse(|| format!("line {number}: {wrong}"));
         }
         Ok(())
     }
@@ -259,8 +269,7 @@ impl Import<'_> {
                 ..ChunkPatch::of(slug, id)
             };
             if let Err(wrong) = self.act(Action::UpdateMemory(Box::new(patch)))? {
-                self.report.refused += 1;
-                self.report.told.push(format!("{id}: {wrong}"));
+                self.report.refuse(|| format!("{id}: {wrong}"));
             }
         }
         Ok(())
@@ -275,5 +284,19 @@ impl Import<'_> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_TOLD, Report};
+
+    #[test]
+    fn many_refusals_are_counted_and_few_are_told() {
+        let mut report = Report::default();
+        for number in 0..1_000 {
+            report.refuse(|| format!("line {number}: wrong"));
+        }
+        assert_eq!((report.refused, report.told.len()), (1_000, MAX_TOLD));
     }
 }

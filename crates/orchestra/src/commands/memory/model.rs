@@ -18,7 +18,7 @@ use crate::{
     exit::{Exit, Failure},
     models::{self, About, Shelf, Source, kind_name},
     output::{self, Format, in_a_line},
-    serving,
+    serving, workspace,
 };
 
 /// Install and choose the model that finds by meaning
@@ -185,6 +185,13 @@ fn choose(
         Scope::User
     });
     let directory = match scope {
+        Scope::Workspace if !is_near && !workspace::is_marked(&config.workspace) => {
+            return Err(Failure::refused(format!(
+                "{} is no workspace: it has neither .projects nor .git; `orchestra init` makes it one, \
+                 --workspace names another place",
+                config.workspace.display()
+            )));
+        }
         Scope::Workspace => config.workspace.clone(),
         Scope::User => config::user_directory().ok_or_else(|| {
             Failure::usage_text("set HOME or XDG_CONFIG_HOME: your orchestra.toml is kept there")
@@ -231,6 +238,12 @@ fn placed(name: &str) -> Result<String, Failure> {
             in_a_line(name)
         )));
     }
+    // What cannot be opened would fail each time that it is wanted.
+    if let Err(error) = orchestra_memory::model::open(&path) {
+        return Err(Failure::Refused(
+            anyhow::Error::new(error).context(format!("{} is not used", path.display())),
+        ));
+    }
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| Failure::usage_text("the path of the model is no text"))
 }
@@ -249,6 +262,7 @@ fn remove(config: &Config, name: &str, format: Format) -> Result<Exit, Failure> 
 }
 
 fn show(config: &Config, format: Format) -> Result<Exit, Failure> {
+    config.memory.overreach().for_each(output::complain);
     let answer = standing(config)?;
     format.print(&answer, shown)?;
     Ok(Exit::Ok)
@@ -262,19 +276,36 @@ pub(super) fn standing(config: &Config) -> Result<Value, Failure> {
         Wish::Refused(why) | Wish::Unknown(why) => Some(why.clone()),
         Wish::Nothing | Wish::Model(_) => None,
     };
+    // An engine that runs takes up another wish in its own time.
+    let wanted = match model.wish() {
+        Wish::Model(choice) => Some(choice.name()),
+        Wish::Nothing => Some(String::new()),
+        Wish::Refused(_) | Wish::Unknown(_) => None,
+    };
     Ok(json!({
         "model": model.text(), "origin": model.origin().to_string(), "trouble": trouble,
-        "engine": engine.map(of_engine),
+        "engine": engine.map(|standing| of_engine(standing, wanted)),
     }))
 }
 
-fn of_engine(standing: Standing) -> Value {
+/// How an engine is with its model; `awaits` is another one that is wanted and that it knows nothing of.
+fn of_engine(standing: Standing, wanted: Option<String>) -> Value {
+    let known = standing
+        .next
+        .as_ref()
+        .map_or(&standing.model, |(next, _)| next);
+    let awaits = wanted.filter(|wanted| wanted != known);
+    let awaits = awaits.map(|name| match name.as_str() {
+        "" => config::NO_MODEL.to_owned(),
+        _ => name,
+    });
     let next = standing
         .next
         .map(|(model, vectors)| json!({"model": model, "vectors": vectors}));
     json!({
         "model": standing.model, "kind": standing.kind.map(kind_name), "vectors": standing.vectors,
         "wanted": standing.wanted, "next": next, "phase": standing.phase, "trouble": standing.trouble,
+        "awaits": awaits,
     })
 }
 
@@ -308,6 +339,13 @@ pub(super) fn shown(answer: &Value) -> String {
             let (model, seen) = (text(&next["model"]), &next["vectors"]);
             shown.push_str(&format!("next: {model} has seen {seen} of {wanted}\n"));
         }
+    }
+    if let Some(awaited) = engine["awaits"].as_str() {
+        shown.push_str(&format!(
+            "next: {} is wanted; the engine takes it up within seconds, unless it was started with \
+             --model\n",
+            in_a_line(awaited)
+        ));
     }
     for trouble in [&answer["trouble"], &engine["trouble"]] {
         if let Some(trouble) = trouble.as_str() {

@@ -23,18 +23,37 @@ fn items(answer: &Value) -> impl Iterator<Item = &Value> {
 
 /// The beginning of a text as part of a line.
 fn brief(text: &str) -> String {
-    let mut words = String::new();
+    let mut line = String::new();
+    let mut left = LINE_CHARS;
     for word in text.split_whitespace() {
-        if words.chars().count() > LINE_CHARS {
-            words.push('…');
+        let blank = usize::from(!line.is_empty());
+        if left <= blank {
+            line.push('…');
             break;
         }
-        if !words.is_empty() {
-            words.push(' ');
+        line.extend((blank > 0).then_some(' '));
+        left -= blank;
+        let (end, taken) = beginning(word, left);
+        line.push_str(&word[..end]);
+        left -= taken;
+        if end < word.len() {
+            line.push('…');
+            break;
         }
-        words.push_str(word);
     }
-    in_a_line(&words)
+    in_a_line(&line)
+}
+
+/// Where the first so many characters of a word end, and how many it has of them.
+fn beginning(word: &str, most: usize) -> (usize, usize) {
+    let mut taken = 0;
+    for (at, _) in word.char_indices() {
+        if taken == most {
+            return (at, taken);
+        }
+        taken += 1;
+    }
+    (word.len(), taken)
 }
 
 fn tags(value: &Value) -> String {
@@ -215,4 +234,25 @@ pub(super) fn stats(answer: &Value) -> String {
         ],
         &rows,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LINE_CHARS, brief};
+
+    #[test]
+    fn a_line_is_cut_by_its_characters() {
+        assert_eq!(brief("a  b\nc"), "a b c");
+        let whole = "é".repeat(LINE_CHARS);
+        assert_eq!(brief(&whole), whole);
+        for long in [
+            "é".repeat(40_000),
+            "to be ".repeat(8_000),
+            format!("{whole} b"),
+        ] {
+            let line = brief(&long);
+            assert!(line.ends_with('…'), "{line}");
+            assert!(line.chars().count() <= LINE_CHARS + 1, "{line}");
+        }
+    }
 }

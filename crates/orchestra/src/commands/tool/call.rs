@@ -73,6 +73,9 @@ struct Answer {
 /// The one tool that makes a board where there is none.
 const MAKES_A_BOARD: &str = "create_project";
 
+/// The tools that find by meaning where a model is configured, which takes an engine.
+const FIND_BY_MEANING: [&str; 2] = ["search_memory", "get_context"];
+
 pub(super) async fn run(config: &Config, theirs: Theirs, call: Call) -> Result<Exit, Failure> {
     let tell = call.tell;
     let asked = Asked {
@@ -141,6 +144,9 @@ async fn of_board(config: &Config, asked: &Asked) -> Result<Answer, Failure> {
     let serving = Serving::open(config, unwatched())?;
     // What somebody edited a moment ago is seen by the tool.
     serving.catch_up();
+    if FIND_BY_MEANING.contains(&asked.name.as_str()) {
+        serving.await_engine().await;
+    }
     let answer = ask(&serving, asked).await;
     serving.close();
     answer

@@ -92,6 +92,10 @@ impl Endpoint {
 pub(in crate::commands) struct Place {
     root: Root,
     lock: Option<File>,
+    /// The directory of the board that the place was taken in.
+    board: Option<fs::Metadata>,
+    /// What was told last.
+    endpoint: Option<Endpoint>,
 }
 
 /// What a look at the place shows.
@@ -110,6 +114,8 @@ impl Place {
         Self {
             root: Root::new(workspace),
             lock: None,
+            board: None,
+            endpoint: None,
         }
     }
 
@@ -185,6 +191,10 @@ impl Place {
             Err(TryLockError::WouldBlock) => return Ok(false),
             Err(TryLockError::Error(error)) => return Err(failed("lock", lock_path(), error)),
         }
+        if self.board.is_none() {
+            let board = fs::symlink_metadata(self.root.path().join(PROJECTS));
+            self.board = Some(board.map_err(|error| failed("look at", PROJECTS.into(), error))?);
+        }
         // What a process that was killed left behind.
         self.root.remove_file(&endpoint_path())?;
         Ok(true)
@@ -194,21 +204,61 @@ impl Place {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(super) fn publish(&self, endpoint: &Endpoint) -> anyhow::Result<()> {
+    pub(super) fn publish(&mut self, endpoint: &Endpoint) -> anyhow::Result<()> {
         let text = serde_json::to_string(endpoint)?;
-        Ok(self.root.write(&endpoint_path(), &text, Mode::Private)?)
+        self.root.write(&endpoint_path(), &text, Mode::Private)?;
+        self.endpoint = Some(endpoint.clone());
+        Ok(())
     }
 
     /// Waits until the place is not this process's any more, because somebody removed or replaced
-    /// the files of the board. May be cancelled.
-    pub(super) async fn lost(&self) {
+    /// the board, or another process has it. Where the directory of running programs alone was removed
+    /// it is made anew, and the endpoint is told there again. May be cancelled.
+    pub(super) async fn lost(&mut self) {
         let mut looks = tokio::time::interval(LOOKS);
+        let (mut was_removed, mut is_told) = (false, false);
         loop {
             looks.tick().await;
-            if !self.is_ours() {
+            if self.is_ours() && !is_gone(&self.root, &endpoint_path()) {
+                (was_removed, is_told) = (false, false);
+                continue;
+            }
+            if !self.is_same_board() {
                 return;
             }
+            // Whoever removes the whole board may be on the way; by the next look they have.
+            if !std::mem::replace(&mut was_removed, true) {
+                continue;
+            }
+            match self.restore() {
+                Ok(true) => tracing::warn!(
+                    "{PROJECTS}/{RUN} was removed while the workspace was served; it is there again"
+                ),
+                Ok(false) => return,
+                Err(error) if !is_told => {
+                    tracing::warn!("{PROJECTS}/{RUN} was removed and cannot be made: {error:#}");
+                    is_told = true;
+                }
+                Err(_) => {}
+            }
         }
+    }
+
+    /// Whether the board is the one in which the place was taken.
+    fn is_same_board(&self) -> bool {
+        let there = fs::symlink_metadata(self.root.path().join(PROJECTS));
+        matches!((&self.board, there), (Some(ours), Ok(there)) if is_same(ours, &there))
+    }
+
+    /// Takes the place again and tells what was told; false where another process has it by now.
+    fn restore(&mut self) -> anyhow::Result<bool> {
+        if !self.is_ours() && !self.take()? {
+            return Ok(false);
+        }
+        if let Some(endpoint) = self.endpoint.clone() {
+            self.publish(&endpoint)?;
+        }
+        Ok(true)
     }
 
     /// Whether the file that is locked is the one that others would lock.
@@ -232,6 +282,11 @@ impl Place {
         }
         self.lock = None;
     }
+}
+
+fn is_gone(root: &Root, path: &Path) -> bool {
+    let found = fs::symlink_metadata(root.path().join(path));
+    found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 #[cfg(unix)]

@@ -17,6 +17,14 @@ use crate::{
 pub(super) const OLLAMA: &str = "http://127.0.0.1:11434";
 pub(super) const OPENAI: &str = "https://api.openai.com/v1";
 
+/// The user's own file, as it is told.
+pub(in super::super) fn own_file() -> String {
+    user_directory().map_or_else(
+        || format!("orchestra/{FILE} of your own configuration directory"),
+        |directory| short(&directory.join(FILE)),
+    )
+}
+
 /// How a server is asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Details {
@@ -55,14 +63,11 @@ impl Details {
             }
             _ => return None,
         };
-        let own = user_directory().map_or_else(
-            || format!("orchestra/{FILE} of your own configuration directory"),
-            |directory| short(&directory.join(FILE)),
-        );
         Some(format!(
             "{}: {what} not for a workspace to say, which others may share; if you want it, set it in \
-             [memory] of {own}, or {}",
+             [memory] of {}, or {}",
             path.display(),
+            own_file(),
             Variable::Model
         ))
     }

@@ -1,0 +1,57 @@
+//! `orchestra memory reindex`.
+
+use orchestra_memory::engine;
+use orchestra_store::Reindexed;
+use serde_json::json;
+
+use super::{desk, named, open};
+use crate::{
+    config::Config,
+    exit::{Exit, Failure},
+    output::Format,
+    serving,
+};
+
+/// Makes the index of all projects anew; one that is named must be there.
+pub(super) fn run(config: &Config, project: Option<&str>, format: Format) -> Result<Exit, Failure> {
+    let store = open(config)?;
+    named(&store, project)?;
+    let bar = desk::bar(0, "making the full-text index anew");
+    let done = store.reindex_memory(|now| {
+        bar.set_length(now.total);
+        bar.set_position(now.rows);
+    });
+    bar.finish_and_clear();
+    serving::close(&store);
+    let Reindexed { rows, expired, .. } = done?;
+    let vectors = rebuild(config)?;
+    let answer = json!({"indexed": rows, "expired": expired, "vectors": vectors});
+    format.print(&answer, |_| {
+        let of_all = project.map_or("", |_| " of all projects, which have one index,");
+        let more = match vectors {
+            "now" => "; vectors are made anew in the background",
+            "later" => {
+                "; no engine runs now: vectors are made anew when a session or `orchestra memory search` \
+                 next starts one"
+            }
+            _ => "",
+        };
+        format!(
+            "{rows} memories and sessions{of_all} indexed, {expired} expired ones removed{more}\n"
+        )
+    })?;
+    Ok(Exit::Ok)
+}
+
+/// Has the vectors made anew: by the engine that runs (`now`), or the next one (`later`), where there are
+/// any.
+fn rebuild(config: &Config) -> Result<&'static str, Failure> {
+    let workspace = &config.workspace;
+    let asked = serving::runtime()?.block_on(engine::rebuild(workspace));
+    Ok(match asked {
+        Some(true) => "now",
+        Some(false) => "none",
+        None if engine::forget_vectors(workspace) && config.memory.model.is_wanted() => "later",
+        None => "none",
+    })
+}

@@ -5,8 +5,9 @@
 //! blanks every character is a word.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::cell::RefCell;
 
+use foldhash::HashMap;
 use rust_stemmers::{Algorithm, Stemmer};
 
 /// The most pieces of a query that are looked for; what comes behind them is left out.
@@ -53,26 +54,39 @@ pub fn stem(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// The stems of an indexed text that are not words of it themselves, with blanks between them.
-pub(crate) fn stems(indexed: &str, line: &mut String) {
-    for word in indexed.split(' ') {
-        let stem = stem(word);
-        if stem != word {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(&stem);
-        }
-    }
+/// So many words have their stems at hand in a thread: few others are in most texts.
+const MAX_STEMS: usize = 32 * 1024;
+
+thread_local! {
+    /// What the stems of words are that are not their own: finding them takes longer than looking.
+    static STEMS: RefCell<HashMap<Box<str>, Option<Box<str>>>> = RefCell::default();
 }
 
-/// The different words of an indexed text.
-pub(crate) fn vocabulary<'a>(indexed: &'a str, words: &mut BTreeSet<&'a str>) {
-    words.extend(
-        indexed
-            .split(' ')
-            .filter(|word| word.chars().nth(1).is_some()),
-    );
+/// The stems of an indexed text that are not words of it themselves, with blanks between them.
+pub(crate) fn stems(indexed: &str, line: &mut String) {
+    STEMS.with_borrow_mut(|known| {
+        for word in indexed.split(' ') {
+            if !known.contains_key(word) {
+                if known.len() >= MAX_STEMS {
+                    known.clear();
+                }
+                let stem = stem(word);
+                known.insert(word.into(), (stem != word).then(|| stem.as_ref().into()));
+            }
+            if let Some(Some(stem)) = known.get(word) {
+                if !line.is_empty() {
+                    line.push(' ');
+                }
+                line.push_str(stem);
+            }
+        }
+    });
+}
+
+/// The words of an indexed text to which queries are completed.
+pub(crate) fn vocabulary(indexed: &str) -> impl Iterator<Item = &str> {
+    let words = indexed.split(' ');
+    words.filter(|word| word.chars().nth(1).is_some())
 }
 
 /// What a query looks for: each of its pieces between blanks, as the words that must stand next to

@@ -13,10 +13,12 @@ mod sides;
 mod text;
 mod usage;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::BuildHasher;
 use std::path::Path;
 
+use foldhash::HashSet;
 use orchestra_board::{
     AgentName, Change, Command, Context, Decision, IssueId, Source, Timestamp, decide,
 };
@@ -311,10 +313,10 @@ impl KnownWords {
     }
 
     /// Says whether the word was known, and knows it from now on.
-    fn learn(&mut self, hash: u64) -> bool {
+    fn learn(&mut self, word: &str) -> bool {
         if self.hashes.len() >= MAX_KNOWN_WORDS {
             self.hashes.clear();
         }
-        !self.hashes.insert(hash)
+        !self.hashes.insert(self.hashes.hasher().hash_one(word))
     }
 }

@@ -1,8 +1,5 @@
 //! The full-text indexes.
 
-use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use orchestra_board::Issue;
 use rusqlite::Connection;
 
@@ -127,15 +124,9 @@ impl Writing<'_> {
 
     /// Keeps the words that were not seen before, so that queries can be completed to them.
     fn learn(&mut self, texts: &[&str]) -> Write<()> {
-        let mut vocabulary = BTreeSet::new();
-        texts
-            .iter()
-            .for_each(|text| words::vocabulary(text, &mut vocabulary));
         self.check_known_words()?;
-        for word in vocabulary {
-            let mut hasher = DefaultHasher::new();
-            word.hash(&mut hasher);
-            if !self.words.learn(hasher.finish()) {
+        for word in texts.iter().flat_map(|text| words::vocabulary(text)) {
+            if !self.words.learn(word) {
                 self.execute("INSERT OR IGNORE INTO word (word) VALUES (?1)", [word])?;
             }
         }

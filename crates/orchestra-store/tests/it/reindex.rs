@@ -340,7 +340,7 @@ fn an_index_that_is_damaged_while_it_is_made_anew_is_mended() {
         "DROP TABLE memory_text",
     ] {
         let board = Workspace::with_a_story();
-        fill(&board, 300);
+        fill(&board, 2_000);
         part(&board, Reindex::Begin);
         raw(&board).execute_batch(how).expect(how);
         let made = board.store.reindex_memory(|_| {});

@@ -17,7 +17,7 @@ use crate::writing::{Write, Writing};
 use crate::{Made, Receipt, Reindex, Reindexed};
 
 /// How long one part may take before others may write.
-const PART: Duration = Duration::from_millis(15);
+const PART: Duration = Duration::from_millis(30);
 /// How many pages of an index that is not needed any more go at once.
 const PAGES: usize = 1_000;
 

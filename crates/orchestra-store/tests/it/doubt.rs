@@ -213,14 +213,16 @@ fn nothing_is_written_to_a_log_in_doubt_that_somebody_reads() {
         let before = early.then(|| bench.reader());
         bench.epic().expect_err("the disk fails");
         let reader = before.unwrap_or_else(|| bench.reader());
-        let error = bench.epic().expect_err("the log is in doubt");
-        assert!(
-            matches!(error, ActionError::Fault(Fault::LogInDoubt)),
-            "{error:?}"
-        );
-        assert!(!bench.has("MA-3"), "nothing of it was kept");
-        drop(reader);
-        bench.epic().expect("nobody reads any more");
+        match bench.epic() {
+            Err(ActionError::Fault(Fault::LogInDoubt)) => {
+                assert!(!bench.has("MA-3"), "nothing of it was kept");
+                drop(reader);
+                bench.epic().expect("nobody reads any more");
+            }
+            // The log was begun anew before that reader came.
+            Ok(_) if !early => drop(reader),
+            other => panic!("the log is in doubt: {other:?}"),
+        }
         let (store, left) = bench.after_power_cut();
         for issue in ["MA-1", "MA-2", "MA-3"] {
             assert!(has(&store, issue), "{issue} was acknowledged and is lost");

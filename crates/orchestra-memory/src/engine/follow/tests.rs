@@ -10,7 +10,11 @@ use std::{
 use orchestra_board::Slug;
 use orchestra_process::Process;
 use tempfile::TempDir;
-use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc::unbounded_channel, oneshot},
+    task::JoinHandle,
+};
 
 use super::*;
 use crate::engine::{
@@ -307,10 +311,9 @@ async fn a_call_that_fails_late_says_nothing_of_the_engine_that_answers_now() {
 async fn a_model_that_cannot_be_opened_is_told_as_soon_as_that_is_known() {
     let damaged = Arc::new(Damaged::default());
     let served = Served::with(Some(damaged.clone())).await;
-    let said: Arc<Mutex<Vec<String>>> = Arc::default();
-    let into = Arc::clone(&said);
+    let (sender, mut said) = unbounded_channel();
     let engines = Engines::new(Settings {
-        tell: Arc::new(move |line| lock(&into).push(line.to_owned())),
+        tell: Arc::new(move |line| drop(sender.send(line.to_owned()))),
         ..engines(&served.directory.path().canonicalize().unwrap())
             .0
             .settings
@@ -321,17 +324,11 @@ async fn a_model_that_cannot_be_opened_is_told_as_soon_as_that_is_known() {
     engines.begin();
     assert!(engines.answers(PATIENCE).await);
     *lock(&damaged.0) = Some("the model tiny cannot be used".to_owned());
-    let begin = Instant::now();
-    while lock(&said).len() < 2 {
-        assert!(begin.elapsed() < ASKED_EVERY / 2, "{said:?}");
-        sleep(Duration::from_millis(20)).await;
-    }
     let until = "until then memories are found by their words";
-    let lines = ["no key", "the model tiny cannot be used"];
-    assert_eq!(
-        *lock(&said),
-        lines.map(|why| format!("memory: {why}; {until}"))
-    );
+    for why in ["no key", "the model tiny cannot be used"] {
+        let line = timeout(ASKED_EVERY / 2, said.recv()).await.unwrap();
+        assert_eq!(line, Some(format!("memory: {why}; {until}")));
+    }
 }
 
 #[test]

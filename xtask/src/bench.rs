@@ -17,11 +17,15 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
     if names.is_empty() || names.contains(&"memory") {
         eval::bench_memory()?;
     }
-    if names == ["memory"] {
+    if names.is_empty() || names.contains(&"plans") {
+        plans()?;
+    }
+    let apart = ["memory", "plans"];
+    if !names.is_empty() && names.iter().all(|name| apart.contains(name)) {
         return Ok(());
     }
     let mut names = names.to_vec();
-    names.retain(|name| *name != "memory");
+    names.retain(|name| !apart.contains(name));
     let release = ["build", "--quiet", "--release"];
     let drivers = ["--package", "bench-driver", "--package", "bench-floor"];
     run::run(run::cargo(release).args(drivers))?;
@@ -43,6 +47,21 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
         add_proxies(&mut driver);
     }
     run::run(driver.args(&names))
+}
+
+/// Measures plans, which needs no peer but git.
+fn plans() -> Result<()> {
+    let release = [
+        "build",
+        "--quiet",
+        "--release",
+        "--package",
+        "orchestra-runner",
+    ];
+    run::run(run::cargo(release).args(["--example", "plans_bench"]))?;
+    run::run(&mut Command::new(
+        run::target().join("release/examples/plans_bench"),
+    ))
 }
 
 /// Builds peers that are a workspace of their own, beside everything else.

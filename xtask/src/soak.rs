@@ -1,7 +1,7 @@
 //! `cargo xtask soak`: the fault tests at full size, again and again.
 //!
 //! A test that has a long variant asks for it by the environment variable `ORCHESTRA_SOAK`, and
-//! prints what it has counted.
+//! prints what it has counted: the lines that begin with `counted: ` come once more behind all tests.
 
 use anyhow::{Result, bail};
 

@@ -10,6 +10,9 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{conformance, judges, run, tools};
 
+/// What a line begins with by which a test says what it has counted.
+const COUNTED: &str = "counted: ";
+
 /// How many tests passed, failed and were left out.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tally {
@@ -60,7 +63,8 @@ pub(crate) fn run() -> Result<()> {
     close(tally, succeeded)
 }
 
-/// Runs a `cargo test`, its output shown, and counts.
+/// Runs a `cargo test`, its output shown, and counts. What tests have counted themselves is said once more
+/// at the end.
 ///
 /// # Errors
 /// When cargo cannot be run.
@@ -71,14 +75,24 @@ pub(crate) fn counted(command: &mut Command) -> Result<(Tally, bool)> {
         .context("starting cargo test")?;
     let stdout = child.stdout.take().context("no pipe to cargo test")?;
     let mut tally = Tally::default();
+    let mut counts = Vec::new();
     for line in BufReader::new(stdout).split(b'\n') {
         let line = line.context("reading what cargo test writes")?;
         let line = String::from_utf8_lossy(&line);
         tally.add_line(&line);
         run::say(&line);
+        counts.extend(count(&line).map(str::to_owned));
+    }
+    for line in counts {
+        run::say(&line);
     }
     let status = child.wait().context("waiting for cargo test")?;
     Ok((tally, status.success()))
+}
+
+/// What a test has counted, if a line says so.
+fn count(line: &str) -> Option<&str> {
+    line.find(COUNTED).map(|at| &line[at..])
 }
 
 /// Says the closing line; fails when something failed.
@@ -105,6 +119,14 @@ pub(crate) fn close(tally: Tally, succeeded: bool) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_test_has_counted_is_found_also_behind_its_name() {
+        assert_eq!(count("counted: 3 worlds"), Some("counted: 3 worlds"));
+        let behind = "test a::b ... counted: 3 worlds";
+        assert_eq!(count(behind), Some("counted: 3 worlds"));
+        assert_eq!(count("test a::b ... ok"), None);
+    }
 
     #[test]
     fn closing_lines_of_a_harness_are_added_up() {

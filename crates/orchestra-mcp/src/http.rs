@@ -39,7 +39,7 @@ use orchestra_wire::{Era, ErrorCode, RawJson, Revision, RpcError, shown};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use crate::{connection::Received, post::Post, server::Server};
+use crate::{PartLook, connection::Received, post::Post, server::Server};
 pub use access::{
     Access, AccessRules, ClientError, HostName, Identity, KeyTimes, KeysUrl, NameError, OAuth,
     OAuthError, OAuthNameError, OAuthRules, Rate, Scope, ServiceUrl, Subject, Token, TokenError,
@@ -126,6 +126,8 @@ pub struct HttpOptions {
     pub access: Access,
     /// Turns true when the server is to stop: streams that have no end by themselves end then.
     pub stop: Option<watch::Receiver<bool>>,
+    /// What is served beside it, which is told of its health.
+    pub parts: Vec<PartLook>,
 }
 
 impl Default for HttpOptions {
@@ -141,6 +143,7 @@ impl Default for HttpOptions {
             body_time: Duration::from_secs(30),
             access: Access::default(),
             stop: None,
+            parts: Vec::new(),
         }
     }
 }

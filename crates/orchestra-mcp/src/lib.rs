@@ -36,7 +36,8 @@ mod wanted;
 pub use connection::{Connection, Job, Lifetime, Step, Ticket};
 pub use direct::{Direct, DirectCaller, DirectError};
 pub use lifecycle::{
-    LifecycleTimes, ServerLifecycle, ServerStatus, StartedError, StatusSubscription, TransportKind,
+    LifecycleTimes, PartLook, ServerLifecycle, ServerPart, ServerStatus, StartedError,
+    StatusSubscription, TransportKind,
 };
 pub use relay::{Asking, Relay, RelayBudget, Relayed, Said};
 pub use report::Emit;

@@ -1,5 +1,7 @@
 //! The life of a server as one value, whatever it is served over: started, looked at, stopped.
 
+mod part;
+
 use std::{
     collections::BTreeMap,
     convert::Infallible,
@@ -28,6 +30,8 @@ use crate::{
     server::Server,
     stdio,
 };
+
+pub use part::{PartLook, ServerPart};
 
 /// What a server is served over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,6 +130,8 @@ struct Life {
     /// Held while the callbacks of one change are called, so that changes are told in their order.
     telling: Mutex<()>,
     callbacks: Mutex<Callbacks>,
+    /// What lives beside it.
+    parts: Mutex<Vec<PartLook>>,
 }
 
 type Serve = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
@@ -239,6 +245,7 @@ impl ServerLifecycle {
             status: Mutex::new(ServerStatus::Stopped),
             telling: Mutex::default(),
             callbacks: Mutex::default(),
+            parts: Mutex::default(),
         }))
     }
 
@@ -339,6 +346,7 @@ impl fmt::Debug for ServerLifecycle {
             .debug_struct("ServerLifecycle")
             .field("endpoint", &self.0.endpoint)
             .field("status", &self.status())
+            .field("parts", &self.parts())
             .finish_non_exhaustive()
     }
 }

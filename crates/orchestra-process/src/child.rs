@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use crate::{
-    Exit, Limit, Limits, SpawnError,
+    Exit, Limit, Limits, Process, SpawnError,
     command::{Begun, NO_ANSWER},
     message::{Failure, KILL, Report, Step, TERMINATE},
     orphans,
@@ -26,6 +26,9 @@ use crate::{
 
 /// How long guard and stage may take; some milliseconds on a machine that is not stuck.
 const START: Duration = Duration::from_secs(30);
+
+/// How long a guard may take to end its child when nobody is there for it any more.
+const ABANDON: Duration = Duration::from_secs(6);
 
 /// A child that runs. When it and every [`Handle`] of it are dropped, whatever is left of the child
 /// is killed.
@@ -48,6 +51,7 @@ pub struct Handle(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     id: Pid,
+    guard: Option<Process>,
     /// The guard kills the child when this ends.
     control: OwnedWriteHalf,
     exit: watch::Receiver<Option<Exit>>,
@@ -80,7 +84,17 @@ impl Child {
             Some(Report::Failed(failure)) => return Err(failed(failure, program, directory)),
             _ => None,
         };
-        let id = id.ok_or_else(|| no_guard(NO_ANSWER.to_owned()))?;
+        let Some(id) = id else {
+            let error = no_guard(NO_ANSWER.to_owned());
+            drop((reports, write));
+            abandon(begun.guard).await;
+            return Err(error);
+        };
+        let guard = begun
+            .guard
+            .id()
+            .and_then(|id| Pid::from_raw(id.cast_signed()));
+        let guard = guard.map(Process::of);
         let (told, exit) = watch::channel(None);
         let limits = limits.clone();
         tokio::spawn(supervise(reports, begun.guard, id, limits, told));
@@ -90,6 +104,7 @@ impl Child {
             stderr: Receiver::from_owned_fd(begun.error).map_err(wrap)?,
             handle: Handle(Arc::new(Inner {
                 id,
+                guard,
                 control: write,
                 exit,
             })),
@@ -102,6 +117,18 @@ impl Handle {
     #[must_use]
     pub fn id(&self) -> u32 {
         self.0.id.as_raw_pid().unsigned_abs()
+    }
+
+    /// It, as a process that can be found again.
+    #[must_use]
+    pub fn process(&self) -> Process {
+        Process::of(self.0.id)
+    }
+
+    /// Its guard, below which is all that descends from it.
+    #[must_use]
+    pub fn guard(&self) -> Option<Process> {
+        self.0.guard
     }
 
     /// How it ended, once it has.
@@ -166,6 +193,18 @@ async fn supervise(
     };
     told.send_replace(Some(exit));
     wait(&mut guard).await;
+}
+
+/// Sees to the end of a guard that has not said whether its child runs: it may have been killed after it had
+/// begun one, which ends as well.
+async fn abandon(mut guard: process::Child) {
+    // It has heard that nobody is there for it, unless it is stuck.
+    if timeout(ABANDON, guard.wait()).await.is_err() {
+        // Whoever is gone already is gone.
+        let _ = guard.start_kill();
+        wait(&mut guard).await;
+    }
+    orphans::kill_adopted().await;
 }
 
 async fn wait(guard: &mut process::Child) {

@@ -15,6 +15,7 @@ use std::{
 };
 
 use rustix::fs::{Access, access};
+use tokio::runtime::RuntimeFlavor;
 
 use crate::{
     Child, Environment, Launcher, Limits, Sandbox, SpawnError,
@@ -46,6 +47,7 @@ pub struct Command {
     limits: Limits,
     sandbox: Sandbox,
     launcher: Option<Launcher>,
+    is_staged: bool,
 }
 
 /// A guard that was started, with our ends of its socket and of the child's pipes.
@@ -71,6 +73,7 @@ impl Command {
             limits: Limits::default(),
             sandbox: Sandbox::default(),
             launcher: None,
+            is_staged: true,
         }
     }
 
@@ -135,6 +138,16 @@ impl Command {
         self
     }
 
+    /// Leaves the stage out where no limit and no sandbox needs one, which saves a start of our program.
+    /// Such a child does not end by itself when its guard is killed: we end it, if we have called
+    /// [`adopt_orphans`](crate::adopt_orphans), and when both are killed at the same moment whoever calls
+    /// [`kill_left`](crate::kill_left) does. For programs of ours that have no terminal.
+    #[must_use]
+    pub fn without_stage(mut self) -> Self {
+        self.is_staged = false;
+        self
+    }
+
     /// Starts it, within a tokio runtime; resolves when the program runs. Dropping the future
     /// kills what has been started.
     ///
@@ -142,12 +155,18 @@ impl Command {
     /// When the program or its directory is not there or may not be used, a limit or the sandbox
     /// cannot be had on this system, or the guard cannot be started.
     pub async fn spawn(&self) -> Result<Child, SpawnError> {
-        let command = self.clone();
-        let begun = tokio::task::spawn_blocking(move || command.begin());
-        let begun = begun.await.map_err(|error| SpawnError::Guard {
-            program: PathBuf::new(),
-            what: error.to_string(),
-        })??;
+        let begun = match tokio::runtime::Handle::current().runtime_flavor() {
+            // Nobody else is kept waiting for long, and a thread would cost as much as it takes.
+            RuntimeFlavor::CurrentThread => self.begin()?,
+            _ => {
+                let command = self.clone();
+                let begun = tokio::task::spawn_blocking(move || command.begin());
+                begun.await.map_err(|error| SpawnError::Guard {
+                    program: PathBuf::new(),
+                    what: error.to_string(),
+                })??
+            }
+        };
         Child::await_start(
             begun,
             &self.program,
@@ -183,11 +202,22 @@ impl Command {
             confinement: self.confinement()?,
             launcher: launcher.program.clone().into(),
             launcher_arguments: launcher.arguments.clone(),
+            is_staged: self.is_staged || self.needs_stage(),
         };
+        let leads_group = order.is_staged;
         let order =
             serde_json::to_vec(&order).map_err(|error| no_guard(&launcher.program, &error))?;
-        start_guard(&launcher, &self.title(), &order)
+        start_guard(&launcher, &self.title(), &order, leads_group)
             .map_err(|error| no_guard(&launcher.program, &error))
+    }
+
+    /// Whether something is to be done by the child before it is the program.
+    fn needs_stage(&self) -> bool {
+        let guards_alone = Limits {
+            processes: self.limits.processes,
+            ..Limits::default()
+        };
+        self.limits != guards_alone || self.sandbox != Sandbox::None
     }
 
     /// What the guard is called where processes are listed.
@@ -257,23 +287,32 @@ fn runnable(path: &Path) -> io::Result<()> {
     Ok(access(path, Access::EXEC_OK)?)
 }
 
-fn start_guard(launcher: &Launcher, title: &str, order: &[u8]) -> io::Result<Begun> {
+fn start_guard(
+    launcher: &Launcher,
+    title: &str,
+    order: &[u8],
+    leads_group: bool,
+) -> io::Result<Begun> {
     let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     let (control, theirs) = UnixStream::pair()?;
     let (their_input, input) = io::pipe()?;
     let (output, their_output) = io::pipe()?;
     let (error, their_error) = io::pipe()?;
     // direct: this is the one place where a guard begins.
-    let guard = tokio::process::Command::new(&launcher.program)
+    let mut guard = tokio::process::Command::new(&launcher.program);
+    guard
         .arg0(title)
         .args(&launcher.arguments)
         .env_clear()
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        // A key that ends us by the terminal leaves it time to end the child.
-        .process_group(0)
-        .spawn()?;
+        .stderr(Stdio::null());
+    if leads_group {
+        // A key that ends us by the terminal leaves it time to end the child. A guard that makes a
+        // session of its own may not lead a group before.
+        guard.process_group(0);
+    }
+    let guard = guard.spawn()?;
     drop(starting);
     control.set_write_timeout(Some(HAND_OVER))?;
     let stdio = [

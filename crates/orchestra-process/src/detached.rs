@@ -14,15 +14,21 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
+#[cfg(target_os = "linux")]
+use tokio::io::{Interest, unix::AsyncFd};
 use tokio::{
-    process::{Child, Command},
+    process::{Child, ChildStdin, ChildStdout, Command},
     time::{Instant, sleep},
 };
 
-use crate::tree;
+use crate::{Launcher, Usage, tree};
 
 /// How often a process that was told to end is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// By this in its environment a program is known that was started to outlive others, also by another
+/// one of us than the one that it has come to since.
+const MARK: (&str, &str) = ("ORCHESTRA_DETACHED", "1");
 
 /// Those that this program has started, which are no orphans although they have a session of their
 /// own.
@@ -35,7 +41,10 @@ fn started() -> MutexGuard<'static, Vec<Pid>> {
 /// Those of `processes` that were not started to outlive us.
 pub(crate) fn without_detached(mut processes: Vec<Pid>) -> Vec<Pid> {
     let started = started();
-    processes.retain(|process| !started.contains(process));
+    let mark = format!("{}={}", MARK.0, MARK.1);
+    processes.retain(|process| {
+        !started.contains(process) && !tree::has_variable(*process, mark.as_bytes())
+    });
     processes
 }
 
@@ -69,6 +78,7 @@ impl Detached {
         let child = Command::new(program)
             .args(arguments.into_iter().map(Into::into))
             .current_dir(directory)
+            .env(MARK.0, MARK.1)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::from(log))
@@ -80,6 +90,53 @@ impl Detached {
             child,
             process: Process::of(id),
         })
+    }
+
+    /// Starts our own program without anything of our environment, in `directory`, called `title` in lists of
+    /// processes, and gives our ends of its standard input and output. What else it says is lost, or goes to
+    /// `kept`, a file that it has open for as long as it runs, so that a lock on it is its own as well.
+    /// Whoever starts it closes the input when all is said; what it answers it says at once,
+    /// so that neither waits for the other's end. Must run inside a runtime.
+    ///
+    /// The program calls [`leave_session`] itself.
+    ///
+    /// # Errors
+    /// When the system cannot start it.
+    pub fn converse(
+        launcher: &Launcher,
+        title: &str,
+        directory: &Path,
+        kept: Option<File>,
+    ) -> io::Result<(Self, ChildStdin, ChildStdout)> {
+        let mut started = started();
+        // direct: it is to outlive us, and is our own program.
+        let mut child = Command::new(&launcher.program)
+            .arg0(title)
+            .args(&launcher.arguments)
+            .current_dir(directory)
+            .env_clear()
+            .env(MARK.0, MARK.1)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(kept.map_or_else(Stdio::null, Stdio::from))
+            .spawn()?;
+        let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let (Some(id), Some(input), Some(output)) = (id, child.stdin.take(), child.stdout.take())
+        else {
+            return Err(io::Error::other("it has ended already"));
+        };
+        started.push(id);
+        let process = Process::of(id);
+        Ok((Self { child, process }, input, output))
+    }
+
+    /// Leaves it to itself: its end is heard of in the background, for as long as the runtime runs.
+    pub fn release(mut self) {
+        tokio::spawn(async move {
+            if let Err(error) = self.wait().await {
+                tracing::debug!(%error, "a program that was left to itself cannot be waited for");
+            }
+        });
     }
 
     /// Which process it is.
@@ -99,6 +156,16 @@ impl Detached {
     }
 }
 
+/// What the ids of processes, and when they began, count in: this start of the system, and the namespace
+/// that we are in. A process that was noted under another numbering is not there, whatever has its id now.
+/// Linux; elsewhere nobody is told, and ids are all that there is.
+#[must_use]
+pub fn numbering() -> Option<String> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let space = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(format!("{} {}", boot.trim(), space.display()))
+}
+
 /// A process of this user, which may be nobody's child here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process {
@@ -115,7 +182,7 @@ impl Process {
         Self::of(getpid())
     }
 
-    fn of(id: Pid) -> Self {
+    pub(crate) fn of(id: Pid) -> Self {
         Self {
             id,
             began: tree::began(id),
@@ -128,6 +195,13 @@ impl Process {
         let id = Pid::from_raw(id.cast_signed())?;
         let found = Self::of(id);
         (found.began == began && !id.is_init()).then_some(found)
+    }
+
+    /// A process by its id and when it began, whether or not it is there any more.
+    #[must_use]
+    pub fn known(id: u32, began: Option<u64>) -> Option<Self> {
+        let id = Pid::from_raw(id.cast_signed())?;
+        (!id.is_init()).then_some(Self { id, began })
     }
 
     /// Its id.
@@ -149,6 +223,68 @@ impl Process {
             Some(_) => tree::began(self.id) == self.began && !tree::has_ended(self.id),
             None => rustix::process::test_kill_process(self.id).is_ok(),
         }
+    }
+
+    /// Whether the system has given its id to another process since.
+    pub(crate) fn is_replaced(self) -> bool {
+        let now = tree::began(self.id);
+        now.is_some() && now != self.began
+    }
+
+    /// Resolves when it is there no more, or only its parent has still to hear of its end. Whoever it
+    /// belongs to; may be cancelled. The system tells (Linux), or is asked every few milliseconds.
+    pub async fn gone(self) {
+        #[cfg(target_os = "linux")]
+        if let Some(told) = self.told_gone().await {
+            return told;
+        }
+        while self.is_there() {
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// As [`Self::gone`], where the system offers a descriptor that tells.
+    #[cfg(target_os = "linux")]
+    async fn told_gone(self) -> Option<()> {
+        use rustix::process::{PidfdFlags, pidfd_open};
+        let process = match pidfd_open(self.id, PidfdFlags::NONBLOCK) {
+            Ok(process) => process,
+            Err(rustix::io::Errno::SRCH) => return Some(()),
+            Err(_) => return None,
+        };
+        if !self.is_there() {
+            return Some(());
+        }
+        #[expect(
+            deprecated,
+            reason = "an owned descriptor stays what it is, which its unsafe successor asks for"
+        )]
+        let process = AsyncFd::with_interest(process, Interest::READABLE).ok()?;
+        process.readable().await.ok().map(|_| ())
+    }
+
+    /// What all that descends from it uses now, and has computed, its own part left out.
+    #[must_use]
+    pub fn usage_below(self) -> Usage {
+        match self.is_there() {
+            true => tree::usage_below(self.id),
+            false => Usage::default(),
+        }
+    }
+
+    /// Asks it to end with SIGTERM.
+    pub fn terminate(self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Asks it to end with SIGINT, which programs may take for something else than SIGTERM.
+    pub fn interrupt(self) {
+        self.signal(Signal::INT);
+    }
+
+    /// Kills it, and nothing that descends from it.
+    pub fn kill(self) {
+        self.signal(Signal::KILL);
     }
 
     /// Asks it to end with SIGTERM, kills it after `patience`, and waits for that as long again.

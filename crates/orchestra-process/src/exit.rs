@@ -1,5 +1,7 @@
 //! How a child ended.
 
+use std::time::Duration;
+
 use rustix::process::Signal;
 
 use crate::{Limit, Limits, Sandbox, message};
@@ -16,6 +18,8 @@ pub struct Exit {
     pub signal: Option<i32>,
     /// The limit that it ran into, when that is known.
     pub limit: Option<LimitHit>,
+    /// What it and all that descended from it have computed, when that is known.
+    pub cpu: Option<Duration>,
 }
 
 /// A limit that a child ran into.
@@ -60,6 +64,7 @@ impl Exit {
             limit: hit
                 .or(out_of_time)
                 .map(|(limit, certainty)| LimitHit::new(limit, certainty, limits)),
+            cpu: ended.cpu_ms.map(Duration::from_millis),
         }
     }
 

@@ -8,7 +8,10 @@
 use std::{
     ffi::{OsStr, OsString},
     io::{self, Read},
-    os::{fd::AsFd, unix::net::UnixStream},
+    os::{
+        fd::AsFd,
+        unix::{net::UnixStream, process::CommandExt},
+    },
     process::{Command, ExitCode, Stdio},
     sync::mpsc,
     thread,
@@ -94,6 +97,9 @@ fn start(control: &UnixStream) -> Result<(Pid, Limits), Failure> {
     }
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(getpid())).map_err(|error| broken(error.into()))?;
+    if !order.is_staged {
+        return Ok((start_unstaged(&order, stdio)?, order.limits));
+    }
     let (socket, theirs) = UnixStream::pair().map_err(broken)?;
     // direct: the stage sees to it that it ends with us.
     let stage = Command::new(&order.launcher)
@@ -117,6 +123,32 @@ fn start(control: &UnixStream) -> Result<(Pid, Limits), Failure> {
     drop((stdio, bytes));
     await_begin(&socket, control)?;
     Ok((child, order.limits))
+}
+
+/// Starts the command as it is, in a group of its own and a session of ours.
+fn start_unstaged(order: &Order, stdio: message::Stdio) -> Result<Pid, Failure> {
+    let broken = |error: io::Error| Failure::new(Step::Guard, &error);
+    rustix::process::setsid().map_err(|error| broken(error.into()))?;
+    let [input, output, error] = stdio;
+    // direct: we watch it.
+    let mut command = Command::new(&order.program);
+    command
+        .args(&order.arguments)
+        .env_clear()
+        .envs(order.environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::from(input))
+        .stdout(Stdio::from(output))
+        .stderr(Stdio::from(error))
+        .process_group(0);
+    if let Some(directory) = &order.directory {
+        stage::check_directory(directory)?;
+        command.current_dir(directory);
+    }
+    let child = command
+        .spawn()
+        .map_err(|error| Failure::new(Step::Program, &error))?;
+    Pid::from_raw(child.id().cast_signed())
+        .ok_or_else(|| broken(io::Error::other("the child has no id")))
 }
 
 /// Waits until the stage has become the command: then its socket is closed without a word.
@@ -231,6 +263,7 @@ impl Watch {
         }
         let mut ended = self.ended.unwrap_or_default();
         ended.over = self.over;
+        ended.cpu_ms = tree::ended_ms(getpid());
         ended
     }
 
@@ -310,6 +343,7 @@ fn reap(child: Pid, tell: &mpsc::Sender<Event>, mut ringer: &UnixStream) {
                     signal: status.terminating_signal(),
                     over: None,
                     cpu_seconds,
+                    cpu_ms: None,
                 };
                 if !ring(Event::Ended(ended)) {
                     return;

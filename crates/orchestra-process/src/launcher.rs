@@ -23,13 +23,24 @@ impl Launcher {
     /// # Errors
     /// When the system does not say which program we are.
     pub fn this_program() -> io::Result<Self> {
+        Self::this_program_with([CHILD_COMMAND])
+    }
+
+    /// Our own program, called with other words.
+    ///
+    /// # Errors
+    /// When the system does not say which program we are.
+    pub fn this_program_with<I>(arguments: I) -> io::Result<Self>
+    where
+        I: IntoIterator<Item: AsRef<OsStr>>,
+    {
         // It is this very program even when the file was replaced by another version since.
         let this = Path::new("/proc/self/exe");
         let program = match cfg!(target_os = "linux") && this.exists() {
             true => this.to_owned(),
             false => std::env::current_exe()?,
         };
-        Ok(Self::new(program, [CHILD_COMMAND]))
+        Ok(Self::new(program, arguments))
     }
 
     /// Another program.

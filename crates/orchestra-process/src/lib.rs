@@ -4,7 +4,8 @@
 //! which does nothing but watch one child. The guard hears of our end by the end of a socket, so
 //! that the child ends with us whoever killed whom; it kills whatever the child has left behind,
 //! and says how the child ended. Between guard and child stands a *stage*, our own program once
-//! more, which takes the limits and the confinement upon itself and then becomes the command.
+//! more, which takes the limits and the confinement upon itself and then becomes the command; one that can
+//! do without may leave it out.
 //! Programs that use this crate call [`child_main`] when their first argument is `__child`.
 //!
 //! What crosses between the three is in `message`, what runs in the guard in `guard`, what runs in
@@ -29,12 +30,13 @@ mod tree;
 
 pub use child::{Child, Handle};
 pub use command::Command;
-pub use detached::{Detached, Process, leave_session};
+pub use detached::{Detached, Process, leave_session, numbering};
 pub use environment::{Environment, PROXIES};
 pub use error::SpawnError;
 pub use exit::{Certainty, Exit, LimitHit};
 pub use guard::child_main;
 pub use launcher::{CHILD_COMMAND, Launcher};
 pub use limits::{Limit, Limits};
-pub use orphans::adopt_orphans;
+pub use orphans::{adopt_orphans, kill_left};
 pub use sandbox::{SYSTEM_PATHS, Sandbox};
+pub use tree::Usage;

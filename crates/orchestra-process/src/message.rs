@@ -46,6 +46,8 @@ pub(crate) struct Order {
     /// How the guard starts the stage.
     pub(crate) launcher: OsString,
     pub(crate) launcher_arguments: Vec<OsString>,
+    /// Whether there is a stage at all.
+    pub(crate) is_staged: bool,
 }
 
 /// What a confined child may reach besides the system's programs.
@@ -97,6 +99,8 @@ pub(crate) struct Ended {
     pub(crate) over: Option<Limit>,
     /// What it has computed, if that could be seen.
     pub(crate) cpu_seconds: Option<u64>,
+    /// What it and all that descended from it have computed, in milliseconds, if that could be seen.
+    pub(crate) cpu_ms: Option<u64>,
 }
 
 impl Failure {

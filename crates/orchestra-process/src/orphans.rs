@@ -9,7 +9,7 @@ use std::{io, sync::OnceLock, time::Duration};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tokio::time::{Instant, sleep};
 
-use crate::{detached, tree};
+use crate::{Process, detached, tree};
 
 /// How often what is left is looked for while it is being killed, and for how long: only a process
 /// that the system itself holds survives that.
@@ -37,6 +37,56 @@ pub fn adopt_orphans() -> io::Result<()> {
         BEFORE.get_or_init(|| before);
     }
     Ok(())
+}
+
+/// Kills what is left of a child that has lost everybody who watched it, all at the same moment: its
+/// guard is waited for; then whoever has `variable` (`NAME=value`) in the environment that it began
+/// with ends, and whoever is still in the session of `child` or of its guard, until nobody is found. What has left the
+/// session and was begun without the variable is not found. Where the id of one of the two has been given to
+/// another process since, its session is that one's, and is left alone. Linux; elsewhere nobody is found.
+///
+/// The caller sees to it that no guard of this child is running any more, or is about to end, and that both
+/// were started where ids mean what they mean now ([`numbering`](crate::numbering)).
+pub async fn kill_left(variable: &str, guard: Option<Process>, child: Option<Process>) {
+    if let Some(guard) = guard {
+        // It kills better than we do, as long as it is there.
+        let _ = tokio::time::timeout(KILL_FOR, guard.gone()).await;
+    }
+    let leaders: Vec<Process> = [guard, child]
+        .into_iter()
+        .flatten()
+        .filter(|leader| leader.began().is_some())
+        .collect();
+    let is_left = |process: Pid| {
+        // An id is given to nobody else while a session has it; once nobody is left there, it may be.
+        let in_session = leaders.iter().any(|leader| {
+            tree::session(process) == Some(leader.id())
+                && tree::began(process) >= leader.began()
+                && !leader.is_replaced()
+        });
+        (in_session || tree::has_variable(process, variable.as_bytes()))
+            && !tree::has_ended(process)
+            && process != rustix::process::getpid()
+    };
+    let end = Instant::now() + KILL_FOR;
+    loop {
+        let left = tree::all(is_left);
+        if left.is_empty() {
+            return;
+        }
+        if Instant::now() >= end {
+            tracing::warn!(
+                processes = left.len(),
+                "what is left of a child cannot be killed"
+            );
+            return;
+        }
+        for process in left {
+            // Whoever is gone already is gone.
+            let _ = kill_process(process, Signal::KILL);
+        }
+        sleep(KILL_EVERY).await;
+    }
 }
 
 /// Kills whatever a guard that was killed has left to us. The guard must have been waited for.

@@ -48,12 +48,10 @@ fn become_command(guard: Option<&OsStr>, order: &[u8], stdio: Stdio) -> Failure 
     if let Err(error) = take(stdio) {
         return Failure::new(Step::Guard, &error);
     }
-    if let Some(directory) = &order.directory {
-        match std::fs::metadata(directory) {
-            Ok(found) if found.is_dir() => {}
-            Ok(_) => return Failure::new(Step::Directory, &io::ErrorKind::NotADirectory.into()),
-            Err(error) => return Failure::new(Step::Directory, &error),
-        }
+    if let Some(directory) = &order.directory
+        && let Err(failure) = check_directory(directory)
+    {
+        return failure;
     }
     // direct: we become the command, nothing is started.
     let mut command = Command::new(&order.program);
@@ -77,6 +75,18 @@ fn become_command(guard: Option<&OsStr>, order: &[u8], stdio: Stdio) -> Failure 
         return failure;
     }
     Failure::new(Step::Program, &command.exec())
+}
+
+/// Says what is wrong with a directory that nobody can work in.
+pub(crate) fn check_directory(directory: &OsStr) -> Result<(), Failure> {
+    match std::fs::metadata(directory) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => Err(Failure::new(
+            Step::Directory,
+            &io::ErrorKind::NotADirectory.into(),
+        )),
+        Err(error) => Err(Failure::new(Step::Directory, &error)),
+    }
 }
 
 /// Sees to it that we end when the guard does, even if it is killed.

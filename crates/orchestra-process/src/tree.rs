@@ -1,6 +1,84 @@
 //! Who descends from a process.
 
+use std::time::Duration;
+
 use rustix::process::{Pid, getpid};
+
+/// What processes use. Nothing is known but on Linux.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// How many there are.
+    pub processes: u64,
+    /// Bytes of memory that are theirs alone; what several of them share is counted once, as the most
+    /// that one of them sees of it.
+    pub memory: u64,
+    /// What they have computed, and those of their descendants that have ended.
+    pub cpu: Duration,
+}
+
+/// `USER_HZ`, which has been 100 on every Linux for decades, whatever its clock.
+const TICKS_PER_SECOND: u64 = 100;
+
+/// What all that descends from `root` uses.
+pub(crate) fn usage_below(root: Pid) -> Usage {
+    let mut usage = Usage::default();
+    let (mut shared, mut ticks) = (0, ended_ticks(root).unwrap_or(0));
+    for process in descendants(root) {
+        let Some(stat) = Stat::of(process) else {
+            continue;
+        };
+        usage.processes += 1;
+        let fields = (11..15).filter_map(|place| stat.field::<u64>(place));
+        ticks += fields.sum::<u64>();
+        let (own, with_others) = memory(process);
+        usage.memory += own;
+        shared = shared.max(with_others);
+    }
+    usage.memory += shared;
+    usage.cpu = Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND);
+    usage
+}
+
+/// What those have computed that descended from a process, have ended and were asked for, in ticks.
+fn ended_ticks(process: Pid) -> Option<u64> {
+    let stat = Stat::of(process)?;
+    Some(stat.field::<u64>(13)? + stat.field::<u64>(14)?)
+}
+
+/// As [`ended_ticks`], in milliseconds.
+pub(crate) fn ended_ms(process: Pid) -> Option<u64> {
+    Some(ended_ticks(process)? * 1_000 / TICKS_PER_SECOND)
+}
+
+/// Bytes of memory that no file stands for: a process's own, and what it shares.
+fn memory(process: Pid) -> (u64, u64) {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.as_raw_pid()));
+    let status = status.unwrap_or_default();
+    let bytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        kibibytes.unwrap_or(0) * 1_024
+    };
+    (bytes("RssAnon:"), bytes("RssShmem:"))
+}
+
+/// Those processes of this system that we may look into, and for which `is_wanted` holds.
+pub(crate) fn all(is_wanted: impl Fn(Pid) -> bool) -> Vec<Pid> {
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let names = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok());
+    let ids = names.filter_map(|name| Pid::from_raw(name.parse().ok()?));
+    ids.filter(|process| is_wanted(*process)).collect()
+}
+
+/// Whether a process was begun with this variable in its environment, given as `NAME=value`.
+pub(crate) fn has_variable(process: Pid, variable: &[u8]) -> bool {
+    let all = std::fs::read(format!("/proc/{}/environ", process.as_raw_pid()));
+    all.is_ok_and(|all| all.split(|byte| *byte == 0).any(|entry| entry == variable))
+}
 
 /// The processes that descend from `root`, itself not included: children, their children and so
 /// on, as far as the system tells (Linux; elsewhere nobody is told).
@@ -56,14 +134,12 @@ fn children(process: Pid) -> Vec<Pid> {
 
 /// The session of a process. It is 0 for one whose session began outside of our PID namespace, as
 /// in many containers, which the types for process ids cannot say.
-fn session(process: Pid) -> Option<u32> {
+pub(crate) fn session(process: Pid) -> Option<u32> {
     Stat::of(process)?.field(3)
 }
 
 /// Seconds that a process has computed, also when it has ended and nobody has asked for its end.
 pub(crate) fn cpu_seconds(process: Pid) -> Option<u64> {
-    /// `USER_HZ`, which has been 100 on every Linux for decades, whatever its clock.
-    const TICKS_PER_SECOND: u64 = 100;
     let stat = Stat::of(process)?;
     let ticks = stat.field::<u64>(11)? + stat.field::<u64>(12)?;
     Some(ticks / TICKS_PER_SECOND)

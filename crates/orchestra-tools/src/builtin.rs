@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use orchestra_hub::{
-    BoxFuture, Catalog, Notice, Outcome, Provider, ProviderError, ProviderId, Request,
+    BoxFuture, Catalog, Cx, Notice, Outcome, Provider, ProviderError, ProviderId, Request,
     ResourceResult, Target,
 };
 use orchestra_memory::engine::Engines;
@@ -16,6 +16,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{AbortHandle, spawn_blocking};
 
 use crate::bundle::{Bundle, EmptyBundle};
+use crate::plan_service::PlanService;
 use crate::services::Services;
 use crate::skills::{self, Skills};
 use crate::text::TextFormat;
@@ -32,6 +33,12 @@ stories tasks. Work a task: get_next_task with your name as `agent`, set_current
 step by step to done, with evidence at the gates. Save what later sessions need with save_memory; start by reading \
 get_context.";
 
+/// What it is told besides where plans are run.
+const OF_PLANS: &str = "Where create_copilot_plan is among your tools and work has several steps that can be done apart, \
+above all at the same time, make a plan: a graph of jobs (command lines, programs, agents), each in a git worktree of \
+its own, checked, healed and merged into one branch. resume_copilot_plan starts it, get_copilot_plan_status tells how \
+it stands. Jobs see what is committed.";
+
 /// How the provider is set up.
 #[derive(Clone)]
 pub struct Options {
@@ -44,6 +51,8 @@ pub struct Options {
     pub watch: bool,
     /// What finds by meaning, if anything does.
     pub engines: Option<Engines>,
+    /// Whoever runs the plans; without, the group `plans` is not offered.
+    pub plans: Option<Arc<dyn PlanService>>,
 }
 
 impl Default for Options {
@@ -53,6 +62,7 @@ impl Default for Options {
             bundle: Arc::new(EmptyBundle),
             watch: true,
             engines: None,
+            plans: None,
         }
     }
 }
@@ -85,15 +95,20 @@ impl Builtin {
     pub fn new(store: Store, options: Options) -> Self {
         let skills = Skills::new(store.workspace(), &options.bundle.skills());
         let found = skills.descriptors();
+        let instructions = match options.plans {
+            Some(_) => format!("{INSTRUCTIONS} {OF_PLANS}"),
+            None => INSTRUCTIONS.to_owned(),
+        };
         let services = Arc::new(Services::new(
             store,
             options.text,
             options.bundle,
             options.engines,
+            options.plans,
         ));
         let mut resources = resources::listed(&services).unwrap_or_default();
         resources.extend(skills::resources(&found));
-        let tools = groups::all();
+        let tools = groups::offered(&services);
         let catalog = Catalog {
             reads_unlisted: false,
             tools: tools.iter().map(|tool| tool.descriptor.clone()).collect(),
@@ -101,7 +116,7 @@ impl Builtin {
             resources,
             templates: resources::templates(),
             skills: Some(found),
-            instructions: Some(INSTRUCTIONS.to_owned()),
+            instructions: Some(instructions),
         };
         let tools = tools
             .into_iter()
@@ -139,7 +154,7 @@ impl Provider for Builtin {
 
     fn serve(&self, request: Request) -> BoxFuture<Result<Outcome, ProviderError>> {
         let inner = Arc::clone(&self.inner);
-        Box::pin(async move { inner.answer(request.target).await })
+        Box::pin(async move { inner.answer(request.target, request.cx).await })
     }
 
     fn refresh_skills(&self) -> Option<BoxFuture<()>> {
@@ -213,10 +228,10 @@ impl Drop for Builtin {
 }
 
 impl Inner {
-    async fn answer(&self, target: Target) -> Result<Outcome, ProviderError> {
+    async fn answer(&self, target: Target, cx: Cx) -> Result<Outcome, ProviderError> {
         match target {
             Target::Tool { name, arguments } => match self.tools.get(&name) {
-                Some(tool) => Ok(tool.serve(Arc::clone(&self.services), arguments).await),
+                Some(tool) => Ok(tool.serve(Arc::clone(&self.services), arguments, cx).await),
                 None => Err(unknown("tool", &name)),
             },
             Target::Prompt { name, arguments } => {

@@ -5,12 +5,28 @@ use std::fmt;
 use orchestra_board::{Refusal, TextError};
 use orchestra_hub::{Content, Outcome, ToolResult};
 use orchestra_store::{ActionError, ReadError};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::plan_service::PlanFault;
+use crate::text::{self, TextFormat};
 
 /// A tool failed at its own work; the call itself was well-formed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     text: String,
     refusal: bool,
+    /// What programs tell it by, where that is told.
+    code: Option<String>,
+}
+
+/// A failure as the tools tell it that tell a code.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Coded {
+    success: bool,
+    /// Stays the same over versions.
+    code: String,
+    error: String,
 }
 
 impl Failure {
@@ -19,7 +35,21 @@ impl Failure {
         Self {
             text: text.into(),
             refusal: false,
+            code: None,
         }
+    }
+
+    /// A failure that programs tell by a code.
+    pub(crate) fn coded(code: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            code: Some(code.into()),
+            ..Self::text(text)
+        }
+    }
+
+    /// What programs tell it by, where that is told.
+    pub(crate) fn code(&self) -> Option<&str> {
+        self.code.as_deref()
     }
 
     /// Whether the board said no, rather than the store or the arguments.
@@ -43,6 +73,18 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// The tool result that tells of it with its code; `otherwise` where it has none.
+    pub(crate) fn into_coded(self, otherwise: &str, format: TextFormat) -> Outcome {
+        let coded = Coded {
+            success: false,
+            code: self.code.unwrap_or_else(|| otherwise.to_owned()),
+            error: self.text,
+        };
+        text::outcome_of(&coded, format, false)
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -52,8 +94,8 @@ impl fmt::Display for Failure {
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         Self {
-            text: refusal.to_string(),
             refusal: true,
+            ..Self::text(refusal.to_string())
         }
     }
 }
@@ -79,5 +121,17 @@ impl From<ActionError> for Failure {
             ActionError::Refused(refusal) => refusal.into(),
             error => Self::text(error.to_string()),
         }
+    }
+}
+
+impl From<PlanFault> for Failure {
+    fn from(fault: PlanFault) -> Self {
+        Self::coded(fault.code, fault.message)
+    }
+}
+
+impl From<orchestra_plan::command::Refusal> for Failure {
+    fn from(refusal: orchestra_plan::command::Refusal) -> Self {
+        PlanFault::from(refusal).into()
     }
 }

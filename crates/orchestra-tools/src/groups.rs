@@ -8,6 +8,7 @@ mod history;
 mod lifecycle;
 mod memory;
 mod patch;
+mod plans;
 mod prd;
 mod project;
 mod readme;
@@ -31,7 +32,7 @@ use crate::wire::{Address, Brief, IssueFull, List};
 type Group = (&'static str, fn() -> Vec<Tool>);
 
 /// The groups, in a fixed order.
-const GROUPS: [Group; 13] = [
+const GROUPS: [Group; 14] = [
     ("project", project::tools),
     ("epic", epic::tools),
     ("story", story::tools),
@@ -45,7 +46,11 @@ const GROUPS: [Group; 13] = [
     ("artifacts", artifacts::tools),
     ("claude", claude::tools),
     ("readme", readme::tools),
+    (PLANS, plans::tools),
 ];
+
+/// The group that needs somebody who runs plans.
+const PLANS: &str = "plans";
 
 /// Every tool, in a fixed order.
 pub(crate) fn all() -> Vec<Tool> {
@@ -57,6 +62,15 @@ pub(crate) fn all() -> Vec<Tool> {
         }
     }
     all
+}
+
+/// The tools that these services can serve, in the same order.
+pub(crate) fn offered(services: &Services) -> Vec<Tool> {
+    let mut tools = all();
+    if services.plans().is_none() {
+        tools.retain(|tool| tool.descriptor.group != PLANS);
+    }
+    tools
 }
 
 /// The names of the groups of tools.

@@ -1,6 +1,8 @@
 //! JSON Schemas (draft 2020-12) of argument and result structs: inlined and stripped, because a
 //! model pays for every word of them. What they mean is left to the structs.
 
+mod shared;
+
 use orchestra_wire::RawJson;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value};
@@ -9,6 +11,12 @@ use serde_json::{Map, Value};
 /// `#[schemars(extend("x-seldom" = true))]`. Toolsets that are short for a model's sake do not tell
 /// of it; it is taken all the same. No mark leaves this module.
 const SELDOM: &str = "x-seldom";
+
+/// What marks a place in which `null` says something.
+const NULL: &str = "x-null";
+
+/// What marks what a model is told of an argument where comments are left out.
+const SAY: &str = "x-say";
 
 /// The schemas of a tool's arguments.
 pub(crate) struct Input {
@@ -30,6 +38,30 @@ pub(crate) fn input<T: JsonSchema>() -> Input {
     }
 }
 
+/// The schemas of a tool's arguments, in which what stands in several places is written once. Comments are
+/// left out; what a model is told of an argument is declared by
+/// `#[schemars(extend("x-say" = "…"))]`.
+pub(crate) fn shared_input<T: JsonSchema>() -> Input {
+    let settings = SchemaSettings::draft2020_12().for_deserialize();
+    let mut schema = generate_with::<T>(settings, false);
+    let mut defs = schema.get_mut("$defs").map(Value::take);
+    strip(&mut schema, Descriptions::Drop);
+    let all = defs.as_mut().and_then(Value::as_object_mut);
+    all.into_iter()
+        .flat_map(Map::values_mut)
+        .for_each(|definition| strip(definition, Descriptions::Drop));
+    if let (Some(defs), Some(fields)) = (defs, schema.as_object_mut()) {
+        fields.insert("$defs".to_owned(), defs);
+    }
+    shared::share(&mut schema);
+    shared::shorten(&mut schema);
+    shared::define(&mut schema);
+    Input {
+        whole: input_of(schema),
+        lean: None,
+    }
+}
+
 fn without_seldom(marked: &Value) -> Option<Value> {
     let mut lean = marked.clone();
     let fields = lean.as_object_mut()?;
@@ -45,6 +77,10 @@ fn without_seldom(marked: &Value) -> Option<Value> {
 
 fn input_text(mut schema: Value) -> RawJson {
     strip(&mut schema, Descriptions::Keep);
+    input_of(schema)
+}
+
+fn input_of(mut schema: Value) -> RawJson {
     if let Value::Object(fields) = &mut schema {
         fields.remove("description");
         // Some clients take an object schema without it for broken.
@@ -62,6 +98,18 @@ pub(crate) fn output<T: JsonSchema>() -> RawJson {
     compact(&schema)
 }
 
+/// The schema of a structured result that is either that of a tool that did its work or of one that
+/// did not.
+pub(crate) fn either<T: JsonSchema, F: JsonSchema>() -> RawJson {
+    let of = |mut schema: Value| {
+        strip(&mut schema, Descriptions::Drop);
+        schema
+    };
+    let settings = || SchemaSettings::draft2020_12().for_serialize();
+    let (done, failed) = (of(generate::<T>(settings())), of(generate::<F>(settings())));
+    compact(&serde_json::json!({"type": "object", "anyOf": [done, failed]}))
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Descriptions {
     Keep,
@@ -69,8 +117,12 @@ enum Descriptions {
 }
 
 fn generate<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    generate_with::<T>(settings, true)
+}
+
+fn generate_with<T: JsonSchema>(settings: SchemaSettings, inlined: bool) -> Value {
     let settings = settings.with(|settings| {
-        settings.inline_subschemas = true;
+        settings.inline_subschemas = inlined;
         settings.meta_schema = None;
     });
     settings
@@ -100,6 +152,9 @@ fn strip_object(fields: &mut Map<String, Value>, descriptions: Descriptions) {
     if descriptions == Descriptions::Drop {
         fields.remove("description");
     }
+    if let Some(said) = fields.remove(SAY) {
+        fields.insert("description".to_owned(), said);
+    }
     if fields.get("minimum").and_then(Value::as_f64) == Some(0.0) {
         fields.remove("minimum");
     }
@@ -113,7 +168,9 @@ fn strip_object(fields: &mut Map<String, Value>, descriptions: Descriptions) {
     if let Some(Value::Array(values)) = fields.get_mut("enum") {
         values.retain(|value| !value.is_null());
     }
-    unwrap_nullable(fields);
+    if fields.remove(NULL).is_none() {
+        unwrap_nullable(fields);
+    }
     for (name, value) in fields.iter_mut() {
         // The keys of `properties` are names of arguments, whatever they are called.
         match (name.as_str(), value) {

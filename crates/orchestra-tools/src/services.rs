@@ -10,6 +10,7 @@ use orchestra_store::{IssueRecord, PageRequest, ProjectRecord, Reader, Store};
 use crate::args::{Arg, Limit};
 use crate::bundle::Bundle;
 use crate::failure::Failure;
+use crate::plan_service::PlanService;
 use crate::text::TextFormat;
 
 /// What every tool works with.
@@ -19,6 +20,7 @@ pub(crate) struct Services {
     text: TextFormat,
     bundle: Arc<dyn Bundle>,
     engines: Option<Engines>,
+    plans: Option<Arc<dyn PlanService>>,
 }
 
 impl Services {
@@ -27,6 +29,7 @@ impl Services {
         text: TextFormat,
         bundle: Arc<dyn Bundle>,
         engines: Option<Engines>,
+        plans: Option<Arc<dyn PlanService>>,
     ) -> Self {
         let workspace_text = store.workspace().to_string_lossy().into_owned();
         Self {
@@ -35,6 +38,7 @@ impl Services {
             text,
             bundle,
             engines,
+            plans,
         }
     }
 
@@ -57,6 +61,11 @@ impl Services {
 
     pub(crate) fn bundle(&self) -> &dyn Bundle {
         &*self.bundle
+    }
+
+    /// Whoever runs the plans, if anybody does.
+    pub(crate) fn plans(&self) -> Option<Arc<dyn PlanService>> {
+        self.plans.clone()
     }
 
     /// What is near a query in meaning, for a tool; `None` where nothing says so in time.

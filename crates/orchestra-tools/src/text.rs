@@ -18,6 +18,11 @@ pub enum TextFormat {
 
 /// The outcome of a tool that did its work.
 pub(crate) fn outcome<T: Serialize>(value: &T, format: TextFormat) -> Outcome {
+    outcome_of(value, format, true)
+}
+
+/// The outcome of a tool, and whether it did its work.
+pub(crate) fn outcome_of<T: Serialize>(value: &T, format: TextFormat, worked: bool) -> Outcome {
     let structured = match RawJson::of(value) {
         Ok(structured) => structured,
         Err(error) => {
@@ -32,6 +37,7 @@ pub(crate) fn outcome<T: Serialize>(value: &T, format: TextFormat) -> Outcome {
     Outcome::Tool(ToolResult {
         content: vec![Content::Text(text)],
         structured: Some(structured),
+        is_error: !worked,
         ..ToolResult::default()
     })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use orchestra_board::{AgentName, Command};
-use orchestra_hub::{Annotations, BoxFuture, Cost, LongWork, Outcome, ToolDescriptor};
+use orchestra_hub::{Annotations, BoxFuture, Cost, Cx, LongWork, Outcome, ToolDescriptor};
 use orchestra_memory::engine::NearAnswer;
 use orchestra_store::{Action, Receipt};
 use orchestra_wire::RawJson;
@@ -12,7 +12,9 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     args,
-    failure::Failure,
+    failure::{Coded, Failure},
+    joined::Joined,
+    plan_service::PlanService,
     schema,
     services::{NearQuery, Services},
     text,
@@ -36,7 +38,31 @@ pub(crate) struct Submit<Out> {
 type Then<Out> = Box<dyn FnOnce(&Services, Receipt) -> Result<Out, Failure> + Send>;
 /// What a tool does that is told what is near in meaning.
 type Finding<Args, Out> = fn(&Services, Args, Option<NearAnswer>) -> Result<Step<Out>, Failure>;
-type Serve = Box<dyn Fn(Arc<Services>, RawJson) -> BoxFuture<Outcome> + Send + Sync>;
+type Serve = Box<dyn Fn(Arc<Services>, RawJson, Cx) -> BoxFuture<Outcome> + Send + Sync>;
+
+/// What a tool works with that is about plans, for one call.
+pub(crate) struct PlanCx {
+    pub(crate) plans: Arc<dyn PlanService>,
+    pub(crate) cx: Cx,
+    /// Which tool is called.
+    pub(crate) tool: &'static str,
+    /// What it is called with, as it was written.
+    pub(crate) arguments: RawJson,
+}
+
+/// What a tool answers that says itself whether it did all of its work.
+pub(crate) trait Reply: Serialize + JsonSchema {
+    /// Whether all of it was done.
+    fn success(&self) -> bool {
+        true
+    }
+}
+
+/// What stands before every answer about plans.
+#[derive(Serialize, JsonSchema)]
+struct Success {
+    success: bool,
+}
 
 impl<Out> Step<Out> {
     /// A change of the board whose receipt becomes the result.
@@ -117,7 +143,7 @@ impl Tool {
         Args: DeserializeOwned + JsonSchema + Send + 'static,
         Out: Serialize + JsonSchema + Send + 'static,
     {
-        let serve: Serve = Box::new(move |services, arguments| {
+        let serve: Serve = Box::new(move |services, arguments, _| {
             Box::pin(async move {
                 let step = args::parse(&arguments).and_then(|args| run(&services, args));
                 done(&services, step).await
@@ -139,7 +165,7 @@ impl Tool {
         Args: DeserializeOwned + JsonSchema + Send + 'static,
         Out: Serialize + JsonSchema + Send + 'static,
     {
-        let serve: Serve = Box::new(move |services, arguments| {
+        let serve: Serve = Box::new(move |services, arguments, _| {
             Box::pin(async move {
                 let step = match args::parse(&arguments) {
                     Ok(args) => {
@@ -155,6 +181,50 @@ impl Tool {
         Self::described::<Args, Out>(name, title, effect, description, serve)
     }
 
+    /// A tool about plans, which waits for whoever runs them.
+    pub(crate) fn of_plans<Args, Out, Run, Answer>(
+        name: &'static str,
+        title: &'static str,
+        effect: Effect,
+        description: &'static str,
+        run: Run,
+    ) -> Self
+    where
+        Args: DeserializeOwned + JsonSchema + Send + 'static,
+        Out: Reply + Send + 'static,
+        Run: Fn(PlanCx, Args) -> Answer + Send + Sync + Copy + 'static,
+        Answer: Future<Output = Result<Out, Failure>> + Send + 'static,
+    {
+        let serve: Serve = Box::new(move |services, arguments, cx| {
+            Box::pin(async move {
+                let answer = match (args::parse::<Args>(&arguments), services.plans()) {
+                    (Err(failure), _) => Err(failure),
+                    (Ok(_), None) => Err(Failure::coded("no-runner", "nothing runs plans here")),
+                    (Ok(args), Some(plans)) => {
+                        let cx = PlanCx {
+                            plans,
+                            cx,
+                            tool: name,
+                            arguments,
+                        };
+                        run(cx, args).await
+                    }
+                };
+                match answer {
+                    Ok(out) => {
+                        let success = out.success();
+                        let out = Joined(Success { success }, out);
+                        text::outcome_of(&out, services.text(), success)
+                    }
+                    Err(failure) => failure.into_coded("invalid-arguments", services.text()),
+                }
+            })
+        });
+        let input = schema::shared_input::<Args>();
+        let output = schema::either::<Joined<Success, Out>, Coded>();
+        Self::made(name, title, effect, description, (input, output), serve)
+    }
+
     fn described<Args: JsonSchema, Out: JsonSchema>(
         name: &'static str,
         title: &'static str,
@@ -162,14 +232,25 @@ impl Tool {
         description: &'static str,
         serve: Serve,
     ) -> Self {
-        let input = schema::input::<Args>();
+        let schemas = (schema::input::<Args>(), schema::output::<Out>());
+        Self::made(name, title, effect, description, schemas, serve)
+    }
+
+    fn made(
+        name: &'static str,
+        title: &'static str,
+        effect: Effect,
+        description: &'static str,
+        (input, output): (schema::Input, RawJson),
+        serve: Serve,
+    ) -> Self {
         let descriptor = ToolDescriptor {
             name: name.to_owned(),
             title: Some(title.to_owned()),
             description: Some(description.to_owned()),
             input_schema: input.whole,
             lean_schema: input.lean,
-            output_schema: Some(schema::output::<Out>()),
+            output_schema: Some(output),
             annotations: effect.annotations(),
             group: "".into(),
             definition: None,
@@ -185,9 +266,26 @@ impl Tool {
         self
     }
 
+    /// The same tool, whose calls may last until a plan has ended.
+    pub(crate) fn lasting(mut self) -> Self {
+        self.descriptor.long = LongWork::Later;
+        self
+    }
+
+    /// The same tool, which starts what reaches further than the board.
+    pub(crate) fn reaching(mut self) -> Self {
+        self.descriptor.annotations.open_world = Some(true);
+        self
+    }
+
     /// Answers one call. Changes are queued at the writer by the first poll.
-    pub(crate) fn serve(&self, services: Arc<Services>, arguments: RawJson) -> BoxFuture<Outcome> {
-        (self.serve)(services, arguments)
+    pub(crate) fn serve(
+        &self,
+        services: Arc<Services>,
+        arguments: RawJson,
+        cx: Cx,
+    ) -> BoxFuture<Outcome> {
+        (self.serve)(services, arguments, cx)
     }
 }
 

@@ -9,6 +9,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use orchestra_hub::{Hub, PeerReport, ProviderId};
+use orchestra_mcp::PartLook;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -39,6 +40,16 @@ struct Health {
     failed: Vec<Failed>,
     /// Files of servers of others that cannot be read or understood now. What they said before holds.
     unread_files: Vec<String>,
+    /// What is served beside MCP and has a life of its own, such as the plans.
+    parts: Vec<Part>,
+}
+
+/// What has a life of its own.
+#[derive(Serialize, ToSchema)]
+struct Part {
+    name: &'static str,
+    /// `connected`, `available`, `stopped` or `error`. Why it is an error, the log tells.
+    status: &'static str,
 }
 
 /// A server of others that cannot be used now.
@@ -90,6 +101,11 @@ enum Stage {
 )]
 async fn health(State(site): State<Arc<Site>>) -> Response {
     let server = site.face.server();
+    let parts = site.face.options().parts.iter().map(PartLook::look);
+    let parts = parts.map(|part| Part {
+        name: part.name,
+        status: part.status.as_str(),
+    });
     let health = Health {
         status: "ok",
         plugins: server.hub().providers().len(),
@@ -98,6 +114,7 @@ async fn health(State(site): State<Arc<Site>>) -> Response {
         mcp_revisions: site.face.options().eras.revisions().collect(),
         failed: failed(server.hub()),
         unread_files: server.hub().unread_files(),
+        parts: parts.collect(),
     };
     Json(health).into_response()
 }

@@ -140,6 +140,15 @@ mod tests {
     }
 
     #[test]
+    fn guides_and_the_skill_of_the_board_tell_of_plans() {
+        for name in ["CLAUDE.md", "AGENTS.md", "board-workflow"] {
+            let found = RESOURCES.iter().find(|resource| resource.name == name);
+            let text = found.unwrap().text;
+            assert!(text.contains("create_copilot_plan"), "{name}");
+        }
+    }
+
+    #[test]
     fn every_file_of_the_resource_directory_is_bundled() {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("resources");
         let mut waiting = vec![directory];

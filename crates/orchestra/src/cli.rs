@@ -33,8 +33,8 @@ struct Cli {
 /// Flags of every command.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Common {
-    /// Directory of the workspace [default: the nearest one upwards with .projects or .git, else
-    /// the current one]
+    /// Directory of the workspace [default: ORCHESTRATOR_WORKSPACE, else the nearest one upwards with
+    /// .projects or .git, else the current one]
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) workspace: Option<PathBuf>,
     /// What to log to stderr, for instance `info` or `orchestra_store=debug`
@@ -50,11 +50,14 @@ pub(crate) enum Command {
     Init(commands::init::Arguments),
     Tool(commands::tool::Arguments),
     Memory(commands::memory::Arguments),
+    Plan(Box<commands::plan::Arguments>),
     Mcp(Box<commands::mcp::Arguments>),
     Plugin(commands::plugin::Arguments),
     Certs(commands::certs::Arguments),
     #[command(hide = true)]
     Orchestrator(commands::launched::Arguments),
+    #[command(hide = true, name = commands::runner::NAME)]
+    Runner(commands::runner::Arguments),
     Engine(commands::engine::Arguments),
     Hook(commands::hook::Arguments),
     Doctor(commands::doctor::Arguments),
@@ -72,8 +75,8 @@ pub(crate) enum Command {
     about = "Serves the workspace over MCP on stdin and stdout; the same as `orchestra stdio`"
 )]
 struct EarlierCli {
-    /// Directory of the workspace [default: the nearest one upwards with .projects or .git, else
-    /// the current one]
+    /// Directory of the workspace [default: ORCHESTRATOR_WORKSPACE, else the nearest one upwards with
+    /// .projects or .git, else the current one]
     #[arg(long, value_name = "DIR", global = true)]
     workspace: Option<PathBuf>,
     /// Print version
@@ -105,6 +108,11 @@ pub(crate) struct Invocation {
 pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Invocation, clap::Error> {
     let words: Vec<OsString> = words.into_iter().collect();
     let name = words.first().map(Path::new).and_then(Path::file_stem);
+    // It is started by this program, whatever that is called.
+    let is_runner = words
+        .get(1)
+        .is_some_and(|word| word == commands::runner::NAME);
+    let name = name.filter(|_| !is_runner);
     if name == Some(OsStr::new(EARLIER_NAME)) {
         return EarlierCli::try_parse_from(words).map(EarlierCli::into_invocation);
     }

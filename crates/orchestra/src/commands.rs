@@ -15,7 +15,9 @@ pub(crate) mod launched;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod memory;
+pub(crate) mod plan;
 pub(crate) mod plugin;
+pub(crate) mod runner;
 pub(crate) mod stdio;
 mod table;
 mod told;
@@ -37,6 +39,8 @@ pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Up(arguments) => up::run(&common, *arguments),
         Command::Stdio(arguments) => stdio::run(&common, arguments),
         Command::Init(arguments) => init::run(&common, arguments),
+        Command::Plan(arguments) => plan::run(&common, *arguments),
+        Command::Runner(arguments) => runner::run(&common, arguments),
         Command::Mcp(arguments) => mcp::run(&common, *arguments),
         Command::Memory(arguments) => memory::run(&common, arguments),
         Command::Tool(arguments) => tool::run(&common, arguments),

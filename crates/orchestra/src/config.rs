@@ -10,6 +10,7 @@ mod keys;
 mod memory;
 mod model;
 mod oauth;
+mod plans;
 mod quic;
 mod setting;
 
@@ -35,6 +36,7 @@ pub(crate) use engine::{EngineFlags, EngineUse, engine_port, wrong_engine_port};
 pub(crate) use entries::Entry;
 pub(crate) use memory::MemorySettings;
 pub(crate) use model::NONE as NO_MODEL;
+pub(crate) use plans::PlansConfig;
 pub(crate) use quic::{QuicAddress, QuicConfig, QuicFlags};
 pub(crate) use setting::set_memory;
 
@@ -118,6 +120,8 @@ pub(crate) struct Overrides {
 pub(crate) struct Config {
     /// The workspace, absolute.
     pub(crate) workspace: PathBuf,
+    /// Where it comes from.
+    pub(crate) workspace_origin: Origin,
     /// Which tools a client sees.
     pub(crate) tools: Setting<String>,
     /// How results are written as text.
@@ -142,6 +146,8 @@ pub(crate) struct Config {
     pub(crate) audit: AuditSettings,
     /// How much a project may remember.
     pub(crate) memory: MemorySettings,
+    /// Where plans are kept, and how they are run.
+    pub(crate) plans: PlansConfig,
     /// Which servers of others are offered beside the built-in tools, or instead of them.
     pub(crate) servers: ServerFlags,
 }
@@ -225,8 +231,14 @@ impl Config {
             engine: Setting::of_engine(&overrides.engine, &files)?,
             audit: AuditSettings::settle(&workspace.join(FILE), &files),
             memory: MemorySettings::settle(&workspace, &files)?,
+            plans: PlansConfig::settle(&workspace, &files)?,
             servers: overrides.servers,
             line_bytes: settle(None, &files, |file| file.line_bytes, || MAX_LINE_BYTES),
+            workspace_origin: match (&common.workspace, Variable::Workspace.read()) {
+                (Some(_), _) => Origin::Flag,
+                (None, Some(_)) => Origin::Environment(Variable::Workspace),
+                (None, None) => Origin::Default,
+            },
             workspace,
         };
         config.check()?;
@@ -328,6 +340,7 @@ fn read_files(workspace: &Path) -> Result<Vec<(PathBuf, ConfigFile)>, Failure> {
             if path == near {
                 file.access.leave_out_rates();
                 file.memory.bound(&path);
+                file.plans.bound(&path);
             }
             files.push((path, file));
         }

@@ -9,6 +9,10 @@ pub(crate) enum Variable {
     Log,
     /// The token that callers over HTTP must show.
     Token,
+    /// The workspace, where `--workspace` does not name it.
+    Workspace,
+    /// Where plans are kept.
+    Storage,
     /// The workspace of a hook event, set by the client that runs the hook.
     ClaudeProjectDir,
     /// Where the user's `orchestra/orchestra.toml` is.
@@ -35,13 +39,19 @@ pub(crate) enum Variable {
     DataHome,
     /// Where models are fetched from.
     ModelHub,
+    /// Whether a terminal is told of no colours.
+    NoColor,
+    /// What kind of terminal there is.
+    Terminal,
 }
 
 impl Variable {
     /// All of them.
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Log,
         Self::Token,
+        Self::Workspace,
+        Self::Storage,
         Self::ClaudeProjectDir,
         Self::ConfigHome,
         Self::Home,
@@ -55,6 +65,8 @@ impl Variable {
         Self::Model,
         Self::DataHome,
         Self::ModelHub,
+        Self::NoColor,
+        Self::Terminal,
     ];
 
     /// Its name.
@@ -62,6 +74,8 @@ impl Variable {
         match self {
             Self::Log => "RUST_LOG",
             Self::Token => "ORCHESTRA_TOKEN",
+            Self::Workspace => "ORCHESTRATOR_WORKSPACE",
+            Self::Storage => "ORCHESTRATOR_STORAGE",
             Self::ClaudeProjectDir => "CLAUDE_PROJECT_DIR",
             Self::ConfigHome => "XDG_CONFIG_HOME",
             Self::Home => "HOME",
@@ -75,6 +89,8 @@ impl Variable {
             Self::Model => "ORCHESTRA_MODEL",
             Self::DataHome => "XDG_DATA_HOME",
             Self::ModelHub => "HF_ENDPOINT",
+            Self::NoColor => "NO_COLOR",
+            Self::Terminal => "TERM",
         }
     }
 
@@ -83,6 +99,8 @@ impl Variable {
         match self {
             Self::Log => "what to log, as --log",
             Self::Token => "the token that callers of `orchestra up` must show; see --token-file",
+            Self::Workspace => "the workspace, where --workspace does not name it",
+            Self::Storage => "where plans are kept, else .orchestrator/plans of the workspace",
             Self::ClaudeProjectDir => "the workspace of `orchestra hook`",
             Self::ConfigHome => "directory of the user's orchestra/orchestra.toml",
             Self::Home => "where .config is, without XDG_CONFIG_HOME",
@@ -98,6 +116,10 @@ impl Variable {
             Self::Model => "the model that finds by meaning, as memory.model",
             Self::DataHome => "where installed models are kept, else ~/.local/share",
             Self::ModelHub => "where models are fetched from, else https://huggingface.co",
+            Self::NoColor => "set to anything, nothing is printed in colours",
+            Self::Terminal => {
+                "the kind of terminal; on `dumb`, `orchestra plan watch` prints lines"
+            }
         }
     }
 

@@ -20,10 +20,16 @@ pub(crate) enum Exit {
     Problems,
     /// It is not permitted: nobody has approved it, or a rule forbids it.
     Denied,
+    /// A plan that was waited for failed.
+    PlanFailed,
+    /// A plan that was waited for was canceled.
+    PlanCanceled,
+    /// A plan that was waited for has not ended: it goes on without the one who waited, or is paused.
+    PlanOpen,
 }
 
 /// Every exit code with its meaning, for `--help`, the manual and the README.
-pub(crate) const TABLE: [(Exit, &str); 6] = [
+pub(crate) const TABLE: [(Exit, &str); 9] = [
     (Exit::Ok, "done"),
     (
         Exit::Failed,
@@ -45,6 +51,15 @@ pub(crate) const TABLE: [(Exit, &str); 6] = [
         Exit::Denied,
         "not permitted: nobody has approved it, or a rule forbids it",
     ),
+    (Exit::PlanFailed, "the plan that was waited for failed"),
+    (
+        Exit::PlanCanceled,
+        "the plan that was waited for was canceled",
+    ),
+    (
+        Exit::PlanOpen,
+        "the plan that was waited for is paused, or goes on in the background",
+    ),
 ];
 
 impl Exit {
@@ -57,6 +72,9 @@ impl Exit {
             Self::Refused => 3,
             Self::Problems => 4,
             Self::Denied => 5,
+            Self::PlanFailed => 6,
+            Self::PlanCanceled => 7,
+            Self::PlanOpen => 8,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use axum::Router;
 use orchestra_mcp::{
-    Server,
+    PartLook, Server,
     http::{Access, HttpOptions},
 };
 use tokio::sync::watch;
@@ -40,9 +40,10 @@ pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, AddressError> {
     Ok((Ipv4Addr::LOCALHOST, port).into())
 }
 
-/// The routes, over one server, until `stop` turns true.
+/// The routes, over one server, until `stop` turns true; of its health they tell its parts as well.
 pub(crate) fn app(
     server: &Server,
+    parts: Vec<PartLook>,
     access: &Access,
     body_bytes: usize,
     stop: &watch::Receiver<bool>,
@@ -51,6 +52,7 @@ pub(crate) fn app(
         body_bytes,
         access: access.clone(),
         stop: Some(stop.clone()),
+        parts,
         ..HttpOptions::default()
     };
     orchestra_web::app(server, options)

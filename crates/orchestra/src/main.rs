@@ -24,12 +24,17 @@ mod workspace;
 use std::process::ExitCode;
 
 use orchestra_process::{CHILD_COMMAND, adopt_orphans, child_main};
+use orchestra_runner::{agents::scripted, supervise};
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
-    // Between this program and its children stands this program: nothing else is looked at first.
-    if words.next().is_some_and(|word| word == CHILD_COMMAND) {
-        return child_main(words);
+    // Between this program and its children stands this program: nothing else is looked at first. The
+    // same holds for the jobs of plans, and for the agent that does what a script says.
+    match words.next() {
+        Some(word) if word == CHILD_COMMAND => return child_main(words),
+        Some(word) if word == supervise::JOB_COMMAND => return supervise::job_main(),
+        Some(word) if word == scripted::COMMAND => return scripted::main(words),
+        _ => {}
     }
     // What is left of a child whose guard was killed is ours to end. Without it, one that has left
     // its group goes on.

@@ -5,9 +5,10 @@ use std::{
     io::{self, Write as _},
 };
 
+use orchestra_plan::draw::Paint;
 use serde::Serialize;
 
-use crate::exit::Failure;
+use crate::{env::Variable, exit::Failure};
 
 /// How a command prints its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +79,15 @@ pub(crate) fn raw(bytes: &[u8]) -> Result<(), Failure> {
 /// Says something to the person at the terminal. That it cannot be said is no error.
 pub(crate) fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Whether a terminal is told of colours: unless who uses it wants none.
+pub(crate) fn paint() -> Paint {
+    let is_dumb = Variable::Terminal.read().is_some_and(|kind| kind == "dumb");
+    match Variable::NoColor.read().is_some() || is_dumb {
+        true => Paint::Plain,
+        false => Paint::Colour,
+    }
 }
 
 /// Text of others (a file, a tool) made harmless for a terminal: control characters other than

@@ -3,17 +3,19 @@
 
 mod engine;
 mod others;
+mod plans;
 mod resources;
 mod scratch;
 
-use std::{io, num::NonZeroUsize, sync::Arc, thread, time::Duration};
+use std::{io, num::NonZeroUsize, path::Path, sync::Arc, thread, time::Duration};
 
 use anyhow::Context as _;
 use orchestra_hub::{Attachment, Audit, Caller, Hub, HubConfig, Toolset, ToolsetError};
 use orchestra_mcp::{Limits, Server, ServerStatus};
 use orchestra_memory::engine::Engines;
+use orchestra_runner::plans::Plans;
 use orchestra_store::{self as store, Store};
-use orchestra_tools::{self as tools, Builtin};
+use orchestra_tools::{self as tools, Builtin, PlanService};
 use tokio::{
     runtime::{Builder, Runtime},
     task::{JoinHandle, spawn_blocking},
@@ -30,6 +32,7 @@ use crate::{
 };
 use others::Others;
 pub(crate) use others::Shown;
+pub(crate) use plans::{leave as leave_plans, options as plan_options};
 use resources::BundledResources;
 
 pub(crate) use scratch::Scratch;
@@ -42,6 +45,9 @@ const CLOSING_STILL: Duration = Duration::from_secs(25);
 
 /// How long the sweep for edited files may take, where its end is waited for.
 const CATCHING_UP: Duration = Duration::from_secs(30);
+
+/// How long the plans may take to be handed over when a command has done its work.
+pub(crate) const LEAVING: Duration = Duration::from_secs(15);
 
 /// How long a person waits for servers that are started for the first time, and may be fetched from a
 /// network before.
@@ -59,6 +65,8 @@ pub(crate) struct Serving {
     orchestrator: Orchestrator,
     others: Option<Others>,
     engines: Option<Engines>,
+    /// The plans of the workspace; `None` where servers of others are served alone.
+    plans: Option<Plans>,
     /// Waits for a model to be configured, to start the engine then.
     waiting: Option<JoinHandle<()>>,
 }
@@ -105,16 +113,17 @@ impl Serving {
     }
 
     /// As [`open_waiting`](Self::open_waiting), of a board that goes with this: documents of plugins
-    /// are refused, which would be lost with it.
+    /// are refused, which would be lost with it. Plans are those of `workspace`, which stays.
     ///
     /// # Errors
     /// As there.
     fn open_scratch(
         config: &Config,
+        workspace: &Path,
         options: store::Options,
         list_wait: Duration,
     ) -> Result<Self, Failure> {
-        Self::open_with(config, options, list_wait, false)
+        Self::open_with(config, workspace, options, list_wait, false)
     }
 
     /// As [`open`](Self::open); lists wait so long for servers that do not know yet what they offer.
@@ -126,11 +135,12 @@ impl Serving {
         options: store::Options,
         list_wait: Duration,
     ) -> Result<Self, Failure> {
-        Self::open_with(config, options, list_wait, true)
+        Self::open_with(config, &config.workspace, options, list_wait, true)
     }
 
     fn open_with(
         config: &Config,
+        workspace: &Path,
         options: store::Options,
         list_wait: Duration,
         keeps: bool,
@@ -150,11 +160,16 @@ impl Serving {
         };
         let bundle = Arc::new(BundledResources::default());
         let engines = engine::of(config, store.workspace());
+        let plans = || Plans::new(plan_options(config, workspace, "orchestra"));
+        let plans = (!config.servers.only_servers).then(plans);
         let options = tools::Options {
             text,
             bundle,
             watch,
             engines: engines.clone(),
+            plans: plans
+                .clone()
+                .map(|plans| Arc::new(plans) as Arc<dyn PlanService>),
         };
         if !config.servers.only_servers {
             let builtin = Builtin::new(store.clone(), options);
@@ -174,6 +189,7 @@ impl Serving {
             orchestrator,
             others: None,
             engines,
+            plans,
             waiting: None,
         })
     }
@@ -194,6 +210,7 @@ impl Serving {
             config: config.clone(),
             others: None,
             engines: None,
+            plans: None,
             waiting: None,
         }
     }
@@ -296,7 +313,12 @@ impl Serving {
                 engines.end(before(AFTER_SERVERS)).await;
             }
         };
-        tokio::join!(others, engine);
+        let plans = async {
+            if let Some(plans) = self.plans.take() {
+                leave_plans(&plans, before(FILES)).await;
+            }
+        };
+        tokio::join!(others, engine, plans);
         // Plugins call back until they have ended.
         self.orchestrator.close(before(FILES)).await;
         let Some(store) = self.store.take() else {

@@ -3,8 +3,18 @@
 //! All of it together takes no longer than [`WHOLE`], whatever others do. Whoever does not want to
 //! wait sends a second signal, at which the program ends where it stands: its children end with it,
 //! and what was committed is in the database.
+//!
+//! What comes within [`ECHO`] of the first is no second one: `timeout` signals a program and its group,
+//! and a terminal's ctrl-c also comes from the wrapper between, so that one wish arrives twice.
 
-use std::{io, time::Duration};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::{sync::watch, time::Instant};
 
@@ -12,6 +22,9 @@ use crate::exit;
 
 /// How long stopping may take, from the signal to the end of the program.
 pub(crate) const WHOLE: Duration = Duration::from_secs(10);
+
+/// For how long after the first signal another one is the same.
+const ECHO: Duration = Duration::from_secs(1);
 
 /// How long of that calls may go on that came over HTTP or stdio.
 pub(crate) const CALLS: Duration = Duration::from_secs(4);
@@ -25,16 +38,32 @@ pub(crate) const FILES: Duration = Duration::from_secs(1);
 
 /// SIGINT, SIGTERM and SIGHUP, or ctrl-c.
 #[derive(Debug, Clone)]
-pub(crate) struct Signals(watch::Receiver<Option<Instant>>);
+pub(crate) struct Signals {
+    first: watch::Receiver<Option<Instant>>,
+    /// How many see to it that what they do is not cut off.
+    held: Arc<AtomicUsize>,
+}
+
+/// As long as it is there, no second signal ends the program.
+#[derive(Debug)]
+pub(crate) struct Held(Arc<AtomicUsize>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 impl Signals {
-    /// Listens from now on. The second SIGINT or SIGTERM ends the program at once. Must run inside
-    /// a runtime.
+    /// Listens from now on. A second SIGINT or SIGTERM, other than an echo of the first, ends the program
+    /// at once. Must run inside a runtime.
     ///
     /// # Errors
     /// When the system does not tell of signals.
     pub(crate) fn listen() -> io::Result<Self> {
         let (sender, receiver) = watch::channel(None);
+        let held = Arc::new(AtomicUsize::new(0));
+        let ends = Second::after(&held);
         #[cfg(unix)]
         {
             use tokio::signal::unix::{SignalKind, signal};
@@ -48,43 +77,73 @@ impl Signals {
                     _ = terminate.recv() => {}
                     _ = hang_up.recv() => {}
                 }
-                sender.send_replace(Some(Instant::now()));
+                let first = Instant::now();
+                sender.send_replace(Some(first));
                 // A terminal that goes says so to everybody in it, and so does the shell.
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
+                loop {
+                    tokio::select! {
+                        _ = interrupt.recv() => {}
+                        _ = terminate.recv() => {}
+                    }
+                    if ends.is_meant(first) {
+                        exit::at_once();
+                    }
                 }
-                exit::at_once();
             });
         }
         #[cfg(not(unix))]
         tokio::spawn(async move {
+            let mut first = Instant::now();
             if tokio::signal::ctrl_c().await.is_ok() {
-                sender.send_replace(Some(Instant::now()));
+                first = Instant::now();
+                sender.send_replace(Some(first));
             }
-            if tokio::signal::ctrl_c().await.is_ok() {
-                exit::at_once();
+            while tokio::signal::ctrl_c().await.is_ok() {
+                if ends.is_meant(first) {
+                    exit::at_once();
+                }
             }
         });
-        Ok(Self(receiver))
+        let first = receiver;
+        Ok(Self { first, held })
+    }
+
+    /// Sees to it that no second signal cuts off what is done as long as the answer is there. Only for
+    /// what has a deadline of its own.
+    pub(crate) fn hold(&self) -> Held {
+        self.held.fetch_add(1, Ordering::SeqCst);
+        Held(Arc::clone(&self.held))
     }
 
     /// Waits for the first. May be cancelled.
     pub(crate) async fn first(&self) {
         // An error means that nobody can tell of one any more, which ends it as well.
-        let _ = self.0.clone().wait_for(Option::is_some).await;
+        let _ = self.first.clone().wait_for(Option::is_some).await;
     }
 
     /// Whether there was one.
     pub(crate) fn have_come(&self) -> bool {
-        self.0.borrow().is_some()
+        self.first.borrow().is_some()
     }
 
     /// Until when everything has ended. Where there was no signal, calls have had their time by now.
     pub(crate) fn deadline(&self) -> Instant {
-        match *self.0.borrow() {
+        match *self.first.borrow() {
             Some(first) => first + WHOLE,
             None => Instant::now() + WHOLE.saturating_sub(CALLS),
         }
+    }
+}
+
+/// Whether a signal after the first ends the program.
+struct Second(Arc<AtomicUsize>);
+
+impl Second {
+    fn after(held: &Arc<AtomicUsize>) -> Self {
+        Self(Arc::clone(held))
+    }
+
+    fn is_meant(&self, first: Instant) -> bool {
+        first.elapsed() >= ECHO && self.0.load(Ordering::SeqCst) == 0
     }
 }

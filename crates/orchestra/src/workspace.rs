@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::env::Variable;
+
 /// The directory that makes a directory a workspace.
 pub(crate) const PROJECTS: &str = ".projects";
 
@@ -28,6 +30,12 @@ pub(crate) enum WorkspaceError {
         "no board in {}; `orchestra init` makes one there, --workspace names another place", .0.display()
     )]
     NoBoard(PathBuf),
+    /// It is the one that the environment names.
+    #[error("environment {}", Variable::Workspace)]
+    Named {
+        /// What is wrong with it.
+        source: Box<Self>,
+    },
     /// It cannot be looked at.
     #[error("workspace {}", path.display())]
     Unreadable {
@@ -38,14 +46,19 @@ pub(crate) enum WorkspaceError {
     },
 }
 
-/// Finds the workspace: `chosen`, or the nearest directory upwards from the current one that has
-/// `.projects/` or `.git`, or the current one.
+/// Finds the workspace: `chosen`, or what the environment names, or the nearest directory upwards from
+/// the current one that has `.projects/` or `.git`, or the current one.
 ///
 /// # Errors
 /// When the directory does not exist or cannot be read.
 pub(crate) fn find(chosen: Option<&Path>) -> Result<PathBuf, WorkspaceError> {
     if let Some(path) = chosen {
         return directory(path);
+    }
+    if let Some(named) = Variable::Workspace.read() {
+        return directory(Path::new(&named)).map_err(|source| WorkspaceError::Named {
+            source: Box::new(source),
+        });
     }
     let unreadable = |source| WorkspaceError::Unreadable {
         path: ".".into(),

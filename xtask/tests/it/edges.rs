@@ -7,7 +7,7 @@ use cargo_metadata::{DependencyKind, Metadata, PackageId};
 use crate::tree;
 
 /// Crates that see no runtime, socket, file, clock or command line.
-const PURE: &[&str] = &["orchestra-wire", "orchestra-board"];
+const PURE: &[&str] = &["orchestra-wire", "orchestra-board", "orchestra-plan"];
 
 /// What must be nowhere below a pure crate.
 const IMPURE: &[&str] = &[

@@ -13,6 +13,7 @@ const SEEDS: &str = "docs/seeds.md";
 const SERVERS: &str = "docs/servers-checked.md";
 const PLUGINS: &str = "docs/plugins-checked.md";
 const MEMORY: &str = "docs/memory-checked.md";
+const PLANS: &str = "docs/plans-checked.md";
 const ARCHITECTURE: &str = "docs/architecture.md";
 
 /// What a cell of a row may begin with instead of naming a test.
@@ -103,7 +104,15 @@ fn functions(text: &str) -> Vec<&str> {
 fn every_test_that_a_paper_names_exists() {
     let tests = tests();
     let mut missing = Vec::new();
-    for path in [WEAKNESSES, SEEDS, SERVERS, PLUGINS, MEMORY, ARCHITECTURE] {
+    for path in [
+        WEAKNESSES,
+        SEEDS,
+        SERVERS,
+        PLUGINS,
+        MEMORY,
+        PLANS,
+        ARCHITECTURE,
+    ] {
         let text = paper(path);
         let mut named = 0;
         for name in names(&text) {
@@ -134,7 +143,7 @@ fn every_weakness_and_scenario_has_one_row() {
 #[test]
 fn every_row_names_a_test_or_says_why_there_is_none() {
     let mut empty = Vec::new();
-    for path in [WEAKNESSES, SEEDS, SERVERS, PLUGINS, MEMORY] {
+    for path in [WEAKNESSES, SEEDS, SERVERS, PLUGINS, MEMORY, PLANS] {
         let text = paper(path);
         for row in rows(&text) {
             let mut cells = row.split('|').map(str::trim);

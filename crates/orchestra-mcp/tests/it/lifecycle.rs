@@ -13,8 +13,8 @@ use axum::{Router, http::StatusCode};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use orchestra_mcp::{
-    Direct, DirectCaller, LifecycleTimes, Limits, ServerLifecycle, ServerStatus,
-    StatusSubscription, TransportKind,
+    Direct, DirectCaller, LifecycleTimes, Limits, PartLook, ServerLifecycle, ServerPart,
+    ServerStatus, StatusSubscription, TransportKind,
     http::{self, HttpOptions},
 };
 use orchestra_wire::Method;
@@ -275,4 +275,25 @@ async fn a_callback_that_breaks_harms_nobody() {
     assert_eq!(next(&mut told).await, ServerStatus::Available);
     timeout(PATIENCE, life.stop()).await.unwrap().unwrap();
     assert_eq!(next(&mut told).await, ServerStatus::Stopped);
+}
+
+#[tokio::test]
+async fn what_lives_beside_it_is_reported_with_it() {
+    let life = over_http(SHORT, |routes, _| routes).await;
+    assert!(life.parts().is_empty());
+    let runs = Arc::new(AtomicBool::new(false));
+    let looked = Arc::clone(&runs);
+    life.add_part(PartLook::new(move || ServerPart {
+        name: "plans",
+        endpoint: "runner.sock".to_owned(),
+        status: match looked.load(Ordering::SeqCst) {
+            true => ServerStatus::Connected,
+            false => ServerStatus::Stopped,
+        },
+    }));
+    assert_eq!(life.parts()[0].status, ServerStatus::Stopped);
+    runs.store(true, Ordering::SeqCst);
+    let part = &life.parts()[0];
+    assert_eq!((part.name, &*part.endpoint), ("plans", "runner.sock"));
+    assert_eq!(part.status, ServerStatus::Connected);
 }

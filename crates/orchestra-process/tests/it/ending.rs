@@ -103,6 +103,111 @@ async fn what_a_child_leaves_behind_ends_with_it() {
     }
 }
 
+/// Whether or not there is a stage, but for what a stage is needed for.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_child_without_a_stage_ends_as_any_other() {
+    let (said, _, exit) = run(&command(&["directory"]).directory("/").without_stage()).await;
+    assert_eq!((said.as_str(), exit.code), ("/\n", Some(0)));
+    let (.., exit) = run(&command(&["signal", "6"]).without_stage()).await;
+    assert_eq!(exit.signal, Some(6));
+    let nowhere = command(&["exit", "0"])
+        .directory("/no/where")
+        .without_stage();
+    let error = nowhere.spawn().await.unwrap_err();
+    assert!(
+        matches!(error, orchestra_process::SpawnError::Directory { .. }),
+        "{error}"
+    );
+
+    let mut child = command(&["family", "end"])
+        .without_stage()
+        .spawn()
+        .await
+        .unwrap();
+    let family = ids(&line(&mut child).await);
+    let exit = timeout(PATIENCE, child.handle.exited()).await.unwrap();
+    assert!(exit.is_success());
+    for process in family {
+        assert!(rustix::process::test_kill_process(process).is_err());
+    }
+
+    let limits = orchestra_process::Limits {
+        open_files: Some(20),
+        ..Default::default()
+    };
+    let (_, told, _) = run(&command(&["files"]).limits(limits).without_stage()).await;
+    assert!(told.contains("Too many open files"), "{told}");
+}
+
+/// Whoever comes when all who watched it are gone ends what is left, but for what has left everything
+/// by which it could be known.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_nobody_watches_any_more_is_known_by_its_environment_and_its_session() {
+    let mark = format!("ORCHESTRA_TEST_OF={}", std::process::id());
+    let (name, value) = mark.split_once('=').unwrap();
+    let marked = command(&["family", "stay"]).variables([(name, value)]);
+    let mut child = marked.without_stage().spawn().await.unwrap();
+    let family = ids(&line(&mut child).await);
+    let (guard, process) = (child.handle.guard(), child.handle.process());
+    kill_process(crate::program::parent(family[0]), Signal::KILL).unwrap();
+    orchestra_process::kill_left(&mark, guard, Some(process)).await;
+    for process in family {
+        gone(process).await;
+    }
+}
+
+/// The id of a child that is long gone is given to somebody who begins a session with it.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn who_has_the_id_of_one_who_is_gone_is_left_alone() {
+    // direct: it stands for a program of somebody else's.
+    let mut other = std::process::Command::new("setsid")
+        .args(["sh", "-c", "sleep 600 & echo $!; wait"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    let mut output = BufReader::new(other.stdout.take().unwrap());
+    output.read_line(&mut said).unwrap();
+    let below = pid(said.trim().parse().unwrap());
+    let began = |id: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
+        let (_, fields) = stat.rsplit_once(") ").unwrap();
+        fields.split(' ').nth(19).unwrap().parse::<u64>().unwrap()
+    };
+    let earlier = began(other.id()) - 1;
+    let known = orchestra_process::Process::known(other.id(), Some(earlier));
+    orchestra_process::kill_left("ORCHESTRA_TEST_OF=nobody", known, known).await;
+    assert!(other.try_wait().unwrap().is_none());
+    assert!(rustix::process::test_kill_process(below).is_ok());
+    // By its own time it is found, with all of its session.
+    let itself = orchestra_process::Process::known(other.id(), Some(earlier + 1));
+    let killed = orchestra_process::kill_left("ORCHESTRA_TEST_OF=nobody", None, itself);
+    timeout(PATIENCE, killed).await.unwrap();
+    other.wait().unwrap();
+    gone(below).await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_end_of_any_process_is_told() {
+    let mut child = start(&["sleep"]).await;
+    line(&mut child).await;
+    let process = child.handle.process();
+    assert!(process.is_there());
+    let usage = child.handle.guard().unwrap().usage_below();
+    assert_eq!(usage.processes, 1);
+    assert!(usage.memory > 0);
+    let told = tokio::spawn(process.gone());
+    child.handle.kill();
+    timeout(PATIENCE, told).await.unwrap().unwrap();
+    assert!(!process.is_there());
+    // Also of one that is gone already.
+    timeout(PATIENCE, process.gone()).await.unwrap();
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_child_ends_with_its_guard() {

@@ -218,11 +218,16 @@ impl Bench {
         }
     }
 
-    /// Holds a result against the tool's output schema, and its text against both.
-    fn check(&self, name: &str, text: &str, value: &Value) {
+    /// Holds a result against the tool's output schema.
+    pub(crate) fn conforms(&self, name: &str, value: &Value) {
         if let Err(error) = self.schemas[name].validate(value) {
             panic!("{name} answers {value}, which its output schema refuses: {error}");
         }
+    }
+
+    /// Holds a result against the tool's output schema, and its text against both.
+    fn check(&self, name: &str, text: &str, value: &Value) {
+        self.conforms(name, value);
         match self.text {
             TextFormat::Json => assert_eq!(serde_json::to_string(value).unwrap(), *text),
             TextFormat::Toon => assert_ne!(serde_json::to_string(value).unwrap(), *text),

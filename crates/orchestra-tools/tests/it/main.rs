@@ -16,6 +16,7 @@ mod meaning;
 mod memory;
 mod notices;
 mod operations;
+mod plans;
 mod prd;
 mod prompts;
 mod resources;

@@ -3,7 +3,10 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use orchestra_hub::{HubConfig, PeerReport, PeerStatus, Provider as _, ProviderId};
-use orchestra_mcp::http::{Eras, HttpOptions};
+use orchestra_mcp::{
+    PartLook, ServerPart, ServerStatus,
+    http::{Eras, HttpOptions},
+};
 use serde_json::{Value, json};
 
 use crate::{site::Site, toys::visitor};
@@ -33,13 +36,24 @@ async fn health_tells_what_runs() {
     let (_, health) = site.rest("GET /health", &Value::Null).await;
     assert_eq!(health["plugins"], 2);
 
+    assert_eq!(health["parts"], json!([]));
+    let part = || ServerPart {
+        name: "plans",
+        endpoint: "/home/ada/secret/runner.json".to_owned(),
+        status: ServerStatus::Error("not for everybody".to_owned()),
+    };
     let options = HttpOptions {
         eras: Eras::Stateless,
+        parts: vec![PartLook::new(part)],
         ..HttpOptions::default()
     };
     let site = Site::with(HubConfig::default(), options, |app| app).await;
     let (_, health) = site.rest("GET /health", &Value::Null).await;
     assert_eq!(health["mcp_revisions"], json!(["2026-07-28"]));
+    assert_eq!(
+        health["parts"],
+        json!([{"name": "plans", "status": "error"}])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

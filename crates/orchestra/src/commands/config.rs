@@ -56,7 +56,9 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let Command::Show { origin, json } = arguments.command;
     let config = Config::settle(common, Overrides::default())?;
     config.memory.overreach().for_each(output::complain);
+    config.plans.overreach().for_each(output::complain);
     let mut rows: Vec<Row> = config.entries().into_iter().map(Row::of).collect();
+    rows.extend(config.plans.agents().map(Row::of_agent));
     rows.extend(servers::rows(&config.workspace));
     Format::of_flag(json).print(&rows, |rows| toml(rows, origin))?;
     Ok(Exit::Ok)
@@ -64,12 +66,28 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
 
 impl Row {
     fn of(entry: Entry) -> Self {
+        let is_set = entry.origin != Origin::Default && entry.is_key();
         Self {
             key: entry.key.to_owned(),
             value: entry.value,
             meaning: entry.meaning.to_owned(),
             origin: entry.origin.to_string(),
-            is_set: entry.origin != Origin::Default,
+            is_set,
+        }
+    }
+}
+
+impl Row {
+    /// An agent of the configuration; what else it says stands in its file.
+    fn of_agent((name, program, origin): (&str, &str, &Origin)) -> Self {
+        Self {
+            key: format!("agents.{name}.program"),
+            value: toml::Value::from(program).to_string(),
+            meaning:
+                "an agent that plans may have work done by; the rest of its profile is in the file"
+                    .to_owned(),
+            origin: origin.to_string(),
+            is_set: false,
         }
     }
 }

@@ -1,4 +1,7 @@
-//! `orchestra doctor`: compares the database with the readable files, and mends them.
+//! `orchestra doctor`: compares the database with the readable files, looks at the plans, and mends
+//! what is wrong.
+
+mod plans;
 
 use std::{
     fs,
@@ -20,6 +23,7 @@ use crate::{
     output::{self, Format},
     workspace::{self, PROJECTS, RUN, run_directory},
 };
+use plans::Found;
 
 /// How long the sweep for edited files may take.
 const CATCHING_UP: Duration = Duration::from_secs(30);
@@ -30,7 +34,7 @@ const CLOSING: Duration = Duration::from_secs(5);
 /// How many damaged databases are kept.
 const MAX_ASIDE: u32 = 100;
 
-/// Compare the board's database with its readable files, and mend them
+/// Look for what is wrong with the board and the plans, and mend it
 ///
 /// Says what is wrong, each with what to do about it.
 #[derive(Debug, Args)]
@@ -59,40 +63,54 @@ struct Answer {
 pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
     let config = Config::settle(common, Overrides::default())?;
     logging::start(logging::of_a_report(&config.log))?;
-    workspace::check_board(&config.workspace)?;
-    let fix = if arguments.fix {
-        Fix::Mend
-    } else {
-        Fix::Nothing
-    };
-    let (mut store, aside) = open(&config.workspace, fix)?;
-    let mut mended: Vec<String> = aside.into_iter().collect();
-    let mut report = examine(&store, fix)?;
-    if report.damaged && fix == Fix::Mend {
-        store.close(CLOSING);
-        drop(store);
-        let told;
-        (store, told) = open_anew(&config.workspace)?;
-        mended.push(told);
-        report = examine(&store, fix)?;
+    // Plans need no board.
+    if !config.plans.storage.value.exists() {
+        workspace::check_board(&config.workspace)?;
     }
-    let (findings, remaining) = if arguments.fix {
-        mended.extend(report.findings);
-        (mended, store.doctor(Fix::Nothing)?.findings)
-    } else {
-        (report.findings.clone(), report.findings)
+    let mut found = match workspace::has_board(&config.workspace) {
+        true => of_board(&config.workspace, arguments.fix)?,
+        false => Found::default(),
     };
-    store.close(CLOSING);
+    let plans = plans::examine(&config, arguments.fix)?;
+    found.findings.extend(plans.findings);
+    found.remaining.extend(plans.remaining);
     let answer = Answer {
-        healthy: remaining.is_empty(),
-        findings,
-        remaining,
+        healthy: found.remaining.is_empty(),
+        findings: found.findings,
+        remaining: found.remaining,
     };
     Format::of_flag(arguments.json).print(&answer, text)?;
     Ok(if answer.healthy {
         Exit::Ok
     } else {
         Exit::Problems
+    })
+}
+
+/// Examines the board, and mends it if asked.
+fn of_board(workspace: &Path, mends: bool) -> Result<Found, Failure> {
+    let fix = if mends { Fix::Mend } else { Fix::Nothing };
+    let (mut store, aside) = open(workspace, fix)?;
+    let mut mended: Vec<String> = aside.into_iter().collect();
+    let mut report = examine(&store, fix)?;
+    if report.damaged && fix == Fix::Mend {
+        store.close(CLOSING);
+        drop(store);
+        let told;
+        (store, told) = open_anew(workspace)?;
+        mended.push(told);
+        report = examine(&store, fix)?;
+    }
+    let (findings, remaining) = if mends {
+        mended.extend(report.findings);
+        (mended, store.doctor(Fix::Nothing)?.findings)
+    } else {
+        (report.findings.clone(), report.findings)
+    };
+    store.close(CLOSING);
+    Ok(Found {
+        findings,
+        remaining,
     })
 }
 

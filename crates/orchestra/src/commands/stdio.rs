@@ -109,6 +109,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         let signals = Signals::listen()?;
         let life = ServerLifecycle::stdio(&serving.server()?, LifecycleTimes::default());
         let _told = life.on_status_change(serving::tell);
+        serving.attend_plans(&life);
         life.start().map_err(anyhow::Error::from)?;
         let ended = until(&life, &signals).await;
         serving.end(signals.deadline()).await;

@@ -58,7 +58,8 @@ enum Command {
     },
     /// Call a tool
     ///
-    /// Where there is no board, create_project makes one; every other tool of the board is refused.
+    /// Where there is no board, create_project makes one, and those of plans need none; every other tool
+    /// of the board is refused.
     Call(Call),
 }
 

@@ -142,6 +142,9 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     let address = listener.local_addr()?;
     warn(config, address);
     let mut endpoint = endpoint(config, address);
+    if serving.plans_part().is_some() {
+        endpoint = endpoint.with_plans(&config.plans.storage.value);
+    }
     if let Some(quic) = quic {
         endpoint = endpoint.with_quic(quic, serving.orchestrator().certs()?);
     }
@@ -233,14 +236,17 @@ async fn serve_until(
     ends: impl Future<Output = Result<(), Failure>>,
 ) -> Result<(), Failure> {
     let server = serving.server()?;
-    let app =
-        |stop: &watch::Receiver<bool>| http::app(&server, &guard, config.line_bytes.value, stop);
+    let parts = serving.plans_part().into_iter().collect();
+    let app = |stop: &watch::Receiver<bool>| {
+        http::app(&server, parts, &guard, config.line_bytes.value, stop)
+    };
     let (limits, times) = (listen::limits(), LifecycleTimes::default());
     let life = match tls {
         None => ServerLifecycle::http(&server, listener, app, limits, times)?,
         Some(tls) => ServerLifecycle::https(&server, listener, tls, app, limits, times)?,
     };
     let _told = life.on_status_change(serving::tell);
+    serving.attend_plans(&life);
     life.start().map_err(anyhow::Error::from)?;
     let over = ends.await;
     let stopped = life.stop().await;
@@ -376,6 +382,12 @@ fn others(servers: &[Shown]) -> String {
     text
 }
 
+/// Where the plans are kept, if any are served.
+fn plans(endpoint: &Endpoint) -> String {
+    let kept = endpoint.plans.as_deref().map(servers::short);
+    kept.map_or_else(String::new, |kept| format!("  plans            {kept}\n"))
+}
+
 /// Where plugins and bridges come in, if they do.
 fn plugins(endpoint: &Endpoint) -> String {
     let (Some(address), Some(certs)) = (endpoint.quic, &endpoint.certs_dir) else {
@@ -413,7 +425,7 @@ fn text(ready: &Ready<'_>) -> String {
          \n\
          \x20 MCP over HTTP    {mcp}\n\
          \x20 MCP over stdio   orchestra stdio\n\
-         {}{}\n\
+         {}{}{}\n\
          Connect a client:\n\
          \x20 Claude Code      claude mcp add --transport http orchestra {mcp}{claude}\n\
          \x20 VS Code          .vscode/mcp.json   {{\"servers\": {{\"orchestra\": {{\"type\": \"http\", \"url\": \"{mcp}\"{files}}}}}}}\n\
@@ -423,6 +435,7 @@ fn text(ready: &Ready<'_>) -> String {
          \n\
          {stop}\n",
         ready.endpoint.version,
+        plans(ready.endpoint),
         plugins(ready.endpoint),
         others(ready.servers.unwrap_or_default())
     )

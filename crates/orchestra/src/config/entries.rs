@@ -15,6 +15,16 @@ pub(crate) struct Entry {
     pub(crate) origin: Origin,
 }
 
+/// The workspace, which no file names.
+const WORKSPACE: &str = "workspace";
+
+impl Entry {
+    /// Whether a file can say it.
+    pub(crate) fn is_key(&self) -> bool {
+        self.key != WORKSPACE && self.key != super::plans::STORAGE
+    }
+}
+
 impl Config {
     /// Every key with its value as TOML, what it means and where it comes from.
     pub(crate) fn entries(&self) -> Vec<Entry> {
@@ -48,6 +58,13 @@ impl Config {
                 origin: self.log.origin.clone(),
             },
             Entry {
+                key: WORKSPACE,
+                value: quoted(&self.workspace.display().to_string()),
+                meaning: "the directory that all of this is about; said by --workspace or \
+                          ORCHESTRATOR_WORKSPACE, and by no file",
+                origin: self.workspace_origin.clone(),
+            },
+            Entry {
                 key: "limits.call_timeout_seconds",
                 value: seconds.to_string(),
                 meaning: "how long one tool call may take, 1 to 86400 seconds",
@@ -69,6 +86,7 @@ impl Config {
         entries.splice(3..3, self.quic.entries());
         entries.extend(self.audit.entries());
         entries.extend(self.memory.entries());
+        entries.extend(self.plans.entries());
         entries.extend(self.access.entries());
         entries
     }

@@ -18,6 +18,7 @@ use super::{
     audit::{AuditFile, AuditOnDisk},
     memory::{MemoryFile, MemoryOnDisk},
     oauth::OAuthOnDisk,
+    plans::{PlansFile, PlansOnDisk},
     quic::QuicFile,
 };
 use crate::http;
@@ -51,6 +52,7 @@ pub(super) struct ConfigFile {
     pub(super) line_bytes: Option<usize>,
     pub(super) audit: AuditFile,
     pub(super) memory: MemoryFile,
+    pub(super) plans: PlansFile,
     pub(super) access: AccessFile,
 }
 
@@ -111,6 +113,11 @@ struct OnDisk {
     audit: AuditOnDisk,
     #[serde(default)]
     memory: MemoryOnDisk,
+    #[serde(default)]
+    plans: PlansOnDisk,
+    /// Profiles of agents, by name; those of a file that may not name any are not looked at.
+    #[serde(default)]
+    agents: toml::Table,
     #[serde(default)]
     access: AccessOnDisk,
     /// Servers of others, which are read apart: what is wrong there stops nothing else.
@@ -226,6 +233,7 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
         line_bytes: bytes.map(size),
         audit: on_disk.audit.checked()?,
         memory: on_disk.memory.checked()?,
+        plans: on_disk.plans.checked(on_disk.agents)?,
         access: access(on_disk.access)?,
     })
 }

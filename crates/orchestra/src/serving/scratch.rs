@@ -14,14 +14,15 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes the directory and opens a board in it, otherwise configured as `config` is. Must run
-    /// inside the runtime.
+    /// Makes the directory and opens a board in it, otherwise configured as `config` is; plans are
+    /// those of its workspace, for which no board is needed. Must run inside the runtime.
     ///
     /// # Errors
     /// When the directory for temporary files cannot be written to.
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
         let directory = tempfile::tempdir()
             .map_err(|error| anyhow::Error::new(error).context("make a temporary directory"))?;
+        let workspace = &config.workspace;
         let config = Config {
             workspace: directory.path().to_owned(),
             ..config.clone()
@@ -31,7 +32,7 @@ impl Scratch {
             sweep: false,
             ..Options::default()
         };
-        let serving = Serving::open_scratch(&config, options, PATIENCE)?;
+        let serving = Serving::open_scratch(&config, workspace, options, PATIENCE)?;
         Ok(Self { serving, directory })
     }
 

@@ -199,7 +199,17 @@ fn a_bridge_answers_what_stdio_answers_in_every_revision() {
             answers.sort_by_key(|answer| answer["id"].as_u64());
             answers
         };
-        let wanted = answers(up.workspace.command(["stdio"]));
+        let mut wanted = answers(up.workspace.command(["stdio"]));
+        // The orchestrator is asked in the newest revision, whose answers say themselves that they take
+        // longer, and whose lists do not.
+        for answer in &mut wanted {
+            let tools = answer.pointer_mut("/result/tools");
+            for tool in tools.and_then(Value::as_array_mut).into_iter().flatten() {
+                if tool.pointer("/_meta/orchestra~1longWork").is_some() {
+                    tool.as_object_mut().unwrap().remove("_meta");
+                }
+            }
+        }
         let found = answers(up.bridge());
         assert!(wanted.len() >= questions.len(), "{wanted:?}");
         assert_eq!(found.len(), wanted.len());

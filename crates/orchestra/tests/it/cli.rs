@@ -33,12 +33,13 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       init         Set a workspace up: client configurations, hooks, skills, agents, guides
       tool         List tools, describe one, or call one
       memory       Search, keep and look after what is remembered
+      plan         Make, run, watch and steer plans of jobs in git worktrees
       mcp          Manage the MCP servers that are offered beside the built-in tools
       plugin       Make plugins, and look at those that are configured
       certs        The certificates by which plugins, orchestrators and bridges know each other
       engine       Serve the memory of the workspace over gRPC
       hook         Store one hook event that a client sends to stdin as JSON
-      doctor       Compare the board's database with its readable files, and mend them
+      doctor       Look for what is wrong with the board and the plans, and mend it
       audit        Check the records of calls
       import       Take over the YAML files that orchestra-mcp left in .projects
       config       Show the configuration
@@ -47,8 +48,8 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       help         Print this message or the help of the given subcommand(s)
 
     Options:
-          --workspace <DIR>  Directory of the workspace [default: the nearest one upwards with .projects
-                             or .git, else the current one]
+          --workspace <DIR>  Directory of the workspace [default: ORCHESTRATOR_WORKSPACE, else the
+                             nearest one upwards with .projects or .git, else the current one]
           --log <FILTER>     What to log to stderr, for instance `info` or `orchestra_store=debug`
       -h, --help             Print help
       -V, --version          Print version
@@ -60,10 +61,15 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       3  a tool refused, or a file that cannot be understood was left alone
       4  doctor or audit verify found problems, or a server cannot be reached
       5  not permitted: nobody has approved it, or a rule forbids it
+      6  the plan that was waited for failed
+      7  the plan that was waited for was canceled
+      8  the plan that was waited for is paused, or goes on in the background
 
     Environment:
       RUST_LOG               what to log, as --log
       ORCHESTRA_TOKEN        the token that callers of `orchestra up` must show; see --token-file
+      ORCHESTRATOR_WORKSPACE the workspace, where --workspace does not name it
+      ORCHESTRATOR_STORAGE   where plans are kept, else .orchestrator/plans of the workspace
       CLAUDE_PROJECT_DIR     the workspace of `orchestra hook`
       XDG_CONFIG_HOME        directory of the user's orchestra/orchestra.toml
       HOME                   where .config is, without XDG_CONFIG_HOME
@@ -78,6 +84,8 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       ORCHESTRA_MODEL        the model that finds by meaning, as memory.model
       XDG_DATA_HOME          where installed models are kept, else ~/.local/share
       HF_ENDPOINT            where models are fetched from, else https://huggingface.co
+      NO_COLOR               set to anything, nothing is printed in colours
+      TERM                   the kind of terminal; on `dumb`, `orchestra plan watch` prints lines
     ");
 }
 
@@ -173,6 +181,9 @@ fn the_configuration_is_shown_with_its_origin() {
         .out
         .replace(&workspace.path().display().to_string(), "WORKSPACE")
         .replace(&workspace.home().display().to_string(), "HOME");
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let usual = format!("_jobs = {}\n", (cores * 2).clamp(4, 64));
+    let shown = shown.replace(&usual, "_jobs = CORES\n");
     assert_snapshot!(shown, @r#"
     # which built-in tools a client sees: all, lean, search, or a list of groups; server:NAME in it leaves of the servers of others only those named
     # from: WORKSPACE/orchestra.toml
@@ -209,6 +220,10 @@ fn the_configuration_is_shown_with_its_origin() {
     # what is logged to stderr: a level, or PART=LEVEL, separated by commas
     # from: command line
     log = "debug"
+
+    # the directory that all of this is about; said by --workspace or ORCHESTRATOR_WORKSPACE, and by no file
+    # from: default
+    # workspace = "WORKSPACE"
 
     [limits]
     # how long one tool call may take, 1 to 86400 seconds
@@ -272,6 +287,84 @@ fn the_configuration_is_shown_with_its_origin() {
     # how many numbers its vectors shall have, where it can shorten them; 0 for its own
     # from: default
     # model_dimensions = 0
+
+    [plans]
+    # where plans are kept; said by ORCHESTRATOR_STORAGE, and by no file
+    # from: default
+    # storage = "WORKSPACE/.orchestrator/plans"
+
+    # how many jobs of all plans of the workspace are at work at once, 0 to 1024; 0 sets no limit, here and below
+    # from: default
+    # max_jobs = CORES
+
+    # how many of them agents may be
+    # from: default
+    # max_agents = 16
+
+    # how many of them command lines may be
+    # from: default
+    # max_shells = 0
+
+    # how many of them programs without a shell may be
+    # from: default
+    # max_processes = 0
+
+    # how many jobs of all your workspaces are at work at once on this machine; not for a workspace's file
+    # from: default
+    # machine_jobs = CORES
+
+    # how often a phase of a job is healed or done again by itself, 0 to 20
+    # from: default
+    # heal_attempts = 4
+
+    # what becomes of a job whose process is lost: resume goes on from there, retry-once does so once, manual fails it
+    # from: default
+    # restart = "resume"
+
+    # how long the work of a job may take unless it says so itself, 0 to 604800 seconds; 0 sets no limit
+    # from: default
+    # timeout_seconds = 3600
+
+    # for how long it may print nothing, 0 to 604800 seconds; 0 sets no limit
+    # from: default
+    # idle_timeout_seconds = 0
+
+    # how much of what it prints is kept, its beginning and its end, 65536 to 1073741824 bytes
+    # from: default
+    # log_bytes = 12582912
+
+    # what the names of branches begin with that are made up for plans
+    # from: default
+    # branch_prefix = "orchestra/"
+
+    # the agent of jobs that name none; empty takes the first whose program is installed
+    # from: default
+    # agent = ""
+
+    # the agent that mends what failed; empty takes that of plans.agent
+    # from: default
+    # healer = ""
+
+    [plans.context_pressure]
+    # whether an agent whose context is nearly full is asked to leave the rest of its work to further jobs
+    # from: default
+    # enabled = false
+
+    # from how many percent on a context is shown to be rather full, 20 to 90
+    # from: default
+    # elevated_percent = 50
+
+    # from how many percent on an agent is asked, 40 to 95
+    # from: default
+    # critical_percent = 75
+
+    # how often what was left is left again to others, 1 to 5
+    # from: default
+    # max_depth = 3
+
+    # to how many further jobs the rest of one is left at most, 2 to 20
+    # from: default
+    # max_jobs = 8
 
     [access]
     # file with the tokens that callers over HTTP must show, one a line

@@ -138,3 +138,68 @@ fn a_database_with_damaged_pages_is_set_aside_and_made_again() {
     assert_eq!(workspace.call("list_stories", &stories), before);
     assert_eq!(workspace.run(["doctor"]).code, Some(0));
 }
+
+/// A repository without a board, in which a plan waits to be resumed.
+fn with_a_plan() -> Workspace {
+    let workspace = Workspace::git();
+    workspace.write(
+        "plan.yaml",
+        "name: Waits\ntargetBranch: waits\njobs:\n- {producerId: one, task: One, work: echo one > one.txt}\n",
+    );
+    let made = workspace.run(["plan", "create", "plan.yaml"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    workspace
+}
+
+#[test]
+fn a_damaged_database_of_plans_is_told_and_made_anew() {
+    let workspace = with_a_plan();
+    let whole = workspace.run(["doctor"]);
+    assert_eq!(whole.code, Some(0), "{whole:?}");
+    assert!(!workspace.join(".projects").exists());
+    let database = workspace.join(".orchestrator/plans/plans.db");
+    let length = fs::metadata(&database).unwrap().len();
+    fs::write(&database, "no database ".repeat(500)).unwrap();
+    let told = workspace.run(["doctor"]);
+    assert_eq!(told.code, Some(4), "{told:?}");
+    assert!(told.out.contains("orchestra doctor --fix"), "{told:?}");
+    let mended = workspace.run(["doctor", "--fix"]);
+    assert_eq!(mended.code, Some(0), "{mended:?}");
+    assert!(mended.out.contains("made anew with 1 plans"), "{mended:?}");
+    assert!(fs::metadata(&database).unwrap().len() >= length / 2);
+    assert_eq!(workspace.run(["doctor"]).code, Some(0));
+    for words in [["plan", "resume", "waits"], ["plan", "watch", "waits"]] {
+        let said = workspace.run(words);
+        assert_eq!(said.code, Some(0), "{said:?}");
+    }
+}
+
+#[test]
+fn plans_that_are_under_way_and_that_nobody_runs_are_told() {
+    let workspace = with_a_plan();
+    let go = workspace.home().join("go");
+    let wait = format!("while ! test -e '{}'; do sleep 0.02; done", go.display());
+    let plan = json!({"name": "Left", "targetBranch": "left", "jobs": [
+        {"producerId": "one", "task": "One", "work": format!("{wait}; echo one > one.txt")},
+    ]});
+    workspace.write("left.json", &plan.to_string());
+    let words = ["plan", "run", "left.json", "--json"];
+    let mut run = crate::support::Running::start(workspace.command(words));
+    while run.json()["phase"] != "work" {}
+    let fine = workspace.run(["doctor"]);
+    assert_eq!(fine.code, Some(0), "{fine:?}");
+    run.kill();
+    let told = workspace.run(["doctor"]);
+    assert_eq!(told.code, Some(4), "{told:?}");
+    assert!(
+        told.out
+            .contains("nobody runs what is under way: plan Left"),
+        "{told:?}"
+    );
+    assert!(!told.out.contains("Waits"), "{told:?}");
+    let mended = workspace.run(["doctor", "--fix"]);
+    assert_eq!(mended.code, Some(0), "{mended:?}");
+    fs::write(&go, "").unwrap();
+    let watched = workspace.run(["plan", "watch", "left"]);
+    assert_eq!(watched.code, Some(0), "{watched:?}");
+}

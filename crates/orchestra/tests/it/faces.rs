@@ -149,7 +149,11 @@ impl Face {
     fn call(&mut self, workspace: &Workspace, tool: &str, arguments: &Value) -> Outcome {
         let mut params = json!({"name": tool, "arguments": arguments});
         match self {
-            Self::Stdio(session) | Self::Bridge { session, .. } => {
+            Self::Stdio(session) => of_response(&session.request("tools/call", &params)),
+            Self::Bridge { session, .. } => {
+                // Through a bridge a call that may last is followed to its end for a client that knows no
+                // tasks, unless it wants to hear of its progress.
+                params["_meta"] = json!({"progressToken": tool});
                 of_response(&session.request("tools/call", &params))
             }
             Self::Quic {
@@ -438,12 +442,83 @@ fn script() -> Vec<(&'static str, Value)> {
         ),
         ("get_hook_events", json!({})),
         ("regenerate_readme", p(json!({}))),
+    ]);
+    script.extend(plans());
+    script.extend([
         ("delete_task", task("MA-4")),
         ("delete_story", p(json!({"story_id": "MA-2"}))),
         ("delete_epic", p(json!({"epic_id": "MA-6"}))),
         ("delete_project", p(json!({}))),
     ]);
     script
+}
+
+/// Every tool of plans. Nothing of them runs, for how far that is cannot be told beforehand, but for the
+/// work of the last, which is canceled.
+fn plans() -> Vec<(&'static str, Value)> {
+    let p = |more: Value| {
+        let mut arguments = json!({"planId": "Paused"});
+        for (name, value) in more.as_object().unwrap() {
+            arguments[name] = value.clone();
+        }
+        arguments
+    };
+    let job = |name: &str| json!({"producerId": name, "task": "Work", "work": "sleep 600"});
+    let one = || p(json!({"jobId": "one"}));
+    let add = json!([{"type": "add_node", "spec": job("three")}]);
+    let of = |plan: &str| json!({"planId": plan});
+    vec![
+        (
+            "create_copilot_plan",
+            json!({"name": "Paused", "jobs": [job("one"), job("two")]}),
+        ),
+        ("list_copilot_plans", json!({})),
+        ("get_copilot_plan_status", p(json!({}))),
+        ("get_copilot_plan_graph", p(json!({}))),
+        ("list_copilot_jobs", p(json!({}))),
+        ("get_copilot_job", one()),
+        ("get_copilot_job_logs", one()),
+        ("get_copilot_job_attempts", one()),
+        ("update_copilot_plan", p(json!({"maxParallel": 2}))),
+        (
+            "update_copilot_plan_job",
+            p(json!({"jobId": "one", "work": "sleep 60"})),
+        ),
+        (
+            "bulk_update_copilot_plan_jobs",
+            p(json!({"updates": {"maxTurns": 3}})),
+        ),
+        ("reshape_copilot_plan", p(json!({"operations": add}))),
+        ("pause_copilot_plan", p(json!({}))),
+        ("force_fail_copilot_job", one()),
+        ("get_copilot_job_failure_context", one()),
+        ("retry_copilot_job", one()),
+        ("force_fail_copilot_job", one()),
+        ("retry_copilot_plan", p(json!({}))),
+        (
+            "clone_copilot_plan",
+            json!({"sourcePlanId": "Paused", "name": "Copy"}),
+        ),
+        ("cancel_copilot_plan", p(json!({}))),
+        ("recover_copilot_plan", p(json!({}))),
+        ("cancel_copilot_plan", p(json!({}))),
+        ("archive_copilot_plan", p(json!({}))),
+        ("delete_copilot_plan", p(json!({}))),
+        ("run_copilot_integration_test", json!({})),
+        ("scaffold_copilot_plan", json!({"name": "Piecemeal"})),
+        (
+            "add_copilot_plan_jobs",
+            json!({"planId": "Piecemeal", "jobs": [job("one")]}),
+        ),
+        (
+            "add_copilot_plan_job",
+            json!({"planId": "Piecemeal", "producerId": "two", "task": "Work", "work": "sleep 600"}),
+        ),
+        ("finalize_copilot_plan", of("Piecemeal")),
+        ("resume_copilot_plan", of("Piecemeal")),
+        ("cancel_copilot_plan", of("Piecemeal")),
+        ("delete_copilot_plan", of("Piecemeal")),
+    ]
 }
 
 /// What is of the moment or of the place stands as the same word everywhere.
@@ -454,7 +529,7 @@ fn level(outcome: Outcome, workspace: &Workspace, memory: &str) -> Outcome {
         if !memory.is_empty() {
             text = text.replace(memory, "MEMORY");
         }
-        without_times(&text)
+        without_plans(&without_times(&text))
     };
     match outcome {
         Outcome::Done(value) => Outcome::Done(plain(&level(&value.to_string()))),
@@ -479,6 +554,32 @@ fn without_times(text: &str) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
+/// Without the ids of plans and jobs, the milliseconds at which something was, and how many events a plan
+/// has, which differ for those that have run.
+fn without_plans(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let is_of_a_word = |c: char| c.is_ascii_hexdigit() || c == '-';
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_hexdigit()) {
+        let (before, from) = rest.split_at(start);
+        let end = from.find(|c| !is_of_a_word(c)).unwrap_or(from.len());
+        let (word, after) = from.split_at(end);
+        let is_id = word.len() == 36 && word.matches('-').count() == 4;
+        let is_time = word.len() == 13 && word.bytes().all(|byte| byte.is_ascii_digit());
+        shown.push_str(before);
+        let is_version = shown.ends_with("\"stateVersion\":");
+        // A face may have files of its own in the workspace.
+        let is_dirt = after.starts_with(" uncommitted changes");
+        shown.push_str(match is_id || is_time || is_version || is_dirt {
+            true => "0",
+            false => word,
+        });
+        rest = after;
+    }
+    shown.push_str(rest);
+    shown
+}
+
 /// What the audit file says of each call, but for the moment, the face and who came through it.
 fn records(workspace: &Workspace) -> Vec<Value> {
     let text = fs::read_to_string(workspace.join(".projects/.run/audit.jsonl")).unwrap();
@@ -490,6 +591,10 @@ fn records(workspace: &Workspace) -> Vec<Value> {
             assert!(members.remove(member).is_some(), "{line}");
         }
         members.remove("client");
+        // How many events a plan has that has run takes one digit or two.
+        if record["name"].as_str().unwrap().contains("_copilot_") {
+            record.as_object_mut().unwrap().remove("result_bytes");
+        }
         record
     });
     lines.collect()

@@ -18,6 +18,7 @@ mod engine_faults;
 mod faces;
 mod foreign;
 mod growth;
+mod guide;
 mod hook;
 mod import;
 mod init;
@@ -47,6 +48,9 @@ mod memory_faults;
 mod memory_model;
 mod oauth;
 mod others;
+mod plan_shell;
+mod plan_watch;
+mod plans;
 mod plugin_cmd;
 mod plugin_documents;
 #[cfg(target_os = "linux")]

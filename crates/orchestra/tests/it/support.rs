@@ -257,6 +257,11 @@ impl Running {
         self.child.wait().unwrap();
     }
 
+    /// How the process has ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
+
     /// Waits for the end of the process, whose input ends.
     pub(crate) fn end(mut self) -> ExitStatus {
         drop(self.stdin.take());

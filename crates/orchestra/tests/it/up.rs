@@ -78,6 +78,14 @@ fn it_says_where_it_is_and_serves_mcp() {
     );
     let told: Value = serde_json::from_str(&fs::read_to_string(&endpoint).unwrap()).unwrap();
     assert_eq!(told["mcp"], ready["mcp"]);
+    let plans = workspace.join(".orchestrator/plans");
+    assert_eq!(ready["plans"], plans.to_str().unwrap());
+    let health = get(&address, "/health").json();
+    assert_eq!(
+        health["parts"],
+        json!([{"name": "plans", "status": "available"}]),
+        "{health}"
+    );
 
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},

@@ -73,6 +73,9 @@ struct Answer {
 /// The one tool that makes a board where there is none.
 const MAKES_A_BOARD: &str = "create_project";
 
+/// The group of the tools that need no board.
+const PLANS: &str = "plans";
+
 /// The tools that find by meaning where a model is configured, which takes an engine.
 const FIND_BY_MEANING: [&str; 2] = ["search_memory", "get_context"];
 
@@ -119,6 +122,7 @@ async fn of_server(config: &Config, theirs: Theirs, asked: &Asked) -> Result<Ans
     let answer = ask(&serving, asked).await;
     complain(&guests, &serving, asked);
     guests.close().await;
+    serving.leave_plans().await;
     serving.close();
     answer
 }
@@ -134,10 +138,15 @@ fn complain(guests: &Guests, serving: &Serving, asked: &Asked) {
 async fn of_board(config: &Config, asked: &Asked) -> Result<Answer, Failure> {
     if !workspace::has_board(&config.workspace) {
         let scratch = Scratch::open(config)?;
-        let tried = rehearse(config, scratch.serving(), asked).await;
+        let needs_none = needs_no_board(scratch.serving(), &asked.name);
+        let tried = match needs_none {
+            true => ask(scratch.serving(), asked).await,
+            false => rehearse(config, scratch.serving(), asked).await,
+        };
+        scratch.serving().leave_plans().await;
         scratch.close();
         let answer = tried?;
-        if answer.result["isError"] == true {
+        if needs_none || answer.result["isError"] == true {
             return Ok(answer);
         }
     }
@@ -148,8 +157,14 @@ async fn of_board(config: &Config, asked: &Asked) -> Result<Answer, Failure> {
         serving.await_engine().await;
     }
     let answer = ask(&serving, asked).await;
+    serving.leave_plans().await;
     serving.close();
     answer
+}
+
+/// Whether a tool is about plans, which are kept elsewhere.
+fn needs_no_board(serving: &Serving, name: &str) -> bool {
+    find(serving, name).is_some_and(|(tool, _)| tool.group == PLANS)
 }
 
 fn unwatched() -> Options {

@@ -49,6 +49,9 @@ pub(in crate::commands) struct Endpoint {
     /// The directory of the certificates that they must show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) certs_dir: Option<PathBuf>,
+    /// Where the plans are kept; who runs them is told there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) plans: Option<PathBuf>,
 }
 
 impl Endpoint {
@@ -63,6 +66,7 @@ impl Endpoint {
             mcp: format!("{base}{MCP_PATH}"),
             quic: None,
             certs_dir: None,
+            plans: None,
             http: base.to_owned(),
         }
     }
@@ -72,6 +76,14 @@ impl Endpoint {
         Self {
             quic: Some(address),
             certs_dir: Some(certs.to_owned()),
+            ..self
+        }
+    }
+
+    /// The same, where plans are served that are kept there.
+    pub(super) fn with_plans(self, storage: &Path) -> Self {
+        Self {
+            plans: Some(storage.to_owned()),
             ..self
         }
     }
@@ -105,7 +117,7 @@ enum Look {
     /// Somebody has it, and does not say where it listens yet.
     Silent,
     /// Somebody has it, and listens there.
-    Told(Endpoint),
+    Told(Box<Endpoint>),
 }
 
 impl Place {
@@ -130,7 +142,7 @@ impl Place {
         loop {
             match self.look()? {
                 Look::Free => return Ok(None),
-                Look::Told(endpoint) => return Ok(Some(endpoint)),
+                Look::Told(endpoint) => return Ok(Some(*endpoint)),
                 Look::Silent => {}
             }
             anyhow::ensure!(
@@ -144,7 +156,7 @@ impl Place {
     /// The same, without waiting: what is not told now is not told.
     pub(in crate::commands) fn told(&self) -> Option<Endpoint> {
         match self.look() {
-            Ok(Look::Told(endpoint)) => Some(endpoint),
+            Ok(Look::Told(endpoint)) => Some(*endpoint),
             Ok(Look::Free | Look::Silent) | Err(_) => None,
         }
     }
@@ -164,7 +176,7 @@ impl Place {
         }
         let text = self.root.read(&endpoint_path())?;
         let endpoint = text.and_then(|text| serde_json::from_str(&text).ok());
-        Ok(endpoint.map_or(Look::Silent, Look::Told))
+        Ok(endpoint.map_or(Look::Silent, |endpoint| Look::Told(Box::new(endpoint))))
     }
 
     /// Takes the place for this process, until it ends; false when another has it.

@@ -1,0 +1,324 @@
+//! What follows from the end of an act: the next phase, a heal, a rerun, integration anew, or the
+//! end.
+//!
+//! Everything that depends on configuration comes in with a [`Policy`], and what is decided goes
+//! into the log, so that a log means the same whatever the configuration says later.
+//!
+//! The rules, in this order (sections 9 to 11 and 13 of the plan runner's specification):
+//!
+//! 1. The target moved while the result was validated: back to integration, a bounded number of
+//!    times.
+//! 2. A failure that passes by itself: the same phase again after a while, a bounded number of
+//!    times.
+//! 3. An agent crashed: the same work again, with its session taken up.
+//! 4. The failed work says from where to go on: again from there, without an agent.
+//! 5. An agent heals it in the same worktree, and then the failed check itself is done again.
+//! 6. The job fails.
+//!
+//! 3 to 5 share one budget for each phase; `autoHeal: false` turns them off, `noAutoHeal` the fifth
+//! alone.
+
+use std::time::Duration;
+
+use crate::budget::exceeded;
+use crate::event::{Act, AttemptEnd, Failure, FailureKind, Next, Trigger};
+use crate::ids::Millis;
+use crate::phase::Phase;
+use crate::plan::{Job, Plan};
+use crate::pressure::Splits;
+use crate::work::WorkSpec;
+
+mod resume;
+
+pub(crate) use resume::held;
+pub use resume::{after_gone, retry};
+use resume::{is_healed, may_be_mended, resume_of};
+
+/// What configuration says about failures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// How often a phase of a job is healed or done again by itself.
+    pub heals_max: u32,
+    /// Whether there is an agent to heal with, besides those that do the work of jobs.
+    pub has_healer: bool,
+    /// What becomes of a job whose process, or whose runner, is gone.
+    pub restart: Restart,
+    /// How often in a row a job may be lost before it fails.
+    pub losses_max: u32,
+    /// How often the result is integrated anew because the target moved.
+    pub integrations_max: u32,
+    /// How long to wait before what passes by itself is tried again; its length is how often.
+    pub transient_waits: Vec<Duration>,
+    /// What becomes of jobs whose agents run out of context.
+    pub splits: Splits,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            heals_max: 4,
+            has_healer: true,
+            restart: Restart::Resume,
+            losses_max: 5,
+            integrations_max: 10,
+            transient_waits: [30, 60, 120].map(Duration::from_secs).to_vec(),
+            splits: Splits::default(),
+        }
+    }
+}
+
+/// What becomes of a job whose process, or whose runner, is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Restart {
+    /// It goes on from the phase that was lost.
+    Resume,
+    /// The same, but once only.
+    RetryOnce,
+    /// It fails, and a person decides.
+    Manual,
+}
+
+/// What the next attempt of a job does, in order.
+#[must_use]
+pub fn acts(plan: &Plan, job: &Job) -> Vec<Act> {
+    let next = job.upcoming();
+    let mut phases = Phase::ALL;
+    if job.is_validation() {
+        // What was mended is committed before it is verified: what is verified is what is merged,
+        // and what the check leaves behind is not.
+        phases.swap(
+            crate::plan::index(Phase::Work),
+            crate::plan::index(Phase::Commit),
+        );
+    }
+    let mut acts: Vec<Act> = phases
+        .into_iter()
+        .filter(|phase| applies(plan, job, *phase))
+        .map(Act::of)
+        .collect();
+    if let Some(phase) = next.heal {
+        // Conflicts are healed before the merge is looked at again; all else in a worktree that is
+        // whole.
+        let place = usize::from(phase != Phase::MergeFi);
+        acts.insert(place.min(acts.len()), Act::heal(phase));
+    }
+    acts
+}
+
+fn applies(plan: &Plan, job: &Job, phase: Phase) -> bool {
+    let comes = phase >= job.upcoming().from;
+    match phase {
+        Phase::MergeFi => true,
+        Phase::Setup => {
+            let init = !plan.settings().worktree_init.is_empty();
+            (init || job.sets_up) && (comes || !job.set_up)
+        }
+        // What brings the parts of a split job together is checked in its place.
+        Phase::Postchecks if job.split => false,
+        Phase::Prechecks | Phase::Work | Phase::Postchecks => comes && job.spec(phase).is_some(),
+        // What validates leaves nothing behind to be merged, except what was mended there.
+        Phase::Commit => match job.is_validation() {
+            true => may_be_mended(job),
+            false => comes,
+        },
+        Phase::MergeRi => job.is_validation(),
+        Phase::Cleanup => false,
+    }
+}
+
+/// Whether an agent that heals a phase does the job's work itself, because that is an agent's work
+/// and is not done again after it.
+#[must_use]
+pub fn is_instead(job: &Job, phase: Phase) -> bool {
+    phase == Phase::Work
+        && !job.is_validation()
+        && job.spec(phase).is_some_and(|spec| spec.agent().is_some())
+}
+
+/// What follows a failure.
+#[must_use]
+pub fn after_failure(
+    plan: &Plan,
+    job: &Job,
+    act: Act,
+    failure: Failure,
+    policy: &Policy,
+    now: Millis,
+) -> AttemptEnd {
+    let failure = with_message(plan, job, act, failure.bounded());
+    match follow_up(plan, job, act, &failure, policy, now) {
+        Some((next, counted)) => AttemptEnd::Again {
+            act,
+            failure,
+            next,
+            counted,
+        },
+        None => {
+            let failure = match lacks_healer(plan, job, act, &failure, policy, now) {
+                true => {
+                    let message = format!("{}; {NO_HEALER}", failure.message);
+                    Failure { message, ..failure }.bounded()
+                }
+                false => failure,
+            };
+            AttemptEnd::Failed { act, failure }
+        }
+    }
+}
+
+/// What is said where something would be healed if there were somebody to do so.
+const NO_HEALER: &str = "no agent is there to heal it: configure one, or set healer";
+
+/// Whether something is not mended only since there is no agent to do so.
+fn lacks_healer(
+    plan: &Plan,
+    job: &Job,
+    act: Act,
+    failure: &Failure,
+    policy: &Policy,
+    now: Millis,
+) -> bool {
+    let with_one = Policy {
+        has_healer: true,
+        ..policy.clone()
+    };
+    !policy.has_healer && follow_up(plan, job, act, failure, &with_one, now).is_some()
+}
+
+/// What failed in a phase, where the job, or its plan, says that itself.
+pub(crate) fn failed_spec<'a>(
+    plan: &'a Plan,
+    job: &'a Job,
+    phase: Phase,
+    failure: &Failure,
+) -> Option<&'a WorkSpec> {
+    match phase {
+        Phase::Setup => {
+            let part = usize::try_from(failure.part?).ok()?;
+            plan.settings().worktree_init.get(part)
+        }
+        other => job.spec(other),
+    }
+}
+
+fn with_message(plan: &Plan, job: &Job, act: Act, failure: Failure) -> Failure {
+    let told = failed_spec(plan, job, act.phase, &failure)
+        .and_then(|spec| spec.on_failure.message.as_ref());
+    match told.filter(|_| !act.heal) {
+        Some(told) => {
+            let message = format!("{}: {}", told.as_str(), failure.message);
+            Failure { message, ..failure }.bounded()
+        }
+        None => failure,
+    }
+}
+
+fn follow_up(
+    plan: &Plan,
+    job: &Job,
+    act: Act,
+    failure: &Failure,
+    policy: &Policy,
+    now: Millis,
+) -> Option<(Next, bool)> {
+    let phase = act.phase;
+    if failure.kind == FailureKind::TargetMoved {
+        let next = Next::whole(Trigger::PostchecksRevalidation);
+        return (job.integrations < policy.integrations_max).then_some((next, false));
+    }
+    if failure.kind == FailureKind::Transient {
+        let wait = policy
+            .transient_waits
+            .get(usize::try_from(job.transients).ok()?)?;
+        let mut next = again(job, act, Trigger::Transient);
+        next.not_before = Some(now.after(*wait));
+        return Some((next, false));
+    }
+    if !job.definition().auto_heal
+        || job.heals(phase) >= policy.heals_max
+        || over_budget(plan, job, now)
+    {
+        return None;
+    }
+    let spec = failed_spec(plan, job, phase, failure);
+    let agent = act.heal || spec.is_some_and(|spec| spec.agent().is_some());
+    if failure.kind == FailureKind::Signal && agent {
+        return Some((again(job, act, Trigger::AutoHeal), true));
+    }
+    if !failure.kind.is_healable() {
+        return None;
+    }
+    if let Some(from) = spec.and_then(|spec| spec.on_failure.resume_from_phase) {
+        // Later than what failed would leave out what failed.
+        let next = Next::resuming(Trigger::AutoHeal, from.get().min(phase));
+        return Some((next, true));
+    }
+    let refused = spec.is_some_and(|spec| spec.on_failure.no_auto_heal);
+    // An agent that does the job's work can mend it.
+    let own = job
+        .spec(Phase::Work)
+        .is_some_and(|spec| spec.agent().is_some());
+    if refused || !(policy.has_healer || own) || !phase.may_be_healed() {
+        return None;
+    }
+    Some((heal(job, phase), true))
+}
+
+/// The same act again, with the agent's session taken up; a heal that was asked for and not done
+/// stays.
+fn again(job: &Job, act: Act, trigger: Trigger) -> Next {
+    let before = job.upcoming();
+    let mut next = match before.heal {
+        Some(phase) if !is_healed(job, phase) => Next {
+            heal: Some(phase),
+            ..Next::resuming(trigger, before.from)
+        },
+        _ => Next::resuming(trigger, resume_of(job, act.phase, None)),
+    };
+    next.resume_session = true;
+    // A worktree that was to be made anew is: unless it was.
+    next.clear_worktree = before.clear_worktree && act.phase == Phase::MergeFi;
+    next
+}
+
+fn heal(job: &Job, phase: Phase) -> Next {
+    let from = match phase {
+        Phase::Postchecks => Phase::Commit,
+        Phase::Work if is_instead(job, phase) => Phase::Commit,
+        // Whatever the agent changes is committed before it is checked.
+        other => resume_of(job, other, None).min(Phase::Commit),
+    };
+    Next {
+        heal: Some(phase),
+        ..Next::resuming(Trigger::AutoHeal, from)
+    }
+}
+
+fn over_budget(plan: &Plan, job: &Job, now: Millis) -> bool {
+    let own = &job.definition().budget;
+    let plan_ms = plan.wall_ms(now);
+    exceeded(own, job.usage(), job.wall_ms(now)).is_some()
+        || exceeded(&plan.settings().budget, plan.usage(), plan_ms).is_some()
+}
+
+/// What follows when the process of an act, or who ran it, is gone without a result.
+#[must_use]
+pub fn after_loss(job: &Job, act: Act, message: &str, policy: &Policy) -> AttemptEnd {
+    let failure = Failure::new(FailureKind::Lost, message);
+    let most = match policy.restart {
+        Restart::Manual => 0,
+        Restart::RetryOnce => 1,
+        Restart::Resume => policy.losses_max,
+    };
+    if job.losses >= most {
+        return AttemptEnd::Failed { act, failure };
+    }
+    let next = again(job, act, Trigger::Recovery);
+    AttemptEnd::Again {
+        act,
+        failure,
+        next,
+        counted: false,
+    }
+}

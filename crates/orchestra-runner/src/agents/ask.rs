@@ -1,0 +1,478 @@
+//! What work asks of an agent, checked against what its program can do before anything runs: nothing
+//! is taken and then dropped.
+
+use std::path::{Path, PathBuf};
+
+use orchestra_plan::work::{AgentWork, AllowedUrl, Effort, FolderPath, ModelTier, ProfileName};
+
+use super::{
+    AgentError, Capabilities, Choice, Feature, Profile,
+    profile::{MAX_MODEL_CHARS, is_model},
+    promote,
+};
+
+/// What an agent is asked for, and can do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// The model; none leaves it to the program.
+    pub model: Option<String>,
+    /// The effort; none leaves it to the program.
+    pub effort: Option<Effort>,
+    /// How many turns it takes at most.
+    pub max_turns: Option<u64>,
+    /// Whether a later run goes on with the session: unless work says otherwise, where it can be.
+    pub resume: bool,
+    /// Whole paths of more folders, which are there.
+    pub folders: Vec<PathBuf>,
+    /// Addresses.
+    pub urls: Vec<AllowedUrl>,
+    /// Why it gets another tier or effort than none.
+    pub reasons: Vec<String>,
+}
+
+impl Asked {
+    /// Checks what work asks for. `instructions` is what it tells the agent, wherever that is written.
+    ///
+    /// # Errors
+    /// When something is asked for that the program cannot do, a model that it does not know, or
+    /// something that cannot be meant.
+    pub fn of(
+        agent: &ProfileName,
+        profile: &Profile,
+        able: &Capabilities,
+        work: &AgentWork,
+        instructions: &str,
+    ) -> Result<Self, AgentError> {
+        let check = Check {
+            agent,
+            profile,
+            able,
+        };
+        check.features(work)?;
+        let model = work.model.as_ref().map(|model| model.as_str());
+        if let Some(model) = model {
+            check.model(model)?;
+        }
+        let choice = promote(model.is_some(), work.model_tier, work.effort, instructions);
+        let mut reasons = choice.reasons.clone();
+        Ok(Self {
+            model: check.chosen_model(model, work.model_tier, &choice, &mut reasons)?,
+            effort: check.chosen_effort(work.effort, &choice, &mut reasons)?,
+            max_turns: work.max_turns.map(|turns| turns.get()),
+            resume: work.resume_session != Some(false) && able.has(Feature::Resume),
+            folders: work
+                .allowed_folders
+                .iter()
+                .map(folder)
+                .collect::<Result<_, _>>()?,
+            urls: check.urls(&work.allowed_urls)?,
+            reasons,
+        })
+    }
+}
+
+/// Checks the folders that work asks for, which are there or not whatever agent does it.
+pub(crate) fn check_folders(work: &AgentWork) -> Result<(), AgentError> {
+    work.allowed_folders
+        .iter()
+        .try_for_each(|path| folder(path).map(drop))
+}
+
+/// The domain that an address is, when it is all of one and nothing below it.
+pub(super) fn whole_domain(url: &AllowedUrl) -> Option<&str> {
+    let rest = url
+        .as_str()
+        .split_once("://")
+        .map_or(url.as_str(), |(_, rest)| rest);
+    let domain = rest.strip_suffix('/').unwrap_or(rest);
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    domain.bytes().all(is_part).then_some(domain)
+}
+
+struct Check<'a> {
+    agent: &'a ProfileName,
+    profile: &'a Profile,
+    able: &'a Capabilities,
+}
+
+impl Check<'_> {
+    fn features(&self, work: &AgentWork) -> Result<(), AgentError> {
+        let AgentWork {
+            brief: _,
+            agent: _,
+            model,
+            model_tier,
+            effort,
+            max_turns,
+            resume_session,
+            allowed_folders,
+            allowed_urls,
+        } = work;
+        let resumes = *resume_session == Some(true);
+        let asked = [
+            (Feature::Model, model.is_some(), "be told a model", "model"),
+            (
+                Feature::Model,
+                model_tier.is_some(),
+                "be told a model",
+                "modelTier",
+            ),
+            (
+                Feature::Effort,
+                effort.is_some(),
+                "be told an effort",
+                "effort",
+            ),
+            (
+                Feature::MaxTurns,
+                max_turns.is_some(),
+                "be told how many turns",
+                "maxTurns",
+            ),
+            (
+                Feature::Resume,
+                resumes,
+                "resume a session",
+                "resumeSession",
+            ),
+            (
+                Feature::Folders,
+                !allowed_folders.is_empty(),
+                "be given more folders",
+                "allowedFolders",
+            ),
+            (
+                Feature::Urls,
+                !allowed_urls.is_empty(),
+                "be limited to addresses",
+                "allowedUrls",
+            ),
+        ];
+        let mut refused = asked
+            .iter()
+            .filter(|(feature, is_asked, ..)| *is_asked && !self.able.has(*feature));
+        match refused.next() {
+            Some((feature, _, what, field)) => {
+                Err(self.unsupported(*feature, what, field, self.why()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn why(&self) -> String {
+        match &self.able.version {
+            Some(version) => format!("neither its profile nor its program ({version}) offers it"),
+            None => "neither its profile nor its program offers it".to_owned(),
+        }
+    }
+
+    fn unsupported(
+        &self,
+        feature: Feature,
+        what: &'static str,
+        field: &'static str,
+        why: String,
+    ) -> AgentError {
+        AgentError::Unsupported {
+            agent: self.agent.to_string(),
+            feature,
+            what,
+            field,
+            why,
+        }
+    }
+
+    fn chosen_model(
+        &self,
+        model: Option<&str>,
+        asked: Option<ModelTier>,
+        choice: &Choice,
+        reasons: &mut Vec<String>,
+    ) -> Result<Option<String>, AgentError> {
+        let (None, Some(tier)) = (model, choice.tier) else {
+            return Ok(model.map(str::to_owned));
+        };
+        let found = self.profile.text().models.of(tier);
+        match found.filter(|_| self.able.has(Feature::Model)) {
+            Some(model) => Ok(Some(model.to_owned())),
+            None if asked.is_some() => Err(AgentError::Tier {
+                agent: self.agent.to_string(),
+                tier,
+            }),
+            None => {
+                reasons.push(format!(
+                    "{} has no model of the {tier} tier: its own is left",
+                    self.agent
+                ));
+                Ok(None)
+            }
+        }
+    }
+
+    fn chosen_effort(
+        &self,
+        asked: Option<Effort>,
+        choice: &Choice,
+        reasons: &mut Vec<String>,
+    ) -> Result<Option<Effort>, AgentError> {
+        let Some(effort) = choice.effort else {
+            return Ok(None);
+        };
+        let levels = &self.profile.text().efforts;
+        let is_level = levels.is_empty() || levels.contains(&effort);
+        if is_level && self.able.has(Feature::Effort) {
+            return Ok(Some(effort));
+        }
+        if asked.is_some() {
+            let levels: Vec<String> = levels.iter().map(ToString::to_string).collect();
+            let why = format!("it knows {}", levels.join(", "));
+            return Err(self.unsupported(Feature::Effort, "think that much", "effort", why));
+        }
+        reasons.push(format!(
+            "{} cannot be told an effort of {effort}: its own is left",
+            self.agent
+        ));
+        Ok(None)
+    }
+
+    fn model(&self, model: &str) -> Result<(), AgentError> {
+        if !is_model(model) {
+            let what = format!(
+                "has to be a name of 1 to {MAX_MODEL_CHARS} characters without spaces, not an option"
+            );
+            return Err(AgentError::Value {
+                field: "model",
+                what,
+            });
+        }
+        let Some(known) = &self.able.models else {
+            return Ok(());
+        };
+        let tiers = &self.profile.text().models;
+        let mut own = [&tiers.fast, &tiers.standard, &tiers.premium]
+            .into_iter()
+            .flatten();
+        if known.iter().any(|known| known == model) || own.any(|own| own == model) {
+            return Ok(());
+        }
+        Err(AgentError::Model {
+            agent: self.agent.to_string(),
+            model: model.to_owned(),
+            known: known.clone(),
+        })
+    }
+
+    fn urls(&self, urls: &[AllowedUrl]) -> Result<Vec<AllowedUrl>, AgentError> {
+        let mut others = urls.iter().filter(|url| whole_domain(url).is_none());
+        if let Some(url) = others.next().filter(|_| self.able.domains_only) {
+            let why = format!(
+                "{url} is less or more than one domain, and only domains can be told to it"
+            );
+            let what = "be limited to such an address";
+            return Err(self.unsupported(Feature::Urls, what, "allowedUrls", why));
+        }
+        Ok(urls.to_vec())
+    }
+}
+
+/// The folder without links, which is what the program is told: a link that is changed later leads
+/// nowhere else.
+fn folder(path: &FolderPath) -> Result<PathBuf, AgentError> {
+    let path = Path::new(path.as_str());
+    let fault = |what: &str| AgentError::Folder {
+        folder: path.to_owned(),
+        what: what.to_owned(),
+    };
+    let whole = path.canonicalize().map_err(|_| fault("is not there"))?;
+    match whole.is_dir() {
+        true => Ok(whole),
+        false => Err(fault("is no directory")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use orchestra_plan::work::WorkSpec;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn profile(more: Value) -> Profile {
+        let mut text = json!({
+            "program": "x",
+            "arguments": [
+                ["--model", "{model}"], ["--effort={effort}"], ["--turns={max_turns}"],
+                ["--resume={session}"], ["--dir={folders}"], ["--url={urls}"], ["--", "{prompt}"],
+            ],
+            "models": {"fast": "small", "premium": "large"},
+        });
+        for (name, value) in more.as_object().unwrap() {
+            text[name] = value.clone();
+        }
+        serde_json::from_value(text).unwrap()
+    }
+
+    fn able(features: &[Feature], models: Option<&[&str]>) -> Capabilities {
+        Capabilities {
+            program: "/x".into(),
+            version: Some("1.2".to_owned()),
+            features: features.iter().copied().collect(),
+            domains_only: false,
+            models: models.map(|models| models.iter().map(|&model| model.to_owned()).collect()),
+            known: Default::default(),
+        }
+    }
+
+    const ALL: [Feature; 6] = [
+        Feature::Model,
+        Feature::Resume,
+        Feature::Effort,
+        Feature::MaxTurns,
+        Feature::Folders,
+        Feature::Urls,
+    ];
+
+    fn asked(
+        work: &AgentWork,
+        profile: &Profile,
+        able: &Capabilities,
+    ) -> Result<Asked, AgentError> {
+        Asked::of(
+            &ProfileName::parse("one").unwrap(),
+            profile,
+            able,
+            work,
+            "Do it.",
+        )
+    }
+
+    fn work(more: Value) -> AgentWork {
+        let mut text = json!({"type": "agent", "instructions": "Do it."});
+        for (name, value) in more.as_object().unwrap() {
+            text[name] = value.clone();
+        }
+        let work: WorkSpec = serde_json::from_value(text).unwrap();
+        work.agent().unwrap().clone()
+    }
+
+    #[test]
+    fn what_the_program_cannot_do_is_refused_each_with_its_code() {
+        let none = able(&[], None);
+        for (more, code) in [
+            (json!({"model": "a"}), "agent_model_unsupported"),
+            (json!({"modelTier": "fast"}), "agent_model_unsupported"),
+            (json!({"effort": "low"}), "agent_effort_unsupported"),
+            (json!({"maxTurns": 3}), "agent_max_turns_unsupported"),
+            (json!({"resumeSession": true}), "agent_resume_unsupported"),
+            (
+                json!({"allowedFolders": ["/"]}),
+                "agent_folders_unsupported",
+            ),
+            (json!({"allowedUrls": ["a.com"]}), "agent_urls_unsupported"),
+        ] {
+            let work = work(more);
+            let error = asked(&work, &profile(json!({})), &none).unwrap_err();
+            assert_eq!(error.code(), code, "{error}");
+            assert!(asked(&work, &profile(json!({})), &able(&ALL, None)).is_ok());
+        }
+        let resumed = work(json!({"resumeSession": true}));
+        let error = asked(&resumed, &profile(json!({})), &none).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "agent `one` cannot resume a session: neither its profile nor its program (1.2) offers it; leave \
+             `resumeSession` out, or name an agent that can"
+        );
+    }
+
+    #[test]
+    fn a_session_is_resumed_where_it_can_be_unless_work_says_otherwise() {
+        let resumes = |more: Value, features: &[Feature]| {
+            asked(&work(more), &profile(json!({})), &able(features, None))
+                .unwrap()
+                .resume
+        };
+        assert!(resumes(json!({}), &ALL) && !resumes(json!({}), &[]));
+        assert!(!resumes(json!({"resumeSession": false}), &ALL));
+    }
+
+    #[test]
+    fn models_are_those_that_are_known() {
+        let able = able(&ALL, Some(&["a", "b"]));
+        let ask = |more: Value| asked(&work(more), &profile(json!({})), &able);
+        let model = |more: Value| ask(more).unwrap().model.unwrap();
+        assert_eq!(model(json!({"model": "a"})), "a");
+        assert_eq!(model(json!({"model": "large"})), "large");
+        assert_eq!(model(json!({"modelTier": "fast"})), "small");
+        let error = ask(json!({"model": "c"})).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "agent `one` knows no model `c`; it knows: a, b"
+        );
+        assert_eq!(
+            ask(json!({"model": "--yolo"})).unwrap_err().code(),
+            "agent_value"
+        );
+        let tier = ask(json!({"modelTier": "standard"})).unwrap_err();
+        assert_eq!(tier.code(), "agent_tier_unknown");
+    }
+
+    #[test]
+    fn what_nobody_asked_for_is_left_out_with_a_reason() {
+        let name = ProfileName::parse("one").unwrap();
+        let (long, plain) = ("x".repeat(5_000), work(json!({})));
+        let all = able(&ALL, None);
+        let most = Asked::of(&name, &profile(json!({})), &all, &plain, &long).unwrap();
+        assert_eq!(
+            (most.model.as_deref(), most.effort),
+            (Some("large"), Some(Effort::High))
+        );
+        let few = profile(json!({"models": {}, "efforts": ["low"]}));
+        let least = Asked::of(&name, &few, &all, &plain, &long).unwrap();
+        assert_eq!(
+            (least.model, least.effort, least.reasons.len()),
+            (None, None, 4)
+        );
+        let error = asked(&work(json!({"effort": "high"})), &few, &all).unwrap_err();
+        assert!(error.to_string().contains("it knows low"), "{error}");
+    }
+
+    #[test]
+    fn folders_are_there_and_addresses_are_domains_where_they_have_to_be() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let all = able(&ALL, None);
+        let folders = |path: &Path| {
+            asked(
+                &work(json!({"allowedFolders": [path]})),
+                &profile(json!({})),
+                &all,
+            )
+        };
+        let whole = place.path().canonicalize().unwrap();
+        assert_eq!(folders(place.path()).unwrap().folders, [whole]);
+        for (path, what) in [
+            (Path::new("/not/there"), "is not there"),
+            (file.as_path(), "is no directory"),
+        ] {
+            let error = folders(path).unwrap_err();
+            assert_eq!(error.code(), "agent_folder");
+            assert!(error.to_string().contains(what), "{error}");
+        }
+        let mut domains = all.clone();
+        domains.domains_only = true;
+        let urls = |url: &str, able: &Capabilities| {
+            asked(
+                &work(json!({"allowedUrls": [url]})),
+                &profile(json!({})),
+                able,
+            )
+        };
+        assert!(urls("https://a.com/x", &all).is_ok());
+        assert!(urls("a.com", &domains).is_ok() && urls("https://a.com/", &domains).is_ok());
+        for url in ["https://a.com/x", "*.a.com", "a.com:8080", "[::1]"] {
+            let error = urls(url, &domains).unwrap_err();
+            assert_eq!(error.code(), "agent_urls_unsupported", "{url}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The `git` program: repositories, worktrees, merges and references, without touching what is the user's.
+//!
+//! Everything here is an operation over the `git` program, run with a clean environment, no hooks, no
+//! prompts, a time limit and bounded output ([`Git`]). What belongs to the user is read and never written:
+//! no checkout of theirs, no index, no configuration and no existing branch, but for two things that they
+//! ask for by name: the branch that a plan ends on moves forward, by compare and set, and where that branch
+//! is checked out and wholly clean, the checkout follows. Fetching moves the branches of remotes. Of the repository itself we write objects,
+//! worktrees below `.worktrees` that carry our [`Marker`], snapshot branches, references below
+//! `refs/orchestra/` and lines of `info/exclude`.
+//!
+//! Which job runs when, what of a plan is durable and who heals a conflict is decided by others; what they
+//! must have made durable before an effect is handed to them as a value ([`Intent`]).
+
+mod branches;
+mod call;
+mod checkout;
+mod commit;
+mod diff;
+mod error;
+mod exclude;
+mod fetch;
+mod files;
+mod identity;
+mod integrate;
+mod kept;
+mod links;
+mod lock;
+mod marker;
+mod mend;
+mod merge;
+mod names;
+mod orphans;
+mod prepare;
+mod program;
+mod removal;
+mod repository;
+mod resolve;
+mod snapshot;
+mod status;
+mod submodules;
+mod worktree;
+
+pub use branches::{Base, Target, TargetChoice};
+pub use checkout::CheckoutRefusal;
+pub use commit::{CommitRefusal, Committed};
+pub use diff::{Change, ChangeKind, DiffStats};
+pub use error::GitError;
+pub use exclude::EXCLUDED;
+pub use integrate::{Applied, DESTROYED_BELOW_PERCENT, Integration, Intent, IntentState, Landing};
+pub use lock::RepositoryLock;
+pub use marker::{Marker, Owner};
+pub use merge::{Conflict, ConflictPath, Forward};
+pub use names::ObjectFormat;
+pub use orphans::{Swept, WorktreeEntry};
+pub use prepare::Prepared;
+pub use program::{Git, GitSettings, GitTimes, OLDEST_GIT};
+pub use removal::{Held, Removal};
+pub use repository::{HalfDone, Head, Repository};
+pub use resolve::{Merging, Unsolved};
+pub use worktree::{WORKTREES, Worktree};

@@ -1,0 +1,357 @@
+//! The branch that a plan ends on where somebody has it checked out: the working tree follows when it is
+//! wholly clean, and is not touched otherwise.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    ChangeKind, DiffStats, GitError, HalfDone, Intent, Repository, RepositoryLock, Worktree,
+    WorktreeEntry,
+    commit::listed,
+    names,
+    repository::small_file,
+    status::{self, Differs, Status},
+};
+
+/// How many paths are named in a refusal.
+const NAMED: usize = 20;
+
+/// What git says of a reference that is not where it was when it began.
+const MOVED: &str = "but expected";
+
+/// Why a working tree cannot follow its branch. It was not touched, nor was the branch.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CheckoutRefusal {
+    /// It has changes that are not committed.
+    #[error("`{}` has the branch checked out and changes that are not committed ({}); commit or stash them and retry", path.display(), listed(.changes))]
+    Dirty {
+        /// The working tree.
+        path: PathBuf,
+        /// Some of them.
+        changes: Vec<PathBuf>,
+    },
+    /// Something is under way in it.
+    #[error("a {operation} is under way in `{}`, which has the branch checked out; conclude or abort it and retry", path.display())]
+    HalfDone {
+        /// The working tree.
+        path: PathBuf,
+        /// What it is.
+        operation: HalfDone,
+    },
+    /// Another git is at work in it.
+    #[error("another git is at work in `{}`, which has the branch checked out; retry when it has ended, or remove its `index.lock` if none runs", path.display())]
+    Busy {
+        /// The working tree.
+        path: PathBuf,
+    },
+    /// Files that git does not know or ignores are where the plan has some.
+    #[error("`{}` has the branch checked out, and files that no commit has where the plan brings some ({}); move them away and retry", path.display(), listed(.files))]
+    InTheWay {
+        /// The working tree.
+        path: PathBuf,
+        /// Some of them.
+        files: Vec<PathBuf>,
+    },
+    /// Submodules that are checked out would have to change.
+    #[error("`{}` has the branch checked out, and submodules that the plan changes ({}); check another branch out, retry, and come back with `git submodule update`", path.display(), listed(.submodules))]
+    Submodules {
+        /// The working tree.
+        path: PathBuf,
+        /// Some of them.
+        submodules: Vec<PathBuf>,
+    },
+    /// The branch is checked out more than once.
+    #[error("the branch is checked out more than once ({}); leave it checked out in one working tree and retry", listed(.paths))]
+    Twice {
+        /// The working trees.
+        paths: Vec<PathBuf>,
+    },
+}
+
+impl CheckoutRefusal {
+    /// A stable word for the kind of refusal.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Dirty { .. } => "target-checkout-dirty",
+            Self::HalfDone { .. } => "target-checkout-half-done",
+            Self::Busy { .. } => "target-checkout-busy",
+            Self::InTheWay { .. } => "target-checkout-files-in-the-way",
+            Self::Submodules { .. } => "target-checkout-submodules",
+            Self::Twice { .. } => "target-checked-out-twice",
+        }
+    }
+}
+
+impl Repository {
+    /// Lets the working tree that has the branch checked out follow it, and gives where that is; `None` when
+    /// none has. Git moves the branch that is checked out when it comes to that, which may be another one by
+    /// then: [`Self::put_back`]. It keeps the lock until it ends, even when we are killed meanwhile.
+    pub(super) async fn follow(
+        &self,
+        intent: &Intent,
+        lock: &RepositoryLock,
+    ) -> Result<Option<Result<PathBuf, CheckoutRefusal>>, GitError> {
+        let mut there = Vec::new();
+        for entry in self.worktrees().await? {
+            let Some(directory) = self.directory_of(&entry)? else {
+                continue;
+            };
+            if entry.marker.is_none()
+                && let Some(operation) = in_use(&directory, &names::reference(&intent.target))?
+            {
+                let path = entry.path;
+                return Ok(Some(Err(CheckoutRefusal::HalfDone { path, operation })));
+            }
+            let has_it = entry.branch.as_ref() == Some(&intent.target) && !entry.bare;
+            if has_it && entry.marker.is_some() {
+                self.detach_ours(&entry).await?;
+            } else if has_it {
+                there.push((entry.path, directory));
+            }
+        }
+        let (path, directory) = match there.len() {
+            0 => return Ok(None),
+            1 => there.remove(0),
+            _ => {
+                let paths = there.into_iter().map(|(path, _)| path).collect();
+                return Ok(Some(Err(CheckoutRefusal::Twice { paths })));
+            }
+        };
+        if let Some(refusal) = self.unfit(&path, &directory, intent).await? {
+            return Ok(Some(Err(refusal)));
+        }
+        let arguments = [
+            "merge",
+            "--ff-only",
+            "--no-stat",
+            "--quiet",
+            "--no-autostash",
+            "--no-verify-signatures",
+            "--no-overwrite-ignore",
+            intent.new.as_str(),
+        ];
+        let call = self
+            .git()
+            .call("let a working tree follow its branch", &path, arguments);
+        let call = self.signed(call).await?.on(path.display()).under(lock);
+        let followed = call.run().await;
+        match followed {
+            Ok(_) => Ok(Some(Ok(path))),
+            // Between our look and git's something has changed, and git has touched nothing.
+            Err(GitError::Locked { .. }) => Ok(Some(Err(CheckoutRefusal::Busy { path }))),
+            Err(GitError::Failed { said, .. }) if said.contains("would be overwritten") => {
+                Ok(Some(Err(CheckoutRefusal::Dirty {
+                    path,
+                    changes: Vec::new(),
+                })))
+            }
+            Err(GitError::Failed { said, .. }) if said.contains("fast-forward") => {
+                Ok(Some(Ok(path)))
+            }
+            // The user has moved it when the files were there already.
+            Err(GitError::Failed { said, .. }) if said.contains(MOVED) => {
+                self.take_back(&path, intent).await?;
+                Ok(Some(Ok(path)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes the files back that [`Self::follow`] brought to a working tree whose branch moved elsewhere in
+    /// that moment. What the user has changed meanwhile stays, and then so do the files.
+    async fn take_back(&self, path: &Path, intent: &Intent) -> Result<(), GitError> {
+        const OPERATION: &str = "take files back that a plan brought";
+        let arguments = ["read-tree", "-m", "-u", intent.new.as_str(), "HEAD"];
+        let call = self.git().call(OPERATION, path, arguments);
+        match call.on(path.display()).run().await {
+            Err(error @ GitError::Failed { .. }) => {
+                tracing::warn!(path = %path.display(), %error, "a branch moved while a plan was brought there, and its files cannot be taken back");
+                Ok(())
+            }
+            other => other.map(drop),
+        }
+    }
+
+    /// Undoes what [`Self::follow`] did to another branch, or to a detached `HEAD`, that the user checked out
+    /// in that moment. False when the branch is checked out there all the same.
+    pub(super) async fn put_back(&self, path: &Path, intent: &Intent) -> Result<bool, GitError> {
+        const OPERATION: &str = "put a branch back that was checked out meanwhile";
+        let call = |arguments: &[&str]| {
+            let arguments = arguments.iter().copied();
+            self.git().call(OPERATION, path, arguments)
+        };
+        let head = call(&["symbolic-ref", "-q", "HEAD"]).accept(&[0, 1]);
+        let head = head.run().await?.text();
+        if head.trim() == names::reference(&intent.target) {
+            return Ok(false);
+        }
+        let commit = async |name: &str| {
+            let arguments = ["rev-parse", "-q", "--verify", name];
+            let answer = call(&arguments).accept(&[0, 1, 128]).run().await?;
+            Ok::<_, GitError>(names::commit(answer.text().trim()).ok())
+        };
+        // Git notes there where a branch was before it moves it along.
+        let (now, was) = (commit("HEAD").await?, commit("ORIG_HEAD").await?);
+        if now.as_ref() == Some(&intent.new)
+            && let Some(was) = was
+            && was != intent.new
+            && self.is_ancestor(&was, &intent.new).await?
+        {
+            tracing::warn!(path = %path.display(), branch = head.trim(), "another branch was checked out while a plan was brought there; it is put back");
+            call(&["reset", "--keep", "--quiet", was.as_str()])
+                .run()
+                .await?;
+        }
+        Ok(true)
+    }
+
+    /// Detaches a worktree of ours in which a job has checked the branch out, which then moves without it.
+    async fn detach_ours(&self, entry: &WorktreeEntry) -> Result<(), GitError> {
+        let worktree = Worktree::at(self, &entry.path)?;
+        if let (Some((worktree, _)), Some(head)) = (worktree, &entry.head) {
+            worktree.move_head(head).await?;
+        }
+        Ok(())
+    }
+
+    /// What keeps a working tree from following.
+    async fn unfit(
+        &self,
+        path: &Path,
+        directory: &Path,
+        intent: &Intent,
+    ) -> Result<Option<CheckoutRefusal>, GitError> {
+        let owned = path.to_owned();
+        if let Some(operation) = HalfDone::at(directory) {
+            return Ok(Some(CheckoutRefusal::HalfDone {
+                path: owned,
+                operation,
+            }));
+        }
+        let is_busy = || {
+            ["index.lock", "HEAD.lock"]
+                .iter()
+                .any(|lock| directory.join(lock).exists())
+        };
+        if is_busy() {
+            return Ok(Some(CheckoutRefusal::Busy { path: owned }));
+        }
+        let status = Status::of(
+            self.git().call(status::OPERATION, path, status::ARGUMENTS),
+            &[],
+        )
+        .await?;
+        let known = |differs| matches!(differs, Differs::Changed | Differs::Unmerged);
+        let mut changes = status.paths(known);
+        changes.truncate(NAMED);
+        if !changes.is_empty() && is_busy() {
+            // They are what another git has done half way.
+            return Ok(Some(CheckoutRefusal::Busy { path: owned }));
+        }
+        if !changes.is_empty() {
+            return Ok(Some(CheckoutRefusal::Dirty {
+                path: owned,
+                changes,
+            }));
+        }
+        let brought = match &intent.old {
+            Some(old) => self.changes(old, &intent.new).await?,
+            None => {
+                let root = self.empty_root().await?;
+                self.changes(&root, &intent.new).await?
+            }
+        };
+        let mut submodules = changed_submodules(path, &brought);
+        submodules.truncate(NAMED);
+        if !submodules.is_empty() {
+            return Ok(Some(CheckoutRefusal::Submodules {
+                path: owned,
+                submodules,
+            }));
+        }
+        let mut files = files_in_the_way(path, &brought);
+        files.truncate(NAMED);
+        if !files.is_empty() {
+            return Ok(Some(CheckoutRefusal::InTheWay { path: owned, files }));
+        }
+        Ok(None)
+    }
+
+    /// The git directory of a worktree; `None` when its working tree is gone.
+    fn directory_of(&self, entry: &WorktreeEntry) -> Result<Option<PathBuf>, GitError> {
+        let place = entry.path.join(".git");
+        if place.is_dir() {
+            return Ok(Some(place));
+        }
+        let leads = small_file(&place)?;
+        let leads = leads
+            .as_deref()
+            .and_then(|text| text.strip_prefix("gitdir: "));
+        Ok(leads.map(|leads| entry.path.join(leads.trim_end())))
+    }
+}
+
+/// What in a working tree will move the branch when it ends: git shows `HEAD` as detached meanwhile.
+fn in_use(directory: &Path, reference: &str) -> Result<Option<HalfDone>, GitError> {
+    const NOTES: [(&str, HalfDone); 3] = [
+        ("rebase-merge/head-name", HalfDone::Rebase),
+        ("rebase-apply/head-name", HalfDone::Rebase),
+        ("BISECT_START", HalfDone::Bisect),
+    ];
+    for (note, operation) in NOTES {
+        let content = small_file(&directory.join(note))?.unwrap_or_default();
+        let name = content.trim();
+        if name == reference || reference.strip_prefix("refs/heads/") == Some(name) {
+            return Ok(Some(operation));
+        }
+    }
+    Ok(None)
+}
+
+/// Submodules that are checked out and of which the plan changes what they are at.
+fn changed_submodules(tree: &Path, brought: &DiffStats) -> Vec<PathBuf> {
+    let there = |path: &Path| tree.join(path).join(".git").exists();
+    let changes = brought
+        .changes
+        .iter()
+        .filter(|change| change.submodule && there(&change.path));
+    changes.map(|change| change.path.clone()).collect()
+}
+
+/// What stands where the plan brings files: at their path, or where their directories go.
+fn files_in_the_way(tree: &Path, brought: &DiffStats) -> Vec<PathBuf> {
+    let gone: std::collections::BTreeSet<&Path> = brought
+        .changes
+        .iter()
+        .filter(|change| change.kind == ChangeKind::Deleted)
+        .map(|change| change.path.as_path())
+        .collect();
+    let mut found = Vec::new();
+    for change in brought
+        .changes
+        .iter()
+        .filter(|change| change.kind == ChangeKind::Added)
+    {
+        for part in change
+            .path
+            .ancestors()
+            .filter(|part| !part.as_os_str().is_empty())
+        {
+            let Ok(data) = fs::symlink_metadata(tree.join(part)) else {
+                continue;
+            };
+            // A directory becomes a file only when the plan deletes what is in it, and git sees to that.
+            let fits = if part == change.path {
+                data.is_dir() && gone.iter().any(|path| path.starts_with(part))
+            } else {
+                data.is_dir() || gone.contains(part)
+            };
+            if !fits && !found.iter().any(|known| known == part) {
+                found.push(part.to_owned());
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,219 @@
+//! The commit phase: what a job has left in its worktree becomes a commit.
+
+use std::path::PathBuf;
+
+use orchestra_plan::ids::Commit;
+
+use super::{
+    DiffStats, GitError, HalfDone, Worktree,
+    status::{Differs, Status},
+};
+
+/// How many paths are named in a refusal.
+const NAMED: usize = 20;
+
+/// What a job's work came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// The commit: the base itself when there is nothing new.
+    pub commit: Commit,
+    /// How many commits the job has made by itself; they are kept.
+    pub by_job: u64,
+    /// Whether something was uncommitted, and now is.
+    pub made: bool,
+    /// What changed since the base; empty when commits change nothing.
+    pub stats: DiffStats,
+}
+
+/// Why a job's work was not committed; the worktree is as it was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommitRefusal {
+    /// The job has rewritten the history that it began from.
+    #[error(
+        "the worktree is at {head}, which does not descend from {base}; do not rewrite commits, make new ones"
+    )]
+    Rewritten {
+        /// Where it began.
+        base: Commit,
+        /// Where it is.
+        head: Commit,
+    },
+    /// The job has begun a merge or the like and not ended it.
+    #[error("a {operation} was begun in the worktree and not ended; conclude or abort it")]
+    HalfDone {
+        /// What it is.
+        operation: HalfDone,
+    },
+    /// A merge has left paths with several versions.
+    #[error("these paths are not merged, decide with `git add` or `git rm`: {}", listed(.paths))]
+    Unmerged {
+        /// Some of them.
+        paths: Vec<PathBuf>,
+    },
+    /// There are repositories inside the worktree whose content no commit would have.
+    #[error("these directories are repositories of their own, whose files no commit would have; remove their `.git`, or add them as submodules: {}", listed(.paths))]
+    Nested {
+        /// Some of them.
+        paths: Vec<PathBuf>,
+    },
+}
+
+impl CommitRefusal {
+    /// A stable word for the kind of refusal.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Rewritten { .. } => "history-rewritten",
+            Self::HalfDone { .. } => "operation-half-done",
+            Self::Unmerged { .. } => "paths-unmerged",
+            Self::Nested { .. } => "nested-repositories",
+        }
+    }
+}
+
+/// Paths, for people.
+pub(super) fn listed(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    names.join(", ")
+}
+
+impl Worktree {
+    /// Commits everything in the worktree that git does not ignore, onto the commits that the job has made
+    /// itself. `HEAD` is detached at the result, which is kept for the plan where it is not the base; no branch
+    /// moves, even when the job has checked one out.
+    ///
+    /// Nothing is at work in the worktree any more. Broken off, it can be called again.
+    ///
+    /// # Errors
+    /// The outer error is git's; the inner one says what the job has to put right.
+    pub async fn commit(
+        &self,
+        base: &Commit,
+        message: &str,
+    ) -> Result<Result<Committed, CommitRefusal>, GitError> {
+        self.unlock().await?;
+        let links = self.marker()?.links;
+        let status = self.status(&links).await?;
+        if let Some(refusal) = self.unfit(&status) {
+            return Ok(Err(refusal));
+        }
+        let head = match &status.head {
+            Some(head) => head.clone(),
+            None => self.head().await?,
+        };
+        if status.entries.is_empty() && head == *base {
+            self.stay_detached(&head).await?;
+            let stats = DiffStats::default();
+            return Ok(Ok(Committed {
+                commit: head,
+                by_job: 0,
+                made: false,
+                stats,
+            }));
+        }
+        let Some(by_job) = self.commits_since(base, &head).await? else {
+            return Ok(Err(CommitRefusal::Rewritten {
+                base: base.clone(),
+                head,
+            }));
+        };
+        let commit = match status.entries.is_empty() {
+            true => head.clone(),
+            false => self.commit_onto(&head, message).await?,
+        };
+        self.keep_at_head(&commit).await?;
+        let stats = self.repository().changes(base, &commit).await?;
+        let made = commit != head;
+        Ok(Ok(Committed {
+            commit,
+            by_job,
+            made,
+            stats,
+        }))
+    }
+
+    /// What stands against a commit.
+    fn unfit(&self, status: &Status) -> Option<CommitRefusal> {
+        let some = |which: Differs| {
+            let mut paths = status.paths(|differs| differs == which);
+            paths.truncate(NAMED);
+            Some(paths).filter(|paths| !paths.is_empty())
+        };
+        if let Some(paths) = some(Differs::Unmerged) {
+            return Some(CommitRefusal::Unmerged { paths });
+        }
+        if let Some(operation) = HalfDone::at(self.directory()) {
+            return Some(CommitRefusal::HalfDone { operation });
+        }
+        some(Differs::Nested).map(|paths| CommitRefusal::Nested { paths })
+    }
+
+    /// How many commits lead from the base to the head; `None` when the head has lost the base.
+    async fn commits_since(&self, base: &Commit, head: &Commit) -> Result<Option<u64>, GitError> {
+        const OPERATION: &str = "count the commits of a job";
+        if base == head {
+            return Ok(Some(0));
+        }
+        let range = format!("{base}...{head}");
+        let arguments = ["rev-list", "--count", "--left-right", &range, "--"];
+        let text = self.call(OPERATION, arguments).run().await?.text();
+        let mut numbers = text
+            .split_whitespace()
+            .map(|number| number.parse::<u64>().ok());
+        match (numbers.next().flatten(), numbers.next().flatten()) {
+            (Some(0), Some(count)) => Ok(Some(count)),
+            (Some(_), Some(_)) => Ok(None),
+            _ => Err(super::call::Call::unreadable(OPERATION, &range, &text)),
+        }
+    }
+
+    /// A commit of all that is in the worktree; the head itself when that is what it has already.
+    async fn commit_onto(&self, head: &Commit, message: &str) -> Result<Commit, GitError> {
+        self.stage().await?;
+        let tree = self
+            .call("write a tree", ["write-tree"])
+            .run()
+            .await?
+            .text();
+        let tree = tree.trim();
+        let of_head = format!("{head}^{{tree}}");
+        let before = self
+            .call("find a tree", ["rev-parse", "--verify", &of_head])
+            .run()
+            .await?
+            .text();
+        if before.trim() == tree {
+            return Ok(head.clone());
+        }
+        self.repository().commit_tree(tree, &[head], message).await
+    }
+
+    /// Stages everything but the links that we have made. Those are taken out again rather than left out:
+    /// git refuses to leave out what it ignores, as most of them are.
+    pub(super) async fn stage(&self) -> Result<(), GitError> {
+        self.call("stage what a job has left", ["add", "--all", "--", "."])
+            .run()
+            .await?;
+        let links = self.marker()?.links;
+        if links.is_empty() {
+            return Ok(());
+        }
+        let options = ["rm", "--cached", "--quiet", "--ignore-unmatch", "--"];
+        let mut call = self.call("leave links out of a commit", options);
+        for link in links {
+            call = call.arg(format!(":(top,literal){link}"));
+        }
+        call.run().await.map(drop)
+    }
+
+    /// Detaches `HEAD` when the job has checked a branch out.
+    async fn stay_detached(&self, head: &Commit) -> Result<(), GitError> {
+        let content = super::repository::small_file(&self.directory().join("HEAD"))?;
+        if content.is_some_and(|content| content.starts_with("ref:")) {
+            self.move_head(head).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,305 @@
+//! Why something asked of git was not done, and what to do about it.
+
+use std::{io, path::PathBuf, time::Duration};
+
+/// Why something asked of git was not done.
+///
+/// `Display` says what was attempted on which path or reference, with git's last words; [`hint`](Self::hint)
+/// says what to do, and [`code`](Self::code) is stable.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GitError {
+    /// There is no `git` program.
+    #[error("the program `{program}` was not found")]
+    Missing {
+        /// What was looked for.
+        program: String,
+    },
+    /// The `git` program is older than we can work with.
+    #[error("git {found} is too old, {needed} or newer is needed")]
+    TooOld {
+        /// Its version.
+        found: String,
+        /// The oldest that will do.
+        needed: &'static str,
+    },
+    /// The path is in no repository.
+    #[error("`{}` is in the working tree of no git repository", path.display())]
+    NotARepository {
+        /// Where we looked.
+        path: PathBuf,
+    },
+    /// The repository has no working tree.
+    #[error("the repository at `{}` is bare", path.display())]
+    Bare {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// Git refuses the repository since somebody else owns it.
+    #[error("git does not trust the repository at `{subject}`: {said}")]
+    Untrusted {
+        /// Where it is.
+        subject: String,
+        /// Git's last words.
+        said: String,
+    },
+    /// The program could not be started.
+    #[error("{operation} ({subject}): git could not be started")]
+    Start {
+        /// What was attempted.
+        operation: &'static str,
+        /// On which path or reference.
+        subject: String,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// Git said no.
+    #[error("{operation} ({subject}): git ended with {status}: {said}")]
+    Failed {
+        /// What was attempted.
+        operation: &'static str,
+        /// On which path or reference.
+        subject: String,
+        /// Its exit code or signal.
+        status: String,
+        /// Git's last words.
+        said: String,
+    },
+    /// Git took longer than it may; it was ended with all that it had started.
+    #[error("{operation} ({subject}): git did not end within {} seconds", after.as_secs())]
+    TimedOut {
+        /// What was attempted.
+        operation: &'static str,
+        /// On which path or reference.
+        subject: String,
+        /// How long it was given.
+        after: Duration,
+    },
+    /// Git said more than we read.
+    #[error("{operation} ({subject}): git said more than {limit} bytes")]
+    TooMuchOutput {
+        /// What was attempted.
+        operation: &'static str,
+        /// On which path or reference.
+        subject: String,
+        /// How much we read.
+        limit: usize,
+    },
+    /// Git said something that we do not understand.
+    #[error("{operation} ({subject}): git answered what we cannot read: {what}")]
+    Unreadable {
+        /// What was attempted.
+        operation: &'static str,
+        /// On which path or reference.
+        subject: String,
+        /// What was wrong.
+        what: String,
+    },
+    /// There is no room on the disk.
+    #[error("{operation} ({subject}): no room on the disk: {said}")]
+    Full {
+        /// What was attempted.
+        operation: &'static str,
+        /// On which path or reference.
+        subject: String,
+        /// Git's last words.
+        said: String,
+    },
+    /// Another program holds a lock file of git.
+    #[error("{operation} ({subject}): another git program is at it: {said}")]
+    Locked {
+        /// What was attempted.
+        operation: &'static str,
+        /// On which path or reference.
+        subject: String,
+        /// Git's last words.
+        said: String,
+    },
+    /// Another of us held the lock of the repository for too long.
+    #[error("the lock `{}` was not free within {} seconds", path.display(), after.as_secs())]
+    Busy {
+        /// The lock file.
+        path: PathBuf,
+        /// How long we waited.
+        after: Duration,
+    },
+    /// A file could not be read or written.
+    #[error("{operation} (`{}`)", path.display())]
+    File {
+        /// What was attempted.
+        operation: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// A name is none that git or we could use.
+    #[error("`{name}` is no {what}: {why}")]
+    Name {
+        /// What it was to be.
+        what: &'static str,
+        /// The name, shortened.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// What stands at a path of ours is not ours.
+    #[error("`{}` is not ours: {why}", path.display())]
+    NotOurs {
+        /// What it is about.
+        path: PathBuf,
+        /// Why we leave it alone.
+        why: String,
+    },
+    /// A branch cannot be made beside another one.
+    #[error("the branch `{branch}` cannot exist beside the branch `{other}`")]
+    InTheWay {
+        /// What was to be made.
+        branch: String,
+        /// What is there.
+        other: String,
+    },
+    /// Nothing is called by that name.
+    #[error("no commit is called `{name}`")]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// Two commits have no history in common.
+    #[error("`{ours}` and `{theirs}` have no history in common")]
+    Unrelated {
+        /// One.
+        ours: String,
+        /// The other.
+        theirs: String,
+    },
+}
+
+impl GitError {
+    /// Whether a signal that was meant for this program, as a terminal's ctrl-c, has met git before it had
+    /// left our group: nothing is wrong, and it can be tried again.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        const MEANT_FOR_US: [&str; 3] = ["signal: 1 ", "signal: 2 ", "signal: 15 "];
+        match self {
+            Self::Failed { status, said, .. } => {
+                said.is_empty() && MEANT_FOR_US.iter().any(|signal| status.starts_with(signal))
+            }
+            _ => false,
+        }
+    }
+
+    /// A stable word for the kind of error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Missing { .. } => "git-missing",
+            Self::TooOld { .. } => "git-too-old",
+            Self::NotARepository { .. } => "not-a-repository",
+            Self::Bare { .. } => "bare-repository",
+            Self::Untrusted { .. } => "untrusted-repository",
+            Self::Start { .. } => "git-not-started",
+            Self::Failed { .. } => "git-failed",
+            Self::TimedOut { .. } => "git-timed-out",
+            Self::TooMuchOutput { .. } => "git-output-too-large",
+            Self::Unreadable { .. } => "git-answer-unreadable",
+            Self::Full { .. } => "disk-full",
+            Self::Locked { .. } => "git-locked",
+            Self::Busy { .. } => "repository-busy",
+            Self::File { .. } => "file-failed",
+            Self::Name { .. } => "bad-name",
+            Self::NotOurs { .. } => "not-ours",
+            Self::InTheWay { .. } => "branch-in-the-way",
+            Self::Unknown { .. } => "unknown-commit",
+            Self::Unrelated { .. } => "unrelated-histories",
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Missing { .. } => {
+                "install git 2.38 or newer and see that it is on PATH".to_owned()
+            }
+            Self::TooOld { needed, .. } => format!("install git {needed} or newer"),
+            Self::NotARepository { .. } => {
+                "run `git init` there, or choose a workspace inside a working tree".to_owned()
+            }
+            Self::Bare { .. } => {
+                "plans need a working tree: clone the repository, or add a worktree to it, and work there"
+                    .to_owned()
+            }
+            Self::Untrusted { subject, .. } => format!(
+                "if you trust it, run `git config --global --add safe.directory {subject}`"
+            ),
+            Self::Start { .. } => "see whether git can be run by hand in that directory".to_owned(),
+            Self::Failed { .. } => {
+                "git's words say what is wrong; put it right and retry".to_owned()
+            }
+            Self::TimedOut { .. } => {
+                "retry when the machine or its disk is less busy, or allow git more time".to_owned()
+            }
+            Self::TooMuchOutput { .. } => {
+                "see that what a job builds is ignored by git rather than left in its worktree".to_owned()
+            }
+            Self::Unreadable { .. } => {
+                "check the repository with `git fsck`, and which git is on PATH".to_owned()
+            }
+            Self::Full { .. } => "make room on the disk and retry; nothing was moved".to_owned(),
+            Self::Locked { .. } => {
+                "wait for the other program and retry; if none runs, remove the lock file that git names"
+                    .to_owned()
+            }
+            Self::Busy { .. } => "another plan is at work there; retry".to_owned(),
+            Self::File { .. } => "see that the path is there and may be written".to_owned(),
+            Self::Name { .. } => "give another name".to_owned(),
+            Self::NotOurs { .. } => {
+                "move it away, or remove it if it is not needed any more; we do not".to_owned()
+            }
+            Self::InTheWay { other, .. } => {
+                format!("choose another name for the branch, or rename `{other}`")
+            }
+            Self::Unknown { .. } => "name a branch, a tag or a commit that is there".to_owned(),
+            Self::Unrelated { .. } => {
+                "choose a base or a target that share a commit".to_owned()
+            }
+        }
+    }
+}
+
+/// Which error it is, by git's last words.
+pub(super) fn classify(
+    operation: &'static str,
+    subject: String,
+    status: String,
+    said: String,
+) -> GitError {
+    const FULL: [&str; 3] = [
+        "No space left on device",
+        "Disk quota exceeded",
+        "File too large",
+    ];
+    if FULL.iter().any(|words| said.contains(words)) {
+        return GitError::Full {
+            operation,
+            subject,
+            said,
+        };
+    }
+    if said.contains("dubious ownership") {
+        return GitError::Untrusted { subject, said };
+    }
+    if said.contains(".lock': File exists") {
+        return GitError::Locked {
+            operation,
+            subject,
+            said,
+        };
+    }
+    GitError::Failed {
+        operation,
+        subject,
+        status,
+        said,
+    }
+}

@@ -1,0 +1,121 @@
+//! Who commits, and the commits that we make of trees.
+
+use orchestra_plan::ids::Commit;
+
+use super::{GitError, Repository, call::Call, names};
+
+/// Who commits where the repository's configuration names nobody.
+const NAME: &str = "Orchestra";
+const ADDRESS: &str = "orchestra@localhost";
+
+/// What the commit says from which plans start in a repository without commits.
+const ROOT_MESSAGE: &str = "Begin with nothing\n";
+
+/// Who commits.
+#[derive(Debug, Clone)]
+pub(super) struct Identity {
+    author: (String, String),
+    committer: (String, String),
+}
+
+impl Repository {
+    /// The commit without files from which plans start in a repository that has none. No reference names
+    /// it; it is the same commit whenever it is made.
+    pub async fn empty_root(&self) -> Result<Commit, GitError> {
+        const OPERATION: &str = "make a commit without files";
+        let tree = self
+            .call(OPERATION, ["hash-object", "-t", "tree", "-w", "/dev/null"])
+            .run()
+            .await?
+            .text();
+        let answer = self
+            .call(OPERATION, ["commit-tree", tree.trim(), "-F", "-"])
+            .env("GIT_AUTHOR_NAME", NAME)
+            .env("GIT_AUTHOR_EMAIL", ADDRESS)
+            .env("GIT_AUTHOR_DATE", "@0 +0000")
+            .env("GIT_COMMITTER_NAME", NAME)
+            .env("GIT_COMMITTER_EMAIL", ADDRESS)
+            .env("GIT_COMMITTER_DATE", "@0 +0000")
+            .input(ROOT_MESSAGE)
+            .run()
+            .await?;
+        names::commit(answer.text().trim())
+    }
+
+    /// Makes a commit of a tree; no reference names it yet.
+    pub(super) async fn commit_tree(
+        &self,
+        tree: &str,
+        parents: &[&Commit],
+        message: &str,
+    ) -> Result<Commit, GitError> {
+        let mut call = self.call("make a commit", ["commit-tree", tree]).on(tree);
+        for parent in parents {
+            call = call.arg("-p").arg(parent.as_str());
+        }
+        let call = self.signed(call.arg("-F").arg("-")).await?;
+        let answer = call.input(tidy_message(message)).run().await?;
+        names::commit(answer.text().trim())
+    }
+
+    /// A call that commits in the name of whoever the configuration names.
+    pub(super) async fn signed(&self, call: Call) -> Result<Call, GitError> {
+        let identity = self
+            .0
+            .identity
+            .get_or_try_init(|| self.read_identity())
+            .await?;
+        Ok(call
+            .env("GIT_AUTHOR_NAME", &identity.author.0)
+            .env("GIT_AUTHOR_EMAIL", &identity.author.1)
+            .env("GIT_COMMITTER_NAME", &identity.committer.0)
+            .env("GIT_COMMITTER_EMAIL", &identity.committer.1))
+    }
+
+    async fn read_identity(&self) -> Result<Identity, GitError> {
+        let asked = [
+            "config",
+            "-z",
+            "--get-regexp",
+            "^(user|author|committer)\\.(name|email)$",
+        ];
+        let answer = self
+            .call("find who commits", asked)
+            .accept(&[0, 1])
+            .run()
+            .await?;
+        let mut found = std::collections::BTreeMap::new();
+        for field in answer.fields() {
+            let field = String::from_utf8_lossy(field).into_owned();
+            if let Some((key, value)) = field.split_once('\n')
+                && value.chars().any(char::is_alphanumeric)
+            {
+                found.insert(key.to_owned(), value.to_owned());
+            }
+        }
+        let look = |who: &str, what: &str, otherwise: &str| {
+            let own = found.get(&format!("{who}.{what}"));
+            let all = || found.get(&format!("user.{what}"));
+            own.or_else(all)
+                .cloned()
+                .unwrap_or_else(|| otherwise.to_owned())
+        };
+        let who = |who| (look(who, "name", NAME), look(who, "email", ADDRESS));
+        Ok(Identity {
+            author: who("author"),
+            committer: who("committer"),
+        })
+    }
+}
+
+/// A message that git takes: bounded, without zero bytes, not empty.
+fn tidy_message(message: &str) -> String {
+    const LONGEST: usize = 64 << 10;
+    let mut text: String = message.chars().filter(|letter| *letter != '\0').collect();
+    text.truncate(text.floor_char_boundary(LONGEST));
+    if text.trim().is_empty() {
+        text = "Work of a plan".to_owned();
+    }
+    text.push('\n');
+    text
+}

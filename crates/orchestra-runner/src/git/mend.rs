@@ -1,0 +1,90 @@
+//! Worktrees of which files of git's are gone: a deletion was broken off, or the power was cut before they
+//! were on the disk, which git sees to for objects and references alone.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use orchestra_plan::ids::Commit;
+
+use super::{GitError, Marker, Repository, Worktree, files};
+
+/// More than the files have that lead from a worktree to its git directory and back.
+const SMALL: u64 = 64 << 10;
+
+impl Repository {
+    /// The git directory of a worktree of ours that does not lead there itself any more.
+    pub(super) fn lost_admin(&self, path: &Path) -> Result<Option<PathBuf>, GitError> {
+        let Ok(admins) = std::fs::read_dir(self.common_directory().join("worktrees")) else {
+            return Ok(None);
+        };
+        let name = path.file_name().unwrap_or_default();
+        let mut by_owner = None;
+        for admin in admins.filter_map(Result::ok).map(|entry| entry.path()) {
+            let leads = files::read(&admin.join("gitdir"), SMALL)?;
+            let leads = leads.unwrap_or_default();
+            let is_lost = is_lost(&leads);
+            let leads = Path::new(OsStr::from_bytes(leads.trim_ascii_end()));
+            if !is_lost && leads.parent() != Some(path) {
+                continue;
+            }
+            let Some(marker) = Marker::read(&admin)? else {
+                continue;
+            };
+            if !is_lost {
+                return Ok(Some(admin));
+            }
+            let is_there = path == self.worktree_path(marker.owner);
+            if is_there && OsStr::new(&marker.owner.directory()) == name {
+                by_owner = Some(admin);
+            }
+        }
+        Ok(by_owner)
+    }
+}
+
+impl Worktree {
+    /// Whether its files were checked out to the end: before that nobody works in it.
+    pub(super) fn is_checked_out(&self) -> bool {
+        let has_some =
+            |name: &str| fs::metadata(self.admin.join(name)).is_ok_and(|found| found.len() > 0);
+        has_some("index") && has_some("HEAD")
+    }
+
+    /// Writes anew what leads from it to its git directory and back, where the power was cut before it was
+    /// on the disk, and puts a `HEAD` that was lost at a commit.
+    pub(super) fn mend(&self, commit: &Commit) -> Result<(), GitError> {
+        let line = |path: &Path| [path.as_os_str().as_bytes(), b"\n"].concat();
+        let link = self.path().join(".git");
+        let leads = [b"gitdir: ".as_slice(), &line(&self.admin)].concat();
+        for (file, content) in [
+            (link.clone(), leads),
+            (self.admin.join("gitdir"), line(&link)),
+            (self.admin.join("commondir"), b"../..\n".to_vec()),
+            (self.admin.join("HEAD"), format!("{commit}\n").into_bytes()),
+        ] {
+            let there = files::read(&file, SMALL)?.unwrap_or_default();
+            if is_lost(&there) {
+                files::replace(&file, &content)?;
+            }
+        }
+        let index = self.admin.join("index");
+        if fs::metadata(&index).is_ok_and(|found| found.len() == 0) {
+            // Git makes one anew, but takes none that is empty.
+            fs::remove_file(&index).map_err(|source| GitError::File {
+                operation: "put a worktree in order",
+                path: index.clone(),
+                source,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a file has nothing in it, or what a file system puts where it has lost something.
+pub(super) fn is_lost(content: &[u8]) -> bool {
+    content.iter().all(|byte| *byte == 0)
+}

@@ -1,0 +1,102 @@
+//! Names as git says them, read into the types of a plan's model, and what git makes of branches' names.
+
+use orchestra_plan::ids::{Branch, Commit};
+
+use super::GitError;
+
+/// By which function a repository names its objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectFormat {
+    /// 40 hexadecimal digits.
+    Sha1,
+    /// 64 hexadecimal digits.
+    Sha256,
+}
+
+impl ObjectFormat {
+    /// The name that stands for no object.
+    pub(super) fn none(self) -> &'static str {
+        match self {
+            Self::Sha1 => "0000000000000000000000000000000000000000",
+            Self::Sha256 => "0000000000000000000000000000000000000000000000000000000000000000",
+        }
+    }
+}
+
+/// Reads the name of a commit; the one that stands for no object is none.
+pub(super) fn commit(text: &str) -> Result<Commit, GitError> {
+    let bad = || GitError::Name {
+        what: "commit",
+        name: shortened(text),
+        why: "40 or 64 hexadecimal digits are expected, not all of them zero",
+    };
+    let named = text.bytes().any(|byte| byte != b'0');
+    Commit::parse(text).ok().filter(|_| named).ok_or_else(bad)
+}
+
+/// Reads the name of a branch.
+pub(super) fn branch(text: &str) -> Result<Branch, GitError> {
+    Branch::parse(text).map_err(|_| GitError::Name {
+        what: "name of a branch",
+        name: shortened(text),
+        why: "git does not take it for one, or it is too long",
+    })
+}
+
+/// The whole name of a branch as a reference.
+pub(super) fn reference(branch: &Branch) -> String {
+    format!("refs/heads/{branch}")
+}
+
+/// The branch that a whole name of a reference stands for.
+pub(super) fn branch_of(reference: &str) -> Option<Branch> {
+    Branch::parse(reference.strip_prefix("refs/heads/")?).ok()
+}
+
+/// Whether two branches cannot exist in one repository: they are the same, perhaps but for case, or one
+/// would be a directory of the other.
+pub(super) fn collide(one: &str, other: &str) -> bool {
+    let (one, other) = (one.to_lowercase(), other.to_lowercase());
+    let below = |inner: &str, outer: &str| {
+        inner
+            .strip_prefix(outer)
+            .is_some_and(|rest| rest.starts_with('/'))
+    };
+    one == other || below(&one, &other) || below(&other, &one)
+}
+
+/// A hostile text, short enough to be shown.
+pub(super) fn shortened(text: &str) -> String {
+    const SHOWN: usize = 80;
+    let mut shown: String = text
+        .chars()
+        .take(SHOWN)
+        .map(|letter| if letter.is_control() { '?' } else { letter })
+        .collect();
+    if text.chars().nth(SHOWN).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_for_no_object_is_no_commit() {
+        assert!(commit(&"a1".repeat(20)).is_ok());
+        assert!(commit(&"a1".repeat(32)).is_ok());
+        for bad in ["", "HEAD", &"0".repeat(40), &"a".repeat(41), "--all"] {
+            assert!(commit(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn branches_collide_by_directory_and_case() {
+        assert!(collide("orchestra/a", "orchestra"));
+        assert!(collide("orchestra/a", "Orchestra/A"));
+        assert!(collide("orchestra/a", "orchestra/a/b"));
+        assert!(!collide("orchestra/a", "orchestra/ab"));
+    }
+}

@@ -1,0 +1,181 @@
+//! Removing worktrees, but none that holds something of anybody's.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use orchestra_plan::ids::Commit;
+
+use super::{GitError, HalfDone, Marker, Worktree};
+
+/// How many paths are named when a worktree is kept.
+const NAMED: usize = 20;
+
+/// What became of a worktree that was to be removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Removal {
+    /// It is gone.
+    Removed,
+    /// It is still there, since it holds something.
+    Kept(Held),
+}
+
+/// What a worktree holds that would be lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Held {
+    /// Uncommitted changes that its job has not made: some of the paths.
+    Changes(Vec<PathBuf>),
+    /// Commits that no branch has.
+    Commits(Commit),
+    /// A merge or the like that somebody has begun.
+    HalfDone(HalfDone),
+}
+
+impl Worktree {
+    /// Removes the worktree, unless it holds uncommitted changes that were not there when it was
+    /// [sealed](Self::seal), or commits that are neither among the known ones nor in any branch.
+    ///
+    /// What git ignores goes with it, links are not followed, and when this is broken off the next call goes
+    /// on with it.
+    pub async fn remove(&self, known: &[Commit]) -> Result<Removal, GitError> {
+        let mut marker = self.marker()?;
+        if !marker.removing {
+            if let Some(held) = self.held(&marker, known).await? {
+                return Ok(Removal::Kept(held));
+            }
+            marker.removing = true;
+            marker.write(self.directory())?;
+        }
+        self.discard().await?;
+        Ok(Removal::Removed)
+    }
+
+    /// What would be lost.
+    pub(super) async fn held(
+        &self,
+        marker: &Marker,
+        known: &[Commit],
+    ) -> Result<Option<Held>, GitError> {
+        // Before its files are checked out nothing can be in it.
+        if marker.base.is_none() || !self.is_checked_out() {
+            return Ok(None);
+        }
+        let status = self.status(&marker.links).await?;
+        let seal = marker.seal.as_ref();
+        let (now, status) = self.sealed(status).await?;
+        if seal == Some(&now) {
+            return Ok(None);
+        }
+        if let Some(operation) = HalfDone::at(self.directory()) {
+            return Ok(Some(Held::HalfDone(operation)));
+        }
+        if !status.entries.is_empty() {
+            let mut paths = status.paths(|_| true);
+            paths.truncate(NAMED);
+            return Ok(Some(Held::Changes(paths)));
+        }
+        let Some(head) = status.head else {
+            return Ok(None);
+        };
+        let ours = marker.base.as_ref() == Some(&head)
+            || known.contains(&head)
+            || seal.is_some_and(|seal| seal.head.as_deref() == Some(head.as_str()));
+        if ours || self.in_a_branch(&head).await? {
+            return Ok(None);
+        }
+        Ok(Some(Held::Commits(head)))
+    }
+
+    /// Whether a branch or tag has the commit. What a plan keeps it forgets again.
+    async fn in_a_branch(&self, commit: &Commit) -> Result<bool, GitError> {
+        let arguments = [
+            "for-each-ref",
+            "--count=1",
+            "--format=%(refname)",
+            "--contains",
+            commit.as_str(),
+            "refs/heads/",
+            "refs/tags/",
+            "refs/remotes/",
+            "refs/stash",
+        ];
+        let answer = self
+            .repository()
+            .call("look for a branch with a commit", arguments)
+            .on(commit)
+            .run()
+            .await?;
+        Ok(!answer.output.is_empty())
+    }
+
+    /// Deletes it with all that is in it.
+    pub(super) async fn discard(&self) -> Result<(), GitError> {
+        delete_all(self.path()).await?;
+        let marker = Marker::read(self.directory())?;
+        // single-flight: git must not make one while it forgets another.
+        let lock = self.repository().lock().await?;
+        self.repository().forget(&lock, self.path()).await?;
+        for submodule in marker.map(|marker| marker.submodules).unwrap_or_default() {
+            self.forget_submodule(&submodule).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells the repository of a submodule that its worktree is gone.
+    async fn forget_submodule(&self, path: &str) -> Result<(), GitError> {
+        let Some(directory) = self.submodule_directory(path) else {
+            return Ok(());
+        };
+        let git = self.repository().git();
+        git.call(
+            "forget the worktree of a submodule",
+            &directory,
+            ["worktree", "prune"],
+        )
+        .in_git_directory()
+        .run()
+        .await
+        .map(drop)
+    }
+}
+
+/// Deletes the directory of a worktree.
+pub(super) async fn delete_all(path: &Path) -> Result<(), GitError> {
+    let directory = path.to_owned();
+    let deleted = tokio::task::spawn_blocking(move || delete(&directory)).await;
+    let result = deleted.unwrap_or_else(|error| Err(io::Error::other(error)));
+    result.map_err(|source| GitError::File {
+        operation: "delete the files of a worktree",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Deletes a directory, without following links; that it is gone is fine. What leads to its git directory
+/// goes last: whoever runs git there until then, or when this is broken off, does so in no other repository.
+fn delete(path: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name() == ".git" {
+            continue;
+        }
+        gone(match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path()),
+            false => fs::remove_file(entry.path()),
+        })?;
+    }
+    gone(fs::remove_dir_all(path))
+}
+
+/// That it is gone is fine.
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,329 @@
+//! A repository: where its parts are, what it is, and what its references name.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use tokio::sync::{Mutex, OnceCell};
+
+use orchestra_plan::ids::{Branch, Commit};
+
+use super::{
+    EXCLUDED, Git, GitError, ObjectFormat, RepositoryLock,
+    call::Call,
+    files,
+    identity::Identity,
+    lock, names,
+    status::{self, Status},
+};
+
+/// More than the small files have that git keeps about an operation.
+const SMALL: u64 = 64 << 10;
+
+/// A repository with a working tree. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Repository(pub(super) Arc<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    git: Git,
+    toplevel: PathBuf,
+    directory: PathBuf,
+    common: PathBuf,
+    format: ObjectFormat,
+    shallow: bool,
+    superproject: Option<PathBuf>,
+    turns: Arc<Mutex<()>>,
+    landings: Arc<Mutex<()>>,
+    pub(super) identity: OnceCell<Identity>,
+}
+
+/// Where a working tree is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// The branch that is checked out; `None` when `HEAD` names a commit.
+    pub branch: Option<Branch>,
+    /// The commit; `None` when the branch has none yet.
+    pub commit: Option<Commit>,
+}
+
+/// An operation of git that was begun in a working tree and not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HalfDone {
+    /// `git merge`.
+    Merge,
+    /// `git rebase`, or `git am`.
+    Rebase,
+    /// `git cherry-pick`.
+    CherryPick,
+    /// `git revert`.
+    Revert,
+    /// `git bisect`.
+    Bisect,
+}
+
+impl fmt::Display for HalfDone {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Merge => "merge",
+            Self::Rebase => "rebase",
+            Self::CherryPick => "cherry-pick",
+            Self::Revert => "revert",
+            Self::Bisect => "bisect",
+        })
+    }
+}
+
+impl HalfDone {
+    /// What is under way in the working tree with that git directory.
+    pub(super) fn at(directory: &Path) -> Option<Self> {
+        const SIGNS: [(&str, HalfDone); 6] = [
+            ("rebase-merge", HalfDone::Rebase),
+            ("rebase-apply", HalfDone::Rebase),
+            ("MERGE_HEAD", HalfDone::Merge),
+            ("CHERRY_PICK_HEAD", HalfDone::CherryPick),
+            ("REVERT_HEAD", HalfDone::Revert),
+            ("BISECT_LOG", HalfDone::Bisect),
+        ];
+        SIGNS
+            .iter()
+            .find(|(sign, _)| directory.join(sign).exists())
+            .map(|(_, operation)| *operation)
+    }
+}
+
+impl Repository {
+    /// Opens the repository in whose working tree the path lies.
+    ///
+    /// # Errors
+    /// [`GitError::NotARepository`], [`GitError::Bare`], [`GitError::Untrusted`], or what went wrong.
+    pub async fn open(git: &Git, path: &Path) -> Result<Self, GitError> {
+        const OPERATION: &str = "open the repository";
+        let asked = [
+            "rev-parse",
+            "--is-bare-repository",
+            "--show-object-format",
+            "--is-shallow-repository",
+            "--path-format=absolute",
+            "--git-common-dir",
+            "--git-dir",
+            "--show-toplevel",
+            "--show-superproject-working-tree",
+        ];
+        if !path.is_dir() {
+            return Err(GitError::NotARepository {
+                path: path.to_owned(),
+            });
+        }
+        let answer = git
+            .call(OPERATION, path, asked)
+            .accept(&[0, 128])
+            .run()
+            .await?;
+        let text = answer.text();
+        if answer.code != 0 {
+            return Err(refused(path, &text, answer.said));
+        }
+        let lines: Vec<&str> = text.lines().collect();
+        let (&[_, format, shallow, common, directory, toplevel], rest) = lines
+            .split_first_chunk()
+            .ok_or_else(|| Call::unreadable(OPERATION, &path.display().to_string(), &text))?;
+        let format = match format {
+            "sha1" => ObjectFormat::Sha1,
+            "sha256" => ObjectFormat::Sha256,
+            other => return Err(Call::unreadable(OPERATION, toplevel, other)),
+        };
+        // A path with a line break in it shows as lines that lead nowhere.
+        if !Path::new(toplevel).is_dir() || !Path::new(common).is_dir() || rest.len() > 1 {
+            return Err(Call::unreadable(
+                OPERATION,
+                &path.display().to_string(),
+                &text,
+            ));
+        }
+        Ok(Self(Arc::new(Inner {
+            git: git.clone(),
+            toplevel: toplevel.into(),
+            directory: directory.into(),
+            common: common.into(),
+            format,
+            shallow: shallow == "true",
+            superproject: rest.first().map(PathBuf::from),
+            turns: Arc::default(),
+            landings: Arc::default(),
+            identity: OnceCell::new(),
+        })))
+    }
+
+    /// The git program that it is worked on with.
+    pub fn git(&self) -> &Git {
+        &self.0.git
+    }
+
+    /// The root of the working tree.
+    pub fn toplevel(&self) -> &Path {
+        &self.0.toplevel
+    }
+
+    /// The directory with the objects and references that all its working trees share.
+    pub fn common_directory(&self) -> &Path {
+        &self.0.common
+    }
+
+    /// The git directory of the working tree.
+    pub fn directory(&self) -> &Path {
+        &self.0.directory
+    }
+
+    /// By which function it names its objects.
+    pub fn format(&self) -> ObjectFormat {
+        self.0.format
+    }
+
+    /// Whether its history was cut off when it was cloned.
+    pub fn is_shallow(&self) -> bool {
+        self.0.shallow
+    }
+
+    /// Whether it is an added working tree of another one.
+    pub fn is_linked(&self) -> bool {
+        self.0.common != self.0.directory
+    }
+
+    /// The working tree that has it as a submodule.
+    pub fn superproject(&self) -> Option<&Path> {
+        self.0.superproject.as_deref()
+    }
+
+    /// Whether it borrows objects from other repositories.
+    pub fn has_alternates(&self) -> bool {
+        self.0.common.join("objects/info/alternates").exists()
+    }
+
+    /// What is under way in the user's working tree.
+    pub fn half_done(&self) -> Option<HalfDone> {
+        HalfDone::at(&self.0.directory)
+    }
+
+    /// Waits for the lock under which worktrees are added, listed and removed.
+    pub async fn lock(&self) -> Result<RepositoryLock, GitError> {
+        let (common, patience) = (&self.0.common, self.0.git.timeout());
+        lock::lock(common, lock::WORKTREES, &self.0.turns, patience).await
+    }
+
+    /// Waits for the lock under which work is brought onto branches.
+    pub(super) async fn lock_landing(&self) -> Result<RepositoryLock, GitError> {
+        let (common, patience) = (&self.0.common, self.0.git.timeout());
+        lock::lock(common, lock::LANDING, &self.0.landings, patience).await
+    }
+
+    /// A call of git in the working tree.
+    pub(super) fn call<I, A>(&self, operation: &'static str, arguments: I) -> Call
+    where
+        I: IntoIterator<Item = A>,
+        A: Into<std::ffi::OsString>,
+    {
+        self.0.git.call(operation, &self.0.toplevel, arguments)
+    }
+
+    /// Where the working tree is.
+    pub async fn head(&self) -> Result<Head, GitError> {
+        let symbolic = self
+            .call(
+                "find the branch that is checked out",
+                ["symbolic-ref", "-q", "HEAD"],
+            )
+            .accept(&[0, 1])
+            .run()
+            .await?;
+        let branch = names::branch_of(symbolic.text().trim());
+        let commit = self.find("HEAD").await?;
+        Ok(Head { branch, commit })
+    }
+
+    /// How many paths of the user's working tree differ from the commit that it is at, those too that git
+    /// does not know. Directories of ours, which may not be excluded yet, are not the user's.
+    pub async fn uncommitted(&self) -> Result<usize, GitError> {
+        let call = self.call(status::OPERATION, status::ARGUMENTS);
+        let status = Status::of(call, &[]).await?;
+        let is_ours = |path: &Path| {
+            let mut ours = EXCLUDED.iter().map(|name| name.trim_end_matches('/'));
+            ours.any(|name| path.starts_with(name))
+        };
+        let entries = status.entries.iter();
+        Ok(entries.filter(|(path, _)| !is_ours(path)).count())
+    }
+
+    /// The commit that a branch names; `None` when there is no such branch.
+    pub async fn tip(&self, branch: &Branch) -> Result<Option<Commit>, GitError> {
+        self.find(&names::reference(branch)).await
+    }
+
+    /// The commit that a text names, as git reads it: a branch, a tag, a commit or one relative to them.
+    pub async fn find(&self, name: &str) -> Result<Option<Commit>, GitError> {
+        const OPERATION: &str = "find a commit";
+        if name.is_empty() || name.len() > 1024 || name.contains(char::is_control) {
+            return Ok(None);
+        }
+        let arguments = ["rev-parse", "-q", "--verify", "--end-of-options"];
+        let answer = self
+            .call(OPERATION, arguments)
+            .arg(format!("{name}^{{commit}}"))
+            .on(names::shortened(name))
+            .accept(&[0, 1, 128])
+            .run()
+            .await?;
+        match answer.code {
+            0 => names::commit(answer.text().trim()).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the first commit is the second or one of those that it was made from.
+    pub async fn is_ancestor(&self, first: &Commit, second: &Commit) -> Result<bool, GitError> {
+        if first == second {
+            return Ok(true);
+        }
+        let arguments = [
+            "merge-base",
+            "--is-ancestor",
+            first.as_str(),
+            second.as_str(),
+        ];
+        let answer = self
+            .call("compare two commits", arguments)
+            .on(format!("{first} and {second}"))
+            .accept(&[0, 1])
+            .run()
+            .await?;
+        Ok(answer.code == 0)
+    }
+}
+
+/// Git's own small files name branches and commits; `None` when there is none or it is no text.
+pub(super) fn small_file(path: &Path) -> Result<Option<String>, GitError> {
+    let content = files::read(path, SMALL)?;
+    Ok(content.and_then(|content| String::from_utf8(content).ok()))
+}
+
+/// Why git did not tell of the repository.
+fn refused(path: &Path, text: &str, said: String) -> GitError {
+    let mut lines = text.lines();
+    if lines.next() == Some("true") {
+        let place = lines.nth(2).map_or_else(|| path.to_owned(), PathBuf::from);
+        return GitError::Bare { path: place };
+    }
+    if said.contains("not a git repository") || said.contains("must be run in a work tree") {
+        return GitError::NotARepository {
+            path: path.to_owned(),
+        };
+    }
+    super::error::classify(
+        "open the repository",
+        path.display().to_string(),
+        "exit status: 128".to_owned(),
+        said,
+    )
+}

@@ -1,0 +1,118 @@
+//! The snapshot branch of a plan: it keeps what was merged so far from being collected.
+
+use std::{fs, time::Duration};
+
+use orchestra_plan::ids::{Branch, Commit, PlanId};
+
+use super::{
+    GitError, Repository,
+    call::{Answer, Call},
+    names,
+};
+
+/// What goes before a plan's id.
+const PREFIX: &str = "orchestrator/snapshot/";
+
+/// For how long a git locks a branch at most, with much to spare: some milliseconds.
+const LOCKED_FOR: Duration = Duration::from_secs(2);
+
+impl Repository {
+    /// The name of a plan's snapshot branch.
+    pub fn snapshot_branch(plan: PlanId) -> Result<Branch, GitError> {
+        names::branch(&format!("{PREFIX}{plan}"))
+    }
+
+    /// Makes the snapshot branch, or moves it.
+    pub async fn move_snapshot(&self, plan: PlanId, to: &Commit) -> Result<(), GitError> {
+        let branch = Self::snapshot_branch(plan)?;
+        let arguments = ["update-ref", "-m", "orchestra: snapshot"];
+        let call = || {
+            self.call("move the snapshot branch", arguments)
+                .arg(names::reference(&branch))
+                .arg(to.as_str())
+        };
+        let moved = self.unlocked(&branch, call).await;
+        Self::snapshot_made(&branch, moved)
+    }
+
+    /// What came of making a snapshot branch, with the branch that is in its way named.
+    pub(super) fn snapshot_made(
+        branch: &Branch,
+        made: Result<Answer, GitError>,
+    ) -> Result<(), GitError> {
+        match made {
+            Err(GitError::Failed { said, .. }) if said.contains("cannot create") => {
+                Err(GitError::InTheWay {
+                    branch: branch.to_string(),
+                    other: in_the_way(&said),
+                })
+            }
+            other => other.map(drop),
+        }
+    }
+
+    /// The snapshot branches of all plans.
+    pub async fn snapshot_branches(&self) -> Result<Vec<String>, GitError> {
+        let arguments = ["for-each-ref", "--format=%(refname:short)"];
+        let below = format!("refs/heads/{PREFIX}");
+        let listed = self.call("list the snapshot branches", arguments);
+        let listed = listed.arg(below).run().await?;
+        Ok(listed.text().lines().map(str::to_owned).collect())
+    }
+
+    /// Deletes the snapshot branch; that there is none is fine.
+    pub async fn remove_snapshot(&self, plan: PlanId) -> Result<(), GitError> {
+        let branch = Self::snapshot_branch(plan)?;
+        let call = || {
+            self.call("delete the snapshot branch", ["update-ref", "-d"])
+                .arg(names::reference(&branch))
+        };
+        self.unlocked(&branch, call).await.map(drop)
+    }
+
+    /// Does something to a snapshot branch, again when a git that was killed has left it locked: nobody but
+    /// us has anything to do with such a branch for longer than a moment.
+    pub(super) async fn unlocked(
+        &self,
+        branch: &Branch,
+        call: impl Fn() -> Call,
+    ) -> Result<Answer, GitError> {
+        match call().on(branch).run().await {
+            Err(GitError::Locked { .. }) if self.forget_lock(branch) => {
+                call().on(branch).run().await
+            }
+            other => other,
+        }
+    }
+
+    /// Removes the lock of a branch that has been there for too long to be anybody's; whether there was one.
+    fn forget_lock(&self, branch: &Branch) -> bool {
+        let name = format!("{}.lock", names::reference(branch));
+        let lock = self.common_directory().join(name);
+        let made = fs::symlink_metadata(&lock).and_then(|found| found.modified());
+        let age = made.ok().and_then(|made| made.elapsed().ok());
+        age.is_some_and(|age| age > LOCKED_FOR) && fs::remove_file(&lock).is_ok()
+    }
+}
+
+/// The branch that git names as the reason why another cannot be made.
+pub(super) fn in_the_way(said: &str) -> String {
+    let named = said
+        .split_once("' exists; cannot create")
+        .map(|(before, _)| before);
+    let name = named.and_then(|before| before.rsplit_once("'refs/heads/"));
+    name.map_or("?", |(_, name)| name).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_branch_in_the_way_is_the_one_that_exists() {
+        let said = "fatal: update_ref failed for ref 'refs/heads/a/b': cannot lock ref 'refs/heads/a/b': \
+            'refs/heads/a' exists; cannot create 'refs/heads/a/b'";
+        assert_eq!(in_the_way(said), "a");
+        assert_eq!(in_the_way("something else"), "?");
+    }
+}

@@ -1,0 +1,397 @@
+//! Worktrees of ours: how one is made, found again after a crash, and put in order.
+
+use std::{
+    ffi::OsStr,
+    fs, io,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use orchestra_plan::ids::Commit;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    GitError, HalfDone, Marker, Owner, Repository,
+    call::{Call, is_ours},
+    files,
+    marker::Seal,
+    mend::is_lost,
+    names,
+    status::{self, Status},
+};
+
+/// The directory below the root of the working tree that holds our worktrees.
+pub const WORKTREES: &str = ".worktrees";
+
+/// More than the file has that leads from a worktree to its git directory.
+const SMALL: u64 = 64 << 10;
+
+/// Lock files that a git that was killed leaves in the git directory of a worktree.
+const STALE: [&str; 3] = ["index.lock", "HEAD.lock", "config.worktree.lock"];
+
+/// How often it is looked whether a git has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// A worktree of ours: one that carries our [`Marker`].
+#[derive(Debug, Clone)]
+pub struct Worktree {
+    repository: Repository,
+    path: PathBuf,
+    pub(super) admin: PathBuf,
+    owner: Owner,
+}
+
+impl Worktree {
+    /// The worktree of ours at a path, with its marker; `None` when nothing is there.
+    pub(super) fn at(
+        repository: &Repository,
+        path: &Path,
+    ) -> Result<Option<(Self, Marker)>, GitError> {
+        let not_ours = |why: &str| GitError::NotOurs {
+            path: path.to_owned(),
+            why: why.to_owned(),
+        };
+        match fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Ok(data) if data.is_dir() => {}
+            _ => return Err(not_ours("it is no directory")),
+        }
+        let link = files::read(&path.join(".git"), SMALL).ok();
+        let link = link.ok_or_else(|| not_ours("its `.git` is no file"))?;
+        let link = link.unwrap_or_default();
+        // Deleted before the rest was, or lost with the power.
+        let is_lost = is_lost(&link);
+        let admin = match is_lost {
+            true => repository.lost_admin(path)?,
+            false => None,
+        };
+        let admin = match (admin, link.strip_prefix(b"gitdir: ")) {
+            (Some(admin), _) => admin,
+            (None, Some(leads)) => path.join(OsStr::from_bytes(leads.trim_ascii_end())),
+            (None, None) if is_lost => return Err(not_ours("it is a directory, but no worktree")),
+            (None, None) => return Err(not_ours("its `.git` leads nowhere")),
+        };
+        let parent = admin.parent().and_then(|parent| parent.canonicalize().ok());
+        let expected = repository
+            .common_directory()
+            .join("worktrees")
+            .canonicalize()
+            .ok();
+        if parent.is_none() || parent != expected {
+            return Err(not_ours("it is a worktree of another repository"));
+        }
+        let marker = Marker::read(&admin)?.ok_or_else(|| not_ours("it does not carry our mark"))?;
+        let worktree = Self {
+            repository: repository.clone(),
+            path: path.to_owned(),
+            admin,
+            owner: marker.owner,
+        };
+        Ok(Some((worktree, marker)))
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its git directory, inside the repository's.
+    pub fn directory(&self) -> &Path {
+        &self.admin
+    }
+
+    /// Whose it is.
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// The repository that it belongs to.
+    pub fn repository(&self) -> &Repository {
+        &self.repository
+    }
+
+    /// What is known of it.
+    pub fn marker(&self) -> Result<Marker, GitError> {
+        let marker = Marker::read(&self.admin)?;
+        marker.ok_or_else(|| GitError::NotOurs {
+            path: self.path.clone(),
+            why: "its mark is gone".to_owned(),
+        })
+    }
+
+    /// Where its `HEAD` is.
+    pub async fn head(&self) -> Result<Commit, GitError> {
+        const OPERATION: &str = "find the commit of a worktree";
+        let answer = self
+            .call(OPERATION, ["rev-parse", "-q", "--verify", "HEAD^{commit}"])
+            .run()
+            .await?;
+        names::commit(answer.text().trim())
+    }
+
+    /// Puts every file that git knows at the commit and detaches `HEAD` there.
+    ///
+    /// What is uncommitted in such files is lost, so this is for worktrees with nothing to lose.
+    pub async fn reset(&self, commit: &Commit) -> Result<(), GitError> {
+        self.detach().await?;
+        let arguments = [
+            "reset",
+            "--quiet",
+            "--hard",
+            "--no-recurse-submodules",
+            commit.as_str(),
+        ];
+        self.call("check a commit out", arguments)
+            .run()
+            .await
+            .map(drop)
+    }
+
+    /// Begins anew at a commit: whatever earlier attempts have left is deleted, but for what git ignores.
+    pub async fn restart(&self, commit: &Commit) -> Result<(), GitError> {
+        self.unlock().await?;
+        self.undo_half_done().await?;
+        self.reset(commit).await?;
+        let mut call = self.call(
+            "delete what is left in a worktree",
+            ["clean", "--quiet", "-ffd"],
+        );
+        for link in self.marker()?.links {
+            call = call.arg("-e").arg(format!("/{}", escape_pattern(&link)));
+        }
+        call.run().await?;
+        let mut marker = self.marker()?;
+        marker.base = Some(commit.clone());
+        marker.seal = None;
+        marker.write(&self.admin)
+    }
+
+    /// Takes note of what the job has left uncommitted, once nothing of it runs any more, so that what is
+    /// there when the worktree is removed can be told from what somebody else has put there.
+    pub async fn seal(&self) -> Result<(), GitError> {
+        let mut marker = self.marker()?;
+        let status = self.status(&marker.links).await?;
+        marker.seal = Some(self.sealed(status).await?.0);
+        marker.write(&self.admin)
+    }
+
+    /// Whether it was [sealed](Self::seal) since its job began to work in it.
+    pub fn is_sealed(&self) -> Result<bool, GitError> {
+        Ok(self.marker()?.seal.is_some())
+    }
+
+    /// Forgets what was sealed, as a job begins to work in it again.
+    pub fn unseal(&self) -> Result<(), GitError> {
+        let mut marker = self.marker()?;
+        if marker.seal.take().is_some() {
+            marker.write(&self.admin)?;
+        }
+        Ok(())
+    }
+
+    /// What identifies the uncommitted things of a worktree.
+    pub(super) async fn sealed(&self, status: Status) -> Result<(Seal, Status), GitError> {
+        let worktree = self.clone();
+        // A job may leave as many files as it likes, of which each is looked at.
+        let seal = move || (worktree.seal_of(&status), status);
+        let sealed = tokio::task::spawn_blocking(seal).await;
+        sealed.map_err(|error| GitError::File {
+            operation: "look at what a job has left",
+            path: self.path.clone(),
+            source: io::Error::other(error),
+        })
+    }
+
+    fn seal_of(&self, status: &Status) -> Seal {
+        use sha2::{Digest, Sha256};
+        use std::os::unix::fs::MetadataExt;
+        let mut digest = Sha256::new();
+        digest.update(&status.raw);
+        for (path, _) in &status.entries {
+            let Ok(data) = fs::symlink_metadata(self.path.join(path)) else {
+                continue;
+            };
+            digest.update(path.as_os_str().as_bytes());
+            for number in [data.size(), u64::from(data.mode()), data.ino()] {
+                digest.update(number.to_le_bytes());
+            }
+            digest.update(data.mtime().to_le_bytes());
+            digest.update(data.mtime_nsec().to_le_bytes());
+        }
+        let digest = digest
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Seal {
+            head: status.head.as_ref().map(ToString::to_string),
+            digest,
+        }
+    }
+
+    /// A call of git in the worktree, which holds even when the job has put another repository there.
+    pub(super) fn call<I, A>(&self, operation: &'static str, arguments: I) -> Call
+    where
+        I: IntoIterator<Item = A>,
+        A: Into<std::ffi::OsString>,
+    {
+        self.repository
+            .git()
+            .call(operation, &self.path, arguments)
+            .env("GIT_DIR", &self.admin)
+            .env("GIT_WORK_TREE", &self.path)
+    }
+
+    /// What it holds besides its commit, but for these links.
+    pub(super) async fn status(&self, links: &[String]) -> Result<Status, GitError> {
+        Status::of(self.call(status::OPERATION, status::ARGUMENTS), links).await
+    }
+
+    /// Removes lock files of a git that was killed. One that a runner before us has started may still be
+    /// at work, and would move what we put in order: that is waited for.
+    pub(super) async fn unlock(&self) -> Result<(), GitError> {
+        let locks: Vec<PathBuf> = STALE.iter().map(|name| self.admin.join(name)).collect();
+        let deadline = Instant::now() + self.repository.git().timeout();
+        let young = self.repository.git().timeout();
+        while git_is_at_work(self.path.clone(), locks.clone(), young).await {
+            if Instant::now() >= deadline {
+                return Err(GitError::Locked {
+                    operation: "put a worktree in order",
+                    subject: self.path.display().to_string(),
+                    said: "a git is at work in it and does not end".to_owned(),
+                });
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        for lock in locks {
+            // One that cannot be removed makes the next git say so.
+            let _ = fs::remove_file(lock);
+        }
+        Ok(())
+    }
+
+    /// Makes `HEAD` name a commit rather than a branch, so that none moves with it.
+    pub(super) async fn detach(&self) -> Result<(), GitError> {
+        let head = super::repository::small_file(&self.admin.join("HEAD"))?.unwrap_or_default();
+        if !head.starts_with("ref:") {
+            return Ok(());
+        }
+        let marker = self.marker()?;
+        let Some(commit) = self.head().await.ok().or(marker.base) else {
+            let why = "its HEAD names no commit".to_owned();
+            return Err(GitError::NotOurs {
+                path: self.path.clone(),
+                why,
+            });
+        };
+        self.move_head(&commit).await
+    }
+
+    /// Points `HEAD` itself, not a branch, at a commit.
+    pub(super) async fn move_head(&self, to: &Commit) -> Result<(), GitError> {
+        let arguments = [
+            "update-ref",
+            "--no-deref",
+            "-m",
+            "orchestra",
+            "HEAD",
+            to.as_str(),
+        ];
+        self.call("move the HEAD of a worktree", arguments)
+            .run()
+            .await
+            .map(drop)
+    }
+
+    /// Undoes what was begun and broken off.
+    pub(super) async fn undo_half_done(&self) -> Result<Option<HalfDone>, GitError> {
+        let Some(operation) = HalfDone::at(&self.admin) else {
+            return Ok(None);
+        };
+        // Aborting moves the branch that is checked out, or was before a rebase: none moves here.
+        self.detach().await?;
+        let began = super::repository::small_file(&self.admin.join("rebase-merge/orig-head"))?;
+        let arguments = match operation {
+            HalfDone::Merge => ["merge", "--abort"],
+            HalfDone::Rebase => ["rebase", "--quit"],
+            HalfDone::CherryPick => ["cherry-pick", "--abort"],
+            HalfDone::Revert => ["revert", "--abort"],
+            HalfDone::Bisect => ["bisect", "reset"],
+        };
+        const OPERATION: &str = "undo what was broken off in a worktree";
+        let undone = self.call(OPERATION, arguments).run().await;
+        if undone.is_err() {
+            // What git cannot undo by itself, for its notes are broken, is forgotten.
+            for sign in ["rebase-merge", "rebase-apply", "sequencer"] {
+                let _ = fs::remove_dir_all(self.admin.join(sign));
+            }
+            for sign in [
+                "MERGE_HEAD",
+                "MERGE_MSG",
+                "MERGE_MODE",
+                "CHERRY_PICK_HEAD",
+                "REVERT_HEAD",
+                "BISECT_LOG",
+            ] {
+                let _ = fs::remove_file(self.admin.join(sign));
+            }
+            self.call(OPERATION, ["reset", "--quiet", "--hard", "HEAD"])
+                .run()
+                .await?;
+        }
+        if operation == HalfDone::Rebase {
+            let began = began.and_then(|name| names::commit(name.trim()).ok());
+            let began = match began {
+                Some(commit) => commit,
+                None => self.head().await?,
+            };
+            self.reset(&began).await?;
+        }
+        Ok(Some(operation))
+    }
+}
+
+/// Whether a git of ours runs in a directory, or anybody's that has one of these locks, as far as the system
+/// tells (Linux); elsewhere one does whose lock is younger than a call of ours may take.
+async fn git_is_at_work(directory: PathBuf, locks: Vec<PathBuf>, young: Duration) -> bool {
+    let look = move || {
+        let is_locked = locks.iter().any(|lock| lock.exists());
+        let Some(processes) = processes() else {
+            let age = |lock: &PathBuf| fs::metadata(lock).ok()?.modified().ok()?.elapsed().ok();
+            return locks.iter().filter_map(age).any(|age| age < young);
+        };
+        processes.filter_map(Result::ok).any(|process| {
+            let process = process.path();
+            let there =
+                fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(&directory));
+            let is = |file: &str, what: &dyn Fn(&[u8]) -> bool| {
+                fs::read(process.join(file)).is_ok_and(|content| what(&content))
+            };
+            // A user who reads its history there is in nobody's way.
+            there
+                && is("comm", &|name| name.starts_with(b"git"))
+                && (is_locked || is("cmdline", &is_ours))
+        })
+    };
+    tokio::task::spawn_blocking(look).await.unwrap_or(false)
+}
+
+/// Where the system shows processes, and what they work in.
+fn processes() -> Option<fs::ReadDir> {
+    let shows = cfg!(target_os = "linux").then(|| fs::read_dir("/proc").ok());
+    shows.flatten()
+}
+
+/// A path as a pattern that means just that path.
+fn escape_pattern(path: &str) -> String {
+    let special = |letter| matches!(letter, '*' | '?' | '[' | '\\' | '!' | '#' | ' ');
+    let mut escaped = String::new();
+    for letter in path.chars() {
+        if special(letter) {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    escaped
+}

@@ -1,0 +1,165 @@
+//! Makes a damaged database anew, of what can be read of it and of the readable files.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use super::{
+    EVENTS_FILE, Fault, Fresh, Kept, PlanKey, Reader,
+    export::read_export,
+    schema::{self, DATABASE},
+    writer,
+};
+use crate::private;
+
+/// The most plans that are looked for: more are not made in years.
+const MAX_PLANS: usize = 100_000;
+
+/// What was made of a damaged database.
+#[derive(Debug, Clone, Default)]
+pub struct Rebuilt {
+    /// Where the damaged one lies now.
+    pub aside: Option<PathBuf>,
+    /// How many plans there are.
+    pub plans: usize,
+    /// How many events they have.
+    pub events: usize,
+    /// How many of those come from the readable files, from which secrets were left out.
+    pub from_files: usize,
+}
+
+/// Makes the database below a storage root anew. Only who has the lock of the workspace may, and nobody
+/// else may use the database. Blocks while the disk works. The damaged one is moved aside.
+///
+/// Of each plan with events that come from the readable files `ends` is asked: what it gives, if anything,
+/// becomes the last event of the plan.
+///
+/// # Errors
+/// When the files cannot be moved or written; then the damaged database is where it was, or aside.
+pub fn rebuild(
+    root: &Path,
+    mut ends: impl FnMut(&PlanKey, &[Kept]) -> Option<Fresh>,
+) -> Result<Rebuilt, Fault> {
+    let mut rebuilt = Rebuilt::default();
+    let mut from_files = BTreeSet::new();
+    let mut plans = gather(root, &mut rebuilt, &mut from_files);
+    let last = plans.values().flatten().map(|event| event.seq).max();
+    let mut seq = last.unwrap_or(0);
+    for plan in from_files {
+        let Some(events) = plans.get_mut(&plan) else {
+            continue;
+        };
+        if let Some(Fresh { at, body }) = ends(&plan, events) {
+            seq += 1;
+            events.push(Kept {
+                seq,
+                number: events.last().map_or(1, |event| event.number + 1),
+                plan,
+                at,
+                body,
+            });
+        }
+    }
+    let mut events: Vec<Kept> = plans.into_values().flatten().collect();
+    events.sort_by_key(|event| event.seq);
+    rebuilt.aside = move_aside(root)?;
+    writer::refill(root, &events)?;
+    rebuilt.events = events.len();
+    Ok(rebuilt)
+}
+
+/// The events of each plan that can be read, without holes, and which plans have some from the files.
+fn gather(
+    root: &Path,
+    rebuilt: &mut Rebuilt,
+    from_files: &mut BTreeSet<PlanKey>,
+) -> BTreeMap<PlanKey, Vec<Kept>> {
+    let reader = Reader::new(root);
+    let mut plans = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    for (plan, is_deleted) in names(root, &reader) {
+        if is_deleted {
+            continue;
+        }
+        let mut events = of_database(&reader, &plan);
+        let whole = events.len();
+        let file = root.join(plan.as_str()).join(EVENTS_FILE);
+        if let Ok(Some(exported)) = read_export(&file, &plan) {
+            events.extend(exported.events.into_iter().skip(whole));
+        }
+        // A place among all events is given once.
+        let end = events.iter().position(|event| !seen.insert(event.seq));
+        events.truncate(end.unwrap_or(events.len()));
+        rebuilt.from_files += events.len().saturating_sub(whole);
+        if events.len() > whole {
+            from_files.insert(plan.clone());
+        }
+        if !events.is_empty() {
+            plans.insert(plan, events);
+        }
+    }
+    rebuilt.plans = plans.len();
+    plans
+}
+
+/// The plans that the database or a directory tells of, and whether they were deleted.
+fn names(root: &Path, reader: &Reader) -> BTreeMap<PlanKey, bool> {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    let found = entries.filter_map(|entry| PlanKey::parse(entry.file_name().to_str()?).ok());
+    let mut names: BTreeMap<PlanKey, bool> =
+        found.take(MAX_PLANS).map(|plan| (plan, false)).collect();
+    let mut after = None;
+    while let Ok(rows) = reader.plans(after.as_ref()) {
+        let Some(last) = rows.last() else { break };
+        after = Some(last.plan.clone());
+        names.extend(rows.into_iter().map(|row| (row.plan, row.is_deleted)));
+    }
+    names
+}
+
+fn of_database(reader: &Reader, plan: &PlanKey) -> Vec<Kept> {
+    let mut events: Vec<Kept> = Vec::new();
+    loop {
+        let after = events.last().map_or(0, |event| event.number);
+        let Ok(page) = reader.events(plan, after, 1_000) else {
+            return events;
+        };
+        let is_end = page.events.is_empty() || page.damage.is_some() || !page.is_more;
+        events.extend(page.events);
+        if is_end {
+            return events;
+        }
+    }
+}
+
+fn move_aside(root: &Path) -> Result<Option<PathBuf>, Fault> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |now| now.as_millis());
+    let mut aside = None;
+    for end in ["", "-wal", "-shm"] {
+        let from = root.join(format!("{DATABASE}{end}"));
+        let to = root.join(format!("{DATABASE}.damaged-{now}{end}"));
+        match fs::rename(&from, &to) {
+            Ok(()) if end.is_empty() => aside = Some(to),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Fault::io("move aside", &from, error));
+            }
+            _ => {}
+        }
+    }
+    private::sync_directory(root).map_err(|error| Fault::io("keep", root, error))?;
+    let path = root.join(DATABASE);
+    if path.exists() {
+        return Err(Fault::io(
+            "move aside",
+            &path,
+            io::ErrorKind::AlreadyExists.into(),
+        ));
+    }
+    // Made here, so that nobody takes its absence for a workspace without plans.
+    drop(schema::open_writer(root, super::MAX_BYTES)?);
+    Ok(aside)
+}

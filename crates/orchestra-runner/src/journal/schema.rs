@@ -1,0 +1,217 @@
+//! The database file: its tables, and how it is opened for writing and for reading.
+
+use std::{
+    fs::OpenOptions,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
+
+use super::Fault;
+use crate::private;
+
+/// The newest schema this program knows; kept in the database's `user_version`.
+pub(super) const SCHEMA: i64 = 1;
+
+/// Marks the file as ours, so that another program's database is not taken for it.
+const APPLICATION_ID: i64 = 0x4f52_4332;
+
+/// How long a connection waits for another program that locked the database by itself.
+pub const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// More statements than there are in the code.
+const STATEMENTS: usize = 64;
+const PAGE_BYTES: u64 = 4096;
+/// What is left of the log file when it is begun anew.
+const LOG_LIMIT_BYTES: i64 = 16 * 1024 * 1024;
+
+/// The database's name below the storage root.
+pub(super) const DATABASE: &str = "plans.db";
+
+/// Times are milliseconds since the Unix epoch. `fact` has the number of holders so far (`epoch`) and of
+/// the last event (`seq`), which is never used again, whatever is deleted. `plan.state`: 0 there is one,
+/// 1 it is deleted and its events are still there, 2 nothing of it is left but its last event.
+const CREATE: &str = r#"
+CREATE TABLE fact (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO fact VALUES ('epoch', 0), ('seq', 0);
+CREATE TABLE plan (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    number INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    began INTEGER NOT NULL,
+    changed INTEGER NOT NULL,
+    state INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE event (
+    seq INTEGER PRIMARY KEY,
+    plan INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    json TEXT NOT NULL,
+    "check" BLOB NOT NULL
+);
+CREATE UNIQUE INDEX event_by_plan ON event (plan, number);
+CREATE TABLE answer (
+    key TEXT PRIMARY KEY,
+    at INTEGER NOT NULL,
+    json TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX answer_by_age ON answer (at);
+"#;
+
+/// The writer's connection, to a database with the newest schema.
+pub(super) fn open_writer(root: &Path, max_bytes: u64) -> Result<Connection, Fault> {
+    private::make_directory(root).map_err(|error| Fault::io("make the directory", root, error))?;
+    let path = root.join(DATABASE);
+    // What SQLite makes beside it has its permissions. One that is there is not even opened: with any
+    // file that is closed, the system takes all locks of this process from it.
+    match private::open(&path, OpenOptions::new().write(true).create_new(true)) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(Fault::io("make", &path, error)),
+        Ok(_) => {
+            private::sync_directory(root).map_err(|error| Fault::io("keep", &path, error))?;
+        }
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    // A path whose directories are links is fine; the file itself is none.
+    let real = real_path(root, &path)?;
+    let mut connection = Connection::open_with_flags(real, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    check_version(&connection, &path)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // A commit is on the disk before it is answered.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "journal_size_limit", LOG_LIMIT_BYTES)?;
+    connection.pragma_update(None, "max_page_count", max_bytes.div_ceil(PAGE_BYTES))?;
+    configure(&connection)?;
+    bring_up_to_date(&mut connection)?;
+    Ok(connection)
+}
+
+/// Moves all of the log into the database and begins it anew, which writes and syncs once more what a
+/// failing disk may have left in doubt. Not possible while somebody reads it.
+pub(super) fn settle_doubt(connection: &Connection) -> Result<(), Fault> {
+    let busy: bool =
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    if busy { Err(Fault::Locked) } else { Ok(()) }
+}
+
+fn real_path(root: &Path, path: &Path) -> Result<PathBuf, Fault> {
+    let root = root
+        .canonicalize()
+        .map_err(|error| Fault::io("find", path, error))?;
+    Ok(root.join(DATABASE))
+}
+
+fn version(connection: &Connection) -> Result<i64, Fault> {
+    Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)
+}
+
+/// Refuses what a newer program or another one has written, before anything is written to it.
+fn check_version(connection: &Connection, path: &Path) -> Result<(), Fault> {
+    // In this order: whoever makes the database meanwhile makes all of it at once.
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let application: i64 =
+        connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let found = version(connection)?;
+    if application != APPLICATION_ID && tables > 0 {
+        return Err(Fault::Foreign(path.to_owned()));
+    }
+    if found > SCHEMA {
+        return Err(Fault::Newer {
+            found,
+            known: SCHEMA,
+        });
+    }
+    Ok(())
+}
+
+fn bring_up_to_date(connection: &mut Connection) -> Result<(), Fault> {
+    if version(connection)? == SCHEMA {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have done it meanwhile. Later schemas add their steps here, one after the other.
+    if version(&transaction)? < 1 {
+        transaction.execute_batch(CREATE)?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    }
+    transaction.pragma_update(None, "user_version", SCHEMA)?;
+    Ok(transaction.commit()?)
+}
+
+/// A connection for reading; `None` where there is no database yet. In a directory that cannot be
+/// written, what is in the database file is read as it stands.
+pub(super) fn open_reader(root: &Path) -> Result<Option<Connection>, Fault> {
+    let path = root.join(DATABASE);
+    match std::fs::metadata(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        // It is being made.
+        Ok(found) if found.len() == 0 && !log(&path).exists() => return Ok(None),
+        Err(error) => return Err(Fault::io("look at", &path, error)),
+        Ok(_) => {}
+    }
+    let path = real_path(root, &path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let first = Connection::open_with_flags(&path, flags)
+        .map_err(Fault::from)
+        .and_then(|connection| checked_reader(connection, &path));
+    match first {
+        Err(Fault::ReadOnly | Fault::Database(_) | Fault::Unsure(_)) if is_checkpointed(&path) => {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+                | OpenFlags::SQLITE_OPEN_NO_MUTEX
+                | OpenFlags::SQLITE_OPEN_URI;
+            checked_reader(
+                Connection::open_with_flags(immutable_uri(&path), flags)?,
+                &path,
+            )
+        }
+        other => other,
+    }
+}
+
+fn checked_reader(connection: Connection, path: &Path) -> Result<Option<Connection>, Fault> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    check_version(&connection, path)?;
+    configure(&connection)?;
+    connection.pragma_update(None, "query_only", true)?;
+    // A database that is being made has no tables yet.
+    Ok((version(&connection)? == SCHEMA).then_some(connection))
+}
+
+fn log(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
+fn is_checkpointed(path: &Path) -> bool {
+    std::fs::metadata(log(path)).map_or(true, |log| log.len() == 0)
+}
+
+fn immutable_uri(path: &Path) -> String {
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'~' => uri.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
+            byte => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    uri
+}
+
+fn configure(connection: &Connection) -> Result<(), Fault> {
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(())
+}

@@ -1,0 +1,13 @@
+//! Runs plans: what `orchestra-plan` decides is done here, by git, processes and files, so that it can be
+//! found again by whoever comes next when this process is killed.
+
+pub mod agents;
+pub mod git;
+pub mod holder;
+pub mod journal;
+pub mod logs;
+pub mod plans;
+mod private;
+pub mod runner;
+mod secret;
+pub mod supervise;

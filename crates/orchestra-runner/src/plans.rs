@@ -1,0 +1,369 @@
+//! The plans of a workspace, for whoever shows or changes them: tools, commands, pages.
+//!
+//! A [`Plans`] is a process's handle. Reading works in any process, by the logs alone, also when nothing
+//! runs. What changes something goes to the process that runs the plans: this one, where it is the holder
+//! of the workspace's lock, or another one over a local socket. Who asks need not know which.
+//!
+//! Nothing is written before something is asked for: a workspace without plans stays as it is. The first
+//! change makes this process take part, and [`Plans::attend`] does where there are plans already.
+
+mod close;
+mod earlier;
+mod error;
+mod log;
+mod look;
+mod options;
+mod order;
+mod read;
+mod rebuild;
+mod secrets;
+mod wire;
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use orchestra_plan::{
+    command::{Command, NewPlan, Request},
+    decide,
+    ids::{AttemptNumber, Branch, JobId, Millis, PlanId},
+    spec::{JobSpec, Name, PlanSettings},
+};
+
+pub use close::Closed;
+pub use error::PlansError;
+pub use log::LogOf;
+pub use options::{Background, Machine, Options};
+pub use order::{Answer, Caller, Item, ItemRefusal};
+pub use read::Placed;
+pub use rebuild::{Mended, inspect, rebuild};
+pub use secrets::literal_secrets;
+
+pub(crate) use error::{chain, git_words, refused, refused_by};
+pub(crate) use log::texts as log_texts;
+pub(crate) use order::Order;
+pub(crate) use read::{Folded, key_of};
+pub(crate) use secrets::literal_secrets_of;
+pub(crate) use wire::WireOrder;
+
+use self::earlier::Earlier;
+use crate::{
+    git::GitTimes,
+    holder::{Call, CallError, Role, Seat, Settings},
+    journal::OnceKey,
+    runner::{self, Host},
+};
+
+/// What a follower asks the holder to do.
+pub(crate) const METHOD: &str = "order";
+
+/// A process's handle to the plans of a workspace. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Plans(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    host: Arc<Host>,
+    folded: Folded,
+    earlier: Arc<Earlier>,
+    seat: Mutex<Option<Arc<Seat>>>,
+    /// The last place of an event that was seen.
+    seen: AtomicU64,
+}
+
+/// What this process is to the plans.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It takes no part: it has only read so far.
+    Apart,
+    /// It is not settled yet who runs them, and why not.
+    Settling(Option<String>),
+    /// It runs them.
+    Holds,
+    /// Another process runs them, which is this one.
+    Follows(u32),
+    /// Nobody runs them, for this reason.
+    Failed(String),
+    /// It has ended its part.
+    Ended,
+}
+
+impl Plans {
+    /// A handle. Makes no directory and reads nothing.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        let folded = Folded::new(&options.storage);
+        let earlier = Arc::new(Earlier::new(&options.storage));
+        Self(Arc::new(Inner {
+            host: Arc::new(Host::new(Arc::new(options))),
+            folded,
+            earlier,
+            seat: Mutex::default(),
+            seen: AtomicU64::new(0),
+        }))
+    }
+
+    /// How they are run.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.0.host.options
+    }
+
+    /// How many git processes this process has started for plans, and how long they took together; nothing
+    /// as long as it has run none.
+    #[must_use]
+    pub fn git_times(&self) -> Option<GitTimes> {
+        self.0.host.git_times()
+    }
+
+    /// Takes part where there are plans: runs them, if nobody does, from where they stopped. `false`
+    /// where there are none, and nothing is made. Must run inside a runtime.
+    ///
+    /// # Errors
+    /// When the place where plans are kept cannot be used.
+    pub async fn attend(&self) -> Result<bool, PlansError> {
+        if self
+            .folded(|folded| folded.reader().last().map_err(PlansError::from))
+            .await?
+            == 0
+        {
+            return Ok(false);
+        }
+        self.seat()?;
+        Ok(true)
+    }
+
+    /// What this process is to the plans.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        let seat = self.lock().clone();
+        match seat.map(|seat| seat.role()) {
+            None => Standing::Apart,
+            Some(Role::Settling(why)) => Standing::Settling(why),
+            Some(Role::Holds(_)) => Standing::Holds,
+            Some(Role::Follows(pid)) => Standing::Follows(pid),
+            Some(Role::Failed(why)) => Standing::Failed(why),
+            Some(Role::Ended) => Standing::Ended,
+            Some(Role::Gone) => Standing::Failed(CallError::Gone.to_string()),
+        }
+    }
+
+    /// Looks at work before a plan is made of it, as [`Self::create`] does, and gives what should be known of
+    /// it: agents that are not installed here, and secrets that are written out. Looks at no repository and makes nothing.
+    ///
+    /// # Errors
+    /// When it asks for an agent that there is not, or for what that cannot do.
+    pub async fn foresee(
+        &self,
+        settings: &PlanSettings,
+        jobs: &[JobSpec],
+    ) -> Result<Vec<String>, PlansError> {
+        let pieces = runner::of_new(settings, jobs);
+        let foreseen = runner::foresee(&self.options().agents, pieces, false).await;
+        let mut foreseen = foreseen.map_err(|error| PlansError::Refused {
+            code: error.code().to_owned(),
+            message: error.to_string(),
+        })?;
+        foreseen.extend(literal_secrets_of(Some(settings), jobs));
+        Ok(foreseen)
+    }
+
+    /// Makes a plan: whole, or under construction. With a key that a plan was made with before, that plan
+    /// is the answer and nothing is made.
+    ///
+    /// # Errors
+    /// When its jobs are not a graph, the workspace is in no repository that plans can work in, or nobody
+    /// can keep it.
+    pub async fn create(
+        &self,
+        settings: PlanSettings,
+        jobs: Vec<JobSpec>,
+        scaffolding: bool,
+        caller: &Caller,
+    ) -> Result<Answer, PlansError> {
+        let new = NewPlan {
+            id: new_plan_id()?,
+            settings,
+            jobs,
+            scaffolding,
+            source: None,
+        };
+        self.make(new, caller).await
+    }
+
+    /// Makes a plan under construction of the jobs of another, none of them begun.
+    ///
+    /// # Errors
+    /// As [`Self::create`]; or when there is no such plan.
+    pub async fn copy(
+        &self,
+        plan: PlanId,
+        name: Option<Name>,
+        target: Option<Branch>,
+        caller: &Caller,
+    ) -> Result<Answer, PlansError> {
+        let source = self.plan(plan).await?;
+        let new = decide::cloned(&source, new_plan_id()?, name, target)?;
+        self.make(new, caller).await
+    }
+
+    async fn make(&self, mut new: NewPlan, caller: &Caller) -> Result<Answer, PlansError> {
+        if let Some(key) = &caller.key
+            && new.settings.idempotency_key.is_none()
+        {
+            let key = orchestra_plan::spec::IdempotencyKey::parse(key);
+            new.settings.idempotency_key = Some(key.map_err(|error| PlansError::Refused {
+                code: "bad-key".to_owned(),
+                message: error.to_string(),
+            })?);
+        }
+        // Where there is nothing to work in, no directory is made either.
+        if !self.options().workspace.is_dir() {
+            return Err(self.gone().await);
+        }
+        self.0.host.repository().await?;
+        let by = caller.by.clone();
+        let new = Box::new(new);
+        self.order(Order::Create { new, by }).await
+    }
+
+    /// Changes a plan. The answer comes when the change is durable; what it sets in motion goes on.
+    ///
+    /// # Errors
+    /// When the plan refuses it, with the code of the refusal; when nobody can keep it; or when the
+    /// process that runs the plans went away before it was known whether it was done.
+    pub async fn command(
+        &self,
+        plan: PlanId,
+        command: Command,
+        caller: &Caller,
+    ) -> Result<Answer, PlansError> {
+        let request = Box::new(Request {
+            command,
+            expected_version: caller.expected_version,
+            key: caller.key.clone(),
+            by: caller.by.clone(),
+        });
+        match self.order(Order::Change { plan, request }).await {
+            Err(error) if error.code() == "plan-unknown" && self.is_earlier(plan).await => {
+                let words = "the plan was made by the earlier system: it is shown, and does not \
+                             change; clone it, and change the copy";
+                Err(PlansError::Refused {
+                    code: "plan-read-only".to_owned(),
+                    message: words.to_owned(),
+                })
+            }
+            done => done,
+        }
+    }
+
+    async fn order(&self, order: Order) -> Result<Answer, PlansError> {
+        let internal = |what: &str| PlansError::Internal(what.to_owned());
+        let is_new = matches!(order, Order::Create { .. });
+        let wire = WireOrder::of(order).ok_or_else(|| PlansError::Refused {
+            code: "not-for-callers".to_owned(),
+            message: "this is said by the runner alone".to_owned(),
+        })?;
+        let params = serde_json::to_value(wire).map_err(|error| internal(&error.to_string()))?;
+        let key = format!("{:032x}", u128::from_be_bytes(random()?));
+        let call = Call {
+            method: METHOD.to_owned(),
+            params,
+            once: OnceKey::parse(&key),
+        };
+        // Another may have made it anew as well.
+        let seat = match is_new || self.options().storage.is_dir() {
+            true => self.new_seat()?,
+            false => self.seat()?,
+        };
+        let value = seat.call(call).await;
+        let value = self.or_gone(value).await?;
+        serde_json::from_value(value).map_err(|error| internal(&error.to_string()))
+    }
+
+    /// Where an attempt keeps its files.
+    #[must_use]
+    pub fn attempt_directory(&self, plan: PlanId, job: JobId, attempt: AttemptNumber) -> PathBuf {
+        runner::attempt_directory(&self.options().storage, plan, job, attempt)
+    }
+
+    /// Reads on a thread of its own.
+    async fn folded<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Folded) -> Result<T, PlansError> + Send + 'static,
+    ) -> Result<T, PlansError> {
+        let folded = self.0.folded.clone();
+        let read = tokio::task::spawn_blocking(move || read(&folded)).await;
+        read.unwrap_or_else(|error| Err(PlansError::Internal(error.to_string())))
+    }
+
+    /// What happened to the plans, and what is left of them.
+    async fn gone(&self) -> PlansError {
+        runner::gone(&self.0.host).await
+    }
+
+    /// What was answered, with more of why where all is gone.
+    async fn or_gone<T>(&self, answered: Result<T, CallError>) -> Result<T, PlansError> {
+        match answered {
+            Err(CallError::Gone) => Err(self.gone().await),
+            answered => Ok(answered?),
+        }
+    }
+
+    /// The part of this process, which it takes anew where what plans were kept in is gone.
+    fn new_seat(&self) -> Result<Arc<Seat>, PlansError> {
+        let mut seat = self.lock();
+        let is_gone = |seat: &Arc<Seat>| matches!(seat.role(), Role::Gone);
+        if seat.as_ref().is_some_and(is_gone) {
+            *seat = None;
+            self.0.seen.store(0, Ordering::Relaxed);
+        }
+        drop(seat);
+        self.seat()
+    }
+
+    /// The part of this process, which it takes now at the latest.
+    fn seat(&self) -> Result<Arc<Seat>, PlansError> {
+        let mut seat = self.lock();
+        if let Some(seat) = &*seat {
+            return match seat.role() {
+                Role::Ended => Err(PlansError::Holder(CallError::Ended)),
+                _ => Ok(Arc::clone(seat)),
+            };
+        }
+        let options = self.options();
+        let start = runner::starter(Arc::clone(&self.0.host));
+        let settings = Settings::new(&options.storage, &options.name, start);
+        let opened = Arc::new(Seat::open(settings)?);
+        *seat = Some(Arc::clone(&opened));
+        Ok(opened)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Seat>>> {
+        self.0.seat.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The time.
+pub(crate) fn now() -> Millis {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Millis::new(since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }))
+}
+
+fn random() -> Result<[u8; 16], PlansError> {
+    let mut bytes = [0; 16];
+    let filled = getrandom::fill(&mut bytes);
+    filled
+        .map_err(|error| PlansError::Internal(format!("the system has no randomness: {error}")))?;
+    Ok(bytes)
+}
+
+fn new_plan_id() -> Result<PlanId, PlansError> {
+    random().map(PlanId::of_random)
+}

@@ -1,0 +1,228 @@
+//! Looking at plans: which there are, how they stand, what they wait for, and what changes.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use orchestra_plan::{
+    ids::{JobId, PlanId},
+    plan::{Job, Plan},
+    schedule::{Scheduler, Waiting, waiting},
+    status::JobStatus,
+};
+
+use super::{Folded, Placed, Plans, PlansError, Standing, now, read};
+use crate::{holder::Slots, runner};
+
+/// How many plans a message names.
+const NAMED_MAX: usize = 10;
+
+/// How long one wait for changes takes before it is renewed.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// How often the first plan of a workspace is looked for.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl Plans {
+    /// All plans, in the order in which they were created. Those of the earlier system that lie where ours
+    /// are kept come first, as archived.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn list(&self) -> Result<Vec<Arc<Plan>>, PlansError> {
+        let earlier = Arc::clone(&self.0.earlier);
+        let read = move |folded: &Folded| {
+            let mut plans = earlier.all(&folded.known()?);
+            plans.extend(folded.all()?);
+            Ok(plans)
+        };
+        self.folded(read).await
+    }
+
+    /// A plan of the earlier system.
+    async fn earlier(&self, plan: PlanId) -> Option<Arc<Plan>> {
+        let earlier = Arc::clone(&self.0.earlier);
+        let read = move |folded: &Folded| Ok(earlier.all(&folded.known()?));
+        let plans = self.folded(read).await.unwrap_or_default();
+        plans.into_iter().find(|found| *found.id() == plan)
+    }
+
+    /// Whether the earlier system made a plan.
+    pub(super) async fn is_earlier(&self, plan: PlanId) -> bool {
+        self.earlier(plan).await.is_some()
+    }
+
+    /// A plan.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read.
+    pub async fn plan(&self, plan: PlanId) -> Result<Arc<Plan>, PlansError> {
+        match self.folded(move |folded| folded.one(plan)).await? {
+            Some(found) => Ok(found),
+            None => match self.earlier(plan).await {
+                Some(found) => Ok(found),
+                None => Err(self.unknown(&plan.to_string()).await),
+            },
+        }
+    }
+
+    /// The plan that a person means: by its id, the beginning of its id (eight digits at least), or a name
+    /// that no other plan has.
+    ///
+    /// # Errors
+    /// When none or several are meant, or they cannot be read.
+    pub async fn find(&self, asked: &str) -> Result<Arc<Plan>, PlansError> {
+        const SHORT_MIN: usize = 8;
+        if let Ok(id) = PlanId::parse(asked) {
+            return self.plan(id).await;
+        }
+        let wanted = asked.trim().to_lowercase();
+        let plans = self.list().await?;
+        let is_short = wanted.len() >= SHORT_MIN;
+        let mut meant = plans.into_iter().filter(|plan| {
+            plan.name().to_lowercase() == wanted
+                || (is_short && plan.id().to_string().starts_with(&wanted))
+        });
+        match (meant.next(), meant.next()) {
+            (Some(plan), None) => Ok(plan),
+            (Some(first), Some(second)) => {
+                let all = [first, second].into_iter().chain(meant);
+                let ids = all.take(NAMED_MAX).map(|plan| plan.id().to_string());
+                Err(PlansError::AmbiguousPlan {
+                    asked: shortened(asked),
+                    candidates: ids.collect::<Vec<_>>().join(", "),
+                })
+            }
+            (None, _) => Err(self.unknown(asked).await),
+        }
+    }
+
+    async fn unknown(&self, asked: &str) -> PlansError {
+        let plans = self.list().await.unwrap_or_default();
+        let named = plans.iter().rev().take(NAMED_MAX);
+        let named: Vec<String> = named
+            .map(|plan| format!("{} ({})", plan.name(), plan.id()))
+            .collect();
+        PlansError::UnknownPlan {
+            asked: shortened(asked),
+            known: match named.is_empty() {
+                true => "none".to_owned(),
+                false => named.join(", "),
+            },
+        }
+    }
+
+    /// What each job of a plan waits for, within the limits of this process.
+    ///
+    /// # Errors
+    /// When the plans cannot be read.
+    pub async fn waiting(&self, plan: &Plan) -> Result<Vec<(JobId, Waiting)>, PlansError> {
+        let all = self.list().await?;
+        let mut scheduler = Scheduler::new();
+        for other in all
+            .iter()
+            .filter(|other| other.is_live() && other.id() != plan.id())
+        {
+            scheduler.load(other);
+        }
+        scheduler.load(plan);
+        let (mut limits, now) = (self.options().limits, now());
+        let waits = |job: &Job| job.status() == JobStatus::Ready;
+        if let Some(machine) = self
+            .options()
+            .machine
+            .clone()
+            .filter(|_| plan.jobs().iter().any(waits))
+        {
+            limits.machine = number(machine.slots);
+            let free = move || Slots::free(&machine.directory, runner::SLOTS, machine.slots);
+            // What is not known keeps nobody waiting.
+            limits.machine_free = tokio::task::spawn_blocking(free).await.ok().map(number);
+        }
+        let of = |job: &Job| (*job.id(), waiting(plan, job, &scheduler, &limits, now));
+        Ok(plan.jobs().iter().map(of).collect())
+    }
+
+    /// The place of the last event of all plans; 0 where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn last(&self) -> Result<u64, PlansError> {
+        let last = self.folded(|folded| Ok(folded.reader().last()?)).await?;
+        self.0.seen.fetch_max(last, Ordering::Relaxed);
+        Ok(last)
+    }
+
+    /// The events of all plans after a place, in their order, at most `limit` and at most 1 000. Each comes
+    /// once to who asks on from the last one that it got.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn events(&self, after: u64, limit: u32) -> Result<Vec<Placed>, PlansError> {
+        self.folded(move |folded| {
+            let page = folded.reader().all_events(after, limit)?;
+            let placed = page.events.iter().map(read::placed);
+            placed.filter_map(Result::transpose).collect()
+        })
+        .await
+    }
+
+    /// The place of the last event of all plans, as soon as it is after one, or after a while. Takes part
+    /// where there are plans, since otherwise nothing may ever change. Where there are none, nobody tells of
+    /// the first: it is looked for now and then.
+    ///
+    /// # Errors
+    /// When they cannot be read, nobody runs them, or what they are kept in was removed meanwhile.
+    pub async fn changes(&self, after: u64, wait: Duration) -> Result<u64, PlansError> {
+        let last = self.last().await?;
+        // No place is used again: this is another database, or none.
+        if last < after || last < self.0.seen.load(Ordering::Relaxed) {
+            self.0.seen.store(last, Ordering::Relaxed);
+            return Err(self.gone().await);
+        }
+        if last > after {
+            return Ok(last);
+        }
+        if last == 0 && self.standing() == Standing::Apart {
+            tokio::time::sleep(wait.min(LOOK)).await;
+            return self.last().await;
+        }
+        let seat = match last {
+            0 => self.seat()?,
+            _ => self.new_seat()?,
+        };
+        let changed = seat.changes(after, wait).await;
+        self.or_gone(changed).await
+    }
+
+    /// Waits until a plan has ended, or is paused and nothing of it is at work.
+    ///
+    /// # Errors
+    /// When there is no such plan, it cannot be read, nobody runs it, or what it is kept in was removed
+    /// meanwhile.
+    pub async fn wait(&self, plan: PlanId) -> Result<Arc<Plan>, PlansError> {
+        let mut last = self.last().await?;
+        loop {
+            let found = self.plan(plan).await?;
+            let rests = found.paused().is_some() && found.counts().active() == 0;
+            if found.status().is_ended() || rests {
+                return Ok(found);
+            }
+            // Whoever folds on what nobody else holds does not copy it.
+            drop(found);
+            last = self.changes(last, WAIT).await?;
+        }
+    }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+fn shortened(text: &str) -> String {
+    text.chars()
+        .filter(|char| !char.is_control())
+        .take(100)
+        .collect()
+}

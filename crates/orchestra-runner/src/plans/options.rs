@@ -1,0 +1,148 @@
+//! How the plans of a workspace are run: where, by which programs, within which limits.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use orchestra_plan::{outcome::Policy, schedule::Limits};
+use orchestra_process::{Launcher, Sandbox};
+
+use crate::{
+    agents::{Agents, Prober},
+    git::{DESTROYED_BELOW_PERCENT, GitSettings},
+    journal, logs,
+    supervise::{JobLimits, LogBounds},
+};
+
+/// What a background runner waits for before it ends: that nobody has needed it for so long.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// How often logs that are not to be kept any more are looked for.
+const COLLECTED_EVERY: Duration = Duration::from_secs(60 * 60);
+
+/// How the plans of a workspace are run.
+#[derive(Clone)]
+pub struct Options {
+    /// A directory in the working tree of the repository.
+    pub workspace: PathBuf,
+    /// Where plans are kept.
+    pub storage: PathBuf,
+    /// What this process calls itself where others of the workspace see it.
+    pub name: String,
+    /// How many jobs are at work at once.
+    pub limits: Limits,
+    /// How many jobs are at work at once on this machine, whatever their workspace; absent where that
+    /// is not asked.
+    pub machine: Option<Machine>,
+    /// What follows failures.
+    pub policy: Policy,
+    /// The agents that there are.
+    pub agents: Arc<Agents>,
+    /// Which agent heals; the default one unless said.
+    pub healer: Option<String>,
+    /// How git is called.
+    pub git: GitSettings,
+    /// What a run of a job may take, unless its work says otherwise.
+    pub job: JobLimits,
+    /// What a run of a job may reach.
+    pub sandbox: Sandbox,
+    /// How much of what a run prints is kept.
+    pub logs: LogBounds,
+    /// How long logs are kept, and how much room they may take.
+    pub kept: logs::Policy,
+    /// How often logs that are not to be kept any more are looked for.
+    pub collected_every: Duration,
+    /// The environment that jobs take their variables from.
+    pub environment: BTreeMap<OsString, OsString>,
+    /// What stands before the names of branches that are made up, as in `orchestra/`.
+    pub branch_prefix: String,
+    /// Of a merge that leaves less than so many percent of the files nothing is kept; 0 for none.
+    pub destroyed_below_percent: u64,
+    /// Which program supervises runs; this one unless said.
+    pub supervisor: Option<Launcher>,
+    /// Which program runs the plans on when this process leaves; nothing is handed over unless said.
+    pub background: Option<Background>,
+    /// How large the database of the plans may grow; as large as that of others unless said.
+    pub max_bytes: Option<u64>,
+    /// For how long nobody may need a background runner before it ends.
+    pub quiet: Duration,
+}
+
+/// A program that runs plans in the background: it calls [`crate::runner::background`].
+#[derive(Debug, Clone)]
+pub struct Background {
+    /// Its file.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+}
+
+/// How many jobs are at work at once on this machine.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// Where the slots are: the same for all programs that are to share them.
+    pub directory: PathBuf,
+    /// How many there are.
+    pub slots: usize,
+}
+
+impl Options {
+    /// The usual ones, with the agents that come along.
+    #[must_use]
+    pub fn new(workspace: &Path, storage: &Path) -> Self {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("orchestra"));
+        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        let total = u32::try_from(cores.saturating_mul(2)).unwrap_or(u32::MAX);
+        Self {
+            workspace: workspace.to_owned(),
+            storage: storage.to_owned(),
+            name: "orchestra".to_owned(),
+            limits: Limits {
+                total: total.clamp(4, 64),
+                agents: 16,
+                ..Limits::default()
+            },
+            machine: None,
+            policy: Policy::default(),
+            agents: Arc::new(Agents::new(BTreeMap::new(), Prober::new(path, own))),
+            healer: None,
+            git: GitSettings::default(),
+            job: JobLimits::default(),
+            sandbox: Sandbox::None,
+            logs: LogBounds::default(),
+            kept: logs::Policy::default(),
+            collected_every: COLLECTED_EVERY,
+            environment: std::env::vars_os().collect(),
+            branch_prefix: "orchestra/".to_owned(),
+            destroyed_below_percent: DESTROYED_BELOW_PERCENT,
+            supervisor: None,
+            background: None,
+            max_bytes: None,
+            quiet: QUIET,
+        }
+    }
+
+    pub(crate) fn journal(&self) -> journal::Options {
+        let mut options = journal::Options::default();
+        if let Some(most) = self.max_bytes {
+            options.max_bytes = most;
+        }
+        options
+    }
+}
+
+impl std::fmt::Debug for Options {
+    /// Without the environment.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("workspace", &self.workspace)
+            .field("storage", &self.storage)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

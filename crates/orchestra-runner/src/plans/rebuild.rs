@@ -1,0 +1,112 @@
+//! Plans whose database is damaged: how that is seen, and how it is made anew from what is left.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use orchestra_plan::{
+    event::{Event, PauseReason, What},
+    ids::PlanId,
+    plan::Plan,
+};
+
+use super::{Folded, PlansError, now, read::folded_on};
+use crate::{
+    holder::{Place, short_directory},
+    journal::{self, Fresh, Kept, PlanKey},
+    runner::left_out,
+};
+
+/// What the plans are after their database was made anew.
+#[derive(Debug, Clone, Default)]
+pub struct Mended {
+    /// Where the damaged database lies now, for who wants to look at it; whoever does not may remove it.
+    pub aside: Option<PathBuf>,
+    /// How many plans there are.
+    pub plans: usize,
+    /// How many events they have.
+    pub events: usize,
+    /// How many of those come from the readable files.
+    pub from_files: usize,
+    /// Plans in which values of variables are missing, which the readable files leave out, and the names
+    /// of those variables. Those that have not ended are paused.
+    pub left_out: BTreeMap<PlanId, BTreeSet<String>>,
+}
+
+/// Reads all that is kept of the plans below a storage root and gives their number. It takes no part and
+/// changes nothing; where no plans are it makes nothing. Blocks while the disk works.
+///
+/// # Errors
+/// When something of it is damaged, or cannot be read. What [`rebuild`] mends is
+/// [`Fault::Damaged`](journal::Fault::Damaged) and [`Fault::DamagedEvent`](journal::Fault::DamagedEvent),
+/// in [`PlansError::Storage`].
+pub fn inspect(storage: &Path) -> Result<usize, PlansError> {
+    Folded::new(storage).all_kept().map(|plans| plans.len())
+}
+
+/// Makes the plans' database below a storage root anew, of what can be read of it and of the readable files
+/// beside it. Nobody may run the plans meanwhile: it takes their lock for as long. A plan that has not ended
+/// and lacks values of variables is paused, with words that say which. Blocks while the disk works.
+///
+/// # Errors
+/// [`PlansError::Refused`] with the code `in-use` where a process runs the plans; else when the files cannot
+/// be moved or written.
+pub fn rebuild(storage: &Path) -> Result<Mended, PlansError> {
+    let place = Place::new(storage, &short_directory());
+    let Some(_claim) = place.claim()? else {
+        return Err(PlansError::Refused {
+            code: "in-use".to_owned(),
+            message: "a process runs the plans of this workspace; end it and try again".to_owned(),
+        });
+    };
+    let mut missing = BTreeMap::new();
+    let rebuilt = journal::rebuild(storage, |key, events| paused(key, events, &mut missing))?;
+    Ok(Mended {
+        aside: rebuilt.aside,
+        plans: rebuilt.plans,
+        events: rebuilt.events,
+        from_files: rebuilt.from_files,
+        left_out: missing,
+    })
+}
+
+/// The event that pauses a plan in which values are missing, where it needs one.
+fn paused(
+    key: &PlanKey,
+    events: &[Kept],
+    missing: &mut BTreeMap<PlanId, BTreeSet<String>>,
+) -> Option<Fresh> {
+    let mut plan: Option<Arc<Plan>> = None;
+    for kept in events {
+        match folded_on(plan.take(), kept) {
+            Ok(folded) => plan = Some(folded),
+            // Nobody runs a plan that cannot be read.
+            Err(error) => {
+                tracing::warn!(plan = %key, %error, "a plan is kept as it was found");
+                return None;
+            }
+        }
+    }
+    let plan = plan?;
+    let names = left_out(&plan);
+    if names.is_empty() || plan.is_deleted() {
+        return None;
+    }
+    let named: Vec<&str> = names.iter().map(String::as_str).collect();
+    let error = format!(
+        "values of variables were left out when it was made anew from its files: set {} and resume it",
+        named.join(", ")
+    );
+    missing.insert(*plan.id(), names);
+    if plan.status().is_ended() || plan.is_scaffolding() {
+        // Nothing of it runs by itself, and a job that lacks a value is refused.
+        return None;
+    }
+    let what = What::PlanPaused {
+        reason: PauseReason::Variables { error },
+    };
+    let event = Event::new(now(), what);
+    Fresh::new(event.at.get(), &event).ok()
+}

@@ -1,0 +1,119 @@
+//! Values of variables that look like secrets and are written out in a plan, where the name of a variable of
+//! the host would do.
+
+use std::collections::BTreeSet;
+
+use orchestra_plan::{
+    definition::JobDefinition,
+    spec::{JobSpec, PlanSettings},
+    value::Env,
+    work::WorkSpec,
+};
+
+use crate::secret::{is_worth_hiding, names_secret, passwords};
+
+/// The most names that are told.
+const TOLD: usize = 10;
+
+/// What is to be said of a plan in which secrets are written out: they are kept with it, in `plans.db`. A value
+/// is taken for one by the name of its variable, or where it has an address with a password; what names a
+/// variable of the host (`$NAME`, `${NAME}`, `%NAME%`) is none. `None` where there is nothing to say.
+#[must_use]
+pub fn literal_secrets<'a>(
+    settings: &PlanSettings,
+    jobs: impl IntoIterator<Item = &'a JobDefinition>,
+) -> Option<String> {
+    let mut names = BTreeSet::new();
+    of_settings(settings, &mut names);
+    for job in jobs {
+        let specs = [&job.work, &job.prechecks, &job.postchecks];
+        of_job(&job.env, specs.into_iter().flatten(), &mut names);
+    }
+    said(&names)
+}
+
+/// The same of jobs that are to be made, and of settings where these are given.
+pub(crate) fn literal_secrets_of<'a>(
+    settings: Option<&'a PlanSettings>,
+    jobs: &'a [JobSpec],
+) -> Option<String> {
+    let mut names = BTreeSet::new();
+    if let Some(settings) = settings {
+        of_settings(settings, &mut names);
+    }
+    for job in jobs {
+        let checks = job.prechecks.iter().chain(&job.postchecks);
+        of_job(
+            &job.env,
+            std::iter::once(&job.work).chain(checks),
+            &mut names,
+        );
+    }
+    said(&names)
+}
+
+fn of_settings<'a>(settings: &'a PlanSettings, names: &mut BTreeSet<&'a str>) {
+    let specs = settings.worktree_init.iter().chain(&settings.verify_ri);
+    of_job(&settings.env, specs, names);
+}
+
+fn of_job<'a>(
+    env: &'a Env,
+    specs: impl Iterator<Item = &'a WorkSpec>,
+    names: &mut BTreeSet<&'a str>,
+) {
+    add(env, names);
+    specs.for_each(|spec| add(&spec.env, names));
+}
+
+fn said(names: &BTreeSet<&str>) -> Option<String> {
+    if names.is_empty() {
+        return None;
+    }
+    let mut named: Vec<&str> = names.iter().take(TOLD).copied().collect();
+    if names.len() > TOLD {
+        named.push("…");
+    }
+    Some(format!(
+        "the values of {} look like secrets and are kept with the plan as they are written; name a variable \
+         of the environment instead, as in `$NAME`",
+        named.join(", ")
+    ))
+}
+
+fn add<'a>(env: &'a Env, names: &mut BTreeSet<&'a str>) {
+    let is_secret = |(name, value): &(&str, &str)| {
+        let by_name = names_secret(name) && is_worth_hiding(value) && !value.contains(['$', '%']);
+        by_name || passwords(value).any(|password| !password.contains(['$', '%']))
+    };
+    names.extend(env.iter().filter(is_secret).map(|(name, _)| name));
+}
+
+#[cfg(test)]
+mod tests {
+    use orchestra_plan::spec::Name;
+
+    use super::*;
+
+    #[test]
+    fn secrets_that_are_written_out_are_told_by_their_names() {
+        let said = |env: &str| {
+            let settings = PlanSettings {
+                env: serde_json::from_str(env).unwrap(),
+                ..PlanSettings::of(Name::parse("p").unwrap())
+            };
+            literal_secrets(&settings, [])
+        };
+        let fine = [
+            r#"{"API_KEY": "$API_KEY", "HDR_TOKEN": "Bearer ${TOKEN}", "CI": "true", "MODE": "fast-and-loose"}"#,
+            r#"{"DB": "postgres://app:$DB_PASSWORD@db/x", "X_TOKEN": "%TOKEN%", "TOKENS": "100"}"#,
+        ];
+        for env in fine {
+            assert_eq!(said(env), None, "{env}");
+        }
+        let told = said(r#"{"API_KEY": "sk-0123456789", "DB": "postgres://app:hunter22@db/x"}"#);
+        let told = told.unwrap();
+        assert!(told.contains("API_KEY, DB look like secrets"), "{told}");
+        assert!(!told.contains("sk-0123456789") && !told.contains("hunter22"));
+    }
+}

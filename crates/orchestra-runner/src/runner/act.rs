@@ -1,0 +1,421 @@
+//! Doing one act of an attempt, and saying what came of it.
+//!
+//! Every act can be begun again by somebody who does not know how far it was: what git does is looked at
+//! first, and what a process does is found by the name of its run.
+
+mod agent;
+mod brief;
+mod commit;
+mod integrate;
+mod land;
+mod pressure;
+mod ready;
+mod run;
+mod usage;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use orchestra_plan::{
+    budget::Usage,
+    command::Report,
+    event::{Act, Failure, FailureKind, WorkSummary},
+    ids::{AttemptNumber, Commit, JobId},
+    phase::Phase,
+};
+
+use super::{
+    assignment::{Assignment, Todo},
+    attempt_directory,
+    host::{Host, git_failure, internal},
+    job_directory,
+    teller::Teller,
+};
+use crate::{
+    git::{Repository, Worktree},
+    logs::{Lines, Mask, Source},
+    private,
+    supervise::{Found, RunId, Supervised},
+};
+
+/// How many runs of one part of an act there may be: one, unless a runner was killed as it began it.
+const RUNS: u32 = 19;
+
+/// How many parts an act has at most: preparations are up to ten.
+const PARTS: u32 = 10;
+
+/// The part of an agent that heals.
+const HEALER: u32 = PARTS;
+
+/// The part of an agent that makes a worktree ready as the repository says.
+const READIER: u32 = PARTS + 1;
+
+/// The name of a run of a part of an act.
+pub(super) struct RunName(RunId);
+
+impl RunName {
+    /// The run with this number of a part.
+    ///
+    /// # Errors
+    /// When there are no more.
+    fn of(
+        job: JobId,
+        attempt: AttemptNumber,
+        act: Act,
+        part: u32,
+        run: u32,
+    ) -> Result<Self, Failure> {
+        if run > RUNS {
+            let words = "it was begun too often by runners that were killed";
+            return Err(Failure::new(FailureKind::Lost, words));
+        }
+        let number = part * (RUNS + 1) + run;
+        let id = RunId::new(&job.to_string(), attempt.get(), act.phase.as_str(), number);
+        id.map(Self).map_err(|error| internal(&error))
+    }
+
+    /// All that an act may have.
+    pub(super) fn all(job: JobId, attempt: AttemptNumber, act: Act) -> Vec<Self> {
+        let parts: Vec<u32> = match (act.heal, act.phase) {
+            (true, _) => vec![HEALER],
+            (false, Phase::Setup) => (0..PARTS).chain([READIER]).collect(),
+            (false, _) => vec![0],
+        };
+        let parts = parts.into_iter();
+        let runs = parts.flat_map(|part| (1..=RUNS).map(move |run| (part, run)));
+        runs.filter_map(|(part, run)| Self::of(job, attempt, act, part, run).ok())
+            .collect()
+    }
+
+    pub(super) fn id(self) -> RunId {
+        self.0
+    }
+
+    /// Whether a run of this name was ever begun.
+    pub(super) fn was_begun(&self, directory: &Path) -> bool {
+        let file = format!("{}.{}.run", self.0.phase(), self.0.run());
+        directory.join(file).exists()
+    }
+}
+
+/// Ends a run, whoever began it; it never begins if it has not.
+pub(super) async fn halt(directory: &Path, run: &RunId, grace: Duration) {
+    let ended = match Supervised::find(directory, run).await {
+        Ok(Found::Running(run)) => run.end(grace).await.map(drop),
+        Ok(_) => Ok(()),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = ended {
+        tracing::warn!(%error, "a run cannot be ended");
+    }
+}
+
+/// What an act is done with.
+pub(super) struct Cx<'a> {
+    host: &'a Host,
+    teller: &'a Teller,
+    assignment: &'a Assignment,
+    directory: PathBuf,
+    /// The run that may be under way.
+    running: Mutex<Option<RunId>>,
+    /// What was told of the use of runs, some of which may be read again from their beginning.
+    told: Mutex<Usage>,
+    /// Whether the act has come to its end, which is on its log.
+    is_over: AtomicBool,
+    /// What is to be on no log.
+    secrets: Mutex<Vec<String>>,
+}
+
+/// What came of an act.
+#[derive(Default)]
+struct Done {
+    /// What is told before its end.
+    before: Vec<Report>,
+    commit: Option<Commit>,
+    summary: Option<WorkSummary>,
+    usage: Usage,
+    failure: Option<Failure>,
+}
+
+impl Done {
+    fn failed(failure: Failure) -> Self {
+        Self {
+            failure: Some(failure),
+            ..Self::default()
+        }
+    }
+}
+
+impl<'a> Cx<'a> {
+    pub(super) fn new(host: &'a Host, teller: &'a Teller, assignment: &'a Assignment) -> Self {
+        let directory = attempt_directory(
+            &host.options.storage,
+            assignment.plan,
+            assignment.job.id,
+            assignment.attempt,
+        );
+        Self {
+            host,
+            teller,
+            assignment,
+            directory,
+            running: Mutex::default(),
+            told: Mutex::new(assignment.told),
+            is_over: AtomicBool::new(false),
+            secrets: Mutex::new(run::secrets(&host.options, assignment)),
+        }
+    }
+
+    /// Notes what is to be on no log from now on.
+    fn hide(&self, secrets: &[String]) {
+        let mut known = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        known.extend_from_slice(secrets);
+        known.sort_unstable();
+        known.dedup();
+    }
+
+    /// Ends what may be running for the act.
+    pub(super) async fn halt(&self) {
+        let run = self.lock().take();
+        if let Some(run) = run {
+            halt(&self.directory, &run, self.host.options.job.grace).await;
+        }
+        if !self.is_over.load(Ordering::Relaxed) {
+            let act = self.assignment.act;
+            self.say(&format!("{act}: ended before its end")).await;
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<RunId>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was told of the use of the run that begins now, and of those after it.
+    fn told(&self) -> Usage {
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what a run has used: so much less was told of those after it.
+    fn tell_less(&self, used: &Usage) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        *told = told.minus(used);
+    }
+
+    async fn repository(&self) -> Result<&'a Repository, Failure> {
+        self.host
+            .repository()
+            .await
+            .map_err(|error| git_failure(&error))
+    }
+
+    /// The worktree of the job, which is there once it is integrated.
+    async fn worktree(&self) -> Result<Worktree, Failure> {
+        let repository = self.repository().await?;
+        let found = repository.worktree(self.assignment.owner());
+        found.map_err(|error| git_failure(&error))?.ok_or_else(|| {
+            let words = "the worktree of the job is gone; retry the job, and it is made anew";
+            Failure::new(FailureKind::Worktree, words)
+        })
+    }
+
+    /// What is in the worktree from now on is this attempt's, and was not noted yet.
+    async fn unseal(&self) -> Result<(), Failure> {
+        let repository = self.repository().await?;
+        let found = repository.worktree(self.assignment.owner());
+        let unsealed = found.and_then(|found| found.map_or(Ok(()), |found| found.unseal()));
+        unsealed.map_err(|error| git_failure(&error))
+    }
+
+    fn mask(&self) -> Mask {
+        let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        Mask::new(secrets.as_slice())
+    }
+
+    /// Says something on the log of the attempt.
+    async fn say(&self, text: &str) {
+        let source = Source {
+            attempt: self.assignment.attempt.get(),
+            phase: self.assignment.act.phase.as_str().to_owned(),
+            run: 0,
+        };
+        let bounds = self.host.options.logs.lines;
+        let (directory, text) = (self.directory.clone(), text.to_owned());
+        let mask = self.mask();
+        let said = tokio::task::spawn_blocking(move || {
+            Lines::new(&directory, bounds, mask).say(&source, &text)
+        });
+        if let Ok(Err(error)) = said.await {
+            tracing::debug!(%error, "the log of a job cannot be written");
+        }
+    }
+
+    /// Makes the directory of the attempt, which is the current one of its job from now on.
+    async fn make_directory(&self) -> Result<(), Failure> {
+        let job = job_directory(
+            &self.host.options.storage,
+            self.assignment.plan,
+            self.assignment.job.id,
+        );
+        let (directory, attempt) = (self.directory.clone(), self.assignment.attempt);
+        let storage = self.host.options.storage.clone();
+        let made = move || made(&storage, &job, &directory, attempt);
+        let made = tokio::task::spawn_blocking(made).await;
+        let made = made.unwrap_or_else(|error| Err(io::Error::other(error)));
+        made.map_err(|error| {
+            let words = format!("the directory of the attempt cannot be made: {error}");
+            Failure::new(FailureKind::Storage, words)
+        })
+    }
+}
+
+fn made(storage: &Path, job: &Path, directory: &Path, attempt: AttemptNumber) -> io::Result<()> {
+    use std::os::unix::fs::symlink;
+    // Not with all above it: storage that was removed meanwhile is not made again.
+    let mut above: Vec<&Path> = directory.ancestors().collect();
+    above.retain(|path| path.starts_with(storage) && *path != storage);
+    for path in above.into_iter().rev() {
+        private::make_one(path)?;
+    }
+    let (target, current) = (format!("attempts/{attempt}"), job.join("current"));
+    match symlink(&target, &current) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        linked => return linked,
+    }
+    let next = job.join(".current");
+    match std::fs::remove_file(&next) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    symlink(target, &next)?;
+    std::fs::rename(next, current)
+}
+
+/// Does an act and gives what is to be told of it.
+pub(super) async fn perform(cx: &Cx<'_>) -> Vec<Report> {
+    let act = cx.assignment.act;
+    let done = done(cx).await;
+    let done = done.unwrap_or_else(Done::failed);
+    let Done {
+        before: mut reports,
+        commit,
+        summary,
+        usage,
+        failure,
+    } = done;
+    cx.is_over.store(true, Ordering::Relaxed);
+    match failure {
+        None => {
+            cx.say(&format!("{act}: done")).await;
+            reports.push(Report::ActSucceeded {
+                act,
+                commit,
+                summary,
+                usage,
+            });
+        }
+        Some(failure) => {
+            cx.say(&format!("{act}: {}", failure.message)).await;
+            reports.push(match failure.kind {
+                FailureKind::Lost => Report::Lost {
+                    message: failure.message,
+                },
+                _ => Report::ActFailed {
+                    act,
+                    failure,
+                    usage,
+                },
+            });
+        }
+    }
+    reports
+}
+
+async fn done(cx: &Cx<'_>) -> Result<Done, Failure> {
+    match &cx.assignment.todo {
+        Todo::Integrate {
+            commits,
+            base_branch,
+            holds,
+            clear,
+            with_target,
+        } => {
+            cx.make_directory().await?;
+            cx.unseal().await?;
+            let wanted = integrate::Wanted {
+                commits,
+                base_branch: base_branch.as_ref(),
+                holds: holds.as_ref(),
+                clear: *clear,
+                with_target: *with_target,
+            };
+            integrate::integrate(cx, wanted).await
+        }
+        Todo::Setup { specs } => {
+            let Done {
+                mut usage, failure, ..
+            } = ready::ready(cx).await?;
+            if let Some(failure) = failure {
+                return Ok(Done {
+                    usage,
+                    failure: Some(failure),
+                    ..Done::default()
+                });
+            }
+            for (part, spec) in (0..).zip(specs) {
+                let told = |failure| Failure {
+                    part: Some(part),
+                    ..failure
+                };
+                let done = run::run(cx, part, spec, None).await.map_err(told)?;
+                usage = usage.plus(&done.usage);
+                if let Some(failure) = done.failure {
+                    return Ok(Done {
+                        usage,
+                        failure: Some(told(failure)),
+                        ..done
+                    });
+                }
+            }
+            Ok(Done {
+                usage,
+                ..Done::default()
+            })
+        }
+        Todo::Run { spec, session } => run::run(cx, 0, spec, session.as_deref()).await,
+        Todo::Heal {
+            failed,
+            failure,
+            spec,
+            instead,
+        } => {
+            let healed = brief::Healed {
+                failed: *failed,
+                failure,
+                spec: spec.as_deref(),
+                instead: *instead,
+            };
+            make_anew(cx).await?;
+            agent::heal(cx, HEALER, &healed).await
+        }
+        Todo::Commit { expects_no_changes } => commit::commit(cx, *expects_no_changes).await,
+        Todo::Merge => land::land(cx).await,
+    }
+}
+
+/// An attempt that begins with a heal has its directory made by that.
+async fn make_anew(cx: &Cx<'_>) -> Result<(), Failure> {
+    match cx.assignment.acts.first() {
+        Some(first) if *first == cx.assignment.act => {
+            cx.make_directory().await?;
+            cx.unseal().await
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,404 @@
+//! Agents at work: called by their profiles, read while they go on, judged by what they said.
+
+use std::{
+    ffi::OsString,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use orchestra_plan::{
+    budget,
+    command::Report,
+    event::{Failure, FailureKind},
+    phase::Phase,
+    work::{Action, AgentWork, Brief, Instructions, ModelTier, WorkSpec},
+};
+
+use super::{
+    Cx, Done, brief,
+    pressure::{Gauge, pieces},
+    run,
+    usage::{usage_of, warn},
+};
+use crate::{
+    agents::{
+        AgentError, Asked, Chosen, Exited, Feature, Invocation, Reader, Reading, Stream, Task,
+        Verdict, brief_text, ready, verdict, write_skill,
+    },
+    logs::{self, Follower, Page, Query},
+    plans::chain,
+    runner::host::{git_failure, new_job_id},
+    secret,
+    supervise::{Ending, How, Order, Program, RunId, Supervised},
+};
+
+/// Does a job's work by an agent.
+pub(super) async fn work(
+    cx: &Cx<'_>,
+    part: u32,
+    spec: &WorkSpec,
+    work: &AgentWork,
+    session: Option<&str>,
+) -> Result<Done, Failure> {
+    let worktree = cx.worktree().await?;
+    let text = brief_text(worktree.path(), &work.brief).map_err(unavailable)?;
+    let chosen = choose(cx, work.agent.as_ref().map(|name| name.as_str())).await?;
+    let asked = Asked::of(&chosen.name, &chosen.profile, &chosen.able, work, &text);
+    let asked = asked.map_err(unavailable)?;
+    for reason in &asked.reasons {
+        cx.say(reason).await;
+    }
+    let prompt = brief::job(
+        cx,
+        worktree.path(),
+        &text,
+        &asked.folders,
+        pieces(cx, &chosen.profile),
+        session.is_some(),
+    )
+    .await;
+    let call = AgentCall {
+        chosen,
+        asked,
+        prompt,
+        session,
+    };
+    called(cx, part, spec, worktree.path(), call).await
+}
+
+/// Lets an agent mend what failed.
+pub(super) async fn heal(
+    cx: &Cx<'_>,
+    part: u32,
+    healed: &brief::Healed<'_>,
+) -> Result<Done, Failure> {
+    let worktree = cx.worktree().await?;
+    let own = match &cx.assignment.job.work {
+        // An agent that did the work may mend it.
+        Some(WorkSpec {
+            action: Action::Agent(work),
+            ..
+        }) => work.agent.as_ref().map(|name| name.as_str()),
+        _ => None,
+    };
+    // What a script does is mended by its script: no other agent knows what is meant.
+    let scripted = own.filter(|name| *name == ready::SCRIPTED);
+    let name = scripted.or(cx.host.options.healer.as_deref()).or(own);
+    let chosen = choose(cx, name).await?;
+    let prompt = brief::heal(cx, worktree.path(), healed).await;
+    let text = Instructions::parse("heal").map_err(|error| super::internal(&error))?;
+    let work = AgentWork::of(Brief::Text(text));
+    let asked = Asked::of(&chosen.name, &chosen.profile, &chosen.able, &work, "");
+    let call = AgentCall {
+        asked: asked.map_err(unavailable)?,
+        chosen,
+        prompt,
+        session: None,
+    };
+    let spec = WorkSpec::of(Action::Agent(work));
+    called(cx, part, &spec, worktree.path(), call).await
+}
+
+/// Lets an agent make the worktree of a job ready, by a quick model if it has one.
+pub(super) async fn make_ready(
+    cx: &Cx<'_>,
+    part: u32,
+    chosen: Chosen,
+    mut spec: WorkSpec,
+) -> Result<Done, Failure> {
+    let Action::Agent(work) = &mut spec.action else {
+        return Ok(Done::default());
+    };
+    let worktree = cx.worktree().await?;
+    let text = brief_text(worktree.path(), &work.brief).map_err(unavailable)?;
+    let quick = chosen.profile.text().models.of(ModelTier::Fast);
+    if quick.is_some() && chosen.able.has(Feature::Model) {
+        work.model_tier = Some(ModelTier::Fast);
+    }
+    // However long they are, they are no reason for a larger model.
+    let asked = Asked::of(&chosen.name, &chosen.profile, &chosen.able, work, "");
+    let call = AgentCall {
+        asked: asked.map_err(unavailable)?,
+        chosen,
+        prompt: brief::ready(cx, worktree.path(), &text),
+        session: None,
+    };
+    called(cx, part, &spec, worktree.path(), call).await
+}
+
+pub(super) async fn choose(cx: &Cx<'_>, name: Option<&str>) -> Result<Chosen, Failure> {
+    let chosen = cx.host.options.agents.choose(name).await;
+    chosen.map_err(unavailable)
+}
+
+fn unavailable(error: AgentError) -> Failure {
+    let words = format!("{} [{}]", chain(&error), error.code());
+    Failure::new(FailureKind::Unavailable, words)
+}
+
+/// A call of an agent.
+struct AgentCall<'a> {
+    chosen: Chosen,
+    asked: Asked,
+    prompt: String,
+    session: Option<&'a str>,
+}
+
+async fn called(
+    cx: &Cx<'_>,
+    part: u32,
+    spec: &WorkSpec,
+    worktree: &Path,
+    call: AgentCall<'_>,
+) -> Result<Done, Failure> {
+    let (assignment, profile) = (cx.assignment, &call.chosen.profile);
+    let heal = if assignment.act.heal { "-heal" } else { "" };
+    let label = format!(
+        "{}-{}-{}{heal}-{part}",
+        assignment.job.id, assignment.attempt, assignment.act.phase
+    );
+    let task = Task {
+        worktree,
+        prompt: &call.prompt,
+        session: call.session,
+        // It has the form of an id, and is nobody's.
+        new_session: &new_job_id().to_string(),
+        label: &label,
+    };
+    let invocation = Invocation::new(&call.chosen, &call.asked, &task).map_err(unavailable)?;
+    invocation.write_files(worktree).map_err(unavailable)?;
+    write_skill(worktree).map_err(unavailable)?;
+    if !invocation.leaves.is_empty() {
+        let leaves: Vec<&str> = invocation.leaves.iter().map(String::as_str).collect();
+        let excluded = cx.repository().await?.exclude(&leaves).await;
+        excluded.map_err(|error| git_failure(&error))?;
+    }
+    warn(cx, &call.chosen).await;
+    let program = Program::Process {
+        executable: invocation.program.clone().into(),
+        arguments: invocation.arguments.clone(),
+    };
+    let mut order = run::order(cx, part, spec, program).await?;
+    furnish(cx, &mut order, &invocation);
+    cx.say(&format!(
+        "agent {}: {}",
+        call.chosen.name,
+        invocation.shown().join(" ")
+    ))
+    .await;
+    let mut watch = Watch {
+        reader: Reader::new(profile, invocation.session.as_deref()),
+        after: 0,
+        told: cx.told(),
+        session: None,
+        last_at: None,
+        is_over: false,
+        gauge: Gauge::new(cx, worktree.to_owned(), profile).await?,
+    };
+    let ending = run::supervised(cx, part, &mut order, &mut watch).await?;
+    let mut watch = watch.rest(cx, &order.id).await?;
+    watch.tell(cx).await;
+    let reading = watch.reader.finish();
+    let used = usage_of(&reading.usage);
+    let usage = used.minus(&watch.told);
+    // What is left of it was told of the runs after this one.
+    cx.tell_less(&used);
+    let mut done = Done {
+        usage,
+        failure: judged(&call.chosen, &ending, &reading, watch.is_over),
+        ..Done::default()
+    };
+    if done.failure.is_none() {
+        match watch.gauge.left(spec, cx).await {
+            Ok(left) => done.before.extend(left),
+            Err(failure) => done.failure = Some(failure),
+        }
+    }
+    Ok(done)
+}
+
+/// Gives an agent the variables and the input that its profile asks for.
+fn furnish(cx: &Cx<'_>, order: &mut Order, invocation: &Invocation) {
+    let host = &cx.host.options.environment;
+    for (name, value) in &invocation.variables {
+        order.environment.entry(name.into()).or_insert(value.into());
+    }
+    for name in &invocation.inherits {
+        let name = OsString::from(name);
+        if let Some(value) = host.get(&name) {
+            order
+                .environment
+                .entry(name)
+                .or_insert_with(|| value.clone());
+        }
+    }
+    let texts: Vec<(String, String)> = order
+        .environment
+        .iter()
+        .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned())))
+        .collect();
+    let pairs = || {
+        texts
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+    };
+    let mask = invocation.mask(pairs());
+    let hidden = pairs().filter(|(_, value)| !value.is_empty() && mask.text(value) != *value);
+    order
+        .secrets
+        .extend(hidden.map(|(_, value)| value.to_owned()));
+    // An address is no secret, and what is written in it may be.
+    let passwords = pairs().flat_map(|(_, value)| secret::passwords(value));
+    order.secrets.extend(passwords.map(str::to_owned));
+    cx.hide(&order.secrets);
+    order.input.clone_from(&invocation.stdin);
+}
+
+/// What a run of an agent came to.
+fn judged(chosen: &Chosen, ending: &Ending, reading: &Reading, is_over: bool) -> Option<Failure> {
+    let exited = match ending.how {
+        _ if is_over => Exited::AfterGrace,
+        How::Exited => Exited::Code(ending.code.unwrap_or_default()),
+        How::Signaled => Exited::Signal(ending.signal.unwrap_or_default()),
+        _ => return run::failure_of(ending),
+    };
+    let ran = Duration::from_millis(ending.ended.saturating_sub(ending.began));
+    // How often it is tried again is not decided here.
+    let (kind, why) = match verdict(&chosen.profile, exited, reading, ran, 0) {
+        Verdict::Success => return None,
+        Verdict::Again { why, .. } => (FailureKind::Transient, why),
+        Verdict::Crashed { why } => (FailureKind::Signal, why),
+        Verdict::Failed { why } => (FailureKind::ExitCode, why),
+    };
+    let mut failure = Failure::new(kind, why);
+    failure.exit_code = ending.code;
+    failure.signal = ending.signal;
+    Some(failure)
+}
+
+/// Reads what an agent says while it goes on.
+struct Watch {
+    reader: Reader,
+    /// Up to which line of the log it was read.
+    after: u64,
+    /// What was told of its use.
+    told: budget::Usage,
+    session: Option<String>,
+    /// When its last figures were seen.
+    last_at: Option<Instant>,
+    /// It did not end after them.
+    is_over: bool,
+    gauge: Gauge,
+}
+
+impl run::Watcher for Watch {
+    async fn watch(&mut self, cx: &Cx<'_>, run: &Supervised) {
+        let mut follower = Follower::new(&cx.directory, self.query(run.id()));
+        loop {
+            let grace = self.reader.so_far().grace;
+            let end = self
+                .last_at
+                .map(|at| tokio::time::Instant::from_std(at + grace));
+            let page = tokio::select! {
+                page = follower.next() => page,
+                () = until(end) => {
+                    self.is_over = true;
+                    return;
+                }
+            };
+            match page {
+                Ok(page) => self.take(&page),
+                Err(error) => {
+                    tracing::debug!(%error, "what an agent says cannot be read while it goes on");
+                    return std::future::pending().await;
+                }
+            }
+            self.tell(cx).await;
+            let context = self.reader.so_far().context;
+            self.gauge.look(cx, context).await;
+        }
+    }
+}
+
+async fn until(at: Option<tokio::time::Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Watch {
+    fn query(&self, run: &RunId) -> Query {
+        Query {
+            after: Some(self.after),
+            phase: Some(run.phase().to_owned()),
+            run: Some(run.run()),
+            ..Query::default()
+        }
+    }
+
+    /// Reads what is left when it has ended.
+    async fn rest(mut self, cx: &Cx<'_>, run: &RunId) -> Result<Self, Failure> {
+        let (directory, run) = (cx.directory.clone(), run.clone());
+        let read = move || {
+            loop {
+                match logs::read(&directory, &self.query(&run)) {
+                    Ok(page) => {
+                        self.take(&page);
+                        if !page.more {
+                            return self;
+                        }
+                    }
+                    Err(error) => {
+                        tracing::debug!(%error, "what an agent said cannot be read");
+                        return self;
+                    }
+                }
+            }
+        };
+        let read = tokio::task::spawn_blocking(read).await;
+        read.map_err(|error| super::internal(&error))
+    }
+
+    fn take(&mut self, page: &Page) {
+        self.after = page.next;
+        for line in &page.lines {
+            let stream = match line.stream {
+                logs::Stream::Out => Stream::Out,
+                logs::Stream::Err => Stream::Error,
+                logs::Stream::Runner => continue,
+            };
+            let mut noticed = self.reader.feed(stream, line.text.as_bytes());
+            if !line.more {
+                let end = self.reader.feed(stream, b"\n");
+                noticed.last |= end.last;
+            }
+            if noticed.last {
+                self.last_at.get_or_insert_with(Instant::now);
+            }
+        }
+    }
+
+    /// Tells what has become known.
+    async fn tell(&mut self, cx: &Cx<'_>) {
+        let reading = self.reader.so_far();
+        if reading.session.is_some() && reading.session != self.session {
+            self.session.clone_from(&reading.session);
+            if let Some(session) = &self.session {
+                let report = Report::SessionKnown(session.clone());
+                cx.teller.progress(report).await;
+            }
+        }
+        let used = usage_of(&self.reader.so_far().usage);
+        let more = used.minus(&self.told);
+        if !more.is_zero() {
+            self.told = self.told.plus(&more);
+            cx.teller.progress(Report::Used(more)).await;
+        }
+    }
+}
+
+/// Whether a phase is healed by solving a merge.
+pub(super) const fn is_merge(phase: Phase) -> bool {
+    matches!(phase, Phase::MergeFi)
+}

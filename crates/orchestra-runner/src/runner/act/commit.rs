@@ -1,0 +1,67 @@
+//! commit: what a job has left in its worktree.
+
+use orchestra_plan::event::{Failure, FailureKind, WorkSummary};
+
+use super::{Cx, Done};
+use crate::{
+    agents::read_evidence,
+    git::{ChangeKind, Committed},
+    plans::chain,
+    runner::host::git_failure,
+};
+
+/// Makes a commit of what is in the worktree. Where nothing has changed, that has to be right.
+pub(super) async fn commit(cx: &Cx<'_>, expects_no_changes: bool) -> Result<Done, Failure> {
+    let assignment = cx.assignment;
+    let worktree = cx.worktree().await?;
+    let Some(base) = &assignment.base else {
+        let words = "nobody knows what the job started from";
+        return Err(Failure::new(FailureKind::Internal, words));
+    };
+    let committed = worktree
+        .commit(base, &assignment.message())
+        .await
+        .map_err(|error| git_failure(&error))?
+        .map_err(|refusal| Failure::new(FailureKind::Git, refusal.to_string()))?;
+    let summary = summary(&committed);
+    if committed.commit == *base && !expects_no_changes {
+        let id = assignment.job.id.to_string();
+        match read_evidence(worktree.path(), &id) {
+            Ok(Some(evidence)) => {
+                let words = format!("nothing had to be changed: {}", evidence.summary);
+                cx.say(&words).await;
+            }
+            Ok(None) => {
+                let words = "the work changed nothing; if that is right, set expectsNoChanges, or have \
+                             it leave a file of evidence";
+                return Err(Failure::new(FailureKind::NothingChanged, words));
+            }
+            Err(error) => {
+                let words = format!("the work changed nothing, and {}", chain(&error));
+                return Err(Failure::new(FailureKind::NothingChanged, words));
+            }
+        }
+    }
+    if committed.commit == *base && !assignment.kept.contains(base) {
+        // A merge of what the job depends on is nobody's but this worktree's.
+        let kept = worktree.keep(base).await;
+        kept.map_err(|error| git_failure(&error))?;
+    }
+    Ok(Done {
+        commit: Some(committed.commit),
+        summary: Some(summary),
+        ..Done::default()
+    })
+}
+
+fn summary(committed: &Committed) -> WorkSummary {
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let stats = &committed.stats;
+    let own = u32::try_from(committed.by_job).unwrap_or(u32::MAX);
+    WorkSummary {
+        commits: own.saturating_add(u32::from(committed.made)),
+        files_added: number(stats.count(ChangeKind::Added)),
+        files_modified: number(stats.count(ChangeKind::Modified)),
+        files_deleted: number(stats.count(ChangeKind::Deleted)),
+    }
+}

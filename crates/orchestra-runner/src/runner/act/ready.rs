@@ -1,0 +1,43 @@
+//! Making a worktree ready as the repository itself says: in a file of instructions, which an agent
+//! follows before anything else of the job is done.
+
+use std::path::Path;
+
+use orchestra_plan::{
+    event::Failure,
+    work::{Action, AgentWork, Brief, WorkSpec, WorktreePath},
+};
+
+use super::{Cx, Done, READIER, agent};
+
+/// Where a repository says how its worktrees are made ready.
+const INSTRUCTIONS: &str = ".github/instructions/worktree-init.instructions.md";
+
+/// Whether a worktree has such instructions.
+pub(super) fn is_wanted(worktree: &Path) -> bool {
+    // What is no file is refused by who reads it, with words.
+    worktree.join(INSTRUCTIONS).symlink_metadata().is_ok()
+}
+
+/// Has an agent follow the instructions, if there are any. Where there is no agent, that is said, and
+/// the job goes on.
+pub(super) async fn ready(cx: &Cx<'_>) -> Result<Done, Failure> {
+    let worktree = cx.worktree().await?;
+    if !is_wanted(worktree.path()) {
+        return Ok(Done::default());
+    }
+    let chosen = match agent::choose(cx, None).await {
+        Ok(chosen) => chosen,
+        Err(failure) => {
+            let words = format!(
+                "{INSTRUCTIONS} is not followed, since there is no agent that could: {}",
+                failure.message
+            );
+            cx.say(&words).await;
+            return Ok(Done::default());
+        }
+    };
+    let file = WorktreePath::parse(INSTRUCTIONS).map_err(|error| super::internal(&error))?;
+    let work = AgentWork::of(Brief::File(file));
+    agent::make_ready(cx, READIER, chosen, WorkSpec::of(Action::Agent(work))).await
+}

@@ -1,0 +1,77 @@
+//! The end of a turn: it is made durable and acted upon, or undone.
+
+use std::time::Duration;
+
+use orchestra_plan::{ids::PlanId, plan::Plan};
+use tokio::time::Instant;
+
+use super::Engine;
+use crate::{
+    plans::refused_by,
+    runner::{
+        teller::Next,
+        turn::{Failed, Turn},
+    },
+};
+
+/// How long after a turn that could not be kept another is tried.
+const AGAIN: Duration = Duration::from_millis(500);
+
+impl Engine {
+    /// Makes a turn durable and acts upon it.
+    pub(super) async fn finish(&mut self, mut turn: Turn) {
+        if !turn.is_empty()
+            && let Err(failed) = turn.commit(&self.journal).await
+        {
+            self.undo(turn, &failed).await;
+            return;
+        }
+        self.answered.extend(turn.once.drain());
+        self.act(turn);
+    }
+
+    /// Nothing of a turn is acted upon that could not be kept: what is on the disk is what counts.
+    async fn undo(&mut self, turn: Turn, failed: &Failed) {
+        tracing::warn!(error = %failed.error, "what was decided about plans cannot be kept");
+        self.is_lost = failed.lost;
+        let refused = refused_by(&failed.error);
+        for (answer, _) in turn.answers {
+            // Who has gone is told nothing.
+            let _ = answer.send(Err(refused.clone()));
+        }
+        for asking in turn.asking {
+            let _ = asking.answer.send(Next::Later);
+        }
+        if self.is_lost {
+            return;
+        }
+        let folded = self.folded.clone();
+        let touched: Vec<PlanId> = turn.touched.into_iter().collect();
+        let read = tokio::task::spawn_blocking(move || {
+            let read = |id: PlanId| folded.kept(id).map(|plan| (id, plan));
+            touched.into_iter().map(read).collect::<Result<Vec<_>, _>>()
+        });
+        match read.await {
+            Ok(Ok(plans)) => {
+                for (id, plan) in plans {
+                    self.scheduler.remove(&id);
+                    self.plans.remove(&id);
+                    // What was told of it may not be known any more.
+                    self.cleaned.remove(&id);
+                    self.unsettled.insert(id);
+                    if let Some(plan) = plan {
+                        self.scheduler.load(&plan);
+                        self.plans.insert(id, Plan::clone(&plan));
+                    }
+                }
+                self.again_at = Some(Instant::now() + AGAIN);
+            }
+            // Without knowing what is kept nothing can be decided: the next holder finds it out.
+            Ok(Err(error)) => {
+                tracing::error!(%error, "the plans cannot be read again");
+                self.is_lost = true;
+            }
+            Err(_) => self.is_lost = true,
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The task of a job at work: one act after the other, until the engine says that the attempt is over.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::{
+    act::{self, Cx},
+    assignment::Assignment,
+    host::Host,
+    teller::{Next, Teller, Wants},
+};
+use crate::{git::Owner, holder::Slots};
+
+/// Does the acts of an attempt. `stop` ends it: its processes are ended first. One that was found at work has
+/// no slot of the machine but the one that its run has: with `slots` it waits for one before the next run.
+pub(super) async fn work(
+    host: Arc<Host>,
+    mut teller: Teller,
+    first: Assignment,
+    mut stop: watch::Receiver<bool>,
+    mut slots: Option<Slots>,
+) {
+    let mut assignment = first;
+    // It is had to the end of the task.
+    let mut held = Vec::new();
+    let seal = loop {
+        let cx = Cx::new(&host, &teller, &assignment);
+        let next = tokio::select! {
+            // Who has told the end of its attempt is answered, and is to stop for it at the same moment.
+            biased;
+            next = async {
+                let reports = act::perform(&cx).await;
+                teller.tell(reports, Wants::Next).await
+            } => Some(next),
+            stopped = stop.wait_for(|stop| *stop) => match stopped {
+                Ok(_) => None,
+                // Nobody runs the plans here any more; who comes next takes up what goes on.
+                Err(_) => return,
+            },
+        };
+        match next {
+            Some(Next::Do(next)) => {
+                assignment = *next;
+                if let Some(slots) = slots.take_if(|_| assignment.runs()) {
+                    let found = tokio::select! {
+                        stopped = stop.wait_for(|stop| *stop) => match stopped {
+                            Ok(_) => break true,
+                            Err(_) => return,
+                        },
+                        found = slots.acquire() => found,
+                    };
+                    // A machine whose slots cannot be counted is not stopped by that.
+                    held.extend(found.ok());
+                    let file = held.last().map(|slot| slot.file().try_clone());
+                    teller.slot = file.and_then(Result::ok).map(Arc::new);
+                }
+            }
+            Some(Next::Over { seal }) => break seal,
+            Some(Next::Go | Next::Later | Next::Gone) => return,
+            None => {
+                cx.halt().await;
+                break true;
+            }
+        }
+    };
+    if seal {
+        self::seal(&host, assignment.owner(), Sealing::Anew).await;
+    }
+}
+
+/// Whether a worktree that was sealed is sealed again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sealing {
+    /// As it is now.
+    Anew,
+    /// It stays as it was: what has changed since may be somebody's.
+    Once,
+}
+
+/// Notes what is uncommitted in a worktree as its job's, so that it may be removed with it.
+pub(super) async fn seal(host: &Host, owner: Owner, sealing: Sealing) {
+    let sealed = async {
+        let repository = host.repository().await?;
+        match repository.worktree(owner)? {
+            Some(worktree) if sealing == Sealing::Once && worktree.is_sealed()? => Ok(()),
+            Some(worktree) => worktree.seal().await,
+            None => Ok(()),
+        }
+    };
+    if let Err(error) = sealed.await {
+        tracing::debug!(?owner, %error, "what a job left is not noted; its worktree stays");
+    }
+}

@@ -1,0 +1,232 @@
+//! The engine as the holder of the workspace's lock offers it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use orchestra_plan::{command::Command, outcome::Policy};
+use serde_json::Value;
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    task::JoinHandle,
+};
+
+use super::{
+    beforehand,
+    engine::{Engine, Event},
+    export::Shown,
+    foresee,
+    host::Host,
+    recover,
+};
+use crate::{
+    git::EXCLUDED,
+    holder::{Call, Refused, Served, Service, Slots, Work},
+    journal::Journal,
+    plans::{Folded, METHOD, Options, Order, WireOrder, chain, literal_secrets_of, refused},
+};
+
+/// The sort of the slots of the machine that jobs take.
+pub(crate) const SLOTS: &str = "jobs";
+
+/// Begins to run the plans: opens the journal and takes up what the last holder left.
+pub(super) async fn start(host: Arc<Host>) -> Result<Served, String> {
+    let options = Arc::clone(&host.options);
+    // From the first moment on: else a `git add` of everything takes the plans along. Who has no repository
+    // yet is told so when it is needed.
+    if let Ok(repository) = host.repository().await
+        && let Err(error) = repository.exclude(&EXCLUDED).await
+    {
+        tracing::warn!(%error, "git may show directories of plans");
+    }
+    let opened = {
+        let host = Arc::clone(&host);
+        // An agent's program is looked for in all of the path.
+        let open = move || open(&host.options).map(|opened| (opened, host.has_healer()));
+        tokio::task::spawn_blocking(open).await
+    };
+    let ((journal, folded), has_healer) = opened.map_err(|error| error.to_string())??;
+    let policy = Policy {
+        has_healer: options.policy.has_healer && has_healer,
+        ..options.policy.clone()
+    };
+    let slots = options.machine.as_ref().and_then(|machine| {
+        let slots = Slots::new(&machine.directory, SLOTS, machine.slots);
+        let warn = |error: &_| tracing::warn!(%error, "slots of the machine are not counted");
+        slots.inspect_err(warn).ok()
+    });
+    let mut engine = Engine::new(
+        Arc::clone(&host),
+        journal.clone(),
+        folded.clone(),
+        policy,
+        slots,
+    );
+    let first = recover::take_up(&mut engine).await?;
+    let events = engine.events.clone();
+    engine.live.send_replace(engine.is_live());
+    let live = engine.live.subscribe();
+    let task = tokio::spawn(engine.run(first));
+    Ok(Arc::new(Holding {
+        host,
+        journal,
+        folded,
+        events,
+        live,
+        task: Mutex::new(Some(task)),
+    }))
+}
+
+fn open(options: &Options) -> Result<(Journal, Folded), String> {
+    let folded = Folded::new(&options.storage);
+    let mut how = options.journal();
+    how.readable = Some(Arc::new(Shown::new(folded.clone())));
+    let journal = Journal::open(&options.storage, how).map_err(|error| chain(&error))?;
+    Ok((journal, folded))
+}
+
+/// What is to be said of secrets that an order writes out.
+fn written_out(order: &Order) -> Option<String> {
+    match order {
+        // Of a copy it was said when its source was made.
+        Order::Create { new, .. } if new.source.is_none() => {
+            literal_secrets_of(Some(&new.settings), &new.jobs)
+        }
+        Order::Change { request, .. } => match &request.command {
+            Command::AddJobs(jobs) => literal_secrets_of(None, jobs),
+            _ => None,
+        },
+        Order::Create { .. } => None,
+    }
+}
+
+struct Holding {
+    host: Arc<Host>,
+    journal: Journal,
+    folded: Folded,
+    events: mpsc::Sender<Event>,
+    live: watch::Receiver<bool>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Service for Holding {
+    fn call(&self, call: Call) -> Work<'_, Result<Value, Refused>> {
+        Box::pin(self.asked(call))
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.journal.committed()
+    }
+
+    fn is_live(&self) -> watch::Receiver<bool> {
+        self.live.clone()
+    }
+
+    fn is_kept(&self) -> bool {
+        self.journal.is_there()
+    }
+
+    fn end(&self) -> Work<'_, ()> {
+        Box::pin(self.ended())
+    }
+}
+
+impl Holding {
+    async fn asked(&self, call: Call) -> Result<Value, Refused> {
+        let Call {
+            method,
+            params,
+            once,
+        } = call;
+        if method != METHOD {
+            return Err(refused(
+                "invalid-request",
+                "this is not known here; update the program",
+            ));
+        }
+        let order: WireOrder = serde_json::from_value(params).map_err(|error| {
+            refused(
+                "invalid-request",
+                &format!("what is asked is not known: {error}"),
+            )
+        })?;
+        let order = order.into_order();
+        if let Some(key) = once.clone() {
+            let reader = self.folded.reader().clone();
+            let before = tokio::task::spawn_blocking(move || reader.answer(&key)).await;
+            if let Ok(Ok(Some(before))) = before {
+                return serde_json::from_str(before.get())
+                    .map_err(|error| refused("internal", &error.to_string()));
+            }
+        }
+        let mut order = order;
+        // Rather now than when its first job is to start.
+        let mut warnings = match &mut order {
+            Order::Create { new, .. } => beforehand::of_new(&self.host, new).await?,
+            Order::Change { .. } => Vec::new(),
+        };
+        warnings.extend(self.foreseen(&order).await?);
+        warnings.extend(written_out(&order));
+        let (answer, answered) = oneshot::channel();
+        let asked = Event::Asked {
+            order: Box::new(order),
+            once,
+            answer,
+        };
+        let ended = || refused("ending", "this program is ending; nothing was done");
+        self.events.send(asked).await.map_err(|_| ended())?;
+        let answer = answered.await.unwrap_or_else(|_| {
+            let what = "the program that runs the plans ended meanwhile; look whether it was done";
+            Err(refused("maybe-done", what))
+        });
+        answer.map(|mut answer| {
+            if let (Value::Object(fields), false) = (&mut answer, warnings.is_empty()) {
+                fields.insert("warnings".to_owned(), warnings.into());
+            }
+            answer
+        })
+    }
+
+    /// What can be known of the work that an order brings.
+    async fn foreseen(&self, order: &Order) -> Result<Vec<String>, Refused> {
+        let (pieces, lenient) = match order {
+            // A copy may be mended before it is completed.
+            Order::Create { new, .. } => (
+                foresee::of_new(&new.settings, &new.jobs),
+                new.source.is_some(),
+            ),
+            Order::Change { plan, request } if foresee::brings_work(&request.command) => {
+                let (folded, id) = (self.folded.clone(), *plan);
+                let plan = tokio::task::spawn_blocking(move || folded.one(id)).await;
+                // What cannot be read, or is not there, is refused where it is decided.
+                let Ok(Ok(Some(plan))) = plan else {
+                    return Ok(Vec::new());
+                };
+                (foresee::of_command(&plan, &request.command), false)
+            }
+            Order::Change { .. } => return Ok(Vec::new()),
+        };
+        let agents = &self.host.options.agents;
+        let foreseen = foresee::foresee(agents, pieces, lenient).await;
+        foreseen.map_err(|error| refused(error.code(), &error.to_string()))
+    }
+
+    async fn ended(&self) {
+        let (ended, heard) = oneshot::channel();
+        if self.events.send(Event::End(ended)).await.is_ok() {
+            // One that has stopped by itself is as good.
+            let _ = heard.await;
+        }
+        let task = self
+            .task
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(task) = task {
+            // Where it panicked it has ended.
+            let _ = task.await;
+        }
+        self.journal.close().await;
+        let reader = self.folded.reader().clone();
+        // It waits for who reads.
+        let _ = tokio::task::spawn_blocking(move || reader.close()).await;
+    }
+}

@@ -1,0 +1,165 @@
+//! Asking programs that are there, that are not, and that misbehave.
+
+use std::time::Duration;
+
+use orchestra_runner::agents::{AgentError, Feature};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::Programs;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A program that counts how often it is asked.
+const GOOD: &str = r#"
+echo "$*" >> "$(dirname "$0")/asked"
+case "$1" in
+  --version) echo; echo "good 1.2.3"; echo more ;;
+  --help) cat <<'HELP'
+  --model <model>   which model (choices: "one", "two")
+  --resume <id>     go on
+  --auto            do not ask
+HELP
+  ;;
+esac
+"#;
+
+fn profile() -> Value {
+    json!({
+        "program": "good",
+        "arguments": [
+            ["?--auto"], ["?--other"], ["--model", "{model}"], ["--resume={session}"],
+            ["--effort={effort}"], ["--", "{prompt}"],
+        ],
+        "probe": {
+            "model_choices": "--model",
+            "options": {"model": "--model", "resume": "--resume", "effort": "--effort"},
+        },
+    })
+}
+
+fn asked(programs: &Programs) -> usize {
+    let asked = std::fs::read_to_string(programs.path().join("asked")).unwrap_or_default();
+    asked.lines().count()
+}
+
+#[tokio::test]
+async fn what_the_help_names_is_there_and_what_it_does_not_is_not() {
+    let programs = Programs::new().with("good", GOOD);
+    let agents = programs.agents(&[("mine", profile())]);
+    let chosen = agents.choose(Some("mine")).await.unwrap();
+    assert_eq!(chosen.able.version.as_deref(), Some("good 1.2.3"));
+    assert!(chosen.able.has(Feature::Model) && chosen.able.has(Feature::Resume));
+    assert!(
+        !chosen.able.has(Feature::Effort),
+        "its help does not name it"
+    );
+    assert!(
+        !chosen.able.has(Feature::Urls),
+        "its arguments do not express it"
+    );
+    assert_eq!(chosen.able.models.as_deref().unwrap(), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_program_is_asked_once_until_it_changes() {
+    let programs = Programs::new().with("good", GOOD);
+    let agents = programs.agents(&[("mine", profile())]);
+    for _ in 0..3 {
+        agents.choose(Some("mine")).await.unwrap();
+    }
+    assert_eq!(asked(&programs), 2);
+    programs.put("good", &GOOD.replace("1.2.3", "1.2.34"));
+    let chosen = agents.choose(Some("mine")).await.unwrap();
+    assert_eq!(chosen.able.version.as_deref(), Some("good 1.2.34"));
+    assert_eq!(asked(&programs), 4);
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_said_with_what_is() {
+    let programs = Programs::new()
+        .with("claude", "echo 1")
+        .with("aider", "echo 1");
+    let agents = programs.agents(&[]);
+    let error = agents.choose(Some("codex")).await.unwrap_err();
+    assert_eq!(error.code(), "agent_not_installed");
+    assert_eq!(
+        error.to_string(),
+        "the program `codex` of agent `codex` is not installed; installed here: aider, claude; another is configured \
+         as [agents.<name>] with `program` and `arguments` in orchestra.toml"
+    );
+    let error = agents.choose(Some("nobody")).await.unwrap_err();
+    assert_eq!(error.code(), "agent_unknown");
+    assert!(error.to_string().contains("scripted"), "{error}");
+    let none = Programs::new().agents(&[]).choose(None).await.unwrap_err();
+    assert_eq!(none.code(), "agent_not_installed");
+}
+
+#[tokio::test]
+async fn without_a_name_the_first_that_is_installed_is_taken() {
+    let programs = Programs::new().with("claude", "echo 1").with("good", GOOD);
+    let agents = programs.agents(&[("mine", profile())]);
+    assert_eq!(agents.choose(None).await.unwrap().name.as_str(), "claude");
+    let only_own = Programs::new().with("good", GOOD);
+    let agents = only_own.agents(&[("mine", profile())]);
+    assert_eq!(agents.choose(None).await.unwrap().name.as_str(), "mine");
+}
+
+#[tokio::test]
+async fn programs_that_misbehave_are_errors_and_not_waited_for() {
+    let programs = Programs::new()
+        .with(
+            "fails",
+            "echo 'no licence: sk-0123456789abcdefghij' >&2; exit 3",
+        )
+        .with(
+            "floods",
+            "while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done",
+        );
+    let of = |program: &str| json!({"program": program, "arguments": [["{prompt}"]]});
+    let agents = programs.agents(&[("fails", of("fails")), ("floods", of("floods"))]);
+    let error = agents.choose(Some("fails")).await.unwrap_err();
+    assert_eq!(error.code(), "agent_probe_failed");
+    let text = error.to_string();
+    assert!(
+        text.contains("no licence: ***") && text.contains("--version"),
+        "{text}"
+    );
+    let error = timeout(PATIENCE, agents.choose(Some("floods")))
+        .await
+        .unwrap()
+        .unwrap_err();
+    assert!(matches!(error, AgentError::Probe { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn no_key_is_given_to_a_program_that_is_asked() {
+    let programs = Programs::new().with("prints", "env | cut -d= -f1 | sort | tr '\\n' ' '");
+    let prints = json!({
+        "program": "prints", "arguments": [["{prompt}"]],
+        "environment": ["CARGO_MANIFEST_DIR"],
+    });
+    let agents = programs.agents(&[("prints", prints)]);
+    let chosen = agents.choose(Some("prints")).await.unwrap();
+    let names = chosen.able.version.clone().unwrap();
+    assert!(!names.contains("CARGO"), "{names}");
+}
+
+#[tokio::test]
+async fn the_scripted_agent_is_always_there() {
+    let chosen = Programs::new()
+        .agents(&[])
+        .choose(Some("scripted"))
+        .await
+        .unwrap();
+    assert_eq!(chosen.able.program, super::program());
+    for feature in [
+        Feature::Model,
+        Feature::Resume,
+        Feature::Effort,
+        Feature::MaxTurns,
+        Feature::Folders,
+    ] {
+        assert!(chosen.able.has(feature), "{feature:?}");
+    }
+}

@@ -1,0 +1,308 @@
+//! What a job leaves becomes a commit: everything, once, and onto what it began from.
+
+use std::{fs, os::unix::fs::symlink, path::PathBuf};
+
+use orchestra_runner::git::{ChangeKind, CommitRefusal, HalfDone};
+
+use super::kit::{World, commit, git_in, job, prepare, write};
+
+#[tokio::test]
+async fn nothing_changed_is_told_at_the_cost_of_one_process() {
+    let world = World::new();
+    let repository = world.open().await;
+    let head = world.rev("HEAD");
+    let worktree = prepare(&repository, 1, &head).await;
+    write(worktree.path(), ".orchestrator/evidence/x.json", "{}");
+    let before = repository.git().times().processes;
+    let committed = commit(&worktree, &head).await;
+    assert_eq!(repository.git().times().processes - before, 1);
+    assert_eq!(
+        (committed.commit, committed.made, committed.by_job),
+        (head, false, 0)
+    );
+    assert!(committed.stats.is_empty());
+}
+
+#[tokio::test]
+async fn all_kinds_of_files_are_committed_and_counted() {
+    let world = World::new();
+    let repository = world.open().await;
+    let head = world.rev("HEAD");
+    let worktree = prepare(&repository, 1, &head).await;
+    let at = worktree.path();
+    write(at, "README", "read\nmore\n");
+    fs::remove_file(at.join("src/a.txt")).unwrap();
+    write(at, "binary", [0, 159, 146, 150]);
+    write(at, "-rf", "dash\n");
+    write(at, "with space/🎉.txt", "party\n");
+    write(at, ":(exclude)x", "magic\n");
+    write(at, "Case", "upper\n");
+    write(at, "case", "lower\n");
+    symlink("/etc/passwd", at.join("link")).unwrap();
+    symlink("nowhere", at.join("dangling")).unwrap();
+    let committed = commit(&worktree, &head).await;
+    assert_eq!(
+        world.files(&committed.commit),
+        [
+            "-rf",
+            ":(exclude)x",
+            "Case",
+            "README",
+            "binary",
+            "case",
+            "dangling",
+            "link",
+            "with space/🎉.txt"
+        ]
+    );
+    let stats = &committed.stats;
+    assert_eq!(stats.count(ChangeKind::Added), 8);
+    assert_eq!(stats.count(ChangeKind::Modified), 1);
+    assert_eq!(stats.count(ChangeKind::Deleted), 1);
+    assert_eq!((stats.lines_added, stats.lines_deleted), (2 + 5 + 2, 1 + 1));
+    assert_eq!(world.show(&committed.commit, "link"), "/etc/passwd");
+    let said = world.git(&[
+        "log",
+        "-1",
+        "--format=%s|%P|%an|%ce",
+        committed.commit.as_str(),
+    ]);
+    assert_eq!(
+        said.trim(),
+        format!("[Plan] work|{head}|A User|user@example.org")
+    );
+    assert_eq!(
+        git_in(world.directory.path(), at, &["status", "--porcelain"]),
+        ""
+    );
+}
+
+#[tokio::test]
+async fn committing_twice_is_committing_once() {
+    let world = World::new();
+    let repository = world.open().await;
+    let head = world.rev("HEAD");
+    let worktree = prepare(&repository, 1, &head).await;
+    write(worktree.path(), "new", "new\n");
+    let first = commit(&worktree, &head).await;
+    let second = commit(&worktree, &head).await;
+    assert!(first.made && !second.made);
+    assert_eq!((first.commit, first.stats), (second.commit, second.stats));
+}
+
+#[tokio::test]
+async fn commits_of_the_job_are_kept_and_added_to() {
+    let world = World::new();
+    let repository = world.open().await;
+    let head = world.rev("HEAD");
+    let worktree = prepare(&repository, 1, &head).await;
+    let job = |arguments: &[&str]| git_in(world.directory.path(), worktree.path(), arguments);
+    job(&["commit", "-q", "--allow-empty", "-m", "by the job"]);
+    let empty = commit(&worktree, &head).await;
+    assert_eq!((empty.by_job, empty.made), (1, false));
+    assert!(empty.stats.is_empty(), "an empty commit changes nothing");
+    write(worktree.path(), "rest", "rest\n");
+    let committed = commit(&worktree, &head).await;
+    assert_eq!((committed.by_job, committed.made), (1, true));
+    let log = world.git(&[
+        "log",
+        "--format=%s",
+        &format!("{head}..{}", committed.commit),
+    ]);
+    assert_eq!(log, "[Plan] work\nby the job\n");
+}
+
+#[tokio::test]
+async fn a_rewritten_history_is_refused() {
+    let world = World::new();
+    let head = world.save("second", &[("b", "b")]);
+    let repository = world.open().await;
+    let worktree = prepare(&repository, 1, &head).await;
+    git_in(
+        world.directory.path(),
+        worktree.path(),
+        &["commit", "-q", "--amend", "-m", "mine"],
+    );
+    write(worktree.path(), "new", "new\n");
+    let refusal = worktree.commit(&head, "m").await.unwrap().unwrap_err();
+    assert_eq!(refusal.code(), "history-rewritten");
+    assert!(worktree.path().join("new").exists());
+    assert_eq!(world.rev("main"), head);
+}
+
+#[tokio::test]
+async fn what_is_half_done_is_refused() {
+    let world = World::new();
+    let base = world.rev("HEAD");
+    let repository = world.open().await;
+    let ours = super::kit::work(&repository, 1, &base, &[("README", "1\n")]).await;
+    let theirs = super::kit::work(&repository, 2, &base, &[("README", "2\n")]).await;
+    let worktree = prepare(&repository, 3, &ours).await;
+    worktree.begin_merge(&theirs, "m").await.unwrap();
+    let refusal = worktree.commit(&ours, "m").await.unwrap().unwrap_err();
+    assert_eq!(
+        refusal,
+        CommitRefusal::Unmerged {
+            paths: vec![PathBuf::from("README")]
+        }
+    );
+    write(worktree.path(), "README", "3\n");
+    git_in(world.directory.path(), worktree.path(), &["add", "-A"]);
+    let refusal = worktree.commit(&ours, "m").await.unwrap().unwrap_err();
+    assert_eq!(
+        refusal,
+        CommitRefusal::HalfDone {
+            operation: HalfDone::Merge
+        }
+    );
+}
+
+#[tokio::test]
+async fn repositories_inside_are_refused_by_name() {
+    let world = World::new();
+    let repository = world.open().await;
+    let head = world.rev("HEAD");
+    let worktree = prepare(&repository, 1, &head).await;
+    git_in(
+        world.directory.path(),
+        worktree.path(),
+        &["init", "-q", "in side/nested"],
+    );
+    let refusal = worktree.commit(&head, "m").await.unwrap().unwrap_err();
+    assert_eq!(
+        refusal,
+        CommitRefusal::Nested {
+            paths: vec![PathBuf::from("in side/nested")]
+        }
+    );
+}
+
+#[tokio::test]
+async fn hooks_do_not_run() {
+    let world = World::new();
+    for hook in [
+        "pre-commit",
+        "commit-msg",
+        "post-checkout",
+        "post-commit",
+        "reference-transaction",
+        "post-index-change",
+        "pre-merge-commit",
+        "post-merge",
+        "fsmonitor-watchman",
+    ] {
+        let path = world.root.join(".git/hooks").join(hook);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(
+            &path,
+            "#!/bin/sh\ntouch \"$(dirname \"$0\")/ran\"\nexit 1\n",
+        )
+        .unwrap();
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let repository = world.open().await;
+    let head = world.rev("HEAD");
+    let a = super::kit::work(&repository, 1, &head, &[("a", "a")]).await;
+    let b = super::kit::work(&repository, 2, &head, &[("b", "b")]).await;
+    let worktree = prepare(&repository, 3, &a).await;
+    worktree.begin_merge(&b, "m").await.unwrap();
+    let (intent, _) = super::kit::ready(&repository, "main", &[a, b]).await;
+    repository.apply(&intent).await.unwrap();
+    assert!(!world.root.join(".git/hooks/ran").exists());
+    assert_eq!(world.rev("main"), intent.new);
+}
+
+#[tokio::test]
+async fn without_an_identity_we_commit_in_our_own_name() {
+    let world = World::new();
+    world.git(&["config", "--unset", "user.name"]);
+    world.git(&["config", "--unset", "user.email"]);
+    world.git(&["config", "user.useConfigOnly", "true"]);
+    let repository = world.open().await;
+    let head = world.rev("HEAD");
+    let done = super::kit::work(&repository, 1, &head, &[("a", "a")]).await;
+    let said = world.git(&["log", "-1", "--format=%an <%ae> %cn <%ce>", done.as_str()]);
+    let us = "Orchestra <orchestra@localhost>";
+    assert_eq!(said.trim(), format!("{us} {us}"));
+}
+
+#[tokio::test]
+async fn pointers_of_lfs_stay_pointers_where_it_is_not_installed() {
+    let world = World::new();
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 3\n";
+    world.save(
+        "lfs",
+        &[
+            (
+                ".gitattributes",
+                "*.bin filter=lfs diff=lfs merge=lfs -text\n",
+            ),
+            ("x.bin", pointer),
+        ],
+    );
+    for (key, value) in [
+        ("smudge", "git-lfs smudge"),
+        ("clean", "git-lfs clean"),
+        ("process", "git-lfs filter-process"),
+        ("required", "true"),
+    ] {
+        world.git(&["config", &format!("filter.lfs.{key}"), value]);
+    }
+    let head = world.rev("HEAD");
+    let mut settings = world.settings();
+    let bin = world.directory.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    for program in ["git", "sh"] {
+        let found = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+            .map(|directory| directory.join(program))
+            .find(|path| path.exists())
+            .unwrap();
+        symlink(found, bin.join(program)).unwrap();
+    }
+    settings.environment.push(("PATH".into(), bin.into()));
+    let git = orchestra_runner::git::Git::find(settings).await.unwrap();
+    let repository = orchestra_runner::git::Repository::open(&git, &world.root)
+        .await
+        .unwrap();
+    let worktree = prepare(&repository, 1, &head).await;
+    assert_eq!(
+        fs::read_to_string(worktree.path().join("x.bin")).unwrap(),
+        pointer
+    );
+    assert!(!commit(&worktree, &head).await.made);
+    let moved = pointer.replace("ab", "cd");
+    write(worktree.path(), "x.bin", &moved);
+    let committed = commit(&worktree, &head).await;
+    assert_eq!(world.show(&committed.commit, "x.bin"), moved);
+}
+
+#[tokio::test]
+async fn a_job_that_puts_another_repository_in_place_of_its_worktree_reaches_nobody_elses() {
+    let world = World::new();
+    let repository = world.open().await;
+    let head = world.rev("HEAD");
+    for (number, content) in [(1, None), (2, Some(world.root.join(".git")))] {
+        let before = (world.picture(), world.branches());
+        let worktree = prepare(&repository, number, &head).await;
+        fs::remove_file(worktree.path().join(".git")).unwrap();
+        match content {
+            None => drop(git_in(
+                world.directory.path(),
+                worktree.path(),
+                &["init", "-q"],
+            )),
+            Some(users) => write(
+                worktree.path(),
+                ".git",
+                format!("gitdir: {}\n", users.display()),
+            ),
+        }
+        write(worktree.path(), "new", "x");
+        let done = commit(&worktree, &head).await.commit;
+        assert_eq!(world.files(&done), ["README", "new", "src/a.txt"]);
+        assert_eq!((world.picture(), world.branches()), before);
+        let error = repository.prepare(job(1, number), &head).await.unwrap_err();
+        assert_eq!(error.code(), "not-ours");
+    }
+}

@@ -1,0 +1,239 @@
+//! Directories that worktrees share with the user's working tree, and submodules, which they do not.
+
+use std::{fs, os::unix::fs::symlink, path::PathBuf};
+
+use orchestra_runner::git::Removal;
+
+use super::kit::{World, commit, git_in, job, prepare, ready, write};
+
+#[tokio::test]
+async fn linked_directories_are_in_no_commit_and_survive_the_worktree() {
+    let world = World::new();
+    let base = world.save("ignore", &[(".gitignore", "node_modules/\n")]);
+    world.write("node_modules/lib/index.js", "x");
+    world.write("packages/a/vendor/x", "x");
+    let repository = world.open().await;
+    let worktree = prepare(&repository, 1, &base).await;
+    let asked = ["node_modules", "packages/a/vendor/", "not there", "src"];
+    assert_eq!(
+        worktree.link_directories(&asked).unwrap(),
+        ["node_modules", "packages/a/vendor"]
+    );
+    assert_eq!(
+        worktree.link_directories(&asked).unwrap(),
+        Vec::<String>::new(),
+        "asked twice"
+    );
+    assert!(worktree.path().join("node_modules/lib/index.js").exists());
+    assert!(!commit(&worktree, &base).await.made);
+    write(worktree.path(), "done", "x");
+    write(worktree.path(), "packages/a/own", "x");
+    let done = commit(&worktree, &base).await.commit;
+    assert_eq!(
+        world.files(&done),
+        [
+            ".gitignore",
+            "README",
+            "done",
+            "packages/a/own",
+            "src/a.txt"
+        ]
+    );
+    worktree.restart(&base).await.unwrap();
+    assert!(worktree.path().join("node_modules/lib/index.js").exists());
+    assert_eq!(worktree.remove(&[]).await.unwrap(), Removal::Removed);
+    assert!(world.root.join("node_modules/lib/index.js").exists());
+    assert!(world.root.join("packages/a/vendor/x").exists());
+}
+
+#[tokio::test]
+async fn links_do_not_lead_out_of_the_working_tree() {
+    let world = World::new();
+    let repository = world.open().await;
+    let worktree = prepare(&repository, 1, &world.rev("HEAD")).await;
+    symlink("/etc", world.root.join("away")).unwrap();
+    fs::create_dir(world.root.join("cache")).unwrap();
+    for bad in [
+        "../x",
+        "/etc",
+        "",
+        ".git",
+        "a/../../b",
+        "src/.GIT/x",
+        "./cache",
+        "away",
+        ".worktrees",
+    ] {
+        let error = worktree.link_directories(&[bad]).unwrap_err();
+        assert_eq!(error.code(), "bad-name", "{bad}");
+    }
+    // A job could have left a link where a directory above the place of ours should be.
+    world.write("deep/cache/x", "x");
+    symlink("/tmp", worktree.path().join("deep")).unwrap();
+    assert_eq!(
+        worktree.link_directories(&["deep/cache"]).unwrap(),
+        Vec::<String>::new()
+    );
+}
+
+/// A repository with a submodule that the user has checked out.
+fn with_submodule() -> World {
+    let world = World::new();
+    let library = world.directory.path().join("library");
+    fs::create_dir(&library).unwrap();
+    let git = |arguments: &[&str]| git_in(world.directory.path(), &library, arguments);
+    git(&["init", "-q", "-b", "main"]);
+    write(&library, "lib.txt", "library\n");
+    git(&["add", "-A"]);
+    git(&[
+        "-c",
+        "user.name=L",
+        "-c",
+        "user.email=l@example.org",
+        "commit",
+        "-q",
+        "-m",
+        "library",
+    ]);
+    let allow = "protocol.file.allow=always";
+    world.git(&[
+        "-c",
+        allow,
+        "submodule",
+        "add",
+        "-q",
+        library.to_str().unwrap(),
+        "deps/the library",
+    ]);
+    world.git(&["commit", "-q", "-m", "submodule"]);
+    world
+}
+
+#[tokio::test]
+async fn submodules_are_checked_out_apart_from_the_users() {
+    let world = with_submodule();
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let before = (world.picture(), world.branches());
+    let worktree = prepare(&repository, 1, &base).await;
+    let place = "deps/the library";
+    assert_eq!(worktree.link_submodules().await.unwrap(), [place]);
+    assert_eq!(
+        worktree.link_submodules().await.unwrap(),
+        Vec::<String>::new(),
+        "asked twice"
+    );
+    let inside = worktree.path().join(place);
+    assert_eq!(
+        fs::read_to_string(inside.join("lib.txt")).unwrap(),
+        "library\n"
+    );
+    assert!(!commit(&worktree, &base).await.made);
+
+    write(&inside, "new.txt", "new\n");
+    let job = |arguments: &[&str]| git_in(world.directory.path(), &inside, arguments);
+    job(&["add", "-A"]);
+    job(&[
+        "-c",
+        "user.name=J",
+        "-c",
+        "user.email=j@example.org",
+        "commit",
+        "-q",
+        "-m",
+        "in the library",
+    ]);
+    let inner = job(&["rev-parse", "HEAD"]);
+    let committed = commit(&worktree, &base).await;
+    assert!(committed.made && committed.stats.changes[0].submodule);
+    let tree = world.git(&["ls-tree", committed.commit.as_str(), place]);
+    assert!(tree.contains(inner.trim()), "{tree}");
+    assert_eq!(
+        worktree.remove(&[committed.commit]).await.unwrap(),
+        Removal::Removed
+    );
+    assert_eq!((world.picture(), world.branches()), before);
+    let users = world.root.join(place);
+    let known = git_in(
+        world.directory.path(),
+        &users,
+        &["cat-file", "-t", inner.trim()],
+    );
+    assert_eq!(
+        known.trim(),
+        "commit",
+        "what a job commits in a submodule outlives its worktree"
+    );
+    let trees = git_in(world.directory.path(), &users, &["worktree", "list"]);
+    assert_eq!(trees.lines().count(), 1, "{trees}");
+}
+
+#[tokio::test]
+async fn a_checkout_whose_submodule_would_change_is_not_touched() {
+    let world = with_submodule();
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let worktree = prepare(&repository, 1, &base).await;
+    worktree.link_submodules().await.unwrap();
+    let inside = worktree.path().join("deps/the library");
+    git_in(
+        world.directory.path(),
+        &inside,
+        &[
+            "-c",
+            "user.name=J",
+            "-c",
+            "user.email=j@example.org",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "x",
+        ],
+    );
+    let done = commit(&worktree, &base).await.commit;
+    let (intent, _) = ready(&repository, "main", &[done]).await;
+    let before = (world.picture(), world.branches());
+    let applied = repository.apply(&intent).await.unwrap();
+    let orchestra_runner::git::Applied::Refused(refusal) = applied else {
+        panic!("{applied:?}");
+    };
+    assert_eq!(refusal.code(), "target-checkout-submodules");
+    assert!(refusal.to_string().contains("the library"));
+    assert_eq!((world.picture(), world.branches()), before);
+}
+
+#[tokio::test]
+async fn a_repository_that_is_a_submodule_has_plans_of_its_own() {
+    let world = with_submodule();
+    let git = orchestra_runner::git::Git::find(world.settings())
+        .await
+        .unwrap();
+    let path: PathBuf = world.root.join("deps/the library");
+    let repository = orchestra_runner::git::Repository::open(&git, &path)
+        .await
+        .unwrap();
+    assert_eq!(
+        repository.superproject(),
+        Some(world.root.canonicalize().unwrap().as_path())
+    );
+    repository
+        .exclude(&orchestra_runner::git::EXCLUDED)
+        .await
+        .unwrap();
+    let base = repository.choose_base(None).await.unwrap().commit;
+    let before = world
+        .picture()
+        .into_iter()
+        .filter(|(path, _)| !path.to_string_lossy().contains(".worktrees"));
+    let before: Vec<_> = before.collect();
+    let worktree = repository.prepare(job(1, 1), &base).await.unwrap().worktree;
+    write(worktree.path(), "new", "x");
+    commit(&worktree, &base).await;
+    let after = world
+        .picture()
+        .into_iter()
+        .filter(|(path, _)| !path.to_string_lossy().contains(".worktrees"));
+    assert_eq!(after.collect::<Vec<_>>(), before);
+    assert_eq!(world.git(&["status", "--porcelain"]), "");
+}

@@ -1,0 +1,216 @@
+//! Merging what a job depends on, and conflicts that are left to be solved.
+
+use std::{fs, path::PathBuf};
+
+use orchestra_runner::git::{Conflict, Forward, Merging, Repository};
+
+use super::kit::{World, git_in, merged, prepare, work, write};
+
+/// Two commits that both change a file, and the conflict that they come to.
+async fn conflict(repository: &Repository, world: &World) -> Conflict {
+    let base = world.rev("HEAD");
+    let ours = work(repository, 1, &base, &[("README", "ours\n"), ("o", "o")]).await;
+    let theirs = work(repository, 2, &base, &[("README", "theirs\n"), ("t", "t")]).await;
+    match repository.merge(&[ours, theirs], "merge").await.unwrap() {
+        Forward::Conflict(conflict) => conflict,
+        Forward::Merged(commit) => panic!("{commit}"),
+    }
+}
+
+#[tokio::test]
+async fn commits_are_merged_in_their_order_and_those_contained_are_passed_over() {
+    let world = World::new();
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let a = work(&repository, 1, &base, &[("a", "a")]).await;
+    let b = work(&repository, 2, &base, &[("b", "b")]).await;
+    let c = work(&repository, 3, &a, &[("c", "c")]).await;
+    let before = (world.picture(), world.branches());
+    let all = merged(
+        &repository,
+        &[base.clone(), a.clone(), b.clone(), c.clone(), a.clone()],
+    )
+    .await;
+    assert_eq!(world.files(&all), ["README", "a", "b", "c", "src/a.txt"]);
+    let parents = world.git(&["log", "-1", "--format=%P %an <%ae>", all.as_str()]);
+    assert_eq!(parents.trim(), format!("{b} {c} A User <user@example.org>"));
+    assert_eq!(merged(&repository, &[base.clone(), a.clone()]).await, a);
+    assert_eq!(merged(&repository, &[c.clone(), base.clone(), a]).await, c);
+    assert_eq!(merged(&repository, std::slice::from_ref(&base)).await, base);
+    assert_eq!((world.picture(), world.branches()), before);
+}
+
+#[tokio::test]
+async fn a_conflict_names_its_paths_and_kinds() {
+    let world = World::new();
+    world.save("more", &[("gone", "1\n"), ("bin", "a\0b"), ("dir", "file")]);
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let ours = work(
+        &repository,
+        1,
+        &base,
+        &[
+            ("README", "1\n"),
+            ("gone", "2\n"),
+            ("bin", "c\0"),
+            ("new\nline", "1"),
+        ],
+    )
+    .await;
+    let worktree = prepare(&repository, 2, &base).await;
+    fs::remove_file(worktree.path().join("gone")).unwrap();
+    write(worktree.path(), "README", "2\n");
+    write(worktree.path(), "bin", "d\0");
+    write(worktree.path(), "new\nline", "2");
+    let theirs = super::kit::commit(&worktree, &base).await.commit;
+    let Forward::Conflict(conflict) = repository
+        .merge(&[ours.clone(), theirs.clone()], "m")
+        .await
+        .unwrap()
+    else {
+        panic!("it merged");
+    };
+    assert_eq!(
+        (&conflict.onto, &conflict.with, conflict.index),
+        (&ours, &theirs, 1)
+    );
+    let mut found: Vec<(String, &str)> = conflict
+        .paths
+        .iter()
+        .map(|it| (it.path.display().to_string(), it.kind.as_str()))
+        .collect();
+    found.sort();
+    let expected = [
+        ("README", "contents"),
+        ("bin", "binary"),
+        ("gone", "modify/delete"),
+        ("new\nline", "contents"),
+    ];
+    assert_eq!(found, expected.map(|(path, kind)| (path.to_owned(), kind)));
+    assert!(conflict.to_string().contains("gone (modify/delete)"));
+}
+
+#[tokio::test]
+async fn unrelated_histories_are_refused() {
+    let world = World::new();
+    let first = world.rev("HEAD");
+    world.git(&["checkout", "-q", "--orphan", "other"]);
+    let other = world.save("other", &[("z", "z")]);
+    let error = world
+        .open()
+        .await
+        .merge(&[first, other], "merge")
+        .await
+        .unwrap_err();
+    assert_eq!(error.code(), "unrelated-histories");
+}
+
+#[tokio::test]
+async fn a_conflict_is_left_in_the_worktree_and_concluded_when_it_is_solved() {
+    let world = World::new();
+    let repository = world.open().await;
+    let conflict = conflict(&repository, &world).await;
+    let worktree = prepare(&repository, 3, &conflict.onto).await;
+    let begun = worktree
+        .begin_merge(&conflict.with, "merge both")
+        .await
+        .unwrap();
+    let paths = vec![PathBuf::from("README")];
+    assert_eq!(begun, Merging::Conflicts(paths.clone()));
+    let finish = async || {
+        worktree
+            .finish_merge(&conflict.onto, &conflict.with, &paths, "merge both")
+            .await
+            .unwrap()
+    };
+    assert_eq!(finish().await.unwrap_err().markers, paths);
+    write(worktree.path(), "README", "both\n");
+    let commit = finish().await.unwrap();
+    assert_eq!(world.show(&commit, "README"), "both\n");
+    assert_eq!(world.files(&commit), ["README", "o", "src/a.txt", "t"]);
+    let parents = world.git(&["log", "-1", "--format=%P", commit.as_str()]);
+    assert_eq!(
+        parents.trim(),
+        format!("{} {}", conflict.onto, conflict.with)
+    );
+    assert_eq!(finish().await.unwrap(), commit, "asked twice");
+}
+
+#[tokio::test]
+async fn an_agent_that_concludes_the_merge_itself_is_believed_and_one_that_gives_up_is_not() {
+    let world = World::new();
+    let repository = world.open().await;
+    let conflict = conflict(&repository, &world).await;
+    let paths = vec![PathBuf::from("README")];
+    let worktree = prepare(&repository, 3, &conflict.onto).await;
+    worktree.begin_merge(&conflict.with, "m").await.unwrap();
+    let agent = |arguments: &[&str]| git_in(world.directory.path(), worktree.path(), arguments);
+    agent(&["merge", "--abort"]);
+    let finish = async || {
+        worktree
+            .finish_merge(&conflict.onto, &conflict.with, &paths, "m")
+            .await
+            .unwrap()
+    };
+    assert!(finish().await.unwrap_err().given_up);
+    worktree.begin_merge(&conflict.with, "m").await.unwrap();
+    agent(&["commit", "-q", "-a", "-m", "markers and all"]);
+    assert_eq!(finish().await.unwrap_err().markers, paths);
+    write(worktree.path(), "README", "both\n");
+    agent(&["commit", "-q", "-a", "-m", "solved"]);
+    let head = worktree.head().await.unwrap();
+    assert_eq!(finish().await.unwrap(), head);
+}
+
+#[tokio::test]
+async fn conflicts_without_markers_have_to_be_decided() {
+    let world = World::new();
+    world.save("more", &[("bin", "a\0b"), ("gone", "1\n")]);
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let ours = work(&repository, 1, &base, &[("bin", "c\0"), ("gone", "2\n")]).await;
+    let other = prepare(&repository, 2, &base).await;
+    write(other.path(), "bin", "d\0");
+    fs::remove_file(other.path().join("gone")).unwrap();
+    let theirs = super::kit::commit(&other, &base).await.commit;
+    let worktree = prepare(&repository, 3, &ours).await;
+    let Merging::Conflicts(paths) = worktree.begin_merge(&theirs, "m").await.unwrap() else {
+        panic!("it merged");
+    };
+    let unsolved = worktree
+        .finish_merge(&ours, &theirs, &paths, "m")
+        .await
+        .unwrap()
+        .unwrap_err();
+    assert_eq!(unsolved.undecided, ["bin", "gone"].map(PathBuf::from));
+    git_in(
+        world.directory.path(),
+        worktree.path(),
+        &["rm", "-q", "gone"],
+    );
+    git_in(
+        world.directory.path(),
+        worktree.path(),
+        &["checkout", "-q", "--theirs", "bin"],
+    );
+    git_in(world.directory.path(), worktree.path(), &["add", "bin"]);
+    let commit = worktree
+        .finish_merge(&ours, &theirs, &paths, "m")
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(world.show(&commit, "bin"), "d\0");
+}
+
+#[tokio::test]
+async fn attributes_of_the_users_working_tree_have_no_say() {
+    let world = World::new();
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let a = work(&repository, 1, &base, &[("README", "one\n")]).await;
+    let b = work(&repository, 2, &base, &[("README", "two\n")]).await;
+    world.write(".gitattributes", "* merge=union\n");
+    let result = repository.merge(&[a, b], "merge").await.unwrap();
+    assert!(matches!(result, Forward::Conflict(_)), "{result:?}");
+}

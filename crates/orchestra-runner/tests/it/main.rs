@@ -1,0 +1,12 @@
+//! What the runner promises, through git, processes and files as they are.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod agents;
+mod git;
+mod guide;
+mod holder;
+mod journal;
+mod plans;
+mod skip;
+mod supervise;

@@ -1,0 +1,25 @@
+//! Plans through their handle, with real git and real processes.
+
+mod again;
+mod beside;
+mod budgets;
+mod foreseen;
+mod graphs;
+mod keeping;
+mod killing;
+mod leaving;
+mod mishaps;
+mod obstacles;
+mod pressure;
+mod readying;
+mod rebuilding;
+mod remotes;
+mod removed;
+mod rig;
+mod running;
+mod saying;
+mod secrets;
+mod steering;
+mod storm;
+mod targets;
+mod witness;

@@ -1,0 +1,112 @@
+//! The runner is killed at any moment: nothing is lost, and nothing is done twice.
+
+use std::{
+    io::{BufRead, BufReader},
+    time::{Duration, Instant},
+};
+
+use orchestra_plan::{
+    spec::{IdempotencyKey, JobSpec, MaxParallel, PlanSettings, PlanSpec},
+    status::PlanStatus,
+    value::List,
+};
+
+use super::rig::{PATIENCE, Rig, create, ended, job, settings, succeeded, told};
+
+/// A chain that appends to one file, and a fan beside it: what is done twice shows.
+fn jobs() -> Vec<JobSpec> {
+    let mut jobs = vec![job("chain-0", &[], "echo chain-0 >> chain.txt")];
+    for at in 1..4 {
+        let (name, before) = (format!("chain-{at}"), format!("chain-{}", at - 1));
+        jobs.push(job(
+            &name,
+            &[&before],
+            &format!("sleep 0.05; echo {name} >> chain.txt"),
+        ));
+    }
+    for at in 0..4 {
+        let name = format!("fan-{at}");
+        jobs.push(job(
+            &name,
+            &["chain-1"],
+            &format!("echo {name} > {name}.txt; sleep 0.{at}"),
+        ));
+    }
+    jobs.push(job(
+        "last",
+        &["fan-0", "fan-1", "fan-2", "fan-3", "chain-3"],
+        "cat chain.txt fan-*.txt > all.txt",
+    ));
+    jobs
+}
+
+fn keyed() -> PlanSettings {
+    PlanSettings {
+        idempotency_key: Some(IdempotencyKey::parse("one plan").unwrap()),
+        ..settings("Killed")
+    }
+}
+
+/// The tree that the plan comes to when nothing goes wrong, one job after the other.
+async fn serial() -> (Rig, String) {
+    let rig = Rig::new();
+    let plans = rig.plans();
+    let settings = PlanSettings {
+        max_parallel: MaxParallel::new(1).unwrap(),
+        ..keyed()
+    };
+    let made = create(&plans, settings, jobs()).await;
+    succeeded(&plans, made.plan).await;
+    let tree = rig.git(&["rev-parse", "result^{tree}"]);
+    (rig, tree)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_that_is_killed_again_and_again_comes_to_the_same_result() {
+    let (_serial, expected) = serial().await;
+    let rig = Rig::new();
+    let spec = PlanSpec {
+        settings: keyed(),
+        jobs: List::new(jobs()).unwrap(),
+    };
+    let file = rig.home().join("plan.json");
+    std::fs::write(&file, serde_json::to_vec(&spec).unwrap()).unwrap();
+    let before = rig.git(&["status", "--porcelain=v2", "--branch"]);
+    let file = file.to_str().unwrap();
+    // Not at random, so that what fails fails again; the machine is random enough.
+    let moments = [3_u64, 40, 60, 90, 110, 25, 70, 140, 55, 180, 35, 220];
+    for moment in moments {
+        let mut process = rig.process(&["run", file]);
+        std::thread::sleep(Duration::from_millis(moment));
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+    let mut process = rig.process(&["run", file]);
+    let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    let lines: Vec<String> = lines.map_while(Result::ok).collect();
+    assert!(process.wait().unwrap().success(), "{lines:?}");
+    let plans = rig.plans();
+    let all = plans.list().await.unwrap();
+    assert_eq!(all.len(), 1);
+    let plan = &all[0];
+    assert_eq!(plan.status(), PlanStatus::Succeeded, "{}", told(plan));
+    assert_eq!(
+        rig.git(&["rev-parse", "result^{tree}"]),
+        expected,
+        "{}",
+        told(plan)
+    );
+    assert_eq!(
+        rig.file("result", "chain.txt"),
+        "chain-0\nchain-1\nchain-2\nchain-3\n"
+    );
+    assert_eq!(rig.git(&["status", "--porcelain=v2", "--branch"]), before);
+    // Who runs them next finds nothing left to remove.
+    assert!(plans.attend().await.unwrap());
+    let end = Instant::now() + PATIENCE;
+    while !rig.worktrees().is_empty() && Instant::now() < end {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(rig.worktrees(), Vec::<String>::new());
+    ended(&plans, *plan.id()).await;
+}

@@ -1,0 +1,248 @@
+//! The runner of a workspace as the one who runs plans.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use orchestra_hub::BoxFuture;
+use orchestra_plan::{
+    command::Command,
+    ids::{AttemptNumber, Branch, JobId, PlanId},
+    plan::{Job, Plan},
+    schedule::Waiting,
+    spec::Name,
+    status::PlanStatus,
+    view::{PlanView, plan as view},
+};
+use orchestra_runner::{
+    logs::{Page, Query},
+    plans::{Answer, Caller, Plans, PlansError},
+};
+use tokio::time::Instant;
+
+use super::{Asking, Done, DoneItem, Make, PlanFault, PlanService, PutAway};
+
+/// How long one wait for a change takes before it is renewed.
+const WAIT: Duration = Duration::from_secs(30);
+/// How long is waited for worktrees to be removed before those that are gone are told.
+const REMOVAL: Duration = Duration::from_secs(10);
+
+impl From<PlansError> for PlanFault {
+    fn from(error: PlansError) -> Self {
+        let mut message = error.to_string();
+        let mut source = std::error::Error::source(&error);
+        while let Some(cause) = source {
+            let text = cause.to_string();
+            if !message.contains(&text) {
+                message = format!("{message}: {text}");
+            }
+            source = cause.source();
+        }
+        Self::new(error.code(), message)
+    }
+}
+
+impl From<Asking> for Caller {
+    fn from(asking: Asking) -> Self {
+        Self {
+            by: asking.by,
+            key: asking.key,
+            expected_version: asking.expected_version,
+        }
+    }
+}
+
+impl From<Answer> for Done {
+    fn from(answer: Answer) -> Self {
+        let items = answer.items.into_iter().map(|item| DoneItem {
+            asked: item.asked,
+            job: item.job,
+            refused: item
+                .refused
+                .map(|refused| PlanFault::new(refused.code, refused.message)),
+        });
+        Self {
+            plan: answer.plan,
+            version: answer.version,
+            status: answer.status,
+            items: items.collect(),
+            repeated: answer.repeated,
+            warnings: answer.warnings,
+        }
+    }
+}
+
+impl PlanService for Plans {
+    fn plans(&self) -> BoxFuture<Result<Vec<Arc<Plan>>, PlanFault>> {
+        let plans = self.clone();
+        Box::pin(async move { Ok(plans.list().await?) })
+    }
+
+    fn plan(&self, asked: &str) -> BoxFuture<Result<Arc<Plan>, PlanFault>> {
+        let (plans, asked) = (self.clone(), asked.to_owned());
+        Box::pin(async move { Ok(plans.find(&asked).await?) })
+    }
+
+    fn view(&self, plan: Arc<Plan>) -> BoxFuture<Result<PlanView, PlanFault>> {
+        let plans = self.clone();
+        Box::pin(async move {
+            let waiting: HashMap<JobId, Waiting> =
+                plans.waiting(&plan).await?.into_iter().collect();
+            let of = |job: &Job| waiting.get(job.id()).cloned().unwrap_or(Waiting::Turn);
+            Ok(view(&plan, &of))
+        })
+    }
+
+    fn create(&self, make: Make, asking: Asking) -> BoxFuture<Result<Done, PlanFault>> {
+        let plans = self.clone();
+        Box::pin(async move {
+            let Make {
+                settings,
+                jobs,
+                scaffolding,
+            } = make;
+            let caller = asking.into();
+            let made = plans.create(settings, jobs, scaffolding, &caller).await?;
+            Ok(made.into())
+        })
+    }
+
+    fn copy(
+        &self,
+        source: PlanId,
+        name: Option<Name>,
+        target: Option<Branch>,
+        asking: Asking,
+    ) -> BoxFuture<Result<Done, PlanFault>> {
+        let plans = self.clone();
+        Box::pin(async move {
+            Ok(plans
+                .copy(source, name, target, &asking.into())
+                .await?
+                .into())
+        })
+    }
+
+    fn change(
+        &self,
+        plan: PlanId,
+        command: Command,
+        asking: Asking,
+    ) -> BoxFuture<Result<Done, PlanFault>> {
+        let plans = self.clone();
+        Box::pin(async move { Ok(plans.command(plan, command, &asking.into()).await?.into()) })
+    }
+
+    fn archive(
+        &self,
+        plan: PlanId,
+        force: bool,
+        remote: bool,
+        asking: Asking,
+    ) -> BoxFuture<Result<PutAway, PlanFault>> {
+        let plans = self.clone();
+        Box::pin(async move { archived(&plans, plan, force, remote, asking).await })
+    }
+
+    fn changed(&self, plan: PlanId, seen: u64) -> BoxFuture<Result<Arc<Plan>, PlanFault>> {
+        let plans = self.clone();
+        Box::pin(async move {
+            loop {
+                // What happens between the two is told by the wait.
+                let last = plans.last().await?;
+                let now = plans.plan(plan).await?;
+                if now.version() != seen {
+                    return Ok(now);
+                }
+                plans.changes(last, WAIT).await?;
+            }
+        })
+    }
+
+    fn log(
+        &self,
+        plan: Arc<Plan>,
+        job: JobId,
+        attempt: Option<AttemptNumber>,
+        query: Query,
+    ) -> BoxFuture<Result<Option<Page>, PlanFault>> {
+        let plans = self.clone();
+        Box::pin(async move {
+            match plans.log_of(&plan, &job.to_string(), attempt)? {
+                None => Ok(None),
+                Some(log) => Ok(Some(plans.read_log(&log, query).await?)),
+            }
+        })
+    }
+
+    fn specs_directory(&self, plan: PlanId) -> PathBuf {
+        let storage = &self.options().storage;
+        storage.join(plan.to_string()).join("specs")
+    }
+}
+
+/// Puts a plan away and waits until what nobody needs of it is removed.
+async fn archived(
+    plans: &Plans,
+    id: PlanId,
+    force: bool,
+    remote: bool,
+    asking: Asking,
+) -> Result<PutAway, PlanFault> {
+    let before = plans.plan(id).await?;
+    plans
+        .command(id, Command::Archive { force }, &asking.into())
+        .await?;
+    let end = Instant::now() + REMOVAL;
+    let had = |plan: &Plan| plan.jobs().iter().any(|job| job.worktree().is_some());
+    let mut after = plans.plan(id).await?;
+    while had(&after) && Instant::now() < end {
+        let last = plans.last().await?;
+        after = plans.plan(id).await?;
+        if had(&after) {
+            plans
+                .changes(last, end.saturating_duration_since(Instant::now()))
+                .await?;
+        }
+    }
+    let is_gone = |job: &&Job| {
+        after
+            .job(job.id())
+            .is_none_or(|job| job.worktree().is_none())
+    };
+    let gone = before.jobs().iter().filter(is_gone);
+    let still = after.jobs().iter().filter(|job| job.worktree().is_some());
+    let still = still.count();
+    let mut notes = Vec::new();
+    if still > 0 {
+        notes.push(format!(
+            "{still} of its worktrees are still there: they are being removed, or hold something of somebody's; \
+             get_copilot_plan_status shows which."
+        ));
+    }
+    let target = before.branches().map(|branches| branches.target.clone());
+    notes.extend(target.filter(|_| remote).map(|target| {
+        format!(
+            "Plans push nothing, so no remote branch is theirs; where you pushed `{target}`, \
+             `git push REMOTE --delete {target}` removes it."
+        )
+    }));
+    let worktrees = gone.filter_map(|job| job.worktree().map(str::to_owned));
+    let snapshot = snapshot_of(&before).filter(|_| still == 0);
+    Ok(PutAway {
+        worktrees: worktrees.collect(),
+        branches: snapshot.into_iter().collect(),
+        note: (!notes.is_empty()).then(|| notes.join(" ")),
+    })
+}
+
+/// The branch that a plan keeps for itself, as long as it has it: that goes with the worktree of the job that
+/// validates it, and with what is put away.
+fn snapshot_of(plan: &Plan) -> Option<String> {
+    let is_put_away = plan.archived_at().is_some() || plan.status() == PlanStatus::Canceled;
+    let validation = plan.validation().filter(|job| !job.attempts().is_empty());
+    let is_cleaned = validation.is_some_and(|job| job.worktree().is_none());
+    let branches = plan.branches().filter(|_| !is_put_away && !is_cleaned);
+    branches.map(|branches| branches.snapshot.to_string())
+}

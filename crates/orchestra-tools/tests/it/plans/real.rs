@@ -1,0 +1,354 @@
+//! The tools over the runner itself: git, worktrees and processes, in a directory of their own.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use orchestra_plan::outcome::Policy;
+use orchestra_plan::work::ProfileName;
+use orchestra_process::{CHILD_COMMAND, Launcher};
+use orchestra_runner::{
+    agents::{Agents, Prober, ready},
+    git::GitSettings,
+    plans::{Options, Plans as Runner},
+    supervise::JOB_COMMAND,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{job, plan, with};
+use crate::bench::Bench;
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// The example `plan_parts` of this crate, which is built with the tests.
+fn program() -> PathBuf {
+    let mut path = std::env::current_exe().unwrap();
+    path.pop();
+    path.pop();
+    path.join("examples/plan_parts")
+}
+
+/// A user with a repository, and the tools over its plans.
+struct Real {
+    bench: Bench,
+    runner: Runner,
+    home: TempDir,
+}
+
+fn git_environment(home: &TempDir) -> Vec<(OsString, OsString)> {
+    [
+        ("HOME", home.path().as_os_str().to_owned()),
+        (
+            "XDG_CONFIG_HOME",
+            home.path().join("config").into_os_string(),
+        ),
+        ("GIT_CONFIG_NOSYSTEM", "1".into()),
+    ]
+    .map(|(name, value)| (name.into(), value))
+    .to_vec()
+}
+
+impl Real {
+    /// A repository with one commit on `main`.
+    fn new() -> Self {
+        let (home, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let path = std::env::var_os("PATH").unwrap();
+        let prober = Prober::new(path.clone(), program());
+        let prober = prober.launcher(Launcher::new(program(), [CHILD_COMMAND]));
+        let agents = Agents::new(BTreeMap::new(), prober)
+            .default_agent(ProfileName::parse(ready::SCRIPTED).unwrap());
+        let mut environment = BTreeMap::from([("PATH".into(), path)]);
+        environment.extend(git_environment(&home));
+        let storage = root.path().join(".orchestrator/plans");
+        let options = Options {
+            agents: Arc::new(agents),
+            supervisor: Some(Launcher::new(program(), [JOB_COMMAND])),
+            git: GitSettings {
+                environment: git_environment(&home),
+                ..GitSettings::default()
+            },
+            policy: Policy {
+                transient_waits: vec![Duration::from_millis(50); 3],
+                ..Policy::default()
+            },
+            environment,
+            ..Options::new(root.path(), &storage)
+        };
+        let runner = Runner::new(options);
+        let options = orchestra_tools::Options {
+            plans: Some(Arc::new(runner.clone())),
+            ..orchestra_tools::Options::default()
+        };
+        let bench = Bench::at(root, options);
+        let real = Self {
+            bench,
+            runner,
+            home,
+        };
+        real.git(&["init", "-q", "-b", "main"]);
+        real.git(&["config", "user.name", "A User"]);
+        real.git(&["config", "user.email", "user@example.org"]);
+        std::fs::write(real.bench.directory.path().join("README"), "read me\n").unwrap();
+        real.git(&["add", "README"]);
+        real.git(&["commit", "-q", "-m", "first"]);
+        real
+    }
+
+    /// The user runs git, which must succeed.
+    fn git(&self, words: &[&str]) -> String {
+        let output = Command::new("git")
+            .args(words)
+            .current_dir(self.bench.directory.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .envs(git_environment(&self.home))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "git {words:?}: {said}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    async fn ok(&self, name: &str, arguments: Value) -> Value {
+        let value = self.bench.ok(name, arguments).await;
+        assert_eq!(value["success"], true, "{value}");
+        value
+    }
+
+    /// How a plan stands at its end.
+    async fn ended(&self, id: &Value) -> Value {
+        let plan = id.as_str().unwrap().parse().unwrap();
+        let waited = tokio::time::timeout(PATIENCE, self.runner.wait(plan)).await;
+        let status = self
+            .ok("get_copilot_plan_status", json!({"planId": id}))
+            .await;
+        assert!(waited.is_ok(), "no end: {status}");
+        status
+    }
+
+    /// No file that is kept of plans has this in it, but the database, which its user alone can read.
+    fn nothing_says(&self, secret: &str) {
+        let mut rest = vec![self.runner.options().storage.clone()];
+        let mut looked = 0;
+        while let Some(path) = rest.pop() {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_symlink() || name.starts_with("plans.db") {
+                continue;
+            }
+            if path.is_dir() {
+                rest.extend(
+                    std::fs::read_dir(path)
+                        .unwrap()
+                        .map(|entry| entry.unwrap().path()),
+                );
+            } else if let Ok(bytes) = std::fs::read(&path) {
+                looked += 1;
+                let text = String::from_utf8_lossy(&bytes);
+                assert!(!text.contains(secret), "{}", path.display());
+            }
+        }
+        assert!(looked > 5, "only {looked} files");
+    }
+
+    /// Waits until what a plan keeps for itself is gone, and that is known.
+    async fn until_nothing_is_left(&self, id: &Value) {
+        let end = std::time::Instant::now() + PATIENCE;
+        let mut last = 0;
+        loop {
+            let own = json!({"planId": id});
+            let status = self.ok("get_copilot_plan_status", own).await;
+            let mut nodes = status["nodes"].as_array().unwrap().iter();
+            let branches = self.git(&["branch", "--list", "orchestrator/*"]);
+            if branches.is_empty() && nodes.all(|node| node["worktreePath"].is_null()) {
+                return;
+            }
+            assert!(std::time::Instant::now() < end, "{branches}{status}");
+            let changed = self.runner.changes(last, Duration::from_millis(100));
+            last = changed.await.unwrap();
+        }
+    }
+
+    async fn close(self) {
+        self.runner.close(Duration::from_secs(30)).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_runs_from_its_creation_to_a_merged_branch() {
+    let real = Real::new();
+    let write = |name: &str| format!("echo {name} > {name}.txt");
+    let jobs = [
+        with(
+            &job("one", &[]),
+            json!({"work": write("one"), "postchecks": "test -f one.txt"}),
+        ),
+        with(&job("two", &["one"]), json!({"work": write("two")})),
+        with(
+            &job("three", &["one"]),
+            json!({
+                "work": format!("{}; echo the token is $API_TOKEN; echo $API_TOKEN >&2", write("three")),
+                "env": {"API_TOKEN": "hush-hush-hush"},
+            }),
+        ),
+        with(
+            &job("four", &["two", "three"]),
+            json!({"work": "cat *.txt > all.txt"}),
+        ),
+    ];
+    let target = json!({"targetBranch": "result"});
+    let made = real
+        .ok("create_copilot_plan", with(&plan(&jobs), target))
+        .await;
+    let status = real.ended(&made["planId"]).await;
+    assert_eq!(status["status"], "succeeded", "{status}");
+    assert_eq!(real.git(&["show", "result:all.txt"]), "one\nthree\ntwo\n");
+    assert_eq!(
+        real.git(&["status", "--porcelain", "--untracked-files=no"]),
+        ""
+    );
+    let own = json!({"planId": made["planId"], "jobId": "one"});
+    let logs = real.ok("get_copilot_job_logs", own.clone()).await;
+    assert!(logs["lines"].as_u64().unwrap() > 0, "{logs}");
+    let graph = real
+        .ok("get_copilot_plan_graph", json!({"planId": made["planId"]}))
+        .await;
+    assert_eq!(graph["nodeCount"], 5);
+    let shown = real
+        .ok(
+            "get_copilot_job",
+            json!({"planId": made["planId"], "jobId": "three"}),
+        )
+        .await;
+    assert!(!shown.to_string().contains("hush"), "{shown}");
+    let own = json!({"planId": made["planId"], "jobId": "three"});
+    let logs = real.ok("get_copilot_job_logs", own).await;
+    let logs = logs["logs"].as_str().unwrap();
+    assert!(
+        logs.contains("the token is ***\n") && !logs.contains("hush"),
+        "{logs}"
+    );
+    real.nothing_says("hush-hush-hush");
+    // What went when the plan succeeded is not told of again.
+    real.until_nothing_is_left(&made["planId"]).await;
+    let away = real
+        .ok("archive_copilot_plan", json!({"planId": made["planId"]}))
+        .await;
+    assert_eq!(away["branches"], json!([]), "{away}");
+    real.ok("delete_copilot_plan", json!({"planId": made["planId"]}))
+        .await;
+    assert_eq!(real.ok("list_copilot_plans", json!({})).await["total"], 0);
+    real.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_put_away_is_told_once() {
+    let real = Real::new();
+    let failing = with(
+        &job("one", &[]),
+        json!({"work": "exit 1", "autoHeal": false}),
+    );
+    let made = real.ok("create_copilot_plan", plan(&[failing])).await;
+    let status = real.ended(&made["planId"]).await;
+    assert_eq!(status["status"], "failed", "{status}");
+    let before = real.git(&[
+        "branch",
+        "--list",
+        "--format=%(refname:short)",
+        "orchestrator/*",
+    ]);
+    let own = json!({"planId": made["planId"]});
+    let away = real.ok("archive_copilot_plan", own.clone()).await;
+    assert_eq!(away["branches"], json!([before.trim()]), "{away}");
+    assert_eq!(away["cleanedWorktrees"], 1, "{away}");
+    real.until_nothing_is_left(&made["planId"]).await;
+    let again = real.ok("archive_copilot_plan", own).await;
+    assert_eq!(
+        (&again["cleanedBranches"], &again["cleanedWorktrees"]),
+        (&json!(0), &json!(0)),
+        "{again}"
+    );
+    real.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_integration_test_proves_an_installation() {
+    let real = Real::new();
+    let made = real
+        .ok(
+            "run_copilot_integration_test",
+            json!({"startPaused": false}),
+        )
+        .await;
+    let status = real.ended(&made["planId"]).await;
+    for node in status["nodes"].as_array().unwrap() {
+        let name = node["producerId"].as_str().unwrap();
+        let expected = match name {
+            "always-fails" | "postchecks-fail" => "failed",
+            "blocked-downstream" | "__snapshot-validation__" => "blocked",
+            _ => "succeeded",
+        };
+        assert_eq!(node["status"], expected, "{name}: {node}");
+        if name == "auto-heal-job" {
+            assert!(node["attempts"].as_u64().unwrap() > 1, "{node}");
+        }
+    }
+    assert_eq!(status["status"], "failed");
+    assert!(
+        status["usage"]["inputTokens"].as_u64().unwrap() >= 150_000,
+        "{}",
+        status["usage"]
+    );
+    let failed = json!({"planId": made["planId"], "jobId": "always-fails"});
+    let failed = real.ok("get_copilot_job_failure_context", failed).await;
+    assert_eq!(
+        (&failed["failedPhase"], &failed["lastAttempt"]["exitCode"]),
+        (&json!("work"), &json!(3))
+    );
+    let said = failed["logs"].as_array().unwrap().iter();
+    assert!(
+        said.clone()
+            .any(|line| line["message"] == "this job fails, as it has to"),
+        "{failed}"
+    );
+    let own = json!({"planId": made["planId"]});
+    // An agent healed one job, and tried as often as it may with another.
+    let attempts = async |name: &str| {
+        let asked = with(&own, json!({"jobId": name}));
+        let found = real.ok("get_copilot_job_attempts", asked).await;
+        found["attempts"].as_array().unwrap().clone()
+    };
+    let healed = attempts("auto-heal-job").await;
+    assert_eq!(healed.len(), 2, "{healed:?}");
+    assert_eq!(healed[0]["failedPhase"], "postchecks");
+    assert_eq!(healed[1]["triggerType"], "auto-heal");
+    let timing = healed[1]["phaseTiming"].as_array().unwrap();
+    assert!(
+        timing
+            .iter()
+            .any(|one| one["phase"] == "postchecks" && one["heal"] == true),
+        "{timing:?}"
+    );
+    let tried = attempts("always-fails").await;
+    assert_eq!(tried.len(), 1 + 4, "{tried:?}");
+    assert!(
+        tried[1..]
+            .iter()
+            .all(|one| one["triggerType"] == "auto-heal")
+    );
+    // The user has it repaired.
+    let mended = json!({"jobIds": ["always-fails"], "newWork": "true"});
+    real.ok("retry_copilot_plan", with(&own, mended)).await;
+    let mended = json!({"jobId": "postchecks-fail", "newPostchecks": "true"});
+    real.ok("retry_copilot_job", with(&own, mended)).await;
+    let status = real.ended(&made["planId"]).await;
+    assert_eq!(status["status"], "succeeded", "{status}");
+    let target = status["targetBranch"].as_str().unwrap().to_owned();
+    let merged = real.git(&["show", &format!("{target}:integration-test/merged.txt")]);
+    assert!(merged.contains("healed\n"), "{merged}");
+    real.close().await;
+}

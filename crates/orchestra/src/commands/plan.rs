@@ -1,0 +1,340 @@
+//! `orchestra plan`: plans of jobs in git worktrees, from the shell.
+
+mod change;
+mod desk;
+mod file;
+mod graph;
+mod logs;
+mod look;
+mod run;
+mod watch;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use orchestra_plan::view::ListFilter;
+
+use crate::{
+    cli::Common,
+    exit::{Exit, Failure},
+    output::{self, Format},
+};
+use desk::Desk;
+
+/// Make, run, watch and steer plans of jobs in git worktrees
+///
+/// A plan is a graph of jobs. Each works in a worktree of its own, is checked before and after, is
+/// healed where that fails, and all of it is merged into one branch at the end. A plan is named by its
+/// id, the first eight digits of that, or its name. Whichever program of the workspace runs it: what
+/// is asked here is forwarded to it, and where nobody does, a program in the background runs it on.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+/// Where a plan is read from, and what of it is said otherwise.
+#[derive(Debug, Args)]
+struct Given {
+    /// The file: .yaml, .toml, .toon or .json; - for JSON or YAML on stdin
+    file: PathBuf,
+    /// What the plan is called, instead of what the file says
+    #[arg(long)]
+    name: Option<String>,
+    /// The branch that it starts from
+    #[arg(long, value_name = "BRANCH")]
+    base: Option<String>,
+    /// The branch that the result is merged into
+    #[arg(long, value_name = "BRANCH")]
+    target: Option<String>,
+}
+
+/// A plan, and one of its jobs.
+#[derive(Debug, Args)]
+struct OfJob {
+    /// The plan
+    plan: String,
+    /// The job: its producer id, its id, or its name
+    job: String,
+}
+
+/// A plan.
+#[derive(Debug, Args)]
+struct OfPlan {
+    /// The plan: its id, the first eight digits of that, or its name
+    plan: String,
+}
+
+/// As what a graph is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Drawing {
+    /// Boxes and lines for a terminal.
+    #[default]
+    Terminal,
+    /// Mermaid.
+    Mermaid,
+    /// DOT of Graphviz.
+    Dot,
+    /// An image.
+    Svg,
+}
+
+/// Which lines of a log.
+#[derive(Debug, Args)]
+struct Lines {
+    /// The attempt [default: the last]
+    #[arg(long, value_name = "N")]
+    attempt: Option<u32>,
+    /// Of this phase: merge-fi, setup, prechecks, work, commit, postchecks, merge-ri or cleanup
+    #[arg(long, value_name = "PHASE")]
+    phase: Option<String>,
+    /// Only lines that contain this, whatever the case
+    #[arg(long, value_name = "TEXT")]
+    grep: Option<String>,
+    /// The last so many lines
+    #[arg(long, value_name = "N")]
+    tail: Option<usize>,
+    /// Go on as more is written, until the job has ended
+    #[arg(long, short)]
+    follow: bool,
+}
+
+/// What a job does from now on.
+#[derive(Debug, Args)]
+struct Mended {
+    /// The work of the job from now on
+    #[arg(long, value_name = "WORK", requires = "jobs")]
+    work: Option<String>,
+    /// Its check before; empty for none
+    #[arg(long, value_name = "CHECK", requires = "jobs")]
+    prechecks: Option<String>,
+    /// Its check after; empty for none
+    #[arg(long, value_name = "CHECK", requires = "jobs")]
+    postchecks: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make a plan of a file; it waits for `resume`, unless the file or --start say otherwise
+    Create {
+        #[command(flatten)]
+        given: Given,
+        /// Start it at once
+        #[arg(long)]
+        start: bool,
+        /// The same key again makes nothing and names the plan that there is
+        #[arg(long, value_name = "KEY")]
+        key: Option<String>,
+    },
+    /// Say what is wrong with a plan file, and what should be known of it; nothing is made
+    Validate {
+        #[command(flatten)]
+        given: Given,
+    },
+    /// Make a plan of a file, start it, and wait for its end
+    ///
+    /// Exits with 0 when it succeeded, 6 when it failed, 7 when it was canceled, and 8 when it is
+    /// paused. ctrl-c stops the waiting alone: the plan goes on in the background.
+    Run {
+        #[command(flatten)]
+        given: Given,
+    },
+    /// List the plans, oldest first
+    List {
+        /// Which: all, pending, running, paused, succeeded, failed, partial, canceled, archived, …
+        #[arg(long, value_name = "STATUS")]
+        status: Option<String>,
+    },
+    /// Show a plan, or one of its jobs
+    Show {
+        /// The plan
+        plan: String,
+        /// The job
+        job: Option<String>,
+    },
+    /// List the jobs of a plan
+    Jobs {
+        /// The plan
+        plan: String,
+        /// Only those that stand so: pending, ready, scheduled, running, succeeded, failed, …
+        #[arg(long, value_name = "STATUS")]
+        status: Option<String>,
+        /// Only those of this group and of the groups in it
+        #[arg(long, value_name = "GROUP")]
+        group: Option<String>,
+    },
+    /// List the attempts of a job
+    Attempts(OfJob),
+    /// Watch a plan until its end, with a bar for each job
+    ///
+    /// Where stderr is no terminal, a line for each change. Exits as `run` does.
+    Watch(OfPlan),
+    /// Draw the graph of a plan, or of a plan file
+    Graph {
+        /// The plan
+        #[arg(required_unless_present = "file")]
+        plan: Option<String>,
+        /// The file, which need not be a plan yet
+        #[arg(long, value_name = "FILE", conflicts_with = "plan")]
+        file: Option<PathBuf>,
+        /// As what
+        #[arg(long, value_enum, default_value_t)]
+        format: Drawing,
+    },
+    /// Print the log of a job
+    Logs {
+        #[command(flatten)]
+        of: OfJob,
+        #[command(flatten)]
+        lines: Lines,
+    },
+    /// Start nothing new; what is at work ends its work
+    Pause(OfPlan),
+    /// Let a plan start, or go on
+    Resume(OfPlan),
+    /// End all of a plan that has not ended
+    Cancel {
+        #[command(flatten)]
+        of: OfPlan,
+        /// Why, for the log of the plan
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Ask again for failed jobs: those named, or all
+    ///
+    /// What one job does can be mended with it: work and checks are given as in a plan file, as a command
+    /// line, as `@agent` with a task, or as JSON.
+    Retry {
+        #[command(flatten)]
+        of: OfPlan,
+        /// The jobs
+        jobs: Vec<String>,
+        /// Make their worktrees anew
+        #[arg(long)]
+        clear_worktree: bool,
+        #[command(flatten)]
+        mended: Mended,
+    },
+    /// Bring back a canceled or failed plan, paused
+    Recover(OfPlan),
+    /// Remove the worktrees and own branches of a plan that has ended; it is still shown
+    Archive {
+        #[command(flatten)]
+        of: OfPlan,
+        /// Cancel it first, if it has not ended
+        #[arg(long)]
+        force: bool,
+    },
+    /// Remove a plan with all its data
+    Delete(OfPlan),
+    /// Complete a plan that was put together job by job
+    Finalize {
+        #[command(flatten)]
+        of: OfPlan,
+        /// Start it at once
+        #[arg(long)]
+        start: bool,
+    },
+    /// Declare a job failed that has not ended
+    ForceFail {
+        #[command(flatten)]
+        of: OfJob,
+        /// Why, for the log of the plan
+        #[arg(long)]
+        reason: Option<String>,
+    },
+}
+
+/// Does what was asked.
+///
+/// # Errors
+/// When it is refused, or the plans cannot be reached.
+pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure> {
+    let format = Format::of_flag(arguments.json);
+    let command = match arguments.command {
+        // This looks at a file alone, and needs no workspace.
+        Command::Graph {
+            file: Some(file),
+            format: drawing,
+            ..
+        } => return graph::of_file(&file, drawing, format),
+        command => command,
+    };
+    desk::at(common, async |desk| done(desk, command, format).await)
+}
+
+async fn done(desk: &Desk, command: Command, format: Format) -> Result<Exit, Failure> {
+    use change::Change;
+    let changed = async |plan: &str, change: Change| change::run(desk, plan, change, format).await;
+    if matches!(
+        command,
+        Command::List { .. }
+            | Command::Show { .. }
+            | Command::Jobs { .. }
+            | Command::Attempts(_)
+            | Command::Graph { .. }
+            | Command::Logs { .. }
+    ) {
+        desk.attend().await?;
+    }
+    match command {
+        Command::Create { given, start, key } => {
+            run::create(desk, &given, start, key, format).await
+        }
+        Command::Run { given } => run::run(desk, &given, format).await,
+        Command::List { status } => look::list(desk, status.as_deref(), format).await,
+        Command::Show { plan, job } => look::show(desk, &plan, job.as_deref(), format).await,
+        Command::Jobs {
+            plan,
+            status,
+            group,
+        } => look::jobs(desk, &plan, status.as_deref(), group, format).await,
+        Command::Attempts(of) => look::attempts(desk, &of, format).await,
+        Command::Watch(of) => {
+            let plan = desk.plan(&of.plan).await?;
+            watch::run(desk, *plan.id(), format).await
+        }
+        Command::Graph {
+            plan,
+            format: drawing,
+            ..
+        } => graph::of_plan(desk, &plan.unwrap_or_default(), drawing, format).await,
+        Command::Logs { of, lines } => logs::run(desk, &of, lines, format).await,
+        Command::Pause(of) => changed(&of.plan, Change::Pause).await,
+        Command::Resume(of) => changed(&of.plan, Change::Resume).await,
+        Command::Cancel { of, reason } => changed(&of.plan, Change::Cancel(reason)).await,
+        Command::Retry {
+            of,
+            jobs,
+            clear_worktree,
+            mended,
+        } => {
+            let retry = change::mended(&jobs, &mended, clear_worktree)?;
+            changed(&of.plan, Change::Retry(jobs, retry)).await
+        }
+        Command::Recover(of) => changed(&of.plan, Change::Recover).await,
+        Command::Archive { of, force } => changed(&of.plan, Change::Archive(force)).await,
+        Command::Delete(of) => changed(&of.plan, Change::Delete).await,
+        Command::Finalize { of, start } => changed(&of.plan, Change::Finalize(start)).await,
+        Command::ForceFail { of, reason } => {
+            changed(&of.plan, Change::ForceFail(of.job, reason)).await
+        }
+        Command::Validate { given } => run::validate(desk, &given, format).await,
+    }
+}
+
+/// The word of a list of plans for what it leaves out.
+fn filter_named(text: &str) -> Result<ListFilter, Failure> {
+    let value = serde_json::Value::from(text);
+    serde_json::from_value(value).map_err(|error| {
+        // Whichever there are, it knows best.
+        let text = format!(
+            "--status: {}",
+            error.to_string().replacen("variant", "status", 1)
+        );
+        Failure::usage_text(output::printable(&text).into_owned())
+    })
+}

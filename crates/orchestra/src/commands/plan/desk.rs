@@ -1,0 +1,222 @@
+//! Where plans are asked: the configuration, the handle to the plans, and its end.
+
+use std::{sync::Arc, time::Duration};
+
+use orchestra_plan::{ids::JobId, plan::Plan, schedule::Waiting, spec::PlanSettings};
+use orchestra_runner::plans::{Caller, Closed, Plans, PlansError, Standing};
+use tokio::time::Instant;
+
+use crate::{
+    cli::Common,
+    config::{Config, Overrides},
+    exit::{Exit, Failure},
+    logging, output, serving,
+    stopping::Signals,
+};
+
+/// How long is waited until it is settled who runs the plans, and how often that is looked at.
+const SETTLING: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_millis(5);
+
+/// The plans of a workspace, open for a command.
+pub(super) struct Desk {
+    plans: Plans,
+    signals: Signals,
+}
+
+/// Does something at a desk, and leaves it: plans that are live go on in the background.
+pub(super) fn at(
+    common: &Common,
+    does: impl AsyncFnOnce(&Desk) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let config = Config::settle(common, Overrides::default())?;
+    logging::start(&config.log.value)?;
+    config.plans.overreach().for_each(output::complain);
+    let runtime = serving::runtime()?;
+    let done = runtime.block_on(async {
+        let desk = Desk {
+            plans: Plans::new(serving::plan_options(
+                &config,
+                &config.workspace,
+                "orchestra plan",
+            )),
+            signals: Signals::listen()?,
+        };
+        let done = does(&desk).await;
+        let _held = desk.signals.hold();
+        serving::leave_plans(&desk.plans, Instant::now() + serving::LEAVING).await;
+        done
+    });
+    // Nothing that still computes is waited for.
+    runtime.shutdown_background();
+    done
+}
+
+impl Desk {
+    /// The handle to the plans.
+    pub(super) const fn plans(&self) -> &Plans {
+        &self.plans
+    }
+
+    /// Signals to stop.
+    pub(super) const fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    /// Leaves before the end of the command: whether somebody runs the plans now, and if not, why. No
+    /// second signal cuts it off.
+    pub(super) async fn hand_over(&self) -> Result<(), String> {
+        let _held = self.signals.hold();
+        // Who was only about to look may be the only one to see to it.
+        if let Err(error) = self.plans.attend().await {
+            return Err(output::printable(&error.to_string()).into_owned());
+        }
+        match self.plans.close(serving::LEAVING).await {
+            Ok(Closed::Stopped) => Err("no program could be started in the background".to_owned()),
+            Ok(Closed::Apart | Closed::Left | Closed::Idle | Closed::HandedOver) => Ok(()),
+            Err(error) => Err(output::printable(&error.to_string()).into_owned()),
+        }
+    }
+
+    /// Who asks.
+    pub(super) fn caller() -> Caller {
+        Caller::named("orchestra plan")
+    }
+
+    /// Sees to it that somebody runs the plans that are live: this process as long as it is here, and a
+    /// program in the background then, where the one that ran them is gone. What there is can be shown all
+    /// the same where that is not possible.
+    pub(super) async fn attend(&self) -> Result<(), Failure> {
+        let plans = self.plans.list().await.map_err(failure)?;
+        if !plans.iter().any(|plan| plan.is_live()) {
+            return Ok(());
+        }
+        if let Err(error) = self.plans.attend().await {
+            output::complain(&format!("nobody runs the plans: {error}"));
+            return Ok(());
+        }
+        let end = Instant::now() + SETTLING;
+        while let Standing::Settling(_) | Standing::Apart = self.plans.standing() {
+            if Instant::now() >= end {
+                break;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        if let Standing::Failed(why) | Standing::Settling(Some(why)) = self.plans.standing() {
+            output::complain(&format!(
+                "nobody runs the plans: {}",
+                output::printable(&why)
+            ));
+        }
+        Ok(())
+    }
+
+    /// The plan that is meant. Of several with a name it is the one that has not ended, else the newest,
+    /// and that is said.
+    pub(super) async fn plan(&self, asked: &str) -> Result<Arc<Plan>, Failure> {
+        match self.plans.find(asked).await {
+            Err(error @ PlansError::AmbiguousPlan { .. }) => {
+                let plans = self.plans.list().await.map_err(failure)?;
+                let taken = namesake(&plans, asked).ok_or_else(|| failure(error))?;
+                output::complain(&format!(
+                    "several plans are called {}; taken is the {} one, {}",
+                    output::in_a_line(taken.name()),
+                    match taken.status().is_ended() {
+                        true => "newest",
+                        false => "open",
+                    },
+                    taken.id()
+                ));
+                Ok(Arc::clone(taken))
+            }
+            found => found.map_err(failure),
+        }
+    }
+
+    /// The plan that is meant, where a wrong guess could not be undone.
+    pub(super) async fn exactly(&self, asked: &str) -> Result<Arc<Plan>, Failure> {
+        self.plans.find(asked).await.map_err(failure)
+    }
+
+    /// How many jobs of a plan are at work at once, and which setting bounds that.
+    pub(super) fn bound(&self, settings: &PlanSettings) -> String {
+        let options = self.plans.options();
+        let own = settings.max_parallel.get();
+        let machine = options.machine.as_ref();
+        let machine = machine.map_or(0, |machine| {
+            u64::try_from(machine.slots).unwrap_or(u64::MAX)
+        });
+        // Of several that say the same, the plan's own is the one to look at.
+        let limits = [
+            (own, "maxParallel of the plan"),
+            (
+                u64::from(options.limits.total),
+                "plans.max_jobs of orchestra.toml, for all plans of the workspace",
+            ),
+            (
+                machine,
+                "plans.machine_jobs of orchestra.toml, for all workspaces of this machine",
+            ),
+        ];
+        let set = limits.into_iter().filter(|(limit, _)| *limit > 0);
+        match set.min_by_key(|(limit, _)| *limit) {
+            Some((limit, setting)) => format!("{limit} at once: {setting}"),
+            None => "any number at once".to_owned(),
+        }
+    }
+
+    /// What each job waits for, as it is looked up.
+    pub(super) async fn waiting(
+        &self,
+        plan: &Plan,
+    ) -> Result<impl Fn(&JobId) -> Option<Waiting> + use<>, Failure> {
+        let waiting = self.plans.waiting(plan).await.map_err(failure)?;
+        let waiting: std::collections::HashMap<JobId, Waiting> = waiting.into_iter().collect();
+        Ok(move |job: &JobId| waiting.get(job).cloned())
+    }
+}
+
+/// Why something asked of the plans was not done, for whoever asked.
+pub(super) fn failure(error: PlansError) -> Failure {
+    let text = output::printable(&error.to_string()).into_owned();
+    match error {
+        PlansError::Refused { .. }
+        | PlansError::UnknownPlan { .. }
+        | PlansError::AmbiguousPlan { .. } => Failure::refused(text),
+        error => Failure::Failed(error.into()),
+    }
+}
+
+/// How a command exits that waited for a plan.
+pub(super) fn exit_of(plan: &Plan) -> Exit {
+    use orchestra_plan::status::PlanStatus as S;
+    match plan.status() {
+        S::Succeeded => Exit::Ok,
+        S::Failed => Exit::PlanFailed,
+        S::Canceled => Exit::PlanCanceled,
+        // It ended somehow before it was put away.
+        S::Archived if plan.counts().failed > 0 => Exit::PlanFailed,
+        S::Archived if plan.counts().canceled > 0 => Exit::PlanCanceled,
+        S::Archived => Exit::Ok,
+        S::Scaffolding | S::Pending | S::PendingStart | S::Running | S::Pausing | S::Paused => {
+            Exit::PlanOpen
+        }
+    }
+}
+
+/// Which of several plans of a name is meant: the one that has not ended, where there is one, else the
+/// newest; none where several have not ended, or it is no name.
+fn namesake<'a>(plans: &'a [Arc<Plan>], asked: &str) -> Option<&'a Arc<Plan>> {
+    let wanted = asked.trim().to_lowercase();
+    let named = || {
+        let named = plans.iter();
+        named.filter(|plan| plan.name().to_lowercase() == wanted)
+    };
+    let mut open = named().filter(|plan| !plan.status().is_ended());
+    match (open.next(), open.next()) {
+        (Some(only), None) => Some(only),
+        (Some(_), Some(_)) => None,
+        // They are listed in the order in which they were made.
+        (None, _) => named().next_back(),
+    }
+}

@@ -1,0 +1,158 @@
+//! `orchestra plan logs`: what a job printed.
+
+use orchestra_plan::{ids::AttemptNumber, phase::Phase};
+use orchestra_runner::logs::{Line, Page, Query, Stream};
+use tokio::time::{Duration, timeout};
+
+use super::{
+    Lines, OfJob,
+    desk::{Desk, failure},
+};
+use crate::{
+    exit::{Exit, Failure},
+    output::{self, Format},
+};
+
+/// How often it is looked whether a job that is followed has ended, where it prints nothing.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Prints lines of a log.
+pub(super) async fn run(
+    desk: &Desk,
+    of: &OfJob,
+    lines: Lines,
+    format: Format,
+) -> Result<Exit, Failure> {
+    let plan = desk.plan(&of.plan).await?;
+    let attempt = match lines.attempt {
+        None => None,
+        Some(number) => Some(
+            AttemptNumber::new(number)
+                .ok_or_else(|| Failure::usage_text("--attempt: attempts are counted from 1"))?,
+        ),
+    };
+    if let Some(phase) = &lines.phase {
+        let names = Phase::ALL.map(Phase::as_str);
+        if !names.contains(&phase.as_str()) {
+            let names = names.join(", ");
+            let text = format!("--phase: one of {names}, not `{phase}`");
+            return Err(Failure::usage_text(output::printable(&text).into_owned()));
+        }
+    }
+    let query = Query {
+        limit: lines.tail,
+        tail: lines.tail.is_some(),
+        phase: lines.phase,
+        contains: lines.grep,
+        ..Query::default()
+    };
+    if lines.follow {
+        return follow(desk, of, attempt, query, format).await;
+    }
+    let log = desk
+        .plans()
+        .log_of(&plan, &of.job, attempt)
+        .map_err(failure)?;
+    let Some(log) = log else {
+        output::complain("the job has not begun: there is no log yet");
+        return Ok(Exit::Ok);
+    };
+    let mut query = query;
+    loop {
+        let page = desk.plans().read_log(&log, query.clone()).await;
+        let page = page.map_err(failure)?;
+        print(&page, format)?;
+        if !page.more || query.tail {
+            return Ok(Exit::Ok);
+        }
+        query.after = Some(page.next);
+    }
+}
+
+/// Prints lines as they come, of one attempt after the other, until the job has ended.
+async fn follow(
+    desk: &Desk,
+    of: &OfJob,
+    attempt: Option<AttemptNumber>,
+    query: Query,
+    format: Format,
+) -> Result<Exit, Failure> {
+    let mut current = None;
+    loop {
+        let plan = desk.plan(&of.plan).await?;
+        // Looked at before the log, so that what was printed last is still read.
+        let job = plan
+            .find(&of.job)
+            .map_err(|error| Failure::refused(error.to_string()))?;
+        let is_over = job.status().is_terminal() || plan.status().is_ended();
+        let log = desk
+            .plans()
+            .log_of(&plan, &of.job, attempt)
+            .map_err(failure)?;
+        if let Some(log) = log {
+            let is_new = current
+                .as_ref()
+                .is_none_or(|(number, _)| *number != log.attempt);
+            if is_new {
+                if let Some((_, mut before)) = current.take() {
+                    drain(&mut before, format)?;
+                }
+                let follower = desk.plans().follow_log(&log, query.clone());
+                current = Some((log.attempt, follower));
+            }
+        }
+        let Some((_, follower)) = &mut current else {
+            if is_over {
+                return Ok(Exit::Ok);
+            }
+            let last = desk.plans().last().await.map_err(failure)?;
+            tokio::select! {
+                () = desk.signals().first() => return Ok(Exit::Ok),
+                changed = desk.plans().changes(last, LOOK) => { changed.map_err(failure)?; }
+            }
+            continue;
+        };
+        if is_over {
+            drain(follower, format)?;
+            return Ok(Exit::Ok);
+        }
+        tokio::select! {
+            () = desk.signals().first() => return Ok(Exit::Ok),
+            page = timeout(LOOK, follower.next()) => {
+                if let Ok(page) = page {
+                    print(&page?, format)?;
+                }
+            }
+        }
+    }
+}
+
+fn drain(follower: &mut orchestra_runner::logs::Follower, format: Format) -> Result<(), Failure> {
+    while let Some(page) = follower.now()? {
+        print(&page, format)?;
+    }
+    Ok(())
+}
+
+fn print(page: &Page, format: Format) -> Result<(), Failure> {
+    if page.omitted > 0 && format == Format::Text {
+        output::complain(&format!("… {} lines are kept no more …", page.omitted));
+    }
+    for line in &page.lines {
+        match format {
+            Format::Json => output::json(line)?,
+            Format::Text => output::raw(text(line).as_bytes())?,
+        }
+    }
+    Ok(())
+}
+
+/// A line as people read it. What it says came from anywhere.
+fn text(line: &Line) -> String {
+    let who = match line.stream {
+        Stream::Runner => "[orchestra] ",
+        Stream::Out | Stream::Err => "",
+    };
+    let end = if line.more { "" } else { "\n" };
+    format!("{who}{}{end}", output::printable(&line.text))
+}

@@ -1,0 +1,181 @@
+//! Commands that take a plan file.
+
+use orchestra_plan::{
+    definition::{Definition, DefinitionError, SnapshotValidation},
+    draw::{Graph, Paint, terminal},
+    ids::JobId,
+    plan::Plan,
+    spec::PlanSpec,
+    status::PlanStatus,
+};
+use orchestra_runner::plans::{Answer, Caller};
+use serde::Serialize;
+
+use super::{
+    Given,
+    desk::{Desk, failure},
+    file, watch,
+};
+use crate::{
+    exit::{Exit, Failure},
+    output::{self, Format},
+};
+
+/// How wide a drawing is.
+const COLUMNS: usize = 100;
+
+/// What is known of a plan file.
+#[derive(Serialize)]
+struct Validated {
+    valid: bool,
+    name: String,
+    jobs: usize,
+    roots: usize,
+    leaves: usize,
+    /// How many are at work at once, and by which setting.
+    bound: String,
+    warnings: Vec<String>,
+    #[serde(skip)]
+    drawing: String,
+}
+
+/// Makes a plan.
+pub(super) async fn create(
+    desk: &Desk,
+    given: &Given,
+    start: bool,
+    key: Option<String>,
+    format: Format,
+) -> Result<Exit, Failure> {
+    let mut spec = file::read(given)?;
+    spec.settings.start_paused = spec.settings.start_paused && !start;
+    let answer = made(desk, spec, key).await?;
+    let plan = desk.plan(&answer.plan.to_string()).await?;
+    let starts = !plan.settings().starts_paused();
+    format.print(&answer, |answer| {
+        let name = output::in_a_line(plan.name());
+        let id = answer.plan;
+        match (answer.repeated, starts) {
+            (true, _) => format!("plan {name} ({id}) was made before under this key"),
+            (false, true) => {
+                format!("plan {name} ({id}) is made and starts; `orchestra plan watch {id}`")
+            }
+            (false, false) => {
+                format!("plan {name} ({id}) is made; `orchestra plan resume {id}` starts it")
+            }
+        }
+    })?;
+    Ok(Exit::Ok)
+}
+
+/// Makes a plan, starts it and waits for its end.
+pub(super) async fn run(desk: &Desk, given: &Given, format: Format) -> Result<Exit, Failure> {
+    let mut spec = file::read(given)?;
+    spec.settings.start_paused = false;
+    let answer = made(desk, spec, None).await?;
+    if format == Format::Text {
+        let plan = desk.plan(&answer.plan.to_string()).await?;
+        let bound = desk.bound(plan.settings());
+        output::complain(&format!("plan {}, {bound}", answer.plan));
+        built_upon(desk, &plan).await?;
+    }
+    watch::run(desk, answer.plan, format).await
+}
+
+/// Says which plan has ended on the branch of this one before: this one begins from there, and jobs that
+/// find their work done change nothing.
+async fn built_upon(desk: &Desk, plan: &Plan) -> Result<(), Failure> {
+    let asked = plan.settings().target_branch.as_ref();
+    let plans = desk.plans().list().await.map_err(failure)?;
+    let before = plans.iter().rev().find(|other| {
+        let target = other.branches().map(|branches| &branches.target);
+        other.id() != plan.id()
+            && other.status() == PlanStatus::Succeeded
+            && target.is_some()
+            && target == asked
+    });
+    if let (Some(before), Some(target)) = (before, asked) {
+        output::complain(&format!(
+            "{target} holds what plan {} ({}) has done: this plan begins from there, and a job that \
+             finds its work done changes nothing, which is a failure unless it says expectsNoChanges",
+            output::in_a_line(before.name()),
+            before.id()
+        ));
+    }
+    Ok(())
+}
+
+async fn made(desk: &Desk, spec: PlanSpec, key: Option<String>) -> Result<Answer, Failure> {
+    let PlanSpec { settings, jobs } = spec;
+    let caller = Caller {
+        key,
+        ..Desk::caller()
+    };
+    let made = desk
+        .plans()
+        .create(settings, jobs.into_vec(), false, &caller);
+    let answer = made.await.map_err(failure)?;
+    for warning in &answer.warnings {
+        output::complain(&format!("warning: {}", output::printable(warning)));
+    }
+    Ok(answer)
+}
+
+/// Says what is to be known of a plan file.
+pub(super) async fn validate(desk: &Desk, given: &Given, format: Format) -> Result<Exit, Failure> {
+    let spec = file::read(given)?;
+    let wrong = |error: &dyn std::fmt::Display| {
+        let text = format!("{}: {error}", given.file.display());
+        Failure::usage_text(output::printable(&text).into_owned())
+    };
+    let definition = definition(&spec).map_err(|error| wrong(&error))?;
+    let foreseen = desk.plans().foresee(&spec.settings, &spec.jobs).await;
+    let foreseen = foreseen.map_err(|error| wrong(&error))?;
+    let graph = Graph::of(spec.settings.name.as_str(), &definition, |_| "pending");
+    let warnings = definition.warnings().into_iter();
+    let validated = Validated {
+        valid: true,
+        name: spec.settings.name.as_str().to_owned(),
+        // The last is made by us.
+        jobs: definition.len() - 1,
+        roots: definition.roots().count(),
+        leaves: definition.leaves().len(),
+        bound: desk.bound(&spec.settings),
+        warnings: warnings
+            .map(|warning| warning.to_string())
+            .chain(foreseen)
+            .collect(),
+        drawing: terminal(&graph, COLUMNS, Paint::Plain),
+    };
+    format.print(&validated, |validated| {
+        let mut text = format!("{}\n", validated.drawing);
+        for warning in &validated.warnings {
+            text.push_str(&format!("warning: {}\n", output::printable(warning)));
+        }
+        let jobs = match validated.jobs {
+            1 => "1 job".to_owned(),
+            jobs => format!("{jobs} jobs"),
+        };
+        let wrong = match validated.warnings.is_empty() {
+            true => "nothing is wrong",
+            false => "nothing keeps it from being made",
+        };
+        text.push_str(&format!("{jobs}, {}; {wrong}\n", validated.bound));
+        text
+    })?;
+    Ok(Exit::Ok)
+}
+
+/// The graph of a plan that nobody keeps.
+pub(super) fn definition(spec: &PlanSpec) -> Result<Definition, DefinitionError> {
+    let id = |place: usize| {
+        let place = u128::try_from(place).unwrap_or(u128::MAX);
+        JobId::of_random(place.to_be_bytes())
+    };
+    let jobs = spec.jobs.iter().cloned().enumerate();
+    let last = SnapshotValidation {
+        id: id(spec.jobs.len()),
+        verify: spec.settings.verify_ri.clone(),
+    };
+    Definition::build(jobs.map(|(place, job)| (id(place), job)), last)
+}

@@ -1,0 +1,222 @@
+//! `orchestra plan watch`: a plan as it runs, until its end.
+//!
+//! Where stderr is a terminal, with a bar for each job; else, and with `--json`, as a line for each
+//! change on stdout. What is shown is folded from the events of the plan, so nothing is missed,
+//! whichever process runs it.
+
+mod frame;
+mod lines;
+mod screen;
+
+use std::{io::IsTerminal as _, sync::Arc, time::Duration};
+
+use orchestra_plan::{
+    event::Event,
+    ids::{Millis, PlanId},
+    plan::{Changes, Plan},
+    schedule::Waiting,
+    status::PlanStatus,
+    view,
+};
+
+use super::{
+    desk::{Desk, exit_of, failure},
+    look,
+};
+use crate::{
+    env::Variable,
+    exit::{Exit, Failure},
+    output::{self, Format},
+};
+use lines::Lines;
+use screen::Screen;
+
+/// How often what is shown is shown anew where nothing happens: times go on.
+const TICK: Duration = Duration::from_millis(500);
+
+/// How many events are taken at once.
+const PAGE: u32 = 500;
+
+/// On what a plan is shown.
+enum Shown {
+    Screen(Screen),
+    Lines(Lines),
+}
+
+/// Shows a plan until its end, or until it rests.
+pub(super) async fn run(desk: &Desk, id: PlanId, format: Format) -> Result<Exit, Failure> {
+    match shown(desk, id, format).await {
+        // That nobody reads on changes nothing of how the plan stands.
+        Err(Failure::BrokenPipe) => {
+            let plan = desk.plans().plan(id).await.map_err(failure)?;
+            match rests(&plan) {
+                true => Ok(exit_of(&plan)),
+                false => left(desk, &plan, Format::Text).await,
+            }
+        }
+        shown => shown,
+    }
+}
+
+async fn shown(desk: &Desk, id: PlanId, format: Format) -> Result<Exit, Failure> {
+    // Before the plan is read, so that what happens meanwhile is not missed.
+    let mut after = desk.plans().last().await.map_err(failure)?;
+    let plan = desk.plans().plan(id).await.map_err(failure)?;
+    let mut plan = Arc::unwrap_or_clone(plan);
+    let mut shown = Shown::new(&plan, format)?;
+    loop {
+        let is_over = rests(&plan);
+        let wait = shown.tick(&plan, is_over);
+        if is_over {
+            break;
+        }
+        tokio::select! {
+            () = desk.signals().first() => return left(desk, &plan, format).await,
+            changed = desk.plans().changes(after, wait) => { changed.map_err(failure)?; }
+        }
+        loop {
+            let page = desk.plans().events(after, PAGE).await.map_err(failure)?;
+            let Some(last) = page.last() else { break };
+            after = last.seq;
+            for placed in page {
+                if placed.plan == id && placed.number > plan.version() {
+                    let changes = plan.apply(&placed.event);
+                    shown.changed(&plan, &placed.event, &changes)?;
+                }
+            }
+        }
+    }
+    ended(&plan, format)?;
+    Ok(exit_of(&plan))
+}
+
+/// Whether nothing more happens by itself.
+fn rests(plan: &Plan) -> bool {
+    let is_paused = plan.paused().is_some() && plan.counts().active() == 0;
+    plan.status().is_ended() || is_paused || plan.is_scaffolding() || plan.is_deleted()
+}
+
+/// Leaves a plan that has not ended, and says whether it goes on: only when somebody runs it on.
+async fn left(desk: &Desk, plan: &Plan, format: Format) -> Result<Exit, Failure> {
+    let id = plan.id();
+    let handed = desk.hand_over().await;
+    match (format, handed) {
+        (Format::Json, handed) => {
+            let line = serde_json::json!({
+                "event": "left", "planId": id, "status": plan.status(), "goesOn": handed.is_ok(),
+                "error": handed.err(),
+            });
+            match output::json(&line) {
+                // Whoever has gone need not be told.
+                Err(Failure::BrokenPipe) => {}
+                said => said?,
+            }
+        }
+        (Format::Text, Ok(())) => output::complain(&format!(
+            "plan {id} goes on in the background; `orchestra plan watch {id}` shows it again, \
+             `orchestra plan cancel {id}` ends it"
+        )),
+        (Format::Text, Err(why)) => output::complain(&format!(
+            "plan {id} was left and nobody runs it now: {why}; `orchestra plan watch {id}` goes on \
+             with it"
+        )),
+    }
+    Ok(Exit::PlanOpen)
+}
+
+/// Says how it ended.
+fn ended(plan: &Plan, format: Format) -> Result<(), Failure> {
+    if format == Format::Json {
+        let view = view::plan(plan, &|_| Waiting::Turn);
+        return output::json(&serde_json::json!({"event": "ended", "plan": view}));
+    }
+    let (name, id) = (output::in_a_line(plan.name()), plan.id());
+    let took = begun(plan).map(|start| {
+        let end = plan.ended_at().unwrap_or_else(look::now);
+        format!(" after {}", look::lasted(end.since(start)))
+    });
+    let took = took.unwrap_or_default();
+    let target = plan.branches().map(|branches| branches.target.to_string());
+    let target = target.unwrap_or_default();
+    let mut text = match plan.status() {
+        PlanStatus::Succeeded => format!("plan {name} succeeded{took}: merged into {target}\n"),
+        PlanStatus::Failed => format!("plan {name} failed{took}\n"),
+        PlanStatus::Paused | PlanStatus::PendingStart => format!(
+            "plan {name} is {}; `orchestra plan resume {id}` lets it go on\n",
+            look::standing(plan)
+        ),
+        PlanStatus::Scaffolding => format!(
+            "plan {name} is still put together; `orchestra plan finalize {id}` completes it\n"
+        ),
+        status => format!("plan {name} is {status}{took}\n"),
+    };
+    if let Some(used) = look::used(plan.usage()) {
+        text.push_str(&format!("  used: {used}\n"));
+    }
+    let failed = plan
+        .jobs()
+        .iter()
+        .filter(|job| job.status().name() == "failed");
+    for job in failed {
+        let error = job.error().unwrap_or_default();
+        let error = error.lines().next().unwrap_or_default();
+        let job = job.producer();
+        text.push_str(&format!(
+            "  {job}: {}; `orchestra plan logs {id} {job}` has what it said\n",
+            output::in_a_line(error)
+        ));
+    }
+    if plan.status() == PlanStatus::Failed {
+        text.push_str(&format!(
+            "  `orchestra plan retry {id}` asks for them again; with JOB --work '…' that one does \
+             something else\n"
+        ));
+    }
+    output::lines(&text)
+}
+
+/// When the work began that has ended now: a plan that had ended before and was asked for again begins
+/// anew with that.
+fn begun(plan: &Plan) -> Option<Millis> {
+    let again = plan
+        .history()
+        .filter(|change| change.from.is_ended())
+        .last();
+    let again = again.map(|change| change.at);
+    plan.started_at()
+        .map(|start| again.map_or(start, |again| start.max(again)))
+}
+
+impl Shown {
+    fn new(plan: &Plan, format: Format) -> Result<Self, Failure> {
+        let is_dumb = Variable::Terminal.read().is_some_and(|kind| kind == "dumb");
+        if format == Format::Text && std::io::stderr().is_terminal() && !is_dumb {
+            return Ok(Self::Screen(Screen::new()));
+        }
+        Lines::new(plan, format).map(Self::Lines)
+    }
+
+    /// Shows what an event has changed.
+    fn changed(&mut self, plan: &Plan, event: &Event, changes: &Changes) -> Result<(), Failure> {
+        match self {
+            // It shows how all stands at the next tick.
+            Self::Screen(_) => Ok(()),
+            Self::Lines(lines) => lines.changed(plan, event, changes),
+        }
+    }
+
+    /// Shows how it stands now, if that was not done a moment ago or is the last time; when the next
+    /// time is.
+    fn tick(&mut self, plan: &Plan, is_last: bool) -> Duration {
+        match self {
+            Self::Screen(screen) => match screen.rests() {
+                rest if rest.is_zero() || is_last => {
+                    screen.show(plan);
+                    TICK
+                }
+                rest => rest,
+            },
+            Self::Lines(_) => TICK,
+        }
+    }
+}

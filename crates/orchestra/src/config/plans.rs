@@ -1,0 +1,320 @@
+//! `[plans]` and `[agents]`: where plans are kept, how they are run, and which agents there are.
+//!
+//! An agent is a program that is started with the rights of who runs this one, so it is named by a
+//! file of the user's and by no workspace's, which others may have written: such profiles are left
+//! out, and that is said.
+
+mod context;
+mod file;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use orchestra_plan::{
+    outcome::{Policy, Restart},
+    work::ProfileName,
+};
+use orchestra_runner::{
+    agents::Profile,
+    logs::Bounds,
+    plans::Options,
+    supervise::{JobLimits, LogBounds},
+};
+
+use super::{Entry, Origin, Setting, file::ConfigFile, settle};
+use crate::{env::Variable, exit::Failure};
+use context::ContextConfig;
+pub(super) use file::{PlansFile, PlansOnDisk};
+
+/// The key of where plans are kept, which no file sets: it would lead out of the workspace.
+pub(super) const STORAGE: &str = "plans.storage";
+
+/// Where plans are kept, below the workspace.
+const USUAL: &str = ".orchestrator/plans";
+
+/// What branches begin with that are made up.
+const PREFIX: &str = "orchestra/";
+
+/// How many jobs are at work at once on a machine of any size.
+const MACHINE: u64 = 64;
+
+/// How many agents are at work at once, unless said.
+const AGENTS: u64 = 16;
+
+/// Where plans are kept, and how they are run.
+#[derive(Debug, Clone)]
+pub(crate) struct PlansConfig {
+    /// Where they are kept, absolute.
+    pub(crate) storage: Setting<PathBuf>,
+    jobs: Setting<u64>,
+    agent_jobs: Setting<u64>,
+    shell_jobs: Setting<u64>,
+    process_jobs: Setting<u64>,
+    machine_jobs: Setting<u64>,
+    heal_attempts: Setting<u64>,
+    restart: Setting<Restart>,
+    timeout: Setting<u64>,
+    idle_timeout: Setting<u64>,
+    log_bytes: Setting<u64>,
+    branch_prefix: Setting<String>,
+    agent: Setting<Option<ProfileName>>,
+    healer: Setting<Option<ProfileName>>,
+    context: ContextConfig,
+    profiles: BTreeMap<ProfileName, Configured>,
+    overreach: Vec<String>,
+}
+
+/// A profile, and where it stands.
+type Configured = (Profile, Origin);
+
+impl PlansConfig {
+    /// What the environment and the files say, the strongest first, else what is usual.
+    ///
+    /// # Errors
+    /// When a profile of an agent does not hold together, or the directory of the environment cannot be
+    /// made absolute.
+    pub(super) fn settle(
+        workspace: &Path,
+        files: &[(PathBuf, ConfigFile)],
+    ) -> Result<Self, Failure> {
+        let (policy, job, logs) = (
+            Policy::default(),
+            JobLimits::default(),
+            LogBounds::default(),
+        );
+        let seconds = |time: Option<Duration>| time.map_or(0, |time| time.as_secs());
+        let number = |pick: fn(&PlansFile) -> Option<u64>, default: u64| {
+            settle(None, files, |file| pick(&file.plans), || default)
+        };
+        let named = |pick: fn(&PlansFile) -> Option<ProfileName>| {
+            settle(None, files, |file| pick(&file.plans).map(Some), || None)
+        };
+        let mut profiles = BTreeMap::new();
+        for (path, file) in files.iter().rev() {
+            profiles.extend(file.plans.profiles(path)?);
+        }
+        let overreach = files.iter().flat_map(|(_, file)| &file.plans.overreach);
+        Ok(Self {
+            storage: storage(workspace)?,
+            jobs: number(|file| file.jobs, machine_jobs()),
+            agent_jobs: number(|file| file.agent_jobs, AGENTS),
+            shell_jobs: number(|file| file.shell_jobs, 0),
+            process_jobs: number(|file| file.process_jobs, 0),
+            machine_jobs: number(|file| file.machine_jobs, machine_jobs()),
+            heal_attempts: number(|file| file.heal_attempts, u64::from(policy.heals_max)),
+            restart: settle(None, files, |file| file.plans.restart, || policy.restart),
+            timeout: number(|file| file.timeout, seconds(job.timeout)),
+            idle_timeout: number(|file| file.idle_timeout, seconds(job.idle)),
+            log_bytes: number(|file| file.log_bytes, logs.raw.head + logs.raw.tail),
+            branch_prefix: settle(
+                None,
+                files,
+                |file| file.plans.branch_prefix.clone(),
+                || PREFIX.to_owned(),
+            ),
+            agent: named(|file| file.agent.clone()),
+            healer: named(|file| file.healer.clone()),
+            context: ContextConfig::settle(files),
+            profiles,
+            overreach: overreach.cloned().collect(),
+        })
+    }
+
+    /// What the workspace's file says and may not, a line each: why, and what to do instead.
+    pub(crate) fn overreach(&self) -> impl Iterator<Item = &str> {
+        self.overreach.iter().map(String::as_str)
+    }
+
+    /// The agents of the configuration: their names, their programs, and where that stands.
+    pub(crate) fn agents(&self) -> impl Iterator<Item = (&str, &str, &Origin)> {
+        let named = self.profiles.iter();
+        named.map(|(name, (profile, origin))| {
+            (name.as_str(), profile.text().program.as_str(), origin)
+        })
+    }
+
+    /// The profiles of the configuration.
+    pub(crate) fn profiles(&self) -> BTreeMap<ProfileName, Profile> {
+        let named = self.profiles.iter();
+        named
+            .map(|(name, (profile, _))| (name.clone(), profile.clone()))
+            .collect()
+    }
+
+    /// The agent that works where a job names none, if one is configured.
+    pub(crate) fn agent(&self) -> Option<&ProfileName> {
+        self.agent.value.as_ref()
+    }
+
+    /// How many jobs are at work at once on this machine; `None` where that is not limited.
+    pub(crate) fn machine_jobs(&self) -> Option<usize> {
+        let jobs = usize::try_from(self.machine_jobs.value).unwrap_or(usize::MAX);
+        (jobs > 0).then_some(jobs)
+    }
+
+    /// Options with what is configured; agents and programs are for the caller to add.
+    pub(crate) fn apply(&self, mut options: Options) -> Options {
+        let jobs = |setting: &Setting<u64>| u32::try_from(setting.value).unwrap_or(u32::MAX);
+        let time = |setting: &Setting<u64>| {
+            (setting.value > 0).then(|| Duration::from_secs(setting.value))
+        };
+        options.limits.total = jobs(&self.jobs);
+        options.limits.agents = jobs(&self.agent_jobs);
+        options.limits.shells = jobs(&self.shell_jobs);
+        options.limits.processes = jobs(&self.process_jobs);
+        options.policy.heals_max = jobs(&self.heal_attempts);
+        options.policy.restart = self.restart.value;
+        options.policy.splits = self.context.splits();
+        options.job.timeout = time(&self.timeout);
+        options.job.idle = time(&self.idle_timeout);
+        // The end tells more than the beginning: it has two parts of three.
+        let head = self.log_bytes.value / 3;
+        options.logs.raw = Bounds {
+            head,
+            tail: self.log_bytes.value - head,
+        };
+        options.branch_prefix.clone_from(&self.branch_prefix.value);
+        options.healer = self.healer.value.as_ref().map(ToString::to_string);
+        options
+    }
+
+    /// Its keys, to be shown.
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        let number = |key, setting: &Setting<u64>, meaning| Entry {
+            key,
+            value: setting.value.to_string(),
+            meaning,
+            origin: setting.origin.clone(),
+        };
+        let text = |key, value: &str, origin: &Origin, meaning| Entry {
+            key,
+            value: toml::Value::from(value).to_string(),
+            meaning,
+            origin: origin.clone(),
+        };
+        let name = |setting: &Setting<Option<ProfileName>>| {
+            setting
+                .value
+                .as_ref()
+                .map_or_else(String::new, ToString::to_string)
+        };
+        let storage = self.storage.value.display().to_string();
+        let mut entries = vec![
+            text(
+                STORAGE,
+                &storage,
+                &self.storage.origin,
+                "where plans are kept; said by ORCHESTRATOR_STORAGE, and by no file",
+            ),
+            number(
+                "plans.max_jobs",
+                &self.jobs,
+                "how many jobs of all plans of the workspace are at work at once, 0 to 1024; 0 sets no \
+                 limit, here and below",
+            ),
+            number(
+                "plans.max_agents",
+                &self.agent_jobs,
+                "how many of them agents may be",
+            ),
+            number(
+                "plans.max_shells",
+                &self.shell_jobs,
+                "how many of them command lines may be",
+            ),
+            number(
+                "plans.max_processes",
+                &self.process_jobs,
+                "how many of them programs without a shell may be",
+            ),
+            number(
+                "plans.machine_jobs",
+                &self.machine_jobs,
+                "how many jobs of all your workspaces are at work at once on this machine; not for a \
+                 workspace's file",
+            ),
+            number(
+                "plans.heal_attempts",
+                &self.heal_attempts,
+                "how often a phase of a job is healed or done again by itself, 0 to 20",
+            ),
+            text(
+                "plans.restart",
+                restart_name(self.restart.value),
+                &self.restart.origin,
+                "what becomes of a job whose process is lost: resume goes on from there, retry-once does \
+                 so once, manual fails it",
+            ),
+            number(
+                "plans.timeout_seconds",
+                &self.timeout,
+                "how long the work of a job may take unless it says so itself, 0 to 604800 seconds; 0 sets \
+                 no limit",
+            ),
+            number(
+                "plans.idle_timeout_seconds",
+                &self.idle_timeout,
+                "for how long it may print nothing, 0 to 604800 seconds; 0 sets no limit",
+            ),
+            number(
+                "plans.log_bytes",
+                &self.log_bytes,
+                "how much of what it prints is kept, its beginning and its end, 65536 to 1073741824 bytes",
+            ),
+            text(
+                "plans.branch_prefix",
+                &self.branch_prefix.value,
+                &self.branch_prefix.origin,
+                "what the names of branches begin with that are made up for plans",
+            ),
+            text(
+                "plans.agent",
+                &name(&self.agent),
+                &self.agent.origin,
+                "the agent of jobs that name none; empty takes the first whose program is installed",
+            ),
+            text(
+                "plans.healer",
+                &name(&self.healer),
+                &self.healer.origin,
+                "the agent that mends what failed; empty takes that of plans.agent",
+            ),
+        ];
+        entries.extend(self.context.entries());
+        entries
+    }
+}
+
+fn storage(workspace: &Path) -> Result<Setting<PathBuf>, Failure> {
+    let (value, origin) = match Variable::Storage.read() {
+        Some(named) => {
+            let absolute =
+                std::path::absolute(&named).with_context(|| Variable::Storage.to_string());
+            let origin = Origin::Environment(Variable::Storage);
+            (absolute.map_err(Failure::Usage)?, origin)
+        }
+        None => (workspace.join(USUAL), Origin::Default),
+    };
+    Ok(Setting { value, origin })
+}
+
+/// So many jobs of all workspaces keep a machine busy without making it slow.
+fn machine_jobs() -> u64 {
+    let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    u64::try_from(cores).map_or(MACHINE, |cores| (cores * 2).clamp(4, MACHINE))
+}
+
+const RESTARTS: [(Restart, &str); 3] = [
+    (Restart::Resume, "resume"),
+    (Restart::RetryOnce, "retry-once"),
+    (Restart::Manual, "manual"),
+];
+
+fn restart_name(restart: Restart) -> &'static str {
+    let found = RESTARTS.iter().find(|(other, _)| *other == restart);
+    found.map_or("resume", |(_, name)| name)
+}

@@ -1,0 +1,189 @@
+//! What a configuration file says of plans and agents, and what a workspace's may not say.
+
+use std::{collections::BTreeMap, ops::RangeInclusive, path::Path};
+
+use anyhow::Context as _;
+use orchestra_plan::{outcome::Restart, work::ProfileName};
+use orchestra_runner::agents::Profile;
+use serde::Deserialize;
+
+use super::{
+    Configured, RESTARTS,
+    context::{ContextFile, ContextOnDisk},
+};
+use crate::{
+    config::{
+        Origin,
+        file::{ParseError, within, wrong},
+        model::own_file,
+    },
+    exit::Failure,
+    output,
+};
+
+/// How many jobs of a kind may be at work at once; 0 sets no limit.
+const JOBS: RangeInclusive<u64> = 0..=1_024;
+
+/// How often a phase of a job may be healed.
+const HEALS: RangeInclusive<u64> = 0..=20;
+
+/// How long a job may take or be silent, in seconds: up to a week. 0 sets no limit.
+const SECONDS: RangeInclusive<u64> = 0..=604_800;
+
+/// How much of what a job prints is kept.
+const LOG_BYTES: RangeInclusive<u64> = 65_536..=1_073_741_824;
+
+/// The longest beginning of branches.
+const MAX_PREFIX: usize = 50;
+
+/// What a file says of it.
+#[derive(Debug, Default)]
+pub(in crate::config) struct PlansFile {
+    pub(super) jobs: Option<u64>,
+    pub(super) agent_jobs: Option<u64>,
+    pub(super) shell_jobs: Option<u64>,
+    pub(super) process_jobs: Option<u64>,
+    pub(super) machine_jobs: Option<u64>,
+    pub(super) heal_attempts: Option<u64>,
+    pub(super) restart: Option<Restart>,
+    pub(super) timeout: Option<u64>,
+    pub(super) idle_timeout: Option<u64>,
+    pub(super) log_bytes: Option<u64>,
+    pub(super) branch_prefix: Option<String>,
+    pub(super) agent: Option<ProfileName>,
+    pub(super) healer: Option<ProfileName>,
+    pub(super) context: ContextFile,
+    pub(super) agents: toml::Table,
+    /// What it may not say: why, and what to do instead.
+    pub(super) overreach: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::config) struct PlansOnDisk {
+    max_jobs: Option<u64>,
+    max_agents: Option<u64>,
+    max_shells: Option<u64>,
+    max_processes: Option<u64>,
+    machine_jobs: Option<u64>,
+    heal_attempts: Option<u64>,
+    restart: Option<String>,
+    timeout_seconds: Option<u64>,
+    idle_timeout_seconds: Option<u64>,
+    log_bytes: Option<u64>,
+    branch_prefix: Option<String>,
+    agent: Option<String>,
+    healer: Option<String>,
+    #[serde(default)]
+    context_pressure: ContextOnDisk,
+}
+
+impl PlansOnDisk {
+    /// As it is used.
+    ///
+    /// # Errors
+    /// When a value is not one that it may have.
+    pub(in crate::config) fn checked(self, agents: toml::Table) -> Result<PlansFile, ParseError> {
+        let restart = self.restart.map(|found| {
+            restart_named(&found)
+                .ok_or_else(|| wrong("plans.restart", "resume, retry-once or manual", found))
+        });
+        let prefix = self.branch_prefix.map(|found| match is_prefix(&found) {
+            true => Ok(found),
+            false => Err(wrong(
+                "plans.branch_prefix",
+                "1 to 50 letters, digits and -_./ such as `orchestra/`",
+                found,
+            )),
+        });
+        Ok(PlansFile {
+            jobs: within("plans.max_jobs", self.max_jobs, &JOBS)?,
+            agent_jobs: within("plans.max_agents", self.max_agents, &JOBS)?,
+            shell_jobs: within("plans.max_shells", self.max_shells, &JOBS)?,
+            process_jobs: within("plans.max_processes", self.max_processes, &JOBS)?,
+            machine_jobs: within("plans.machine_jobs", self.machine_jobs, &JOBS)?,
+            heal_attempts: within("plans.heal_attempts", self.heal_attempts, &HEALS)?,
+            restart: restart.transpose()?,
+            timeout: within("plans.timeout_seconds", self.timeout_seconds, &SECONDS)?,
+            idle_timeout: within(
+                "plans.idle_timeout_seconds",
+                self.idle_timeout_seconds,
+                &SECONDS,
+            )?,
+            log_bytes: within("plans.log_bytes", self.log_bytes, &LOG_BYTES)?,
+            branch_prefix: prefix.transpose()?,
+            agent: agent("plans.agent", self.agent)?,
+            healer: agent("plans.healer", self.healer)?,
+            context: self.context_pressure.checked()?,
+            agents,
+            overreach: Vec::new(),
+        })
+    }
+}
+
+impl PlansFile {
+    /// Leaves out what is not for a workspace to say.
+    pub(in crate::config) fn bound(&mut self, path: &Path) {
+        let own = own_file();
+        if !self.agents.is_empty() {
+            let names: Vec<String> = self.agents.keys().map(|name| name.to_owned()).collect();
+            self.overreach.push(format!(
+                "{}: [agents] ({}) is not used: which programs are started is not for a workspace to \
+                 say, which others may share; write it into {own} instead",
+                path.display(),
+                output::in_a_line(&names.join(", "))
+            ));
+            self.agents.clear();
+        }
+        if self.machine_jobs.take().is_some() {
+            self.overreach.push(format!(
+                "{}: plans.machine_jobs is not used: it is about the machine, and belongs into {own}",
+                path.display()
+            ));
+        }
+    }
+
+    /// The profiles of the file.
+    ///
+    /// # Errors
+    /// When one does not hold together.
+    pub(super) fn profiles(
+        &self,
+        path: &Path,
+    ) -> Result<BTreeMap<ProfileName, Configured>, Failure> {
+        let profile = |(name, table): (&String, &toml::Value)| {
+            let key = || format!("configuration file {}: agents.{name}", path.display());
+            let parsed = ProfileName::parse(name).with_context(key)?;
+            let profile: Profile = table.clone().try_into().with_context(key)?;
+            Ok((parsed, (profile, Origin::File(path.to_owned()))))
+        };
+        let profiles = self.agents.iter().map(profile);
+        profiles
+            .collect::<anyhow::Result<_>>()
+            .map_err(Failure::Usage)
+    }
+}
+
+/// The name of an agent; nothing is what `config show` writes where nothing is set.
+fn agent(key: &'static str, found: Option<String>) -> Result<Option<ProfileName>, ParseError> {
+    let parse = |text: String| {
+        let expected = "the name of an agent: lower-case letters, digits and hyphens";
+        ProfileName::parse(&text).map_err(|_| wrong(key, expected, text))
+    };
+    found.filter(|text| !text.is_empty()).map(parse).transpose()
+}
+
+fn is_prefix(text: &str) -> bool {
+    let is_part = |char: char| char.is_ascii_alphanumeric() || "-_./".contains(char);
+    (1..=MAX_PREFIX).contains(&text.len())
+        && text.chars().all(is_part)
+        && !text.starts_with(['-', '/', '.'])
+        && !["..", "//", "/.", ".lock/"]
+            .iter()
+            .any(|bad| text.contains(bad))
+}
+
+fn restart_named(text: &str) -> Option<Restart> {
+    let found = RESTARTS.iter().find(|(_, name)| *name == text);
+    found.map(|(restart, _)| *restart)
+}

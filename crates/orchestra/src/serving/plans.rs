@@ -1,0 +1,111 @@
+//! The plans of what is served: how they are run here, and who runs them on when this program ends.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use orchestra_mcp::{PartLook, ServerLifecycle, ServerPart, ServerStatus};
+use orchestra_runner::{
+    agents::{Agents, Prober},
+    holder::slots_directory,
+    plans::{Background, Closed, Machine, Options, Plans, Standing},
+};
+use tokio::time::Instant;
+
+use super::{LEAVING, Serving};
+use crate::{commands::runner, config::Config, env::Variable, output};
+
+/// How the plans of a workspace are run by this program, which calls itself by a name where others
+/// of the workspace see it.
+pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options {
+    let mut options = Options::new(workspace, &config.plans.storage.value);
+    options.name = name.to_owned();
+    let mut options = config.plans.apply(options);
+    let own = env::current_exe().unwrap_or_else(|_| PathBuf::from("orchestra"));
+    let path = Variable::Path.read().unwrap_or_default();
+    let mut agents = Agents::new(config.plans.profiles(), Prober::new(path, own.clone()));
+    if let Some(agent) = config.plans.agent() {
+        agents = agents.default_agent(agent.clone());
+    }
+    options.agents = Arc::new(agents);
+    options.background = Some(Background {
+        program: own,
+        arguments: runner::arguments(workspace, &config.plans.storage.value),
+    });
+    options.machine = config
+        .plans
+        .machine_jobs()
+        .and_then(|slots| slots_directory().map(|directory| Machine { directory, slots }));
+    options
+}
+
+impl Serving {
+    /// Takes part in running the plans where there are any, in the background: nobody waits for it. How
+    /// they are run is reported with the life of the server. Must run inside the runtime.
+    pub(crate) fn attend_plans(&self, life: &ServerLifecycle) {
+        self.config.plans.overreach().for_each(output::complain);
+        if let Some(part) = self.plans_part() {
+            life.add_part(part);
+        }
+        if let Some(plans) = self.plans.clone() {
+            tokio::spawn(async move { attend(&plans).await });
+        }
+    }
+
+    /// How the plans are run, where any are served.
+    pub(crate) fn plans_part(&self) -> Option<PartLook> {
+        let plans = self.plans.clone()?;
+        Some(PartLook::new(move || part(&plans)))
+    }
+
+    /// Has plans that a call has set going run on in the background, when this program ends.
+    pub(crate) async fn leave_plans(&self) {
+        if let Some(plans) = &self.plans {
+            leave(plans, Instant::now() + LEAVING).await;
+        }
+    }
+}
+
+/// How the plans are run, as a part of what is served: by this process, or by another.
+fn part(plans: &Plans) -> ServerPart {
+    let status = match plans.standing() {
+        Standing::Holds | Standing::Follows(_) => ServerStatus::Connected,
+        // Where there are none, it runs those that come.
+        Standing::Apart | Standing::Settling(_) => ServerStatus::Available,
+        Standing::Ended => ServerStatus::Stopped,
+        Standing::Failed(why) => ServerStatus::Error(why),
+    };
+    // Where its socket is stands there.
+    let endpoint = plans.options().storage.join("runner.json");
+    ServerPart {
+        name: "plans",
+        endpoint: endpoint.display().to_string(),
+        status,
+    }
+}
+
+/// Takes part in running the plans where there are any. That this cannot be done is told, and stops
+/// nothing else.
+async fn attend(plans: &Plans) {
+    if let Err(error) = plans.attend().await {
+        tracing::warn!(%error, "this program takes no part in running plans");
+    }
+}
+
+/// Ends this program's part by a deadline: what is live goes on in the background.
+pub(crate) async fn leave(plans: &Plans, deadline: Instant) {
+    let left = deadline.saturating_duration_since(Instant::now());
+    match plans.close(left).await {
+        Ok(Closed::Stopped) => {
+            tracing::warn!(
+                "nobody runs the plans now; they go on when a program of the workspace starts"
+            );
+        }
+        Ok(_) => {}
+        Err(error) => output::complain(&format!(
+            "the plans were not handed over, and go on when a program of the workspace starts: {error}"
+        )),
+    }
+}

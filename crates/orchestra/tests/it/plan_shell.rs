@@ -1,0 +1,264 @@
+//! Plans from the shell: what is said of them, how they are left, and how their jobs are mended.
+
+use std::{fs, os::unix::process::CommandExt as _, process::Command};
+
+use serde_json::json;
+
+use crate::{
+    plans::{git, ok, plan, waits_for},
+    support::{Running, Workspace, said, until},
+};
+
+/// GNU timeout signals a program and its group, a wrapper passes on what the terminal has sent as well.
+#[test]
+fn a_signal_that_comes_twice_at_once_is_one_and_the_plan_goes_on() {
+    for gap in [0, 1, 10] {
+        for at_work in [false, true] {
+            let name = format!("twice-{gap}-{at_work}");
+            let workspace = Workspace::git();
+            let go = workspace.home().join("go");
+            workspace.write("plan.yaml", &waits_for(&name, &go));
+            let mut run = workspace.command(["plan", "run", "plan.yaml", "--json"]);
+            run.process_group(0);
+            let mut run = Running::start(run);
+            let first = run.json();
+            assert_eq!(first["event"], "plan", "{first}");
+            while at_work && run.json()["phase"] != "work" {}
+            let group = rustix::process::Pid::from_raw(run.id().cast_signed()).unwrap();
+            run.signal(rustix::process::Signal::TERM);
+            std::thread::sleep(std::time::Duration::from_millis(gap));
+            // It may have ended by then.
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TERM);
+            let left = until(|| {
+                let line = run.json();
+                (line["event"] == "left").then_some(line)
+            });
+            assert_eq!(left["goesOn"], true, "{name}: {left}");
+            assert_eq!(run.wait().code(), Some(8), "{name}");
+            // Nobody of ours looks at it: whoever runs it is there already.
+            fs::write(&go, "").unwrap();
+            let merged = format!("{name}:here.txt");
+            until(|| {
+                let mut show = Command::new("git");
+                show.args(["show", &merged]).current_dir(workspace.path());
+                let output = show.output().unwrap();
+                (output.stdout == b"here\n").then_some(())
+            });
+        }
+    }
+}
+
+#[test]
+fn whoever_stops_reading_of_a_plan_is_not_told_that_it_succeeded() {
+    let workspace = Workspace::git();
+    let go = workspace.home().join("go");
+    workspace.write("plan.yaml", &waits_for("unread", &go));
+    let mut run = workspace.command(["plan", "run", "plan.yaml"]);
+    let mut run = run
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    // As `head -c 1` does.
+    let mut byte = [0];
+    let mut stdout = run.stdout.take().unwrap();
+    std::io::Read::read_exact(&mut stdout, &mut byte).unwrap();
+    drop(stdout);
+    let status = until(|| run.try_wait().unwrap());
+    assert_eq!(status.code(), Some(8));
+    fs::write(&go, "").unwrap();
+    let watched = plan(&workspace, &["watch", "unread"]);
+    assert_eq!(watched.code, Some(0), "{watched:?}");
+}
+
+#[test]
+fn a_name_of_several_plans_is_the_open_one_or_the_newest_and_what_was_done_before_is_told() {
+    let workspace = Workspace::git();
+    workspace.write(
+        "same.yaml",
+        "name: Same\ntargetBranch: same\njobs:\n\
+         - {producerId: one, task: One, work: echo one > one.txt, autoHeal: false}\n",
+    );
+    let run = |code| {
+        let ran = plan(&workspace, &["run", "same.yaml"]);
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        ran
+    };
+    let first = run(0);
+    assert!(!first.err.contains("begins from there"), "{first:?}");
+    assert!(first.err.contains(" at once: "), "{first:?}");
+    let second = run(6);
+    assert!(
+        second.err.contains("same holds what plan Same"),
+        "{second:?}"
+    );
+    assert!(second.err.contains("expectsNoChanges"), "{second:?}");
+    assert!(second.out.contains("plan retry"), "{second:?}");
+    let newest = |words: &[&str]| {
+        let said = plan(&workspace, words);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        said
+    };
+    let shown = newest(&["show", "same"]);
+    assert!(shown.err.contains("taken is the newest one"), "{shown:?}");
+    assert!(shown.out.contains("failed"), "{shown:?}");
+    assert!(
+        shown.out.contains("base     same, which was there"),
+        "{shown:?}"
+    );
+    // Another that is open is meant before those that have ended.
+    ok(&workspace, &["create", "same.yaml"]);
+    let shown = newest(&["show", "Same"]);
+    assert!(shown.err.contains("taken is the open one"), "{shown:?}");
+    assert!(shown.out.contains("pending-start"), "{shown:?}");
+    assert!(shown.out.contains("4 at once: maxParallel"), "{shown:?}");
+    // What cannot be undone is asked for by an id, and of two that are open none is taken.
+    let deleted = plan(&workspace, &["delete", "same"]);
+    assert_eq!(deleted.code, Some(3), "{deleted:?}");
+    ok(&workspace, &["create", "same.yaml"]);
+    let shown = plan(&workspace, &["show", "same"]);
+    assert_eq!(shown.code, Some(3), "{shown:?}");
+    assert!(shown.err.contains("several plans"), "{shown:?}");
+}
+
+#[test]
+fn how_many_jobs_run_at_once_is_said_with_what_bounds_it() {
+    let workspace = Workspace::git();
+    let write = |own: u32| {
+        let text = format!(
+            "name: Many\nmaxParallel: {own}\njobs:\n- {{producerId: one, task: One, work: make}}\n"
+        );
+        workspace.write("many.yaml", &text);
+    };
+    let bound = || ok(&workspace, &["validate", "many.yaml"])["bound"].clone();
+    workspace.write("orchestra.toml", "[plans]\nmax_jobs = 3\n");
+    write(2);
+    assert_eq!(bound(), "2 at once: maxParallel of the plan");
+    write(20);
+    let all = "3 at once: plans.max_jobs of orchestra.toml, for all plans of the workspace";
+    assert_eq!(bound(), all);
+    let said = plan(&workspace, &["validate", "many.yaml"]);
+    assert!(said.out.contains(all), "{said:?}");
+}
+
+#[test]
+fn what_agents_used_is_shown_where_it_is_known() {
+    let workspace = Workspace::git();
+    let script = json!({"steps": [{"do": [
+        {"usage": {"input": 100, "output": 50, "cost_usd": 0.12}},
+        {"write": {"path": "one.txt", "text": "1\n"}},
+        "complete",
+    ]}]});
+    workspace.write("script.json", &script.to_string());
+    workspace.write(
+        "agent.yaml",
+        "name: Agent\ntargetBranch: agent\njobs:\n- producerId: one\n  task: One\n  work:\n    \
+         type: agent\n    agent: scripted\n    instructions: Do it\n",
+    );
+    let with_script = |words: &[&str]| {
+        let mut command = workspace.command([&["plan"], words].concat());
+        command.env("ORCHESTRA_AGENT_SCRIPT", workspace.join("script.json"));
+        said(command, "")
+    };
+    let used = "150 tokens (100 in, 50 out), $0.12";
+    let ran = with_script(&["run", "agent.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for said in [
+        ran,
+        plan(&workspace, &["show", "agent"]),
+        plan(&workspace, &["show", "agent", "one"]),
+    ] {
+        assert!(said.out.contains(used), "{said:?}");
+    }
+    let listed = ok(&workspace, &["list"]);
+    let usage = &listed["items"][0]["usage"];
+    assert_eq!(
+        (&usage["inputTokens"], &usage["costMicros"]),
+        (&json!(100), &json!(120_000)),
+        "{listed}"
+    );
+}
+
+#[test]
+fn times_are_told_from_when_the_watching_or_this_run_began() {
+    let workspace = Workspace::git();
+    let there = workspace.home().join("there");
+    let text = format!(
+        "name: Again\ntargetBranch: again\njobs:\n- producerId: look\n  task: Look\n  \
+         autoHeal: false\n  work: test -e '{}' && echo ok > ok.txt\n",
+        there.display()
+    );
+    workspace.write("again.yaml", &text);
+    let ran = plan(&workspace, &["run", "again.yaml"]);
+    assert_eq!(ran.code, Some(6), "{ran:?}");
+    // How long it lies there is the subject.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    fs::write(&there, "").unwrap();
+    let retried = plan(&workspace, &["retry", "again"]);
+    assert_eq!(retried.code, Some(0), "{retried:?}");
+    let watched = plan(&workspace, &["watch", "again"]);
+    assert_eq!(watched.code, Some(0), "{watched:?}");
+    let seconds = |text: &str| text.trim_end_matches('s').parse::<f64>().unwrap();
+    let (lines, last) = watched.out.trim_end().rsplit_once('\n').unwrap();
+    for line in lines.lines() {
+        let time = line.split_whitespace().next().unwrap();
+        assert!(seconds(time) < 3.0, "{watched:?}");
+    }
+    let (_, after) = last.split_once(" after ").unwrap();
+    let (after, _) = after.split_once(':').unwrap();
+    assert!(seconds(after) < 3.0, "{watched:?}");
+}
+
+#[test]
+fn a_job_that_cannot_succeed_is_mended_from_the_shell() {
+    let workspace = Workspace::git();
+    workspace.write(
+        "typo.yaml",
+        "name: Typo\ntargetBranch: typo\njobs:\n- producerId: one\n  task: One\n  autoHeal: false\n  \
+         work: ehco one > one.txt\n  postchecks: grep -q two one.txt\n",
+    );
+    let ran = plan(&workspace, &["run", "typo.yaml"]);
+    assert_eq!(ran.code, Some(6), "{ran:?}");
+    assert!(ran.out.contains("--work"), "{ran:?}");
+    let unsaid = plan(&workspace, &["retry", "typo", "--work", "true"]);
+    assert_eq!(unsaid.code, Some(2), "{unsaid:?}");
+    let wrong = plan(
+        &workspace,
+        &["retry", "typo", "one", "--work", "{\"type\": \"magic\"}"],
+    );
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.err.contains("--work"), "{wrong:?}");
+    let work = [
+        "retry",
+        "typo",
+        "one",
+        "--work",
+        "echo one > one.txt",
+        "--postchecks",
+        "",
+    ];
+    let retried = plan(&workspace, &work);
+    assert_eq!(retried.code, Some(0), "{retried:?}");
+    let watched = plan(&workspace, &["watch", "typo"]);
+    assert_eq!(watched.code, Some(0), "{watched:?}");
+    assert_eq!(git(&workspace, &["show", "typo:one.txt"]), "one\n");
+}
+
+#[test]
+fn a_circle_is_told_of_when_it_is_drawn() {
+    let workspace = Workspace::git();
+    workspace.write(
+        "circle.yaml",
+        "name: Circle\njobs:\n\
+         - {producerId: one, task: One, work: make, dependencies: [two]}\n\
+         - {producerId: two, task: Two, work: make, dependencies: [one]}\n",
+    );
+    let drawn = plan(&workspace, &["graph", "--file", "circle.yaml"]);
+    assert_eq!(drawn.code, Some(2), "{drawn:?}");
+    assert!(drawn.out.contains("one"), "{drawn:?}");
+    assert!(drawn.err.contains("circle.yaml: "), "{drawn:?}");
+    assert!(
+        drawn.err.contains("one") && drawn.err.contains("two"),
+        "{drawn:?}"
+    );
+}

@@ -1,7 +1,8 @@
 //! What can be asked of a plan: by people, by other plans, and by whoever runs its jobs.
 
 use crate::event::{Branches, Event, JobChange};
-use crate::ids::{AttemptNumber, JobId, Millis, PlanId};
+use crate::ids::{AttemptNumber, Branch, JobId, Millis, PlanId};
+use crate::mark::Mark;
 use crate::outcome::Policy;
 use crate::spec::{JobSpec, PlanSettings};
 use crate::status::PlanStatus;
@@ -250,4 +251,49 @@ pub struct NewPlan {
     pub scaffolding: bool,
     /// The plan that it is a copy of.
     pub source: Option<PlanId>,
+    /// What was asked for, where it was asked for under a key.
+    pub mark: Option<Mark>,
 }
+
+impl NewPlan {
+    /// Notes what is asked for where that has a key, so that the same under the same key is known again. It is
+    /// done before anything of it is settled that the caller left open.
+    pub fn take_mark(&mut self) {
+        if self.settings.idempotency_key.is_none() {
+            return;
+        }
+        let mut mark = Mark::default();
+        if let Some(source) = &self.source {
+            // What that one has become meanwhile is not asked for.
+            mark.text(&source.to_string());
+            mark.text(self.settings.name.as_str());
+            mark.text(
+                self.settings
+                    .target_branch
+                    .as_ref()
+                    .map_or("", Branch::as_str),
+            );
+            self.mark = Some(mark);
+            return;
+        }
+        let asked = (
+            serde_json::to_value(&self.settings),
+            serde_json::to_value(&self.jobs),
+        );
+        let (Ok(serde_json::Value::Object(settings)), Ok(jobs)) = asked else {
+            return;
+        };
+        let asked = |name: &str| !NOT_ASKED.contains(&name);
+        mark.fields(settings.iter().filter(|(name, _)| asked(name)));
+        mark.value(&jobs);
+        mark.text(if self.scaffolding {
+            "scaffold"
+        } else {
+            "whole"
+        });
+        self.mark = Some(mark);
+    }
+}
+
+/// Settings of a plan that are not what is asked for: the key itself, and whether it starts at once.
+const NOT_ASKED: [&str; 2] = ["idempotencyKey", "startPaused"];

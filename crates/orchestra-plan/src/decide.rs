@@ -122,6 +122,7 @@ pub fn create(new: NewPlan, by: Option<String>, cx: &mut Cx<'_>) -> Result<Event
         jobs,
         scaffolding,
         source,
+        mark,
     } = new;
     let waits = steer::waits(id, &mut settings, cx)?;
     let draft = drafted(jobs, cx)?;
@@ -150,6 +151,7 @@ pub fn create(new: NewPlan, by: Option<String>, cx: &mut Cx<'_>) -> Result<Event
         scaffolding,
         paused,
         source,
+        mark,
     };
     Ok(Event {
         v: Version,
@@ -197,7 +199,28 @@ pub fn cloned(
         jobs,
         scaffolding: true,
         source: Some(*plan.id()),
+        mark: None,
     })
+}
+
+/// Whether a plan that was made under the key of a new one is what is asked for again.
+///
+/// # Errors
+/// When it was made of something else.
+pub fn repeats(before: &Plan, new: &NewPlan) -> Result<(), Refusal> {
+    match (before.mark, new.mark) {
+        (Some(before), Some(new)) if before != new => {}
+        _ => return Ok(()),
+    }
+    let key = new.settings.idempotency_key.as_ref();
+    let words = format!(
+        "the key `{}` was used before, for plan `{}` ({}), which was made of something else: \
+         take another key for this one",
+        key.map_or("", |key| key.as_str()),
+        before.name(),
+        before.id()
+    );
+    Err(Refusal::new(Code::KeyReused, words))
 }
 
 fn spec_of(plan: &Plan, job: &JobDefinition) -> Result<JobSpec, Refusal> {

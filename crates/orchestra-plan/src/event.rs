@@ -299,6 +299,9 @@ pub enum What {
         /// What it used since that was last told.
         #[serde(default, skip_serializing_if = "Usage::is_zero")]
         usage: Usage,
+        /// When its process ended, where that was before it was told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ended_at: Option<Millis>,
     },
     /// An agent left parts of its work to jobs of their own; those are added by the events that
     /// follow.
@@ -346,6 +349,9 @@ pub enum What {
         /// What its last act used since that was last told.
         #[serde(default, skip_serializing_if = "Usage::is_zero")]
         usage: Usage,
+        /// When its process ended, where that was before it was told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ended_at: Option<Millis>,
     },
     /// The worktree of a job is gone.
     WorktreeRemoved {

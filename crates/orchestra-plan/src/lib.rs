@@ -30,6 +30,7 @@ pub mod draw;
 pub mod event;
 pub mod group;
 pub mod ids;
+pub mod mark;
 pub mod outcome;
 pub mod phase;
 pub mod plan;

@@ -41,6 +41,8 @@ pub struct Policy {
     pub heals_max: u32,
     /// Whether there is an agent to heal with, besides those that do the work of jobs.
     pub has_healer: bool,
+    /// What is said of a failure that an agent would heal if there were one.
+    pub no_healer: String,
     /// What becomes of a job whose process, or whose runner, is gone.
     pub restart: Restart,
     /// How often in a row a job may be lost before it fails.
@@ -58,6 +60,7 @@ impl Default for Policy {
         Self {
             heals_max: 4,
             has_healer: true,
+            no_healer: NO_HEALER.to_owned(),
             restart: Restart::Resume,
             losses_max: 5,
             integrations_max: 10,
@@ -148,16 +151,19 @@ pub fn after_failure(
 ) -> AttemptEnd {
     let failure = with_message(plan, job, act, failure.bounded());
     match follow_up(plan, job, act, &failure, policy, now) {
-        Some((next, counted)) => AttemptEnd::Again {
-            act,
-            failure,
-            next,
-            counted,
-        },
+        Some((mut next, counted)) => {
+            next.despite = next.despite.or(resume::allowed(job));
+            AttemptEnd::Again {
+                act,
+                failure,
+                next,
+                counted,
+            }
+        }
         None => {
             let failure = match lacks_healer(plan, job, act, &failure, policy, now) {
                 true => {
-                    let message = format!("{}; {NO_HEALER}", failure.message);
+                    let message = format!("{}; {}", failure.message, policy.no_healer);
                     Failure { message, ..failure }.bounded()
                 }
                 false => failure,
@@ -168,7 +174,7 @@ pub fn after_failure(
 }
 
 /// What is said where something would be healed if there were somebody to do so.
-const NO_HEALER: &str = "no agent is there to heal it: configure one, or set healer";
+pub const NO_HEALER: &str = "no agent is there to heal it: configure one, or set healer";
 
 /// Whether something is not mended only since there is no agent to do so.
 fn lacks_healer(
@@ -277,6 +283,7 @@ fn again(job: &Job, act: Act, trigger: Trigger) -> Next {
         _ => Next::resuming(trigger, resume_of(job, act.phase, None)),
     };
     next.resume_session = true;
+    next.despite = before.despite;
     // A worktree that was to be made anew is: unless it was.
     next.clear_worktree = before.clear_worktree && act.phase == Phase::MergeFi;
     next

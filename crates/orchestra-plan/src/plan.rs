@@ -14,6 +14,7 @@ use crate::budget::Usage;
 use crate::event::{Branches, Created, Event, PauseReason, What};
 use crate::group::Groups;
 use crate::ids::{Commit, JobId, Millis, PlanId, ProducerId};
+use crate::mark::Mark;
 use crate::spec::PlanSettings;
 use crate::status::{Counts, PlanFacts, PlanStatus};
 
@@ -80,6 +81,8 @@ pub struct Plan {
     pub(crate) pauses: VecDeque<Pause>,
     pub(crate) history: VecDeque<PlanChange>,
     pub(crate) keys: VecDeque<(String, u64)>,
+    /// What was asked for when it was made under a key.
+    pub(crate) mark: Option<Mark>,
     pub(crate) usage: Usage,
     /// How long it was at work before `at_work_since`.
     pub(crate) spent_ms: u64,
@@ -141,6 +144,7 @@ impl Plan {
             pauses: VecDeque::new(),
             history: VecDeque::new(),
             keys: VecDeque::new(),
+            mark: created.mark,
             usage: Usage::default(),
             spent_ms: 0,
             at_work_since: None,

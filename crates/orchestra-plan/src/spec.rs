@@ -37,7 +37,11 @@ pub type IdempotencyKey = Line<200>;
 
 /// What a plan or a job may use up before it is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    expecting = "an object with `tokens`, `cost` or `wallMs`"
+)]
 #[schemars(inline)]
 pub struct Budget {
     /// Tokens of agents, read and written.
@@ -64,7 +68,11 @@ macro_rules! plan_fields {
     ($(#[$meta:meta])* $vis:vis struct $name:ident { $($extra:tt)* }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        #[serde(
+            rename_all = "camelCase",
+            deny_unknown_fields,
+            expecting = "a plan (an object with at least `name` and `jobs`)"
+        )]
         $vis struct $name {
             /// What the plan is called.
             pub name: Name,
@@ -134,7 +142,11 @@ pub struct PlanSpec {
 
 /// A job of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    expecting = "a job (an object with at least `producerId`, `task` and `work`)"
+)]
 pub struct JobSpec {
     /// The name that other jobs depend on it by.
     #[serde(deserialize_with = "given")]

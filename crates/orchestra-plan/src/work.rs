@@ -78,7 +78,11 @@ pub type Args = List<Raw<32_768>, 0, 256>;
 
 /// What happens when work fails; by default it is healed where that is on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    expecting = "an object with `noAutoHeal`, `message` or `resumeFromPhase`"
+)]
 #[schemars(inline)]
 pub struct OnFailure {
     /// No agent is sent to heal it.

@@ -64,8 +64,8 @@ fn restrict_files(program: &Path, confinement: &Confinement) -> Result<(), Strin
     let status = rules.restrict_self().map_err(said)?;
     if status.ruleset == RulesetStatus::NotEnforced {
         return Err(
-            "this kernel has no Landlock, or it is switched off; enable it, or run the \
-                    server without a sandbox"
+            "this kernel has no Landlock, or it is switched off; enable it, or do without a \
+                    sandbox"
                 .to_owned(),
         );
     }

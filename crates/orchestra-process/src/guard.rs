@@ -36,8 +36,10 @@ use crate::{
 /// Word by which the guard starts the stage.
 const STAGE: &str = "stage";
 
-/// How often the processes of a child are counted that may not have more than some.
+/// How often the processes of a child are counted that may not have more than some: more seldom where there
+/// are so many that counting would take more than a tenth of the time.
 const COUNT_EVERY: Duration = Duration::from_millis(20);
+const COUNT_SELDOM: Duration = Duration::from_millis(500);
 
 /// How often what is left of a child is looked for while it is being killed.
 const KILL_EVERY: Duration = Duration::from_millis(2);
@@ -229,10 +231,11 @@ impl Watch {
 
     fn run(mut self, control: &UnixStream, limits: &Limits) -> Ended {
         let mut heard = true;
+        let mut count_every = COUNT_EVERY;
         loop {
             let every = match (self.kill_since, limits.processes) {
                 (Some(_), _) => Some(KILL_EVERY),
-                (None, Some(_)) => Some(COUNT_EVERY),
+                (None, Some(_)) => Some(count_every),
                 (None, None) => None,
             };
             // Once our end has been heard, the socket would always be readable.
@@ -249,10 +252,13 @@ impl Watch {
             }
             if let Some(most) = limits.processes
                 && self.kill_since.is_none()
-                && tree::descendants(getpid()).len() as u64 > most
             {
-                self.over = Some(Limit::Processes);
-                self.kill_since = Some(Instant::now());
+                let begin = Instant::now();
+                if tree::descendants(getpid()).len() as u64 > most {
+                    self.over = Some(Limit::Processes);
+                    self.kill_since = Some(Instant::now());
+                }
+                count_every = (begin.elapsed() * 9).clamp(COUNT_EVERY, COUNT_SELDOM);
             }
             if let Some(since) = self.kill_since {
                 self.kill();

@@ -4,6 +4,8 @@ use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
+use crate::tree;
+
 /// What a child may take; nothing is limited unless said. Limits hold for each process of it, but
 /// for the number of processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +41,12 @@ pub enum Limit {
 }
 
 impl Limits {
+    /// Whether this system can hold [`Self::processes`]: it tells who descends from whom.
+    #[must_use]
+    pub fn can_count_processes() -> bool {
+        cfg!(target_os = "linux") && tree::is_visible()
+    }
+
     /// Whether nothing is limited.
     #[must_use]
     pub fn is_empty(&self) -> bool {

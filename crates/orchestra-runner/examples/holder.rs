@@ -171,7 +171,11 @@ async fn main() {
                 program: words
                     .get(2)
                     .map_or_else(|| std::env::current_exe().unwrap(), PathBuf::from),
-                arguments: vec!["background".into(), root.clone().into(), "1000".into()],
+                arguments: vec![
+                    words.get(3).map_or("background", String::as_str).into(),
+                    root.clone().into(),
+                    "1000".into(),
+                ],
                 directory: "/".into(),
             };
             match seat.hand_over(to).await {
@@ -186,6 +190,16 @@ async fn main() {
             let seat = seat(&root, "background");
             let quiet = Duration::from_millis(words[2].parse().unwrap());
             seat.end_when_idle(quiet).await;
+        }
+        // Follows, and cannot hold.
+        "unable" => {
+            orchestra_process::leave_session();
+            let start = Arc::new(|| -> Work<'static, Result<Served, String>> {
+                Box::pin(async { Err("it cannot begin".to_owned()) })
+            });
+            let seat = Seat::open(Settings::new(&root, "unable", start)).unwrap();
+            seat.until(|role| matches!(role, Role::Failed(_))).await;
+            seat.end().await;
         }
         "slot" => {
             let slots = Slots::new(&root, "shell", words[2].parse().unwrap()).unwrap();

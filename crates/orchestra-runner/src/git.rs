@@ -35,6 +35,7 @@ mod program;
 mod removal;
 mod repository;
 mod resolve;
+mod seals;
 mod snapshot;
 mod status;
 mod submodules;

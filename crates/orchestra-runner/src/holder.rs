@@ -68,6 +68,11 @@ pub trait Service: Send + Sync + 'static {
     /// dropped, the service has ended by itself, and the process holds no more.
     fn is_live(&self) -> watch::Receiver<bool>;
 
+    /// What failed for good and is left to the next holder, in words.
+    fn given_up(&self) -> Option<String> {
+        None
+    }
+
     /// Whether what the plans are kept in is still where it was.
     fn is_kept(&self) -> bool {
         true

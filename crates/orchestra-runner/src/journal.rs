@@ -260,6 +260,11 @@ impl Journal {
         let _ = tokio::task::spawn_blocking(move || journal.0.close()).await;
     }
 
+    /// The same, and blocks for as long.
+    pub(crate) fn close_now(&self) {
+        self.0.close();
+    }
+
     async fn ask(&self, work: Work) -> Result<Receipt, AppendError> {
         let jobs = self.0.sender().ok_or(Fault::Closed)?;
         let (answer, answered) = oneshot::channel();

@@ -10,6 +10,8 @@
 mod close;
 mod earlier;
 mod error;
+mod exports;
+mod kept;
 mod log;
 mod look;
 mod options;
@@ -36,18 +38,20 @@ use orchestra_plan::{
 
 pub use close::Closed;
 pub use error::PlansError;
+pub use exports::{damaged_files, mend_files};
+pub use kept::KeptWorktree;
 pub use log::LogOf;
 pub use options::{Background, Machine, Options};
 pub use order::{Answer, Caller, Item, ItemRefusal};
-pub use read::Placed;
-pub use rebuild::{Mended, inspect, rebuild};
+pub use read::{Placed, Unreadable};
+pub use rebuild::{Inspected, Mended, inspect, rebuild};
 pub use secrets::literal_secrets;
 
 pub(crate) use error::{chain, git_words, refused, refused_by};
 pub(crate) use log::texts as log_texts;
 pub(crate) use order::Order;
 pub(crate) use read::{Folded, key_of};
-pub(crate) use secrets::literal_secrets_of;
+pub(crate) use secrets::{literal_secrets_in, literal_secrets_of};
 pub(crate) use wire::WireOrder;
 
 use self::earlier::Earlier;
@@ -153,10 +157,12 @@ impl Plans {
     }
 
     /// Looks at work before a plan is made of it, as [`Self::create`] does, and gives what should be known of
-    /// it: agents that are not installed here, and secrets that are written out. Looks at no repository and makes nothing.
+    /// it: agents that are not installed here, changes that no job will see, and secrets that are written
+    /// out. Makes nothing.
     ///
     /// # Errors
-    /// When it asks for an agent that there is not, or for what that cannot do.
+    /// When it asks for an agent that there is not, or for what that cannot do; when it cannot begin or end
+    /// in the repository; when the plan that it waits for is not there.
     pub async fn foresee(
         &self,
         settings: &PlanSettings,
@@ -168,8 +174,31 @@ impl Plans {
             code: error.code().to_owned(),
             message: error.to_string(),
         })?;
+        if let Some(after) = settings.resume_after_plan {
+            self.plan(after).await?;
+        }
+        let new = NewPlan {
+            id: new_plan_id()?,
+            settings: settings.clone(),
+            jobs: jobs.to_vec(),
+            scaffolding: false,
+            source: None,
+            mark: None,
+        };
+        let looked = runner::looked(&self.0.host, new).await;
+        let looked = looked.map_err(|refused| PlansError::Refused {
+            code: refused.code,
+            message: refused.message,
+        })?;
+        // In the order in which making it tells.
+        foreseen.splice(0..0, looked);
         foreseen.extend(literal_secrets_of(Some(settings), jobs));
         Ok(foreseen)
+    }
+
+    /// What is wrong with the agents that the configuration names, as a healer that there is not.
+    pub async fn misnamed_agents(&self) -> Vec<String> {
+        runner::misnamed(&self.0.host).await
     }
 
     /// Makes a plan: whole, or under construction. With a key that a plan was made with before, that plan
@@ -191,6 +220,7 @@ impl Plans {
             jobs,
             scaffolding,
             source: None,
+            mark: None,
         };
         self.make(new, caller).await
     }

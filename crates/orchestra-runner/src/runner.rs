@@ -31,7 +31,9 @@ use std::{
 
 use orchestra_plan::ids::{AttemptNumber, JobId, PlanId};
 
-pub(crate) use export::left_out;
+pub(crate) use beforehand::{looked, misnamed};
+pub(crate) use clean::known_of;
+pub(crate) use export::{Shown, left_out};
 pub(crate) use foresee::{foresee, of_new};
 pub(crate) use gone::gone;
 pub(crate) use host::Host;

@@ -108,8 +108,13 @@ pub struct PutAway {
 
 /// Whoever runs the plans of a workspace.
 pub trait PlanService: Send + Sync + 'static {
-    /// All plans that are not deleted, oldest first.
+    /// All plans that are not deleted and can be read, oldest first.
     fn plans(&self) -> BoxFuture<Result<Vec<Arc<Plan>>, PlanFault>>;
+
+    /// Which plans cannot be read, why, and what to do.
+    fn unreadable(&self) -> BoxFuture<Result<Vec<String>, PlanFault>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
 
     /// The plan of an id, or of a name that no other has.
     fn plan(&self, asked: &str) -> BoxFuture<Result<Arc<Plan>, PlanFault>>;

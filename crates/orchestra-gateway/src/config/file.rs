@@ -172,7 +172,9 @@ impl File {
     fn is_named_for_servers(&self) -> bool {
         let directory = self.path.parent().unwrap_or(&self.path);
         let is_called = |name| self.path.ends_with(name);
-        directory.ends_with("mcp") || is_called("mcp.json") || is_called(".mcp.json")
+        // A workspace may be called so as well, and its file says much else.
+        let is_theirs = directory.ends_with("mcp") && !is_called(OWN);
+        is_theirs || is_called("mcp.json") || is_called(".mcp.json")
     }
 
     fn read_servers(

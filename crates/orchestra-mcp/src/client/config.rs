@@ -13,7 +13,8 @@ pub struct ClientConfig {
     /// What the server is told about us.
     pub client_info: ClientInfo,
     /// Whether callers that say who they are are named to the server in our place, in revisions that
-    /// name the client with each request.
+    /// name the client with each request; and answered as it would answer them, which matters where a call
+    /// may become a task and its caller knows none.
     pub names_callers: bool,
     /// Which revisions are spoken.
     pub protocol: ProtocolChoice,

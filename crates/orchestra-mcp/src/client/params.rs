@@ -22,6 +22,8 @@ pub(super) struct Envelope<'a> {
     pub(super) caller: Option<ClientFeatures>,
     /// The server's own state, when the call is repeated with answers.
     pub(super) state: Option<&'a str>,
+    /// Whether a call of a caller who knows no tasks may become one, which is followed here.
+    pub(super) follows: bool,
 }
 
 impl Envelope<'_> {
@@ -76,7 +78,12 @@ impl Envelope<'_> {
             // others they are followed here. Reports of a call that becomes a task come to nobody, so
             // that who wants them waits.
             let cx = &self.call.cx;
-            let unknown = cx.era != Some(Era::Stateless) && !progress.wants_progress();
+            let unknown = match cx.era {
+                // What is asked about a task.
+                None => !progress.wants_progress(),
+                Some(Era::Session) => self.follows && !progress.wants_progress(),
+                Some(Era::Stateless) => false,
+            };
             let tasks = self.call.as_task || cx.long || unknown;
             stateless(&mut members, self.revision, self.info, *features, tasks);
             if let Some(level) = self.call.cx.log_level {
@@ -289,6 +296,7 @@ mod tests {
             id: &RequestId::from_number(7),
             caller: None,
             state: Some("s"),
+            follows: true,
         };
         envelope.params().map(|params| params.as_str().to_owned())
     }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use orchestra_hub::{BoxFuture, Cx};
-use orchestra_wire::{RawJson, Rope, RpcError, write};
+use orchestra_wire::{ErrorCode, RawJson, Rope, RpcError, write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
@@ -14,6 +14,7 @@ use super::{
     results,
     session::{Place, Session, spawn},
 };
+use crate::tasks::EXTENSION;
 
 /// How often a server is asked that does not say how often it wants to be.
 const POLL: Duration = Duration::from_secs(1);
@@ -268,6 +269,16 @@ pub(super) fn awaited(call: &ServerCall) -> Option<String> {
     }
     let told: Told<'_> = call.params.as_ref()?.parse().ok()?;
     Some(told.task_id)
+}
+
+/// Whether an error says that a call must become a task, for which its client must know tasks (MCP
+/// 2026-07-28, `MissingRequiredClientCapabilityError`).
+pub(super) fn are_wanted_by(error: &RpcError) -> bool {
+    let wanted = error.data.as_ref().and_then(|data| {
+        let capabilities = data.member("requiredCapabilities")?;
+        capabilities.member("extensions")?.member(EXTENSION)
+    });
+    error.code == ErrorCode::MISSING_CLIENT_CAPABILITY && wanted.is_some()
 }
 
 /// A request about a task, which is also named in a header over HTTP (extension tasks, transports).

@@ -81,6 +81,8 @@ pub struct Retry {
     pub prechecks: Option<Option<WorkSpec>>,
     /// A new check after, or none.
     pub postchecks: Option<Option<WorkSpec>>,
+    /// Whether it is right from now on that its work changes nothing; it stays as it is where it is absent.
+    pub expects_no_changes: Option<bool>,
     /// Make the worktree anew; refused when work of dependencies would be lost with it.
     pub clear_worktree: bool,
 }

@@ -88,6 +88,8 @@ pub enum Code {
     VersionConflict,
     /// The idempotency key is too long or empty.
     BadKey,
+    /// Another plan was made under the idempotency key.
+    KeyReused,
     /// Two jobs have one producer id.
     DuplicateProducerId,
     /// Two jobs have one id.
@@ -138,6 +140,7 @@ impl Code {
             Self::WrongJobState => "wrong-job-state",
             Self::VersionConflict => "version-conflict",
             Self::BadKey => "bad-key",
+            Self::KeyReused => "key-reused",
             Self::DuplicateProducerId => "duplicate-producer-id",
             Self::DuplicateJobId => "duplicate-job-id",
             Self::ReservedProducerId => "reserved-producer-id",

@@ -2,7 +2,7 @@
 
 use crate::budget::Usage;
 use crate::event::{Act, Failure, MergeIntent, Process, WorkSummary};
-use crate::ids::Commit;
+use crate::ids::{Commit, Millis};
 use crate::pressure::{Filled, Part};
 
 /// What has become of an attempt, told by whoever runs it.
@@ -40,6 +40,8 @@ pub enum Report {
         summary: Option<WorkSummary>,
         /// What was used since it was last told.
         usage: Usage,
+        /// When its process ended, where that was before it is told: its runner was gone meanwhile.
+        ended: Option<Millis>,
     },
     /// The act failed. What follows is decided here.
     ActFailed {
@@ -49,6 +51,8 @@ pub enum Report {
         failure: Failure,
         /// What was used since it was last told.
         usage: Usage,
+        /// When its process ended, where that was before it is told: its runner was gone meanwhile.
+        ended: Option<Millis>,
     },
     /// The agent has left parts of its work to jobs of their own, which follow this one. The
     /// attempt goes on with what is done so far.

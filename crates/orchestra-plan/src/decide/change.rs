@@ -64,8 +64,8 @@ pub(super) fn job(plan: &Plan, asked: &str, change: JobChange) -> Result<Vec<Wha
         return Err(wrong_job(words));
     }
     if change.is_empty() {
-        let words =
-            "nothing to change: give work, prechecks, postchecks, env, budget or resetToStage";
+        let words = "nothing to change: give work, prechecks, postchecks, expectsNoChanges, env, budget or \
+                     resetToStage";
         return Err(Refusal::new(Code::NothingToDo, words));
     }
     Ok(vec![What::JobUpdated {
@@ -91,7 +91,8 @@ pub(super) fn with_reset(mut change: JobChange) -> JobChange {
 
 fn may_edit(job: &Job) -> Result<(), Refusal> {
     if job.is_validation() {
-        let words = "the validating job cannot be edited: it is what the plan's verifyRi says";
+        let words = "the validating job cannot be edited: its work is the plan's verifyRi, and when that \
+                     has failed, a retry with other work says it anew";
         return Err(Refusal::new(Code::ValidationJob, words));
     }
     let refused = match job.status() {

@@ -158,11 +158,14 @@ pub(super) fn retry(
         return Err(wrong_job(words));
     }
     within_budget(plan, job, cx)?;
+    // Its work is what the plan's verifyRi says, and can be said otherwise.
     if job.is_validation()
-        && (retry.work.is_some() || retry.prechecks.is_some() || retry.postchecks.is_some())
+        && (retry.prechecks.is_some()
+            || retry.postchecks.is_some()
+            || retry.expects_no_changes.is_some())
     {
-        let words =
-            "the validating job cannot be given other work: it is what the plan's verifyRi says";
+        let words = "the validating job has no checks of its own: its work is the plan's verifyRi, and \
+                     other work in a retry stands in the place of that";
         return Err(Refusal::new(Code::ValidationJob, words));
     }
     let built = plan
@@ -175,11 +178,13 @@ pub(super) fn retry(
         );
         return Err(Refusal::new(Code::WorktreeNeeded, words));
     }
-    let whole = retry.work.is_some() || retry.prechecks.is_some();
+    // What was brought together stays so when it is verified otherwise.
+    let whole = !job.is_validation() && (retry.work.is_some() || retry.prechecks.is_some());
     let edit = JobChange {
         work: retry.work.clone(),
         prechecks: retry.prechecks.as_ref().map(check),
         postchecks: retry.postchecks.as_ref().map(check),
+        expects_no_changes: retry.expects_no_changes,
         ..JobChange::default()
     };
     let next = outcome::retry(job, whole, retry.clear_worktree);

@@ -67,6 +67,7 @@ pub(super) fn report(
                 attempt,
                 end: Box::new(end),
                 usage: Usage::default(),
+                ended_at: None,
             });
             Ok(std::iter::once(ready).chain(ended).collect())
         }
@@ -101,6 +102,7 @@ pub(super) fn report(
             commit,
             summary,
             usage,
+            ended,
         } => {
             ending(running, act)?;
             owed(running, act, commit.is_some())?;
@@ -112,6 +114,7 @@ pub(super) fn report(
                 commit,
                 summary,
                 usage,
+                ended_at: ended,
             };
             Ok(after_success(
                 plan, found, attempt, done, usage, last, cx.now,
@@ -121,12 +124,13 @@ pub(super) fn report(
             act,
             failure,
             usage,
+            ended,
         } => {
             ending(running, act)?;
             Ok(after_failure(
                 plan,
                 found,
-                attempt,
+                (attempt, ended),
                 (act, failure),
                 usage,
                 cx,
@@ -150,6 +154,7 @@ pub(super) fn report(
                 attempt,
                 end,
                 usage: Usage::default(),
+                ended_at: None,
             }])
         }
         Report::MergeIntended(intent) => {
@@ -195,6 +200,7 @@ fn landed(plan: &Plan, job: &Job, report: &Report, cx: &Cx<'_>) -> Option<Vec<Wh
             commit: Some(commit),
             summary: None,
             usage,
+            ended_at: None,
         };
         whats.extend(after_success(plan, job, attempt, done, usage, last, cx.now));
     }
@@ -278,6 +284,10 @@ fn after_success(
     last: bool,
     now: Millis,
 ) -> Vec<What> {
+    let ended_at = match &done {
+        What::ActSucceeded { ended_at, .. } => *ended_at,
+        _ => None,
+    };
     let mut whats = vec![done];
     if last {
         // What is done is done: only what is still to come is stopped by a budget.
@@ -287,6 +297,7 @@ fn after_success(
             attempt,
             end,
             usage: Usage::default(),
+            ended_at,
         });
         let all = exceeded(
             &plan.settings().budget,
@@ -307,7 +318,7 @@ fn after_success(
 fn after_failure(
     plan: &Plan,
     job: &Job,
-    attempt: AttemptNumber,
+    (attempt, ended_at): (AttemptNumber, Option<Millis>),
     (act, failure): (Act, crate::event::Failure),
     usage: Usage,
     cx: &Cx<'_>,
@@ -327,6 +338,7 @@ fn after_failure(
         attempt,
         end: Box::new(end),
         usage,
+        ended_at,
     }];
     let of_plan = |what: &What| matches!(what, What::BudgetExceeded { job: None, .. });
     whats.extend(over.into_iter().filter(of_plan));

@@ -83,6 +83,9 @@ pub struct Next {
     /// Not before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Millis>,
+    /// The failure that a person has seen and asked to pass over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub despite: Option<FailureKind>,
 }
 
 impl Next {
@@ -102,6 +105,7 @@ impl Next {
             resume_session: false,
             clear_worktree: false,
             not_before: None,
+            despite: None,
         }
     }
 }
@@ -240,6 +244,10 @@ pub enum FailureKind {
     TargetMoved,
     /// The target is checked out and has changes of the user's.
     TargetDirty,
+    /// The target was rewritten: what was taken out of it would come back.
+    TargetRewritten,
+    /// Somebody else has made the branch that the plan was to make.
+    TargetTaken,
     /// The merged tree lost most of its files.
     TreeDestroyed,
     /// A git command failed.
@@ -264,7 +272,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::ExitCode,
         Self::Signal,
         Self::Timeout,
@@ -277,6 +285,8 @@ impl FailureKind {
         Self::NothingChanged,
         Self::TargetMoved,
         Self::TargetDirty,
+        Self::TargetRewritten,
+        Self::TargetTaken,
         Self::TreeDestroyed,
         Self::Git,
         Self::Worktree,
@@ -303,6 +313,12 @@ impl FailureKind {
                 | Self::Spawn
                 | Self::Conflict
         )
+    }
+
+    /// Whether a person who has seen it can ask for the result all the same.
+    #[must_use]
+    pub const fn may_be_passed_over(self) -> bool {
+        matches!(self, Self::TreeDestroyed | Self::TargetRewritten)
     }
 
     /// The reason that lists and job details name.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::definition::JobDefinition;
 use crate::ids::{Branch, Commit, JobId, PlanId, ProducerId};
+use crate::mark::Mark;
 use crate::phase::Phase;
 use crate::spec::{Budget, PlanSettings};
 use crate::value::Env;
@@ -29,6 +30,9 @@ pub struct Created {
     /// The plan that this is a copy of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<PlanId>,
+    /// What was asked for, where it was asked for under a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<Mark>,
 }
 
 /// A job and all that it depends on.
@@ -57,6 +61,9 @@ pub struct JobChange {
     /// The environment, whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env: Option<Env>,
+    /// Whether it is right that its work changes nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expects_no_changes: Option<bool>,
     /// What it may use up, whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,

@@ -48,6 +48,7 @@ fn events_are_tagged_by_type() {
                 counted: true,
             }),
             usage: Usage::default(),
+            ended_at: None,
         },
         r#"{"type":"attemptEnded","job":"00000000-0000-4000-8000-000000000001","attempt":1,"end":{"result":"again","act":{"phase":"work"},"failure":{"kind":"exit-code","message":"it ended with 1"},"next":{"trigger":"auto-heal","from":"work"},"counted":true}}"#,
     );

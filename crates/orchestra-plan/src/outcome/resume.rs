@@ -112,8 +112,15 @@ pub fn after_gone(job: &Job, attempt: &Attempt, policy: &Policy) -> Option<Attem
     })
 }
 
+/// What a person has allowed of a job's result, which holds until that is merged. That a target was
+/// rewritten they have seen once, and not what becomes of it later.
+pub(super) fn allowed(job: &Job) -> Option<FailureKind> {
+    let allowed = job.upcoming().despite;
+    allowed.filter(|kind| *kind == FailureKind::TreeDestroyed)
+}
+
 /// What a retry does that a person asks for: on from the phase that failed, or all of it where
-/// `whole`.
+/// `whole`. What stopped the job and may be passed over does not stop it again.
 #[must_use]
 pub fn retry(job: &Job, whole: bool, clear_worktree: bool) -> Next {
     let failed = job
@@ -136,5 +143,9 @@ pub fn retry(job: &Job, whole: bool, clear_worktree: bool) -> Next {
     let mut next = Next::resuming(Trigger::Retry, from);
     next.clear_worktree = clear_worktree;
     next.resume_session = resumed.map(on) == Some(from);
+    let seen = failed.map(|(_, kind)| kind);
+    next.despite = seen
+        .filter(|kind| kind.may_be_passed_over())
+        .or(allowed(job));
     next
 }

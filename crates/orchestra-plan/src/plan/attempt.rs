@@ -116,6 +116,13 @@ impl Attempt {
         self.usage.minus(&self.usage_before)
     }
 
+    /// Ends the span of the act under way, if there is one, not before its beginning.
+    pub(crate) fn close_span(&mut self, at: Millis) {
+        if let Some(span) = self.spans.last_mut() {
+            span.ended_at.get_or_insert(at.max(span.started_at));
+        }
+    }
+
     /// How a phase stands in this attempt.
     #[must_use]
     pub fn phase(&self, phase: Phase) -> PhaseStatus {

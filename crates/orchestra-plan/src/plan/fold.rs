@@ -168,6 +168,7 @@ impl Plan {
                 if self.shift(ix, Transition::Retry, at, None, changes) {
                     let job = &mut self.jobs[ix.at()];
                     job.next = next.clone();
+                    job.begins_anew = false;
                     job.forget_tries();
                     self.settle(ix, None, at, changes);
                     self.ripple(ix, at, changes);
@@ -280,6 +281,9 @@ impl Plan {
         let own = Arc::make_mut(&mut job.definition);
         if let Some(work) = &change.work {
             own.work = Some(work.clone());
+            if own.is_snapshot_validation() {
+                self.settings.verify_ri = Some(work.clone());
+            }
         }
         for (slot, check) in [
             (&mut own.prechecks, &change.prechecks),
@@ -292,6 +296,7 @@ impl Plan {
         if let Some(env) = &change.env {
             own.env = env.clone();
         }
+        own.expects_no_changes = change.expects_no_changes.unwrap_or(own.expects_no_changes);
         own.budget = change.budget.unwrap_or(own.budget);
         let Some(reset) = change.reset else { return };
         for phase in Phase::ALL.into_iter().filter(|phase| *phase >= reset) {

@@ -39,6 +39,9 @@ pub struct Job {
     pub(crate) version: u64,
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) next: Next,
+    /// Whether it was canceled and is brought back: it begins anew, unless somebody has put something into
+    /// its worktree.
+    pub(crate) begins_anew: bool,
     /// The phase from which an edit of the job asked for everything to be done again.
     pub(crate) reset: Option<Phase>,
     pub(crate) heals: [u32; Phase::ALL.len()],
@@ -89,6 +92,7 @@ impl Job {
             version: 0,
             attempts: Vec::new(),
             next: Next::whole(Trigger::Initial),
+            begins_anew: false,
             reset: None,
             heals: [0; Phase::ALL.len()],
             losses: 0,

@@ -187,9 +187,11 @@ impl Plan {
         match origin.and_then(|id| self.job(id)) {
             Some(job) => {
                 let (name, producer, status) = (job.name(), job.producer(), job.status);
-                format!(
-                    "blocked: job `{name}` ({producer}), which this one depends on, is {status}"
-                )
+                let named = match name == producer.as_str() {
+                    true => format!("`{name}`"),
+                    false => format!("`{name}` ({producer})"),
+                };
+                format!("blocked: job {named}, which this one depends on, is {status}")
             }
             None => "blocked: a job that this one depends on has failed".to_owned(),
         }
@@ -203,11 +205,14 @@ impl Plan {
             .last_mut()
             .filter(|one| one.status == AttemptStatus::Running)?;
         attempt.status = status;
-        attempt.ended_at = Some(at);
+        attempt.close_span(at);
+        // No time is told after which it began to do something.
+        let begun = attempt
+            .spans
+            .last()
+            .map_or(attempt.started_at, |span| span.started_at);
+        attempt.ended_at = Some(at.max(begun));
         attempt.process = None;
-        if let Some(span) = attempt.spans.last_mut() {
-            span.ended_at.get_or_insert(at);
-        }
         job.spent_ms = job.spent_ms.saturating_add(attempt.wall_ms(at));
         Some(job)
     }
@@ -284,25 +289,26 @@ impl Plan {
     }
 
     /// Brings back a job that ended without success. What failed goes on in its worktree, where a
-    /// person may have mended it; what was canceled is done from the start, as its worktree is gone.
+    /// person may have mended it; what was canceled is done from the start, as its worktree is gone unless it
+    /// holds something of somebody's.
     pub(super) fn revive(&mut self, ix: Ix, canceled: bool, at: Millis, changes: &mut Changes) {
         let job = &self.jobs[ix.at()];
         let had = !job.attempts.is_empty();
-        let next = if had && !canceled && job.status == JobStatus::Failed {
-            outcome::retry(job, false, false)
-        } else {
-            let trigger = if had {
-                Trigger::Retry
-            } else {
-                Trigger::Initial
-            };
-            let mut next = Next::whole(trigger);
-            next.clear_worktree = had;
+        let goes_on = had && !canceled && job.status == JobStatus::Failed;
+        let next = if goes_on {
+            let mut next = outcome::retry(job, false, false);
+            // Nobody has said so of this failure: the plan was brought back as a whole.
+            next.despite = None;
             next
+        } else if had {
+            Next::whole(Trigger::Retry)
+        } else {
+            Next::whole(Trigger::Initial)
         };
         if self.shift(ix, Transition::Revive, at, None, changes) {
             let job = &mut self.jobs[ix.at()];
             job.next = next;
+            job.begins_anew = had && !goes_on;
             job.forget_tries();
         }
     }

@@ -66,6 +66,9 @@ pub enum Work<'a> {
         holds: Option<&'a Commit>,
         /// Whether a worktree that is there is thrown away first.
         clear: bool,
+        /// Whether one that is there is thrown away first where it holds nothing of somebody's, and the act
+        /// fails where it does.
+        anew: bool,
         /// Whether the tip of the target is merged too, if it is not in yet: for the validating
         /// job.
         with_target: bool,
@@ -164,6 +167,7 @@ impl Plan {
                 reuse: job.worktree(),
                 holds: outcome::held(job, attempt),
                 clear: job.upcoming().clear_worktree,
+                anew: job.begins_anew,
                 with_target: job.is_validation(),
             },
             Phase::Setup => Work::Setup {

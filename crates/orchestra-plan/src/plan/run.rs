@@ -33,10 +33,11 @@ impl Plan {
                 attempt,
                 end,
                 usage,
+                ended_at,
             } => {
                 if let Some((ix, _)) = self.open(job, *attempt, changes) {
                     self.spend(ix, usage);
-                    self.end(ix, end, at, changes);
+                    self.end(ix, end, (at, *ended_at), changes);
                 }
             }
             What::UsageAdded {
@@ -147,6 +148,7 @@ impl Plan {
                 job.worktree = Some(path.clone());
                 job.base_commit = Some(base.clone());
                 job.worktree_removed = false;
+                job.begins_anew = false;
                 attempt.fresh = *fresh;
                 if *fresh {
                     job.set_up = false;
@@ -237,7 +239,10 @@ impl Plan {
 
     fn succeeded(&mut self, ix: Ix, act: Act, what: &What, at: Millis, changes: &mut Changes) {
         let What::ActSucceeded {
-            commit, summary, ..
+            commit,
+            summary,
+            ended_at,
+            ..
         } = what
         else {
             return;
@@ -251,9 +256,7 @@ impl Plan {
             changes.refused = Some(Misfit::Act { job: job.id, act });
             return;
         }
-        if let Some(span) = attempt.spans.last_mut() {
-            span.ended_at = Some(at);
-        }
+        attempt.close_span(ended_at.unwrap_or(at).min(at));
         attempt.done += 1;
         attempt.process = None;
         if let Some(commit) = commit {
@@ -286,7 +289,15 @@ impl Plan {
         }
     }
 
-    fn end(&mut self, ix: Ix, end: &AttemptEnd, at: Millis, changes: &mut Changes) {
+    /// Ends an attempt, as is told at a time; its process may have ended before.
+    fn end(
+        &mut self,
+        ix: Ix,
+        end: &AttemptEnd,
+        (at, ended_at): (Millis, Option<Millis>),
+        changes: &mut Changes,
+    ) {
+        let ended = ended_at.unwrap_or(at).min(at);
         match end {
             AttemptEnd::Succeeded {} => {
                 let job = &self.jobs[ix.at()];
@@ -294,7 +305,7 @@ impl Plan {
                     changes.refused = Some(Misfit::NoCommit(job.id));
                     return;
                 }
-                self.close(ix, AttemptStatus::Succeeded, at);
+                self.close(ix, AttemptStatus::Succeeded, ended);
                 let job = &mut self.jobs[ix.at()];
                 job.completed_commit = job.attempts.last().and_then(|one| one.commit.clone());
                 job.losses = 0;
@@ -309,7 +320,7 @@ impl Plan {
                 }
             }
             AttemptEnd::Failed { act, failure } => {
-                self.close(ix, AttemptStatus::Failed, at);
+                self.close(ix, AttemptStatus::Failed, ended);
                 let job = &mut self.jobs[ix.at()];
                 if let Some(attempt) = job.attempts.last_mut() {
                     attempt.failure = Some((*act, failure.clone()));
@@ -322,7 +333,7 @@ impl Plan {
                 next,
                 counted,
             } => {
-                self.close(ix, AttemptStatus::Failed, at);
+                self.close(ix, AttemptStatus::Failed, ended);
                 self.again(ix, *act, failure, next, *counted);
                 let by = match next.trigger {
                     Trigger::Recovery => Transition::Recover,

@@ -17,7 +17,11 @@ use crate::value::{Env, Text};
 
 /// Work as an object, whatever its type.
 #[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    expecting = "an object with a `type`"
+)]
 struct Object {
     #[serde(rename = "type")]
     of: AdmissionClass,

@@ -185,6 +185,7 @@ fn attempts(world: &mut World) {
             commit: Some(commit),
             summary,
             usage: Usage::default(),
+            ended: None,
         },
     );
     said(world, Command::WorktreeRemoved { job: agent });

@@ -334,6 +334,43 @@ fn what_failed_and_is_recovered_goes_on_in_its_worktree() {
     assert_eq!(acts(&world, "job"), ["merge-fi", "commit", "postchecks"]);
 }
 
+/// Whether a job is to begin in a worktree with nothing in it: because somebody asks for that, and unless
+/// somebody has something there.
+fn begins(world: &World, name: &str) -> (bool, bool) {
+    let found = plan(world).job_of(&producer(name)).unwrap();
+    match plan(world).next(found) {
+        Step::UnderWay(task) | Step::Do(task) => match task.work {
+            Work::Integrate { clear, anew, .. } => (clear, anew),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_was_canceled_begins_anew_unless_somebody_has_something_there() {
+    let mut world = world(vec![checked()]);
+    until(&mut world, "job", Act::of(Phase::Work));
+    for _ in 0..2 {
+        world.command(0, Command::Cancel { reason: None }).unwrap();
+        world.command(0, Command::Recover).unwrap();
+        world.command(0, Command::Resume).unwrap();
+        world.prepare();
+        until(&mut world, "job", Act::of(Phase::MergeFi));
+        assert_eq!(begins(&world, "job"), (false, true));
+        // Also when it was lost before it had begun.
+        lose(&mut world, "job", Act::of(Phase::MergeFi));
+        until(&mut world, "job", Act::of(Phase::MergeFi));
+        assert_eq!(begins(&world, "job"), (false, true));
+    }
+    // Somebody has: who asks for it again asks for it with that.
+    let merges = Act::of(Phase::MergeFi);
+    fail(&mut world, "job", merges, FailureKind::Worktree);
+    again(&mut world, "job");
+    until(&mut world, "job", merges);
+    assert_eq!(begins(&world, "job"), (false, false));
+}
+
 #[test]
 fn an_act_does_not_end_without_what_others_build_on() {
     let mut world = world(vec![job("job", &[])]);
@@ -348,6 +385,7 @@ fn an_act_does_not_end_without_what_others_build_on() {
                 commit: None,
                 summary: None,
                 usage: Default::default(),
+                ended: None,
             },
         };
         let refusal = world.command(0, command).unwrap_err();
@@ -404,6 +442,7 @@ fn what_failed_to_make_a_worktree_ready_says_itself_what_follows() {
             act,
             failure,
             usage,
+            ended: None,
         },
     );
     let job = plan(&world).job_of(&producer("job")).unwrap();

@@ -74,6 +74,7 @@ impl Bench {
                     commit: Some(commit.clone()),
                     summary: None,
                     usage: Default::default(),
+                    ended: None,
                 },
                 _ => return,
             };

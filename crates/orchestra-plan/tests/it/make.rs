@@ -76,6 +76,7 @@ pub(crate) fn new_plan(number: u64, jobs: Vec<JobSpec>) -> NewPlan {
         jobs,
         scaffolding: false,
         source: None,
+        mark: None,
     }
 }
 

@@ -87,6 +87,7 @@ pub(crate) fn fail(world: &mut World, name: &str, act: Act, kind: FailureKind) {
             act,
             failure,
             usage: Usage::default(),
+            ended: None,
         },
     );
 }
@@ -176,7 +177,7 @@ fn heals_are_bounded_and_then_all_behind_is_blocked_by_name() {
     let end = plan(&world).job_of(&producer("end")).unwrap();
     assert_eq!(
         end.error(),
-        Some("blocked: job `left` (left), which this one depends on, is failed")
+        Some("blocked: job `left`, which this one depends on, is failed")
     );
     world.drain();
     assert_eq!(plan(&world).status(), PlanStatus::Failed);
@@ -304,6 +305,60 @@ fn a_commit_without_changes_fails_and_its_retry_does_the_work_again() {
 }
 
 #[test]
+fn a_retry_may_say_that_no_changes_are_right() {
+    for said in [None, Some(true), Some(false)] {
+        let mut world = world(vec![job("job", &[])]);
+        let commit = Act::of(Phase::Commit);
+        fail(&mut world, "job", commit, FailureKind::NothingChanged);
+        let retry = Retry {
+            expects_no_changes: said,
+            ..Retry::default()
+        };
+        let command = |job: &str| Command::RetryJob {
+            job: job.to_owned(),
+            retry: retry.clone(),
+        };
+        world.command(0, command("job")).unwrap();
+        until(&mut world, "job", commit);
+        let job = plan(&world).find("job").unwrap();
+        assert_eq!(job.definition().expects_no_changes, said == Some(true));
+        assert_eq!(acts(&world, "job"), ["merge-fi", "work", "commit"]);
+    }
+}
+
+#[test]
+fn a_process_that_ended_while_nobody_looked_ended_when_it_did() {
+    let act = Act::of(Phase::Work);
+    // When it began, when the attempt ended, and when that was told.
+    let times = |ended: &dyn Fn(u64) -> u64| {
+        let mut world = world(vec![job("job", &[])]);
+        until(&mut world, "job", act);
+        let attempt = |world: &World| plan(world).find("job").unwrap().attempt().unwrap().clone();
+        let began = attempt(&world).spans.last().unwrap().started_at.get();
+        world.now += 3_600_000;
+        let told = Report::ActFailed {
+            act,
+            failure: Failure::new(FailureKind::Git, "it went wrong"),
+            usage: Usage::default(),
+            ended: Some(Millis::new(ended(began))),
+        };
+        report(&mut world, "job", told);
+        let attempt = attempt(&world);
+        assert_eq!(attempt.ended_at, attempt.spans.last().unwrap().ended_at);
+        let ended = attempt.ended_at.unwrap().get();
+        (began, ended, plan(&world).ended_at().unwrap().get())
+    };
+    let (began, ended, told) = times(&|began| began + 5);
+    assert_eq!(ended, began + 5);
+    assert!(told >= began + 3_600_000);
+    // Clocks may be set: it did not end before it began, nor after that was told.
+    let (began, ended, _) = times(&|_| 1);
+    assert_eq!(ended, began);
+    let (_, ended, told) = times(&|_| u64::MAX);
+    assert_eq!(ended, told);
+}
+
+#[test]
 fn a_target_that_moved_sends_the_result_back_to_integration_a_bounded_number_of_times() {
     let mut world = world(vec![job("job", &[])]);
     let last = "__snapshot-validation__";
@@ -315,6 +370,54 @@ fn a_target_that_moved_sends_the_result_back_to_integration_a_bounded_number_of_
     assert_eq!(acts(&world, last), ["merge-fi", "merge-ri"]);
     fail(&mut world, last, merge, FailureKind::TargetMoved);
     assert_eq!(plan(&world).status(), PlanStatus::Failed);
+}
+
+#[test]
+fn what_a_person_allows_of_a_result_holds_until_it_is_merged() {
+    let mut world = world(vec![job("job", &[])]);
+    let last = "__snapshot-validation__";
+    let merge = Act::of(Phase::MergeRi);
+    let allowed = |world: &World| {
+        let job = plan(world).job_of(&producer(last)).unwrap();
+        job.upcoming().despite
+    };
+    let retry = |world: &mut World| {
+        let retry = Command::RetryPlan {
+            jobs: None,
+            retry: Retry::default(),
+        };
+        world.command(0, retry).unwrap();
+    };
+    fail(&mut world, last, merge, FailureKind::TreeDestroyed);
+    assert_eq!(plan(&world).status(), PlanStatus::Failed);
+    // Bringing the plan back as a whole says nothing of that.
+    world.command(0, Command::Recover).unwrap();
+    world.command(0, Command::Resume).unwrap();
+    world.prepare();
+    assert_eq!(allowed(&world), None);
+    fail(&mut world, last, merge, FailureKind::TreeDestroyed);
+    retry(&mut world);
+    assert_eq!(allowed(&world), Some(FailureKind::TreeDestroyed));
+    // Whatever comes between.
+    fail(&mut world, last, merge, FailureKind::TargetMoved);
+    assert_eq!(allowed(&world), Some(FailureKind::TreeDestroyed));
+    until(&mut world, last, Act::of(Phase::MergeFi));
+    let message = "it is gone".to_owned();
+    report(&mut world, last, Report::Lost { message });
+    assert_eq!(allowed(&world), Some(FailureKind::TreeDestroyed));
+    fail(&mut world, last, merge, FailureKind::TargetDirty);
+    retry(&mut world);
+    assert_eq!(allowed(&world), Some(FailureKind::TreeDestroyed));
+
+    // That the target was rewritten once says nothing of the next time.
+    fail(&mut world, last, merge, FailureKind::TargetRewritten);
+    retry(&mut world);
+    assert_eq!(allowed(&world), Some(FailureKind::TargetRewritten));
+    fail(&mut world, last, merge, FailureKind::TargetMoved);
+    assert_eq!(allowed(&world), None);
+    fail(&mut world, last, merge, FailureKind::TargetTaken);
+    retry(&mut world);
+    assert_eq!(allowed(&world), None);
 }
 
 #[test]
@@ -393,6 +496,7 @@ fn a_report_of_an_attempt_that_is_over_is_refused() {
         commit: None,
         summary: None,
         usage: Usage::default(),
+        ended: None,
     };
     let late = Command::Report {
         job,

@@ -491,6 +491,7 @@ impl World {
                 act,
                 failure,
                 usage,
+                ended: None,
             },
         );
     }
@@ -560,6 +561,7 @@ impl World {
                 commit,
                 summary,
                 usage,
+                ended: None,
             },
         );
         self.check_done(at, id, act);
@@ -599,6 +601,7 @@ impl World {
                 act,
                 failure,
                 usage,
+                ended: None,
             };
             return self.report(at, task, failed);
         }
@@ -628,6 +631,7 @@ impl World {
             reuse,
             holds,
             clear,
+            anew,
             with_target,
             ..
         } = &task.work
@@ -640,7 +644,7 @@ impl World {
         let base = plan.branches().unwrap().base_commit.clone();
         let plan = *plan.id();
         let kept = self.trees.remove(&id);
-        let kept = kept.filter(|_| reuse.is_some() && !clear);
+        let kept = kept.filter(|_| reuse.is_some() && !clear && !anew);
         let fresh = kept.is_none();
         let mut tree = kept.unwrap_or_default();
         for commit in holds.iter().filter(|_| fresh) {

@@ -58,6 +58,7 @@ impl World {
                     commit: Some(commit.clone()),
                     summary: None,
                     usage: Default::default(),
+                    ended: None,
                 },
                 _ => return,
             };
@@ -106,6 +107,7 @@ fn round() -> (f64, f64, usize) {
         jobs: jobs(),
         scaffolding: false,
         source: None,
+        mark: None,
     };
     let mut ids = 0_u128;
     let mut next_id = || {

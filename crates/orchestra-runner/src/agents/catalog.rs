@@ -69,6 +69,30 @@ impl Agents {
         installed.map(|(name, _)| name.to_string()).collect()
     }
 
+    /// Why an agent that is named cannot be run; its program is looked for and not asked.
+    #[must_use]
+    pub fn lacks(&self, name: &str) -> Option<AgentError> {
+        match self.named(name) {
+            Err(error) => Some(error),
+            // It is ours, and there.
+            Ok((name, _)) if name.as_str() == ready::SCRIPTED => None,
+            Ok((name, profile)) => match self.prober.find(profile) {
+                Some(_) => None,
+                None => Some(AgentError::NotInstalled {
+                    agent: name.to_string(),
+                    program: profile.text().program.clone(),
+                    installed: self.installed(),
+                }),
+            },
+        }
+    }
+
+    /// Which agent is said to do work that names none.
+    #[must_use]
+    pub const fn usual_name(&self) -> Option<&ProfileName> {
+        self.default.as_ref()
+    }
+
     /// The agent for work that names one, or none.
     ///
     /// # Errors

@@ -3,7 +3,11 @@
 //! Texts that come from elsewhere (logs, errors) stand in fences that they cannot close, and are
 //! bounded. Every prompt begins with a heading, so that none is taken for an option.
 
+mod text;
+
 use std::{fmt::Write, path::Path};
+
+use text::{fenced, filled, head, line, path};
 
 /// How much of a log is shown to an agent that mends, in bytes.
 const MAX_HEAL_TAIL: usize = 8_000;
@@ -19,9 +23,6 @@ const MAX_WORK_BYTES: usize = 100_000;
 
 /// How many files with conflicts are named.
 const MAX_FILES: usize = 200;
-
-/// The longest path that is shown.
-const MAX_PATH_BYTES: usize = 1_000;
 
 /// A job.
 #[derive(Debug, Clone, Copy)]
@@ -264,53 +265,6 @@ pub fn conflict_prompt(brief: &ConflictBrief<'_>) -> String {
             ("task", brief.task.trim()),
         ],
     )
-}
-
-/// The text with its marks replaced, each once: what is put in is not looked at again.
-fn filled(text: &str, marks: &[(&str, &str)]) -> String {
-    let mut filled = String::with_capacity(text.len() * 2);
-    let mut rest = text;
-    while let Some((before, from)) = rest.split_once("{{") {
-        filled.push_str(before);
-        let (name, after) = from.split_once("}}").unwrap_or((from, ""));
-        let value = marks.iter().find(|(mark, _)| *mark == name);
-        filled.push_str(value.map_or("", |(_, value)| value));
-        rest = after;
-    }
-    filled.push_str(rest);
-    filled
-}
-
-/// A text between fences that it cannot close.
-fn fenced(text: &str) -> String {
-    let text = text.trim_end();
-    let longest = text
-        .split(|char| char != '`')
-        .map(str::len)
-        .max()
-        .unwrap_or_default();
-    let fence = "`".repeat(longest.max(2) + 1);
-    let text = if text.is_empty() { "(nothing)" } else { text };
-    format!("{fence}text\n{text}\n{fence}")
-}
-
-/// A path as code in one line.
-fn path(path: &Path) -> String {
-    let shown = line(&path.display().to_string());
-    format!("`{}`", head(&shown, MAX_PATH_BYTES).replace('`', "'"))
-}
-
-/// A text in one line.
-fn line(text: &str) -> String {
-    let text: String = text
-        .chars()
-        .map(|char| if char.is_control() { ' ' } else { char })
-        .collect();
-    head(text.trim(), MAX_PATH_BYTES).to_owned()
-}
-
-fn head(text: &str, bytes: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes)]
 }
 
 #[cfg(test)]

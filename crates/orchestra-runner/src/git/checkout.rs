@@ -243,7 +243,7 @@ impl Repository {
             &[],
         )
         .await?;
-        let known = |differs| matches!(differs, Differs::Changed | Differs::Unmerged);
+        let known = |differs| !matches!(differs, Differs::Untracked | Differs::Nested);
         let mut changes = status.paths(known);
         changes.truncate(NAMED);
         if !changes.is_empty() && is_busy() {

@@ -56,6 +56,12 @@ pub enum CommitRefusal {
         /// Some of them.
         paths: Vec<PathBuf>,
     },
+    /// There are changes inside of submodules that no commit of these has.
+    #[error("these submodules have changes that would be lost; commit them there (`git -C PATH commit`) or undo them (`git -C PATH stash --include-untracked`): {}", listed(.paths))]
+    Submodules {
+        /// Some of them.
+        paths: Vec<PathBuf>,
+    },
 }
 
 impl CommitRefusal {
@@ -66,6 +72,7 @@ impl CommitRefusal {
             Self::HalfDone { .. } => "operation-half-done",
             Self::Unmerged { .. } => "paths-unmerged",
             Self::Nested { .. } => "nested-repositories",
+            Self::Submodules { .. } => "submodules-dirty",
         }
     }
 }
@@ -125,6 +132,7 @@ impl Worktree {
         };
         self.keep_at_head(&commit).await?;
         let stats = self.repository().changes(base, &commit).await?;
+        self.keep_submodules(&stats).await?;
         let made = commit != head;
         Ok(Ok(Committed {
             commit,
@@ -147,7 +155,10 @@ impl Worktree {
         if let Some(operation) = HalfDone::at(self.directory()) {
             return Some(CommitRefusal::HalfDone { operation });
         }
-        some(Differs::Nested).map(|paths| CommitRefusal::Nested { paths })
+        if let Some(paths) = some(Differs::Nested) {
+            return Some(CommitRefusal::Nested { paths });
+        }
+        some(Differs::Dirty).map(|paths| CommitRefusal::Submodules { paths })
     }
 
     /// How many commits lead from the base to the head; `None` when the head has lost the base.

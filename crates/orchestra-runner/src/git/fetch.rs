@@ -1,22 +1,42 @@
 //! Fetching from the user's remotes, with nobody there to be asked for a password.
 
+use std::collections::BTreeSet;
+
 use super::{GitError, Repository};
 
+/// The variable by which git is told of a remote that it is to leave out.
+const LEFT_OUT: &str = "GIT_REMOTE_LEFT_OUT";
+
 impl Repository {
-    /// Fetches all remotes, as the user has set them up. Only references that stand for branches of remotes
-    /// move. Without remotes nothing is done.
+    /// Fetches all remotes, as the user has set them up, but for those that write into the user's own
+    /// branches, as a mirror does: no branch moves. Without remotes nothing is done.
     ///
     /// # Errors
     /// When one of them cannot be fetched; the others were.
     pub async fn fetch(&self) -> Result<(), GitError> {
         let asked = [
             "config",
+            "-z",
             "--get-regexp",
-            r"^(remote\..*\.url|core\.sshcommand)$",
+            r"^(remote\..*\.(url|fetch)|core\.sshcommand)$",
         ];
         let call = self.call("look for remotes", asked).accept(&[0, 1]);
         let said = call.run().await?.text();
-        if !said.lines().any(|line| line.starts_with("remote.")) {
+        let (mut remotes, mut has_command) = (false, false);
+        let mut left_out = BTreeSet::new();
+        for setting in said.split('\0') {
+            let (key, value) = setting.split_once('\n').unwrap_or((setting, ""));
+            has_command |= key == "core.sshcommand";
+            let named = key.strip_prefix("remote.");
+            match named.and_then(|named| named.rsplit_once('.')) {
+                Some((_, "url")) => remotes = true,
+                Some((name, "fetch")) if writes_branches(value) => {
+                    left_out.insert(name.to_owned());
+                }
+                _ => {}
+            }
+        }
+        if !remotes {
             return Ok(());
         }
         let mut call = self
@@ -34,9 +54,60 @@ impl Repository {
             .env("GIT_ASKPASS", "")
             .env("SSH_ASKPASS_REQUIRE", "never")
             .env("GCM_INTERACTIVE", "never");
-        if !said.lines().any(|line| line.starts_with("core.sshcommand")) {
+        if !has_command {
             call = call.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
         }
+        for name in left_out {
+            tracing::info!(
+                name,
+                "a remote is not fetched: it writes into branches of the user's"
+            );
+            call = call
+                .option(format!(
+                    "--config-env=remote.{name}.skipFetchAll={LEFT_OUT}"
+                ))
+                .env(LEFT_OUT, "true");
+        }
         call.run().await.map(drop)
+    }
+}
+
+/// Whether what is fetched by a refspec may go into branches of this repository.
+fn writes_branches(refspec: &str) -> bool {
+    const BRANCHES: &str = "refs/heads/";
+    let Some((_, to)) = refspec.split_once(':').filter(|(_, to)| !to.is_empty()) else {
+        return false;
+    };
+    // A name that is not whole stands for a branch as well.
+    let before = to.split_once('*').map_or(to, |(before, _)| before);
+    !before.starts_with("refs/") || before.starts_with(BRANCHES) || BRANCHES.starts_with(before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::writes_branches;
+
+    #[test]
+    fn refspecs_that_write_branches_are_known() {
+        for refspec in [
+            "+refs/heads/*:refs/heads/*",
+            "+refs/*:refs/*",
+            "main:main",
+            "refs/heads/main:heads/main",
+            "refs/heads/*:refs/hea*",
+            "*:*",
+        ] {
+            assert!(writes_branches(refspec), "{refspec}");
+        }
+        for refspec in [
+            "+refs/heads/*:refs/remotes/origin/*",
+            "+refs/tags/*:refs/tags/*",
+            "refs/heads/main",
+            "refs/heads/main:",
+            "^refs/heads/old",
+            "",
+        ] {
+            assert!(!writes_branches(refspec), "{refspec}");
+        }
     }
 }

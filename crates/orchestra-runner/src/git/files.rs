@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::GitError;
+use crate::private;
 
 /// Reads a file; `None` when there is none. One that is larger than the bound is an error.
 pub(super) fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>, GitError> {
@@ -52,7 +53,8 @@ pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), GitError> {
             file.set_permissions(before.permissions())?;
         }
         file.sync_all()?;
-        fs::rename(&temporary, path)
+        fs::rename(&temporary, path)?;
+        path.parent().map_or(Ok(()), private::sync_directory)
     };
     write().map_err(|error| {
         // The first error says more than one about a file that may not even be there.

@@ -8,13 +8,27 @@ use orchestra_plan::ids::{Commit, PlanId};
 use super::{GitError, Owner, Repository, Worktree, names};
 
 /// What goes before a plan's id.
-const PREFIX: &str = "refs/orchestra/";
+pub(super) const PREFIX: &str = "refs/orchestra/";
+
+/// What goes before a plan's id in the whole name of its snapshot branch.
+const SNAPSHOTS: &str = "refs/heads/orchestrator/snapshot/";
 
 /// The name of the commit that a plan started from.
 const BASE: &str = "base";
 
+/// The name of the commit of its target that a plan builds on.
+const TARGET: &str = "target";
+
+/// A snapshot branch as it is found.
+pub(super) struct FoundSnapshot {
+    /// Where it is, when there is one.
+    pub(super) tip: Option<Commit>,
+    /// Where the plan has put it, as far as that is known.
+    pub(super) base: Option<Commit>,
+}
+
 /// The reference that keeps what was made in a worktree.
-fn reference(owner: Owner) -> String {
+pub(super) fn reference(owner: Owner) -> String {
     match owner {
         Owner::Job(plan, job) => format!("{PREFIX}{plan}/{job}"),
         Owner::Snapshot(plan) => format!("{PREFIX}{plan}/result"),
@@ -49,11 +63,24 @@ impl Worktree {
 
 impl Repository {
     /// Makes the snapshot branch of a plan, or moves it, to where the plan starts, and keeps that commit.
+    /// A branch of which the user has made something is left to them.
     pub async fn begin_snapshot(&self, plan: PlanId, base: &Commit) -> Result<(), GitError> {
         let branch = Self::snapshot_branch(plan)?;
         let snapshot = names::reference(&branch);
+        let found = self.find_snapshot(plan).await?;
+        let is_left = match &found.tip {
+            None => false,
+            Some(tip) if tip == base => true,
+            Some(_) => self.why_kept(&branch, &found).await?.is_some(),
+        };
         let arguments = ["update-ref", "-m", "orchestra: snapshot", "--stdin"];
-        let orders = format!("update {snapshot} {base}\nupdate {PREFIX}{plan}/{BASE} {base}\n");
+        let mut orders = String::new();
+        if !is_left {
+            let old = found.tip.as_ref();
+            let old = old.map_or(self.format().none(), Commit::as_str);
+            orders.push_str(&format!("update {snapshot} {base} {old}\n"));
+        }
+        orders.push_str(&format!("update {PREFIX}{plan}/{BASE} {base}\n"));
         let call = || {
             self.call("make the snapshot branch", arguments)
                 .input(orders.clone())
@@ -62,7 +89,39 @@ impl Repository {
         Self::snapshot_made(&branch, begun)
     }
 
-    /// Keeps no commit of a plan any more; branches that have them do.
+    /// Where a plan's snapshot branch is, and where the plan has put it.
+    pub(super) async fn find_snapshot(&self, plan: PlanId) -> Result<FoundSnapshot, GitError> {
+        let snapshot = names::reference(&Self::snapshot_branch(plan)?);
+        let base = format!("{PREFIX}{plan}/{BASE}");
+        let arguments = ["for-each-ref", "--format=%(refname) %(objectname)"];
+        let call = self.call("look at the snapshot branch", arguments);
+        let answer = call.arg(&snapshot).arg(&base).run().await?.text();
+        let commit_of = |name: &str| {
+            let mut lines = answer.lines().filter_map(|line| line.split_once(' '));
+            let found = lines.find(|(found, _)| *found == name);
+            found.map(|(_, commit)| names::commit(commit)).transpose()
+        };
+        Ok(FoundSnapshot {
+            tip: commit_of(&snapshot)?,
+            base: commit_of(&base)?,
+        })
+    }
+
+    /// Notes that a plan builds on this commit of its target, and keeps that.
+    pub async fn note_target(&self, plan: PlanId, tip: &Commit) -> Result<(), GitError> {
+        let noted = format!("{PREFIX}{plan}/{TARGET}");
+        let arguments = ["update-ref", "-m", "orchestra", &noted, tip.as_str()];
+        let call = self.call("note where the target of a plan is", arguments);
+        call.on(tip).run().await.map(drop)
+    }
+
+    /// The last commit of its target that a plan is known to build on.
+    pub async fn noted_target(&self, plan: PlanId) -> Result<Option<Commit>, GitError> {
+        self.find(&format!("{PREFIX}{plan}/{TARGET}")).await
+    }
+
+    /// Keeps no commit of a plan any more; branches that have them do. Where its snapshot branch is still
+    /// there, what it started from is kept beside that.
     pub async fn forget_plan(&self, plan: PlanId) -> Result<(), GitError> {
         let below = format!("{PREFIX}{plan}/");
         self.forget_below(&below, |of| *of == plan).await.map(drop)
@@ -81,14 +140,21 @@ impl Repository {
         below: &str,
         is_forgotten: impl Fn(&PlanId) -> bool,
     ) -> Result<BTreeSet<PlanId>, GitError> {
-        let arguments = ["for-each-ref", "--format=%(refname)", below];
+        let arguments = ["for-each-ref", "--format=%(refname)", below, SNAPSHOTS];
         let listed = self.call("list what plans keep", arguments).run().await?;
+        let listed = listed.text();
+        // Whoever deletes a snapshot branch later has to know where the plan had put it.
+        let snapshots: BTreeSet<&str> = listed
+            .lines()
+            .filter_map(|name| name.strip_prefix(SNAPSHOTS))
+            .collect();
         let (mut plans, mut orders) = (BTreeSet::new(), String::new());
-        for name in listed.text().lines() {
-            let plan = name.strip_prefix(PREFIX).and_then(|name| {
-                let (plan, _) = name.split_once('/')?;
-                PlanId::parse(plan).ok()
-            });
+        for name in listed.lines() {
+            let is_needed = name
+                .strip_prefix(PREFIX)
+                .and_then(|name| name.split_once('/'))
+                .is_some_and(|(plan, kept)| kept == BASE && snapshots.contains(plan));
+            let plan = plan_of(name).filter(|_| !is_needed);
             if let Some(plan) = plan.filter(&is_forgotten) {
                 orders.push_str(&format!("option no-deref\ndelete {name}\n"));
                 plans.insert(plan);
@@ -98,6 +164,16 @@ impl Repository {
             let call = self.call("forget what plans kept", ["update-ref", "--stdin"]);
             call.input(orders).run().await?;
         }
+        if let Err(error) = self.forget_in_submodules(&is_forgotten).await {
+            // It is in nobody's way, and forgotten with another plan.
+            tracing::debug!(%error, "what plans kept in a submodule is still kept there");
+        }
         Ok(plans)
     }
+}
+
+/// Which plan a reference keeps something for.
+pub(super) fn plan_of(name: &str) -> Option<PlanId> {
+    let (plan, _) = name.strip_prefix(PREFIX)?.split_once('/')?;
+    PlanId::parse(plan).ok()
 }

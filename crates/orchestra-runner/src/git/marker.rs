@@ -80,7 +80,11 @@ pub struct Marker {
     /// Submodules that we have given a working tree of their own.
     pub submodules: Vec<String>,
     pub(super) seal: Option<Seal>,
+    /// The conflicts of a merge, as git has left them.
+    pub(super) conflicts: Option<Seal>,
     pub(super) removing: bool,
+    /// What is in it is nobody's: it is thrown away, as was decided, or was just made by us.
+    pub(super) given_up: bool,
 }
 
 /// What a job left uncommitted, and where its `HEAD` was.
@@ -104,7 +108,11 @@ struct Form {
     #[serde(default)]
     seal: Option<Seal>,
     #[serde(default)]
+    conflicts: Option<Seal>,
+    #[serde(default)]
     removing: bool,
+    #[serde(default)]
+    given_up: bool,
 }
 
 impl Marker {
@@ -115,7 +123,9 @@ impl Marker {
             links: Vec::new(),
             submodules: Vec::new(),
             seal: None,
+            conflicts: None,
             removing: false,
+            given_up: false,
         }
     }
 
@@ -147,7 +157,9 @@ impl Marker {
             links: form.links,
             submodules: form.submodules,
             seal: form.seal,
+            conflicts: form.conflicts,
             removing: form.removing,
+            given_up: form.given_up,
         }))
     }
 
@@ -161,7 +173,9 @@ impl Marker {
             links: self.links.clone(),
             submodules: self.submodules.clone(),
             seal: self.seal.clone(),
+            conflicts: self.conflicts.clone(),
             removing: self.removing,
+            given_up: self.given_up,
         };
         let path = admin.join(FILE);
         let content = serde_json::to_vec(&form).map_err(|error| GitError::File {

@@ -1,7 +1,7 @@
 //! Removing worktrees, but none that holds something of anybody's.
 
 use std::{
-    fs, io,
+    fmt, fs, io,
     path::{Path, PathBuf},
 };
 
@@ -11,6 +11,9 @@ use super::{GitError, HalfDone, Marker, Worktree};
 
 /// How many paths are named when a worktree is kept.
 const NAMED: usize = 20;
+
+/// How many of them are said.
+const SAID: usize = 5;
 
 /// What became of a worktree that was to be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +35,24 @@ pub enum Held {
     HalfDone(HalfDone),
 }
 
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Changes(paths) => {
+                let named: Vec<_> = paths
+                    .iter()
+                    .take(SAID)
+                    .map(|path| path.to_string_lossy())
+                    .collect();
+                let more = if paths.len() > SAID { ", …" } else { "" };
+                write!(f, "what nobody has committed: {}{more}", named.join(", "))
+            }
+            Self::Commits(commit) => write!(f, "commits that no branch has, up to {commit}"),
+            Self::HalfDone(_) => f.write_str("a merge or the like that somebody has begun"),
+        }
+    }
+}
+
 impl Worktree {
     /// Removes the worktree, unless it holds uncommitted changes that were not there when it was
     /// [sealed](Self::seal), or commits that are neither among the known ones nor in any branch.
@@ -51,6 +72,26 @@ impl Worktree {
         Ok(Removal::Removed)
     }
 
+    /// What would be lost if it were removed, as [`remove`](Self::remove) sees it, or began anew.
+    ///
+    /// # Errors
+    /// When git cannot be asked.
+    pub async fn holds(&self, known: &[Commit]) -> Result<Option<Held>, GitError> {
+        let marker = self.marker()?;
+        match marker.removing {
+            true => Ok(None),
+            false => self.held(&marker, known).await,
+        }
+    }
+
+    /// Notes that what is in it is nobody's until a job has been at work in it, so that whoever comes next takes
+    /// nothing for somebody's that is half gone, or half made.
+    pub fn give_up(&self) -> Result<(), GitError> {
+        let mut marker = self.marker()?;
+        marker.given_up = true;
+        marker.write(self.directory())
+    }
+
     /// What would be lost.
     pub(super) async fn held(
         &self,
@@ -58,7 +99,7 @@ impl Worktree {
         known: &[Commit],
     ) -> Result<Option<Held>, GitError> {
         // Before its files are checked out nothing can be in it.
-        if marker.base.is_none() || !self.is_checked_out() {
+        if marker.base.is_none() || marker.given_up || !self.is_checked_out() {
             return Ok(None);
         }
         let status = self.status(&marker.links).await?;
@@ -124,7 +165,7 @@ impl Worktree {
 
     /// Tells the repository of a submodule that its worktree is gone.
     async fn forget_submodule(&self, path: &str) -> Result<(), GitError> {
-        let Some(directory) = self.submodule_directory(path) else {
+        let Some(directory) = self.repository().submodule_directory(path) else {
             return Ok(());
         };
         let git = self.repository().git();

@@ -72,6 +72,7 @@ impl Worktree {
                 answer.said,
             ));
         }
+        self.seal_conflicts().await?;
         let status = self.status(&[]).await?;
         Ok(Merging::Conflicts(
             status.paths(|differs| differs == Differs::Unmerged),

@@ -2,11 +2,12 @@
 
 use std::{fs, time::Duration};
 
-use orchestra_plan::ids::{Branch, Commit, PlanId};
+use orchestra_plan::ids::{Branch, PlanId};
 
 use super::{
-    GitError, Repository,
+    GitError, Repository, WorktreeEntry,
     call::{Answer, Call},
+    kept::FoundSnapshot,
     names,
 };
 
@@ -20,19 +21,6 @@ impl Repository {
     /// The name of a plan's snapshot branch.
     pub fn snapshot_branch(plan: PlanId) -> Result<Branch, GitError> {
         names::branch(&format!("{PREFIX}{plan}"))
-    }
-
-    /// Makes the snapshot branch, or moves it.
-    pub async fn move_snapshot(&self, plan: PlanId, to: &Commit) -> Result<(), GitError> {
-        let branch = Self::snapshot_branch(plan)?;
-        let arguments = ["update-ref", "-m", "orchestra: snapshot"];
-        let call = || {
-            self.call("move the snapshot branch", arguments)
-                .arg(names::reference(&branch))
-                .arg(to.as_str())
-        };
-        let moved = self.unlocked(&branch, call).await;
-        Self::snapshot_made(&branch, moved)
     }
 
     /// What came of making a snapshot branch, with the branch that is in its way named.
@@ -60,14 +48,44 @@ impl Repository {
         Ok(listed.text().lines().map(str::to_owned).collect())
     }
 
-    /// Deletes the snapshot branch; that there is none is fine.
+    /// Deletes the snapshot branch, unless the user has it checked out or has made something of it; that
+    /// there is none is fine.
     pub async fn remove_snapshot(&self, plan: PlanId) -> Result<(), GitError> {
         let branch = Self::snapshot_branch(plan)?;
+        let found = self.find_snapshot(plan).await?;
+        let Some(tip) = &found.tip else {
+            return Ok(());
+        };
+        let why = match &found.base {
+            None => Some("nobody knows where the plan had put it"),
+            Some(_) => self.why_kept(&branch, &found).await?,
+        };
+        if let Some(why) = why {
+            tracing::warn!(%branch, why, "the snapshot branch of a plan is kept");
+            return Ok(());
+        }
         let call = || {
             self.call("delete the snapshot branch", ["update-ref", "-d"])
                 .arg(names::reference(&branch))
+                .arg(tip.as_str())
         };
         self.unlocked(&branch, call).await.map(drop)
+    }
+
+    /// Why a snapshot branch that is there is not moved or deleted, where it is not.
+    pub(super) async fn why_kept(
+        &self,
+        branch: &Branch,
+        found: &FoundSnapshot,
+    ) -> Result<Option<&'static str>, GitError> {
+        if found.base.is_some() && found.tip != found.base {
+            return Ok(Some("somebody has moved it"));
+        }
+        let entries = self.worktrees().await?;
+        let has_it =
+            |entry: &WorktreeEntry| entry.branch.as_ref() == Some(branch) && entry.path.exists();
+        let is_in_use = entries.iter().any(has_it);
+        Ok(is_in_use.then_some("somebody has checked it out"))
     }
 
     /// Does something to a snapshot branch, again when a git that was killed has left it locked: nobody but

@@ -36,6 +36,8 @@ pub(super) enum Differs {
     Untracked,
     /// A repository of its own that git does not know.
     Nested,
+    /// A submodule with changes inside that it has no commit of.
+    Dirty,
 }
 
 /// What a working tree holds.
@@ -85,6 +87,7 @@ fn parse_entry(field: &[u8]) -> Option<(PathBuf, Differs)> {
     let (kind, rest) = (field.first()?, field.get(2..)?);
     let after = |fields: usize| rest.splitn(fields + 1, |byte| *byte == b' ').nth(fields);
     let (path, differs) = match kind {
+        b'1' if is_dirty(after(1)?) => (after(7)?, Differs::Dirty),
         b'1' => (after(7)?, Differs::Changed),
         b'u' => (after(9)?, Differs::Unmerged),
         b'?' if rest.ends_with(b"/") => (rest.strip_suffix(b"/")?, Differs::Nested),
@@ -92,4 +95,10 @@ fn parse_entry(field: &[u8]) -> Option<(PathBuf, Differs)> {
         _ => return None,
     };
     Some((PathBuf::from(OsStr::from_bytes(path)), differs))
+}
+
+/// Whether the second part of an entry is that of a submodule in which something is changed or new:
+/// `S<c><m><u>`.
+fn is_dirty(rest: &[u8]) -> bool {
+    matches!(rest, [b'S', _, b'M', ..] | [b'S', _, _, b'U', ..])
 }

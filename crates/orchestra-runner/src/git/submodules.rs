@@ -1,7 +1,8 @@
 //! Submodules in worktrees: each gets a working tree of its own from the repository that the user's has.
 //!
-//! Nothing is fetched. What a job commits in a submodule is in the submodule's repository, so that it
-//! outlives the worktree, and the user's working tree of it is not touched.
+//! Nothing is fetched. What a job commits in a submodule is in the submodule's repository, where a reference
+//! keeps it, so that it outlives the worktree and the collection of what nothing refers to; the user's working
+//! tree of it is not touched.
 
 use std::{
     ffi::OsStr,
@@ -9,9 +10,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use orchestra_plan::ids::Commit;
+use orchestra_plan::ids::{Commit, PlanId};
 
-use super::{GitError, Worktree, files, links::is_plain, names};
+use super::{
+    Change, DiffStats, GitError, Repository, Worktree,
+    call::Call,
+    files,
+    kept::{PREFIX, plan_of, reference},
+    links::is_plain,
+    names,
+};
 
 /// The mode by which a tree says that an entry is a submodule.
 pub(super) const GITLINK: &str = "160000";
@@ -29,7 +37,11 @@ impl Worktree {
         for (path, commit) in self.gitlinks().await? {
             let place = self.path().join(&path);
             let empty = std::fs::read_dir(&place).is_ok_and(|mut entries| entries.next().is_none());
-            let Some(directory) = self.submodule_directory(&path).filter(|_| empty) else {
+            let Some(directory) = self
+                .repository()
+                .submodule_directory(&path)
+                .filter(|_| empty)
+            else {
                 continue;
             };
             let mut marker = self.marker()?;
@@ -56,30 +68,121 @@ impl Worktree {
         Ok(linked)
     }
 
-    /// The submodules that the worktree's commit has.
-    async fn gitlinks(&self) -> Result<Vec<(String, Commit)>, GitError> {
-        let arguments = ["ls-files", "--stage", "-z"];
-        let answer = self.call("list the submodules", arguments).run().await?;
-        let mut found = Vec::new();
-        for field in answer.fields() {
-            let text = String::from_utf8_lossy(field);
-            let Some((entry, path)) = text.split_once('\t') else {
+    /// Keeps the commits of submodules that the worktree's commit names anew: the plan that merges it would
+    /// else name what the next collection in the submodule takes away.
+    pub(super) async fn keep_submodules(&self, stats: &DiffStats) -> Result<(), GitError> {
+        if !stats.changes.iter().any(|change| change.submodule) {
+            return Ok(());
+        }
+        let kept = reference(self.owner());
+        for (path, commit) in self.gitlinks().await? {
+            let is_new = |change: &Change| change.path == Path::new(&path);
+            let directory = self.repository().submodule_directory(&path);
+            let Some(directory) = directory.filter(|_| stats.changes.iter().any(is_new)) else {
                 continue;
             };
-            let mut parts = entry.split(' ');
-            if parts.next() == Some(GITLINK)
-                && let Some(commit) = parts.next().and_then(|name| names::commit(name).ok())
-                && is_plain(Path::new(path))
-            {
-                found.push((path.to_owned(), commit));
+            let arguments = ["update-ref", "-m", "orchestra", &kept, commit.as_str()];
+            let call = self
+                .repository()
+                .in_submodule("keep a commit", &directory, arguments);
+            match call.on(&commit).run().await {
+                // The commit is not there, so nothing can keep it.
+                Err(GitError::Failed { said, .. }) if said.contains("nonexistent object") => {}
+                done => drop(done?),
             }
         }
-        Ok(found)
+        Ok(())
+    }
+
+    /// The submodules that the worktree's commit has.
+    async fn gitlinks(&self) -> Result<Vec<(String, Commit)>, GitError> {
+        gitlinks(self.call(LIST, STAGED)).await
+    }
+}
+
+/// How the submodules of a working tree are asked for.
+const LIST: &str = "list the submodules";
+const STAGED: [&str; 3] = ["ls-files", "--stage", "-z"];
+
+async fn gitlinks(call: Call) -> Result<Vec<(String, Commit)>, GitError> {
+    let answer = call.run().await?;
+    let mut found = Vec::new();
+    for field in answer.fields() {
+        let text = String::from_utf8_lossy(field);
+        let Some((entry, path)) = text.split_once('\t') else {
+            continue;
+        };
+        let mut parts = entry.split(' ');
+        if parts.next() == Some(GITLINK)
+            && let Some(commit) = parts.next().and_then(|name| names::commit(name).ok())
+            && is_plain(Path::new(path))
+        {
+            found.push((path.to_owned(), commit));
+        }
+    }
+    Ok(found)
+}
+
+impl Repository {
+    /// Keeps nothing in submodules any more for these plans, but what no branch of a submodule has: a branch
+    /// of the repository may name it.
+    pub(super) async fn forget_in_submodules(
+        &self,
+        is_forgotten: impl Fn(&PlanId) -> bool,
+    ) -> Result<(), GitError> {
+        if !self.toplevel().join(".gitmodules").is_file() {
+            return Ok(());
+        }
+        for (path, _) in gitlinks(self.call(LIST, STAGED)).await? {
+            let Some(directory) = self.submodule_directory(&path) else {
+                continue;
+            };
+            let arguments = ["for-each-ref", "--format=%(refname)", PREFIX];
+            let call = self.in_submodule("list what plans keep", &directory, arguments);
+            let listed = call.run().await?.text();
+            let mut orders = String::new();
+            for name in listed.lines() {
+                if !plan_of(name).is_some_and(|plan| is_forgotten(&plan)) {
+                    continue;
+                }
+                let contains = format!("--contains={name}");
+                let arguments = [
+                    "for-each-ref",
+                    "--count=1",
+                    &contains,
+                    "refs/heads/",
+                    "refs/tags/",
+                    "refs/remotes/",
+                ];
+                let call = self.in_submodule("look for a branch", &directory, arguments);
+                if !call.run().await?.output.is_empty() {
+                    orders.push_str(&format!("option no-deref\ndelete {name}\n"));
+                }
+            }
+            if !orders.is_empty() {
+                let arguments = ["update-ref", "--stdin"];
+                let call = self.in_submodule("forget what plans kept", &directory, arguments);
+                call.input(orders).run().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A call of git in the git directory of a submodule.
+    fn in_submodule<const N: usize>(
+        &self,
+        operation: &'static str,
+        directory: &Path,
+        arguments: [&str; N],
+    ) -> Call {
+        self.git()
+            .call(operation, directory, arguments)
+            .in_git_directory()
     }
 
     /// The git directory of a submodule that the user has checked out.
     pub(super) fn submodule_directory(&self, path: &str) -> Option<PathBuf> {
-        let toplevel = self.repository().toplevel();
+        let toplevel = self.toplevel();
         let place = toplevel.join(path).join(".git");
         let directory = if place.is_dir() {
             place
@@ -89,7 +192,7 @@ impl Worktree {
             toplevel.join(path).join(OsStr::from_bytes(leads))
         };
         let directory = directory.canonicalize().ok()?;
-        let inside = [toplevel, self.repository().common_directory()];
+        let inside = [toplevel, self.common_directory()];
         let inside = inside.iter().filter_map(|root| root.canonicalize().ok());
         inside
             .into_iter()

@@ -15,7 +15,6 @@ use super::{
     GitError, HalfDone, Marker, Owner, Repository,
     call::{Call, is_ours},
     files,
-    marker::Seal,
     mend::is_lost,
     names,
     status::{self, Status},
@@ -150,6 +149,7 @@ impl Worktree {
 
     /// Begins anew at a commit: whatever earlier attempts have left is deleted, but for what git ignores.
     pub async fn restart(&self, commit: &Commit) -> Result<(), GitError> {
+        self.give_up()?;
         self.unlock().await?;
         self.undo_half_done().await?;
         self.reset(commit).await?;
@@ -164,70 +164,8 @@ impl Worktree {
         let mut marker = self.marker()?;
         marker.base = Some(commit.clone());
         marker.seal = None;
+        marker.conflicts = None;
         marker.write(&self.admin)
-    }
-
-    /// Takes note of what the job has left uncommitted, once nothing of it runs any more, so that what is
-    /// there when the worktree is removed can be told from what somebody else has put there.
-    pub async fn seal(&self) -> Result<(), GitError> {
-        let mut marker = self.marker()?;
-        let status = self.status(&marker.links).await?;
-        marker.seal = Some(self.sealed(status).await?.0);
-        marker.write(&self.admin)
-    }
-
-    /// Whether it was [sealed](Self::seal) since its job began to work in it.
-    pub fn is_sealed(&self) -> Result<bool, GitError> {
-        Ok(self.marker()?.seal.is_some())
-    }
-
-    /// Forgets what was sealed, as a job begins to work in it again.
-    pub fn unseal(&self) -> Result<(), GitError> {
-        let mut marker = self.marker()?;
-        if marker.seal.take().is_some() {
-            marker.write(&self.admin)?;
-        }
-        Ok(())
-    }
-
-    /// What identifies the uncommitted things of a worktree.
-    pub(super) async fn sealed(&self, status: Status) -> Result<(Seal, Status), GitError> {
-        let worktree = self.clone();
-        // A job may leave as many files as it likes, of which each is looked at.
-        let seal = move || (worktree.seal_of(&status), status);
-        let sealed = tokio::task::spawn_blocking(seal).await;
-        sealed.map_err(|error| GitError::File {
-            operation: "look at what a job has left",
-            path: self.path.clone(),
-            source: io::Error::other(error),
-        })
-    }
-
-    fn seal_of(&self, status: &Status) -> Seal {
-        use sha2::{Digest, Sha256};
-        use std::os::unix::fs::MetadataExt;
-        let mut digest = Sha256::new();
-        digest.update(&status.raw);
-        for (path, _) in &status.entries {
-            let Ok(data) = fs::symlink_metadata(self.path.join(path)) else {
-                continue;
-            };
-            digest.update(path.as_os_str().as_bytes());
-            for number in [data.size(), u64::from(data.mode()), data.ino()] {
-                digest.update(number.to_le_bytes());
-            }
-            digest.update(data.mtime().to_le_bytes());
-            digest.update(data.mtime_nsec().to_le_bytes());
-        }
-        let digest = digest
-            .finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        Seal {
-            head: status.head.as_ref().map(ToString::to_string),
-            digest,
-        }
     }
 
     /// A call of git in the worktree, which holds even when the job has put another repository there.

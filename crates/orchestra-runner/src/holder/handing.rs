@@ -64,6 +64,15 @@ pub enum HandOverError {
         /// Where it said why.
         log: PathBuf,
     },
+    /// It came, and nobody holds the place that was left to it.
+    #[error("the background runner cannot run the plans; {} has what it said", .log.display())]
+    Unheld {
+        /// Where it said why.
+        log: PathBuf,
+    },
+    /// It takes longer than there is time.
+    #[error("the background runner did not take the plans over in time")]
+    Late,
     /// It runs, and does not come.
     #[error("the background runner did not come within {} seconds", COMING.as_secs())]
     Silent,
@@ -99,6 +108,13 @@ pub(super) async fn start(
     // Whoever started it hears of its end, as long as this process is there.
     tokio::spawn(async move { program.wait().await });
     outcome
+}
+
+/// Why the place is nobody's after a program has come to take it.
+pub(super) fn unheld(root: &Path) -> HandOverError {
+    HandOverError::Unheld {
+        log: root.join(LOG),
+    }
 }
 
 /// Removes what programs have said that were started so, where they have said nothing. Whoever holds does so:

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use super::{Plans, PlansError};
-use crate::holder::{HandOver, HandOverError, Role, Served};
+use crate::holder::{CallError, HandOver, HandOverError, Role, Served};
 
 /// How often a background runner is started that a signal ends before it has left our group.
 const STARTS: u32 = 5;
@@ -31,8 +31,9 @@ impl Plans {
     /// is lost when this takes longer than the deadline and is cut off.
     ///
     /// # Errors
-    /// When the plans could not be handed over in time: they go on when a process takes part. When what they
-    /// are kept in was removed meanwhile: they are gone.
+    /// When the plans could not be handed over in time, or this process could not run them and nobody else does:
+    /// they go on when a process takes part. When git failed for good, so that something of plans that are over
+    /// is left undone. When what they are kept in was removed meanwhile: they are gone.
     pub async fn close(&self, deadline: Duration) -> Result<Closed, PlansError> {
         let Some(seat) = self.lock().clone() else {
             return Ok(Closed::Apart);
@@ -46,7 +47,11 @@ impl Plans {
         let mut failed = None;
         let closed = match &role {
             _ if is_gone => Closed::Left,
-            Role::Holds(service) if self.is_idle(service, deadline / 2).await => Closed::Idle,
+            Role::Holds(service) if self.is_idle(service, deadline / 2).await => {
+                let what = service.given_up();
+                failed = what.map(|what| PlansError::LeftUndone { what });
+                Closed::Idle
+            }
             Role::Holds(_) => match self.hand_over(&seat, end).await {
                 Ok(closed) => closed,
                 Err(error) => {
@@ -54,6 +59,11 @@ impl Plans {
                     Closed::Stopped
                 }
             },
+            Role::Failed(why) => {
+                let why = why.clone();
+                failed = Some(PlansError::Holder(CallError::Nobody { why }));
+                Closed::Stopped
+            }
             Role::Ended => Closed::Apart,
             _ => Closed::Left,
         };
@@ -118,7 +128,7 @@ impl Plans {
                     continue;
                 }
                 Ok(Err(error)) => Err(error.into()),
-                Err(_) => Ok(Closed::Stopped),
+                Err(_) => Err(HandOverError::Late.into()),
             };
         }
     }

@@ -124,6 +124,7 @@ fn made(id: PlanId, read: &OriginalPlan) -> Option<Plan> {
         jobs: read.jobs.iter().map(job).collect::<Option<_>>()?,
         scaffolding: false,
         source: None,
+        mark: None,
     };
     let event = create(new, Some(BY.to_owned()), &mut cx).ok()?;
     let mut plan = Plan::start(&event).ok()?;

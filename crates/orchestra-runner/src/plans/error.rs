@@ -60,6 +60,12 @@ pub enum PlansError {
     /// The plans could not be handed over; this process still runs them.
     #[error(transparent)]
     HandOver(#[from] HandOverError),
+    /// Git has failed for good.
+    #[error("git failed for good: {what}; the next program that takes part tries it again")]
+    LeftUndone {
+        /// What was not done for it.
+        what: String,
+    },
     /// What a log holds cannot be read by this program.
     #[error("plan {plan} cannot be read: {what}; update the program")]
     Unreadable {
@@ -102,6 +108,7 @@ impl PlansError {
             Self::Holder(CallError::Refused(_)) => "refused",
             Self::Log { .. } => "log-unreadable",
             Self::HandOver(_) => "hand-over-failed",
+            Self::LeftUndone { .. } => "left-undone",
             Self::Unreadable { .. } => "plan-unreadable",
             Self::Gone { .. } | Self::Holder(CallError::Gone) => "storage-gone",
             Self::Internal(_) => "internal",

@@ -6,13 +6,14 @@ use std::{
 };
 
 use orchestra_plan::{
+    event::{Created, What},
     ids::{JobId, PlanId},
     plan::{Job, Plan},
     schedule::{Scheduler, Waiting, waiting},
     status::JobStatus,
 };
 
-use super::{Folded, Placed, Plans, PlansError, Standing, now, read};
+use super::{Folded, Placed, Plans, PlansError, Standing, Unreadable, key_of, now, read};
 use crate::{holder::Slots, runner};
 
 /// How many plans a message names.
@@ -25,8 +26,8 @@ const WAIT: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Plans {
-    /// All plans, in the order in which they were created. Those of the earlier system that lie where ours
-    /// are kept come first, as archived.
+    /// All plans that can be read, in the order in which they were created. Those of the earlier system that
+    /// lie where ours are kept come first, as archived.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -38,6 +39,15 @@ impl Plans {
             Ok(plans)
         };
         self.folded(read).await
+    }
+
+    /// The plans that this program cannot read, as those that a newer one has changed.
+    ///
+    /// # Errors
+    /// When nothing can be read.
+    pub async fn unreadable(&self) -> Result<Vec<Unreadable>, PlansError> {
+        self.folded(|folded| Ok(folded.all_kept()?.unreadable))
+            .await
     }
 
     /// A plan of the earlier system.
@@ -65,6 +75,22 @@ impl Plans {
                 None => Err(self.unknown(&plan.to_string()).await),
             },
         }
+    }
+
+    /// What a plan was made of, whatever it has become since; `None` for one that is not among ours.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn made_of(&self, plan: PlanId) -> Result<Option<Created>, PlansError> {
+        self.folded(move |folded| {
+            let page = folded.reader().events(&key_of(plan)?, 0, 1)?;
+            let first = page.events.first().map(read::event_of).transpose()?;
+            Ok(first.and_then(|event| match event.what {
+                What::PlanCreated(created) => Some(*created),
+                _ => None,
+            }))
+        })
+        .await
     }
 
     /// The plan that a person means: by its id, the beginning of its id (eight digits at least), or a name

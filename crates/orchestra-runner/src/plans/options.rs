@@ -24,6 +24,16 @@ const QUIET: Duration = Duration::from_secs(2);
 /// How often logs that are not to be kept any more are looked for.
 const COLLECTED_EVERY: Duration = Duration::from_secs(60 * 60);
 
+/// How long after each failure in the repository it is tried again.
+const TRIED_AGAIN: [Duration; 6] = [
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+    Duration::from_secs(15),
+    Duration::from_secs(30),
+    Duration::from_secs(60),
+    Duration::from_secs(120),
+];
+
 /// How the plans of a workspace are run.
 #[derive(Clone)]
 pub struct Options {
@@ -48,7 +58,8 @@ pub struct Options {
     pub git: GitSettings,
     /// What a run of a job may take, unless its work says otherwise.
     pub job: JobLimits,
-    /// What a run of a job may reach.
+    /// What shell lines and programs without a shell may reach besides what each may in a sandbox: its
+    /// worktree, a directory of its own, and what the repository has, to read. Agents are in none.
     pub sandbox: Sandbox,
     /// How much of what a run prints is kept.
     pub logs: LogBounds,
@@ -68,6 +79,9 @@ pub struct Options {
     pub background: Option<Background>,
     /// How large the database of the plans may grow; as large as that of others unless said.
     pub max_bytes: Option<u64>,
+    /// How long after each failure in the repository what failed is tried again. What has failed more often is
+    /// left to the next process that runs the plans.
+    pub tried_again: Vec<Duration>,
     /// For how long nobody may need a background runner before it ends.
     pub quiet: Duration,
 }
@@ -96,6 +110,13 @@ impl Options {
     pub fn new(workspace: &Path, storage: &Path) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("orchestra"));
+        let agents = Agents::new(BTreeMap::new(), Prober::new(path, own));
+        Self::with_agents(workspace, storage, agents)
+    }
+
+    /// The usual ones, with these agents.
+    #[must_use]
+    pub fn with_agents(workspace: &Path, storage: &Path, agents: Agents) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         let total = u32::try_from(cores.saturating_mul(2)).unwrap_or(u32::MAX);
         Self {
@@ -109,7 +130,7 @@ impl Options {
             },
             machine: None,
             policy: Policy::default(),
-            agents: Arc::new(Agents::new(BTreeMap::new(), Prober::new(path, own))),
+            agents: Arc::new(agents),
             healer: None,
             git: GitSettings::default(),
             job: JobLimits::default(),
@@ -123,6 +144,7 @@ impl Options {
             supervisor: None,
             background: None,
             max_bytes: None,
+            tried_again: TRIED_AGAIN.to_vec(),
             quiet: QUIET,
         }
     }

@@ -27,6 +27,22 @@ pub struct Placed {
     pub event: Event,
 }
 
+/// A plan that this program cannot read: nothing of it runs here, and nothing of it is touched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Which.
+    pub plan: PlanId,
+    /// Why, with what to do.
+    pub what: String,
+}
+
+/// What there is of plans.
+#[derive(Debug, Default)]
+pub(crate) struct All {
+    pub(crate) plans: Vec<Arc<Plan>>,
+    pub(crate) unreadable: Vec<Unreadable>,
+}
+
 /// Folds logs and keeps what they came to, so that only what is new is read again. Its calls block while
 /// the disk works.
 #[derive(Debug, Clone)]
@@ -50,17 +66,18 @@ impl Folded {
         &self.reader
     }
 
-    /// All plans that are not deleted, in the order in which they were created.
+    /// All plans that are not deleted and can be read, in the order in which they were created.
     pub(crate) fn all(&self) -> Result<Vec<Arc<Plan>>, PlansError> {
-        let mut plans = self.all_kept()?;
+        let mut plans = self.all_kept()?.plans;
         plans.retain(|plan| !plan.is_deleted());
         plans.sort_by_key(|plan| (plan.created_at(), *plan.id()));
         Ok(plans)
     }
 
-    /// All plans that have data, those too that are being deleted.
-    pub(crate) fn all_kept(&self) -> Result<Vec<Arc<Plan>>, PlansError> {
-        let mut plans = Vec::new();
+    /// All plans that have data, those too that are being deleted. One that cannot be read stands in no
+    /// other's way.
+    pub(crate) fn all_kept(&self) -> Result<All, PlansError> {
+        let mut all = All::default();
         let mut after: Option<PlanKey> = None;
         loop {
             let rows = self.reader.plans(after.as_ref())?;
@@ -74,10 +91,17 @@ impl Folded {
                     self.forget(&id);
                     continue;
                 }
-                plans.extend(self.at(id, Some(row.number))?);
+                match self.at(id, Some(row.number)) {
+                    Ok(plan) => all.plans.extend(plan),
+                    Err(error @ PlansError::Unreadable { .. }) => all.unreadable.push(Unreadable {
+                        plan: id,
+                        what: error.to_string(),
+                    }),
+                    Err(error) => return Err(error),
+                }
             }
         }
-        Ok(plans)
+        Ok(all)
     }
 
     /// A plan that has data, also one that is being deleted.
@@ -154,8 +178,14 @@ impl Folded {
         }
     }
 
-    fn forget(&self, id: &PlanId) {
+    /// Keeps nothing of a plan in memory.
+    pub(crate) fn forget(&self, id: &PlanId) {
         self.lock().remove(id);
+    }
+
+    /// Keeps nothing in memory.
+    pub(crate) fn forget_all(&self) {
+        self.lock().clear();
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PlanId, Arc<Plan>>> {

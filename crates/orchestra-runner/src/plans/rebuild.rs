@@ -12,9 +12,9 @@ use orchestra_plan::{
     plan::Plan,
 };
 
-use super::{Folded, PlansError, now, read::folded_on};
+use super::{Folded, PlansError, Unreadable, now, read::folded_on};
 use crate::{
-    holder::{Place, short_directory},
+    holder::{Claim, Place, short_directory},
     journal::{self, Fresh, Kept, PlanKey},
     runner::left_out,
 };
@@ -35,15 +35,28 @@ pub struct Mended {
     pub left_out: BTreeMap<PlanId, BTreeSet<String>>,
 }
 
-/// Reads all that is kept of the plans below a storage root and gives their number. It takes no part and
+/// What was found of the plans.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inspected {
+    /// How many plans can be read.
+    pub plans: usize,
+    /// Those that cannot, by this program.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// Reads all that is kept of the plans below a storage root. It takes no part and
 /// changes nothing; where no plans are it makes nothing. Blocks while the disk works.
 ///
 /// # Errors
 /// When something of it is damaged, or cannot be read. What [`rebuild`] mends is
 /// [`Fault::Damaged`](journal::Fault::Damaged) and [`Fault::DamagedEvent`](journal::Fault::DamagedEvent),
 /// in [`PlansError::Storage`].
-pub fn inspect(storage: &Path) -> Result<usize, PlansError> {
-    Folded::new(storage).all_kept().map(|plans| plans.len())
+pub fn inspect(storage: &Path) -> Result<Inspected, PlansError> {
+    let all = Folded::new(storage).all_kept()?;
+    Ok(Inspected {
+        plans: all.plans.len(),
+        unreadable: all.unreadable,
+    })
 }
 
 /// Makes the plans' database below a storage root anew, of what can be read of it and of the readable files
@@ -54,13 +67,7 @@ pub fn inspect(storage: &Path) -> Result<usize, PlansError> {
 /// [`PlansError::Refused`] with the code `in-use` where a process runs the plans; else when the files cannot
 /// be moved or written.
 pub fn rebuild(storage: &Path) -> Result<Mended, PlansError> {
-    let place = Place::new(storage, &short_directory());
-    let Some(_claim) = place.claim()? else {
-        return Err(PlansError::Refused {
-            code: "in-use".to_owned(),
-            message: "a process runs the plans of this workspace; end it and try again".to_owned(),
-        });
-    };
+    let _claim = claimed(storage)?;
     let mut missing = BTreeMap::new();
     let rebuilt = journal::rebuild(storage, |key, events| paused(key, events, &mut missing))?;
     Ok(Mended {
@@ -69,6 +76,15 @@ pub fn rebuild(storage: &Path) -> Result<Mended, PlansError> {
         events: rebuilt.events,
         from_files: rebuilt.from_files,
         left_out: missing,
+    })
+}
+
+/// The lock of who runs the plans.
+pub(super) fn claimed(storage: &Path) -> Result<Claim, PlansError> {
+    let claim = Place::new(storage, &short_directory()).claim()?;
+    claim.ok_or_else(|| PlansError::Refused {
+        code: "in-use".to_owned(),
+        message: "a process runs the plans of this workspace; end it and try again".to_owned(),
     })
 }
 

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use orchestra_plan::{
+    command::{Command, Operation},
     definition::JobDefinition,
+    event::Check,
     spec::{JobSpec, PlanSettings},
     value::Env,
     work::WorkSpec,
@@ -41,15 +43,46 @@ pub(crate) fn literal_secrets_of<'a>(
     if let Some(settings) = settings {
         of_settings(settings, &mut names);
     }
-    for job in jobs {
-        let checks = job.prechecks.iter().chain(&job.postchecks);
-        of_job(
-            &job.env,
-            std::iter::once(&job.work).chain(checks),
-            &mut names,
-        );
-    }
+    jobs.iter().for_each(|job| of_spec(job, &mut names));
     said(&names)
+}
+
+/// The same of what a command brings to a plan.
+pub(crate) fn literal_secrets_in(command: &Command) -> Option<String> {
+    let mut names = BTreeSet::new();
+    let mut works: Vec<&WorkSpec> = Vec::new();
+    let mut env = None;
+    match command {
+        Command::AddJobs(jobs) => jobs.iter().for_each(|job| of_spec(job, &mut names)),
+        Command::Reshape(operations) => operations.iter().for_each(|operation| match operation {
+            Operation::Add(job)
+            | Operation::AddBefore { job, .. }
+            | Operation::AddAfter { job, .. } => of_spec(job, &mut names),
+            Operation::Remove { .. } | Operation::UpdateDependencies { .. } => {}
+        }),
+        Command::Update(patch) => env = patch.env.as_ref(),
+        Command::BulkUpdate { patch, .. } => env = patch.env.as_ref(),
+        Command::UpdateJob { change, .. } => {
+            env = change.env.as_ref();
+            let checks = change.prechecks.iter().chain(&change.postchecks);
+            works.extend(change.work.iter().chain(checks.filter_map(Check::spec)));
+        }
+        Command::RetryPlan { retry, .. } | Command::RetryJob { retry, .. } => {
+            let checks = retry.prechecks.iter().chain(&retry.postchecks).flatten();
+            works.extend(retry.work.iter().chain(checks));
+        }
+        _ => {}
+    }
+    let envs = env
+        .into_iter()
+        .chain(works.into_iter().map(|work| &work.env));
+    envs.for_each(|env| add(env, &mut names));
+    said(&names)
+}
+
+fn of_spec<'a>(job: &'a JobSpec, names: &mut BTreeSet<&'a str>) {
+    let checks = job.prechecks.iter().chain(&job.postchecks);
+    of_job(&job.env, std::iter::once(&job.work).chain(checks), names);
 }
 
 fn of_settings<'a>(settings: &'a PlanSettings, names: &mut BTreeSet<&'a str>) {

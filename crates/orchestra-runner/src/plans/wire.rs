@@ -114,6 +114,8 @@ pub(crate) struct WireRetry {
     work: Option<WorkSpec>,
     prechecks: Edit<WorkSpec>,
     postchecks: Edit<WorkSpec>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expects_no_changes: Option<bool>,
     clear_worktree: bool,
 }
 
@@ -173,6 +175,8 @@ impl WireOrder {
                     jobs,
                     scaffolding,
                     source,
+                    // Whoever makes the plan takes it.
+                    mark: _,
                 } = *new;
                 Self::Create {
                     id,
@@ -209,6 +213,7 @@ impl WireOrder {
                     jobs,
                     scaffolding,
                     source,
+                    mark: None,
                 });
                 Order::Create { new, by }
             }
@@ -358,6 +363,7 @@ impl WireRetry {
             work: retry.work,
             prechecks: retry.prechecks.into(),
             postchecks: retry.postchecks.into(),
+            expects_no_changes: retry.expects_no_changes,
             clear_worktree: retry.clear_worktree,
         }
     }
@@ -367,6 +373,7 @@ impl WireRetry {
             work: self.work,
             prechecks: self.prechecks.into(),
             postchecks: self.postchecks.into(),
+            expects_no_changes: self.expects_no_changes,
             clear_worktree: self.clear_worktree,
         }
     }

@@ -8,10 +8,14 @@ mod brief;
 mod commit;
 mod integrate;
 mod land;
+mod name;
 mod pressure;
 mod ready;
 mod run;
+mod sandbox;
+mod target;
 mod usage;
+mod watch;
 
 use std::{
     io,
@@ -20,16 +24,18 @@ use std::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
 use orchestra_plan::{
     budget::Usage,
     command::Report,
-    event::{Act, Failure, FailureKind, WorkSummary},
-    ids::{AttemptNumber, Commit, JobId},
-    phase::Phase,
+    event::{Failure, FailureKind, WorkSummary},
+    ids::{AttemptNumber, Commit, Millis},
 };
+
+pub(super) use name::{RunName, halt};
+
+use name::{HEALER, READIER};
 
 use super::{
     assignment::{Assignment, Todo},
@@ -42,80 +48,8 @@ use crate::{
     git::{Repository, Worktree},
     logs::{Lines, Mask, Source},
     private,
-    supervise::{Found, RunId, Supervised},
+    supervise::RunId,
 };
-
-/// How many runs of one part of an act there may be: one, unless a runner was killed as it began it.
-const RUNS: u32 = 19;
-
-/// How many parts an act has at most: preparations are up to ten.
-const PARTS: u32 = 10;
-
-/// The part of an agent that heals.
-const HEALER: u32 = PARTS;
-
-/// The part of an agent that makes a worktree ready as the repository says.
-const READIER: u32 = PARTS + 1;
-
-/// The name of a run of a part of an act.
-pub(super) struct RunName(RunId);
-
-impl RunName {
-    /// The run with this number of a part.
-    ///
-    /// # Errors
-    /// When there are no more.
-    fn of(
-        job: JobId,
-        attempt: AttemptNumber,
-        act: Act,
-        part: u32,
-        run: u32,
-    ) -> Result<Self, Failure> {
-        if run > RUNS {
-            let words = "it was begun too often by runners that were killed";
-            return Err(Failure::new(FailureKind::Lost, words));
-        }
-        let number = part * (RUNS + 1) + run;
-        let id = RunId::new(&job.to_string(), attempt.get(), act.phase.as_str(), number);
-        id.map(Self).map_err(|error| internal(&error))
-    }
-
-    /// All that an act may have.
-    pub(super) fn all(job: JobId, attempt: AttemptNumber, act: Act) -> Vec<Self> {
-        let parts: Vec<u32> = match (act.heal, act.phase) {
-            (true, _) => vec![HEALER],
-            (false, Phase::Setup) => (0..PARTS).chain([READIER]).collect(),
-            (false, _) => vec![0],
-        };
-        let parts = parts.into_iter();
-        let runs = parts.flat_map(|part| (1..=RUNS).map(move |run| (part, run)));
-        runs.filter_map(|(part, run)| Self::of(job, attempt, act, part, run).ok())
-            .collect()
-    }
-
-    pub(super) fn id(self) -> RunId {
-        self.0
-    }
-
-    /// Whether a run of this name was ever begun.
-    pub(super) fn was_begun(&self, directory: &Path) -> bool {
-        let file = format!("{}.{}.run", self.0.phase(), self.0.run());
-        directory.join(file).exists()
-    }
-}
-
-/// Ends a run, whoever began it; it never begins if it has not.
-pub(super) async fn halt(directory: &Path, run: &RunId, grace: Duration) {
-    let ended = match Supervised::find(directory, run).await {
-        Ok(Found::Running(run)) => run.end(grace).await.map(drop),
-        Ok(_) => Ok(()),
-        Err(error) => Err(error),
-    };
-    if let Err(error) = ended {
-        tracing::warn!(%error, "a run cannot be ended");
-    }
-}
 
 /// What an act is done with.
 pub(super) struct Cx<'a> {
@@ -127,6 +61,8 @@ pub(super) struct Cx<'a> {
     running: Mutex<Option<RunId>>,
     /// What was told of the use of runs, some of which may be read again from their beginning.
     told: Mutex<Usage>,
+    /// When the last run of the act ended, where that was before anybody here looked at it.
+    ended: Mutex<Option<Millis>>,
     /// Whether the act has come to its end, which is on its log.
     is_over: AtomicBool,
     /// What is to be on no log.
@@ -168,6 +104,7 @@ impl<'a> Cx<'a> {
             directory,
             running: Mutex::default(),
             told: Mutex::new(assignment.told),
+            ended: Mutex::default(),
             is_over: AtomicBool::new(false),
             secrets: Mutex::new(run::secrets(&host.options, assignment)),
         }
@@ -181,12 +118,18 @@ impl<'a> Cx<'a> {
         known.dedup();
     }
 
-    /// Ends what may be running for the act.
-    pub(super) async fn halt(&self) {
-        let run = self.lock().take();
+    /// Ends the run that the act has left without knowing its end.
+    pub(super) async fn end_left(&self) {
+        let run = self.lock().clone();
         if let Some(run) = run {
             halt(&self.directory, &run, self.host.options.job.grace).await;
+            *self.lock() = None;
         }
+    }
+
+    /// Ends what may be running for the act.
+    pub(super) async fn halt(&self) {
+        self.end_left().await;
         if !self.is_over.load(Ordering::Relaxed) {
             let act = self.assignment.act;
             self.say(&format!("{act}: ended before its end")).await;
@@ -200,6 +143,11 @@ impl<'a> Cx<'a> {
     /// What was told of the use of the run that begins now, and of those after it.
     fn told(&self) -> Usage {
         *self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes when a run ended that nobody here has waited for; of one that is waited for, that is now.
+    fn note_end(&self, ended: Option<Millis>) {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = ended;
     }
 
     /// Notes what a run has used: so much less was told of those after it.
@@ -310,6 +258,7 @@ pub(super) async fn perform(cx: &Cx<'_>) -> Vec<Report> {
         failure,
     } = done;
     cx.is_over.store(true, Ordering::Relaxed);
+    let ended = *cx.ended.lock().unwrap_or_else(PoisonError::into_inner);
     match failure {
         None => {
             cx.say(&format!("{act}: done")).await;
@@ -318,6 +267,7 @@ pub(super) async fn perform(cx: &Cx<'_>) -> Vec<Report> {
                 commit,
                 summary,
                 usage,
+                ended,
             });
         }
         Some(failure) => {
@@ -330,6 +280,7 @@ pub(super) async fn perform(cx: &Cx<'_>) -> Vec<Report> {
                     act,
                     failure,
                     usage,
+                    ended,
                 },
             });
         }
@@ -338,21 +289,29 @@ pub(super) async fn perform(cx: &Cx<'_>) -> Vec<Report> {
 }
 
 async fn done(cx: &Cx<'_>) -> Result<Done, Failure> {
+    match cx.assignment.todo {
+        // It looks first whose what is there is.
+        Todo::Integrate { .. } => {}
+        // It needs no worktree, whatever stands in its place.
+        Todo::Merge => drop(cx.unseal().await),
+        _ => cx.unseal().await?,
+    }
     match &cx.assignment.todo {
         Todo::Integrate {
             commits,
             base_branch,
             holds,
             clear,
+            anew,
             with_target,
         } => {
             cx.make_directory().await?;
-            cx.unseal().await?;
             let wanted = integrate::Wanted {
                 commits,
                 base_branch: base_branch.as_ref(),
                 holds: holds.as_ref(),
                 clear: *clear,
+                anew: *anew,
                 with_target: *with_target,
             };
             integrate::integrate(cx, wanted).await
@@ -412,10 +371,7 @@ async fn done(cx: &Cx<'_>) -> Result<Done, Failure> {
 /// An attempt that begins with a heal has its directory made by that.
 async fn make_anew(cx: &Cx<'_>) -> Result<(), Failure> {
     match cx.assignment.acts.first() {
-        Some(first) if *first == cx.assignment.act => {
-            cx.make_directory().await?;
-            cx.unseal().await
-        }
+        Some(first) if *first == cx.assignment.act => cx.make_directory().await,
         _ => Ok(()),
     }
 }

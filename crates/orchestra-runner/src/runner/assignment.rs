@@ -5,7 +5,7 @@ use std::sync::Arc;
 use orchestra_plan::{
     budget::Usage,
     definition::JobDefinition,
-    event::{Act, Branches, Failure, MergeIntent},
+    event::{Act, Branches, Failure, FailureKind, MergeIntent},
     ids::{AttemptNumber, Branch, Commit, PlanId},
     phase::Phase,
     plan::{Job, Plan, Task, Work},
@@ -37,6 +37,10 @@ pub(crate) struct Assignment {
     pub(crate) made: Vec<(Commit, String)>,
     /// The move of the target that was intended.
     pub(crate) intent: Option<MergeIntent>,
+    /// Where the target stood when the job had merged before.
+    pub(crate) merged: Option<Commit>,
+    /// The failure that a person has asked to pass over.
+    pub(crate) despite: Option<FailureKind>,
     /// The attempt before, where it failed, and why.
     pub(crate) before: Option<(AttemptNumber, Act, Failure)>,
     /// What the act has told of its use.
@@ -56,6 +60,8 @@ pub(crate) enum Todo {
         /// The commit with the work that the attempt builds on.
         holds: Option<Commit>,
         clear: bool,
+        /// Thrown away, unless it holds something of somebody's.
+        anew: bool,
         with_target: bool,
     },
     Setup {
@@ -111,6 +117,8 @@ impl Assignment {
                 .intent()
                 .filter(|(by, _)| *by == attempt.number)
                 .map(|(_, intent)| intent.clone()),
+            merged: job.merged().cloned(),
+            despite: job.upcoming().despite,
             before,
             told: attempt.usage_of_act(),
             may_split: splits.allow(plan, job),
@@ -168,6 +176,7 @@ impl Todo {
                 base_branch,
                 holds,
                 clear,
+                anew,
                 with_target,
                 ..
             } => Self::Integrate {
@@ -175,6 +184,7 @@ impl Todo {
                 base_branch: base_branch.cloned(),
                 holds: holds.cloned(),
                 clear: *clear,
+                anew: *anew,
                 with_target: *with_target,
             },
             Work::Setup { specs } => Self::Setup {

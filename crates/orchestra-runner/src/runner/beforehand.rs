@@ -1,6 +1,8 @@
 //! What is looked up in the repository before a plan is made: that it can start, and from where.
 
-use orchestra_plan::{command::NewPlan, ids::Branch};
+use std::{collections::BTreeMap, sync::Arc};
+
+use orchestra_plan::{command::NewPlan, ids::Branch, spec::JobSpec};
 
 use super::host::Host;
 use crate::{
@@ -8,6 +10,27 @@ use crate::{
     holder::Refused,
     plans::{git_words, refused},
 };
+
+/// What is wrong with the agents that the configuration names, looked for in all of the path.
+pub(crate) async fn misnamed(host: &Arc<Host>) -> Vec<String> {
+    let host = Arc::clone(host);
+    let misnamed = tokio::task::spawn_blocking(move || host.misnamed()).await;
+    misnamed.unwrap_or_default()
+}
+
+/// Says what making a plan would say of the repository and of the agents that the configuration names.
+pub(crate) async fn looked(host: &Arc<Host>, mut new: NewPlan) -> Result<Vec<String>, Refused> {
+    let mut warnings = match host.repository().await {
+        Ok(_) => of_new(host, &mut new).await?,
+        // It may be looked at elsewhere than where it is to be made.
+        Err(error) => vec![format!(
+            "no plan can be made here, and no branch was looked for: {}",
+            git_words(&error)
+        )],
+    };
+    warnings.extend(misnamed(host).await);
+    Ok(warnings)
+}
 
 /// Settles the branch that a plan starts from, and gives what should be known of it.
 pub(super) async fn of_new(host: &Host, new: &mut NewPlan) -> Result<Vec<String>, Refused> {
@@ -43,15 +66,44 @@ async fn settled(
             (None, false) => Branch::parse(base.commit.as_str()).ok(),
         };
     }
+    let mut warnings = unknown_bases(repository, &new.jobs).await?;
     // Of a plan that starts elsewhere nobody expects them.
     if head.commit.is_some_and(|commit| commit != base.commit) {
-        return Ok(Vec::new());
+        return Ok(warnings);
     }
-    Ok(match repository.uncommitted().await? {
+    warnings.extend(match repository.uncommitted().await? {
         0 => Vec::new(),
         1 => vec!["1 uncommitted change is not part of it: jobs see what is committed".to_owned()],
         many => vec![format!(
             "{many} uncommitted changes are not part of it: jobs see what is committed"
         )],
-    })
+    });
+    Ok(warnings)
+}
+
+/// Says which jobs begin from what is not there: it may be by then.
+async fn unknown_bases(repository: &Repository, jobs: &[JobSpec]) -> Result<Vec<String>, GitError> {
+    let mut known: BTreeMap<&str, Option<String>> = BTreeMap::new();
+    let mut warnings = Vec::new();
+    // What depends on others begins from them.
+    for job in jobs.iter().filter(|job| job.dependencies.is_empty()) {
+        let Some(base) = job.base_branch.as_ref().map(Branch::as_str) else {
+            continue;
+        };
+        if !known.contains_key(base) {
+            let wrong = match repository.choose_base(Some(base)).await {
+                Ok(_) => None,
+                Err(error @ GitError::Unknown { .. }) => Some(git_words(&error)),
+                Err(error) => return Err(error),
+            };
+            known.insert(base, wrong);
+        }
+        if let Some(Some(wrong)) = known.get(base) {
+            let job = &job.producer_id;
+            warnings.push(format!(
+                "job `{job}`, baseBranch: {wrong}; it fails unless there is one when it begins"
+            ));
+        }
+    }
+    Ok(warnings)
 }

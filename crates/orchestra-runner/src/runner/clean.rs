@@ -65,13 +65,18 @@ pub(crate) struct Whole {
     is_untouched: bool,
 }
 
+/// The commits that a plan has made or begun from: nobody else's are lost with them.
+pub(crate) fn known_of(plan: &Plan) -> impl Iterator<Item = Commit> {
+    plan.jobs().iter().flat_map(|job| {
+        let attempts = job.attempts().iter();
+        let commits = attempts.flat_map(|attempt| [&attempt.commit, &attempt.base]);
+        commits.flatten().cloned()
+    })
+}
+
 impl Whole {
     pub(crate) fn of(plan: &Plan) -> Self {
-        let known = plan.jobs().iter().flat_map(|job| {
-            let attempts = job.attempts().iter();
-            let commits = attempts.flat_map(|attempt| [&attempt.commit, &attempt.base]);
-            commits.flatten().cloned()
-        });
+        let known = known_of(plan);
         let worktrees = plan.jobs().iter().filter(|job| job.worktree().is_some());
         let is_untouched = plan.branches().is_none() && plan.started_at().is_none();
         Self {
@@ -106,9 +111,11 @@ pub(crate) async fn whole(host: &Host, whole: Whole, events: &mpsc::Sender<Event
         match removed(host, &whole).await {
             Ok(swept) => {
                 for (owner, held) in &swept.kept {
-                    tracing::warn!(
-                        ?owner,
-                        ?held,
+                    // Who puts a plan away is told, and so is who asks the doctor.
+                    tracing::info!(
+                        plan = %owner.plan(),
+                        worktree = %owner.directory(),
+                        %held,
                         "a worktree is kept: it holds something of somebody's"
                     );
                 }
@@ -275,17 +282,20 @@ impl Engine {
             return;
         }
         self.cleaning.remove(&id);
-        if cleaned.failed && self.retries.failed(Again::Clean(id), Instant::now()) {
-            return;
+        match cleaned.failed {
+            true if self.retries.failed(Again::Clean(id), Instant::now()) => return,
+            true => {}
+            false => self.retries.removed(id),
         }
-        self.retries.done(Again::Clean(id));
         self.cleaned.insert(id, cleaned.is_forgotten);
         let is_deleted = self.plans.get(&id).is_some_and(Plan::is_deleted);
-        if !is_deleted {
+        // It may have been deleted while it was put away less thoroughly: what it keeps goes first.
+        if !is_deleted || !(cleaned.is_forgotten || cleaned.failed) {
             return;
         }
         if let Some(plan) = self.plans.remove(&id) {
             self.scheduler.remove(&id);
+            self.retries.forget(id);
             turn.erased.push((id, plan.version()));
         }
     }
@@ -293,7 +303,7 @@ impl Engine {
     /// Removes the data of a deleted plan in the background.
     pub(super) fn erase(&mut self, id: PlanId, version: u64) {
         let journal = self.journal.clone();
-        self.help(Help::Other, async move {
+        self.help(Help::Erase, async move {
             erase(&journal, id, version).await;
         });
     }

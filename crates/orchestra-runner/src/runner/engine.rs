@@ -14,6 +14,7 @@ use orchestra_plan::{
     outcome::Policy,
     plan::Plan,
     schedule::Scheduler,
+    status::PlanStatus,
 };
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -33,7 +34,7 @@ use super::{
 use crate::{
     holder::{Refused, Slot, SlotError, Slots},
     journal::{Journal, Once, OnceKey},
-    plans::{Folded, Order, now},
+    plans::{Folded, Order, now, refused},
 };
 
 mod answered;
@@ -45,12 +46,14 @@ mod helpers;
 mod jobs;
 mod resolve;
 mod retry;
+mod shelf;
 mod timing;
 
 use answered::Answered;
 pub(crate) use helpers::Help;
 pub(crate) use retry::Again;
 use retry::Retries;
+use shelf::{Found, Shelf};
 
 /// Events that wait; who has more to tell waits.
 const QUEUE: usize = 1_024;
@@ -80,6 +83,8 @@ pub(crate) enum Event {
     Rested(PlanId),
     /// Worktrees that nobody needs were removed, these plans' among them.
     Swept(Vec<PlanId>),
+    /// A plan was read that somebody asks for.
+    Found(Box<Found>),
     /// It is known what became of a target, or cannot be.
     Resolved(Box<Resolved>),
     /// Remotes were fetched, as far as they could be.
@@ -105,6 +110,8 @@ pub(crate) struct Engine {
     pub(crate) journal: Journal,
     pub(crate) folded: Folded,
     pub(crate) plans: BTreeMap<PlanId, Plan>,
+    /// Plans that are archived, and not in memory.
+    shelf: Shelf,
     pub(crate) scheduler: Scheduler,
     pub(crate) policy: Policy,
     pub(crate) jobs: HashMap<JobId, Running>,
@@ -117,6 +124,8 @@ pub(crate) struct Engine {
     pub(crate) events: mpsc::Sender<Event>,
     queue: mpsc::Receiver<Event>,
     pub(crate) live: watch::Sender<bool>,
+    /// What failed for good, in words.
+    pub(crate) given_up: watch::Sender<Option<String>>,
     pub(crate) preparing: Option<PlanId>,
     /// Plans whose worktrees are being removed.
     pub(crate) cleaning: HashSet<PlanId>,
@@ -154,11 +163,13 @@ impl Engine {
         slots: Option<Slots>,
     ) -> Self {
         let (events, queue) = mpsc::channel(QUEUE);
+        let retries = Retries::new(&host.options.tried_again);
         Self {
             host,
             journal,
             folded,
             plans: BTreeMap::new(),
+            shelf: Shelf::new(),
             scheduler: Scheduler::new(),
             policy,
             jobs: HashMap::new(),
@@ -170,12 +181,13 @@ impl Engine {
             events,
             queue,
             live: watch::Sender::new(false),
+            given_up: watch::Sender::new(None),
             preparing: None,
             cleaning: HashSet::new(),
             resting: HashMap::new(),
             removing: HashMap::new(),
             cleaned: HashMap::new(),
-            retries: Retries::default(),
+            retries,
             fetching: BTreeSet::new(),
             is_fetching: false,
             to_sweep: None,
@@ -257,6 +269,7 @@ impl Engine {
                 Event::Cleaned(cleaned) => self.cleaned(cleaned, turn),
                 Event::Rested(plan) => self.rested(plan, turn),
                 Event::Swept(plans) => self.swept(plans, turn),
+                Event::Found(found) => self.found(*found, turn),
                 Event::Resolved(resolved) => self.resolved(*resolved, turn),
                 Event::Fetched => self.fetched(turn),
                 Event::Slot(slot) => {
@@ -315,6 +328,12 @@ impl Engine {
     }
 
     fn other(&self, id: &PlanId) -> Option<Other> {
+        if let Some(shelved) = self.shelf.get(id) {
+            return Some(Other {
+                status: PlanStatus::Archived,
+                after: shelved.after,
+            });
+        }
         let plan = self.plans.get(id).filter(|plan| !plan.is_deleted())?;
         Some(Other {
             status: plan.status(),
@@ -325,7 +344,8 @@ impl Engine {
     /// Takes events of a plan in.
     ///
     /// # Errors
-    /// When one cannot be written; then none is taken in.
+    /// When one cannot be written, and then none is taken in; or one does not fit, and then nothing of the turn
+    /// is kept.
     fn take_in(
         &mut self,
         id: PlanId,
@@ -341,7 +361,10 @@ impl Engine {
         for event in events {
             let changes = plan.apply(event);
             if let Some(misfit) = changes.refused {
-                tracing::error!(%id, %misfit, "an event does not fit its plan");
+                // Nobody could read the plan any more: nothing of the turn is kept.
+                self.is_lost = true;
+                let what = format!("an event does not fit plan {id}: {misfit}");
+                return Err(refused("internal", &what));
             }
             self.scheduler.observe(plan, &changes);
             turn.note(id, &changes);

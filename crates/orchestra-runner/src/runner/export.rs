@@ -14,12 +14,12 @@ use crate::{
 pub(crate) const HIDDEN: &str = "…";
 
 /// Shows plans as their logs tell them.
-pub(super) struct Shown {
+pub(crate) struct Shown {
     folded: Folded,
 }
 
 impl Shown {
-    pub(super) const fn new(folded: Folded) -> Self {
+    pub(crate) const fn new(folded: Folded) -> Self {
         Self { folded }
     }
 }

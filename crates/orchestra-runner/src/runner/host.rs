@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 use orchestra_plan::{
     event::{Failure, FailureKind},
     ids::JobId,
+    outcome,
 };
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::{
-    agents::ready,
     git::{Git, GitError, GitTimes, Repository},
     plans::{Options, chain, git_words},
 };
@@ -53,15 +53,35 @@ impl Host {
         self.repository.get().map(|found| found.git().times())
     }
 
-    /// Whether there is an agent to heal with. Its program is looked for and not asked, which takes long.
-    pub(crate) fn has_healer(&self) -> bool {
+    /// Why there is no agent to heal with; `None` where there is one. Its program is looked for and not
+    /// asked, which takes long.
+    pub(crate) fn lacks_healer(&self) -> Option<String> {
         let agents = &self.options.agents;
-        let installed = agents.installed();
         match &self.options.healer {
-            Some(name) if name == ready::SCRIPTED => agents.profile(name).is_some(),
-            Some(name) => installed.contains(name),
-            None => !installed.is_empty(),
+            Some(name) => agents.lacks(name).map(|error| {
+                format!(
+                    "plans.healer cannot heal it, and no other agent is asked: {}",
+                    chain(&error)
+                )
+            }),
+            None if agents.installed().is_empty() => Some(outcome::NO_HEALER.to_owned()),
+            None => None,
         }
+    }
+
+    /// What is wrong with the agents that the configuration names.
+    pub(crate) fn misnamed(&self) -> Vec<String> {
+        let agents = &self.options.agents;
+        let usual = agents.usual_name().map(ToString::to_string);
+        let named = [
+            ("plans.agent", usual.as_ref()),
+            ("plans.healer", self.options.healer.as_ref()),
+        ];
+        let lacking = named.into_iter().filter_map(|(key, name)| {
+            let error = agents.lacks(name?)?;
+            Some(format!("{key}: {}", chain(&error)))
+        });
+        lacking.collect()
     }
 }
 

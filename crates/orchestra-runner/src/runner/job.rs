@@ -1,7 +1,14 @@
 //! The task of a job at work: one act after the other, until the engine says that the attempt is over.
 
-use std::sync::Arc;
+use std::{
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+};
 
+use orchestra_plan::command::Report;
 use tokio::sync::watch;
 
 use super::{
@@ -30,7 +37,10 @@ pub(super) async fn work(
             // Who has told the end of its attempt is answered, and is to stop for it at the same moment.
             biased;
             next = async {
-                let reports = act::perform(&cx).await;
+                let performed = caught(act::perform(&cx)).await;
+                let reports = performed.unwrap_or_else(panicked);
+                // What follows may begin in the same worktree at once.
+                cx.end_left().await;
                 teller.tell(reports, Wants::Next).await
             } => Some(next),
             stopped = stop.wait_for(|stop| *stop) => match stopped {
@@ -65,30 +75,55 @@ pub(super) async fn work(
         }
     };
     if seal {
-        self::seal(&host, assignment.owner(), Sealing::Anew).await;
+        self::seal(&host, assignment.owner()).await;
     }
 }
 
-/// Whether a worktree that was sealed is sealed again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sealing {
-    /// As it is now.
-    Anew,
-    /// It stays as it was: what has changed since may be somebody's.
-    Once,
+/// What comes of something; `None` where it panics.
+async fn caught<T>(something: impl Future<Output = T>) -> Option<T> {
+    let mut something = pin!(something);
+    let poll = |cx: &mut std::task::Context<'_>| {
+        let polled = catch_unwind(AssertUnwindSafe(|| something.as_mut().poll(cx)));
+        polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
+    };
+    poll_fn(poll).await
 }
 
-/// Notes what is uncommitted in a worktree as its job's, so that it may be removed with it.
-pub(super) async fn seal(host: &Host, owner: Owner, sealing: Sealing) {
+/// What is told where an act ends by a fault of ours.
+fn panicked() -> Vec<Report> {
+    tracing::error!("an act of a job panicked");
+    let message = "a fault of the runner ended the attempt".to_owned();
+    vec![Report::Lost { message }]
+}
+
+/// Notes what is uncommitted in a worktree as its job's, so that it may be removed with it. What was noted and
+/// not forgotten since stays as it was: no attempt came so far as to work there, and what has changed may be
+/// somebody's.
+pub(super) async fn seal(host: &Host, owner: Owner) {
     let sealed = async {
         let repository = host.repository().await?;
         match repository.worktree(owner)? {
-            Some(worktree) if sealing == Sealing::Once && worktree.is_sealed()? => Ok(()),
+            Some(worktree) if worktree.is_sealed()? => Ok(()),
             Some(worktree) => worktree.seal().await,
             None => Ok(()),
         }
     };
     if let Err(error) = sealed.await {
         tracing::debug!(?owner, %error, "what a job left is not noted; its worktree stays");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::caught;
+
+    #[tokio::test]
+    async fn a_panic_is_no_end_of_who_waits() {
+        assert_eq!(caught(async { 1 }).await, Some(1));
+        let panics = async {
+            tokio::task::yield_now().await;
+            panic!("on purpose");
+        };
+        assert_eq!(caught::<()>(panics).await, None);
     }
 }

@@ -35,16 +35,23 @@ use crate::{
 pub(super) async fn take_up(engine: &mut Engine) -> Result<Turn, String> {
     let folded = engine.folded.clone();
     let read = tokio::task::spawn_blocking(move || {
-        let plans = folded.all_kept()?;
-        Ok::<_, crate::plans::PlansError>((plans, folded.known()?))
+        let all = folded.all_kept()?;
+        // The engine has them from now on.
+        folded.forget_all();
+        Ok::<_, crate::plans::PlansError>((all, folded.known()?))
     });
-    let (plans, known) = read
+    let (all, mut known) = read
         .await
         .map_err(|error| error.to_string())?
         .map_err(|error| chain(&error))?;
-    for plan in plans {
+    for unreadable in all.unreadable {
+        tracing::error!("{}; it is left as it is", unreadable.what);
+        // What it has in the repository is treated as another workspace's.
+        known.remove(&unreadable.plan);
+    }
+    for plan in all.plans {
         engine.scheduler.load(&plan);
-        engine.plans.insert(*plan.id(), Plan::clone(&plan));
+        engine.plans.insert(*plan.id(), Arc::unwrap_or_clone(plan));
     }
     let mut turn = Turn::default();
     let ids: Vec<PlanId> = engine.plans.keys().copied().collect();
@@ -137,13 +144,21 @@ impl Left {
     fn of(plan: &Plan, job: &Job, storage: &Path) -> Option<Self> {
         let attempt = job.attempt().filter(|_| !job.status().is_active())?;
         job.worktree()?;
-        let kind = job.failure().map(|failure| failure.kind);
-        let was_told = attempt.status == AttemptStatus::Canceled
+        let own = attempt.failure.as_ref().map(|(_, failure)| failure);
+        let kind = own.or(job.failure()).map(|failure| failure.kind);
+        let may_run_on = attempt.status == AttemptStatus::Canceled
             || matches!(
                 kind,
-                Some(FailureKind::Canceled | FailureKind::Forced | FailureKind::BudgetExceeded)
+                Some(
+                    FailureKind::Canceled
+                        | FailureKind::Forced
+                        | FailureKind::BudgetExceeded
+                        | FailureKind::Lost
+                        | FailureKind::Storage
+                        | FailureKind::Internal
+                )
             );
-        let act = attempt.spans.last().filter(|_| was_told);
+        let act = attempt.spans.last().filter(|_| may_run_on);
         let names = act.map(|span| RunName::all(*job.id(), attempt.number, span.act));
         let names = names.unwrap_or_default();
         let seals = job.status() != JobStatus::Succeeded || job.definition().postchecks.is_some();
@@ -162,7 +177,7 @@ impl Left {
             }
         }
         if self.seals {
-            job::seal(host, self.owner, job::Sealing::Once).await;
+            job::seal(host, self.owner).await;
         }
     }
 }
@@ -280,22 +295,21 @@ impl Engine {
 pub(super) fn collect(engine: &mut Engine) {
     let every = engine.host.options.collected_every;
     engine.collect_at = Instant::now().checked_add(every);
-    let (host, mut attempts) = (engine.host.clone(), Vec::new());
-    for plan in engine.plans.values() {
-        for job in plan.jobs() {
-            let newest = job.attempt().map(|attempt| attempt.number);
-            attempts.extend(job.attempts().iter().map(|attempt| {
-                let storage = &host.options.storage;
-                let directory = attempt_directory(storage, *plan.id(), *job.id(), attempt.number);
-                let failed = attempt.status == AttemptStatus::Failed;
-                let is_newest = newest == Some(attempt.number);
-                (directory, attempt.ended_at, failed, is_newest)
-            }));
-        }
-    }
+    let (host, folded) = (engine.host.clone(), engine.folded.clone());
+    let storage = host.options.storage.clone();
+    let plans = engine.plans.values();
+    let mut attempts: Vec<Logged> = plans.flat_map(|plan| logged(plan, &storage)).collect();
+    let shelved = engine.on_shelf();
     let policy = host.options.kept;
     engine.help(Help::Other, async move {
         let collected = tokio::task::spawn_blocking(move || {
+            for id in shelved {
+                // One that was deleted meanwhile has none, and of one that cannot be read they stay.
+                if let Ok(Some(plan)) = folded.kept(id) {
+                    attempts.extend(logged(&plan, &storage));
+                }
+                folded.forget(&id);
+            }
             let kept = attempts
                 .into_iter()
                 .map(|(directory, ended, failed, newest)| {
@@ -310,6 +324,24 @@ pub(super) fn collect(engine: &mut Engine) {
             Err(_) => {}
         }
     });
+}
+
+/// Where an attempt has its logs, when it ended, and whether it failed and is the newest of its job.
+type Logged = (PathBuf, Option<Millis>, bool, bool);
+
+/// All attempts of a plan.
+fn logged(plan: &Plan, storage: &Path) -> Vec<Logged> {
+    let mut attempts = Vec::new();
+    for job in plan.jobs() {
+        let newest = job.attempt().map(|attempt| attempt.number);
+        attempts.extend(job.attempts().iter().map(|attempt| {
+            let directory = attempt_directory(storage, *plan.id(), *job.id(), attempt.number);
+            let failed = attempt.status == AttemptStatus::Failed;
+            let is_newest = newest == Some(attempt.number);
+            (directory, attempt.ended_at, failed, is_newest)
+        }));
+    }
+    attempts
 }
 
 fn has_worktrees(workspace: &Path) -> bool {

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use orchestra_plan::{command::Command, outcome::Policy};
 use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -21,7 +20,10 @@ use crate::{
     git::EXCLUDED,
     holder::{Call, Refused, Served, Service, Slots, Work},
     journal::Journal,
-    plans::{Folded, METHOD, Options, Order, WireOrder, chain, literal_secrets_of, refused},
+    plans::{
+        Folded, METHOD, Options, Order, WireOrder, chain, literal_secrets_in, literal_secrets_of,
+        refused,
+    },
 };
 
 /// The sort of the slots of the machine that jobs take.
@@ -40,14 +42,15 @@ pub(super) async fn start(host: Arc<Host>) -> Result<Served, String> {
     let opened = {
         let host = Arc::clone(&host);
         // An agent's program is looked for in all of the path.
-        let open = move || open(&host.options).map(|opened| (opened, host.has_healer()));
+        let open = move || open(&host.options).map(|opened| (opened, host.lacks_healer()));
         tokio::task::spawn_blocking(open).await
     };
-    let ((journal, folded), has_healer) = opened.map_err(|error| error.to_string())??;
-    let policy = Policy {
-        has_healer: options.policy.has_healer && has_healer,
-        ..options.policy.clone()
-    };
+    let ((journal, folded), lacks_healer) = opened.map_err(|error| error.to_string())??;
+    let mut policy = options.policy.clone();
+    if let Some(why) = lacks_healer {
+        policy.has_healer = false;
+        policy.no_healer = why;
+    }
     let slots = options.machine.as_ref().and_then(|machine| {
         let slots = Slots::new(&machine.directory, SLOTS, machine.slots);
         let warn = |error: &_| tracing::warn!(%error, "slots of the machine are not counted");
@@ -64,6 +67,7 @@ pub(super) async fn start(host: Arc<Host>) -> Result<Served, String> {
     let events = engine.events.clone();
     engine.live.send_replace(engine.is_live());
     let live = engine.live.subscribe();
+    let given_up = engine.given_up.subscribe();
     let task = tokio::spawn(engine.run(first));
     Ok(Arc::new(Holding {
         host,
@@ -71,6 +75,7 @@ pub(super) async fn start(host: Arc<Host>) -> Result<Served, String> {
         folded,
         events,
         live,
+        given_up,
         task: Mutex::new(Some(task)),
     }))
 }
@@ -90,10 +95,7 @@ fn written_out(order: &Order) -> Option<String> {
         Order::Create { new, .. } if new.source.is_none() => {
             literal_secrets_of(Some(&new.settings), &new.jobs)
         }
-        Order::Change { request, .. } => match &request.command {
-            Command::AddJobs(jobs) => literal_secrets_of(None, jobs),
-            _ => None,
-        },
+        Order::Change { request, .. } => literal_secrets_in(&request.command),
         Order::Create { .. } => None,
     }
 }
@@ -104,6 +106,7 @@ struct Holding {
     folded: Folded,
     events: mpsc::Sender<Event>,
     live: watch::Receiver<bool>,
+    given_up: watch::Receiver<Option<String>>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -118,6 +121,10 @@ impl Service for Holding {
 
     fn is_live(&self) -> watch::Receiver<bool> {
         self.live.clone()
+    }
+
+    fn given_up(&self) -> Option<String> {
+        self.given_up.borrow().clone()
     }
 
     fn is_kept(&self) -> bool {
@@ -160,7 +167,12 @@ impl Holding {
         let mut order = order;
         // Rather now than when its first job is to start.
         let mut warnings = match &mut order {
-            Order::Create { new, .. } => beforehand::of_new(&self.host, new).await?,
+            Order::Create { new, .. } => {
+                new.take_mark();
+                let mut warnings = beforehand::of_new(&self.host, new).await?;
+                warnings.extend(beforehand::misnamed(&self.host).await);
+                warnings
+            }
             Order::Change { .. } => Vec::new(),
         };
         warnings.extend(self.foreseen(&order).await?);

@@ -21,7 +21,7 @@ use crate::logs::{Stream, now};
 /// How much is read at once.
 const PIECE: usize = 64 * 1024;
 
-/// How often memory is looked at that has a limit, and that has none.
+/// How often memory is looked at that has a limit, and that has none; never for more than a tenth of the time.
 const WEIGH_EVERY: Duration = Duration::from_millis(100);
 const GLANCE_EVERY: Duration = Duration::from_secs(1);
 
@@ -50,6 +50,7 @@ pub(crate) struct Drive<'a> {
     began: Instant,
     heard: Instant,
     weighed: Instant,
+    weighing: Duration,
     kill_at: Option<Instant>,
     kills: u32,
     peak_memory: u64,
@@ -89,6 +90,7 @@ impl<'a> Drive<'a> {
             began: now,
             heard: now,
             weighed: now,
+            weighing: Duration::ZERO,
             kill_at: None,
             kills: 0,
             peak_memory: 0,
@@ -165,9 +167,9 @@ impl<'a> Drive<'a> {
             .fold(weigh, Instant::min)
     }
 
-    const fn weigh_every(&self) -> Duration {
+    fn weigh_every(&self) -> Duration {
         match self.order.memory_bytes {
-            Some(_) => WEIGH_EVERY,
+            Some(_) => (self.weighing * 9).clamp(WEIGH_EVERY, GLANCE_EVERY),
             None => GLANCE_EVERY,
         }
     }
@@ -237,7 +239,9 @@ impl<'a> Drive<'a> {
         let Some(guard) = self.handle.guard() else {
             return;
         };
+        let begin = Instant::now();
         let memory = guard.usage_below().memory;
+        self.weighing = begin.elapsed();
         self.peak_memory = self.peak_memory.max(memory);
         if let Some(most) = self.order.memory_bytes
             && memory > most

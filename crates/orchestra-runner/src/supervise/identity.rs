@@ -94,6 +94,11 @@ impl RunId {
         format!("{}/{}/{}/{}", self.job, self.attempt, self.phase, self.run)
     }
 
+    /// Kills what is left of it, where nobody can read what became of it. Its supervisor sees that.
+    pub(crate) async fn kill_left(&self) {
+        orchestra_process::kill_left(&self.mark(), None, None).await;
+    }
+
     /// The variable with its value.
     pub(crate) fn mark(&self) -> String {
         format!("{RUN_VARIABLE}={}", self.name())

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use orchestra_process::{Launcher, Limits, Sandbox};
+use orchestra_process::{Launcher, Limits, Sandbox, memory_there};
 use serde::{Deserialize, Serialize};
 
 use super::{RunId, identity::RUN_VARIABLE};
@@ -83,15 +83,22 @@ pub struct JobLimits {
     pub grace: Duration,
 }
 
+/// How many processes a run may have at once, unless said.
+const PROCESSES: u64 = 1024;
+
 impl Default for JobLimits {
-    /// An hour, 1 GiB of output, ten seconds to end.
+    /// An hour, 1 GiB of output, ten seconds to end; three quarters of the memory that there is and 1024
+    /// processes, where the system lets them be counted.
     fn default() -> Self {
         Self {
             timeout: Some(Duration::from_secs(60 * 60)),
             idle: None,
             output_bytes: Some(1024 * 1024 * 1024),
-            memory_bytes: None,
-            system: Limits::default(),
+            memory_bytes: memory_there().map(|bytes| bytes / 4 * 3),
+            system: Limits {
+                processes: Limits::can_count_processes().then_some(PROCESSES),
+                ..Limits::default()
+            },
             grace: Duration::from_secs(10),
         }
     }

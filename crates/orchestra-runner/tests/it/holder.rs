@@ -674,6 +674,19 @@ async fn who_cannot_begin_says_why_and_leaves_the_place() {
     assert_eq!(whole.call(call("echo", json!(4))).await, Ok(json!(4)));
 }
 
+#[test]
+fn a_holder_whose_place_nobody_takes_is_told() {
+    let root = tempfile::tempdir().unwrap();
+    let word = root.path().to_str().unwrap();
+    let own = program();
+    let mut first = Process::start(&["hand", word, own.to_str().unwrap(), "unable"]);
+    first.until("ready");
+    let said = first.end();
+    let log = root.path().join("runner.log").display().to_string();
+    let is_told = |line: &String| line.starts_with("error ") && line.contains(&log);
+    assert!(said.iter().any(is_told), "{said:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_holder_that_leaves_hands_over_to_a_program_that_ends_when_nobody_needs_it() {
     let root = tempfile::tempdir().unwrap();

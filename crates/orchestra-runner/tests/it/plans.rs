@@ -8,6 +8,7 @@ mod graphs;
 mod keeping;
 mod killing;
 mod leaving;
+mod mending;
 mod mishaps;
 mod obstacles;
 mod pressure;

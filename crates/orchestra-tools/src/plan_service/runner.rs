@@ -79,6 +79,14 @@ impl PlanService for Plans {
         Box::pin(async move { Ok(plans.list().await?) })
     }
 
+    fn unreadable(&self) -> BoxFuture<Result<Vec<String>, PlanFault>> {
+        let plans = self.clone();
+        Box::pin(async move {
+            let all = plans.unreadable().await?;
+            Ok(all.into_iter().map(|unreadable| unreadable.what).collect())
+        })
+    }
+
     fn plan(&self, asked: &str) -> BoxFuture<Result<Arc<Plan>, PlanFault>> {
         let (plans, asked) = (self.clone(), asked.to_owned());
         Box::pin(async move { Ok(plans.find(&asked).await?) })

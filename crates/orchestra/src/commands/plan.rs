@@ -1,9 +1,13 @@
 //! `orchestra plan`: plans of jobs in git worktrees, from the shell.
 
+mod again;
+mod chain;
 mod change;
+mod clone;
 mod desk;
 mod file;
 mod graph;
+mod hints;
 mod logs;
 mod look;
 mod run;
@@ -20,6 +24,7 @@ use crate::{
     output::{self, Format},
 };
 use desk::Desk;
+use file::Language;
 
 /// Make, run, watch and steer plans of jobs in git worktrees
 ///
@@ -39,8 +44,11 @@ pub(crate) struct Arguments {
 /// Where a plan is read from, and what of it is said otherwise.
 #[derive(Debug, Args)]
 struct Given {
-    /// The file: .yaml, .toml, .toon or .json; - for JSON or YAML on stdin
+    /// The file: .yaml, .toml, .toon or .json; - for stdin
     file: PathBuf,
+    /// In which language it is written [default: by the end of its name, or for stdin by how it begins]
+    #[arg(long, value_enum)]
+    format: Option<Language>,
     /// What the plan is called, instead of what the file says
     #[arg(long)]
     name: Option<String>,
@@ -114,6 +122,9 @@ struct Mended {
     /// Its check after; empty for none
     #[arg(long, value_name = "CHECK", requires = "jobs")]
     postchecks: Option<String>,
+    /// That its work changes nothing is right from now on
+    #[arg(long, requires = "jobs")]
+    expects_no_changes: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -137,7 +148,8 @@ enum Command {
     /// Make a plan of a file, start it, and wait for its end
     ///
     /// Exits with 0 when it succeeded, 6 when it failed, 7 when it was canceled, and 8 when it is
-    /// paused. ctrl-c stops the waiting alone: the plan goes on in the background.
+    /// paused. One that waits for another plan is waited for as long as that one goes on. ctrl-c stops the
+    /// waiting alone: the plan goes on in the background.
     Run {
         #[command(flatten)]
         given: Given,
@@ -194,6 +206,9 @@ enum Command {
     /// Start nothing new; what is at work ends its work
     Pause(OfPlan),
     /// Let a plan start, or go on
+    ///
+    /// One that waits for another (`resumeAfterPlan`) starts by itself when that has succeeded; with this it
+    /// starts now, and waits no longer.
     Resume(OfPlan),
     /// End all of a plan that has not ended
     Cancel {
@@ -220,7 +235,26 @@ enum Command {
     },
     /// Bring back a canceled or failed plan, paused
     Recover(OfPlan),
+    /// Make a new plan of the jobs of another, none of them begun
+    ///
+    /// It is still put together: agents may change its jobs, and `finalize` completes it.
+    Clone {
+        #[command(flatten)]
+        of: OfPlan,
+        /// What the new plan is called [default: as the other, with "(clone)" behind it]
+        #[arg(long)]
+        name: Option<String>,
+        /// The branch that its result is merged into
+        #[arg(long, value_name = "BRANCH")]
+        target: Option<String>,
+        /// The same key again makes nothing and names the plan that there is
+        #[arg(long, value_name = "KEY")]
+        key: Option<String>,
+    },
     /// Remove the worktrees and own branches of a plan that has ended; it is still shown
+    ///
+    /// What it has merged stays, and so does a worktree that holds somebody's files, which is said. With
+    /// --force, what is at work is ended first. An archived plan does not come back.
     Archive {
         #[command(flatten)]
         of: OfPlan,
@@ -229,6 +263,9 @@ enum Command {
         force: bool,
     },
     /// Remove a plan with all its data
+    ///
+    /// Where it has not ended, what is at work is ended first, without being asked. What it has merged stays,
+    /// and so does a worktree that holds somebody's files, which is said.
     Delete(OfPlan),
     /// Complete a plan that was put together job by job
     Finalize {
@@ -314,6 +351,22 @@ async fn done(desk: &Desk, command: Command, format: Format) -> Result<Exit, Fai
         } => {
             let retry = change::mended(&jobs, &mended, clear_worktree)?;
             changed(&of.plan, Change::Retry(jobs, retry)).await
+        }
+        Command::Clone {
+            of,
+            name,
+            target,
+            key,
+        } => {
+            clone::run(
+                desk,
+                &of.plan,
+                name.as_deref(),
+                target.as_deref(),
+                key,
+                format,
+            )
+            .await
         }
         Command::Recover(of) => changed(&of.plan, Change::Recover).await,
         Command::Archive { of, force } => changed(&of.plan, Change::Archive(force)).await,

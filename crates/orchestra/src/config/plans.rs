@@ -4,6 +4,7 @@
 //! file of the user's and by no workspace's, which others may have written: such profiles are left
 //! out, and that is said.
 
+mod bounds;
 mod context;
 mod file;
 
@@ -27,6 +28,7 @@ use orchestra_runner::{
 
 use super::{Entry, Origin, Setting, file::ConfigFile, settle};
 use crate::{env::Variable, exit::Failure};
+use bounds::BoundsConfig;
 use context::ContextConfig;
 pub(super) use file::{PlansFile, PlansOnDisk};
 
@@ -63,6 +65,7 @@ pub(crate) struct PlansConfig {
     branch_prefix: Setting<String>,
     agent: Setting<Option<ProfileName>>,
     healer: Setting<Option<ProfileName>>,
+    bounds: BoundsConfig,
     context: ContextConfig,
     profiles: BTreeMap<ProfileName, Configured>,
     overreach: Vec<String>,
@@ -118,6 +121,7 @@ impl PlansConfig {
             ),
             agent: named(|file| file.agent.clone()),
             healer: named(|file| file.healer.clone()),
+            bounds: BoundsConfig::settle(files),
             context: ContextConfig::settle(files),
             profiles,
             overreach: overreach.cloned().collect(),
@@ -171,6 +175,7 @@ impl PlansConfig {
         options.policy.splits = self.context.splits();
         options.job.timeout = time(&self.timeout);
         options.job.idle = time(&self.idle_timeout);
+        self.bounds.apply(&mut options);
         // The end tells more than the beginning: it has two parts of three.
         let head = self.log_bytes.value / 3;
         options.logs.raw = Bounds {
@@ -284,6 +289,7 @@ impl PlansConfig {
                 "the agent that mends what failed; empty takes that of plans.agent",
             ),
         ];
+        entries.extend(self.bounds.entries());
         entries.extend(self.context.entries());
         entries
     }

@@ -3,7 +3,6 @@
 use std::{
     env,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use orchestra_mcp::{PartLook, ServerLifecycle, ServerPart, ServerStatus};
@@ -20,16 +19,15 @@ use crate::{commands::runner, config::Config, env::Variable, output};
 /// How the plans of a workspace are run by this program, which calls itself by a name where others
 /// of the workspace see it.
 pub(crate) fn options(config: &Config, workspace: &Path, name: &str) -> Options {
-    let mut options = Options::new(workspace, &config.plans.storage.value);
-    options.name = name.to_owned();
-    let mut options = config.plans.apply(options);
     let own = env::current_exe().unwrap_or_else(|_| PathBuf::from("orchestra"));
     let path = Variable::Path.read().unwrap_or_default();
     let mut agents = Agents::new(config.plans.profiles(), Prober::new(path, own.clone()));
     if let Some(agent) = config.plans.agent() {
         agents = agents.default_agent(agent.clone());
     }
-    options.agents = Arc::new(agents);
+    let mut options = Options::with_agents(workspace, &config.plans.storage.value, agents);
+    options.name = name.to_owned();
+    let mut options = config.plans.apply(options);
     options.background = Some(Background {
         program: own,
         arguments: runner::arguments(workspace, &config.plans.storage.value),

@@ -37,8 +37,11 @@ impl Up {
 
     /// As [`start`](Self::start), with the server of the tests behind it.
     fn with_everything() -> Self {
+        Self::with_server(&json!({"command": everything(), "args": []}))
+    }
+
+    fn with_server(server: &Value) -> Self {
         let workspace = Workspace::board();
-        let server = json!({"command": everything(), "args": []});
         let servers = json!({"mcpServers": {"e": server}});
         workspace.write("servers.json", &servers.to_string());
         let file = workspace.join("servers.json").display().to_string();
@@ -217,6 +220,16 @@ fn a_bridge_answers_what_stdio_answers_in_every_revision() {
             assert_eq!(found, wanted, "{revision}");
         }
     }
+}
+
+/// Who knows no tasks waits for a call that must become one, and the orchestrator's refusal is not theirs.
+#[test]
+fn a_session_at_a_bridge_waits_for_what_must_be_a_task() {
+    let up = Up::with_server(&json!({"command": everything(), "protocol": "2025-11-25"}));
+    let mut session = session(up.bridge(), &json!({}));
+    let called = call(&mut session, "failing_job", &json!({}));
+    let text = called["content"][0]["text"].as_str();
+    assert_eq!(text, Some("The job failed, as it always does."), "{called}");
 }
 
 /// The orchestrator is asked in the newest revision; a session of an older one is not told so, whoever

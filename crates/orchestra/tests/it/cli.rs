@@ -184,6 +184,13 @@ fn the_configuration_is_shown_with_its_origin() {
     let cores = std::thread::available_parallelism().unwrap().get();
     let usual = format!("_jobs = {}\n", (cores * 2).clamp(4, 64));
     let shown = shown.replace(&usual, "_jobs = CORES\n");
+    // What there is of memory, and whether processes can be counted, is the machine's.
+    let of_machine = |line: &str| match line.split_once(" = ") {
+        Some((key @ "# memory_bytes", _)) => format!("{key} = MEMORY\n"),
+        Some((key @ "# pids_limit", _)) => format!("{key} = PIDS\n"),
+        _ => format!("{line}\n"),
+    };
+    let shown: String = shown.lines().map(of_machine).collect();
     assert_snapshot!(shown, @r#"
     # which built-in tools a client sees: all, lean, search, or a list of groups; server:NAME in it leaves of the servers of others only those named
     # from: WORKSPACE/orchestra.toml
@@ -344,6 +351,26 @@ fn the_configuration_is_shown_with_its_origin() {
     # the agent that mends what failed; empty takes that of plans.agent
     # from: default
     # healer = ""
+
+    # how much memory a run of a job and all that it starts may have at once, in bytes; 0 sets no limit
+    # from: default
+    # memory_bytes = MEMORY
+
+    # how many processes it may have at once, 0 to 1000000; 0 sets no limit
+    # from: default
+    # pids_limit = PIDS
+
+    # how long each of its processes may compute, 0 to 100000000 seconds; 0 sets no limit
+    # from: default
+    # cpu_seconds = 0
+
+    # how much it may print, in bytes; 0 sets no limit
+    # from: default
+    # output_bytes = 1073741824
+
+    # what shell lines and programs may reach: none is no sandbox, workspace is their worktree and no network (Linux)
+    # from: default
+    # sandbox = "none"
 
     [plans.context_pressure]
     # whether an agent whose context is nearly full is asked to leave the rest of its work to further jobs

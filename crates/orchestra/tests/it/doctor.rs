@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use orchestra_runner::journal::{Append, Fresh, Journal, Options, PlanKey};
 use serde_json::{Value, json};
 
 use crate::support::Workspace;
@@ -175,6 +176,36 @@ fn a_damaged_database_of_plans_is_told_and_made_anew() {
 }
 
 #[test]
+fn readable_files_of_plans_that_are_damaged_are_told_and_written_anew() {
+    let workspace = with_a_plan();
+    let whole = workspace.run(["doctor"]);
+    assert_eq!(whole.code, Some(0), "{whole:?}");
+    let plans = fs::read_dir(workspace.join(".orchestrator/plans")).unwrap();
+    let plan = plans
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.join("plan.json").exists())
+        .unwrap();
+    let (events, shown) = (plan.join("events.jsonl"), plan.join("plan.json"));
+    let read = || (fs::read(&events).unwrap(), fs::read(&shown).unwrap());
+    let before = read();
+    let text = fs::read_to_string(&events).unwrap();
+    let damaged = text.replacen("\"number\":1", "\"number\":2", 1);
+    assert_ne!(damaged, text);
+    fs::write(&events, damaged).unwrap();
+    fs::remove_file(&shown).unwrap();
+    let told = workspace.run(["doctor"]);
+    assert_eq!(told.code, Some(4), "{told:?}");
+    for named in ["events.jsonl", "plan.json", "orchestra doctor --fix"] {
+        assert!(told.out.contains(named), "{told:?}");
+    }
+    let mended = workspace.run(["doctor", "--fix"]);
+    assert_eq!(mended.code, Some(0), "{mended:?}");
+    assert!(mended.out.contains("written anew"), "{mended:?}");
+    assert_eq!(read(), before);
+    assert_eq!(workspace.run(["doctor"]).code, Some(0));
+}
+
+#[test]
 fn plans_that_are_under_way_and_that_nobody_runs_are_told() {
     let workspace = with_a_plan();
     let go = workspace.home().join("go");
@@ -202,4 +233,54 @@ fn plans_that_are_under_way_and_that_nobody_runs_are_told() {
     fs::write(&go, "").unwrap();
     let watched = workspace.run(["plan", "watch", "left"]);
     assert_eq!(watched.code, Some(0), "{watched:?}");
+}
+
+#[test]
+fn a_plan_that_a_newer_program_has_changed_is_told_and_hides_no_other() {
+    let workspace = with_a_plan();
+    let list = || {
+        let said = workspace.run(["plan", "list", "--json"]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let list: Value = serde_json::from_str(&said.out).unwrap();
+        (list, said.err)
+    };
+    let (before, _) = list();
+    assert!(before.get("unreadable").is_none(), "{before}");
+    let id = before["items"][0]["id"].as_str().unwrap();
+    workspace.write(
+        "other.yaml",
+        "name: Other\njobs:\n- {producerId: one, task: One, work: echo two > two.txt}\n",
+    );
+    let made = workspace.run(["plan", "create", "other.yaml"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let storage = workspace.join(".orchestrator/plans");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let journal = Journal::open(&storage, Options::default()).unwrap();
+        let body = json!({"at": 1, "what": {"fromTheFuture": {}}});
+        let append = Append {
+            plan: PlanKey::parse(id).unwrap(),
+            expected: 1,
+            events: vec![Fresh::new(1, &body).unwrap()],
+            once: None,
+        };
+        journal.append(append).await.unwrap();
+        journal.close().await;
+    });
+    let (after, said) = list();
+    assert_eq!(after["items"].as_array().unwrap().len(), 1, "{after}");
+    assert_eq!(after["items"][0]["name"], "Other", "{after}");
+    assert_eq!(after["unreadable"][0]["id"], id, "{after}");
+    assert!(said.contains("update the program"), "{said}");
+    let told = workspace.run(["doctor"]);
+    assert_eq!(told.code, Some(4), "{told:?}");
+    assert!(told.out.contains(id), "{told:?}");
+    let tool = workspace.call("list_copilot_plans", &json!({}));
+    assert_eq!(tool["total"], 1, "{tool}");
+    let words = tool["unreadable"][0].as_str().unwrap();
+    assert!(words.contains("update the program"), "{words}");
+    for words in [["plan", "resume", "other"], ["plan", "watch", "other"]] {
+        let said = workspace.run(words);
+        assert_eq!(said.code, Some(0), "{said:?}");
+    }
 }

@@ -149,11 +149,7 @@ impl Face {
     fn call(&mut self, workspace: &Workspace, tool: &str, arguments: &Value) -> Outcome {
         let mut params = json!({"name": tool, "arguments": arguments});
         match self {
-            Self::Stdio(session) => of_response(&session.request("tools/call", &params)),
-            Self::Bridge { session, .. } => {
-                // Through a bridge a call that may last is followed to its end for a client that knows no
-                // tasks, unless it wants to hear of its progress.
-                params["_meta"] = json!({"progressToken": tool});
+            Self::Stdio(session) | Self::Bridge { session, .. } => {
                 of_response(&session.request("tools/call", &params))
             }
             Self::Quic {

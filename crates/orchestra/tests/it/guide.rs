@@ -40,6 +40,27 @@ fn every_plan_of_the_guide_is_taken() {
 }
 
 #[test]
+fn every_command_of_plans_has_its_row_and_the_readme_names_all() {
+    let help = Workspace::new().run(["plan", "--help"]);
+    let (_, commands) = help.out.split_once("Commands:\n").unwrap();
+    let commands = commands.lines().take_while(|line| !line.is_empty());
+    let names = commands.filter_map(|line| line.split_whitespace().next());
+    let names: Vec<&str> = names.filter(|name| *name != "help").collect();
+    let guide = guide();
+    let rows = guide
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `orchestra plan "));
+    let rows: Vec<&str> = rows
+        .map(|row| row.split([' ', '`']).next().unwrap())
+        .collect();
+    assert_eq!(rows, names);
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = fs::read_to_string(readme).unwrap();
+    let listed = format!("of jobs: {} |", names.join(", "));
+    assert!(readme.contains(&listed), "{listed}");
+}
+
+#[test]
 fn every_key_of_plans_has_its_row_and_the_example_is_taken() {
     let workspace = Workspace::new();
     let blocks = blocks();

@@ -262,3 +262,126 @@ fn a_circle_is_told_of_when_it_is_drawn() {
         "{drawn:?}"
     );
 }
+
+#[test]
+fn a_plan_is_copied_completed_and_run() {
+    let workspace = Workspace::git();
+    workspace.write(
+        "first.yaml",
+        "name: First\ntargetBranch: first\njobs:\n\
+         - {producerId: one, task: One, work: echo one > one.txt}\n",
+    );
+    let ran = plan(&workspace, &["run", "first.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let made = plan(&workspace, &["clone", "first"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    assert!(made.out.contains("plan First (clone) ("), "{made:?}");
+    assert!(made.out.contains("orchestra plan finalize"), "{made:?}");
+    let words = [
+        "clone", "first", "--name", "Second", "--target", "second", "--key", "k",
+    ];
+    let copy = ok(&workspace, &words);
+    assert_eq!(copy["status"], "scaffolding", "{copy}");
+    let again = ok(&workspace, &words);
+    assert_eq!(
+        (&again["plan"], &again["repeated"]),
+        (&copy["plan"], &json!(true))
+    );
+    ok(&workspace, &["finalize", "second", "--start"]);
+    let watched = plan(&workspace, &["watch", "second"]);
+    assert_eq!(watched.code, Some(0), "{watched:?}");
+    assert_eq!(git(&workspace, &["show", "second:one.txt"]), "one\n");
+    let unknown = plan(&workspace, &["clone", "third"]);
+    assert_eq!(unknown.code, Some(3), "{unknown:?}");
+    let wrong = plan(&workspace, &["clone", "first", "--target", "a..b"]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.err.contains("--target"), "{wrong:?}");
+}
+
+#[test]
+fn a_job_that_rightly_changes_nothing_is_retried_as_such() {
+    let workspace = Workspace::git();
+    workspace.write(
+        "idle.yaml",
+        "name: Idle\ntargetBranch: idle\njobs:\n\
+         - {producerId: one, task: One, work: 'true', autoHeal: false}\n",
+    );
+    let ran = plan(&workspace, &["run", "idle.yaml"]);
+    assert_eq!(ran.code, Some(6), "{ran:?}");
+    assert!(ran.out.contains("--expects-no-changes"), "{ran:?}");
+    let unsaid = plan(&workspace, &["retry", "idle", "--expects-no-changes"]);
+    assert_eq!(unsaid.code, Some(2), "{unsaid:?}");
+    let words = ["retry", "idle", "one", "--expects-no-changes"];
+    let retried = plan(&workspace, &words);
+    assert_eq!(retried.code, Some(0), "{retried:?}");
+    let watched = plan(&workspace, &["watch", "idle"]);
+    assert_eq!(watched.code, Some(0), "{watched:?}");
+}
+
+#[test]
+fn the_last_line_of_a_watched_plan_is_how_it_stands() {
+    let workspace = Workspace::git();
+    workspace.write(
+        "two.yaml",
+        "name: Two\ntargetBranch: two\njobs:\n\
+         - {producerId: one, task: One, work: echo one > one.txt}\n\
+         - {producerId: two, task: Two, work: echo two > two.txt, dependencies: [one]}\n",
+    );
+    ok(&workspace, &["create", "two.yaml"]);
+    let last = |words: &[&str], code| {
+        let said = plan(&workspace, words);
+        assert_eq!(said.code, Some(code), "{said:?}");
+        let last = said.out.lines().last().unwrap();
+        serde_json::from_str::<serde_json::Value>(last).unwrap()
+    };
+    let rests = last(&["watch", "two", "--json"], 8);
+    assert_eq!(
+        (&rests["event"], &rests["plan"]["status"]),
+        (&json!("rests"), &json!("pending-start"))
+    );
+    // What its jobs wait for is told as `show` tells it.
+    assert_eq!(rests["plan"], ok(&workspace, &["show", "two"]));
+    ok(&workspace, &["resume", "two"]);
+    let ended = last(&["watch", "two", "--json"], 0);
+    assert_eq!(
+        (&ended["event"], &ended["plan"]["status"]),
+        (&json!("ended"), &json!("succeeded"))
+    );
+}
+
+#[test]
+fn a_plan_is_read_from_stdin_in_any_language() {
+    let workspace = Workspace::git();
+    let yaml = "name: Piped\njobs:\n- {producerId: one, task: One, work: make}\n";
+    let toml = "name = 'Piped'\n[[jobs]]\nproducerId = 'one'\ntask = 'One'\nwork = 'make'\n";
+    let toon = "name: Piped\njobs[1]{producerId,task,work}:\n  one,One,make\n";
+    let json = "\n{\"name\": \"Piped\", \"jobs\": [{\"producerId\": \"one\", \"task\": \"One\", \
+                \"work\": \"make\"}]}";
+    let validate = |text: &str, more: &[&str]| {
+        let words = [&["plan", "validate", "-", "--json"], more].concat();
+        workspace.run_with_input(words, text)
+    };
+    for (text, more) in [
+        (yaml, &[][..]),
+        (toml, &[]),
+        (json, &[]),
+        (toon, &["--format", "toon"]),
+        (yaml, &["--format", "yaml"]),
+    ] {
+        let said = validate(text, more);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.out.contains("\"Piped\""), "{said:?}");
+    }
+    let said = validate(yaml, &["--format", "json"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("stdin: "), "{said:?}");
+    // A file may be called as it likes where its language is said.
+    workspace.write("plan.txt", yaml);
+    let words = ["validate", "plan.txt", "--format", "yaml"];
+    assert_eq!(plan(&workspace, &words).code, Some(0));
+    // And there is an end to what is read.
+    let long = format!("{yaml}#{}", "x".repeat(16 * 1024 * 1024 - yaml.len()));
+    let said = validate(&long, &[]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("larger than"), "{said:?}");
+}

@@ -10,7 +10,7 @@ use std::{
 };
 
 use orchestra_hub::{BoxFuture, ClientFeatures, InputRequired};
-use orchestra_wire::{Era, RawJson, RequestId};
+use orchestra_wire::{Era, RawJson, RequestId, RpcError};
 use tokio::{
     sync::OwnedSemaphorePermit,
     time::{Instant, sleep_until},
@@ -35,6 +35,33 @@ impl Session {
     /// # Errors
     /// Those of the link; a JSON-RPC error of the server; a timeout.
     pub(in crate::client) async fn call(
+        self: &Arc<Self>,
+        call: &ServerCall,
+        place: Option<Place>,
+    ) -> Result<Reply, ClientError> {
+        match self.call_once(call, place.clone()).await {
+            Err(ClientError::Rpc(error)) if self.wants_task(call, &error) => {
+                let as_task = true;
+                let call = ServerCall {
+                    as_task,
+                    ..call.clone()
+                };
+                self.call_once(&call, place).await
+            }
+            reply => reply,
+        }
+    }
+
+    /// Whether a call was refused because it must become a task, of which a caller from a session knows
+    /// nothing: nothing has run yet, and it is made again to be followed here.
+    fn wants_task(&self, call: &ServerCall, error: &RpcError) -> bool {
+        self.era() == Era::Stateless
+            && !call.as_task
+            && call.cx.era != Some(Era::Stateless)
+            && tasks::are_wanted_by(error)
+    }
+
+    async fn call_once(
         self: &Arc<Self>,
         call: &ServerCall,
         place: Option<Place>,
@@ -191,6 +218,8 @@ impl Session {
                 call,
                 id: &id,
                 state,
+                // An orchestrator answers as its callers would be answered by itself.
+                follows: !self.config.names_callers,
             }
             .params(),
             None => call.params.clone(),

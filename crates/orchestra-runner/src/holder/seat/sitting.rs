@@ -162,8 +162,12 @@ impl Sitting {
         drop(server);
         if let Ended::HandedOver(answer) = next {
             let successor = self.successor().await;
+            let handed = match &successor {
+                Some(_) => Ok(true),
+                None => Err(handing::unheld(self.place.root())),
+            };
             // Whoever asked for it may have gone.
-            let _ = answer.send(Ok(true));
+            let _ = answer.send(handed);
             return match successor {
                 Some(connection) => self.follow(connection).await,
                 None => Next::Again,

@@ -1,14 +1,8 @@
 //! Agents at work: called by their profiles, read while they go on, judged by what they said.
 
-use std::{
-    ffi::OsString,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{ffi::OsString, path::Path, time::Duration};
 
 use orchestra_plan::{
-    budget,
-    command::Report,
     event::{Failure, FailureKind},
     phase::Phase,
     work::{Action, AgentWork, Brief, Instructions, ModelTier, WorkSpec},
@@ -19,17 +13,17 @@ use super::{
     pressure::{Gauge, pieces},
     run,
     usage::{usage_of, warn},
+    watch::Watch,
 };
 use crate::{
     agents::{
-        AgentError, Asked, Chosen, Exited, Feature, Invocation, Reader, Reading, Stream, Task,
-        Verdict, brief_text, ready, verdict, write_skill,
+        AgentError, Asked, Chosen, Exited, Feature, Invocation, Reader, Reading, Task, Verdict,
+        brief_text, ready, verdict, write_skill,
     },
-    logs::{self, Follower, Page, Query},
     plans::chain,
     runner::host::{git_failure, new_job_id},
     secret,
-    supervise::{Ending, How, Order, Program, RunId, Supervised},
+    supervise::{Ending, How, Order, Program},
 };
 
 /// Does a job's work by an agent.
@@ -186,18 +180,14 @@ async fn called(
         invocation.shown().join(" ")
     ))
     .await;
-    let mut watch = Watch {
-        reader: Reader::new(profile, invocation.session.as_deref()),
-        after: 0,
-        told: cx.told(),
-        session: None,
-        last_at: None,
-        is_over: false,
-        gauge: Gauge::new(cx, worktree.to_owned(), profile).await?,
-    };
+    let reader = Reader::new(profile, invocation.session.as_deref());
+    let gauge = Gauge::new(cx, worktree.to_owned(), profile).await?;
+    let mut watch = Watch::new(cx, reader, gauge);
     let ending = run::supervised(cx, part, &mut order, &mut watch).await?;
     let mut watch = watch.rest(cx, &order.id).await?;
     watch.tell(cx).await;
+    let context = watch.reader.so_far().context;
+    watch.gauge.tell(cx, context).await;
     let reading = watch.reader.finish();
     let used = usage_of(&reading.usage);
     let usage = used.minus(&watch.told);
@@ -274,128 +264,6 @@ fn judged(chosen: &Chosen, ending: &Ending, reading: &Reading, is_over: bool) ->
     failure.exit_code = ending.code;
     failure.signal = ending.signal;
     Some(failure)
-}
-
-/// Reads what an agent says while it goes on.
-struct Watch {
-    reader: Reader,
-    /// Up to which line of the log it was read.
-    after: u64,
-    /// What was told of its use.
-    told: budget::Usage,
-    session: Option<String>,
-    /// When its last figures were seen.
-    last_at: Option<Instant>,
-    /// It did not end after them.
-    is_over: bool,
-    gauge: Gauge,
-}
-
-impl run::Watcher for Watch {
-    async fn watch(&mut self, cx: &Cx<'_>, run: &Supervised) {
-        let mut follower = Follower::new(&cx.directory, self.query(run.id()));
-        loop {
-            let grace = self.reader.so_far().grace;
-            let end = self
-                .last_at
-                .map(|at| tokio::time::Instant::from_std(at + grace));
-            let page = tokio::select! {
-                page = follower.next() => page,
-                () = until(end) => {
-                    self.is_over = true;
-                    return;
-                }
-            };
-            match page {
-                Ok(page) => self.take(&page),
-                Err(error) => {
-                    tracing::debug!(%error, "what an agent says cannot be read while it goes on");
-                    return std::future::pending().await;
-                }
-            }
-            self.tell(cx).await;
-            let context = self.reader.so_far().context;
-            self.gauge.look(cx, context).await;
-        }
-    }
-}
-
-async fn until(at: Option<tokio::time::Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
-}
-
-impl Watch {
-    fn query(&self, run: &RunId) -> Query {
-        Query {
-            after: Some(self.after),
-            phase: Some(run.phase().to_owned()),
-            run: Some(run.run()),
-            ..Query::default()
-        }
-    }
-
-    /// Reads what is left when it has ended.
-    async fn rest(mut self, cx: &Cx<'_>, run: &RunId) -> Result<Self, Failure> {
-        let (directory, run) = (cx.directory.clone(), run.clone());
-        let read = move || {
-            loop {
-                match logs::read(&directory, &self.query(&run)) {
-                    Ok(page) => {
-                        self.take(&page);
-                        if !page.more {
-                            return self;
-                        }
-                    }
-                    Err(error) => {
-                        tracing::debug!(%error, "what an agent said cannot be read");
-                        return self;
-                    }
-                }
-            }
-        };
-        let read = tokio::task::spawn_blocking(read).await;
-        read.map_err(|error| super::internal(&error))
-    }
-
-    fn take(&mut self, page: &Page) {
-        self.after = page.next;
-        for line in &page.lines {
-            let stream = match line.stream {
-                logs::Stream::Out => Stream::Out,
-                logs::Stream::Err => Stream::Error,
-                logs::Stream::Runner => continue,
-            };
-            let mut noticed = self.reader.feed(stream, line.text.as_bytes());
-            if !line.more {
-                let end = self.reader.feed(stream, b"\n");
-                noticed.last |= end.last;
-            }
-            if noticed.last {
-                self.last_at.get_or_insert_with(Instant::now);
-            }
-        }
-    }
-
-    /// Tells what has become known.
-    async fn tell(&mut self, cx: &Cx<'_>) {
-        let reading = self.reader.so_far();
-        if reading.session.is_some() && reading.session != self.session {
-            self.session.clone_from(&reading.session);
-            if let Some(session) = &self.session {
-                let report = Report::SessionKnown(session.clone());
-                cx.teller.progress(report).await;
-            }
-        }
-        let used = usage_of(&self.reader.so_far().usage);
-        let more = used.minus(&self.told);
-        if !more.is_zero() {
-            self.told = self.told.plus(&more);
-            cx.teller.progress(Report::Used(more)).await;
-        }
-    }
 }
 
 /// Whether a phase is healed by solving a merge.

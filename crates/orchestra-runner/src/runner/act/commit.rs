@@ -32,8 +32,9 @@ pub(super) async fn commit(cx: &Cx<'_>, expects_no_changes: bool) -> Result<Done
                 cx.say(&words).await;
             }
             Ok(None) => {
-                let words = "the work changed nothing; if that is right, set expectsNoChanges, or have \
-                             it leave a file of evidence";
+                let words = "the work changed nothing; if that is right, set expectsNoChanges (with \
+                             `orchestra plan retry PLAN JOB --expects-no-changes`), or have it leave a \
+                             file of evidence";
                 return Err(Failure::new(FailureKind::NothingChanged, words));
             }
             Err(error) => {

@@ -1,6 +1,7 @@
 //! merge-fi: the worktree of a job, with all that the job builds on.
 
 mod again;
+mod begun;
 mod words;
 
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use orchestra_plan::{
     ids::{Branch, Commit},
 };
 
-use super::{Cx, Done, Todo, ready};
+use super::{Cx, Done, Todo, ready, target};
 use crate::{
     git::{Conflict, Forward, GitError, Merging, Repository, Worktree},
     runner::host::git_failure,
@@ -24,12 +25,16 @@ pub(super) struct Wanted<'a> {
     /// The commit with the work of earlier attempts, which a worktree that is made anew starts from.
     pub(super) holds: Option<&'a Commit>,
     pub(super) clear: bool,
+    /// Whether a worktree that is there is thrown away unless it holds something of somebody's.
+    pub(super) anew: bool,
     pub(super) with_target: bool,
 }
 
 /// What stops it.
 enum Stopped {
     Git(GitError),
+    /// Something else that a person has to look at.
+    Failed(Failure),
     /// Conflicts are left in the worktree.
     Conflicts {
         base: Commit,
@@ -75,6 +80,7 @@ pub(super) async fn integrate(cx: &Cx<'_>, wanted: Wanted<'_>) -> Result<Done, F
             ..Done::default()
         }),
         Err(Stopped::Git(error)) => Err(git_failure(&error)),
+        Err(Stopped::Failed(failure)) => Err(failure),
         Err(Stopped::Conflicts {
             base,
             paths,
@@ -100,7 +106,7 @@ async fn together(
     repository: &Repository,
     wanted: Wanted<'_>,
 ) -> Result<Together, Stopped> {
-    let clear = wanted.clear;
+    let (clear, anew) = (wanted.clear, wanted.anew);
     let holds = wanted.holds.cloned();
     let mut sources = sources(cx, repository, wanted).await?;
     let found = repository.usable_worktree(cx.assignment.owner()).await?;
@@ -109,7 +115,7 @@ async fn together(
         None => None,
     };
     match (found, begun) {
-        (Some(worktree), Some(_)) if !clear && cx.assignment.solves_conflicts() => {
+        (Some(worktree), Some(_)) if !clear && !anew && cx.assignment.solves_conflicts() => {
             let head = worktree.head().await?;
             let began = cx.assignment.base.clone();
             // What was done before the conflict is the job's, whatever comes beside it.
@@ -121,11 +127,19 @@ async fn together(
             together.base = began.unwrap_or(together.base);
             Ok(together)
         }
-        (Some(_), Some(begun)) if !clear => {
+        (Some(worktree), Some(begun)) if !clear && !anew => {
             let base = cx.assignment.base.clone().unwrap_or(begun);
-            again::again(cx, repository, base, &sources).await
+            let base = begun::concluded(cx, &worktree, base, &sources).await?;
+            again::again(cx, &worktree, base, &sources).await
         }
-        _ => {
+        (found, _) => {
+            if let Some(worktree) = &found {
+                if anew {
+                    begun::nobodys(cx, worktree).await?;
+                }
+                // Before anything of it is put in order.
+                worktree.give_up()?;
+            }
             // Somebody has removed the worktree, or asked for that; what was committed is not lost with it.
             if let Some(holds) = &holds {
                 sources.insert(0, holds.clone());
@@ -157,7 +171,7 @@ async fn sources(
     cx: &Cx<'_>,
     repository: &Repository,
     wanted: Wanted<'_>,
-) -> Result<Vec<Commit>, GitError> {
+) -> Result<Vec<Commit>, Stopped> {
     let unknown = |name: &str| GitError::Unknown {
         name: name.to_owned(),
     };
@@ -168,7 +182,8 @@ async fn sources(
         sources.push(branches.base_commit.clone());
         sources.extend_from_slice(wanted.commits);
         if wanted.with_target {
-            sources.extend(repository.tip(&branches.target).await?);
+            let tip = target::taken_in(cx, repository, branches).await;
+            sources.extend(tip.map_err(Stopped::Failed)?);
         }
         return Ok(sources);
     }
@@ -201,8 +216,9 @@ async fn fresh(
         Forward::Conflict(conflict) => &conflict.onto,
     };
     let prepared = repository.prepare(cx.assignment.owner(), start).await?;
-    if prepared.reused {
-        prepared.worktree.restart(start).await?;
+    match prepared.reused {
+        true => prepared.worktree.restart(start).await?,
+        false => prepared.worktree.give_up()?,
     }
     link(cx, &prepared.worktree).await?;
     match forward {

@@ -6,7 +6,7 @@ use orchestra_plan::{
     ids::Commit,
 };
 
-use super::{Cx, Done};
+use super::{Cx, Done, target};
 use crate::{
     git::{Applied, Integration, Intent, IntentState, Landing, Repository},
     runner::host::git_failure,
@@ -48,7 +48,12 @@ async fn intended(cx: &Cx<'_>, repository: &Repository) -> Result<Option<Intent>
         return Err(Failure::new(FailureKind::Internal, words));
     };
     let message = format!("[Plan] {}", assignment.settings.name.as_str());
-    let floor = cx.host.options.destroyed_below_percent;
+    let floor = match assignment.despite {
+        // A person has seen what would go.
+        Some(FailureKind::TreeDestroyed) => 0,
+        _ => cx.host.options.destroyed_below_percent,
+    };
+    let tip = target::found(cx, repository, branches).await?;
     let commits = [commit.clone()];
     let integration = repository
         .integrate(&branches.target, &commits, &message, floor)
@@ -61,11 +66,14 @@ async fn intended(cx: &Cx<'_>, repository: &Repository) -> Result<Option<Intent>
             ..
         }
         | Integration::Conflict(_) => Ok(None),
+        // It has moved since it was looked at.
+        Integration::Ready { intent, .. } if intent.old != tip => Ok(None),
         Integration::Ready { intent, .. } => Ok(Some(intent)),
         Integration::Destroyed { before, after } => {
+            let files = if after == 1 { "file" } else { "files" };
             let words = format!(
-                "the result has {after} files where {before} were: it is not merged; retry the job if \
-                 that is right"
+                "the result has {after} {files} where {before} were: it is not merged; retry the job if \
+                 that is right, and it is"
             );
             Err(Failure::new(FailureKind::TreeDestroyed, words))
         }

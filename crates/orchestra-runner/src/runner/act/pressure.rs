@@ -69,16 +69,9 @@ impl Gauge {
     /// Takes how many tokens the model was given last, and asks the agent to stop when these are nearly
     /// all that it can be given.
     pub(super) async fn look(&mut self, cx: &Cx<'_>, used: Option<u64>) {
-        let (Some(used), limit) = (used, self.limit) else {
+        let Some(Filled { level, used, limit }) = self.tell(cx, used).await else {
             return;
         };
-        let level = cx.host.options.policy.splits.pressure(used, limit);
-        if level <= self.level {
-            return;
-        }
-        self.level = level;
-        let filled = Filled { level, used, limit };
-        cx.teller.progress(Report::Filled(filled)).await;
         if level < Pressure::Critical || self.pieces == 0 {
             return;
         }
@@ -92,6 +85,20 @@ impl Gauge {
             Err(failure) => failure.message,
         };
         cx.say(&words).await;
+    }
+
+    /// Takes how many tokens the model was given last, and tells it where that is another level. Of an agent that
+    /// has ended no more than that is done: it may have been quicker than who looks.
+    pub(super) async fn tell(&mut self, cx: &Cx<'_>, used: Option<u64>) -> Option<Filled> {
+        let (used, limit) = (used?, self.limit);
+        let level = cx.host.options.policy.splits.pressure(used, limit);
+        if level <= self.level {
+            return None;
+        }
+        self.level = level;
+        let filled = Filled { level, used, limit };
+        cx.teller.progress(Report::Filled(filled)).await;
+        Some(filled)
     }
 
     /// What an agent that has ended well leaves to others, if it was asked to.

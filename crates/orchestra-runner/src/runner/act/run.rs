@@ -10,10 +10,12 @@ use std::{
 use orchestra_plan::{
     command::Report,
     event::{Failure, FailureKind, Process},
+    ids::Millis,
     work::{Action, ErrorAction, ProcessWork, Shell, ShellWork, WorkSpec},
 };
+use orchestra_process::Sandbox;
 
-use super::{Cx, Done, RunName, agent};
+use super::{Cx, Done, RunName, agent, sandbox};
 use crate::{
     plans::Options,
     runner::{assignment::Assignment, export::HIDDEN},
@@ -38,6 +40,7 @@ pub(super) async fn run(
         Action::Process(work) => process(work),
     };
     let mut order = order(cx, part, spec, program).await?;
+    sandbox::confine(cx, spec, &mut order).await?;
     let ending = supervised(cx, part, &mut order, &mut Nobody).await?;
     Ok(Done {
         failure: failure_of(&ending),
@@ -108,7 +111,7 @@ fn plain(
         slot: cx.teller.slot.clone(),
         environment: values,
         limits: options.job.clone(),
-        sandbox: options.sandbox.clone(),
+        sandbox: Sandbox::None,
         input: None,
         logs: options.logs,
         launcher: options.supervisor.clone(),
@@ -240,6 +243,10 @@ pub(super) async fn supervised(
             },
         };
         looks = false;
+        cx.note_end(match &found {
+            Found::Ended(ending) => Some(Millis::new(ending.ended)),
+            _ => None,
+        });
         let ending = match found {
             Found::Running(run) => attend(cx, &run, watcher).await?,
             Found::Ended(ending) => ending,

@@ -2,7 +2,7 @@
 
 use orchestra_plan::{
     command::{Command, Cx, Decision, NewPlan, Refusal},
-    decide::create,
+    decide::{create, repeats},
     ids::PlanId,
     plan::Plan,
 };
@@ -33,6 +33,10 @@ impl Engine {
         if let Some(before) = once.as_ref().and_then(before) {
             let before = Ok(before.clone());
             turn.answers.push((answer, before));
+            return;
+        }
+        if let Some(id) = self.shelved(&order) {
+            self.take_down(id, order, once, answer);
             return;
         }
         let key = once.clone();
@@ -98,6 +102,7 @@ impl Engine {
         let same = |plan: &&Plan| key.is_some() && plan.settings().idempotency_key.as_ref() == key;
         let mut plans = self.plans.values().filter(|plan| !plan.is_deleted());
         if let Some(before) = plans.find(same) {
+            repeats(before, &new).map_err(|refusal| of(&refusal))?;
             let repeated = Decision {
                 repeated: true,
                 ..Decision::default()
@@ -105,7 +110,7 @@ impl Engine {
             return Ok(Answer::of(before, repeated));
         }
         let id = new.id;
-        if self.plans.contains_key(&id) {
+        if self.plans.contains_key(&id) || self.shelf.contains_key(&id) {
             return Err(refused(
                 "plan-exists",
                 "there is a plan with this id already",

@@ -7,7 +7,7 @@ use orchestra_plan::{
     status::{JobStatus, PlanStatus},
 };
 
-use super::{Again, Engine, Help};
+use super::{Again, Engine, Help, shelf::target_of};
 use crate::runner::{
     assignment::Assignment,
     branches, clean, recover,
@@ -51,9 +51,12 @@ impl Engine {
         }
         for id in &turn.touched {
             self.look_after(*id);
+            self.shelve(*id);
         }
         self.fetch();
         self.prepare_branches();
+        // Before it is known that nothing is left to do.
+        self.given_up.send_replace(self.retries.given_up());
         let is_live = self.is_live();
         self.live.send_if_modified(|live| {
             let changed = *live != is_live;
@@ -96,6 +99,7 @@ impl Engine {
             || !self.resolving.is_empty()
             || !self.jobs.is_empty()
             || self.retries.next().is_some()
+            || self.by_helper.values().any(|help| *help == Help::Erase)
             || self.plans.values().any(Plan::is_live)
     }
 
@@ -147,14 +151,13 @@ impl Engine {
         let Some(plan) = plans.find(|plan| plan.wants_branches() && is_free(plan)) else {
             return;
         };
-        let taken = self
-            .plans
-            .values()
-            .filter(|other| other.id() != plan.id() && !other.is_deleted())
-            .filter_map(|other| match other.decided_branches() {
-                Some(branches) => Some(branches.target.clone()),
-                None => other.settings().target_branch.clone(),
-            })
+        let others = self.plans.values();
+        let others = others.filter(|other| other.id() != plan.id() && !other.is_deleted());
+        let shelved = self.shelf.values();
+        let taken = others
+            .filter_map(target_of)
+            .chain(shelved.filter_map(|shelved| shelved.target.as_ref()))
+            .cloned()
             .collect();
         let wanted = branches::Wanted {
             plan: *plan.id(),

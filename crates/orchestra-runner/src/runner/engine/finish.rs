@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use super::Engine;
 use crate::{
-    plans::refused_by,
+    holder::Refused,
+    plans::{refused, refused_by},
     runner::{
         teller::Next,
         turn::{Failed, Turn},
@@ -20,6 +21,13 @@ const AGAIN: Duration = Duration::from_millis(500);
 impl Engine {
     /// Makes a turn durable and acts upon it.
     pub(super) async fn finish(&mut self, mut turn: Turn) {
+        if self.is_lost {
+            // Something of it cannot be kept, and the rest may follow from that: whoever holds next begins
+            // from what is kept.
+            let words = "what was decided about plans cannot be kept; ask again";
+            withdraw(turn, &refused("internal", words));
+            return;
+        }
         if !turn.is_empty()
             && let Err(failed) = turn.commit(&self.journal).await
         {
@@ -34,19 +42,12 @@ impl Engine {
     async fn undo(&mut self, turn: Turn, failed: &Failed) {
         tracing::warn!(error = %failed.error, "what was decided about plans cannot be kept");
         self.is_lost = failed.lost;
-        let refused = refused_by(&failed.error);
-        for (answer, _) in turn.answers {
-            // Who has gone is told nothing.
-            let _ = answer.send(Err(refused.clone()));
-        }
-        for asking in turn.asking {
-            let _ = asking.answer.send(Next::Later);
-        }
+        let touched: Vec<PlanId> = turn.touched.iter().copied().collect();
+        withdraw(turn, &refused_by(&failed.error));
         if self.is_lost {
             return;
         }
         let folded = self.folded.clone();
-        let touched: Vec<PlanId> = turn.touched.into_iter().collect();
         let read = tokio::task::spawn_blocking(move || {
             let read = |id: PlanId| folded.kept(id).map(|plan| (id, plan));
             touched.into_iter().map(read).collect::<Result<Vec<_>, _>>()
@@ -56,6 +57,7 @@ impl Engine {
                 for (id, plan) in plans {
                     self.scheduler.remove(&id);
                     self.plans.remove(&id);
+                    self.shelf.remove(&id);
                     // What was told of it may not be known any more.
                     self.cleaned.remove(&id);
                     self.unsettled.insert(id);
@@ -73,5 +75,16 @@ impl Engine {
             }
             Err(_) => self.is_lost = true,
         }
+    }
+}
+
+/// Tells whoever waits for a turn that nothing comes of it.
+fn withdraw(turn: Turn, refused: &Refused) {
+    for (answer, _) in turn.answers {
+        // Who has gone is told nothing.
+        let _ = answer.send(Err(refused.clone()));
+    }
+    for asking in turn.asking {
+        let _ = asking.answer.send(Next::Later);
     }
 }

@@ -25,6 +25,8 @@ pub(crate) enum Help {
     Fetch,
     /// It waits for a slot of the machine.
     Slot,
+    /// It removes the data of a deleted plan.
+    Erase,
     /// It does something that nobody waits for.
     Other,
 }
@@ -59,7 +61,7 @@ impl Engine {
             }
             Help::Fetch => self.fetched(turn),
             Help::Slot => self.asks_for_slot = false,
-            Help::Other => {}
+            Help::Erase | Help::Other => {}
         }
     }
 

@@ -165,12 +165,15 @@ impl Engine {
 /// it has failed, so that what is left is not forgotten.
 fn left_undone(report: Report, why: &str) -> Report {
     match report {
-        Report::ActSucceeded { act, usage, .. } => {
+        Report::ActSucceeded {
+            act, usage, ended, ..
+        } => {
             let words = format!("the agent left work to others, and that cannot be: {why}");
             Report::ActFailed {
                 act,
                 failure: Failure::new(FailureKind::ExitCode, words),
                 usage,
+                ended,
             }
         }
         report => report,

@@ -30,7 +30,7 @@ async fn run(
     let base = repository.choose_base(Some("main")).await.unwrap().commit;
 
     let before = user();
-    repository.move_snapshot(plan(1), &base).await.unwrap();
+    repository.begin_snapshot(plan(1), &base).await.unwrap();
     let one = prepare(&repository, 1, &base).await;
     let two = prepare(&repository, 2, &base).await;
     unchanged(before, "preparation");

@@ -223,14 +223,14 @@ async fn a_snapshot_branch_is_made_moved_and_deleted() {
     let repository = world.open().await;
     let base = world.rev("HEAD");
     let done = work(&repository, 1, &base, &[("a", "a")]).await;
-    repository.move_snapshot(plan(1), &base).await.unwrap();
-    repository.move_snapshot(plan(1), &done).await.unwrap();
+    repository.begin_snapshot(plan(1), &base).await.unwrap();
+    repository.begin_snapshot(plan(1), &done).await.unwrap();
     let name = format!("orchestrator/snapshot/{}", plan(1));
     assert_eq!(world.rev(&name), done);
     repository.remove_snapshot(plan(1)).await.unwrap();
     repository.remove_snapshot(plan(1)).await.unwrap();
     world.git(&["branch", "orchestrator"]);
-    let error = repository.move_snapshot(plan(1), &base).await.unwrap_err();
+    let error = repository.begin_snapshot(plan(1), &base).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         format!("the branch `{name}` cannot exist beside the branch `orchestrator`")
@@ -277,7 +277,7 @@ async fn references_in_tables_do_as_well() {
     let (intent, _) = ready(&repository, "target", &[done]).await;
     assert_eq!(repository.apply(&intent).await.unwrap(), Applied::Done);
     world.git(&["branch", "orchestrator"]);
-    let error = repository.move_snapshot(plan(1), &base).await.unwrap_err();
+    let error = repository.begin_snapshot(plan(1), &base).await.unwrap_err();
     assert!(
         error
             .to_string()

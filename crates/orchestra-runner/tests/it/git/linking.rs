@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
-use orchestra_runner::git::Removal;
+use orchestra_runner::git::{Owner, Removal};
 
 use super::kit::{World, commit, git_in, job, prepare, ready, write};
 
@@ -129,6 +129,20 @@ async fn submodules_are_checked_out_apart_from_the_users() {
         "library\n"
     );
     assert!(!commit(&worktree, &base).await.made);
+    let job_owner = worktree.owner();
+
+    // What it changes there and does not commit would go with the worktree: new, and known.
+    for file in ["new.txt", "lib.txt"] {
+        let before = fs::read_to_string(inside.join(file)).ok();
+        write(&inside, file, "new\n");
+        let refusal = worktree.commit(&base, "x").await.unwrap().unwrap_err();
+        assert_eq!(refusal.code(), "submodules-dirty");
+        assert!(refusal.to_string().contains(place), "{refusal}");
+        match before {
+            Some(before) => write(&inside, file, &before),
+            None => fs::remove_file(inside.join(file)).unwrap(),
+        }
+    }
 
     write(&inside, "new.txt", "new\n");
     let job = |arguments: &[&str]| git_in(world.directory.path(), &inside, arguments);
@@ -154,16 +168,29 @@ async fn submodules_are_checked_out_apart_from_the_users() {
     );
     assert_eq!((world.picture(), world.branches()), before);
     let users = world.root.join(place);
-    let known = git_in(
-        world.directory.path(),
-        &users,
-        &["cat-file", "-t", inner.trim()],
-    );
+    let in_users = |arguments: &[&str]| git_in(world.directory.path(), &users, arguments);
+    // As git does by itself sooner or later.
+    in_users(&["reflog", "expire", "--expire=now", "--all"]);
+    in_users(&["gc", "-q", "--prune=now"]);
     assert_eq!(
-        known.trim(),
+        in_users(&["cat-file", "-t", inner.trim()]).trim(),
         "commit",
-        "what a job commits in a submodule outlives its worktree"
+        "what a job commits in a submodule outlives its worktree and a collection"
     );
+    // It is kept until a branch of the submodule has it.
+    let kept = || {
+        in_users(&["for-each-ref", "refs/orchestra/"])
+            .lines()
+            .count()
+    };
+    let Owner::Job(plan, _) = job_owner else {
+        panic!("{job_owner:?}");
+    };
+    repository.forget_plan(plan).await.unwrap();
+    assert_eq!(kept(), 1);
+    in_users(&["branch", "-q", "taken", inner.trim()]);
+    repository.forget_plan(plan).await.unwrap();
+    assert_eq!(kept(), 0);
     let trees = git_in(world.directory.path(), &users, &["worktree", "list"]);
     assert_eq!(trees.lines().count(), 1, "{trees}");
 }

@@ -173,13 +173,49 @@ async fn orphans_are_removed_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_snapshot_branch_that_the_user_has_taken_up_is_left_to_them() {
+    let world = World::new();
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let other = world.save("other", &[("b", "b")]);
+    let name = format!("orchestrator/snapshot/{}", plan(1));
+    let reflog = || world.git(&["reflog", "show", &name]).lines().count();
+    repository.begin_snapshot(plan(1), &base).await.unwrap();
+    // As a runner that was killed before that was known begins again elsewhere.
+    repository.begin_snapshot(plan(1), &other).await.unwrap();
+    assert_eq!(world.rev(&name), other);
+
+    world.git(&["switch", "-q", &name]);
+    let before = (world.picture(), reflog());
+    repository.begin_snapshot(plan(1), &base).await.unwrap();
+    repository.remove_plan(plan(1), &[]).await.unwrap();
+    assert_eq!((world.picture(), reflog()), before);
+    assert_eq!(world.rev("HEAD"), other);
+
+    let mine = world.save("mine", &[("c", "c")]);
+    world.git(&["switch", "-q", "main"]);
+    repository.begin_snapshot(plan(1), &base).await.unwrap();
+    repository.remove_plan(plan(1), &[]).await.unwrap();
+    repository.forget_plan(plan(1)).await.unwrap();
+    repository.remove_plan(plan(1), &[]).await.unwrap();
+    assert_eq!(world.rev(&name), mine);
+
+    // Once it is left where the plan had put it, it goes, with what was kept for that.
+    world.git(&["branch", "-q", "-f", &name, base.as_str()]);
+    repository.remove_plan(plan(1), &[]).await.unwrap();
+    repository.forget_plan(plan(1)).await.unwrap();
+    let left = ["for-each-ref", "--format=%(refname)"];
+    assert_eq!(world.git(&left), "refs/heads/main\n");
+}
+
+#[tokio::test]
 async fn a_plan_is_removed_with_its_snapshot_but_its_branch_stays() {
     let world = World::new();
     let repository = world.open().await;
     let base = world.rev("HEAD");
     world.git(&["branch", "target"]);
-    repository.move_snapshot(plan(1), &base).await.unwrap();
-    repository.move_snapshot(plan(2), &base).await.unwrap();
+    repository.begin_snapshot(plan(1), &base).await.unwrap();
+    repository.begin_snapshot(plan(2), &base).await.unwrap();
     prepare(&repository, 1, &base).await;
     repository
         .prepare(orchestra_runner::git::Owner::Snapshot(plan(1)), &base)

@@ -483,7 +483,7 @@ async fn a_lock_that_a_power_cut_left_on_a_snapshot_branch_goes() {
         file.set_modified(made).unwrap();
     };
     leave(60);
-    repository.move_snapshot(plan, &head).await.unwrap();
+    repository.begin_snapshot(plan, &head).await.unwrap();
     assert_eq!(world.rev(branch.as_str()), head);
     leave(60);
     repository.remove_snapshot(plan).await.unwrap();
@@ -491,7 +491,7 @@ async fn a_lock_that_a_power_cut_left_on_a_snapshot_branch_goes() {
     // Somebody may be at it.
     fs::create_dir_all(lock.parent().unwrap()).unwrap();
     leave(0);
-    let error = repository.move_snapshot(plan, &head).await.unwrap_err();
+    let error = repository.begin_snapshot(plan, &head).await.unwrap_err();
     assert_eq!(error.code(), "git-locked");
     assert!(lock.exists());
 }

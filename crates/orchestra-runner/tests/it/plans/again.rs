@@ -15,7 +15,7 @@ use orchestra_plan::{
     value::List,
     work::WorkSpec,
 };
-use orchestra_runner::plans::{Caller, Machine, Plans};
+use orchestra_runner::plans::{Caller, Closed, Machine, Plans};
 
 use super::rig::{PATIENCE, Rig, create, ended, job, settings, succeeded, told};
 
@@ -65,8 +65,8 @@ fn failing_git(home: &Path, times: u32) -> std::path::PathBuf {
     let (program, left) = (home.join("failing-git"), home.join("left"));
     fs::write(&left, format!("{times}\n")).unwrap();
     let script = format!(
-        "#!/bin/sh\nlast=\nfor word; do before=$last; last=$word; done\ncase \"$before $last\" in\n\
-         '-d refs/heads/orchestrator/snapshot/'*)\n  left=$(cat '{0}')\n  if test \"$left\" -gt 0; then\n\
+        "#!/bin/sh\ncase \"$*\" in\n\
+         *'-d refs/heads/orchestrator/snapshot/'*)\n  left=$(cat '{0}')\n  if test \"$left\" -gt 0; then\n\
          echo $((left - 1)) > '{0}'; echo 'fatal: no' >&2; exit 128; fi;;\nesac\nexec git \"$@\"\n",
         left.display()
     );
@@ -92,6 +92,30 @@ async fn what_could_not_be_removed_is_removed_later() {
     .await;
     let left = fs::read_to_string(rig.home().join("left")).unwrap();
     assert_eq!(left, "0\n", "it failed as often");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_leaves_when_git_has_failed_for_good_is_told() {
+    let rig = Rig::new();
+    let mut options = rig.options();
+    options.git.program = failing_git(rig.home(), 1_000);
+    options.tried_again = vec![Duration::from_millis(10)];
+    let plans = Plans::new(options);
+    let jobs = vec![job("one", &[], "echo one > one.txt")];
+    let made = create(&plans, settings("Left"), jobs).await.plan;
+    succeeded(&plans, made).await;
+    let error = plans.close(PATIENCE).await.unwrap_err();
+    assert_eq!(error.code(), "left-undone", "{error}");
+    assert!(error.to_string().contains(&made.to_string()), "{error}");
+    // The next one has another git.
+    let plans = rig.plans();
+    assert!(plans.attend().await.unwrap());
+    at_last("the snapshot branch", || {
+        let listed = rig.git(&["for-each-ref", "--format=%(refname)", "refs/heads"]);
+        listed == "refs/heads/main\nrefs/heads/result\n"
+    })
+    .await;
+    assert_eq!(plans.close(PATIENCE).await.unwrap(), Closed::Idle);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,11 +3,15 @@
 use std::{fs, time::Duration};
 
 use orchestra_plan::{
-    ids::Branch,
+    command::{Command, Retry},
+    event::FailureKind,
+    ids::{Branch, PlanId},
     plan::Plan,
     spec::{JobSpec, MaxParallel},
     status::PlanStatus,
+    work::WorkSpec,
 };
+use orchestra_runner::plans::{Caller, Plans};
 
 use super::{
     graphs::Numbers,
@@ -158,7 +162,7 @@ async fn commits_on_the_target_during_a_run_are_kept_however_often_they_come() {
         if moved.status.success() {
             theirs.push(new.trim().to_owned());
         }
-        tokio::time::sleep(Duration::from_millis(150)).await;
+        tokio::time::sleep(Duration::from_millis(400)).await;
     }
     let plan = succeeded(&plans, made.plan).await;
     assert!(!theirs.is_empty());
@@ -199,13 +203,118 @@ async fn a_target_that_is_rewritten_during_a_run_is_not_turned_back() {
     rig.git(&["commit", "-q", "-am", "in its place"]);
     rig.git(&["branch", "-f", "result", "main"]);
     let plan = ended(&plans, made.plan).await;
-    let in_its_place = rig.git(&["rev-parse", "main"]);
-    let is_there = rig.try_git(&["merge-base", "--is-ancestor", in_its_place.trim(), "result"]);
-    assert!(is_there.status.success(), "{}", told(&plan));
-    if plan.status() == PlanStatus::Succeeded {
-        assert_eq!(rig.file("result", "one.txt"), "1\n");
-        assert_eq!(rig.file("result", "README"), "rewritten\n");
+    let words = refused(&plan, FailureKind::TargetRewritten);
+    assert!(words.contains("`result` was rewritten"), "{words}");
+    assert_eq!(
+        rig.git(&["rev-parse", "result"]),
+        rig.git(&["rev-parse", "main"])
+    );
+
+    // Who has read that, and asks for it all the same, gets it.
+    retry(&plans, made.plan).await;
+    succeeded(&plans, made.plan).await;
+    assert_eq!(rig.file("result", "one.txt"), "1\n");
+    assert_eq!(rig.file("result", "README"), "rewritten\n");
+    assert_eq!(rig.file("result", "secret.txt"), "oops\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_that_is_set_back_while_the_result_is_checked_is_not_turned_back() {
+    let rig = Rig::new();
+    rig.git(&["branch", "result"]);
+    let plans = rig.plans();
+    // While it is checked a mistake gets onto the target, and when that is merged and checked, out of it.
+    let marks = rig.home().join("mark").display().to_string();
+    let line = format!(
+        "cd '{}'; if test ! -e '{marks}-1'; then touch '{marks}-1'; \
+         B=$(echo oops | git hash-object -w --stdin); \
+         T=$(printf '100644 blob %s\\tsecret.txt\\n' $B | git mktree); \
+         C=$(git commit-tree -p result -m mistake $T); git update-ref refs/heads/result $C; \
+         elif test ! -e '{marks}-2'; then touch '{marks}-2'; git update-ref refs/heads/result main; fi",
+        rig.root.display()
+    );
+    let mut settings = settings("Set back");
+    settings.verify_ri = Some(WorkSpec::parse(&line).unwrap());
+    settings.env = serde_json::from_str(
+        r#"{"GIT_AUTHOR_NAME": "o", "GIT_AUTHOR_EMAIL": "o@o", "GIT_COMMITTER_NAME": "o", "GIT_COMMITTER_EMAIL": "o@o"}"#,
+    )
+    .unwrap();
+    let made = create(&plans, settings, vec![job("one", &[], "echo 1 > one.txt")]).await;
+    let plan = ended(&plans, made.plan).await;
+    refused(&plan, FailureKind::TargetRewritten);
+    assert_eq!(
+        plan.validation().unwrap().attempts().len(),
+        2,
+        "{}",
+        told(&plan)
+    );
+    assert_eq!(
+        rig.git(&["rev-parse", "result"]),
+        rig.git(&["rev-parse", "main"])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_branch_that_gets_the_made_up_name_meanwhile_is_not_moved() {
+    let rig = Rig::new();
+    let plans = rig.plans();
+    let mut settings = settings("Hello");
+    settings.target_branch = None;
+    let gate = rig.home().join("gate");
+    let line = format!(
+        "until test -e '{}'; do sleep 0.01; done; echo 1 > one.txt",
+        gate.display()
+    );
+    let made = create(&plans, settings, vec![job("one", &[], &line)]).await;
+    let mut last = 0;
+    while plans.plan(made.plan).await.unwrap().counts().active() == 0 {
+        last = plans.changes(last, Duration::from_secs(60)).await.unwrap();
     }
+    let target = plans
+        .plan(made.plan)
+        .await
+        .unwrap()
+        .branches()
+        .unwrap()
+        .target
+        .to_string();
+    assert_eq!(target, "orchestra/hello");
+    rig.git(&["branch", "orchestra/hello"]);
+    fs::write(gate, "").unwrap();
+    let plan = ended(&plans, made.plan).await;
+    let words = refused(&plan, FailureKind::TargetTaken);
+    assert!(words.contains("git branch -m orchestra/hello"), "{words}");
+    let main = rig.git(&["rev-parse", "main"]);
+    assert_eq!(rig.git(&["rev-parse", "orchestra/hello"]), main);
+    // It is not theirs by asking again.
+    retry(&plans, made.plan).await;
+    refused(&*ended(&plans, made.plan).await, FailureKind::TargetTaken);
+    rig.git(&["branch", "-m", "orchestra/hello", "mine"]);
+    retry(&plans, made.plan).await;
+    succeeded(&plans, made.plan).await;
+    assert_eq!(rig.file("orchestra/hello", "one.txt"), "1\n");
+    assert_eq!(rig.git(&["rev-parse", "mine"]), main);
+}
+
+/// A person asks for the failed jobs of a plan again.
+async fn retry(plans: &Plans, plan: PlanId) {
+    let command = Command::RetryPlan {
+        jobs: None,
+        retry: Retry::default(),
+    };
+    plans
+        .command(plan, command, &Caller::default())
+        .await
+        .unwrap();
+}
+
+/// The words with which the result of a plan was not merged.
+fn refused(plan: &Plan, kind: FailureKind) -> String {
+    assert_eq!(plan.status(), PlanStatus::Failed, "{}", told(plan));
+    let attempt = plan.validation().unwrap().attempt().unwrap();
+    let (_, failure) = attempt.failure.as_ref().unwrap();
+    assert_eq!(failure.kind, kind, "{}", told(plan));
+    failure.message.clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]

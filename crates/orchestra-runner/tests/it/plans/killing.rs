@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader},
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -109,4 +110,60 @@ async fn a_runner_that_is_killed_again_and_again_comes_to_the_same_result() {
     }
     assert_eq!(rig.worktrees(), Vec::<String>::new());
     ended(&plans, *plan.id()).await;
+}
+
+/// The first file below a directory that ends with this.
+fn file_that_ends(directory: &Path, with: &str) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(directory).ok()?;
+    let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    paths.find_map(|path| match path.is_dir() && !path.is_symlink() {
+        true => file_that_ends(&path, with),
+        false => path.to_str()?.ends_with(with).then_some(path),
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ended_while_no_runner_was_there_ended_when_it_did() {
+    let rig = Rig::new();
+    let go = rig.home().join("go");
+    let line = format!(
+        "until [ -e '{}' ]; do sleep 0.02; done; exit 3",
+        go.display()
+    );
+    let spec = PlanSpec {
+        settings: keyed(),
+        jobs: List::new(vec![JobSpec {
+            auto_heal: false,
+            ..job("waits", &[], &line)
+        }])
+        .unwrap(),
+    };
+    let file = rig.home().join("plan.json");
+    std::fs::write(&file, serde_json::to_vec(&spec).unwrap()).unwrap();
+    let mut process = rig.process(&["run", file.to_str().unwrap()]);
+    let until = async |there: &dyn Fn() -> bool| {
+        let end = Instant::now() + PATIENCE;
+        while !there() {
+            assert!(Instant::now() < end, "it does not come to that");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    until(&|| file_that_ends(&rig.storage(), "work.1.run").is_some()).await;
+    process.kill().unwrap();
+    process.wait().unwrap();
+    std::fs::write(&go, "").unwrap();
+    until(&|| file_that_ends(&rig.storage(), "work.1.exit.json").is_some()).await;
+    let since = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
+    let seen = u64::try_from(since).unwrap();
+    let plans = rig.plans();
+    assert!(plans.attend().await.unwrap());
+    let id = *plans.list().await.unwrap()[0].id();
+    let plan = ended(&plans, id).await;
+    assert_eq!(plan.status(), PlanStatus::Failed, "{}", told(&plan));
+    let attempt = plan.find("waits").unwrap().attempt().unwrap();
+    let span = attempt.spans.last().unwrap();
+    assert_eq!(attempt.ended_at, span.ended_at, "{attempt:?}");
+    let told_at = plan.ended_at().unwrap().get();
+    let ended = attempt.ended_at.unwrap().get();
+    assert!(ended <= seen && seen <= told_at, "{ended} {seen} {told_at}");
 }

@@ -10,12 +10,14 @@ use std::{
 
 use orchestra_plan::{
     command::{Command as Ask, Retry},
+    ids::Branch,
+    spec::PlanSettings,
     status::{JobStatus, PlanStatus},
 };
-use orchestra_runner::plans::{Caller, Options, Plans, PlansError};
+use orchestra_runner::plans::{Caller, Closed, Options, Plans, PlansError};
 
 use super::{
-    rig::{Rig, create, ended, job, settings, status, succeeded, told},
+    rig::{PATIENCE, Rig, create, ended, job, settings, status, succeeded, told},
     witness::{nothing_is_kept, picture},
 };
 
@@ -229,6 +231,33 @@ async fn a_submodule_stays_at_its_commit() {
     assert_eq!(rig.file("result", "both.txt"), "1\n2\n");
     assert_eq!(picture(&rig.root), before);
     nothing_is_kept(&rig, &["main", "result"], "parts").await;
+
+    // A job that works in it: what it commits there is what the target names, and stays there.
+    let line = "cd parts && echo more > more.txt && git add more.txt && \
+                git -c user.name=J -c user.email=j@example.org commit -qm more";
+    let forgets = "echo x > parts/forgotten.txt; echo 1 > three.txt";
+    let mut careless = job("careless", &["deep"], forgets);
+    careless.auto_heal = false;
+    let settings = PlanSettings {
+        target_branch: Some(Branch::parse("deep").unwrap()),
+        ..settings("Deep")
+    };
+    let made = create(&plans, settings.clone(), vec![job("deep", &[], line)]).await;
+    succeeded(&plans, made.plan).await;
+    let entry = rig.git(&["ls-tree", "deep", "parts"]);
+    let commit = entry.split_whitespace().nth(2).unwrap().to_owned();
+    assert_ne!(entry, rig.git(&["ls-tree", "main", "parts"]));
+    // Once its worktrees are gone.
+    assert_eq!(plans.close(PATIENCE).await.unwrap(), Closed::Idle);
+    rig.git(&["-C", "parts", "gc", "-q", "--prune=now"]);
+    rig.git(&["-C", "parts", "cat-file", "-e", &commit]);
+    let plans = rig.plans();
+    // What it leaves there without a commit is not lost without a word.
+    let jobs = vec![job("deep", &[], "echo 2 > two.txt"), careless];
+    let made = create(&plans, settings, jobs).await;
+    let plan = ended(&plans, made.plan).await;
+    let failure = plan.find("careless").unwrap().failure().unwrap();
+    assert!(failure.message.contains("parts"), "{}", failure.message);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -127,6 +127,23 @@ async fn worktree(plans: &Plans, id: PlanId, name: &str) -> PathBuf {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_says_at_its_very_end_is_shown() {
+    let rig = Rig::new();
+    let script = json!({"steps": [{"do": [writes("one"), used(150_000), "complete"]}]});
+    let plans = Plans::new(options(&rig, &script));
+    let jobs = vec![job("one", &[], "@agent Write one file.")];
+    let made = create(&plans, settings("Quick"), jobs).await;
+    let plan = succeeded(&plans, made.plan).await;
+    let full = Filled {
+        level: Pressure::Critical,
+        used: 150_000,
+        limit: 200_000,
+    };
+    assert_eq!(found(&plan, "one").attempt().unwrap().filled, Some(full));
+    assert_eq!(status(&plan, "one"), JobStatus::Succeeded);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_agent_whose_context_fills_up_leaves_the_rest_to_jobs_of_their_own() {
     let rig = Rig::new();
     let plans = Plans::new(options(

@@ -1,4 +1,5 @@
-//! A damaged database is made anew, and plans that lack values since do not run without them.
+//! A damaged database is made anew, and plans that lack values since do not run without them. A plan that
+//! cannot be read stands in no other's way.
 
 use std::{collections::BTreeMap, fs, time::Duration};
 
@@ -10,7 +11,7 @@ use orchestra_plan::{
     value::{Env, EnvName, EnvValue},
 };
 use orchestra_runner::{
-    journal::Fault,
+    journal::{Append, Fault, Fresh, Journal, PlanKey},
     plans::{Caller, PlansError, inspect, rebuild},
 };
 
@@ -27,7 +28,7 @@ fn env(name: &str, value: &str) -> Env {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_that_lacks_values_since_its_database_was_damaged_waits_for_them() {
     let rig = Rig::new();
-    assert_eq!(inspect(&rig.storage()).unwrap(), 0);
+    assert_eq!(inspect(&rig.storage()).unwrap().plans, 0);
     assert!(!rig.storage().exists(), "looking makes nothing");
     let plans = rig.plans();
     let lacking = PlanSettings {
@@ -51,7 +52,7 @@ async fn a_plan_that_lacks_values_since_its_database_was_damaged_waits_for_them(
     let in_use = rebuild(&rig.storage()).unwrap_err();
     assert_eq!(in_use.code(), "in-use");
     plans.close(PATIENCE).await.unwrap();
-    assert_eq!(inspect(&rig.storage()).unwrap(), 2);
+    assert_eq!(inspect(&rig.storage()).unwrap().plans, 2);
 
     // What was not moved into the database yet is lost as well.
     for end in ["-wal", "-shm"] {
@@ -70,7 +71,7 @@ async fn a_plan_that_lacks_values_since_its_database_was_damaged_waits_for_them(
     assert!(mended.aside.unwrap().exists());
     let named: Vec<_> = mended.left_out.into_iter().collect();
     assert_eq!(named, [(lacking, ["WORD".to_owned()].into())]);
-    assert_eq!(inspect(&rig.storage()).unwrap(), 2);
+    assert_eq!(inspect(&rig.storage()).unwrap().plans, 2);
 
     let plans = rig.plans();
     let plan = plans.plan(whole).await.unwrap();
@@ -102,4 +103,64 @@ async fn a_plan_that_lacks_values_since_its_database_was_damaged_waits_for_them(
     succeeded(&plans, lacking).await;
     assert_eq!(rig.file("result", "word.txt"), "swordfish\n");
     plans.close(Duration::from_secs(30)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_a_newer_program_has_changed_stands_in_no_others_way() {
+    let rig = Rig::new();
+    let plans = rig.plans();
+    let mut fails = job("fails", &[], "echo mine > mine.txt; exit 1");
+    fails.auto_heal = false;
+    let newer = create(&plans, settings("Newer"), vec![fails]).await.plan;
+    let failed = ended(&plans, newer).await;
+    let kept = rig.worktrees();
+    assert!(!kept.is_empty());
+    let paused = PlanSettings {
+        start_paused: true,
+        ..settings("Other")
+    };
+    let other = create(&plans, paused, vec![job("one", &[], "echo 1 > one.txt")])
+        .await
+        .plan;
+    plans.close(PATIENCE).await.unwrap();
+
+    // As a program of another version would.
+    let journal = Journal::open(
+        &rig.storage(),
+        orchestra_runner::journal::Options::default(),
+    );
+    let journal = journal.unwrap();
+    let body = serde_json::json!({"at": 1, "what": {"fromTheFuture": {}}});
+    let append = Append {
+        plan: PlanKey::parse(&newer.to_string()).unwrap(),
+        expected: failed.version(),
+        events: vec![Fresh::new(1, &body).unwrap()],
+        once: None,
+    };
+    journal.append(append).await.unwrap();
+    journal.close().await;
+
+    let found = inspect(&rig.storage()).unwrap();
+    assert_eq!((found.plans, found.unreadable.len()), (1, 1));
+    let plans = rig.plans();
+    let unreadable = plans.unreadable().await.unwrap();
+    assert_eq!(unreadable, found.unreadable);
+    assert_eq!(unreadable[0].plan, newer);
+    assert!(unreadable[0].what.contains("update the program"));
+    let error = plans.plan(newer).await.unwrap_err();
+    assert_eq!(error.code(), "plan-unreadable");
+    let listed = plans.list().await.unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(*listed[0].id(), other);
+    let caller = Caller::default();
+    plans
+        .command(other, Command::Resume, &caller)
+        .await
+        .unwrap();
+    succeeded(&plans, other).await;
+    assert_eq!(rig.file("result", "one.txt"), "1\n");
+    plans.close(PATIENCE).await.unwrap();
+    // Nothing of it is removed by who does not know what it needs.
+    let left = rig.worktrees();
+    assert!(kept.iter().all(|worktree| left.contains(worktree)));
 }

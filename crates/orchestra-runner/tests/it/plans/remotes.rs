@@ -42,6 +42,47 @@ async fn a_resumed_plan_starts_from_what_its_remote_has_by_then() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_branch_of_the_users_moves_or_goes_when_remotes_are_asked() {
+    let (rig, theirs) = (Rig::new(), Rig::new());
+    let remote = theirs.root.to_str().unwrap();
+    // One of them has the branches of the other for its own, as a mirror does.
+    rig.git(&["remote", "add", "a.mirror=x", remote]);
+    rig.git(&[
+        "config",
+        "remote.a.mirror=x.fetch",
+        "+refs/heads/*:refs/heads/*",
+    ]);
+    rig.git(&["config", "fetch.prune", "true"]);
+    rig.git(&["remote", "add", "theirs", remote]);
+    theirs.git(&["branch", "shared"]);
+    rig.git(&["branch", "shared"]);
+    rig.git(&["branch", "mine"]);
+    theirs.git(&["commit", "-q", "--allow-empty", "-m", "theirs"]);
+    theirs.git(&["branch", "-f", "shared"]);
+    let branches = ["for-each-ref", "refs/heads/"];
+    let before = rig.git(&branches);
+    let plans = rig.plans();
+    let mut settings = paused("main");
+    settings.target_branch = Some(Branch::parse("shared").unwrap());
+    let jobs = vec![job("one", &[], "sleep 1000")];
+    let made = create(&plans, settings, jobs).await.plan;
+    let caller = Caller::default();
+    plans.command(made, Command::Resume, &caller).await.unwrap();
+    let mut last = 0;
+    while plans.plan(made).await.unwrap().counts().active() == 0 {
+        last = plans.changes(last, PATIENCE).await.unwrap();
+    }
+    let after = rig.git(&branches);
+    let own = after.lines().filter(|line| !line.contains("orchestrator/"));
+    assert_eq!(own.collect::<Vec<_>>(), before.lines().collect::<Vec<_>>());
+    let fetched = rig.git(&["rev-parse", "theirs/shared"]);
+    assert_eq!(fetched, theirs.git(&["rev-parse", "shared"]));
+    let cancel = Command::Cancel { reason: None };
+    plans.command(made, cancel, &caller).await.unwrap();
+    plans.close(Duration::from_secs(20)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_remote_that_is_slow_holds_up_no_answer() {
     let rig = Rig::new();
     let (asked, gate) = (rig.home().join("asked"), rig.home().join("gate"));

@@ -3,14 +3,17 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use orchestra_plan::{
-    spec::JobSpec,
+    command::{Command, Operation, PlanPatch},
+    event::{Check, JobChange},
+    spec::{JobSpec, PlanSettings},
+    value::Env,
     work::{ProfileName, WorkSpec},
 };
 use orchestra_process::{CHILD_COMMAND, Launcher};
 use orchestra_runner::{
     agents::{Agents, Prober},
     logs::Query,
-    plans::Plans,
+    plans::{Caller, Plans},
 };
 use serde_json::json;
 
@@ -80,6 +83,55 @@ async fn secrets_that_are_written_out_are_told_when_a_plan_is_made() {
         assert!(
             warnings.iter().any(|warning| warning.contains(named)),
             "{warnings:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_that_a_change_writes_out_are_told_as_well() {
+    let rig = Rig::new();
+    let plans = Plans::new(rig.options());
+    let held = PlanSettings {
+        start_paused: true,
+        ..settings("Held")
+    };
+    let made = create(&plans, held, vec![job("one", &[], "true")]).await;
+    assert_eq!(made.warnings, Vec::<String>::new());
+    let env = |name: &str| serde_json::from_value::<Env>(json!({name: PASSWORD})).unwrap();
+    let work = |name: &str| WorkSpec {
+        env: env(name),
+        ..WorkSpec::parse("true").unwrap()
+    };
+    let mut two = job("two", &[], "true");
+    two.env = env("TWO_TOKEN");
+    let update = PlanPatch {
+        env: Some(env("PLAN_TOKEN")),
+        ..PlanPatch::default()
+    };
+    let change = JobChange {
+        env: Some(env("JOB_TOKEN")),
+        work: Some(work("WORK_TOKEN")),
+        postchecks: Some(Check::Set(Box::new(work("CHECK_TOKEN")))),
+        ..JobChange::default()
+    };
+    let job = "one".to_owned();
+    for (command, named) in [
+        (Command::Update(update), "PLAN_TOKEN"),
+        (
+            Command::UpdateJob { job, change },
+            "CHECK_TOKEN, JOB_TOKEN, WORK_TOKEN",
+        ),
+        (
+            Command::Reshape(vec![Operation::Add(Box::new(two))]),
+            "TWO_TOKEN",
+        ),
+    ] {
+        let caller = Caller::named("a test");
+        let done = plans.command(made.plan, command, &caller).await.unwrap();
+        let words = format!("the values of {named} look like secrets");
+        assert!(
+            done.warnings.iter().any(|warning| warning.contains(&words)),
+            "{done:?}"
         );
     }
 }

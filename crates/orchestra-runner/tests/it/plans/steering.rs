@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use orchestra_plan::{
-    command::{Command, Retry},
+    command::{Command, PlanPatch, Retry},
     event::Trigger,
     ids::{Branch, PlanId},
-    spec::{MaxParallel, WorktreeInit},
+    spec::{MaxParallel, PlanSettings, WorktreeInit},
     status::{JobStatus, PlanStatus},
     work::WorkSpec,
 };
-use orchestra_runner::plans::{Answer, Caller, Plans, PlansError};
+use orchestra_runner::plans::{Answer, Caller, Closed, Plans, PlansError};
 use rustix::process::{Pid, test_kill_process};
 
 use super::rig::{PATIENCE, Rig, create, ended, job, settings, status, succeeded, told};
@@ -491,6 +491,49 @@ async fn the_same_key_makes_one_plan_and_a_key_of_a_command_is_done_once() {
         .await
         .unwrap_err();
     assert_eq!(refused.code(), "version-conflict");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_made_something_else_is_refused_also_by_a_later_runner() {
+    let rig = Rig::new();
+    let caller = Caller {
+        key: Some("once".to_owned()),
+        ..Caller::default()
+    };
+    let make = async |plans: &Plans, settings: PlanSettings, line: &str| {
+        let jobs = vec![job("one", &[], line)];
+        plans.create(settings, jobs, false, &caller).await
+    };
+    let mut paused = settings("Once");
+    paused.start_paused = true;
+    let first = rig.plans();
+    let made = make(&first, paused.clone(), "echo 1").await.unwrap();
+    let copied = first.copy(made.plan, None, None, &caller).await;
+    assert_eq!(copied.unwrap_err().code(), "key-reused");
+    // What has become of it meanwhile, and where the user is now, is not what was asked for.
+    let patch = PlanPatch {
+        max_parallel: Some(MaxParallel::new(7).unwrap()),
+        ..PlanPatch::default()
+    };
+    let by = Caller::default();
+    let changed = first.command(made.plan, Command::Update(patch), &by);
+    changed.await.unwrap();
+    assert_eq!(first.close(PATIENCE).await.unwrap(), Closed::Idle);
+    rig.git(&["switch", "-q", "-c", "elsewhere"]);
+
+    let second = rig.plans();
+    let again = make(&second, paused.clone(), "echo 1").await.unwrap();
+    assert_eq!((again.plan, again.repeated), (made.plan, true));
+    let mut renamed = paused.clone();
+    renamed.name = settings("Other").name;
+    for (settings, line) in [(paused, "echo 2"), (renamed, "echo 1")] {
+        let error = make(&second, settings, line).await.unwrap_err();
+        assert_eq!(error.code(), "key-reused");
+        let said = error.to_string();
+        assert!(said.contains("`once`"), "{said}");
+        assert!(said.contains(&made.plan.to_string()), "{said}");
+    }
+    assert_eq!(second.list().await.unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

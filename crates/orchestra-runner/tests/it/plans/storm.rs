@@ -1,5 +1,5 @@
-//! Graphs at random, for real: jobs that fail, hang, fork and flood, and a runner, or a whole machine, that
-//! goes down at any moment. Each job's effect is merged once, in order, and nothing is left behind.
+//! Graphs at random, for real: jobs that fail, hang, fork and flood, and a runner, or all processes at once, that
+//! are killed at any moment. Each job's effect is merged once, in order, and nothing is left behind.
 
 use std::{
     collections::BTreeSet,
@@ -23,7 +23,7 @@ use super::{
     graphs::{Node, Numbers, Trouble, flag, graph, jobs, prepare, serially},
     rig::{Rig, settings, succeeded, told},
     witness::{
-        logs_tell_all, nothing_is_kept, nothing_runs, picture, power_cut, remove_locks_of_git,
+        all_killed, logs_tell_all, nothing_is_kept, nothing_runs, picture, remove_locks_of_git,
     },
 };
 
@@ -79,7 +79,7 @@ impl Counts {
         let _ = writeln!(
             out,
             "\ncounted: {} random graphs of {} jobs, {} of these with trouble, {} attempts, {} runners killed, \
-             {} power cuts, {} locks of git left by them, {} merges checked, {} events replayed, {} graphs failed",
+             {} times all processes killed at once, {} locks of git left by them, {} merges checked, {} events replayed, {} graphs failed",
             count(&self.graphs),
             count(&self.jobs),
             count(&self.troubles),
@@ -140,7 +140,7 @@ struct Wreck<'a>(&'a Rig);
 impl Drop for Wreck<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            power_cut(self.0);
+            all_killed(self.0);
         }
     }
 }
@@ -149,7 +149,7 @@ async fn one(seed: u64, most: u64, counts: &Counts) {
     let numbers = &mut Numbers::new(seed);
     let rig = Rig::new();
     let _wreck = Wreck(&rig);
-    // A power cut may have a job do its work again in what it left.
+    // Who kills all may have a job do its work again in what it left.
     let is_cut = seed.is_multiple_of(3);
     let nodes = graph(numbers, most, is_cut);
     prepare(&rig, &nodes);
@@ -223,7 +223,7 @@ async fn run(rig: &Rig, nodes: &[Node], numbers: &mut Numbers, is_cut: bool, cou
         process.wait().unwrap();
         Counts::add(&counts.kills, 1);
         if is_cut && numbers.below(2) == 0 {
-            power_cut(rig);
+            all_killed(rig);
             Counts::add(&counts.cuts, 1);
             Counts::add(&counts.locks, remove_locks_of_git(rig));
         }

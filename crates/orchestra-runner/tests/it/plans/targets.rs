@@ -78,6 +78,58 @@ async fn a_checkout_of_the_target_with_changes_is_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_lost_many_files_is_merged_when_somebody_asks_for_it_again() {
+    let rig = Rig::new();
+    fs::create_dir(rig.root.join("old")).unwrap();
+    for at in 0..30 {
+        fs::write(rig.root.join(format!("old/{at}")), "old\n").unwrap();
+    }
+    rig.git(&["add", "-A"]);
+    rig.git(&["commit", "-q", "-m", "old"]);
+    rig.git(&["branch", "result"]);
+    let plans = rig.plans();
+    let mut settings = settings("Tidy up");
+    // The target moves once more when the result was asked for again.
+    let (asked, moved) = (rig.home().join("asked"), rig.home().join("moved"));
+    let line = format!(
+        "test -e '{0}' || exit 0; test -e '{1}' && exit 0; touch '{1}'; cd '{2}'; \
+         C=$(git commit-tree -p result -m other result^{{tree}}); git update-ref refs/heads/result $C",
+        asked.display(),
+        moved.display(),
+        rig.root.display()
+    );
+    settings.verify_ri = Some(orchestra_plan::work::WorkSpec::parse(&line).unwrap());
+    settings.env = serde_json::from_str(
+        r#"{"GIT_AUTHOR_NAME": "o", "GIT_AUTHOR_EMAIL": "o@o", "GIT_COMMITTER_NAME": "o", "GIT_COMMITTER_EMAIL": "o@o"}"#,
+    )
+    .unwrap();
+    let made = create(&plans, settings, vec![job("tidy", &[], "git rm -q -r old")]).await;
+    let plan = ended(&plans, made.plan).await;
+    assert_eq!(plan.status(), PlanStatus::Failed, "{}", told(&plan));
+    let validation = plan.validation().unwrap();
+    let (_, failure) = validation.attempt().unwrap().failure.as_ref().unwrap();
+    assert_eq!(failure.kind, FailureKind::TreeDestroyed, "{}", told(&plan));
+    let words = &failure.message;
+    assert!(
+        words.contains("1 file where 31 were") && words.contains("retry"),
+        "{words}"
+    );
+    assert_eq!(rig.file("result", "old/7"), "old\n");
+
+    fs::write(asked, "").unwrap();
+    let retry = orchestra_plan::command::Command::RetryPlan {
+        jobs: None,
+        retry: orchestra_plan::command::Retry::default(),
+    };
+    let caller = orchestra_runner::plans::Caller::default();
+    plans.command(made.plan, retry, &caller).await.unwrap();
+    let plan = succeeded(&plans, made.plan).await;
+    assert!(moved.exists(), "{}", told(&plan));
+    let files = rig.git(&["ls-tree", "-r", "--name-only", "result"]);
+    assert_eq!(files, "README\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn plans_that_end_on_one_checkout_at_once_all_get_there() {
     const AT_ONCE: usize = 4;
     let rig = Rig::new();

@@ -92,8 +92,9 @@ pub(super) fn processes(below: &Path) -> Vec<(Pid, String)> {
     found
 }
 
-/// The machine goes down: everything of a rig ends in one moment, as far as that can be had.
-pub(super) fn power_cut(rig: &Rig) {
+/// Everything of a rig is killed in one moment, as far as that can be had. What was written stays, so it is less
+/// than a power cut.
+pub(super) fn all_killed(rig: &Rig) {
     // What is started in between is found the next time.
     loop {
         let found = processes(rig.home());
@@ -108,7 +109,7 @@ pub(super) fn power_cut(rig: &Rig) {
     }
 }
 
-/// After a power cut the user removes the locks that gits at work have left, as git tells them to; but for
+/// After that the user removes the locks that gits at work have left, as git tells them to; but for
 /// what is ours alone. Gives how many there were.
 pub(super) fn remove_locks_of_git(rig: &Rig) -> usize {
     let git = rig.root.join(".git");

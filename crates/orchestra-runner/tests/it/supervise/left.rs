@@ -87,3 +87,13 @@ async fn whose_guard_is_stuck_kills_it_and_ends() {
     all_gone(&runner, family).await;
     assert!(matches!(rig.find(1).await, Found::Ended(ending) if ending.how == How::Stopped));
 }
+
+/// The machine has stopped: the file of the run is there, and what it said was never written.
+#[tokio::test]
+async fn whose_file_says_nothing_any_more_is_lost_and_does_not_begin_anew() {
+    let rig = Rig::new();
+    fs::create_dir_all(rig.attempt()).unwrap();
+    fs::write(rig.attempt().join("work.1.run"), "").unwrap();
+    assert!(matches!(rig.find(1).await, Found::Lost));
+    assert!(matches!(rig.find(1).await, Found::Lost));
+}

@@ -96,6 +96,8 @@ struct Added {
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     complexity_warning: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     state_version: u64,
     /// The same was asked before under this key; nothing was done now.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -126,6 +128,7 @@ async fn add_job(cx: PlanCx, mut args: AddJob) -> Result<Added, Failure> {
         plan_id: done.plan,
         message: told(&done, message),
         complexity_warning: warning,
+        warnings: done.warnings,
         state_version: done.version,
         repeated: done.repeated,
     })
@@ -146,6 +149,8 @@ struct AddedAll {
     total: usize,
     results: Vec<AddedOne>,
     message: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     state_version: u64,
     /// The same was asked before under this key; nothing was done now.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -209,6 +214,7 @@ async fn add_jobs(cx: PlanCx, args: AddJobs) -> Result<AddedAll, Failure> {
         total,
         results,
         message: told(&done, message),
+        warnings: done.warnings,
         state_version: done.version,
         repeated: done.repeated,
     })

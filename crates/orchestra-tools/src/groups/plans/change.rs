@@ -66,6 +66,8 @@ struct UpdatedPlan {
     #[serde(skip_serializing_if = "Option::is_none")]
     resume_after_plan: Option<PlanId>,
     status: PlanStatus,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     state_version: u64,
     /// The same was asked before under this key; nothing was done now.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -98,16 +100,16 @@ async fn update_plan(cx: PlanCx, args: UpdatePlan) -> Result<UpdatedPlan, Failur
         .filter(|(_, is)| *is)
         .map(|(name, _)| name)
         .collect();
-    let (after, message, repeated) = match updated.is_empty() {
+    let (after, message, warnings, repeated) = match updated.is_empty() {
         true => {
             let message = "Nothing to change: give env, maxParallel, resumeAfterPlan or budget.";
-            (plan, message.to_owned(), false)
+            (plan, message.to_owned(), Vec::new(), false)
         }
         false => {
             let done = cx.change(&args, |_| Ok(Command::Update(patch))).await?.1;
             let message = told(&done, format!("Changed: {}.", updated.join(", ")));
             let after = cx.plan(&done.plan.to_string()).await?;
-            (after, message, done.repeated)
+            (after, message, done.warnings, done.repeated)
         }
     };
     Ok(UpdatedPlan {
@@ -121,6 +123,7 @@ async fn update_plan(cx: PlanCx, args: UpdatePlan) -> Result<UpdatedPlan, Failur
         max_parallel: after.max_parallel(),
         resume_after_plan: after.settings().resume_after_plan,
         status: after.status(),
+        warnings,
         state_version: after.version(),
         repeated,
     })
@@ -155,6 +158,7 @@ changing! {
         #[schemars(extend("x-say" = "As in create_copilot_plan."))]
         work: Option<AnyWork>,
         postchecks: Option<AnyWork>,
+        expects_no_changes: Option<bool>,
         reset_to_stage: Option<Stage>,
         env: Option<Env>,
         budget: Option<Budget>,
@@ -176,6 +180,8 @@ struct UpdatedJob {
     has_new_budget: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     reset_to_stage: Option<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     state_version: u64,
     /// The same was asked before under this key; nothing was done now.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -191,6 +197,7 @@ async fn update_job(cx: PlanCx, mut args: UpdateJob) -> Result<UpdatedJob, Failu
         prechecks: AnyWork::maybe(args.prechecks.take(), "prechecks")?.map(set),
         postchecks: AnyWork::maybe(args.postchecks.take(), "postchecks")?.map(set),
         env: args.env.take(),
+        expects_no_changes: args.expects_no_changes,
         reset: args.reset_to_stage.map(Stage::phase),
         budget: args.budget.take(),
     };
@@ -221,6 +228,7 @@ async fn update_job(cx: PlanCx, mut args: UpdateJob) -> Result<UpdatedJob, Failu
         has_new_env: has.3,
         has_new_budget: has.4,
         reset_to_stage: reset,
+        warnings: done.warnings,
         state_version: done.version,
         repeated: done.repeated,
     })
@@ -255,6 +263,8 @@ struct BulkUpdated {
     updated_jobs: Vec<String>,
     fields_applied: Vec<&'static str>,
     message: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     state_version: u64,
     /// The same was asked before under this key; nothing was done now.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -317,6 +327,7 @@ async fn bulk(cx: PlanCx, mut args: BulkUpdate) -> Result<BulkUpdated, Failure> 
         skipped_details: skipped,
         updated_jobs: updated,
         fields_applied: applied,
+        warnings: done.warnings,
         state_version: done.version,
         repeated: done.repeated,
     })

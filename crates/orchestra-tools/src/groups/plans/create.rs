@@ -62,7 +62,7 @@ pub(super) fn tools() -> Vec<Tool> {
 /// A plan that was made or completed.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Made {
+struct Made {
     plan_id: PlanId,
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ impl Reply for Made {}
 
 impl Made {
     /// A plan that was made, after its course where the caller comes back for that.
-    pub(super) async fn of(cx: &PlanCx, done: &Done) -> Result<Self, Failure> {
+    async fn of(cx: &PlanCx, done: &Done) -> Result<Self, Failure> {
         let plan = cx.plan(&done.plan.to_string()).await?;
         let plan = course::followed(cx, plan).await?;
         let (settings, branches) = (plan.settings(), plan.branches());
@@ -125,16 +125,6 @@ impl Made {
             state_version: plan.version(),
             repeated: done.repeated,
         })
-    }
-
-    /// The ids of the jobs by their producer ids.
-    pub(super) const fn jobs(&self) -> &BTreeMap<String, JobId> {
-        &self.job_mapping
-    }
-
-    /// How the plan stands.
-    pub(super) const fn plan_status(&self) -> PlanStatus {
-        self.status.status
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a change of a plan is known by when it is asked for again.
 
+use orchestra_plan::mark::Mark;
 use orchestra_wire::RawJson;
 use serde_json::Value;
 
@@ -21,7 +22,7 @@ pub(super) fn key_of(tool: &str, arguments: &RawJson, key: &str) -> Result<Strin
         let text = format!("an idempotency key has 1 to {MAX} bytes");
         return Err(Failure::coded("bad-key", text));
     }
-    let mut mark = Mark::new();
+    let mut mark = Mark::default();
     mark.text(tool);
     if let Ok(Value::Object(asked)) = arguments.parse::<Value>() {
         let asked = asked
@@ -29,54 +30,7 @@ pub(super) fn key_of(tool: &str, arguments: &RawJson, key: &str) -> Result<Strin
             .filter(|(name, _)| !CONDITIONS.contains(&name.as_str()));
         mark.fields(asked);
     }
-    Ok(format!("{:016x}:{key}", mark.0))
-}
-
-/// A number that tells one request from another (FNV-1a, which stays the same over versions). Nobody gains
-/// by two that have the same: they would be of one caller, under one key.
-struct Mark(u64);
-
-impl Mark {
-    const fn new() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-
-    fn text(&mut self, text: &str) {
-        self.bytes(&(text.len() as u64).to_le_bytes());
-        self.bytes(text.as_bytes());
-    }
-
-    fn fields<'a>(&mut self, fields: impl Iterator<Item = (&'a String, &'a Value)>) {
-        let mut fields: Vec<_> = fields.filter(|(_, value)| !value.is_null()).collect();
-        fields.sort_unstable_by_key(|(name, _)| *name);
-        for (name, value) in fields {
-            self.text(name);
-            self.value(value);
-        }
-    }
-
-    fn value(&mut self, value: &Value) {
-        match value {
-            Value::Object(fields) => {
-                self.bytes(b"{");
-                self.fields(fields.iter());
-                self.bytes(b"}");
-            }
-            Value::Array(items) => {
-                self.bytes(b"[");
-                items.iter().for_each(|item| self.value(item));
-                self.bytes(b"]");
-            }
-            Value::String(text) => self.text(text),
-            other => self.text(&other.to_string()),
-        }
-    }
+    Ok(format!("{mark}:{key}"))
 }
 
 #[cfg(test)]

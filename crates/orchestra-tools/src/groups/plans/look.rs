@@ -130,6 +130,9 @@ struct Listed {
     total: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
+    /// Which cannot be read, and what to do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unreadable: Vec<String>,
 }
 
 impl Reply for Listed {}
@@ -165,6 +168,7 @@ async fn list(cx: PlanCx, args: ListPlans) -> Result<Listed, Failure> {
         plans: page.iter().map(|plan| row(plan)).collect(),
         total,
         next_cursor: next.map(|plan| format!("{}.{}", plan.created_at().get(), plan.id())),
+        unreadable: cx.plans.unreadable().await?,
     })
 }
 

@@ -5,14 +5,15 @@ mod jobs;
 use std::collections::BTreeMap;
 
 use orchestra_plan::ids::{Branch, JobId, PlanId};
+use orchestra_plan::plan::Plan;
 use orchestra_plan::spec::{IdempotencyKey, Name};
-use orchestra_plan::status::PlanStatus;
+use orchestra_plan::status::{JobStatus, PlanStatus};
 use orchestra_plan::value::Whole;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::args::making;
-use super::create::Made;
+use super::course;
 use crate::failure::Failure;
 use crate::plan_service::Make;
 use crate::tool::{Effect, PlanCx, Reply, Tool};
@@ -23,7 +24,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "run_copilot_integration_test",
             "Run integration test",
             Effect::Add,
-            "Create a plan of scripted jobs that proves this installation, without network or agents.",
+            "Create a scripted plan that proves this installation, without network or agents.",
             run,
         )
         .lasting()
@@ -43,13 +44,18 @@ pub(super) struct ProofOf {
     idempotency_key: Option<IdempotencyKey>,
 }
 
-/// The plan that was made.
+/// The plan that was made, and what it proves.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Proof {
     plan_id: PlanId,
     name: String,
     status: PlanStatus,
+    verdict: Verdict,
+    message: String,
+    /// How jobs have ended that had to end otherwise.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    unexpected: BTreeMap<String, JobStatus>,
     job_count: usize,
     script_count: usize,
     /// The ids of the jobs by their producer ids.
@@ -60,12 +66,69 @@ struct Proof {
     note: &'static str,
 }
 
-impl Reply for Proof {}
+/// What a plan proves, which has to end failed.
+#[derive(Serialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+enum Verdict {
+    /// Each job has ended as it has to.
+    Proved,
+    /// Some job has not.
+    Disproved,
+    /// Nothing: it was canceled.
+    Canceled,
+    /// Nothing yet.
+    NotEnded,
+}
+
+impl Reply for Proof {
+    fn success(&self) -> bool {
+        self.verdict != Verdict::Disproved
+    }
+}
+
+impl Verdict {
+    fn of(plan: &Plan, unexpected: &BTreeMap<String, JobStatus>) -> Self {
+        match plan.status() {
+            status if !status.is_ended() => Self::NotEnded,
+            _ if plan.counts().canceled > 0 => Self::Canceled,
+            _ if unexpected.is_empty() => Self::Proved,
+            _ => Self::Disproved,
+        }
+    }
+
+    fn words(self, plan: &Plan) -> String {
+        match self {
+            Self::Proved => "The installation is proved: each job ended as it has to, those that have to \
+                             fail as well."
+                .to_owned(),
+            Self::Disproved => {
+                "The installation is not proved: jobs in `unexpected` ended otherwise than they have to."
+                    .to_owned()
+            }
+            Self::Canceled => "It proves nothing: the plan was canceled.".to_owned(),
+            Self::NotEnded => format!(
+                "It proves nothing yet: the plan is {}. The same call with the same idempotencyKey says \
+                 later what it proves.",
+                plan.status()
+            ),
+        }
+    }
+}
+
+/// How jobs have ended that had to end otherwise.
+fn unexpected(plan: &Plan) -> BTreeMap<String, JobStatus> {
+    let jobs = plan.jobs().iter().filter(|job| {
+        let status = job.status();
+        let is_over = status.is_terminal() && status != JobStatus::Canceled;
+        is_over && status != jobs::end_of(job.producer().as_str())
+    });
+    jobs.map(|job| (job.producer().to_string(), job.status()))
+        .collect()
+}
 
 async fn run(cx: PlanCx, args: ProofOf) -> Result<Proof, Failure> {
     let key = args.idempotency_key.clone();
     let spec = jobs::plan(args)?;
-    let name = spec.settings.name.to_string();
     let (job_count, script_count) = (spec.jobs.len(), jobs::scripts(&spec));
     let make = Make {
         settings: spec.settings,
@@ -73,15 +136,23 @@ async fn run(cx: PlanCx, args: ProofOf) -> Result<Proof, Failure> {
         scaffolding: false,
     };
     let done = cx.plans.create(make, making(&cx, key.as_ref())).await?;
-    let made = Made::of(&cx, &done).await?;
+    let now = course::followed(&cx, cx.plan(&done.plan.to_string()).await?).await?;
     let plan = done.plan;
+    let unexpected = unexpected(&now);
+    let verdict = Verdict::of(&now, &unexpected);
+    let jobs = now.jobs().iter();
     Ok(Proof {
         plan_id: plan,
-        name,
-        status: made.plan_status(),
+        name: now.name().to_owned(),
+        status: now.status(),
+        verdict,
+        message: verdict.words(&now),
+        unexpected,
         job_count,
         script_count,
-        jobs: made.jobs().clone(),
+        jobs: jobs
+            .map(|job| (job.producer().to_string(), *job.id()))
+            .collect(),
         descriptions: jobs::descriptions(),
         instructions: vec![
             format!("Start it, if it is paused: resume_copilot_plan {{\"planId\":\"{plan}\"}}."),

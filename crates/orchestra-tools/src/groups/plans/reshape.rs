@@ -158,6 +158,8 @@ struct Reshaped {
     plan_id: PlanId,
     results: Vec<OperationDone>,
     topology: Topology,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     state_version: u64,
     /// The same was asked before under this key: nothing was done now, and what came of each operation is
     /// not known any more.
@@ -264,10 +266,10 @@ async fn reshape(cx: PlanCx, args: Reshape) -> Result<Reshaped, Failure> {
             error: refused.map(|refused| refused.to_string()),
         });
     }
-    let (before, plan, repeated) = match operations.is_empty() {
+    let (before, plan, warnings, repeated) = match operations.is_empty() {
         true => {
             let plan = cx.plan(args.plan()).await?;
-            (Arc::clone(&plan), plan, false)
+            (Arc::clone(&plan), plan, Vec::new(), false)
         }
         false => {
             let (before, done) = cx
@@ -283,13 +285,14 @@ async fn reshape(cx: PlanCx, args: Reshape) -> Result<Reshaped, Failure> {
                 (result.success, result.node_id) = (result.error.is_none(), item.job);
             }
             let plan = cx.plan(&done.plan.to_string()).await?;
-            (before, plan, done.repeated)
+            (before, plan, done.warnings, done.repeated)
         }
     };
     Ok(Reshaped {
         plan_id: *plan.id(),
         results,
         topology: Topology::of(&before, &plan),
+        warnings,
         state_version: plan.version(),
         repeated,
     })

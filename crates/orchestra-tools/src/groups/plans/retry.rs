@@ -41,7 +41,7 @@ pub(super) fn tools() -> Vec<Tool> {
 changing! {
     struct RetryPlan {
         job_ids: Option<List<Named, 0, 100>>,
-        #[schemars(extend("x-say" = "As work of create_copilot_plan."))]
+        #[schemars(extend("x-say" = "As in create_copilot_plan."))]
         new_work: Option<AnyWork>,
         #[serde(default, deserialize_with = "given")]
         #[schemars(schema_with = "AnyWork::or_none")]
@@ -49,6 +49,7 @@ changing! {
         #[serde(default, deserialize_with = "given")]
         #[schemars(schema_with = "AnyWork::or_none")]
         new_postchecks: NewCheck,
+        expects_no_changes: Option<bool>,
         clear_worktree: Option<bool>,
     }
 }
@@ -62,6 +63,8 @@ struct RetriedPlan {
     retried_nodes: Vec<Retried>,
     errors: Vec<NotDone>,
     status: PlanStatus,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     state_version: u64,
     /// The same was asked before under this key; nothing was done now.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -84,12 +87,14 @@ fn how(
     work: Option<AnyWork>,
     before: NewCheck,
     after: NewCheck,
+    expects_no_changes: Option<bool>,
     clear: Option<bool>,
 ) -> Result<Retry, Failure> {
     Ok(Retry {
         work: AnyWork::maybe(work, "newWork")?,
         prechecks: AnyWork::check(before, "newPrechecks")?,
         postchecks: AnyWork::check(after, "newPostchecks")?,
+        expects_no_changes,
         clear_worktree: clear.unwrap_or(false),
     })
 }
@@ -99,6 +104,7 @@ async fn retry_plan(cx: PlanCx, mut args: RetryPlan) -> Result<RetriedPlan, Fail
         args.new_work.take(),
         args.new_prechecks.take(),
         args.new_postchecks.take(),
+        args.expects_no_changes,
         args.clear_worktree,
     )?;
     let jobs = args.job_ids.take();
@@ -135,6 +141,7 @@ async fn retry_plan(cx: PlanCx, mut args: RetryPlan) -> Result<RetriedPlan, Fail
         retried_nodes: retried,
         errors,
         status,
+        warnings: done.warnings,
         state_version: version,
         repeated: done.repeated,
     })
@@ -153,7 +160,7 @@ async fn followed(cx: &PlanCx, done: &Done, any: bool) -> Result<(PlanStatus, u6
 changing! {
     struct RetryJob {
         job_id: Named,
-        #[schemars(extend("x-say" = "As work of create_copilot_plan."))]
+        #[schemars(extend("x-say" = "As in create_copilot_plan."))]
         new_work: Option<AnyWork>,
         #[serde(default, deserialize_with = "given")]
         #[schemars(schema_with = "AnyWork::or_none")]
@@ -161,6 +168,7 @@ changing! {
         #[serde(default, deserialize_with = "given")]
         #[schemars(schema_with = "AnyWork::or_none")]
         new_postchecks: NewCheck,
+        expects_no_changes: Option<bool>,
         clear_worktree: Option<bool>,
     }
 }
@@ -174,6 +182,8 @@ struct RetriedJob {
     job_id: JobId,
     job_name: String,
     status: PlanStatus,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     state_version: u64,
     /// The same was asked before under this key; nothing was done now.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -187,6 +197,7 @@ async fn retry_job(cx: PlanCx, mut args: RetryJob) -> Result<RetriedJob, Failure
         args.new_work.take(),
         args.new_prechecks.take(),
         args.new_postchecks.take(),
+        args.expects_no_changes,
         args.clear_worktree,
     )?;
     let command = |plan: &Plan| {
@@ -210,6 +221,7 @@ async fn retry_job(cx: PlanCx, mut args: RetryJob) -> Result<RetriedJob, Failure
         job_id: *job.id(),
         job_name: job.name().to_owned(),
         status,
+        warnings: done.warnings,
         state_version: version,
         repeated: done.repeated,
     })

@@ -1,6 +1,7 @@
 //! Pausing, resuming, canceling, and putting plans away.
 
 use orchestra_plan::command::{AgentFields, AgentPatch, Command};
+use orchestra_plan::event::PauseReason;
 use orchestra_plan::ids::{JobId, PlanId};
 use orchestra_plan::plan::Plan;
 use orchestra_plan::status::JobStatus;
@@ -16,6 +17,9 @@ use crate::failure::Failure;
 use crate::plan_service::Asking;
 use crate::tool::{Effect, PlanCx, Reply, Tool};
 
+/// How many jobs that were brought back are named; the rest is counted.
+const NAMED: usize = 20;
+
 pub(super) fn tools() -> Vec<Tool> {
     vec![
         Tool::of_plans(
@@ -29,7 +33,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "resume_copilot_plan",
             "Resume plan",
             Effect::Set,
-            "Let jobs start. As a task it lasts until the plan ends; canceling the task leaves the plan running.",
+            "Let jobs start. As a task it lasts until the plan ends; canceling it leaves the plan running.",
             resume,
         )
         .lasting()
@@ -52,7 +56,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "archive_copilot_plan",
             "Archive plan",
             Effect::Remove,
-            "Put an ended plan away, with its worktrees and own branches.",
+            "Put an ended plan away with its worktrees and branches.",
             archive,
         ),
         Tool::of_plans(
@@ -66,7 +70,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "force_fail_copilot_job",
             "Force-fail job",
             Effect::Remove,
-            "Declare a stuck job failed so that it can be retried.",
+            "Declare a stuck job failed.",
             force_fail,
         ),
     ]
@@ -84,11 +88,20 @@ async fn pause(cx: PlanCx, args: OfPlan) -> Result<Changed, Failure> {
 }
 
 async fn resume(cx: PlanCx, args: OfPlan) -> Result<Changed, Failure> {
-    let (_, mut done) = cx.change(&args, |_| Ok(Command::Resume)).await?;
+    let mut after = None;
+    let resume = |plan: &Plan| {
+        let waits = plan.paused() == Some(&PauseReason::ResumeAfterPlan);
+        after = plan.settings().resume_after_plan.filter(|_| waits);
+        Ok(Command::Resume)
+    };
+    let (_, mut done) = cx.change(&args, resume).await?;
     let plan = cx.plan(&done.plan.to_string()).await?;
     let plan = course::followed(&cx, plan).await?;
     (done.status, done.version) = (plan.status(), plan.version());
-    let message = format!("Plan resumed; it is {}.", done.status);
+    let mut message = format!("Plan resumed; it is {}.", done.status);
+    if let Some(after) = after.filter(|_| !done.repeated) {
+        message.push_str(&format!(" It does not wait any longer for plan {after}."));
+    }
     Ok(Changed::new(&done, message))
 }
 
@@ -195,12 +208,18 @@ impl Reply for Recovered {}
 async fn recover(cx: PlanCx, args: RecoverPlan) -> Result<Recovered, Failure> {
     let (before, done) = cx.change(&args, |_| Ok(Command::Recover)).await?;
     let after = cx.plan(&done.plan.to_string()).await?;
-    let nodes = recovered_nodes(&before, &after);
+    let mut nodes = recovered_nodes(&before, &after);
+    let count = nodes.len();
     let mut version = done.version;
     let mut message = format!(
         "Plan recovered and paused; {} can run again. resume_copilot_plan goes on.",
-        counted(nodes.len(), "job")
+        counted(count, "job")
     );
+    if count > NAMED {
+        message.push_str(&format!(
+            " The first {NAMED} of them are named here; list_copilot_jobs has all."
+        ));
+    }
     if args.use_copilot_agent == Some(false) && !done.repeated {
         match begin_anew(&cx, &after, &nodes).await {
             Ok(changed) => version = changed.unwrap_or(version),
@@ -210,13 +229,14 @@ async fn recover(cx: PlanCx, args: RecoverPlan) -> Result<Recovered, Failure> {
             )),
         }
     }
+    nodes.truncate(NAMED);
     let target = before.branches().map(|branches| branches.target.clone());
     let target = target.or_else(|| before.settings().target_branch.clone());
     Ok(Recovered {
         message: told(&done, message),
         plan_id: done.plan,
         recovered_branch: target.map(|branch| branch.to_string()),
-        recovered_node_count: nodes.len(),
+        recovered_node_count: count,
         recovered_nodes: nodes,
         total_node_count: after.jobs().len(),
         state_version: version,

@@ -399,6 +399,9 @@ async fn every_argument_of_update_copilot_plan_job_changes_it() {
         (&json!(true), &json!(false))
     );
     assert_eq!(kept(&plans.model.of(&id), "one")["budget"], budget);
+    let expects = with(&own, json!({"expectsNoChanges": true}));
+    plans.ok("update_copilot_plan_job", expects).await;
+    assert_eq!(kept(&plans.model.of(&id), "one")["expectsNoChanges"], true);
     assert_eq!(
         plans
             .refused("update_copilot_plan_job", own.clone())
@@ -571,13 +574,20 @@ async fn retries_take_new_work_and_checks_or_take_checks_away() {
             }
             plans.model.run(&id);
             plans
-                .ok(tool, with(&own, json!({"clearWorktree": true})))
+                .ok(
+                    tool,
+                    with(
+                        &own,
+                        json!({"clearWorktree": true, "expectsNoChanges": true}),
+                    ),
+                )
                 .await;
             let plan = plans.model.of(&id);
             assert!(
                 plan.find("one").unwrap().upcoming().clear_worktree,
                 "{tool}"
             );
+            assert_eq!(kept(&plan, "one")["expectsNoChanges"], true, "{tool}");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use orchestra_hub::BoxFuture;
 use orchestra_plan::command::{Command, Cx, Decision, NewPlan, Other, Refusal, Report, Request};
-use orchestra_plan::decide::{cloned, create, decide};
+use orchestra_plan::decide::{cloned, create, decide, repeats};
 use orchestra_plan::event::{Branches, Event, Failure, FailureKind, MergeIntent};
 use orchestra_plan::ids::{AttemptNumber, Branch, Commit, JobId, Millis, PlanId};
 use orchestra_plan::outcome::Policy;
@@ -34,6 +34,7 @@ struct State {
     plans: BTreeMap<PlanId, Plan>,
     logs: BTreeMap<(JobId, u32), Vec<Line>>,
     archived: Vec<(PlanId, bool, bool)>,
+    warnings: Vec<String>,
     now: u64,
     ids: u64,
     /// The producer ids and phases that fail.
@@ -103,6 +104,17 @@ impl State {
         })
     }
 
+    /// Makes a plan, unless the same was made under its key before.
+    fn make_once(&mut self, mut new: NewPlan, asking: Asking) -> Result<Done, PlanFault> {
+        new.take_mark();
+        if let Some(id) = self.with_key(&asking) {
+            repeats(self.plan(&id), &new)?;
+            return Ok(self.done(id, Vec::new(), true));
+        }
+        let made = self.make(|id| NewPlan { id, ..new }, asking.by)?;
+        Ok(self.done(made, Vec::new(), false))
+    }
+
     fn with_key(&self, asking: &Asking) -> Option<PlanId> {
         let key = asking.key.as_deref()?;
         let mut plans = self.plans.values();
@@ -119,7 +131,7 @@ impl State {
             status: plan.status(),
             items,
             repeated,
-            warnings: Vec::new(),
+            warnings: self.warnings.clone(),
         }
     }
 
@@ -190,6 +202,7 @@ impl State {
                     act,
                     failure,
                     usage,
+                    ended: None,
                 },
             );
         }
@@ -234,6 +247,7 @@ impl State {
                 commit,
                 summary,
                 usage,
+                ended: None,
             },
         );
     }
@@ -281,6 +295,11 @@ impl Model {
 
     fn changed(&self) {
         self.0.changes.send_modify(|count| *count += 1);
+    }
+
+    /// From now on this is to be known of whatever is done.
+    pub(crate) fn warn(&self, warning: &str) {
+        self.lock().warnings = vec![warning.to_owned()];
     }
 
     /// From now on these phases of these jobs fail.
@@ -369,27 +388,20 @@ impl PlanService for Model {
     }
 
     fn create(&self, make: Make, asking: Asking) -> BoxFuture<Result<Done, PlanFault>> {
-        let mut state = self.lock();
-        if let Some(id) = state.with_key(&asking) {
-            return Self::ready(Ok(state.done(id, Vec::new(), true)));
-        }
         let Make {
             settings,
             jobs,
             scaffolding,
         } = make;
-        let new = |id| NewPlan {
-            id,
+        let new = NewPlan {
+            id: PlanId::of_random([0; 16]),
             settings,
             jobs,
             scaffolding,
             source: None,
+            mark: None,
         };
-        let made = state.make(new, asking.by);
-        Self::ready(
-            made.map(|id| state.done(id, Vec::new(), false))
-                .map_err(Into::into),
-        )
+        Self::ready(self.lock().make_once(new, asking))
     }
 
     fn copy(
@@ -400,17 +412,10 @@ impl PlanService for Model {
         asking: Asking,
     ) -> BoxFuture<Result<Done, PlanFault>> {
         let mut state = self.lock();
-        if let Some(id) = state.with_key(&asking) {
-            return Self::ready(Ok(state.done(id, Vec::new(), true)));
-        }
         let mut new = cloned(state.plan(&source), source, name, target).unwrap();
         let key = asking.key.as_deref().map(|key| key.parse().unwrap());
         new.settings.idempotency_key = key;
-        let made = state.make(|id| NewPlan { id, ..new }, asking.by);
-        Self::ready(
-            made.map(|id| state.done(id, Vec::new(), false))
-                .map_err(Into::into),
-        )
+        Self::ready(state.make_once(new, asking))
     }
 
     fn change(

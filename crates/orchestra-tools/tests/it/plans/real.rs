@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orchestra_plan::outcome::Policy;
+use orchestra_plan::pressure::Splits;
+use orchestra_plan::schedule::Limits;
 use orchestra_plan::work::ProfileName;
 use orchestra_process::{CHILD_COMMAND, Launcher};
 use orchestra_runner::{
@@ -56,6 +58,11 @@ fn git_environment(home: &TempDir) -> Vec<(OsString, OsString)> {
 impl Real {
     /// A repository with one commit on `main`.
     fn new() -> Self {
+        Self::looking(Splits::default())
+    }
+
+    /// The same, where contexts of agents are looked at in this way.
+    fn looking(splits: Splits) -> Self {
         let (home, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let path = std::env::var_os("PATH").unwrap();
         let prober = Prober::new(path.clone(), program());
@@ -72,8 +79,14 @@ impl Real {
                 environment: git_environment(&home),
                 ..GitSettings::default()
             },
+            // As many at once as any machine has.
+            limits: Limits {
+                total: 0,
+                ..Limits::default()
+            },
             policy: Policy {
                 transient_waits: vec![Duration::from_millis(50); 3],
+                splits,
                 ..Policy::default()
             },
             environment,
@@ -277,14 +290,29 @@ async fn what_is_put_away_is_told_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_integration_test_proves_an_installation() {
-    let real = Real::new();
+    let real = Real::looking(Splits {
+        enabled: true,
+        ..Splits::default()
+    });
     let made = real
         .ok(
             "run_copilot_integration_test",
-            json!({"startPaused": false}),
+            json!({"startPaused": false, "idempotencyKey": "proof"}),
         )
         .await;
+    assert_eq!(made["verdict"], "not-ended", "{made}");
     let status = real.ended(&made["planId"]).await;
+    let proved = real
+        .ok(
+            "run_copilot_integration_test",
+            json!({"idempotencyKey": "proof"}),
+        )
+        .await;
+    assert_eq!(
+        (&proved["planId"], &proved["verdict"]),
+        (&made["planId"], &json!("proved")),
+        "{proved}"
+    );
     for node in status["nodes"].as_array().unwrap() {
         let name = node["producerId"].as_str().unwrap();
         let expected = match name {
@@ -322,6 +350,11 @@ async fn the_integration_test_proves_an_installation() {
         let found = real.ok("get_copilot_job_attempts", asked).await;
         found["attempts"].as_array().unwrap().clone()
     };
+    let pressed = attempts("pressure-agent").await;
+    assert_eq!(
+        pressed[0]["contextPressureSnapshot"],
+        json!({"level": "critical", "used": 150_000, "limit": 200_000})
+    );
     let healed = attempts("auto-heal-job").await;
     assert_eq!(healed.len(), 2, "{healed:?}");
     assert_eq!(healed[0]["failedPhase"], "postchecks");
@@ -350,5 +383,93 @@ async fn the_integration_test_proves_an_installation() {
     let target = status["targetBranch"].as_str().unwrap().to_owned();
     let merged = real.git(&["show", &format!("{target}:integration-test/merged.txt")]);
     assert!(merged.contains("healed\n"), "{merged}");
+    real.close().await;
+}
+
+/// More jobs than a plan has at once unless it says so, none of which ends before all have begun.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_without_a_limit_of_its_own_has_all_its_jobs_at_work_at_once() {
+    const JOBS: usize = 6;
+    let real = Real::new();
+    let begun = real.home.path().join("begun");
+    std::fs::create_dir(&begun).unwrap();
+    let begun = begun.display();
+    let jobs: Vec<Value> = (0..JOBS)
+        .map(|at| {
+            let work = format!(
+                "touch '{begun}/{at}'; until [ $(ls '{begun}' | wc -l) = {JOBS} ]; do sleep 0.02; done; \
+                 echo {at} > {at}.txt"
+            );
+            let name = format!("job-{at}");
+            with(&job(&name, &[]), json!({"work": work, "autoHeal": false}))
+        })
+        .collect();
+    let unlimited = with(&plan(&jobs), json!({"maxParallel": 0}));
+    let made = real.ok("create_copilot_plan", unlimited).await;
+    let status = real.ended(&made["planId"]).await;
+    assert_eq!(status["status"], "succeeded", "{status}");
+    real.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_of_a_recovered_plan_go_on_with_their_sessions_unless_they_are_not_to() {
+    for (told, session) in [
+        (json!({}), "scripted-1"),
+        (json!({"useCopilotAgent": true}), "scripted-1"),
+        (json!({"useCopilotAgent": false}), "scripted-2"),
+    ] {
+        let real = Real::new();
+        let script = json!({"steps": [
+            {"when": {"run": 1}, "do": [{"exit": 3}]},
+            {"do": [{"write": {"path": "one.txt", "text": "1\n"}}, "complete"]}
+        ]});
+        let work = json!({
+            "type": "agent",
+            "agent": "scripted",
+            "instructions": format!("Do it.\n\n```orchestra-script\n{script}\n```\n"),
+        });
+        let one = with(&job("one", &[]), json!({"work": work, "autoHeal": false}));
+        let made = real.ok("create_copilot_plan", plan(&[one])).await;
+        let own = json!({"planId": made["planId"]});
+        let status = real.ended(&made["planId"]).await;
+        assert_eq!(status["status"], "failed", "{status}");
+        real.ok("recover_copilot_plan", with(&own, told.clone()))
+            .await;
+        real.ok("resume_copilot_plan", own.clone()).await;
+        let status = real.ended(&made["planId"]).await;
+        assert_eq!(status["status"], "succeeded", "{status}");
+        let asked = with(&own, json!({"jobId": "one"}));
+        let attempts = real.ok("get_copilot_job_attempts", asked).await;
+        let last = attempts["attempts"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["copilotSessionId"], session, "{told}: {last}");
+        real.close().await;
+    }
+}
+
+/// Nothing was pushed, so nothing that is pushed is the plan's to remove.
+#[tokio::test(flavor = "multi_thread")]
+async fn branches_of_remotes_stay_and_it_is_said_how_they_go() {
+    let real = Real::new();
+    let remote = real.home.path().join("remote.git");
+    let remote = remote.to_str().unwrap();
+    real.git(&["init", "-q", "--bare", remote]);
+    real.git(&["remote", "add", "origin", remote]);
+    let write = with(&job("one", &[]), json!({"work": "echo 1 > one.txt"}));
+    let target = json!({"targetBranch": "result"});
+    let made = real
+        .ok("create_copilot_plan", with(&plan(&[write]), target))
+        .await;
+    let status = real.ended(&made["planId"]).await;
+    assert_eq!(status["status"], "succeeded", "{status}");
+    real.git(&["push", "-q", "origin", "result"]);
+    let archive = json!({"planId": made["planId"], "deleteRemoteBranches": true});
+    let away = real.ok("archive_copilot_plan", archive).await;
+    let said = away["message"].as_str().unwrap();
+    assert!(
+        said.contains("Plans push nothing") && said.contains("git push REMOTE --delete result"),
+        "{said}"
+    );
+    let left = real.git(&["ls-remote", "--heads", "origin"]);
+    assert!(left.ends_with("refs/heads/result\n"), "{left}");
     real.close().await;
 }

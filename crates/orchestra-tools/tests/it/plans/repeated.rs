@@ -120,3 +120,41 @@ async fn every_change_that_is_repeated_says_so() {
         assert_eq!(plans.model.of(plan).version(), version, "{tool}");
     }
 }
+
+#[tokio::test]
+async fn a_key_that_made_a_plan_makes_no_other() {
+    let plans = Plans::new();
+    let keyed = |more: Value| {
+        with(
+            &with(&plan(&[job("one", &[])]), more),
+            json!({"idempotencyKey": "k"}),
+        )
+    };
+    let made = plans.ok("create_copilot_plan", keyed(json!({}))).await;
+    let started = plans
+        .ok("create_copilot_plan", keyed(json!({"startPaused": true})))
+        .await;
+    assert_eq!(
+        (&started["planId"], &started["repeated"]),
+        (&made["planId"], &json!(true))
+    );
+    for (tool, asked) in [
+        ("create_copilot_plan", keyed(json!({"maxParallel": 9}))),
+        (
+            "create_copilot_plan",
+            keyed(json!({"jobs": [job("two", &[])]})),
+        ),
+        (
+            "scaffold_copilot_plan",
+            json!({"name": "Begun", "idempotencyKey": "k"}),
+        ),
+        (
+            "clone_copilot_plan",
+            json!({"sourcePlanId": made["planId"], "idempotencyKey": "k"}),
+        ),
+    ] {
+        let (code, error) = plans.refused(tool, asked).await;
+        assert_eq!(code, "key-reused", "{tool}: {error}");
+        assert!(error.contains(made["planId"].as_str().unwrap()), "{error}");
+    }
+}

@@ -306,6 +306,93 @@ async fn the_integration_test_ends_as_its_jobs_say() {
     }
 }
 
+#[tokio::test]
+async fn the_integration_test_says_what_it_proves() {
+    let ask = json!({"startPaused": false, "idempotencyKey": "k"});
+    let begun = async |failing: &[(&str, Phase)]| {
+        let plans = Plans::new();
+        plans.model.fail(failing);
+        let made = plans.ok("run_copilot_integration_test", ask.clone()).await;
+        assert_eq!(made["verdict"], "not-ended", "{made}");
+        let id = made["planId"].as_str().unwrap().to_owned();
+        (plans, id)
+    };
+    let failing = [
+        ("always-fails", Phase::Work),
+        ("postchecks-fail", Phase::Postchecks),
+    ];
+    let (plans, id) = begun(&failing).await;
+    plans.model.run(&id);
+    let proved = plans.ok("run_copilot_integration_test", ask.clone()).await;
+    assert_eq!(
+        (&proved["verdict"], &proved["status"]),
+        (&json!("proved"), &json!("failed")),
+        "{proved}"
+    );
+    // A job that should have failed has not, and one that should not has.
+    let (plans, id) = begun(&[("always-fails", Phase::Work), ("no-changes", Phase::Work)]).await;
+    plans.model.run(&id);
+    let not = plans.not("run_copilot_integration_test", ask.clone()).await;
+    assert_eq!(not["verdict"], "disproved", "{not}");
+    let expected =
+        json!({"final-merge": "blocked", "no-changes": "failed", "postchecks-fail": "succeeded"});
+    assert_eq!(not["unexpected"], expected);
+    let (plans, id) = begun(&failing).await;
+    plans.model.step(&id);
+    plans.ok("cancel_copilot_plan", json!({"planId": id})).await;
+    let canceled = plans.ok("run_copilot_integration_test", ask.clone()).await;
+    assert_eq!(
+        (&canceled["verdict"], &canceled["unexpected"]),
+        (&json!("canceled"), &Value::Null),
+        "{canceled}"
+    );
+}
+
+/// What is to be known of a change is told with it, whichever tool makes it.
+#[tokio::test]
+async fn warnings_are_told_by_every_tool_that_brings_work() {
+    let plans = Plans::new();
+    plans.model.fail(&[("one", Phase::Work)]);
+    let id = plans.create(plan(&[job("one", &[])])).await;
+    let begun = plans
+        .ok("scaffold_copilot_plan", json!({"name": "Begun"}))
+        .await;
+    plans.model.warn("mind this");
+    let own = json!({"planId": id});
+    let begun = json!({"planId": begun["planId"]});
+    let one = with(&own, json!({"jobId": "one"}));
+    plans.model.run(&id);
+    for (tool, plan, more) in [
+        ("add_copilot_plan_job", &begun, job("two", &[])),
+        (
+            "add_copilot_plan_jobs",
+            &begun,
+            json!({"jobs": [job("three", &[])]}),
+        ),
+        ("finalize_copilot_plan", &begun, json!({})),
+        ("update_copilot_plan", &own, json!({"env": {"A": "1"}})),
+        ("update_copilot_plan_job", &one, json!({"work": "true"})),
+        (
+            "bulk_update_copilot_plan_jobs",
+            &own,
+            json!({"updates": {"env": {"A": "1"}}}),
+        ),
+        ("retry_copilot_job", &one, json!({"newWork": "true"})),
+        (
+            "reshape_copilot_plan",
+            &own,
+            json!({"operations": [{"type": "add_job", "spec": job("four", &[])}]}),
+        ),
+    ] {
+        let done = plans.ok(tool, with(plan, more)).await;
+        let told = done["warnings"].as_array().unwrap();
+        assert!(told.contains(&json!("mind this")), "{tool}: {done}");
+    }
+    plans.model.run(&id);
+    let done = plans.ok("retry_copilot_plan", own).await;
+    assert_eq!(done["warnings"], json!(["mind this"]));
+}
+
 /// The text is the same as the structure, or TOON where that was asked for.
 #[tokio::test]
 async fn answers_come_as_toon_where_that_is_asked_for() {
@@ -321,4 +408,26 @@ async fn answers_come_as_toon_where_that_is_asked_for() {
         .await;
     assert!(made.text.starts_with("success: true"), "{}", made.text);
     assert_eq!(made.value["success"], true);
+}
+
+#[tokio::test]
+async fn of_many_jobs_that_are_brought_back_the_first_are_named() {
+    let plans = Plans::new();
+    plans.model.fail(&[("job-0", Phase::Work)]);
+    let others = (1..500).map(|at| job(&format!("job-{at}"), &["job-0"]));
+    let jobs: Vec<Value> = std::iter::once(job("job-0", &[])).chain(others).collect();
+    let id = plans.create(plan(&jobs)).await;
+    plans.model.run(&id);
+    let back = plans
+        .ok("recover_copilot_plan", json!({"planId": id}))
+        .await;
+    assert_eq!(
+        (&back["recoveredNodeCount"], &back["totalNodeCount"]),
+        (&json!(501), &json!(501))
+    );
+    assert_eq!(back["recoveredNodes"].as_array().unwrap().len(), 20);
+    assert_eq!(back["recoveredNodes"][0]["name"], "job-0");
+    let message = back["message"].as_str().unwrap();
+    assert!(message.contains("list_copilot_jobs"), "{message}");
+    assert!(back.to_string().len() < 3_000, "{back}");
 }

@@ -1,14 +1,24 @@
 //! What `orchestra doctor` says of the plans, and how it mends them.
 
+use std::{path::Path, time::Duration};
+
 use orchestra_plan::plan::Plan;
 use orchestra_runner::{
     holder::{Place, short_directory},
     journal::Fault,
-    plans::{Mended, Plans, PlansError, inspect, rebuild},
+    plans::{Mended, Plans, PlansError, damaged_files, inspect, mend_files, rebuild},
 };
 use tokio::time::Instant;
 
 use crate::{config::Config, exit::Failure, output, serving};
+
+/// For how long the readable files may be behind while somebody runs the plans, and how often they are
+/// looked at.
+const WRITING: Duration = Duration::from_secs(7);
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How many files are named.
+const NAMED: usize = 5;
 
 /// What was found of the plans.
 #[derive(Default)]
@@ -34,6 +44,7 @@ impl Found {
 pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
     let storage = &config.plans.storage.value;
     let mut found = Found::default();
+    misnamed(config, &mut found)?;
     if !storage.exists() {
         return Ok(found);
     }
@@ -48,8 +59,20 @@ pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
         inspected => inspected,
     };
     match inspected {
-        Ok(0) => {}
-        Ok(_) => attended(config, mends, &mut found)?,
+        Ok(inspected) => {
+            for unreadable in &inspected.unreadable {
+                found.still(format!(
+                    "{}; until then nothing of it runs, and nothing of it is touched",
+                    output::in_a_line(&unreadable.what)
+                ));
+            }
+            if inspected.plans > 0 {
+                files(storage, mends, &mut found);
+                attended(config, mends, &mut found)?;
+            }
+            // They may be of plans that were deleted.
+            kept(config, &mut found)?;
+        }
         Err(error) if is_damage(&error) => found.still(format!(
             "plans: {}; `orchestra doctor --fix` makes their database anew from what can be read and \
              from the readable files beside it",
@@ -58,6 +81,85 @@ pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
         Err(error) => found.still(format!("plans: {}", words(&error))),
     }
     Ok(found)
+}
+
+/// Whether there are the agents that the configuration names.
+fn misnamed(config: &Config, found: &mut Found) -> Result<(), Failure> {
+    let misnamed = reading(config, async |plans| plans.misnamed_agents().await)?;
+    for finding in misnamed {
+        found.still(finding);
+    }
+    Ok(())
+}
+
+/// Which worktrees stay after their plans.
+fn kept(config: &Config, found: &mut Found) -> Result<(), Failure> {
+    let kept = reading(config, async |plans| plans.kept_worktrees().await)?;
+    // Where the repository cannot be asked, there is more to worry about, which is said elsewhere.
+    for kept in kept.unwrap_or_default() {
+        found.still(kept.to_string());
+    }
+    Ok(())
+}
+
+/// Asks the plans something that nobody need run them for.
+fn reading<T>(config: &Config, asks: impl AsyncFnOnce(&Plans) -> T) -> Result<T, Failure> {
+    let runtime = serving::runtime()?;
+    let plans = Plans::new(serving::plan_options(
+        config,
+        &config.workspace,
+        "orchestra doctor",
+    ));
+    let answer = runtime.block_on(asks(&plans));
+    // Nothing that still computes is waited for.
+    runtime.shutdown_background();
+    Ok(answer)
+}
+
+/// Whether the readable files say what the database says. Who runs the plans writes them some moments later.
+fn files(storage: &Path, mends: bool, found: &mut Found) {
+    let end = std::time::Instant::now() + WRITING;
+    let damaged = loop {
+        let is_over = std::time::Instant::now() >= end;
+        let place = Place::new(storage, &short_directory());
+        let is_run = matches!(place.claim(), Ok(None));
+        let looked = match mends && !is_run {
+            true => mend_files(storage).map(|damaged| (damaged, true)),
+            false => damaged_files(storage).map(|damaged| (damaged, false)),
+        };
+        match looked {
+            Ok((damaged, mended)) if damaged.is_empty() || mended || is_over || !is_run => {
+                break (damaged, mended);
+            }
+            // Somebody has taken it up meanwhile.
+            Err(PlansError::Refused { .. }) | Ok(_) if !is_over => {}
+            Ok(looked) => break looked,
+            Err(error) => return found.still(format!("plans: {}", words(&error))),
+        }
+        std::thread::sleep(LOOK);
+    };
+    let (damaged, mended) = damaged;
+    if damaged.is_empty() {
+        return;
+    }
+    let named: Vec<String> = damaged
+        .iter()
+        .take(NAMED)
+        .map(|path| path.display().to_string())
+        .collect();
+    let more = if damaged.len() > NAMED { ", …" } else { "" };
+    let finding = format!(
+        "what can be read of plans without their database is damaged or behind: {}{more}",
+        named.join(", ")
+    );
+    match mended {
+        true => found
+            .findings
+            .push(format!("{finding}; it was written anew")),
+        false => found.still(format!(
+            "{finding}; `orchestra doctor --fix` writes it anew, when nobody runs the plans"
+        )),
+    }
 }
 
 /// Whether somebody runs the plans that are under way. Where nobody does, mending has a program in the

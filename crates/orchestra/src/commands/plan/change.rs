@@ -2,13 +2,14 @@
 
 use orchestra_plan::{
     command::{Command, Retry},
+    plan::Plan,
     work::WorkSpec,
 };
 use orchestra_runner::plans::Answer;
 
 use super::{
-    Mended,
-    desk::{Desk, failure},
+    Mended, chain,
+    desk::{self, Desk, failure},
     file,
 };
 use crate::{
@@ -78,9 +79,10 @@ pub(super) fn mended(
         work,
         prechecks,
         postchecks,
+        expects_no_changes,
     } = said;
-    let is_mended = work.is_some() || prechecks.is_some() || postchecks.is_some();
-    if is_mended && jobs.len() != 1 {
+    let does_other = work.is_some() || prechecks.is_some() || postchecks.is_some();
+    if does_other && jobs.len() != 1 {
         let words = "--work, --prechecks and --postchecks are for one job: name it alone";
         return Err(Failure::usage_text(words));
     }
@@ -96,6 +98,7 @@ pub(super) fn mended(
         work: work.transpose()?,
         prechecks: check("--prechecks", prechecks)?,
         postchecks: check("--postchecks", postchecks)?,
+        expects_no_changes: expects_no_changes.then_some(true),
         clear_worktree,
     }))
 }
@@ -112,13 +115,28 @@ pub(super) async fn run(
         Change::Delete => desk.exactly(asked).await?,
         _ => desk.plan(asked).await?,
     };
-    let words = change.words();
+    let awaited = match change {
+        Change::Resume => chain::awaited(desk, &plan).await?,
+        _ => None,
+    };
+    // What a job that is only just ended leaves is not told from what somebody else has put there.
+    let puts_away =
+        matches!(change, Change::Archive(_) | Change::Delete) && plan.status().is_ended();
+    let mut words = change.words().to_owned();
+    if let Some(awaited) = awaited {
+        words.push_str(&format!(
+            " now, and does not wait any longer for {}, which is {}",
+            chain::named(&awaited),
+            awaited.status()
+        ));
+    }
     let caller = Desk::caller();
     let answered = desk
         .plans()
         .command(*plan.id(), change.command(), &caller)
         .await;
     let answer = answered.map_err(failure)?;
+    desk::warn(&answer);
     format.print(&answer, |answer| {
         let name = output::in_a_line(plan.name());
         match answer.changed {
@@ -126,15 +144,34 @@ pub(super) async fn run(
             false => format!("plan {name} ({}): nothing had to be changed", plan.id()),
         }
     })?;
-    Ok(refusals(&answer))
+    if puts_away {
+        kept(desk, &plan).await;
+    }
+    Ok(refusals(&plan, &answer))
+}
+
+/// Says which worktrees stay, and what to do about them.
+async fn kept(desk: &Desk, plan: &Plan) {
+    // Without a repository there are none.
+    for kept in desk
+        .plans()
+        .kept_worktrees_of(plan)
+        .await
+        .unwrap_or_default()
+    {
+        output::complain(&output::printable(&kept.to_string()));
+    }
 }
 
 /// Says which of several things were not done, and how to exit then.
-fn refusals(answer: &Answer) -> Exit {
+fn refusals(plan: &Plan, answer: &Answer) -> Exit {
     let mut exit = Exit::Ok;
     for item in &answer.items {
         if let Some(refused) = &item.refused {
-            let line = format!("{}: {}", item.asked, refused.message);
+            // Where all were asked for, by a name rather than an id.
+            let job = item.job.and_then(|job| plan.job(&job));
+            let job = job.map_or(item.asked.as_str(), |job| job.producer().as_str());
+            let line = format!("{job}: {}", refused.message);
             output::complain(&output::printable(&line));
             exit = Exit::Refused;
         }

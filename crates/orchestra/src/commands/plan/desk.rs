@@ -2,8 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use orchestra_plan::{ids::JobId, plan::Plan, schedule::Waiting, spec::PlanSettings};
-use orchestra_runner::plans::{Caller, Closed, Plans, PlansError, Standing};
+use orchestra_plan::{
+    ids::JobId,
+    plan::{Job, Plan},
+    schedule::Waiting,
+    spec::PlanSettings,
+    view::{self, PlanView},
+};
+use orchestra_runner::plans::{Answer, Caller, Closed, Plans, PlansError, Standing};
 use tokio::time::Instant;
 
 use crate::{
@@ -165,6 +171,13 @@ impl Desk {
         }
     }
 
+    /// A plan as it is shown, with what its jobs wait for.
+    pub(super) async fn view(&self, plan: &Plan) -> Result<PlanView, Failure> {
+        let waiting = self.waiting(plan).await?;
+        let of = |job: &Job| waiting(job.id()).unwrap_or(Waiting::Turn);
+        Ok(view::plan(plan, &of))
+    }
+
     /// What each job waits for, as it is looked up.
     pub(super) async fn waiting(
         &self,
@@ -173,6 +186,13 @@ impl Desk {
         let waiting = self.plans.waiting(plan).await.map_err(failure)?;
         let waiting: std::collections::HashMap<JobId, Waiting> = waiting.into_iter().collect();
         Ok(move |job: &JobId| waiting.get(job).cloned())
+    }
+}
+
+/// Says what should be known of what was done.
+pub(super) fn warn(answer: &Answer) {
+    for warning in &answer.warnings {
+        output::complain(&format!("warning: {}", output::printable(warning)));
     }
 }
 

@@ -1,5 +1,7 @@
 //! Plan files: YAML, TOML, TOON and JSON, all of the same fields.
 
+mod words;
+
 use std::{
     fmt::Display,
     fs::File,
@@ -7,6 +9,7 @@ use std::{
     path::Path,
 };
 
+use clap::ValueEnum;
 use orchestra_plan::{spec::PlanSpec, work::WorkSpec};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -21,14 +24,16 @@ const MAX_BYTES: u64 = 16 * 1024 * 1024;
 const MAX_WORDS: usize = 1_000;
 
 /// In which language a plan is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Language {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Language {
+    /// YAML.
     Yaml,
+    /// TOML.
     Toml,
+    /// TOON.
     Toon,
+    /// JSON.
     Json,
-    /// JSON where it begins as that does, else YAML.
-    JsonOrYaml,
 }
 
 /// Reads a plan, and puts what was said otherwise in it.
@@ -36,7 +41,7 @@ enum Language {
 /// # Errors
 /// When it cannot be read or is none; the message names the file, and the line or the field.
 pub(super) fn read(given: &Given) -> Result<PlanSpec, Failure> {
-    let mut plan = read_file(&given.file)?;
+    let mut plan = read_file(&given.file, given.format)?;
     let settings = &mut plan.settings;
     if let Some(name) = &given.name {
         settings.name = said("--name", name)?;
@@ -50,22 +55,33 @@ pub(super) fn read(given: &Given) -> Result<PlanSpec, Failure> {
     Ok(plan)
 }
 
-/// Reads a plan file.
+/// Reads a plan file, in a language that was said or that its name ends with; stdin as it begins.
 ///
 /// # Errors
 /// As [`read`].
-pub(super) fn read_file(file: &Path) -> Result<PlanSpec, Failure> {
-    let name = match file == Path::new("-") {
-        true => "stdin".to_owned(),
-        false => file.display().to_string(),
-    };
+pub(super) fn read_file(file: &Path, said: Option<Language>) -> Result<PlanSpec, Failure> {
     let wrong = |what: String| {
         let what: String = what.chars().take(MAX_WORDS).collect();
-        Failure::usage_text(format!("{name}: {}", output::printable(&what)))
+        Failure::usage_text(format!("{}: {}", name(file), output::printable(&what)))
     };
-    let language = language(file).map_err(wrong)?;
+    let language = match said {
+        None if !is_stdin(file) => Some(language(file).map_err(wrong)?),
+        said => said,
+    };
     let text = text(file).map_err(|error| wrong(error.to_string()))?;
-    understood(&text, language).map_err(wrong)
+    understood(&text, language.unwrap_or_else(|| guessed(&text))).map_err(wrong)
+}
+
+/// What a file is called in messages.
+pub(super) fn name(file: &Path) -> String {
+    match is_stdin(file) {
+        true => "stdin".to_owned(),
+        false => file.display().to_string(),
+    }
+}
+
+fn is_stdin(file: &Path) -> bool {
+    file == Path::new("-")
 }
 
 /// Work that is said by a flag: a text as in a file, or an object as JSON.
@@ -77,8 +93,8 @@ pub(super) fn work(flag: &str, text: &str) -> Result<WorkSpec, Failure> {
         false => said(flag, text),
         true => {
             let mut reader = serde_json::Deserializer::from_str(text);
-            let work = serde_path_to_error::deserialize(&mut reader).map_err(in_field);
-            work.map_err(|error| {
+            let work = serde_path_to_error::deserialize(&mut reader);
+            work.map_err(in_field).map_err(|error| {
                 Failure::usage_text(format!("{flag}: {}", output::printable(&error)))
             })
         }
@@ -86,15 +102,15 @@ pub(super) fn work(flag: &str, text: &str) -> Result<WorkSpec, Failure> {
 }
 
 /// A value of a flag, as it would be read in a file.
-fn said<T: DeserializeOwned>(flag: &str, text: &str) -> Result<T, Failure> {
+pub(super) fn said<T: DeserializeOwned>(flag: &str, text: &str) -> Result<T, Failure> {
     let value = serde_json::from_value(Value::from(text));
-    value.map_err(|error| Failure::usage_text(format!("{flag}: {error}")))
+    value.map_err(|error| {
+        let error = words::in_words(&error.to_string());
+        Failure::usage_text(format!("{flag}: {}", output::printable(&error)))
+    })
 }
 
 fn language(file: &Path) -> Result<Language, String> {
-    if file == Path::new("-") {
-        return Ok(Language::JsonOrYaml);
-    }
     let extension = file.extension().and_then(|extension| extension.to_str());
     match extension.map(str::to_ascii_lowercase).as_deref() {
         Some("yaml" | "yml") => Ok(Language::Yaml),
@@ -105,9 +121,22 @@ fn language(file: &Path) -> Result<Language, String> {
     }
 }
 
+/// The language that a text begins like: an object of JSON, the `name = …` of TOML, else YAML. Of TOON
+/// nothing is seen at its beginning.
+fn guessed(text: &str) -> Language {
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+    let first = first.unwrap_or_default();
+    match first.split_once('=') {
+        _ if first.starts_with('{') => Language::Json,
+        Some((key, _)) if !key.contains(':') => Language::Toml,
+        _ => Language::Yaml,
+    }
+}
+
 fn text(file: &Path) -> io::Result<String> {
     let mut text = String::new();
-    let read = match file == Path::new("-") {
+    let read = match is_stdin(file) {
         true => io::stdin()
             .lock()
             .take(MAX_BYTES + 1)
@@ -121,15 +150,14 @@ fn text(file: &Path) -> io::Result<String> {
             "it is larger than {MAX_BYTES} bytes"
         )));
     }
+    // Some editors put a byte order mark first.
+    if text.starts_with('\u{feff}') {
+        text.remove(0);
+    }
     Ok(text)
 }
 
 fn understood(text: &str, language: Language) -> Result<PlanSpec, String> {
-    let language = match language {
-        Language::JsonOrYaml if text.trim_start().starts_with('{') => Language::Json,
-        Language::JsonOrYaml => Language::Yaml,
-        language => language,
-    };
     match language {
         Language::Json => {
             let mut reader = serde_json::Deserializer::from_str(text);
@@ -137,7 +165,7 @@ fn understood(text: &str, language: Language) -> Result<PlanSpec, String> {
             reader.end().map_err(|error| error.to_string())?;
             Ok(plan)
         }
-        Language::Yaml | Language::JsonOrYaml => {
+        Language::Yaml => {
             let reader = serde_norway::Deserializer::from_str(text);
             let plan = serde_path_to_error::deserialize(reader);
             plan.map_err(|error| match indented_by_tab(text, error.inner()) {
@@ -149,7 +177,8 @@ fn understood(text: &str, language: Language) -> Result<PlanSpec, String> {
         }
         Language::Toml => {
             let reader = toml::Deserializer::parse(text).map_err(|error| error.to_string())?;
-            serde_path_to_error::deserialize(reader).map_err(in_field)
+            let plan = serde_path_to_error::deserialize(reader);
+            plan.map_err(|error| of_toml(text, &error))
         }
         Language::Toon => {
             let value: Value =
@@ -171,191 +200,25 @@ fn indented_by_tab(text: &str, error: &serde_norway::Error) -> Option<usize> {
     found.map(|(_, number)| number)
 }
 
-/// The name in a message about an unknown one that it is most like: `unknown field `x`, expected one of
-/// `a`, `b``. None where it is like none of them.
-fn nearest(what: &str) -> Option<&str> {
-    /// One letter may differ of so many.
-    const FAR: usize = 2;
-    /// Longer names are like none.
-    const LONG: usize = 64;
-    let (_, rest) = what.rsplit_once("unknown field `")?;
-    let (unknown, rest) = rest.split_once("`, expected ")?;
-    if unknown.len() > LONG {
-        return None;
-    }
-    let known = rest.split('`').skip(1).step_by(2);
-    let far = |name: &str| distance(&unknown.to_lowercase(), &name.to_lowercase());
-    let near = known.map(|name| (far(name), name)).min()?;
-    (near.0 * FAR <= near.1.len()).then_some(near.1)
-}
-
-/// How many letters must be put in, left out or replaced to make one word of another.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut costs: Vec<usize> = (0..=other.len()).collect();
-    for (row, letter) in one.chars().enumerate() {
-        let mut before = row;
-        costs[0] = row + 1;
-        for (column, with) in other.iter().enumerate() {
-            let replaced = before + usize::from(letter != *with);
-            before = costs[column + 1];
-            costs[column + 1] = replaced.min(before + 1).min(costs[column] + 1);
-        }
-    }
-    costs.last().copied().unwrap_or_default()
-}
-
 /// What is wrong, with the field that it is about.
 fn in_field<E: Display>(error: serde_path_to_error::Error<E>) -> String {
-    let path = error.path().to_string();
-    let what = error.inner().to_string();
-    let what = what.trim_end();
-    // Some say themselves where it is, less exactly.
-    let what = match what.split_once(": ") {
-        Some((place, rest)) if !place.is_empty() && path.starts_with(place) => rest,
-        _ => what,
-    };
-    let meant = nearest(what).map(|name| format!("; did you mean `{name}`?"));
-    let meant = meant.unwrap_or_default();
-    match path.as_str() {
-        // It ended before there was a field.
-        "." | "?" => format!("{what}{meant}"),
-        path => format!("{path}: {what}{meant}"),
-    }
+    words::at(&error.path().to_string(), &error.inner().to_string())
+}
+
+/// The same of TOML, whose reader shows the line where others number it.
+fn of_toml(text: &str, error: &serde_path_to_error::Error<toml::de::Error>) -> String {
+    let inner = error.inner();
+    let place = inner.span().and_then(|span| text.get(..span.start));
+    let place = place.map(|before| {
+        let (line, rest) = match before.rsplit_once('\n') {
+            Some((above, rest)) => (above.lines().count() + 1, rest),
+            None => (1, before),
+        };
+        format!(" at line {line} column {}", rest.chars().count() + 1)
+    });
+    let what = format!("{}{}", inner.message(), place.unwrap_or_default());
+    words::at(&error.path().to_string(), &what)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const YAML: &str = "\
-name: Search
-jobs:
-  - producerId: index
-    task: Build the index
-    work: make index
-  - producerId: query
-    task: Answer queries
-    work: {type: process, executable: make, args: [query]}
-    dependencies: [index]
-";
-    const TOML: &str = "\
-name = 'Search'
-[[jobs]]
-producerId = 'index'
-task = 'Build the index'
-work = 'make index'
-[[jobs]]
-producerId = 'query'
-task = 'Answer queries'
-work = { type = 'process', executable = 'make', args = ['query'] }
-dependencies = ['index']
-";
-    const TOON: &str = "\
-name: Search
-jobs[2]:
-  - producerId: index
-    task: Build the index
-    work: make index
-  - producerId: query
-    task: Answer queries
-    work:
-      type: process
-      executable: make
-      args[1]: query
-    dependencies[1]: index
-";
-
-    #[test]
-    fn all_languages_say_the_same() {
-        let yaml = understood(YAML, Language::Yaml).unwrap();
-        assert_eq!(yaml.jobs.len(), 2);
-        assert_eq!(understood(TOML, Language::Toml).unwrap(), yaml);
-        assert_eq!(understood(TOON, Language::Toon).unwrap(), yaml);
-        let json = serde_json::to_string(&yaml).unwrap();
-        assert_eq!(understood(&json, Language::Json).unwrap(), yaml);
-        assert_eq!(understood(&json, Language::JsonOrYaml).unwrap(), yaml);
-        assert_eq!(understood(YAML, Language::JsonOrYaml).unwrap(), yaml);
-    }
-
-    #[test]
-    fn only_what_is_alike_is_taken_for_what_was_meant() {
-        for (what, meant) in [
-            (
-                "unknown field `dependecies`, expected one of `task`, `dependencies`",
-                Some("dependencies"),
-            ),
-            (
-                "unknown field `maxparallel`, expected `maxParallel` or `env`",
-                Some("maxParallel"),
-            ),
-            ("unknown field `zebra`, expected one of `task`, `env`", None),
-            ("missing field `task`", None),
-        ] {
-            assert_eq!(nearest(what), meant, "{what}");
-        }
-    }
-
-    #[test]
-    fn what_is_wrong_is_named_with_its_place() {
-        for (text, language, expected) in [
-            (
-                YAML.replace("task: Answer", "taks: Answer"),
-                Language::Yaml,
-                "jobs[1].taks: unknown field `taks`",
-            ),
-            (
-                YAML.replace("jobs:", "maxParalel: 2\njobs:"),
-                Language::Yaml,
-                "; did you mean `maxParallel`?",
-            ),
-            (
-                TOML.replace("task = 'Answer", "tsak = 'Answer"),
-                Language::Toml,
-                "; did you mean `task`?",
-            ),
-            (
-                YAML.replace("    task: Build", "\ttask: Build"),
-                Language::Yaml,
-                "line 4 is indented with a tab",
-            ),
-            (
-                YAML.replace("  - producerId: index", "\t- producerId: index"),
-                Language::Yaml,
-                "line 3 is indented with a tab",
-            ),
-            (
-                YAML.replace("index\n    task", "Index!\n    task"),
-                Language::Yaml,
-                "jobs[0].producerId",
-            ),
-            (
-                YAML.replace("name: Search", "name: ["),
-                Language::Yaml,
-                "line",
-            ),
-            (
-                TOML.replace("name = 'Search'", "name = "),
-                Language::Toml,
-                "line 1",
-            ),
-            (
-                TOML.replace("'index'\ntask", "7\ntask"),
-                Language::Toml,
-                "producerId",
-            ),
-            (
-                TOON.replace("  - producerId: query", "  - producer: query"),
-                Language::Toon,
-                "jobs[1].producer",
-            ),
-            ("{\"name\": \"x\"} {}".to_owned(), Language::Json, "jobs"),
-            ("{\"name\": 7}".to_owned(), Language::Json, "line 1"),
-            ("{\"name\"".to_owned(), Language::Json, "EOF"),
-        ] {
-            let error = understood(&text, language).unwrap_err();
-            assert!(error.contains(expected), "{language:?}: {error}");
-            assert!(!error.starts_with('?'), "{language:?}: {error}");
-        }
-    }
-}
+mod tests;

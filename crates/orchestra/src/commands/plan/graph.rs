@@ -43,7 +43,7 @@ pub(super) async fn of_plan(
 
 /// Draws what a file says, and says what keeps it from being a plan.
 pub(super) fn of_file(path: &Path, drawing: Drawing, format: Format) -> Result<Exit, Failure> {
-    let plan = file::read_file(path)?;
+    let plan = file::read_file(path, None)?;
     let nodes = plan.jobs.iter().map(|job| Node {
         producer_id: job.producer_id.as_str(),
         name: job

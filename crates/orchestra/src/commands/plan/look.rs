@@ -2,16 +2,15 @@
 
 use orchestra_plan::{
     budget::Usage,
-    ids::Millis,
-    plan::{Job, Plan},
-    schedule::Waiting,
+    ids::{Millis, PlanId},
+    plan::Plan,
     status::{JobStatus, PlanStatus},
     view::{self, JobFilter, ListFilter},
 };
 use serde::Serialize;
 
 use super::{
-    OfJob,
+    OfJob, chain,
     desk::{Desk, failure},
     filter_named,
 };
@@ -29,12 +28,26 @@ const MESSAGE: usize = 80;
 struct List<T> {
     items: Vec<T>,
     total: usize,
+    /// What this program cannot read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unreadable: Vec<Unread>,
+}
+
+/// A plan that cannot be read.
+#[derive(Serialize)]
+struct Unread {
+    id: PlanId,
+    why: String,
 }
 
 impl<T> List<T> {
     fn of(items: Vec<T>) -> Self {
         let total = items.len();
-        Self { items, total }
+        Self {
+            items,
+            total,
+            unreadable: Vec::new(),
+        }
     }
 }
 
@@ -45,6 +58,9 @@ struct ListRow {
     row: view::PlanRow,
     #[serde(skip_serializing_if = "Usage::is_zero")]
     usage: Usage,
+    /// How many of its jobs have succeeded: others have ended, and are not done.
+    #[serde(skip)]
+    succeeded: u32,
 }
 
 /// Lists plans.
@@ -59,17 +75,27 @@ pub(super) async fn list(
     let rows = shown.map(|plan| ListRow {
         row: view::row(plan),
         usage: *plan.usage(),
+        succeeded: plan.counts().succeeded,
     });
-    let list = List::of(rows.collect());
+    let mut list = List::of(rows.collect());
+    let unreadable = desk.plans().unreadable().await.map_err(failure)?;
+    let unreadable = unreadable.into_iter().map(|unreadable| Unread {
+        id: unreadable.plan,
+        why: unreadable.what,
+    });
+    list.unreadable.extend(unreadable);
+    for unread in &list.unreadable {
+        output::complain(&output::printable(&unread.why));
+    }
     format.print(&list, |list| match list.items.is_empty() {
         true => "no plans\n".to_owned(),
         false => {
             let rows: Vec<Vec<String>> = list
                 .items
                 .iter()
-                .map(|ListRow { row, .. }| {
+                .map(|ListRow { row, succeeded, .. }| {
                     let id: String = row.id.to_string().chars().take(8).collect();
-                    let done = format!("{}%", row.progress);
+                    let done = format!("{}%", succeeded * 100 / row.nodes.max(1));
                     let span = span(row.started_at, row.ended_at);
                     let jobs = row.nodes.to_string();
                     vec![
@@ -103,11 +129,10 @@ pub(super) async fn show(
 }
 
 async fn show_plan(desk: &Desk, plan: &Plan, format: Format) -> Result<Exit, Failure> {
-    let waiting = desk.waiting(plan).await?;
-    let of = |job: &Job| waiting(job.id()).unwrap_or(Waiting::Turn);
-    let shown = view::plan(plan, &of);
+    let shown = desk.view(plan).await?;
+    let awaited = chain::awaited(desk, plan).await?;
     format.print(&shown, |shown| {
-        let mut text = head(desk, plan);
+        let mut text = head(desk, plan, awaited.as_deref());
         let rows: Vec<Vec<String>> = shown
             .nodes
             .iter()
@@ -133,10 +158,14 @@ async fn show_plan(desk: &Desk, plan: &Plan, format: Format) -> Result<Exit, Fai
 }
 
 /// The lines about a plan as a whole.
-fn head(desk: &Desk, plan: &Plan) -> String {
+fn head(desk: &Desk, plan: &Plan, awaited: Option<&Plan>) -> String {
     let mut text = format!("{}  {}\n", output::in_a_line(plan.name()), plan.id());
     let mut line = |key: &str, value: String| text.push_str(&format!("  {key:<9}{value}\n"));
     line("status", standing(plan));
+    if let Some(awaited) = awaited {
+        let named = chain::named(awaited);
+        line("after", format!("{named}, which is {}", awaited.status()));
+    }
     if let Some(branches) = plan.branches() {
         // What is there already is built upon.
         line(

@@ -1,5 +1,7 @@
 //! Commands that take a plan file.
 
+use std::sync::Arc;
+
 use orchestra_plan::{
     definition::{Definition, DefinitionError, SnapshotValidation},
     draw::{Graph, Paint, terminal},
@@ -12,8 +14,8 @@ use orchestra_runner::plans::{Answer, Caller};
 use serde::Serialize;
 
 use super::{
-    Given,
-    desk::{Desk, failure},
+    Given, again, chain,
+    desk::{self, Desk, failure},
     file, watch,
 };
 use crate::{
@@ -49,18 +51,23 @@ pub(super) async fn create(
 ) -> Result<Exit, Failure> {
     let mut spec = file::read(given)?;
     spec.settings.start_paused = spec.settings.start_paused && !start;
-    let answer = made(desk, spec, key).await?;
-    let plan = desk.plan(&answer.plan.to_string()).await?;
-    let starts = !plan.settings().starts_paused();
+    let (answer, plan) = made(desk, spec, key).await?;
+    let awaited = chain::awaited(desk, &plan).await?;
+    let starts = plan.paused().is_none();
     format.print(&answer, |answer| {
         let name = output::in_a_line(plan.name());
         let id = answer.plan;
-        match (answer.repeated, starts) {
-            (true, _) => format!("plan {name} ({id}) was made before under this key"),
-            (false, true) => {
+        match (awaited, starts) {
+            _ if answer.repeated => format!("plan {name} ({id}) was made before under this key"),
+            (Some(awaited), _) => format!(
+                "plan {name} ({id}) is made, and starts by itself when {} has succeeded; `orchestra plan \
+                 watch {id}`",
+                chain::named(&awaited)
+            ),
+            (None, true) => {
                 format!("plan {name} ({id}) is made and starts; `orchestra plan watch {id}`")
             }
-            (false, false) => {
+            (None, false) => {
                 format!("plan {name} ({id}) is made; `orchestra plan resume {id}` starts it")
             }
         }
@@ -72,9 +79,15 @@ pub(super) async fn create(
 pub(super) async fn run(desk: &Desk, given: &Given, format: Format) -> Result<Exit, Failure> {
     let mut spec = file::read(given)?;
     spec.settings.start_paused = false;
-    let answer = made(desk, spec, None).await?;
-    if format == Format::Text {
-        let plan = desk.plan(&answer.plan.to_string()).await?;
+    let (answer, plan) = made(desk, spec, None).await?;
+    if answer.repeated {
+        output::complain(&format!(
+            "plan {} ({}) was made before under this key: nothing is made or run anew; this is how it \
+             stands",
+            output::in_a_line(plan.name()),
+            answer.plan
+        ));
+    } else if format == Format::Text {
         let bound = desk.bound(plan.settings());
         output::complain(&format!("plan {}, {bound}", answer.plan));
         built_upon(desk, &plan).await?;
@@ -105,27 +118,48 @@ async fn built_upon(desk: &Desk, plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn made(desk: &Desk, spec: PlanSpec, key: Option<String>) -> Result<Answer, Failure> {
-    let PlanSpec { settings, jobs } = spec;
+/// Makes a plan, or finds the one that was made of the same under its key.
+async fn made(
+    desk: &Desk,
+    spec: PlanSpec,
+    key: Option<String>,
+) -> Result<(Answer, Arc<Plan>), Failure> {
+    let PlanSpec { settings, jobs } = spec.clone();
     let caller = Caller {
         key,
         ..Desk::caller()
     };
+    let used = settings.idempotency_key.clone();
     let made = desk
         .plans()
         .create(settings, jobs.into_vec(), false, &caller);
-    let answer = made.await.map_err(failure)?;
-    for warning in &answer.warnings {
-        output::complain(&format!("warning: {}", output::printable(warning)));
+    let answer = match made.await {
+        Ok(answer) => answer,
+        Err(error) if error.code() == "key-reused" => {
+            let plans = desk.plans().list().await.map_err(failure)?;
+            let before = plans
+                .iter()
+                .find(|plan| used.is_some() && plan.settings().idempotency_key == used);
+            if let Some(before) = before {
+                again::made(desk, &spec, before).await?;
+            }
+            return Err(failure(error));
+        }
+        Err(error) => return Err(failure(error)),
+    };
+    desk::warn(&answer);
+    let plan = desk.plan(&answer.plan.to_string()).await?;
+    if answer.repeated {
+        again::made(desk, &spec, &plan).await?;
     }
-    Ok(answer)
+    Ok((answer, plan))
 }
 
 /// Says what is to be known of a plan file.
 pub(super) async fn validate(desk: &Desk, given: &Given, format: Format) -> Result<Exit, Failure> {
     let spec = file::read(given)?;
     let wrong = |error: &dyn std::fmt::Display| {
-        let text = format!("{}: {error}", given.file.display());
+        let text = format!("{}: {error}", file::name(&given.file));
         Failure::usage_text(output::printable(&text).into_owned())
     };
     let definition = definition(&spec).map_err(|error| wrong(&error))?;
@@ -158,7 +192,7 @@ pub(super) async fn validate(desk: &Desk, given: &Given, format: Format) -> Resu
         };
         let wrong = match validated.warnings.is_empty() {
             true => "nothing is wrong",
-            false => "nothing keeps it from being made",
+            false => "nothing else is wrong",
         };
         text.push_str(&format!("{jobs}, {}; {wrong}\n", validated.bound));
         text

@@ -14,14 +14,13 @@ use orchestra_plan::{
     event::Event,
     ids::{Millis, PlanId},
     plan::{Changes, Plan},
-    schedule::Waiting,
     status::PlanStatus,
-    view,
 };
 
 use super::{
+    chain,
     desk::{Desk, exit_of, failure},
-    look,
+    hints, look,
 };
 use crate::{
     env::Variable,
@@ -49,7 +48,7 @@ pub(super) async fn run(desk: &Desk, id: PlanId, format: Format) -> Result<Exit,
         // That nobody reads on changes nothing of how the plan stands.
         Err(Failure::BrokenPipe) => {
             let plan = desk.plans().plan(id).await.map_err(failure)?;
-            match rests(&plan) {
+            match chain::rests(desk, &plan).await? {
                 true => Ok(exit_of(&plan)),
                 false => left(desk, &plan, Format::Text).await,
             }
@@ -63,9 +62,16 @@ async fn shown(desk: &Desk, id: PlanId, format: Format) -> Result<Exit, Failure>
     let mut after = desk.plans().last().await.map_err(failure)?;
     let plan = desk.plans().plan(id).await.map_err(failure)?;
     let mut plan = Arc::unwrap_or_clone(plan);
+    if let (Some(awaited), Format::Text) = (chain::awaited(desk, &plan).await?, format) {
+        output::complain(&format!(
+            "it starts when {} has succeeded, which is {}",
+            chain::named(&awaited),
+            awaited.status()
+        ));
+    }
     let mut shown = Shown::new(&plan, format)?;
     loop {
-        let is_over = rests(&plan);
+        let is_over = chain::rests(desk, &plan).await?;
         let wait = shown.tick(&plan, is_over);
         if is_over {
             break;
@@ -86,14 +92,11 @@ async fn shown(desk: &Desk, id: PlanId, format: Format) -> Result<Exit, Failure>
             }
         }
     }
-    ended(&plan, format)?;
+    match format {
+        Format::Json => ended(desk, &plan).await?,
+        Format::Text => told(&plan, chain::awaited(desk, &plan).await?.as_deref())?,
+    }
     Ok(exit_of(&plan))
-}
-
-/// Whether nothing more happens by itself.
-fn rests(plan: &Plan) -> bool {
-    let is_paused = plan.paused().is_some() && plan.counts().active() == 0;
-    plan.status().is_ended() || is_paused || plan.is_scaffolding() || plan.is_deleted()
 }
 
 /// Leaves a plan that has not ended, and says whether it goes on: only when somebody runs it on.
@@ -124,12 +127,18 @@ async fn left(desk: &Desk, plan: &Plan, format: Format) -> Result<Exit, Failure>
     Ok(Exit::PlanOpen)
 }
 
+/// Prints the whole plan as it stands at last: it has ended, or rests until somebody does something.
+async fn ended(desk: &Desk, plan: &Plan) -> Result<(), Failure> {
+    let view = desk.view(plan).await?;
+    let event = match plan.status().is_ended() {
+        true => "ended",
+        false => "rests",
+    };
+    output::json(&serde_json::json!({"event": event, "plan": view}))
+}
+
 /// Says how it ended.
-fn ended(plan: &Plan, format: Format) -> Result<(), Failure> {
-    if format == Format::Json {
-        let view = view::plan(plan, &|_| Waiting::Turn);
-        return output::json(&serde_json::json!({"event": "ended", "plan": view}));
-    }
+fn told(plan: &Plan, awaited: Option<&Plan>) -> Result<(), Failure> {
     let (name, id) = (output::in_a_line(plan.name()), plan.id());
     let took = begun(plan).map(|start| {
         let end = plan.ended_at().unwrap_or_else(look::now);
@@ -141,10 +150,18 @@ fn ended(plan: &Plan, format: Format) -> Result<(), Failure> {
     let mut text = match plan.status() {
         PlanStatus::Succeeded => format!("plan {name} succeeded{took}: merged into {target}\n"),
         PlanStatus::Failed => format!("plan {name} failed{took}\n"),
-        PlanStatus::Paused | PlanStatus::PendingStart => format!(
-            "plan {name} is {}; `orchestra plan resume {id}` lets it go on\n",
-            look::standing(plan)
-        ),
+        PlanStatus::Paused | PlanStatus::PendingStart => match awaited {
+            Some(awaited) => format!(
+                "plan {name} waits for {}, which is {}: it starts by itself when that one has succeeded; \
+                 `orchestra plan resume {id}` starts it without that\n",
+                chain::named(awaited),
+                awaited.status()
+            ),
+            None => format!(
+                "plan {name} is {}; `orchestra plan resume {id}` lets it go on\n",
+                look::standing(plan)
+            ),
+        },
         PlanStatus::Scaffolding => format!(
             "plan {name} is still put together; `orchestra plan finalize {id}` completes it\n"
         ),
@@ -167,10 +184,7 @@ fn ended(plan: &Plan, format: Format) -> Result<(), Failure> {
         ));
     }
     if plan.status() == PlanStatus::Failed {
-        text.push_str(&format!(
-            "  `orchestra plan retry {id}` asks for them again; with JOB --work '…' that one does \
-             something else\n"
-        ));
+        text.push_str(&hints::of_failed(plan));
     }
     output::lines(&text)
 }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::{
     Configured, RESTARTS,
+    bounds::BoundsFile,
     context::{ContextFile, ContextOnDisk},
 };
 use crate::{
@@ -52,6 +53,7 @@ pub(in crate::config) struct PlansFile {
     pub(super) branch_prefix: Option<String>,
     pub(super) agent: Option<ProfileName>,
     pub(super) healer: Option<ProfileName>,
+    pub(super) bounds: BoundsFile,
     pub(super) context: ContextFile,
     pub(super) agents: toml::Table,
     /// What it may not say: why, and what to do instead.
@@ -71,6 +73,11 @@ pub(in crate::config) struct PlansOnDisk {
     timeout_seconds: Option<u64>,
     idle_timeout_seconds: Option<u64>,
     log_bytes: Option<u64>,
+    memory_bytes: Option<u64>,
+    pids_limit: Option<u64>,
+    cpu_seconds: Option<u64>,
+    output_bytes: Option<u64>,
+    sandbox: Option<String>,
     branch_prefix: Option<String>,
     agent: Option<String>,
     healer: Option<String>,
@@ -96,7 +103,14 @@ impl PlansOnDisk {
                 found,
             )),
         });
+        let numbers = [
+            self.memory_bytes,
+            self.pids_limit,
+            self.cpu_seconds,
+            self.output_bytes,
+        ];
         Ok(PlansFile {
+            bounds: BoundsFile::checked(numbers, self.sandbox)?,
             jobs: within("plans.max_jobs", self.max_jobs, &JOBS)?,
             agent_jobs: within("plans.max_agents", self.max_agents, &JOBS)?,
             shell_jobs: within("plans.max_shells", self.max_shells, &JOBS)?,
@@ -138,6 +152,13 @@ impl PlansFile {
         if self.machine_jobs.take().is_some() {
             self.overreach.push(format!(
                 "{}: plans.machine_jobs is not used: it is about the machine, and belongs into {own}",
+                path.display()
+            ));
+        }
+        if self.bounds.bound() {
+            self.overreach.push(format!(
+                "{}: plans.sandbox = \"none\" is not used: a workspace may close a sandbox, and only {own} \
+                 may open it",
                 path.display()
             ));
         }

@@ -1,26 +1,31 @@
 //! The worktree of an earlier attempt is used again: what has come since is brought into it, beside what the
 //! job has done there.
 
-use orchestra_plan::ids::Commit;
+use orchestra_plan::{event::Act, ids::Commit, phase::Phase};
 
 use super::{Cx, Stopped, Together, link, merge_message, words};
-use crate::git::{Forward, Merging, Repository, Worktree};
+use crate::git::{Forward, GitError, Merging, Repository, Worktree};
 
 /// The worktree of an earlier attempt, with what has come since.
 pub(super) async fn again(
     cx: &Cx<'_>,
-    repository: &Repository,
+    found: &Worktree,
     base: Commit,
     sources: &[Commit],
 ) -> Result<Together, Stopped> {
-    let prepared = repository.prepare(cx.assignment.owner(), &base).await?;
-    let (worktree, mut head) = (prepared.worktree, prepared.head);
-    let mut missing = Vec::new();
-    for source in sources {
-        if *source != base && !repository.is_ancestor(source, &head).await? {
-            missing.push(source);
+    let repository = found.repository();
+    let validates = cx.assignment.job.is_snapshot_validation();
+    let commits = cx.assignment.acts.contains(&Act::of(Phase::Commit));
+    if validates && !commits && found.is_as_sealed().await? == Some(false) {
+        let head = found.head().await?;
+        if !missing(repository, &base, &head, sources).await?.is_empty() {
+            return Err(words::changed(found));
         }
     }
+    cx.unseal().await.map_err(Stopped::Failed)?;
+    let prepared = repository.prepare(cx.assignment.owner(), &base).await?;
+    let (worktree, mut head) = (prepared.worktree, prepared.head);
+    let missing = missing(repository, &base, &head, sources).await?;
     link(cx, &worktree).await?;
     if missing.is_empty() {
         return Ok(Together {
@@ -29,7 +34,11 @@ pub(super) async fn again(
             fresh: false,
         });
     }
-    if cx.assignment.job.is_snapshot_validation() {
+    if validates && commits {
+        // What was mended is committed before it is verified, and so before something else comes beside it.
+        let mended = worktree.commit(&base, &cx.assignment.message()).await?;
+        head = mended.map_err(|refusal| words::refused(&refusal))?.commit;
+    } else if validates {
         // What checks have changed is no work, and would stand in the way.
         worktree.reset(&head).await?;
     }
@@ -59,6 +68,22 @@ pub(super) async fn again(
         head,
         fresh: false,
     })
+}
+
+/// What a worktree does not have yet.
+async fn missing<'a>(
+    repository: &Repository,
+    base: &Commit,
+    head: &Commit,
+    sources: &'a [Commit],
+) -> Result<Vec<&'a Commit>, GitError> {
+    let mut missing = Vec::new();
+    for source in sources {
+        if source != base && !repository.is_ancestor(source, head).await? {
+            missing.push(source);
+        }
+    }
+    Ok(missing)
 }
 
 /// Brings what is missing together without the job's own work first, so that it starts from that, and that

@@ -1,11 +1,15 @@
 //! What is said of a conflict: whose work is at odds with what, in which files, and how a person solves it.
+//! And of what somebody has in a worktree, which is not thrown away.
 
 use std::path::PathBuf;
 
-use orchestra_plan::ids::Commit;
+use orchestra_plan::{
+    event::{Failure, FailureKind},
+    ids::Commit,
+};
 
-use super::{Cx, Todo};
-use crate::git::{Conflict, Worktree};
+use super::{Cx, Stopped, Todo};
+use crate::git::{CommitRefusal, Conflict, HalfDone, Held, Worktree};
 
 /// How many files are named.
 const NAMED: usize = 10;
@@ -47,18 +51,66 @@ fn said(
     sources: &[Commit],
     files: &[String],
 ) -> String {
+    format!(
+        "merge conflict: {} does not merge onto {} in {}; a person solves it in {} and retries the job, \
+         which goes on with it",
+        side(cx, with, sources),
+        side(cx, onto, sources),
+        named(files),
+        worktree.path().display(),
+    )
+}
+
+fn named(files: &[String]) -> String {
     let mut named = files.iter().take(NAMED).cloned().collect::<Vec<_>>();
     if let more @ 1.. = files.len().saturating_sub(NAMED) {
         named.push(format!("{more} more"));
     }
-    format!(
-        "merge conflict: {} does not merge onto {} in {}; a person solves it in {}, commits it there \
-         and retries the job, which goes on with it",
-        side(cx, with, sources),
-        side(cx, onto, sources),
-        named.join(", "),
-        worktree.path().display(),
-    )
+    named.join(", ")
+}
+
+fn of_somebody(words: String) -> Stopped {
+    Stopped::Failed(Failure::new(FailureKind::Worktree, words))
+}
+
+/// What is said where somebody has begun something in a worktree that the job goes on in.
+pub(super) fn begun(worktree: &Worktree, operation: HalfDone) -> Stopped {
+    of_somebody(format!(
+        "since the job was at work in {}, somebody has begun a {operation} there; conclude or abort it, and \
+         retry the job",
+        worktree.path().display()
+    ))
+}
+
+/// What is said where the result is to be integrated anew in a worktree that somebody has changed.
+pub(super) fn changed(worktree: &Worktree) -> Stopped {
+    of_somebody(format!(
+        "since the result was verified in {}, somebody has changed something there; retry the job, which \
+         commits that and verifies it too, or put it away before",
+        worktree.path().display()
+    ))
+}
+
+/// What is said where a worktree that begins anew holds something of somebody's.
+pub(super) fn held(worktree: &Worktree, held: &Held) -> Stopped {
+    let what = match held {
+        Held::Changes(paths) => {
+            let paths = paths.iter().map(|path| path.display().to_string());
+            format!("changes of {}", named(&paths.collect::<Vec<_>>()))
+        }
+        Held::Commits(commit) => format!("the commit {}", commit.short()),
+        Held::HalfDone(operation) => format!("a {operation} that was begun"),
+    };
+    of_somebody(format!(
+        "the job begins anew, and {} holds {what}, which it has not left there; retry the job, and it goes on \
+         with that, or put it away before",
+        worktree.path().display()
+    ))
+}
+
+/// What is said where what was mended cannot be committed.
+pub(super) fn refused(refusal: &CommitRefusal) -> Stopped {
+    Stopped::Failed(Failure::new(FailureKind::Git, refusal.to_string()))
 }
 
 /// A commit by what it is to the plan.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use orchestra_plan::spec::{JobSpec, PlanSpec};
+use orchestra_plan::status::JobStatus;
 use orchestra_plan::work::Action;
 use serde_json::{Value, json};
 
@@ -14,56 +15,76 @@ const NAME: &str = "Integration test";
 /// How an agent is told what to do that follows a script: a marked block of its instructions.
 const BLOCK: &str = "orchestra-script";
 
-/// Each job: what it is called, and what it shows.
-const JOBS: [(&str, &str); 11] = [
+/// Each job: what it is called, what it shows, and how it has to end.
+const JOBS: [(&str, &str, JobStatus); 11] = [
     (
         "root-setup",
         "A shell writes the first file; everything else starts from its commit.",
+        JobStatus::Succeeded,
     ),
     (
         "parallel-agent",
         "An agent writes a file beside others at work.",
+        JobStatus::Succeeded,
     ),
     (
         "parallel-shell",
         "A shell writes a file beside others at work.",
+        JobStatus::Succeeded,
     ),
     (
         "pressure-agent",
-        "An agent tells of much use, which is counted.",
+        "An agent tells of much use, which is counted, and shown as context pressure where that is looked at.",
+        JobStatus::Succeeded,
     ),
     (
         "auto-heal-job",
         "Its check fails; an agent heals it, and the check passes.",
+        JobStatus::Succeeded,
     ),
     (
         "always-fails",
         "It fails however often it is healed, which has an end: it ends failed.",
+        JobStatus::Failed,
     ),
     (
         "blocked-downstream",
         "It depends on always-fails: it ends blocked and never starts.",
+        JobStatus::Blocked,
     ),
     (
         "postchecks-fail",
         "The work succeeds, the check after it does not: it ends failed.",
+        JobStatus::Failed,
     ),
     (
         "no-changes",
         "It changes nothing, which is what is expected of it.",
+        JobStatus::Succeeded,
     ),
-    ("process-job", "A program is started without a shell."),
+    (
+        "process-job",
+        "A program is started without a shell.",
+        JobStatus::Succeeded,
+    ),
     (
         "final-merge",
         "It starts from the merged commits of six jobs and finds all their files.",
+        JobStatus::Succeeded,
     ),
 ];
 
 /// What each job shows, by its name.
 pub(super) fn descriptions() -> BTreeMap<String, &'static str> {
     JOBS.into_iter()
-        .map(|(name, shows)| (name.to_owned(), shows))
+        .map(|(name, shows, _)| (name.to_owned(), shows))
         .collect()
+}
+
+/// How a job has to end; the one that validates the plan waits for those that fail.
+pub(super) fn end_of(name: &str) -> JobStatus {
+    let job = JOBS.into_iter().find(|(job, ..)| *job == name);
+    job.map_or(JobStatus::Blocked, |(_, _, end)| end)
 }
 
 /// How many jobs do what a script says.
@@ -88,7 +109,7 @@ pub(super) fn plan(of: ProofOf) -> Result<PlanSpec, Failure> {
         "name": name,
         "maxParallel": of.max_parallel.map_or(4, |most| most.get()),
         "startPaused": of.start_paused.unwrap_or(true),
-        "jobs": JOBS.map(|(name, shows)| job(name, shows)),
+        "jobs": JOBS.map(|(name, shows, _)| job(name, shows)),
     });
     let given = [
         (

@@ -1,0 +1,130 @@
+//! What jobs may take and reach, as `[plans]` says, through the program.
+
+use std::net::TcpListener;
+
+use serde_json::Value;
+
+use crate::{
+    plans::{git, ok, plan},
+    support::Workspace,
+};
+
+/// A job with a line of shell.
+fn job(id: &str, line: &str) -> String {
+    let line = line.replace('\n', "\n    ");
+    format!("- producerId: {id}\n  task: Try\n  autoHeal: false\n  work: |\n    {line}\n")
+}
+
+/// How a job stands.
+fn state(workspace: &Workspace, job: &str) -> Value {
+    ok(workspace, &["show", "bounds", job])["state"].clone()
+}
+
+#[test]
+fn who_takes_too_much_is_ended_and_the_limit_is_named_while_others_go_on() {
+    let workspace = Workspace::git();
+    workspace.write(
+        "orchestra.toml",
+        "[plans]\nheal_attempts = 0\nmemory_bytes = 50000000\npids_limit = 8\ncpu_seconds = 2\n\
+         output_bytes = 100000\n",
+    );
+    let jobs = [
+        job(
+            "memory",
+            "all=$(head -c 100000000 /dev/zero | tr '\\0' x)\nsleep 60",
+        ),
+        job(
+            "forks",
+            "n=0; while [ $n -lt 30 ]; do sleep 60 & n=$((n+1)); done; wait",
+        ),
+        job("computes", "while :; do :; done"),
+        job("prints", "yes"),
+        job("modest", "echo fine > fine.txt"),
+    ];
+    let text = format!(
+        "name: bounds\ntargetBranch: bounds\nmaxParallel: 5\njobs:\n{}",
+        jobs.concat()
+    );
+    workspace.write("bounds.yaml", &text);
+    let ran = plan(&workspace, &["run", "bounds.yaml"]);
+    assert_eq!(ran.code, Some(6), "{ran:?}");
+    for (job, words) in [
+        ("memory", "too much memory"),
+        ("memory", "of 50000000"),
+        ("forks", "processes (8)"),
+        ("computes", "CPU time (2 s)"),
+        ("prints", "more than 100000 bytes"),
+    ] {
+        let state = state(&workspace, job);
+        assert_eq!(state["status"], "failed", "{job}: {state}");
+        let error = state["error"].as_str().unwrap_or_default();
+        assert!(error.contains(words), "{job}: {state}");
+    }
+    let modest = state(&workspace, "modest");
+    assert_eq!(modest["status"], "succeeded", "{modest}");
+}
+
+#[test]
+fn memory_and_processes_are_limited_unless_that_is_switched_off() {
+    let workspace = Workspace::git();
+    let keys = || {
+        let said = workspace.run(["config", "show", "--json"]);
+        let entries: Vec<Value> = serde_json::from_str(&said.out).unwrap();
+        ["plans.memory_bytes", "plans.pids_limit"].map(|key| {
+            let entry = entries.iter().find(|entry| entry["key"] == key);
+            entry.unwrap()["value"].to_string().replace('"', "")
+        })
+    };
+    let [memory, pids] = keys();
+    if cfg!(target_os = "linux") {
+        assert!(memory.parse::<u64>().unwrap() > 50_000_000, "{memory}");
+        assert_eq!(pids, "1024");
+    }
+    workspace.write(
+        "orchestra.toml",
+        "[plans]\nmemory_bytes = 0\npids_limit = 0\n",
+    );
+    assert_eq!(keys(), ["0", "0"]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_job_in_the_sandbox_reaches_its_worktree_and_neither_the_checkout_nor_the_network() {
+    let workspace = Workspace::git();
+    workspace.write("orchestra.toml", "[plans]\nsandbox = \"workspace\"\n");
+    workspace.write("secret.txt", "not for jobs\n");
+    workspace.write("seen.txt", "for jobs\n");
+    git(&workspace, &["add", "seen.txt"]);
+    let who = ["-c", "user.name=U", "-c", "user.email=u@example.org"];
+    git(
+        &workspace,
+        &[&who[..], &["commit", "-qm", "begin"]].concat(),
+    );
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let secret = workspace.join("secret.txt");
+    let secret = secret.display();
+    // Without the sandbox each of these would do what must not be done.
+    let line = format!(
+        "set -e\ntest \"$(cat seen.txt)\" = 'for jobs'\ngit log --oneline | grep -q begin\n\
+         git status --short\ntest -w \"$(mktemp)\"\necho x > \"$HOME/mine\"\n\
+         if cat {secret}; then exit 11; fi\nif echo x > {secret}; then exit 12; fi\n\
+         if echo x > ../../made.txt; then exit 13; fi\n\
+         if (exec 3<>/dev/tcp/127.0.0.1/{port}); then exit 14; fi\necho done > done.txt"
+    );
+    let line = line.replace('\n', "\n      ");
+    let text = format!(
+        "name: bounds\ntargetBranch: bounds\njobs:\n- producerId: inside\n  task: Try\n  \
+         autoHeal: false\n  work:\n    type: shell\n    shell: bash\n    command: |\n      {line}\n"
+    );
+    workspace.write("bounds.yaml", &text);
+    let ran = plan(&workspace, &["run", "bounds.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(git(&workspace, &["show", "bounds:done.txt"]), "done\n");
+    assert_eq!(workspace.read("secret.txt"), "not for jobs\n");
+    assert!(!workspace.join("made.txt").exists());
+    // A workspace's file may close it, and not open it.
+    workspace.write("orchestra.toml", "[plans]\nsandbox = \"none\"\n");
+    let said = workspace.run(["config", "show"]);
+    assert!(said.err.contains("plans.sandbox"), "{said:?}");
+}

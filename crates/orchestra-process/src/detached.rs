@@ -166,6 +166,19 @@ pub fn numbering() -> Option<String> {
     Some(format!("{} {}", boot.trim(), space.display()))
 }
 
+/// For how long the machine has been up, with the time that it slept. Linux; elsewhere nobody is told.
+#[must_use]
+pub fn uptime() -> Option<Duration> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::time::{ClockId, clock_gettime};
+        let up = clock_gettime(ClockId::Boottime);
+        Duration::try_from(up).ok()
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
 /// A process of this user, which may be nobody's child here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process {

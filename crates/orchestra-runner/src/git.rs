@@ -39,6 +39,7 @@ mod seals;
 mod snapshot;
 mod status;
 mod submodules;
+mod unlock;
 mod worktree;
 
 pub use branches::{Base, Target, TargetChoice};
@@ -56,6 +57,6 @@ pub use orphans::{Swept, WorktreeEntry};
 pub use prepare::Prepared;
 pub use program::{Git, GitSettings, GitTimes, OLDEST_GIT};
 pub use removal::{Held, Removal};
-pub use repository::{HalfDone, Head, Repository};
+pub use repository::{HalfDone, Head, Repository, Uncommitted};
 pub use resolve::{Merging, Unsolved};
 pub use worktree::{WORKTREES, Worktree};

@@ -2,6 +2,7 @@
 //! found again by whoever comes next when this process is killed.
 
 pub mod agents;
+mod cause;
 pub mod git;
 pub mod holder;
 pub mod journal;

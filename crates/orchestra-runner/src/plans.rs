@@ -47,7 +47,7 @@ pub use read::{Placed, Unreadable};
 pub use rebuild::{Inspected, Mended, inspect, rebuild};
 pub use secrets::literal_secrets;
 
-pub(crate) use error::{chain, git_words, refused, refused_by};
+pub(crate) use error::{git_words, refused, refused_by};
 pub(crate) use log::texts as log_texts;
 pub(crate) use order::Order;
 pub(crate) use read::{Folded, key_of};

@@ -100,7 +100,9 @@ impl Variable {
             Self::Log => "what to log, as --log",
             Self::Token => "the token that callers of `orchestra up` must show; see --token-file",
             Self::Workspace => "the workspace, where --workspace does not name it",
-            Self::Storage => "where plans are kept, else .orchestrator/plans of the workspace",
+            Self::Storage => {
+                "where plans are kept, from the workspace on, else .orchestrator/plans"
+            }
             Self::ClaudeProjectDir => "the workspace of `orchestra hook`",
             Self::ConfigHome => "directory of the user's orchestra/orchestra.toml",
             Self::Home => "where .config is, without XDG_CONFIG_HOME",

@@ -44,6 +44,13 @@ impl Millis {
         Self(self.0.saturating_add(millis))
     }
 
+    /// The point in time that was `time` earlier, or the first there is.
+    #[must_use]
+    pub fn before(self, time: Duration) -> Self {
+        let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_sub(millis))
+    }
+
     /// How long it has been since `earlier`; nothing when the clock went back.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {

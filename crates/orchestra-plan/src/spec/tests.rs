@@ -82,7 +82,7 @@ fn errors_say_where_they_are() {
     };
     check(
         &|plan| plan["jobs"] = json!([]),
-        "jobs: is too short: at least 1 values",
+        "jobs: is too short: at least 1",
     );
     check(
         &|plan| plan["jobs"][1]["producerId"] = json!("__snapshot-validation__"),

@@ -94,7 +94,7 @@ impl<'de, T: Deserialize<'de>, const MIN: usize, const MAX: usize> de::Visitor<'
             return Err(de::Error::custom(error));
         }
         if values.len() < MIN {
-            let error = format!("is too short: at least {MIN} values");
+            let error = format!("is too short: at least {MIN}");
             return Err(de::Error::custom(error));
         }
         Ok(List(values))

@@ -5,9 +5,10 @@ use std::time::Instant;
 use orchestra_plan::{
     command::{Command, Cx, NewPlan, Report, Request},
     decide::{create, decide},
-    event::Branches,
+    event::{Act, Branches, MergeIntent},
     ids::{Branch, Commit, JobId, Millis, PlanId, ProducerId},
     outcome::Policy,
+    phase::Phase,
     plan::{Plan, Step},
     schedule::{Limits, Scheduler},
     spec::{Dependencies, JobSpec, MaxParallel, Name, PlanSettings, Task},
@@ -53,6 +54,24 @@ impl World {
                     continue;
                 }
                 Step::Do(task) => Report::ActBegan(task.act),
+                Step::UnderWay(task)
+                    if task.act == Act::of(Phase::MergeFi) && task.attempt.worktree.is_none() =>
+                {
+                    Report::WorktreeReady {
+                        path: format!(".worktrees/{id}"),
+                        base: commit.clone(),
+                        fresh: true,
+                        sets_up: false,
+                    }
+                }
+                Step::UnderWay(task) if task.act == Act::of(Phase::MergeRi) => match job.intent() {
+                    None => Report::MergeIntended(MergeIntent {
+                        target: Branch::parse("orchestra/x").unwrap(),
+                        old: None,
+                        new: commit.clone(),
+                    }),
+                    Some(_) => Report::Merged(commit.clone()),
+                },
                 Step::UnderWay(task) => Report::ActSucceeded {
                     act: task.act,
                     commit: Some(commit.clone()),

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use orchestra_plan::ids::{Commit, PlanId};
 
-use super::{GitError, Owner, Repository, Worktree, names};
+use super::{
+    GitError, Owner, Repository, Worktree, names, snapshot::REFERENCES as SNAPSHOTS,
+    unlock::unlocked,
+};
 
 /// What goes before a plan's id.
 pub(super) const PREFIX: &str = "refs/orchestra/";
-
-/// What goes before a plan's id in the whole name of its snapshot branch.
-const SNAPSHOTS: &str = "refs/heads/orchestrator/snapshot/";
 
 /// The name of the commit that a plan started from.
 const BASE: &str = "base";
@@ -39,25 +39,24 @@ impl Worktree {
     /// Points `HEAD` itself at a commit, and keeps that for the plan: both or neither.
     pub(super) async fn keep_at_head(&self, commit: &Commit) -> Result<(), GitError> {
         let kept = reference(self.marker()?.owner);
-        self.call(
-            "keep the commit of a job",
-            ["update-ref", "-m", "orchestra", "--stdin"],
-        )
-        .input(format!(
-            "option no-deref\nupdate HEAD {commit}\nupdate {kept} {commit}\n"
-        ))
-        .on(commit)
-        .run()
-        .await
-        .map(drop)
+        let arguments = ["update-ref", "-m", "orchestra", "--stdin"];
+        let orders = format!("option no-deref\nupdate HEAD {commit}\nupdate {kept} {commit}\n");
+        let call = || {
+            let call = self.call("keep the commit of a job", arguments);
+            call.input(orders.clone()).on(commit)
+        };
+        let common = self.repository().common_directory();
+        unlocked(common, call).await.map(drop)
     }
 
     /// Keeps a commit for the plan whose worktree this is.
     pub async fn keep(&self, commit: &Commit) -> Result<(), GitError> {
         let kept = reference(self.marker()?.owner);
         let arguments = ["update-ref", "-m", "orchestra", &kept, commit.as_str()];
-        let call = self.repository().call("keep a commit", arguments);
-        call.on(commit).run().await.map(drop)
+        let repository = self.repository();
+        let call = || repository.call("keep a commit", arguments).on(commit);
+        let common = repository.common_directory();
+        unlocked(common, call).await.map(drop)
     }
 }
 
@@ -84,8 +83,9 @@ impl Repository {
         let call = || {
             self.call("make the snapshot branch", arguments)
                 .input(orders.clone())
+                .on(&branch)
         };
-        let begun = self.unlocked(&branch, call).await;
+        let begun = unlocked(self.common_directory(), call).await;
         Self::snapshot_made(&branch, begun)
     }
 
@@ -111,8 +111,11 @@ impl Repository {
     pub async fn note_target(&self, plan: PlanId, tip: &Commit) -> Result<(), GitError> {
         let noted = format!("{PREFIX}{plan}/{TARGET}");
         let arguments = ["update-ref", "-m", "orchestra", &noted, tip.as_str()];
-        let call = self.call("note where the target of a plan is", arguments);
-        call.on(tip).run().await.map(drop)
+        let call = || {
+            self.call("note where the target of a plan is", arguments)
+                .on(tip)
+        };
+        unlocked(self.common_directory(), call).await.map(drop)
     }
 
     /// The last commit of its target that a plan is known to build on.
@@ -161,8 +164,11 @@ impl Repository {
             }
         }
         if !plans.is_empty() {
-            let call = self.call("forget what plans kept", ["update-ref", "--stdin"]);
-            call.input(orders).run().await?;
+            let call = || {
+                self.call("forget what plans kept", ["update-ref", "--stdin"])
+                    .input(orders.clone())
+            };
+            unlocked(self.common_directory(), call).await?;
         }
         if let Err(error) = self.forget_in_submodules(&is_forgotten).await {
             // It is in nobody's way, and forgotten with another plan.

@@ -16,7 +16,7 @@ use super::{
     files,
     identity::Identity,
     lock, names,
-    status::{self, Status},
+    status::{self, Differs, Status},
 };
 
 /// More than the small files have that git keeps about an operation.
@@ -47,6 +47,15 @@ pub struct Head {
     pub branch: Option<Branch>,
     /// The commit; `None` when the branch has none yet.
     pub commit: Option<Commit>,
+}
+
+/// How many paths of a working tree differ from the commit that it is at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Uncommitted {
+    /// Those that git knows: a working tree with some does not follow its branch.
+    pub changed: usize,
+    /// Those that it does not.
+    pub unknown: usize,
 }
 
 /// An operation of git that was begun in a working tree and not ended.
@@ -245,7 +254,7 @@ impl Repository {
 
     /// How many paths of the user's working tree differ from the commit that it is at, those too that git
     /// does not know. Directories of ours, which may not be excluded yet, are not the user's.
-    pub async fn uncommitted(&self) -> Result<usize, GitError> {
+    pub async fn uncommitted(&self) -> Result<Uncommitted, GitError> {
         let call = self.call(status::OPERATION, status::ARGUMENTS);
         let status = Status::of(call, &[]).await?;
         let is_ours = |path: &Path| {
@@ -253,7 +262,14 @@ impl Repository {
             ours.any(|name| path.starts_with(name))
         };
         let entries = status.entries.iter();
-        Ok(entries.filter(|(path, _)| !is_ours(path)).count())
+        let mut found = Uncommitted::default();
+        for (_, differs) in entries.filter(|(path, _)| !is_ours(path)) {
+            match differs {
+                Differs::Untracked | Differs::Nested => found.unknown += 1,
+                _ => found.changed += 1,
+            }
+        }
+        Ok(found)
     }
 
     /// The commit that a branch names; `None` when there is no such branch.

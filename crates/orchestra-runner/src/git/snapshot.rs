@@ -1,21 +1,16 @@
 //! The snapshot branch of a plan: it keeps what was merged so far from being collected.
 
-use std::{fs, time::Duration};
-
 use orchestra_plan::ids::{Branch, PlanId};
 
 use super::{
-    GitError, Repository, WorktreeEntry,
-    call::{Answer, Call},
-    kept::FoundSnapshot,
-    names,
+    GitError, Repository, WorktreeEntry, call::Answer, kept::FoundSnapshot, names, unlock::unlocked,
 };
 
 /// What goes before a plan's id.
 const PREFIX: &str = "orchestrator/snapshot/";
 
-/// For how long a git locks a branch at most, with much to spare: some milliseconds.
-const LOCKED_FOR: Duration = Duration::from_secs(2);
+/// What goes before a plan's id in the whole name of its snapshot branch.
+pub(super) const REFERENCES: &str = "refs/heads/orchestrator/snapshot/";
 
 impl Repository {
     /// The name of a plan's snapshot branch.
@@ -42,9 +37,8 @@ impl Repository {
     /// The snapshot branches of all plans.
     pub async fn snapshot_branches(&self) -> Result<Vec<String>, GitError> {
         let arguments = ["for-each-ref", "--format=%(refname:short)"];
-        let below = format!("refs/heads/{PREFIX}");
         let listed = self.call("list the snapshot branches", arguments);
-        let listed = listed.arg(below).run().await?;
+        let listed = listed.arg(REFERENCES).run().await?;
         Ok(listed.text().lines().map(str::to_owned).collect())
     }
 
@@ -68,8 +62,9 @@ impl Repository {
             self.call("delete the snapshot branch", ["update-ref", "-d"])
                 .arg(names::reference(&branch))
                 .arg(tip.as_str())
+                .on(&branch)
         };
-        self.unlocked(&branch, call).await.map(drop)
+        unlocked(self.common_directory(), call).await.map(drop)
     }
 
     /// Why a snapshot branch that is there is not moved or deleted, where it is not.
@@ -86,30 +81,6 @@ impl Repository {
             |entry: &WorktreeEntry| entry.branch.as_ref() == Some(branch) && entry.path.exists();
         let is_in_use = entries.iter().any(has_it);
         Ok(is_in_use.then_some("somebody has checked it out"))
-    }
-
-    /// Does something to a snapshot branch, again when a git that was killed has left it locked: nobody but
-    /// us has anything to do with such a branch for longer than a moment.
-    pub(super) async fn unlocked(
-        &self,
-        branch: &Branch,
-        call: impl Fn() -> Call,
-    ) -> Result<Answer, GitError> {
-        match call().on(branch).run().await {
-            Err(GitError::Locked { .. }) if self.forget_lock(branch) => {
-                call().on(branch).run().await
-            }
-            other => other,
-        }
-    }
-
-    /// Removes the lock of a branch that has been there for too long to be anybody's; whether there was one.
-    fn forget_lock(&self, branch: &Branch) -> bool {
-        let name = format!("{}.lock", names::reference(branch));
-        let lock = self.common_directory().join(name);
-        let made = fs::symlink_metadata(&lock).and_then(|found| found.modified());
-        let age = made.ok().and_then(|made| made.elapsed().ok());
-        age.is_some_and(|age| age > LOCKED_FOR) && fs::remove_file(&lock).is_ok()
     }
 }
 

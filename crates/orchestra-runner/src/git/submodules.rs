@@ -19,6 +19,7 @@ use super::{
     kept::{PREFIX, plan_of, reference},
     links::is_plain,
     names,
+    unlock::unlocked,
 };
 
 /// The mode by which a tree says that an entry is a submodule.
@@ -82,10 +83,12 @@ impl Worktree {
                 continue;
             };
             let arguments = ["update-ref", "-m", "orchestra", &kept, commit.as_str()];
-            let call = self
-                .repository()
-                .in_submodule("keep a commit", &directory, arguments);
-            match call.on(&commit).run().await {
+            let call = || {
+                let repository = self.repository();
+                let call = repository.in_submodule("keep a commit", &directory, arguments);
+                call.on(&commit)
+            };
+            match unlocked(&directory, call).await {
                 // The commit is not there, so nothing can keep it.
                 Err(GitError::Failed { said, .. }) if said.contains("nonexistent object") => {}
                 done => drop(done?),
@@ -161,8 +164,11 @@ impl Repository {
             }
             if !orders.is_empty() {
                 let arguments = ["update-ref", "--stdin"];
-                let call = self.in_submodule("forget what plans kept", &directory, arguments);
-                call.input(orders).run().await?;
+                let call = || {
+                    self.in_submodule("forget what plans kept", &directory, arguments)
+                        .input(orders.clone())
+                };
+                unlocked(&directory, call).await?;
             }
         }
         Ok(())

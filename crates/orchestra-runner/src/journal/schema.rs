@@ -60,6 +60,10 @@ CREATE TABLE answer (
 CREATE INDEX answer_by_age ON answer (at);
 "#;
 
+/// What keeps all that is kept of plans out of commits, wherever in a working tree it is kept.
+const IGNORED: &str = ".gitignore";
+const EVERYTHING: &[u8] = b"*\n";
+
 /// The writer's connection, to a database with the newest schema.
 pub(super) fn open_writer(root: &Path, max_bytes: u64) -> Result<Connection, Fault> {
     private::make_directory(root).map_err(|error| Fault::io("make the directory", root, error))?;
@@ -70,6 +74,11 @@ pub(super) fn open_writer(root: &Path, max_bytes: u64) -> Result<Connection, Fau
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(Fault::io("make", &path, error)),
         Ok(_) => {
+            let ignored = root.join(IGNORED);
+            if !ignored.exists() {
+                private::write(&ignored, EVERYTHING)
+                    .map_err(|error| Fault::io("make", &ignored, error))?;
+            }
             private::sync_directory(root).map_err(|error| Fault::io("keep", &path, error))?;
         }
     }

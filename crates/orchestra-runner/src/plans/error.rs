@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use orchestra_plan::command::Refusal;
 
 use crate::{
+    cause::chain,
     git::GitError,
     holder::{CallError, HandOverError, PlaceError, Refused},
     journal::{AppendError, Fault},
@@ -91,6 +92,12 @@ pub enum PlansError {
 }
 
 impl PlansError {
+    /// Why, with all that caused it, in one text.
+    #[must_use]
+    pub fn whole(&self) -> String {
+        chain(self)
+    }
+
     /// A stable word for the kind of error.
     #[must_use]
     pub fn code(&self) -> &str {
@@ -180,18 +187,4 @@ pub(crate) fn refused(code: &str, message: &str) -> Refused {
 /// What went wrong with git and what to do about it.
 pub(crate) fn git_words(error: &GitError) -> String {
     format!("{}; {}", chain(error), error.hint())
-}
-
-/// An error with what caused it.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.ends_with(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }

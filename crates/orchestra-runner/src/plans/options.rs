@@ -8,9 +8,10 @@ use std::{
     time::Duration,
 };
 
-use orchestra_plan::{outcome::Policy, schedule::Limits};
-use orchestra_process::{Launcher, Sandbox};
+use orchestra_plan::{ids::Millis, outcome::Policy, schedule::Limits};
+use orchestra_process::{Launcher, Sandbox, uptime};
 
+use super::now;
 use crate::{
     agents::{Agents, Prober},
     git::{DESTROYED_BELOW_PERCENT, GitSettings},
@@ -84,6 +85,8 @@ pub struct Options {
     pub tried_again: Vec<Duration>,
     /// For how long nobody may need a background runner before it ends.
     pub quiet: Duration,
+    /// Since when the machine is up. What runs had begun before, and left no trace, is taken to be lost.
+    pub up_since: Option<Millis>,
 }
 
 /// A program that runs plans in the background: it calls [`crate::runner::background`].
@@ -146,6 +149,7 @@ impl Options {
             max_bytes: None,
             tried_again: TRIED_AGAIN.to_vec(),
             quiet: QUIET,
+            up_since: uptime().map(|up| now().before(up)),
         }
     }
 

@@ -6,7 +6,7 @@ use orchestra_plan::{
     budget::Usage,
     definition::JobDefinition,
     event::{Act, Branches, Failure, FailureKind, MergeIntent},
-    ids::{AttemptNumber, Branch, Commit, PlanId},
+    ids::{AttemptNumber, Branch, Commit, Millis, PlanId},
     phase::Phase,
     plan::{Job, Plan, Task, Work},
     pressure::Splits,
@@ -47,8 +47,8 @@ pub(crate) struct Assignment {
     pub(crate) told: Usage,
     /// Whether its agent may leave parts of the work to jobs of their own.
     pub(crate) may_split: bool,
-    /// It was begun by a runner that is gone: parts of it may be done or under way.
-    pub(crate) found: bool,
+    /// When it was begun, if that was by a runner that is gone: parts of it may be done or under way.
+    pub(crate) found: Option<Millis>,
 }
 
 /// What an act takes.
@@ -122,7 +122,11 @@ impl Assignment {
             before,
             told: attempt.usage_of_act(),
             may_split: splits.allow(plan, job),
-            found,
+            found: attempt
+                .spans
+                .last()
+                .filter(|_| found)
+                .map(|span| span.started_at),
         }
     }
 

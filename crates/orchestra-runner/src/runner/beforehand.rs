@@ -62,22 +62,37 @@ async fn settled(
         // A commit that no branch is at is named as such, and no commit by the branch that will have it.
         settings.base_branch = match (base.branch, base.made) {
             (Some(branch), _) => Some(branch),
-            (None, true) => head.branch,
+            (None, true) => head.branch.clone(),
             (None, false) => Branch::parse(base.commit.as_str()).ok(),
         };
     }
     let mut warnings = unknown_bases(repository, &new.jobs).await?;
+    let target = settings.target_branch.as_ref();
+    let follows = target.filter(|target| head.branch.as_ref() == Some(*target));
     // Of a plan that starts elsewhere nobody expects them.
-    if head.commit.is_some_and(|commit| commit != base.commit) {
+    let starts_here = head.commit.is_none_or(|commit| commit == base.commit);
+    if follows.is_none() && !starts_here {
         return Ok(warnings);
     }
-    warnings.extend(match repository.uncommitted().await? {
-        0 => Vec::new(),
-        1 => vec!["1 uncommitted change is not part of it: jobs see what is committed".to_owned()],
-        many => vec![format!(
-            "{many} uncommitted changes are not part of it: jobs see what is committed"
-        )],
-    });
+    let found = repository.uncommitted().await?;
+    let count = |many: usize| match many {
+        1 => "1 uncommitted change".to_owned(),
+        many => format!("{many} uncommitted changes"),
+    };
+    let all = found.changed + found.unknown;
+    if starts_here && all > 0 {
+        let (count, are) = (count(all), if all == 1 { "is" } else { "are" });
+        warnings.push(format!(
+            "{count} {are} not part of it: jobs see what is committed"
+        ));
+    }
+    if let Some(target) = follows.filter(|_| found.changed > 0) {
+        warnings.push(format!(
+            "its target `{target}` is checked out here with {}: commit or stash before it ends, or its result \
+             cannot be merged",
+            count(found.changed)
+        ));
+    }
     Ok(warnings)
 }
 

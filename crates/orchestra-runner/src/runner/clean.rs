@@ -17,9 +17,10 @@ use super::{
     turn::Turn,
 };
 use crate::{
+    cause::chain,
     git::{GitError, Owner, Removal, Swept},
     journal::{AppendError, Fresh, Journal},
-    plans::{chain, key_of, now},
+    plans::{key_of, now},
 };
 
 /// How long after something could not be removed it is tried again at once, whatever was in the way.

@@ -16,7 +16,7 @@ use orchestra_plan::{
 
 use crate::{
     agents::{AgentError, Agents, Asked, Chosen, check_folders},
-    plans::chain,
+    cause::chain,
 };
 
 /// How many jobs a warning names.

@@ -10,8 +10,9 @@ use orchestra_plan::{
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::{
+    cause::chain,
     git::{Git, GitError, GitTimes, Repository},
-    plans::{Options, chain, git_words},
+    plans::{Options, git_words},
 };
 
 /// What the engine and its jobs share.

@@ -26,9 +26,10 @@ use super::{
     turn::{Starting, Turn},
 };
 use crate::{
+    cause::chain,
     git::Owner,
     logs::{self, Kept},
-    plans::{chain, now},
+    plans::now,
 };
 
 /// Takes up what was left. What is decided for that is the first turn of the engine.

@@ -17,12 +17,12 @@ use super::{
     recover,
 };
 use crate::{
+    cause::chain,
     git::EXCLUDED,
     holder::{Call, Refused, Served, Service, Slots, Work},
     journal::Journal,
     plans::{
-        Folded, METHOD, Options, Order, WireOrder, chain, literal_secrets_in, literal_secrets_of,
-        refused,
+        Folded, METHOD, Options, Order, WireOrder, literal_secrets_in, literal_secrets_of, refused,
     },
 };
 

@@ -28,7 +28,8 @@ pub enum Found {
     /// Its supervisor was killed, or the machine stopped. Nothing of it is left, and it stays lost.
     Lost,
     /// It never began and never will, also when whoever started it is still about to: the next run has
-    /// another number.
+    /// another number. Of one that was about to begin before the machine stopped this is not certain: what
+    /// was written of it may be lost.
     NeverBegan,
 }
 

@@ -21,6 +21,7 @@ use super::{
     record::{Begun, Record, Started, append, is_gone, lock_file},
     start::Reply,
 };
+use crate::cause::chain;
 use crate::logs::now;
 
 /// First argument of a program that is to call [`job_main`].
@@ -196,17 +197,6 @@ async fn supervise(mut order: WireOrder, told: Told, file: &mut File, lock: &Fil
     drop(command);
     let ending = Drive::new(order, child, logs, told, lock).run().await;
     Ending { began, ..ending }
-}
-
-/// An error with what caused it.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 /// Whether the lock was had in time; nobody waits for it whose run has begun already.

@@ -139,7 +139,7 @@ impl Record {
 
     /// Makes the file of the run, if nobody has before: `AlreadyExists` then. It is there with its first
     /// line, or is not there, so that nobody who looks meanwhile takes one who is slow for one who is gone.
-    /// It is still there after the machine has stopped: what has begun then was lost, rather than never begun.
+    /// It may be gone after the machine has stopped.
     pub(crate) fn begin(&self, begun: &Begun) -> io::Result<File> {
         if self.has_begun() {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -157,7 +157,7 @@ impl Record {
         append(&mut file, begun)?;
         let path = self.run_path();
         match renameat_with(CWD, &aside, CWD, &path, RenameFlags::NOREPLACE) {
-            Ok(()) => return self.made(file),
+            Ok(()) => return Ok(file),
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
             Err(error) => {
                 std::fs::remove_file(&aside)?;
@@ -168,13 +168,6 @@ impl Record {
         std::fs::remove_file(&aside)?;
         let mut file = options.create_new(true).open(path)?;
         append(&mut file, begun)?;
-        self.made(file)
-    }
-
-    /// Has the directory say that the file is there, also after the machine has stopped. What the file says
-    /// may be gone then, and is not missed: of a run that nobody supervises any more nothing else counts.
-    fn made(&self, file: File) -> io::Result<File> {
-        File::open(&self.directory)?.sync_all()?;
         Ok(file)
     }
 

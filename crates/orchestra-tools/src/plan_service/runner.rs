@@ -30,16 +30,7 @@ const REMOVAL: Duration = Duration::from_secs(10);
 
 impl From<PlansError> for PlanFault {
     fn from(error: PlansError) -> Self {
-        let mut message = error.to_string();
-        let mut source = std::error::Error::source(&error);
-        while let Some(cause) = source {
-            let text = cause.to_string();
-            if !message.contains(&text) {
-                message = format!("{message}: {text}");
-            }
-            source = cause.source();
-        }
-        Self::new(error.code(), message)
+        Self::new(error.code(), error.whole())
     }
 }
 

@@ -297,9 +297,10 @@ impl PlansConfig {
 
 fn storage(workspace: &Path) -> Result<Setting<PathBuf>, Failure> {
     let (value, origin) = match Variable::Storage.read() {
+        // The same from wherever in the workspace.
         Some(named) => {
-            let absolute =
-                std::path::absolute(&named).with_context(|| Variable::Storage.to_string());
+            let absolute = std::path::absolute(workspace.join(named))
+                .with_context(|| Variable::Storage.to_string());
             let origin = Origin::Environment(Variable::Storage);
             (absolute.map_err(Failure::Usage)?, origin)
         }

@@ -69,7 +69,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       RUST_LOG               what to log, as --log
       ORCHESTRA_TOKEN        the token that callers of `orchestra up` must show; see --token-file
       ORCHESTRATOR_WORKSPACE the workspace, where --workspace does not name it
-      ORCHESTRATOR_STORAGE   where plans are kept, else .orchestrator/plans of the workspace
+      ORCHESTRATOR_STORAGE   where plans are kept, from the workspace on, else .orchestrator/plans
       CLAUDE_PROJECT_DIR     the workspace of `orchestra hook`
       XDG_CONFIG_HOME        directory of the user's orchestra/orchestra.toml
       HOME                   where .config is, without XDG_CONFIG_HOME

@@ -348,6 +348,32 @@ fn a_plan_over_stdio_is_read_by_a_second_process_from_the_storage_that_is_named(
 }
 
 #[test]
+fn plans_that_are_kept_in_the_working_tree_are_in_no_commit_and_are_found_from_anywhere_in_it() {
+    let workspace = Workspace::git();
+    let below = workspace.path().join("below");
+    fs::create_dir(&below).unwrap();
+    let named = |words: &[&str]| {
+        let mut command = workspace.command(words);
+        command.env("ORCHESTRATOR_STORAGE", "kept here");
+        command
+    };
+    let text =
+        "name: Kept\ntargetBranch: out\njobs:\n- producerId: one\n  task: One\n  work: 'true'\n";
+    workspace.write("plan.yaml", text);
+    let made = said(named(&["plan", "create", "plan.yaml"]), "");
+    assert_eq!(made.code, Some(0), "{made:?}");
+    assert!(workspace.join("kept here/plans.db").exists());
+    let all = git(&workspace, &["status", "--porcelain", "-uall"]);
+    assert_eq!(all, "?? plan.yaml\n");
+    let mut shown = named(&["plan", "show", "Kept"]);
+    shown.current_dir(&below);
+    let shown = said(shown, "");
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    // What it was asked for is shown before its branches are settled.
+    assert!(shown.out.contains("target   out"), "{shown:?}");
+}
+
+#[test]
 fn a_run_that_is_interrupted_goes_on_in_the_background_and_is_seen_to_its_end() {
     let workspace = Workspace::git();
     let go = workspace.home().join("go");

@@ -8,6 +8,7 @@ use tokio::{
 };
 
 use super::{Inside, Order, Role, Settings};
+use crate::cause::chain;
 use crate::holder::{
     Claim, HandOverError, Place, Served, client::Connection, handing, place::Home, server::Server,
 };
@@ -62,9 +63,9 @@ impl Sitting {
                         look = LOOK_FIRST;
                         self.follow(connection).await
                     }
-                    Err(error) => self.wait(&mut look, cause(&error)).await,
+                    Err(error) => self.wait(&mut look, chain(&error)).await,
                 },
-                Err(error) => self.wait(&mut look, cause(&error)).await,
+                Err(error) => self.wait(&mut look, chain(&error)).await,
             };
             match next {
                 Next::Again => self.settle(None),
@@ -141,7 +142,7 @@ impl Sitting {
             Ok(server) => server,
             Err(error) => {
                 service.end().await;
-                return self.failed(claim, cause(&error)).await;
+                return self.failed(claim, chain(&error)).await;
             }
         };
         self.inside
@@ -275,16 +276,4 @@ async fn until(end: Option<Instant>) {
         Some(end) => tokio::time::sleep_until(end).await,
         None => std::future::pending().await,
     }
-}
-
-/// All that an error says.
-fn cause(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
 }

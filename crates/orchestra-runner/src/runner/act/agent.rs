@@ -20,7 +20,7 @@ use crate::{
         AgentError, Asked, Chosen, Exited, Feature, Invocation, Reader, Reading, Task, Verdict,
         brief_text, ready, verdict, write_skill,
     },
-    plans::chain,
+    cause::chain,
     runner::host::{git_failure, new_job_id},
     secret,
     supervise::{Ending, How, Order, Program},

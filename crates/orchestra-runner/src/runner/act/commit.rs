@@ -5,8 +5,8 @@ use orchestra_plan::event::{Failure, FailureKind, WorkSummary};
 use super::{Cx, Done};
 use crate::{
     agents::read_evidence,
+    cause::chain,
     git::{ChangeKind, Committed},
-    plans::chain,
     runner::host::git_failure,
 };
 

@@ -12,8 +12,15 @@ use crate::{
     runner::host::git_failure,
 };
 
+/// How often a result is merged with what has come meanwhile before it is integrated anew.
+const CHASES: u32 = 5;
+
 /// Moves the target to what was validated. The intent is durable before; what became of one that a runner
 /// left behind is found by where the target is.
+///
+/// A target that has moved sends the result back to integration. Where it has moved again when that is done,
+/// and nothing checks the result, it is merged with what has come on the spot: others may be quicker each time
+/// than an integration is.
 pub(super) async fn land(cx: &Cx<'_>) -> Result<Done, Failure> {
     let repository = cx.repository().await?;
     if let Some(intent) = &cx.assignment.intent {
@@ -21,27 +28,49 @@ pub(super) async fn land(cx: &Cx<'_>) -> Result<Done, Failure> {
         let state = repository.state_of(&intent).await;
         return match state.map_err(|error| git_failure(&error))? {
             IntentState::Done => Ok(landed(intent.new)),
-            IntentState::Void => apply(cx, repository, intent).await,
+            IntentState::Void => {
+                let applied = apply(cx, repository, intent).await?;
+                Ok(applied.unwrap_or_else(|| voided(moved())))
+            }
             IntentState::Moved { .. } => Ok(voided(moved())),
         };
     }
-    let Some(intent) = intended(cx, repository).await? else {
-        return Err(moved());
-    };
-    let told = Report::MergeIntended(MergeIntent {
-        target: intent.target.clone(),
-        old: intent.old.clone(),
-        new: intent.new.clone(),
-    });
-    if !cx.teller.progress(told).await {
-        // The plan was canceled meanwhile, or nobody runs it here any more.
-        return Err(Failure::new(FailureKind::Canceled, "the attempt is over"));
+    let before = cx.assignment.before.as_ref();
+    let has_moved = before.is_some_and(|(.., failure)| failure.kind == FailureKind::TargetMoved);
+    let chases = has_moved && cx.assignment.settings.verify_ri.is_none();
+    for _ in 0..if chases { CHASES } else { 1 } {
+        let Some(intent) = intended(cx, repository, chases).await? else {
+            continue;
+        };
+        let told = Report::MergeIntended(MergeIntent {
+            target: intent.target.clone(),
+            old: intent.old.clone(),
+            new: intent.new.clone(),
+        });
+        tell(cx, told).await?;
+        match apply(cx, repository, intent).await? {
+            Some(done) => return Ok(done),
+            None => tell(cx, Report::MergeVoided).await?,
+        }
     }
-    apply(cx, repository, intent).await
+    Err(moved())
 }
 
-/// How the work gets onto the target; `None` where that is no longer what was validated.
-async fn intended(cx: &Cx<'_>, repository: &Repository) -> Result<Option<Intent>, Failure> {
+/// Has it kept what is told.
+async fn tell(cx: &Cx<'_>, report: Report) -> Result<(), Failure> {
+    match cx.teller.progress(report).await {
+        true => Ok(()),
+        // The plan was canceled meanwhile, or nobody runs it here any more.
+        false => Err(Failure::new(FailureKind::Canceled, "the attempt is over")),
+    }
+}
+
+/// How the work gets onto the target; `None` where that is no longer what was validated, unless it `may_merge`.
+async fn intended(
+    cx: &Cx<'_>,
+    repository: &Repository,
+    may_merge: bool,
+) -> Result<Option<Intent>, Failure> {
     let assignment = cx.assignment;
     let (Some(branches), Some(commit)) = (&assignment.branches, &assignment.commit) else {
         let words = "nobody knows what is to be merged, or where";
@@ -64,8 +93,9 @@ async fn intended(cx: &Cx<'_>, repository: &Repository) -> Result<Option<Intent>
         Integration::Ready {
             landing: Landing::Merge,
             ..
-        }
-        | Integration::Conflict(_) => Ok(None),
+        } if !may_merge => Ok(None),
+        // Somebody has to resolve it.
+        Integration::Conflict(_) => Err(moved()),
         // It has moved since it was looked at.
         Integration::Ready { intent, .. } if intent.old != tip => Ok(None),
         Integration::Ready { intent, .. } => Ok(Some(intent)),
@@ -80,18 +110,23 @@ async fn intended(cx: &Cx<'_>, repository: &Repository) -> Result<Option<Intent>
     }
 }
 
-async fn apply(cx: &Cx<'_>, repository: &Repository, intent: Intent) -> Result<Done, Failure> {
+/// Moves the target as intended; `None` where others have moved it.
+async fn apply(
+    cx: &Cx<'_>,
+    repository: &Repository,
+    intent: Intent,
+) -> Result<Option<Done>, Failure> {
     let applied = repository.apply(&intent).await;
     match applied.map_err(|error| git_failure(&error))? {
         Applied::Done => {
             cx.say(&format!("{} is at {}", intent.target, intent.new))
                 .await;
-            Ok(landed(intent.new))
+            Ok(Some(landed(intent.new)))
         }
-        Applied::Moved { .. } => Ok(voided(moved())),
+        Applied::Moved { .. } => Ok(None),
         Applied::Refused(refusal) => {
             let words = format!("{refusal} [{}]", refusal.code());
-            Ok(voided(Failure::new(FailureKind::TargetDirty, words)))
+            Ok(Some(voided(Failure::new(FailureKind::TargetDirty, words))))
         }
     }
 }

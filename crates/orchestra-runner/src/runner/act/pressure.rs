@@ -18,7 +18,7 @@ use orchestra_plan::{
 use super::Cx;
 use crate::{
     agents::{self, Manifest, Profile, Remaining},
-    plans::chain,
+    cause::chain,
 };
 
 /// How much is told to others of what is done, in bytes.
@@ -52,7 +52,7 @@ impl Gauge {
         worktree: PathBuf,
         profile: &Profile,
     ) -> Result<Self, Failure> {
-        if !cx.assignment.found {
+        if cx.assignment.found.is_none() {
             let worktree = worktree.clone();
             on_files(move || agents::forget_checkpoint(&worktree)).await?;
         }

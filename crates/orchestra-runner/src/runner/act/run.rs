@@ -17,7 +17,8 @@ use orchestra_process::Sandbox;
 
 use super::{Cx, Done, RunName, agent, sandbox};
 use crate::{
-    plans::Options,
+    cause::chain,
+    plans::{Options, now},
     runner::{assignment::Assignment, export::HIDDEN},
     supervise::{
         self, Ending, Found, How, Order, Program, StartError, Supervised, Variables, environment,
@@ -213,7 +214,7 @@ pub(super) async fn supervised(
     watcher: &mut impl Watcher,
 ) -> Result<Ending, Failure> {
     let assignment = cx.assignment;
-    let mut looks = assignment.found;
+    let mut looks = assignment.found.is_some();
     for number in 1.. {
         let name = RunName::of(
             assignment.job.id,
@@ -251,6 +252,7 @@ pub(super) async fn supervised(
             Found::Running(run) => attend(cx, &run, watcher).await?,
             Found::Ended(ending) => ending,
             Found::Lost => return Err(lost()),
+            Found::NeverBegan if may_have_begun(cx) => return Err(lost()),
             // It was about to begin when its runner was killed; the next one has another number.
             Found::NeverBegan => continue,
         };
@@ -261,6 +263,15 @@ pub(super) async fn supervised(
         };
     }
     Err(lost())
+}
+
+/// Whether runs of the act may have begun of which nothing is found: it was begun before the machine was started,
+/// and what is written of the beginning of a run has not reached the disk for certain. One that is yet to be
+/// begun, by a clock that was set back since, may have been as well.
+fn may_have_begun(cx: &Cx<'_>) -> bool {
+    let (began, up_since) = (cx.assignment.found, cx.host.options.up_since);
+    let is_of_before = |(began, up)| began < up || began > now();
+    began.zip(up_since).is_some_and(is_of_before)
 }
 
 async fn find(cx: &Cx<'_>, order: &Order) -> Result<Found, Failure> {
@@ -324,7 +335,7 @@ fn not_started(error: &StartError) -> Failure {
         StartError::Supervisor { .. } => FailureKind::Lost,
         _ => FailureKind::Internal,
     };
-    Failure::new(kind, crate::plans::chain(error))
+    Failure::new(kind, chain(error))
 }
 
 fn unreadable(error: &std::io::Error) -> Failure {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use orchestra_plan::ids::PlanId;
 
 use super::{Engine, Event, Help};
-use crate::{git::GitError, plans::chain, runner::turn::Turn};
+use crate::{cause::chain, git::GitError, runner::turn::Turn};
 
 /// How long remotes may take: what is fetched later, a job that needs it asks for again.
 const FETCHING: Duration = Duration::from_secs(30);

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::{Again, Engine, Event, Help};
 use crate::{
+    cause::chain,
     git::{GitError, Intent, IntentState},
-    plans::chain,
     runner::{host::Host, turn::Turn},
 };
 

@@ -12,9 +12,10 @@ use orchestra_plan::{
 
 use super::{Engine, Event, Help};
 use crate::{
+    cause::chain,
     holder::Refused,
     journal::OnceKey,
-    plans::{Order, chain, refused},
+    plans::{Order, refused},
     runner::{
         clean::is_forgotten,
         turn::{AnswerTo, Turn},

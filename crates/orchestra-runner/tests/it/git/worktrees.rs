@@ -4,6 +4,8 @@ use std::{
     fs,
     io::ErrorKind::ExecutableFileBusy,
     os::unix::fs::{PermissionsExt, symlink},
+    path::PathBuf,
+    time::Duration,
 };
 
 use futures_util::future::join_all;
@@ -468,32 +470,82 @@ async fn find_written(settings: &GitSettings) -> Git {
     }
 }
 
+/// A lock on a reference, as a git that was killed so long ago has left it.
+fn lock_reference(world: &World, name: &str, age: Duration) -> PathBuf {
+    let lock = world.root.join(format!(".git/{name}.lock"));
+    fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    let file = fs::File::create(&lock).unwrap();
+    file.set_modified(std::time::SystemTime::now() - age)
+        .unwrap();
+    lock
+}
+
 #[tokio::test]
-async fn a_lock_that_a_power_cut_left_on_a_snapshot_branch_goes() {
+async fn locks_that_a_power_cut_left_on_references_of_ours_go() {
     let world = World::new();
     let repository = world.open().await;
     let head = world.rev("HEAD");
     let plan = job(1, 1).plan();
     let branch = Repository::snapshot_branch(plan).unwrap();
-    let lock = world.root.join(format!(".git/refs/heads/{branch}.lock"));
-    fs::create_dir_all(lock.parent().unwrap()).unwrap();
-    let leave = |age: u64| {
-        let file = fs::File::create(&lock).unwrap();
-        let made = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
-        file.set_modified(made).unwrap();
-    };
-    leave(60);
+    let snapshot = format!("refs/heads/{branch}");
+    let kept = |name: &str| format!("refs/orchestra/{plan}/{name}");
+    let long_ago = Duration::from_secs(60);
+    let leave = |name: &str| lock_reference(&world, name, long_ago);
+
+    let left = [leave(&snapshot), leave(&kept("base"))];
     repository.begin_snapshot(plan, &head).await.unwrap();
     assert_eq!(world.rev(branch.as_str()), head);
-    leave(60);
+    assert_eq!(world.rev(&kept("base")), head);
+    assert!(left.iter().all(|lock| !lock.exists()));
+
+    leave(&kept("target"));
+    repository.note_target(plan, &head).await.unwrap();
+    assert_eq!(repository.noted_target(plan).await.unwrap(), Some(head));
+
+    leave(&snapshot);
     repository.remove_snapshot(plan).await.unwrap();
+    leave(&kept("base"));
+    leave(&kept("target"));
+    repository.forget_plan(plan).await.unwrap();
+    let all = world.git(&["for-each-ref", "--format=%(refname)"]);
+    assert_eq!(all, "refs/heads/main\n");
+}
+
+/// It is waited for while somebody may be at it, and nobody else's lock is ever touched.
+#[tokio::test]
+async fn a_lock_that_somebody_holds_on_a_reference_of_ours_is_waited_for() {
+    let world = World::new();
+    let repository = world.open().await;
+    let head = world.rev("HEAD");
+    let plan = job(1, 1).plan();
+    let base = format!("refs/orchestra/{plan}/base");
+    let lock = lock_reference(&world, &base, Duration::ZERO);
+    let begin = repository.begin_snapshot(plan, &head);
+    let before = repository.git().times();
+    let release = async {
+        // The second git has failed on it: all that was started has ended.
+        let mut ended = (0, before.spent);
+        while ended.0 < 2 {
+            let now = repository.git().times().spent;
+            ended = match now == ended.1 {
+                true => ended,
+                false => (ended.0 + 1, now),
+            };
+            tokio::task::yield_now().await;
+        }
+        let was_there = lock.exists();
+        fs::remove_file(&lock).unwrap();
+        was_there
+    };
+    let (begun, was_there) = tokio::join!(begin, release);
+    begun.unwrap();
+    assert!(was_there, "a lock that is younger stays");
+    // One that nobody takes away is left behind, whatever the clock says.
+    let later = std::time::SystemTime::now() + Duration::from_secs(3600);
+    let file = fs::File::create(&lock).unwrap();
+    file.set_modified(later).unwrap();
+    repository.begin_snapshot(plan, &head).await.unwrap();
     assert!(!lock.exists());
-    // Somebody may be at it.
-    fs::create_dir_all(lock.parent().unwrap()).unwrap();
-    leave(0);
-    let error = repository.begin_snapshot(plan, &head).await.unwrap_err();
-    assert_eq!(error.code(), "git-locked");
-    assert!(lock.exists());
 }
 
 /// It would move `HEAD` and files after they were put in order. A user may look at what is there.

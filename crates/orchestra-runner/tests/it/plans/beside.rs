@@ -162,7 +162,7 @@ async fn commits_on_the_target_during_a_run_are_kept_however_often_they_come() {
         if moved.status.success() {
             theirs.push(new.trim().to_owned());
         }
-        tokio::time::sleep(Duration::from_millis(400)).await;
+        tokio::time::sleep(Duration::from_millis(150)).await;
     }
     let plan = succeeded(&plans, made.plan).await;
     assert!(!theirs.is_empty());

@@ -127,10 +127,15 @@ async fn where_a_plan_starts_and_ends_is_settled_when_it_is_made() {
     std::fs::write(rig.root.join("README"), "mine\n").unwrap();
     std::fs::write(rig.root.join("new.txt"), "mine\n").unwrap();
     let (_, warned) = base(held("Dirty")).await;
-    assert_eq!(
-        warned,
-        ["2 uncommitted changes are not part of it: jobs see what is committed"]
-    );
+    let not_part = "2 uncommitted changes are not part of it: jobs see what is committed";
+    assert_eq!(warned, [not_part]);
+    rig.git(&["checkout", "-q", "main"]);
+    let mut here = held("Target is here");
+    here.target_branch = branch("main");
+    let (_, warned) = base(here).await;
+    let follows = "its target `main` is checked out here with 1 uncommitted change: commit or stash before it \
+                   ends, or its result cannot be merged";
+    assert_eq!(warned, [not_part, follows]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -23,14 +23,14 @@ async fn until(plans: &Plans, plan: PlanId, is: impl Fn(&Plan) -> bool) {
 }
 
 /// Waits until something is so that no event tells of.
-async fn at_last(what: &str, mut is: impl FnMut() -> bool) {
+async fn at_last(rig: &Rig, what: &str, is: impl Fn() -> bool) {
     let wait = async {
         while !is() {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
     };
     let waited = tokio::time::timeout(PATIENCE, wait).await;
-    waited.unwrap_or_else(|_| panic!("{what}"));
+    waited.unwrap_or_else(|_| panic!("{what}: {:?} {:?}", rig.worktrees(), references(rig)));
 }
 
 fn references(rig: &Rig) -> Vec<String> {
@@ -69,7 +69,7 @@ async fn a_canceled_plan_is_recovered_after_everything_was_collected() {
     .await;
     ask(&plans, made, Command::Cancel { reason: None }).await;
     let below = format!("refs/orchestra/{made}/");
-    at_last("all but what is kept goes", || {
+    at_last(&rig, "all but what is kept goes", || {
         let all = references(&rig);
         rig.worktrees().is_empty() && all.iter().all(|name| name.starts_with(&below))
     })
@@ -93,7 +93,7 @@ async fn a_canceled_plan_is_recovered_after_everything_was_collected() {
 
     // Put away for good it keeps nothing.
     ask(&plans, made, Command::Archive { force: false }).await;
-    at_last("nothing is kept", || {
+    at_last(&rig, "nothing is kept", || {
         references(&rig) == ["refs/heads/result"]
     })
     .await;
@@ -113,12 +113,12 @@ async fn a_canceled_plan_that_is_deleted_keeps_nothing() {
     })
     .await;
     ask(&plans, made, Command::Cancel { reason: None }).await;
-    at_last("what is kept", || {
+    at_last(&rig, "what is kept", || {
         rig.worktrees().is_empty() && references(&rig).len() == 3
     })
     .await;
     ask(&plans, made, Command::Delete).await;
-    at_last("nothing is kept", || {
+    at_last(&rig, "nothing is kept", || {
         references(&rig) == ["refs/heads/main"]
     })
     .await;

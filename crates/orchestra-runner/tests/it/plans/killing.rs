@@ -3,16 +3,23 @@
 use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use orchestra_plan::{
+    event::FailureKind,
+    ids::Millis,
     spec::{IdempotencyKey, JobSpec, MaxParallel, PlanSettings, PlanSpec},
     status::PlanStatus,
     value::List,
 };
 
-use super::rig::{PATIENCE, Rig, create, ended, job, settings, succeeded, told};
+use orchestra_runner::plans::Plans;
+
+use super::{
+    rig::{PATIENCE, Rig, create, ended, job, settings, succeeded, told},
+    witness::all_killed,
+};
 
 /// A chain that appends to one file, and a fan beside it: what is done twice shows.
 fn jobs() -> Vec<JobSpec> {
@@ -112,6 +119,63 @@ async fn a_runner_that_is_killed_again_and_again_comes_to_the_same_result() {
     ended(&plans, *plan.id()).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_had_begun_before_the_machine_stopped_is_lost_although_nothing_of_it_was_kept() {
+    for is_of_now in [true, false] {
+        let rig = Rig::new();
+        let go = rig.home().join("go");
+        let line = format!("test -e '{}' || {{ touch '{0}'; sleep 60; }}", go.display());
+        let spec = PlanSpec {
+            settings: keyed(),
+            jobs: List::new(vec![JobSpec {
+                expects_no_changes: true,
+                ..job("waits", &[], &line)
+            }])
+            .unwrap(),
+        };
+        let file = rig.home().join("plan.json");
+        std::fs::write(&file, serde_json::to_vec(&spec).unwrap()).unwrap();
+        let mut process = rig.process(&["run", file.to_str().unwrap()]);
+        until(&|| go.exists()).await;
+        process.kill().unwrap();
+        process.wait().unwrap();
+        all_killed(&rig);
+        // It was not written to the disk for certain.
+        let run = file_that_ends(&rig.storage(), "work.1.run").unwrap();
+        std::fs::remove_file(run).unwrap();
+        let mut options = rig.options();
+        let up = std::fs::read_to_string("/proc/uptime").unwrap();
+        let up: f64 = up.split(' ').next().unwrap().parse().unwrap();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let now = Millis::new(u64::try_from(now.as_millis()).unwrap());
+        let since = now.before(Duration::from_secs_f64(up));
+        let taken = options.up_since.unwrap();
+        assert!(taken.get().abs_diff(since.get()) < 5_000, "{taken} {since}");
+        if !is_of_now {
+            options.up_since = Some(Millis::new(u64::MAX));
+        }
+        let plans = Plans::new(options);
+        assert!(plans.attend().await.unwrap());
+        let id = *plans.list().await.unwrap()[0].id();
+        let plan = succeeded(&plans, id).await;
+        let attempts = plan.find("waits").unwrap().attempts();
+        let first = &attempts[0].failure;
+        let was_lost = first
+            .as_ref()
+            .is_some_and(|(_, failure)| failure.kind == FailureKind::Lost);
+        assert_eq!(was_lost, !is_of_now, "{}", told(&plan));
+        assert_eq!(attempts.len(), if is_of_now { 1 } else { 2 });
+    }
+}
+
+async fn until(there: &dyn Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !there() {
+        assert!(Instant::now() < end, "it does not come to that");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 /// The first file below a directory that ends with this.
 fn file_that_ends(directory: &Path, with: &str) -> Option<PathBuf> {
     let entries = std::fs::read_dir(directory).ok()?;
@@ -141,13 +205,6 @@ async fn what_ended_while_no_runner_was_there_ended_when_it_did() {
     let file = rig.home().join("plan.json");
     std::fs::write(&file, serde_json::to_vec(&spec).unwrap()).unwrap();
     let mut process = rig.process(&["run", file.to_str().unwrap()]);
-    let until = async |there: &dyn Fn() -> bool| {
-        let end = Instant::now() + PATIENCE;
-        while !there() {
-            assert!(Instant::now() < end, "it does not come to that");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
     until(&|| file_that_ends(&rig.storage(), "work.1.run").is_some()).await;
     process.kill().unwrap();
     process.wait().unwrap();

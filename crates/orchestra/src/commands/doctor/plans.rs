@@ -76,9 +76,9 @@ pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
         Err(error) if is_damage(&error) => found.still(format!(
             "plans: {}; `orchestra doctor --fix` makes their database anew from what can be read and \
              from the readable files beside it",
-            words(&error)
+            error.whole()
         )),
-        Err(error) => found.still(format!("plans: {}", words(&error))),
+        Err(error) => found.still(format!("plans: {}", error.whole())),
     }
     Ok(found)
 }
@@ -134,7 +134,7 @@ fn files(storage: &Path, mends: bool, found: &mut Found) {
             // Somebody has taken it up meanwhile.
             Err(PlansError::Refused { .. }) | Ok(_) if !is_over => {}
             Ok(looked) => break looked,
-            Err(error) => return found.still(format!("plans: {}", words(&error))),
+            Err(error) => return found.still(format!("plans: {}", error.whole())),
         }
         std::thread::sleep(LOOK);
     };
@@ -210,7 +210,7 @@ fn attended(config: &Config, mends: bool, found: &mut Found) -> Result<(), Failu
                 )),
             }
         }
-        Err(error) => found.still(format!("plans: {}", words(&error))),
+        Err(error) => found.still(format!("plans: {}", error.whole())),
     }
     Ok(())
 }
@@ -220,16 +220,6 @@ const fn is_damage(error: &PlansError) -> bool {
         error,
         PlansError::Storage(Fault::Damaged | Fault::DamagedEvent { .. })
     )
-}
-
-fn words(error: &PlansError) -> String {
-    let mut words = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        words.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    words
 }
 
 fn named(plan: &Plan) -> String {

@@ -1,5 +1,6 @@
 //! `orchestra plan logs`: what a job printed.
 
+use anstream::adapter::strip_str;
 use orchestra_plan::{ids::AttemptNumber, phase::Phase};
 use orchestra_runner::logs::{Line, Page, Query, Stream};
 use tokio::time::{Duration, timeout};
@@ -147,12 +148,39 @@ fn print(page: &Page, format: Format) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A line as people read it. What it says came from anywhere.
+/// A line as people read it, without colours. What it says came from anywhere.
 fn text(line: &Line) -> String {
     let who = match line.stream {
         Stream::Runner => "[orchestra] ",
         Stream::Out | Stream::Err => "",
     };
     let end = if line.more { "" } else { "\n" };
-    format!("{who}{}{end}", output::printable(&line.text))
+    let text = strip_str(&line.text).to_string();
+    format!("{who}{}{end}", output::printable(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_shown_without_what_moves_on_a_terminal() {
+        let line = |text: &str| Line {
+            ts: 1,
+            seq: 1,
+            attempt: 1,
+            phase: "work".to_owned(),
+            run: 1,
+            stream: Stream::Out,
+            text: text.to_owned(),
+            more: false,
+        };
+        for (said, shown) in [
+            ("\u{1b}[1;31mred\u{1b}[0m é 🦀\tend", "red é 🦀\tend\n"),
+            ("\u{1b}[2J\u{1b}]0;title\u{7}gone", "gone\n"),
+            ("turned \u{202e}back", "turned \\u{202e}back\n"),
+        ] {
+            assert_eq!(text(&line(said)), shown);
+        }
+    }
 }

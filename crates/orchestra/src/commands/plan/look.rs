@@ -176,6 +176,16 @@ fn head(desk: &Desk, plan: &Plan, awaited: Option<&Plan>) -> String {
             },
         );
         line("target", branches.target.to_string());
+    } else {
+        let settings = plan.settings();
+        for (key, asked) in [
+            ("base", &settings.base_branch),
+            ("target", &settings.target_branch),
+        ] {
+            if let Some(asked) = asked {
+                line(key, asked.to_string());
+            }
+        }
     }
     if !plan.status().is_ended() {
         line("jobs", desk.bound(plan.settings()));

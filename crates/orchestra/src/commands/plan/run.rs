@@ -149,9 +149,6 @@ async fn made(
     };
     desk::warn(&answer);
     let plan = desk.plan(&answer.plan.to_string()).await?;
-    if answer.repeated {
-        again::made(desk, &spec, &plan).await?;
-    }
     Ok((answer, plan))
 }
 

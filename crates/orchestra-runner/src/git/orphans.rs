@@ -124,8 +124,14 @@ impl Repository {
     }
 
     /// Removes all worktrees of a plan and its snapshot branch, as when it is cancelled or archived. The
-    /// branch that the plan ends on is left as it is.
-    pub async fn remove_plan(&self, plan: PlanId, known: &[Commit]) -> Result<Swept, GitError> {
+    /// branch that the plan ends on is left as it is. Of its owners it is known what git may have begun for
+    /// them and not ended.
+    pub async fn remove_plan(
+        &self,
+        plan: PlanId,
+        owners: &[Owner],
+        known: &[Commit],
+    ) -> Result<Swept, GitError> {
         let mut swept = Swept::default();
         for entry in self.worktrees().await? {
             let Some(marker) = entry.marker.filter(|marker| marker.owner.plan() == plan) else {
@@ -140,6 +146,8 @@ impl Repository {
                 Removal::Kept(held) => swept.kept.push((marker.owner, held)),
             }
         }
+        let owners = owners.iter().map(Owner::directory).collect();
+        self.remove_stubs(&owners).await?;
         self.remove_snapshot(plan).await?;
         Ok(swept)
     }

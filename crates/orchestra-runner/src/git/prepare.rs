@@ -1,6 +1,7 @@
 //! Making the worktree of a job, or finding the one that is there.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsStr,
     fs,
     io::{self, ErrorKind::NotFound},
@@ -279,6 +280,37 @@ impl Repository {
         .run()
         .await
         .map(drop)
+    }
+}
+
+impl Repository {
+    /// Removes what is left of worktrees that git does not know: a git that is told to end while it makes one
+    /// leaves its directory, with nothing in it. What has anything in it stays.
+    pub(super) async fn remove_stubs(&self, owners: &BTreeSet<String>) -> Result<(), GitError> {
+        let is_left = |path: &Path| {
+            let has_git_alone = || {
+                let mut entries = fs::read_dir(path).into_iter().flatten().flatten();
+                entries.all(|entry| entry.file_name() == ".git")
+            };
+            is_stub(path) || self.has_vanished(path) && has_git_alone()
+        };
+        let all = fs::read_dir(self.toplevel().join(WORKTREES));
+        let all = all.into_iter().flatten().flatten();
+        let is_owners = |entry: &fs::DirEntry| {
+            let name = entry.file_name();
+            name.to_str().is_some_and(|name| owners.contains(name))
+        };
+        let paths = all.filter(is_owners).map(|entry| entry.path());
+        let left: Vec<PathBuf> = paths.filter(|path| is_left(path)).collect();
+        if left.is_empty() {
+            return Ok(());
+        }
+        // single-flight: in one that git is about to make there is nothing either.
+        let _lock = self.lock().await?;
+        for path in left.iter().filter(|path| is_left(path)) {
+            delete_all(path).await?;
+        }
+        Ok(())
     }
 }
 

@@ -57,6 +57,8 @@ impl Cleaned {
 #[derive(Debug)]
 pub(crate) struct Whole {
     plan: PlanId,
+    /// Whose worktrees git may know.
+    owners: Vec<Owner>,
     /// The worktrees that its jobs are known to have.
     worktrees: Vec<(Owner, JobId)>,
     known: Vec<Commit>,
@@ -82,6 +84,7 @@ impl Whole {
         let is_untouched = plan.branches().is_none() && plan.started_at().is_none();
         Self {
             plan: *plan.id(),
+            owners: plan.jobs().iter().map(|job| owner_of(plan, job)).collect(),
             worktrees: worktrees
                 .map(|job| (owner_of(plan, job), *job.id()))
                 .collect(),
@@ -149,7 +152,8 @@ async fn removed(host: &Host, whole: &Whole) -> Result<Swept, String> {
     let (mut patience, mut more) = (Patience::default(), AGAIN.iter());
     loop {
         let removed = async {
-            let swept = repository.remove_plan(whole.plan, &whole.known).await?;
+            let removed = repository.remove_plan(whole.plan, &whole.owners, &whole.known);
+            let swept = removed.await?;
             if whole.is_forgotten {
                 repository.forget_plan(whole.plan).await?;
             }

@@ -69,7 +69,7 @@ async fn run(
     }
 
     let before = user();
-    let swept = repository.remove_plan(plan(1), &[]).await.unwrap();
+    let swept = repository.remove_plan(plan(1), &[], &[]).await.unwrap();
     assert_eq!((swept.removed.len(), swept.kept.len()), (3, 0));
     unchanged(before, "cleanup");
     let tip = world.files(&world.rev(target));
@@ -396,7 +396,7 @@ async fn a_user_who_works_in_a_worktree_of_ours_loses_nothing() {
     worktree.seal().await.unwrap();
     write(worktree.path(), "notes of the user", "precious");
     let swept = repository
-        .remove_plan(plan(1), std::slice::from_ref(&done))
+        .remove_plan(plan(1), &[], std::slice::from_ref(&done))
         .await
         .unwrap();
     assert_eq!(swept.removed, []);

@@ -176,7 +176,7 @@ async fn a_marker_that_is_broken_or_newer_is_left_alone() {
     );
     assert!(
         repository
-            .remove_plan(plan(1), &[])
+            .remove_plan(plan(1), &[], &[])
             .await
             .unwrap()
             .removed

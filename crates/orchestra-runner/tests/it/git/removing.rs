@@ -49,6 +49,28 @@ async fn uncommitted_changes_keep_it_unless_the_job_made_them() {
     assert_eq!(worktree.remove(&[]).await.unwrap(), Removal::Removed);
 }
 
+/// As git leaves it that is told to end while it makes one.
+#[tokio::test]
+async fn what_is_left_of_a_worktree_that_was_never_made_goes_and_nothing_that_anybody_has_put_there()
+ {
+    let world = World::new();
+    let repository = world.open().await;
+    let owners = [1, 2, 3, 4].map(|number| job(1, number));
+    let paths = owners.map(|owner| repository.worktree_path(owner));
+    for path in &paths {
+        fs::create_dir_all(path).unwrap();
+    }
+    let gone = world.root.join(".git/worktrees/gone");
+    let link = format!("gitdir: {}\n", gone.display());
+    fs::write(paths[1].join(".git"), &link).unwrap();
+    fs::write(paths[2].join(".git"), &link).unwrap();
+    write(&paths[2], "mine", "of the user");
+    let others = &owners[..3];
+    repository.remove_plan(plan(1), others, &[]).await.unwrap();
+    let there = paths.map(|path| path.exists());
+    assert_eq!(there, [false, false, true, true], "the last is nobody's");
+}
+
 #[tokio::test]
 async fn a_merge_that_somebody_began_keeps_it() {
     let world = World::new();
@@ -121,7 +143,11 @@ async fn a_removal_that_was_broken_off_anywhere_goes_on() {
         let swept = repository.sweep(|owner| *owner == job(1, 1)).await.unwrap();
         assert_eq!(swept.removed, [job(1, 3)]);
         assert_eq!(
-            repository.remove_plan(plan(1), &[]).await.unwrap().removed,
+            repository
+                .remove_plan(plan(1), &[], &[])
+                .await
+                .unwrap()
+                .removed,
             [job(1, 1)]
         );
         assert_eq!(world.git(&["worktree", "list"]).lines().count(), 1);
@@ -188,21 +214,21 @@ async fn a_snapshot_branch_that_the_user_has_taken_up_is_left_to_them() {
     world.git(&["switch", "-q", &name]);
     let before = (world.picture(), reflog());
     repository.begin_snapshot(plan(1), &base).await.unwrap();
-    repository.remove_plan(plan(1), &[]).await.unwrap();
+    repository.remove_plan(plan(1), &[], &[]).await.unwrap();
     assert_eq!((world.picture(), reflog()), before);
     assert_eq!(world.rev("HEAD"), other);
 
     let mine = world.save("mine", &[("c", "c")]);
     world.git(&["switch", "-q", "main"]);
     repository.begin_snapshot(plan(1), &base).await.unwrap();
-    repository.remove_plan(plan(1), &[]).await.unwrap();
+    repository.remove_plan(plan(1), &[], &[]).await.unwrap();
     repository.forget_plan(plan(1)).await.unwrap();
-    repository.remove_plan(plan(1), &[]).await.unwrap();
+    repository.remove_plan(plan(1), &[], &[]).await.unwrap();
     assert_eq!(world.rev(&name), mine);
 
     // Once it is left where the plan had put it, it goes, with what was kept for that.
     world.git(&["branch", "-q", "-f", &name, base.as_str()]);
-    repository.remove_plan(plan(1), &[]).await.unwrap();
+    repository.remove_plan(plan(1), &[], &[]).await.unwrap();
     repository.forget_plan(plan(1)).await.unwrap();
     let left = ["for-each-ref", "--format=%(refname)"];
     assert_eq!(world.git(&left), "refs/heads/main\n");
@@ -222,7 +248,7 @@ async fn a_plan_is_removed_with_its_snapshot_but_its_branch_stays() {
         .await
         .unwrap();
     repository.prepare(job(2, 1), &base).await.unwrap();
-    let swept = repository.remove_plan(plan(1), &[]).await.unwrap();
+    let swept = repository.remove_plan(plan(1), &[], &[]).await.unwrap();
     assert_eq!((swept.removed.len(), swept.kept.len()), (2, 0));
     let left = world.git(&["branch", "--list", "--format=%(refname:short)"]);
     assert_eq!(

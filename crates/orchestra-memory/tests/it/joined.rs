@@ -232,7 +232,8 @@ async fn a_hand_at_a_readable_file_is_followed() {
         let files = fs::read_dir(&directory).into_iter().flatten();
         let files = files.map(|file| file.unwrap().path());
         // What is being written beside it is nobody's to change.
-        let mut files = files.filter(|path| path.extension().is_some_and(|ending| ending == "toon"));
+        let mut files =
+            files.filter(|path| path.extension().is_some_and(|ending| ending == "toon"));
         let said = files.find_map(|path| {
             let said = fs::read_to_string(&path).ok()?;
             said.contains("the apple").then_some((path, said))

@@ -49,6 +49,7 @@ mod memory_model;
 mod oauth;
 mod others;
 mod plan_bounds;
+mod plan_killed;
 mod plan_shell;
 mod plan_told;
 mod plan_watch;

@@ -30,7 +30,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "update_copilot_plan_job",
             "Update job",
             Effect::Set,
-            "Change what a job does that neither runs nor has succeeded.",
+            "Change a job that neither runs nor has succeeded.",
             update_job,
         ),
         Tool::of_plans(

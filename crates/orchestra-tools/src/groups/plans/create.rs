@@ -37,7 +37,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "scaffold_copilot_plan",
             "Scaffold plan",
             Effect::Add,
-            "Begin a plan whose jobs are added one by one; finalize it then.",
+            "Begin a plan whose jobs are added later; finalize it then.",
             scaffold,
         ),
         Tool::of_plans(

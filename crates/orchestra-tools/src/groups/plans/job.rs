@@ -37,7 +37,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "get_copilot_job_logs",
             "Get job logs",
             Effect::Read,
-            "What a job printed: the last lines, or a page.",
+            "What a job printed: last lines, or a page.",
             logs::logs,
         ),
         Tool::of_plans(

@@ -21,7 +21,7 @@ pub(super) fn tools() -> Vec<Tool> {
         "reshape_copilot_plan",
         "Reshape plan",
         Effect::Replace,
-        "Add, remove and rewire jobs that have not started; each operation is done or refused by itself.",
+        "Add, remove and rewire jobs that have not started, each operation by itself.",
         reshape,
     )]
 }
@@ -103,7 +103,7 @@ struct Asked {
 
 changing! {
     struct Reshape {
-        #[schemars(extend("x-say" = "add_* need spec, add_before and add_after existingJobId besides, remove_* jobId or producerId, update_deps jobId and dependencies."))]
+        #[schemars(extend("x-say" = "add_* need spec, add_before and add_after also existingJobId, remove_* jobId or producerId, update_deps jobId and dependencies."))]
         operations: List<Asked, 1, 100>,
     }
 }

@@ -300,6 +300,12 @@ async fn every_argument_of_looking_narrows_what_is_shown() {
         "[work] it went wrong\n"
     );
     assert_eq!(
+        read(json!({"contains": "WORK OF"})).await["logs"],
+        "[work] work of one\n"
+    );
+    let page = json!({"contains": " of one", "limit": 1, "cursor": "1"});
+    assert_eq!(read(page).await["logs"], "[work] work of one\n");
+    assert_eq!(
         read(json!({"limit": 1})).await["logs"],
         "[merge-fi] merge-fi of one\n"
     );

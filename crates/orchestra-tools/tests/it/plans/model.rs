@@ -505,6 +505,9 @@ impl PlanService for Model {
         };
         let mut found: Vec<Line> = lines.iter().filter(is_wanted).cloned().collect();
         found.retain(|line| line.seq > after);
+        if let Some(text) = query.contains.as_ref().map(|text| text.to_lowercase()) {
+            found.retain(|line| line.text.to_lowercase().contains(&text));
+        }
         let limit = query
             .limit
             .unwrap_or(usize::MAX)

@@ -343,6 +343,12 @@ async fn the_integration_test_proves_an_installation() {
             .any(|line| line["message"] == "this job fails, as it has to"),
         "{failed}"
     );
+    let of = json!({"planId": made["planId"], "jobId": "always-fails", "contains": "AS IT has"});
+    let found = real.ok("get_copilot_job_logs", of).await;
+    assert_eq!(
+        found["logs"], "[work] this job fails, as it has to\n",
+        "{found}"
+    );
     let own = json!({"planId": made["planId"]});
     // An agent healed one job, and tried as often as it may with another.
     let attempts = async |name: &str| {

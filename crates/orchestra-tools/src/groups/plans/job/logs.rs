@@ -58,6 +58,7 @@ pub(super) struct JobLogs {
     job_id: Named,
     phase: Option<LogPhase>,
     tail: Option<Whole<1, 10_000>>,
+    contains: Option<Named>,
     attempt_number: Option<Whole<1, 1_000>>,
     limit: Option<Whole<1, 5_000>>,
     cursor: Option<Named>,
@@ -104,6 +105,7 @@ pub(super) async fn logs(cx: PlanCx, args: JobLogs) -> Result<Logs, Failure> {
     let query = Query {
         after,
         phase: (phase != LogPhase::All).then(|| phase.name().to_owned()),
+        contains: args.contains.map(|text| text.0),
         ..Query::default()
     };
     let room = match args.tail.is_some() || args.limit.is_some() {

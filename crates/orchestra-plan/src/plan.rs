@@ -8,6 +8,7 @@
 //! only a change of the graph itself costs a walk over all of it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
 
 use crate::budget::Usage;
 
@@ -296,6 +297,26 @@ impl Plan {
     /// How its status has changed, oldest first.
     pub fn history(&self) -> impl Iterator<Item = &PlanChange> {
         self.history.iter()
+    }
+
+    /// How long it has been at work until `now`: from its start on, but for when it was paused or had ended.
+    /// Of one that changed its status very often the earliest times are not known any more.
+    #[must_use]
+    pub fn time_at_work(&self, now: Millis) -> Duration {
+        let is_at_work =
+            |status: PlanStatus| matches!(status, PlanStatus::Running | PlanStatus::Pausing);
+        let (mut total, mut since) = (Duration::ZERO, None);
+        for change in &self.history {
+            match (is_at_work(change.to), since) {
+                (true, None) => since = Some(change.at),
+                (false, Some(start)) => {
+                    total += change.at.since(start);
+                    since = None;
+                }
+                _ => {}
+            }
+        }
+        total + since.map_or(Duration::ZERO, |start| now.since(start))
     }
 
     /// When it was paused, oldest first.

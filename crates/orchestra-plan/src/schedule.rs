@@ -143,6 +143,8 @@ pub struct Scheduler {
     active: u32,
     by_class: [u32; 3],
     turn: u64,
+    /// What time it was when it was asked last.
+    now: Millis,
 }
 
 impl Scheduler {
@@ -226,7 +228,7 @@ impl Scheduler {
             Entry::Active(class)
         } else if found.status() != JobStatus::Ready || found.intent().is_some() {
             return;
-        } else if let Some(at) = found.not_before() {
+        } else if let Some(at) = found.not_before().filter(|at| *at > self.now) {
             lane.delayed.insert((at, *job));
             Entry::Delayed(at, plan.class(found), Rank::of(found))
         } else {
@@ -240,6 +242,7 @@ impl Scheduler {
     /// The jobs to start now, best first. Each holds a slot from here on: record it as scheduled
     /// and [`observe`](Self::observe) that, or [`refresh`](Self::refresh) it when it was refused.
     pub fn next(&mut self, limits: &Limits, now: Millis) -> Vec<Start> {
+        self.now = now;
         let mut starts = Vec::new();
         let mut machine = limits.machine_free.unwrap_or(u32::MAX);
         for lane in self.lanes.values_mut() {

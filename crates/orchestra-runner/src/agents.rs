@@ -37,7 +37,7 @@ pub use checkpoint::{
 };
 pub use ending::{Exited, Verdict, is_no_op, is_transient, retry_after, verdict};
 pub use error::AgentError;
-pub use evidence::{Evidence, EvidenceError, evidence_path, read_evidence};
+pub use evidence::{Evidence, EvidenceError, evidence_path, forget_evidence, read_evidence};
 pub use instructions::{brief_text, read_instructions};
 pub use invocation::{Invocation, PrivateFile, Task};
 pub use mask::Mask;

@@ -11,6 +11,7 @@ mod close;
 mod earlier;
 mod error;
 mod exports;
+mod home;
 mod kept;
 mod log;
 mod look;
@@ -51,7 +52,7 @@ pub(crate) use error::{git_words, refused, refused_by};
 pub(crate) use log::texts as log_texts;
 pub(crate) use order::Order;
 pub(crate) use read::{Folded, key_of};
-pub(crate) use secrets::{literal_secrets_in, literal_secrets_of};
+pub(crate) use secrets::{literal_secrets_in, literal_secrets_of, unset_in};
 pub(crate) use wire::WireOrder;
 
 use self::earlier::Earlier;
@@ -168,6 +169,7 @@ impl Plans {
         settings: &PlanSettings,
         jobs: &[JobSpec],
     ) -> Result<Vec<String>, PlansError> {
+        home::check(&self.options().storage, &self.options().workspace, false)?;
         let pieces = runner::of_new(settings, jobs);
         let foreseen = runner::foresee(&self.options().agents, pieces, false).await;
         let mut foreseen = foreseen.map_err(|error| PlansError::Refused {
@@ -193,6 +195,7 @@ impl Plans {
         // In the order in which making it tells.
         foreseen.splice(0..0, looked);
         foreseen.extend(literal_secrets_of(Some(settings), jobs));
+        foreseen.extend(unset_in(settings, jobs, &self.options().environment));
         Ok(foreseen)
     }
 
@@ -326,8 +329,12 @@ impl Plans {
         &self,
         read: impl FnOnce(&Folded) -> Result<T, PlansError> + Send + 'static,
     ) -> Result<T, PlansError> {
-        let folded = self.0.folded.clone();
-        let read = tokio::task::spawn_blocking(move || read(&folded)).await;
+        let (folded, host) = (self.0.folded.clone(), Arc::clone(&self.0.host));
+        let read = tokio::task::spawn_blocking(move || {
+            home::check(&host.options.storage, &host.options.workspace, false)?;
+            read(&folded)
+        });
+        let read = read.await;
         read.unwrap_or_else(|error| Err(PlansError::Internal(error.to_string())))
     }
 
@@ -366,6 +373,7 @@ impl Plans {
             };
         }
         let options = self.options();
+        home::check(&options.storage, &options.workspace, true)?;
         let start = runner::starter(Arc::clone(&self.0.host));
         let settings = Settings::new(&options.storage, &options.name, start);
         let opened = Arc::new(Seat::open(settings)?);

@@ -30,6 +30,7 @@ mod record;
 mod start;
 
 pub use ending::{Ending, How};
+pub(crate) use environment::named_in;
 pub use environment::{Variables, environment};
 pub use find::Found;
 pub use identity::{BadRun, RUN_VARIABLE, RunId};

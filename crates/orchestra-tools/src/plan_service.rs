@@ -100,10 +100,12 @@ pub struct DoneItem {
 pub struct PutAway {
     /// The worktrees that were removed.
     pub worktrees: Vec<String>,
-    /// The branches that were removed, those of remote repositories as `remote/branch`.
+    /// The branches that were removed; never those of remote repositories.
     pub branches: Vec<String>,
     /// What else is to be known of it.
     pub note: Option<String>,
+    /// Whether it was asked before under this key; nothing was done now.
+    pub repeated: bool,
 }
 
 /// Whoever runs the plans of a workspace.
@@ -142,8 +144,8 @@ pub trait PlanService: Send + Sync + 'static {
         asking: Asking,
     ) -> BoxFuture<Result<Done, PlanFault>>;
 
-    /// Puts a plan away: its worktrees and its own branches are removed, and with `remote` what was
-    /// pushed of these.
+    /// Puts a plan away: its worktrees and its own branches are removed. With `remote` it is said how a branch
+    /// goes that somebody has pushed.
     fn archive(
         &self,
         plan: PlanId,
@@ -151,6 +153,12 @@ pub trait PlanService: Send + Sync + 'static {
         remote: bool,
         asking: Asking,
     ) -> BoxFuture<Result<PutAway, PlanFault>>;
+
+    /// Which worktrees of a plan that is put away stay, since they hold something of somebody's, and what to do;
+    /// `before` is the plan as it was.
+    fn kept_worktrees(&self, _before: Arc<Plan>) -> BoxFuture<Vec<String>> {
+        Box::pin(async { Vec::new() })
+    }
 
     /// The plan, once it has another version than this, or after a while in which it has not.
     fn changed(&self, plan: PlanId, seen: u64) -> BoxFuture<Result<Arc<Plan>, PlanFault>>;

@@ -242,9 +242,13 @@ pub(super) fn retry_all(
     };
     let asked = jobs.unwrap_or_else(all);
     if asked.is_empty() {
-        return Err(wrong_job(
-            "no job of the plan is failed: there is nothing to retry",
-        ));
+        return Err(wrong_job(match plan.counts().canceled {
+            0 => "no job of the plan is failed: there is nothing to retry",
+            _ => {
+                "no job of the plan is failed: there is nothing to retry; what was canceled comes back when the \
+                 plan is recovered"
+            }
+        }));
     }
     let mut whats = Vec::new();
     let mut items = Vec::new();

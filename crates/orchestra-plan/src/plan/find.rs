@@ -12,8 +12,9 @@ use crate::work::{AdmissionClass, WorkSpec};
 const NAMED_MAX: usize = 20;
 
 impl Plan {
-    /// What a job counts as: an agent where its next or running attempt may start one, be it to make
-    /// its worktree ready, else a shell where there is one.
+    /// What a job counts as: an agent where its next or running attempt may start one by what the plan says,
+    /// be it to make its worktree ready, else a shell where there is one. Instructions for worktrees that the
+    /// repository brings are found out when the job has begun, and count for nothing.
     #[must_use]
     pub fn class(&self, job: &Job) -> AdmissionClass {
         if job.has_heal() {

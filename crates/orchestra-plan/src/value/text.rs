@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
     /// Nothing but blanks.
-    #[error("must not be empty; leave it out, or write something")]
+    #[error("must not be empty: write something, or leave it out where it may be")]
     Empty,
     /// More characters than allowed.
     #[error("is too long: at most {limit} characters")]

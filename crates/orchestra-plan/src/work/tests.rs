@@ -65,7 +65,7 @@ fn errors_name_the_field_and_what_is_expected() {
     );
     check(
         json!(""),
-        ".: a command must not be empty; leave it out, or write something",
+        ".: a command must not be empty: write something, or leave it out where it may be",
     );
     check(
         json!("x".repeat(50_001)),
@@ -78,7 +78,7 @@ fn errors_name_the_field_and_what_is_expected() {
     check(json!({}), ".: missing field `type`");
     check(
         json!({"type": "magic"}),
-        "type: `magic` is not an admission class: one of agent, shell, process",
+        "type: `magic` is not a kind of work: one of agent, shell, process",
     );
     check(
         json!({"type": "shell"}),

@@ -12,7 +12,7 @@ use orchestra_plan::schedule::{Limits, Waiting, waiting};
 use orchestra_plan::status::PlanStatus;
 
 use crate::make::{job, new_plan, random_jobs, work};
-use crate::world::World;
+use crate::world::{Run, World};
 
 /// How many worlds are tried: some, or with `ORCHESTRA_SOAK` 10 000.
 fn worlds() -> u64 {
@@ -284,7 +284,13 @@ fn ends(world: &mut World) {
                 .iter()
                 .any(|job| !job.definition().budget.is_empty());
         let done = run.plan.status() == PlanStatus::Succeeded;
-        let chained = run.plan.settings().resume_after_plan.is_some();
+        // What it waits for may rest itself.
+        let rests = |run: &&Run| run.plan.status() != PlanStatus::Succeeded;
+        let chained = run.plan.settings().resume_after_plan.is_some_and(|other| {
+            let runs = world.runs.iter();
+            let mut found = runs.filter(|run| *run.plan.id() == other && !run.plan.is_deleted());
+            found.next().as_ref().is_some_and(rests)
+        });
         assert!(
             done || budgets || chained,
             "{} at {}",

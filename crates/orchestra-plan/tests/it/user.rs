@@ -1,5 +1,7 @@
 //! What people ask for, what it does, and what they are told when it cannot be.
 
+use std::time::Duration;
+
 use orchestra_plan::budget::Usage;
 use orchestra_plan::command::{
     AgentFields, AgentPatch, Code, Command, Operation, PlanPatch, Report, Request, Retry,
@@ -554,17 +556,30 @@ fn a_paused_plan_lets_what_runs_end_and_starts_nothing() {
 fn a_canceled_plan_comes_back_paused_and_runs_to_its_end() {
     let mut world = diamond();
     until(&mut world, "left", Act::of(Phase::Work));
+    world.now += 500;
     world.command(0, Command::Cancel { reason: None }).unwrap();
     assert_eq!(plan(&world).status(), PlanStatus::Canceled);
     assert_eq!(status(&world, "top"), JobStatus::Succeeded);
     assert_eq!(refused(&mut world, Command::Resume).0, Code::WrongPlanState);
+    let at_work = |world: &World| plan(world).time_at_work(Millis::new(world.now));
+    let before = at_work(&world);
+    assert!(before > Duration::ZERO);
+    // Neither while it was over nor while it is paused does anything of it work.
+    world.now += 60_000;
     world.command(0, Command::Recover).unwrap();
     assert_eq!(plan(&world).status(), PlanStatus::Paused);
     assert_eq!(status(&world, "left"), JobStatus::Ready);
     assert!(plan(&world).branches().is_none());
+    world.now += 60_000;
+    assert_eq!(at_work(&world), before);
     world.command(0, Command::Resume).unwrap();
+    let since = world.now;
     world.drain();
     assert_eq!(plan(&world).status(), PlanStatus::Succeeded);
+    let more = Duration::from_millis(world.now - since);
+    assert!(at_work(&world) <= before + more, "{:?}", at_work(&world));
+    world.now += 60_000;
+    assert!(at_work(&world) <= before + more);
 }
 
 #[test]

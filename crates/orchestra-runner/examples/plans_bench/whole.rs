@@ -337,11 +337,14 @@ fn gaps(run: &Run) -> Vec<f64> {
     const DAY: u64 = 24 * 60 * 60 * 1000;
     let mut gaps = Vec::new();
     for placed in &run.events {
-        let What::AttemptEnded { job, .. } = &placed.event.what else {
+        let Some(event) = &placed.event else {
+            continue;
+        };
+        let What::AttemptEnded { job, .. } = &event.what else {
             continue;
         };
         let job = run.plan.job(job).unwrap();
-        let ended = (placed.event.at.get() % DAY) as f64;
+        let ended = (event.at.get() % DAY) as f64;
         for next in run.plan.dependents(job) {
             let name = next.id().to_string();
             let mut named = run

@@ -29,7 +29,8 @@ pub enum AgentError {
     /// Its program is not there.
     #[error(
         "the program `{program}` of agent `{agent}` is not installed; installed here: {}; another is \
-         configured as [agents.<name>] with `program` and `arguments` in orchestra.toml",
+         configured as [agents.<name>] with `program` and `arguments` in your own orchestra.toml \
+         (~/.config/orchestra)",
         if installed.is_empty() { "none".to_owned() } else { installed.join(", ") }
     )]
     NotInstalled {

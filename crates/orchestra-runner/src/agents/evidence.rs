@@ -1,6 +1,9 @@
 //! The file by which a job shows that its work is done although nothing was changed.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,6 +78,14 @@ pub fn evidence_path(job: &str) -> PathBuf {
     Path::new(PRIVATE_DIRECTORY)
         .join("evidence")
         .join(format!("{job}.json"))
+}
+
+/// Forgets what an earlier attempt said of its work.
+///
+/// # Errors
+/// When the file cannot be removed.
+pub fn forget_evidence(worktree: &Path, job: &str) -> io::Result<()> {
+    place::remove(worktree, &evidence_path(job))
 }
 
 /// Reads and checks the evidence of a job, if there is any.

@@ -2,7 +2,8 @@
 
 use std::{
     ffi::OsString,
-    io,
+    fs::File,
+    io::{self, Read as _, Seek as _, SeekFrom},
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -23,7 +24,10 @@ const LAST_WORDS: usize = 4096;
 /// How long git may take to remove its lock files when it is told to end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How often it is looked in that time whether it has ended.
+/// How long git may take to change files of the user's; after that it goes on by itself.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// How often it is looked in the time of grace whether it has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// What every call says before its command: nothing of the user's runs by the way, nothing goes on in the
@@ -90,6 +94,7 @@ pub(super) struct Call {
     environment: Vec<(&'static str, OsString)>,
     input: Vec<u8>,
     lock: Option<Stdio>,
+    undisturbed: bool,
     accepted: &'static [i32],
 }
 
@@ -132,6 +137,7 @@ impl Call {
             environment: Vec::new(),
             input: Vec::new(),
             lock: None,
+            undisturbed: false,
             accepted: &[0],
         }
     }
@@ -178,6 +184,14 @@ impl Call {
         self
     }
 
+    /// Has it run to its end whatever becomes of us: it changes files of the user's, of which none may be left
+    /// half done. Nobody tells it to end, and what it says goes to a file, so that nobody has to read it: its
+    /// answer has its last words and no output.
+    pub(super) fn undisturbed(mut self) -> Self {
+        self.undisturbed = true;
+        self
+    }
+
     /// Names the exit codes that are answers rather than failures.
     pub(super) fn accept(mut self, accepted: &'static [i32]) -> Self {
         self.accepted = accepted;
@@ -196,7 +210,8 @@ impl Call {
     /// Runs it to its end.
     ///
     /// When it takes too long, says too much or the future is dropped, git and whatever it has started are
-    /// told to end, which lets it remove its lock files, and killed shortly after.
+    /// told to end, which lets it remove its lock files, and killed shortly after; but for one that is
+    /// [undisturbed](Self::undisturbed).
     pub(super) async fn run(self) -> Result<Answer, GitError> {
         let started = Instant::now();
         let git = self.git.clone();
@@ -206,7 +221,10 @@ impl Call {
     }
 
     async fn run_uncounted(mut self) -> Result<Answer, GitError> {
-        let mut running = self.start()?;
+        if self.undisturbed {
+            return self.run_undisturbed().await;
+        }
+        let mut running = Running(Some(self.start(Stdio::piped(), Stdio::piped())?));
         let (limit, after) = (self.git.0.output, self.git.0.timeout);
         let input = std::mem::take(&mut self.input);
         let ended = timeout(after, running.talk(&input, limit)).await;
@@ -236,14 +254,42 @@ impl Call {
                     limit,
                 })
             }
-            Ok(Ok(Some((status, output, said)))) => match status.code() {
-                Some(code) if self.accepted.contains(&code) => Ok(Answer { code, output, said }),
-                _ => Err(classify(operation, subject, status.to_string(), said)),
-            },
+            Ok(Ok(Some((status, output, said)))) => {
+                judged(self.accepted, operation, subject, (status, output, said))
+            }
         }
     }
 
-    fn start(&mut self) -> Result<Running, GitError> {
+    async fn run_undisturbed(mut self) -> Result<Answer, GitError> {
+        let (operation, subject) = (self.operation, self.subject.clone());
+        let failed = |source| GitError::Start {
+            operation,
+            subject: subject.clone(),
+            source,
+        };
+        let words = || tempfile::tempfile().and_then(|words| Ok((words.try_clone()?, words)));
+        let (written, mut words) = words().map_err(failed)?;
+        let mut child = self.start(Stdio::null(), Stdio::from(written))?;
+        let status = match timeout(LONGEST, child.wait()).await {
+            Ok(status) => status.map_err(failed)?,
+            Err(_) => {
+                return Err(GitError::TimedOut {
+                    operation,
+                    subject,
+                    after: LONGEST,
+                });
+            }
+        };
+        let said = last_words(&mut words).map_err(failed)?;
+        judged(
+            self.accepted,
+            operation,
+            subject,
+            (status, Vec::new(), said),
+        )
+    }
+
+    fn start(&mut self, stdout: Stdio, stderr: Stdio) -> Result<Child, GitError> {
         let inner = &self.git.0;
         // direct: a guard would cost as much as git itself; it has a group of its own, which is killed when
         // nobody waits for it any more, and a git that outlives us only ends what it was asked for.
@@ -266,12 +312,12 @@ impl Call {
                 (None, true) => Stdio::null(),
                 (None, false) => Stdio::piped(),
             })
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stdout(stdout)
+            .stderr(stderr)
             .process_group(0);
         self.git.count();
         match command.spawn() {
-            Ok(child) => Ok(Running(Some(child))),
+            Ok(child) => Ok(child),
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.directory.is_dir() => {
                 Err(GitError::Missing {
                     program: inner.program.display().to_string(),
@@ -339,6 +385,29 @@ impl Drop for Running {
             }
         }
     }
+}
+
+/// What an ended call answers.
+fn judged(
+    accepted: &[i32],
+    operation: &'static str,
+    subject: String,
+    (status, output, said): Ended,
+) -> Result<Answer, GitError> {
+    match status.code() {
+        Some(code) if accepted.contains(&code) => Ok(Answer { code, output, said }),
+        _ => Err(classify(operation, subject, status.to_string(), said)),
+    }
+}
+
+/// The end of what was said into a file.
+fn last_words(words: &mut File) -> io::Result<String> {
+    let most = u64::try_from(LAST_WORDS).unwrap_or(u64::MAX);
+    let length = words.metadata()?.len();
+    words.seek(SeekFrom::Start(length.saturating_sub(most)))?;
+    let mut kept = Vec::new();
+    words.take(most).read_to_end(&mut kept)?;
+    Ok(String::from_utf8_lossy(&kept).trim().to_owned())
 }
 
 /// Tells a process group to end, waits a little, and kills what is left of it.

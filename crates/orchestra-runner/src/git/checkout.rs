@@ -136,7 +136,7 @@ impl Repository {
             .git()
             .call("let a working tree follow its branch", &path, arguments);
         let call = self.signed(call).await?.on(path.display()).under(lock);
-        let followed = call.run().await;
+        let followed = call.undisturbed().run().await;
         match followed {
             Ok(_) => Ok(Some(Ok(path))),
             // Between our look and git's something has changed, and git has touched nothing.
@@ -159,13 +159,42 @@ impl Repository {
         }
     }
 
+    /// Brings the files of a plan to a working tree in which the user checked its branch out in the moment in
+    /// which that moved. One that has them already, or changes, stays as it is.
+    pub(super) async fn catch_up(
+        &self,
+        intent: &Intent,
+        lock: &RepositoryLock,
+    ) -> Result<(), GitError> {
+        const OPERATION: &str = "bring files to a branch that was checked out meanwhile";
+        let Some(old) = &intent.old else {
+            return Ok(());
+        };
+        for entry in self.worktrees().await? {
+            let has_it = entry.branch.as_ref() == Some(&intent.target);
+            if !has_it || entry.bare || entry.marker.is_some() {
+                continue;
+            }
+            let arguments = ["read-tree", "-m", "-u", old.as_str(), intent.new.as_str()];
+            let call = self.git().call(OPERATION, &entry.path, arguments);
+            let call = call.on(entry.path.display()).under(lock).undisturbed();
+            match call.run().await {
+                Err(error @ (GitError::Failed { .. } | GitError::Locked { .. })) => {
+                    tracing::warn!(path = %entry.path.display(), %error, "a branch was checked out while a plan was brought there, and its files stay as they were");
+                }
+                other => drop(other?),
+            }
+        }
+        Ok(())
+    }
+
     /// Takes the files back that [`Self::follow`] brought to a working tree whose branch moved elsewhere in
     /// that moment. What the user has changed meanwhile stays, and then so do the files.
     async fn take_back(&self, path: &Path, intent: &Intent) -> Result<(), GitError> {
         const OPERATION: &str = "take files back that a plan brought";
         let arguments = ["read-tree", "-m", "-u", intent.new.as_str(), "HEAD"];
         let call = self.git().call(OPERATION, path, arguments);
-        match call.on(path.display()).run().await {
+        match call.on(path.display()).undisturbed().run().await {
             Err(error @ GitError::Failed { .. }) => {
                 tracing::warn!(path = %path.display(), %error, "a branch moved while a plan was brought there, and its files cannot be taken back");
                 Ok(())
@@ -201,6 +230,7 @@ impl Repository {
         {
             tracing::warn!(path = %path.display(), branch = head.trim(), "another branch was checked out while a plan was brought there; it is put back");
             call(&["reset", "--keep", "--quiet", was.as_str()])
+                .undisturbed()
                 .run()
                 .await?;
         }

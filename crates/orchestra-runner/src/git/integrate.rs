@@ -4,7 +4,10 @@
 //! commit and touches no reference; the caller makes its [`Intent`] durable; [`Repository::apply`] moves
 //! the branch from exactly where it was. [`Repository::state_of`] tells after a crash which it was.
 
-use std::time::{Duration, Instant};
+use std::{
+    panic::resume_unwind,
+    time::{Duration, Instant},
+};
 
 use orchestra_plan::ids::{Branch, Commit};
 use tokio::time::sleep;
@@ -19,6 +22,8 @@ pub const DESTROYED_BELOW_PERCENT: u64 = 80;
 
 /// Parents with no more files than this are not looked at.
 const FEW_FILES: u64 = 10;
+
+const MOVING: &str = "move the branch of a plan";
 
 /// How long another git is waited for that is at work where the branch is checked out: an editor that looks
 /// at its files takes milliseconds, and a lock that stays was left behind.
@@ -178,14 +183,29 @@ impl Repository {
     /// that is wholly clean, that follows; where it is not clean, nothing is touched.
     ///
     /// One of us does so at a time, whoever runs it, and another git that is at work in the working tree is
-    /// given some seconds to end. It may be dropped.
+    /// given some seconds to end. What has begun is ended as well when it is dropped: [`Self::landed`] waits for
+    /// that. Must run inside a runtime.
     pub async fn apply(&self, intent: &Intent) -> Result<Applied, GitError> {
         let started = Instant::now();
         let mut wait = FIRST_WAIT;
         loop {
             let lock = self.lock_landing().await?;
-            let applied = self.apply_once(intent, &lock).await;
-            drop(lock);
+            // Files of the user's may be changed half way when nobody waits for it any more.
+            let (repository, own) = (self.clone(), intent.clone());
+            let landing = async move { repository.apply_once(&own, &lock).await };
+            let applied = match tokio::spawn(landing).await {
+                Ok(applied) => applied,
+                Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+                Err(error) => {
+                    let (operation, subject) = (MOVING, intent.target.to_string());
+                    let source = error.into();
+                    return Err(GitError::Start {
+                        operation,
+                        subject,
+                        source,
+                    });
+                }
+            };
             let is_busy = match &applied {
                 Ok(Applied::Refused(refusal)) => matches!(refusal, CheckoutRefusal::Busy { .. }),
                 Err(error) => matches!(error, GitError::Locked { .. }),
@@ -209,7 +229,9 @@ impl Repository {
             IntentState::Moved { to } => return Ok(Applied::Moved { to }),
             IntentState::Void => {}
         }
-        match self.follow(intent, lock).await? {
+        let followed = self.follow(intent, lock).await?;
+        let nobody_has_it = followed.is_none();
+        match followed {
             None => {}
             Some(Ok(path)) => {
                 let outcome = self.outcome(intent).await?;
@@ -227,10 +249,7 @@ impl Repository {
             .as_ref()
             .map_or(self.format().none(), Commit::as_str);
         let moved = self
-            .call(
-                "move the branch of a plan",
-                ["update-ref", "-m", "orchestra: plan"],
-            )
+            .call(MOVING, ["update-ref", "-m", "orchestra: plan"])
             .arg(names::reference(&intent.target))
             .arg(intent.new.as_str())
             .arg(old)
@@ -255,6 +274,9 @@ impl Repository {
             },
             other => {
                 other?;
+                if nobody_has_it {
+                    self.catch_up(intent, lock).await?;
+                }
                 Ok(Applied::Done)
             }
         }

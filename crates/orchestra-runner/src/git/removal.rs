@@ -156,28 +156,11 @@ impl Worktree {
         let marker = Marker::read(self.directory())?;
         // single-flight: git must not make one while it forgets another.
         let lock = self.repository().lock().await?;
-        self.repository().forget(&lock, self.path()).await?;
+        // The worktree itself goes last: its mark names the submodules.
         for submodule in marker.map(|marker| marker.submodules).unwrap_or_default() {
-            self.forget_submodule(&submodule).await?;
+            self.forget_submodule(&submodule, &lock).await?;
         }
-        Ok(())
-    }
-
-    /// Tells the repository of a submodule that its worktree is gone.
-    async fn forget_submodule(&self, path: &str) -> Result<(), GitError> {
-        let Some(directory) = self.repository().submodule_directory(path) else {
-            return Ok(());
-        };
-        let git = self.repository().git();
-        git.call(
-            "forget the worktree of a submodule",
-            &directory,
-            ["worktree", "prune"],
-        )
-        .in_git_directory()
-        .run()
-        .await
-        .map(drop)
+        self.repository().forget(&lock, self.path()).await
     }
 }
 

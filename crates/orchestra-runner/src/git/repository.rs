@@ -4,6 +4,7 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use tokio::sync::{Mutex, OnceCell};
@@ -18,6 +19,10 @@ use super::{
     lock, names,
     status::{self, Differs, Status},
 };
+
+/// How long whoever brings work onto a branch waits for another that does: the files of a large working tree
+/// may have to be fetched before they can be written there.
+const LANDING_PATIENCE: Duration = Duration::from_secs(600);
 
 /// More than the small files have that git keeps about an operation.
 const SMALL: u64 = 64 << 10;
@@ -224,8 +229,19 @@ impl Repository {
 
     /// Waits for the lock under which work is brought onto branches.
     pub(super) async fn lock_landing(&self) -> Result<RepositoryLock, GitError> {
-        let (common, patience) = (&self.0.common, self.0.git.timeout());
-        lock::lock(common, lock::LANDING, &self.0.landings, patience).await
+        lock::lock(
+            &self.0.common,
+            lock::LANDING,
+            &self.0.landings,
+            LANDING_PATIENCE,
+        )
+        .await
+    }
+
+    /// Waits until nothing that this program has begun is being brought onto a branch any more.
+    pub async fn landed(&self) {
+        // single-flight: it is held for no time, once whoever lands has given it up.
+        drop(self.0.landings.lock().await);
     }
 
     /// A call of git in the working tree.

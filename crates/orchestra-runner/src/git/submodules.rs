@@ -13,12 +13,13 @@ use std::{
 use orchestra_plan::ids::{Commit, PlanId};
 
 use super::{
-    Change, DiffStats, GitError, Repository, Worktree,
+    Change, DiffStats, GitError, Repository, RepositoryLock, Worktree,
     call::Call,
     files,
     kept::{PREFIX, plan_of, reference},
     links::is_plain,
     names,
+    removal::delete_all,
     unlock::unlocked,
 };
 
@@ -69,6 +70,64 @@ impl Worktree {
         Ok(linked)
     }
 
+    /// Empties the submodules that were given a working tree here, so that nothing is left of what was done in
+    /// them and they are linked anew.
+    pub(super) async fn unlink_submodules(&self) -> Result<(), GitError> {
+        let mut marker = self.marker()?;
+        if marker.submodules.is_empty() {
+            return Ok(());
+        }
+        // single-flight: git must not make one while it forgets another.
+        let lock = self.repository().lock().await?;
+        for path in &marker.submodules {
+            // What the commit has no more went with what was not known.
+            let place = real_directory(self.path(), path);
+            if let Some(place) = &place {
+                delete_all(place).await?;
+            }
+            self.forget_submodule(path, &lock).await?;
+            if let Some(place) = place {
+                std::fs::create_dir(&place).map_err(|source| GitError::File {
+                    operation: "empty a submodule",
+                    path: place.clone(),
+                    source,
+                })?;
+            }
+        }
+        marker.submodules.clear();
+        marker.write(self.directory())
+    }
+
+    /// Has the repository of a submodule forget the working tree that this worktree had of it, and no other.
+    pub(super) async fn forget_submodule(
+        &self,
+        path: &str,
+        _lock: &RepositoryLock,
+    ) -> Result<(), GitError> {
+        let Some(directory) = self.repository().submodule_directory(path) else {
+            return Ok(());
+        };
+        let place = self.path().join(path);
+        let arguments = ["worktree", "list", "--porcelain", "-z"];
+        let call = self
+            .repository()
+            .in_submodule("list worktrees", &directory, arguments);
+        let listed = call.run().await?;
+        let is_it =
+            |field: &[u8]| field.strip_prefix(b"worktree ") == Some(place.as_os_str().as_bytes());
+        if !listed.fields().any(is_it) {
+            return Ok(());
+        }
+        let arguments = ["worktree", "remove", "--force", "--force", "--"];
+        self.repository()
+            .in_submodule("forget the worktree of a submodule", &directory, arguments)
+            .arg(&place)
+            .on(place.display())
+            .run()
+            .await
+            .map(drop)
+    }
+
     /// Keeps the commits of submodules that the worktree's commit names anew: the plan that merges it would
     /// else name what the next collection in the submodule takes away.
     pub(super) async fn keep_submodules(&self, stats: &DiffStats) -> Result<(), GitError> {
@@ -101,6 +160,17 @@ impl Worktree {
     async fn gitlinks(&self) -> Result<Vec<(String, Commit)>, GitError> {
         gitlinks(self.call(LIST, STAGED)).await
     }
+}
+
+/// A directory below another, where no link is on the way.
+fn real_directory(below: &Path, path: &str) -> Option<PathBuf> {
+    let mut place = below.to_owned();
+    for part in Path::new(path) {
+        place.push(part);
+        let data = std::fs::symlink_metadata(&place).ok()?;
+        data.is_dir().then_some(())?;
+    }
+    Some(place)
 }
 
 /// How the submodules of a working tree are asked for.

@@ -161,6 +161,7 @@ impl Worktree {
             call = call.arg("-e").arg(format!("/{}", escape_pattern(&link)));
         }
         call.run().await?;
+        self.unlink_submodules().await?;
         let mut marker = self.marker()?;
         marker.base = Some(commit.clone());
         marker.seal = None;

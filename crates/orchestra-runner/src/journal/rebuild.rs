@@ -4,16 +4,14 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use super::{
     EVENTS_FILE, Fault, Fresh, Kept, PlanKey, Reader,
     export::read_export,
-    schema::{self, DATABASE},
+    schema::{self, REBUILT},
     writer,
 };
-use crate::private;
 
 /// The most plans that are looked for: more are not made in years.
 const MAX_PLANS: usize = 100_000;
@@ -38,11 +36,13 @@ pub struct Rebuilt {
 /// becomes the last event of the plan.
 ///
 /// # Errors
-/// When the files cannot be moved or written; then the damaged database is where it was, or aside.
+/// When the files cannot be moved or written; then the damaged database is where it was, or aside and the new
+/// one whole, which whoever comes next puts in its place.
 pub fn rebuild(
     root: &Path,
     mut ends: impl FnMut(&PlanKey, &[Kept]) -> Option<Fresh>,
 ) -> Result<Rebuilt, Fault> {
+    schema::end_rebuild(root)?;
     let mut rebuilt = Rebuilt::default();
     let mut from_files = BTreeSet::new();
     let mut plans = gather(root, &mut rebuilt, &mut from_files);
@@ -65,8 +65,11 @@ pub fn rebuild(
     }
     let mut events: Vec<Kept> = plans.into_values().flatten().collect();
     events.sort_by_key(|event| event.seq);
-    rebuilt.aside = move_aside(root)?;
+    // The damaged one stays in its place until the new one is whole and on the disk.
+    remove_unfinished(root)?;
     writer::refill(root, &events)?;
+    rebuilt.aside = schema::aside(root, &["", "-wal", "-shm"])?;
+    schema::end_rebuild(root)?;
     rebuilt.events = events.len();
     Ok(rebuilt)
 }
@@ -135,31 +138,16 @@ fn of_database(reader: &Reader, plan: &PlanKey) -> Vec<Kept> {
     }
 }
 
-fn move_aside(root: &Path) -> Result<Option<PathBuf>, Fault> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map_or(0, |now| now.as_millis());
-    let mut aside = None;
-    for end in ["", "-wal", "-shm"] {
-        let from = root.join(format!("{DATABASE}{end}"));
-        let to = root.join(format!("{DATABASE}.damaged-{now}{end}"));
-        match fs::rename(&from, &to) {
-            Ok(()) if end.is_empty() => aside = Some(to),
+/// Takes away what was made by whoever was stopped before it was whole.
+fn remove_unfinished(root: &Path) -> Result<(), Fault> {
+    for end in ["", "-wal", "-shm", "-journal"] {
+        let path = root.join(format!("{REBUILT}{end}"));
+        match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Fault::io("move aside", &from, error));
+                return Err(Fault::io("remove", &path, error));
             }
             _ => {}
         }
     }
-    private::sync_directory(root).map_err(|error| Fault::io("keep", root, error))?;
-    let path = root.join(DATABASE);
-    if path.exists() {
-        return Err(Fault::io(
-            "move aside",
-            &path,
-            io::ErrorKind::AlreadyExists.into(),
-        ));
-    }
-    // Made here, so that nobody takes its absence for a workspace without plans.
-    drop(schema::open_writer(root, super::MAX_BYTES)?);
-    Ok(aside)
+    Ok(())
 }

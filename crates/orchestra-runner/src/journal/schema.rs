@@ -3,7 +3,7 @@
 use std::{
     fs::OpenOptions,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
@@ -27,6 +27,8 @@ const LOG_LIMIT_BYTES: i64 = 16 * 1024 * 1024;
 
 /// The database's name below the storage root.
 pub(super) const DATABASE: &str = "plans.db";
+/// The one that is made anew of a damaged one has this name until it is whole.
+pub(super) const REBUILT: &str = "plans.db.rebuilt";
 
 /// Times are milliseconds since the Unix epoch. `fact` has the number of holders so far (`epoch`) and of
 /// the last event (`seq`), which is never used again, whatever is deleted. `plan.state`: 0 there is one,
@@ -66,8 +68,14 @@ const EVERYTHING: &[u8] = b"*\n";
 
 /// The writer's connection, to a database with the newest schema.
 pub(super) fn open_writer(root: &Path, max_bytes: u64) -> Result<Connection, Fault> {
+    end_rebuild(root)?;
+    open_writer_of(root, DATABASE, max_bytes)
+}
+
+/// The writer's connection to a database of this name.
+pub(super) fn open_writer_of(root: &Path, name: &str, max_bytes: u64) -> Result<Connection, Fault> {
     private::make_directory(root).map_err(|error| Fault::io("make the directory", root, error))?;
-    let path = root.join(DATABASE);
+    let path = root.join(name);
     // What SQLite makes beside it has its permissions. One that is there is not even opened: with any
     // file that is closed, the system takes all locks of this process from it.
     match private::open(&path, OpenOptions::new().write(true).create_new(true)) {
@@ -86,7 +94,7 @@ pub(super) fn open_writer(root: &Path, max_bytes: u64) -> Result<Connection, Fau
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     // A path whose directories are links is fine; the file itself is none.
-    let real = real_path(root, &path)?;
+    let real = real_path(root, &path)?.with_file_name(name);
     let mut connection = Connection::open_with_flags(real, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     check_version(&connection, &path)?;
@@ -106,6 +114,38 @@ pub(super) fn settle_doubt(connection: &Connection) -> Result<(), Fault> {
     let busy: bool =
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     if busy { Err(Fault::Locked) } else { Ok(()) }
+}
+
+/// Puts a database in its place that was made anew of a damaged one by whoever was stopped before: the damaged
+/// one was moved aside, so that the new one is whole. Only who has the lock of the workspace may.
+pub(super) fn end_rebuild(root: &Path) -> Result<(), Fault> {
+    let (new, path) = (root.join(REBUILT), root.join(DATABASE));
+    if path.exists() || !new.exists() {
+        return Ok(());
+    }
+    aside(root, &["-wal", "-shm"])?;
+    std::fs::rename(&new, &path).map_err(|error| Fault::io("put in place", &path, error))?;
+    private::sync_directory(root).map_err(|error| Fault::io("keep", &path, error))
+}
+
+/// Moves those files of the damaged database aside that have these ends; where the first lies now.
+pub(super) fn aside(root: &Path, ends: &[&str]) -> Result<Option<PathBuf>, Fault> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |now| now.as_millis());
+    let mut moved = None;
+    for end in ends {
+        let from = root.join(format!("{DATABASE}{end}"));
+        let to = root.join(format!("{DATABASE}.damaged-{now}{end}"));
+        match std::fs::rename(&from, &to) {
+            Ok(()) => moved = moved.or(Some(to)),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Fault::io("move aside", &from, error));
+            }
+            Err(_) => {}
+        }
+    }
+    private::sync_directory(root).map_err(|error| Fault::io("keep", root, error))?;
+    Ok(moved)
 }
 
 fn real_path(root: &Path, path: &Path) -> Result<PathBuf, Fault> {
@@ -158,7 +198,13 @@ fn bring_up_to_date(connection: &mut Connection) -> Result<(), Fault> {
 pub(super) fn open_reader(root: &Path) -> Result<Option<Connection>, Fault> {
     let path = root.join(DATABASE);
     match std::fs::metadata(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        // Whoever writes puts it in its place; it is not there for a moment, or somebody was stopped then.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return match root.join(REBUILT).exists() && !path.exists() {
+                true => Err(Fault::Damaged),
+                false => Ok(None),
+            };
+        }
         // It is being made.
         Ok(found) if found.len() == 0 && !log(&path).exists() => return Ok(None),
         Err(error) => return Err(Fault::io("look at", &path, error)),

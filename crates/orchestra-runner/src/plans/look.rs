@@ -184,12 +184,14 @@ impl Plans {
     /// once to who asks on from the last one that it got.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// When they cannot be read, or the first of them is damaged.
     pub async fn events(&self, after: u64, limit: u32) -> Result<Vec<Placed>, PlansError> {
         self.folded(move |folded| {
             let page = folded.reader().all_events(after, limit)?;
-            let placed = page.events.iter().map(read::placed);
-            placed.filter_map(Result::transpose).collect()
+            match page.damage {
+                Some(damage) if page.events.is_empty() => Err(damage.into()),
+                _ => Ok(page.events.iter().filter_map(read::placed).collect()),
+            }
         })
         .await
     }

@@ -48,6 +48,7 @@ pub(crate) enum Order {
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
     /// To which plan, or which plan was made.
+    #[serde(rename = "planId")]
     pub plan: PlanId,
     /// Its version since.
     pub version: u64,

@@ -23,8 +23,8 @@ pub struct Placed {
     pub plan: PlanId,
     /// Its place among the events of its plan; the first has 1.
     pub number: u64,
-    /// What happened.
-    pub event: Event,
+    /// What happened; `None` where it has a form that is not known, as one of a newer program's.
+    pub event: Option<Event>,
 }
 
 /// A plan that this program cannot read: nothing of it runs here, and nothing of it is touched.
@@ -231,14 +231,11 @@ pub(crate) fn event_of(kept: &Kept) -> Result<Event, PlansError> {
 }
 
 /// An event of the journal with its place; `None` for what is no plan's.
-pub(crate) fn placed(kept: &Kept) -> Result<Option<Placed>, PlansError> {
-    let Ok(plan) = PlanId::parse(kept.plan.as_str()) else {
-        return Ok(None);
-    };
-    Ok(Some(Placed {
+pub(crate) fn placed(kept: &Kept) -> Option<Placed> {
+    Some(Placed {
         seq: kept.seq,
-        plan,
+        plan: PlanId::parse(kept.plan.as_str()).ok()?,
         number: kept.number,
-        event: event_of(kept)?,
-    }))
+        event: event_of(kept).ok(),
+    })
 }

@@ -1,7 +1,10 @@
 //! Values of variables that look like secrets and are written out in a plan, where the name of a variable of
 //! the host would do.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::{OsStr, OsString},
+};
 
 use orchestra_plan::{
     command::{Command, Operation},
@@ -12,7 +15,10 @@ use orchestra_plan::{
     work::WorkSpec,
 };
 
-use crate::secret::{is_worth_hiding, names_secret, passwords};
+use crate::{
+    secret::{is_worth_hiding, names_secret, passwords},
+    supervise::named_in,
+};
 
 /// The most names that are told.
 const TOLD: usize = 10;
@@ -40,11 +46,52 @@ pub(crate) fn literal_secrets_of<'a>(
     jobs: &'a [JobSpec],
 ) -> Option<String> {
     let mut names = BTreeSet::new();
-    if let Some(settings) = settings {
-        of_settings(settings, &mut names);
-    }
-    jobs.iter().for_each(|job| of_spec(job, &mut names));
+    let envs = envs_of(settings, jobs).into_iter();
+    envs.for_each(|env| add(env, &mut names));
     said(&names)
+}
+
+/// All variables of jobs that are to be made, and of settings where these are given.
+fn envs_of<'a>(settings: Option<&'a PlanSettings>, jobs: &'a [JobSpec]) -> Vec<&'a Env> {
+    let mut envs = Vec::new();
+    if let Some(settings) = settings {
+        let works = settings.worktree_init.iter().chain(&settings.verify_ri);
+        envs.push(&settings.env);
+        envs.extend(works.map(|work| &work.env));
+    }
+    for job in jobs {
+        let checks = job.prechecks.iter().chain(&job.postchecks);
+        envs.push(&job.env);
+        envs.extend(
+            std::iter::once(&job.work)
+                .chain(checks)
+                .map(|work| &work.env),
+        );
+    }
+    envs
+}
+
+/// What is to be said of values that name variables which the host has not: they are left as they are written,
+/// which is rarely meant. `None` where there is nothing to say.
+pub(crate) fn unset_in(
+    settings: &PlanSettings,
+    jobs: &[JobSpec],
+    host: &BTreeMap<OsString, OsString>,
+) -> Option<String> {
+    let unset: BTreeSet<&str> = envs_of(Some(settings), jobs)
+        .into_iter()
+        .flat_map(Env::iter)
+        .flat_map(|(_, value)| named_in(value))
+        .filter(|name| !host.contains_key(OsStr::new(name)))
+        .collect();
+    if unset.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "values of variables name {}, which {} not set here: such a name stays in the value as it is written",
+        some_of(&unset),
+        if unset.len() == 1 { "is" } else { "are" }
+    ))
 }
 
 /// The same of what a command brings to a plan.
@@ -103,15 +150,20 @@ fn said(names: &BTreeSet<&str>) -> Option<String> {
     if names.is_empty() {
         return None;
     }
+    Some(format!(
+        "the values of {} look like secrets and are kept with the plan as they are written; name a variable \
+         of the environment instead, as in `$NAME`",
+        some_of(names)
+    ))
+}
+
+/// Some of the names, in a sentence.
+fn some_of(names: &BTreeSet<&str>) -> String {
     let mut named: Vec<&str> = names.iter().take(TOLD).copied().collect();
     if names.len() > TOLD {
         named.push("…");
     }
-    Some(format!(
-        "the values of {} look like secrets and are kept with the plan as they are written; name a variable \
-         of the environment instead, as in `$NAME`",
-        named.join(", ")
-    ))
+    named.join(", ")
 }
 
 fn add<'a>(env: &'a Env, names: &mut BTreeSet<&'a str>) {
@@ -148,5 +200,25 @@ mod tests {
         let told = told.unwrap();
         assert!(told.contains("API_KEY, DB look like secrets"), "{told}");
         assert!(!told.contains("sk-0123456789") && !told.contains("hunter22"));
+    }
+
+    #[test]
+    fn variables_that_are_not_set_are_told() {
+        let host = BTreeMap::from([("SET".into(), "1".into())]);
+        let said = |value: &str| {
+            let env = serde_json::json!({ "A": value });
+            let settings = PlanSettings {
+                env: serde_json::from_value(env).unwrap(),
+                ..PlanSettings::of(Name::parse("p").unwrap())
+            };
+            unset_in(&settings, &[], &host)
+        };
+        for fine in ["$SET", "${SET}x%SET%", "100% of $5", "$"] {
+            assert_eq!(said(fine), None, "{fine}");
+        }
+        for unset in ["$UNSET", "x${UNSET}", "$SET-%UNSET%"] {
+            let told = said(unset).unwrap();
+            assert!(told.contains("name UNSET, which is not set"), "{told}");
+        }
     }
 }

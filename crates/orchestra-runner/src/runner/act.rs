@@ -31,6 +31,7 @@ use orchestra_plan::{
     command::Report,
     event::{Failure, FailureKind, WorkSummary},
     ids::{AttemptNumber, Commit, Millis},
+    phase::Phase,
 };
 
 pub(super) use name::{RunName, halt};
@@ -347,7 +348,12 @@ async fn done(cx: &Cx<'_>) -> Result<Done, Failure> {
                 ..Done::default()
             })
         }
-        Todo::Run { spec, session } => run::run(cx, 0, spec, session.as_deref()).await,
+        Todo::Run { spec, session } => {
+            if cx.assignment.act.phase == Phase::Work && cx.assignment.found.is_none() {
+                commit::forget(cx).await?;
+            }
+            run::run(cx, 0, spec, session.as_deref()).await
+        }
         Todo::Heal {
             failed,
             failure,

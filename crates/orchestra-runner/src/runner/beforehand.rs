@@ -67,6 +67,13 @@ async fn settled(
         };
     }
     let mut warnings = unknown_bases(repository, &new.jobs).await?;
+    if base.made {
+        warnings.push(
+            "the repository has no commits: the target begins a history of its own, which `git switch` or `git \
+             merge` takes up as long as nothing else is committed"
+                .to_owned(),
+        );
+    }
     let target = settings.target_branch.as_ref();
     let follows = target.filter(|target| head.branch.as_ref() == Some(*target));
     // Of a plan that starts elsewhere nobody expects them.

@@ -209,6 +209,7 @@ impl Engine {
         let ended = async {
             self.tasks.shutdown().await;
             self.helpers.shutdown().await;
+            self.host.landed().await;
         };
         if timeout(ENDING, ended).await.is_err() {
             tracing::warn!("something that the plans have begun does not end");
@@ -368,6 +369,10 @@ impl Engine {
             }
             self.scheduler.observe(plan, &changes);
             turn.note(id, &changes);
+        }
+        if plan.is_deleted() {
+            // Whoever waits for it hears that it is gone, whether or not it had ended before.
+            turn.moved.insert(id);
         }
         Ok(())
     }

@@ -49,6 +49,13 @@ impl Host {
         self.repository.get_or_try_init(open).await
     }
 
+    /// Waits until nothing is being brought onto a branch any more.
+    pub(crate) async fn landed(&self) {
+        if let Some(repository) = self.repository.get() {
+            repository.landed().await;
+        }
+    }
+
     /// How many git processes were started and how long they took, once there was one.
     pub(crate) fn git_times(&self) -> Option<GitTimes> {
         self.repository.get().map(|found| found.git().times())

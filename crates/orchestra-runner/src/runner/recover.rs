@@ -45,10 +45,12 @@ pub(super) async fn take_up(engine: &mut Engine) -> Result<Turn, String> {
         .await
         .map_err(|error| error.to_string())?
         .map_err(|error| chain(&error))?;
-    for unreadable in all.unreadable {
-        tracing::error!("{}; it is left as it is", unreadable.what);
+    let mut unreadable = HashSet::new();
+    for other in all.unreadable {
+        tracing::error!("{}; it is left as it is", other.what);
         // What it has in the repository is treated as another workspace's.
-        known.remove(&unreadable.plan);
+        known.remove(&other.plan);
+        unreadable.insert(other.plan);
     }
     for plan in all.plans {
         engine.scheduler.load(&plan);
@@ -58,6 +60,15 @@ pub(super) async fn take_up(engine: &mut Engine) -> Result<Turn, String> {
     let ids: Vec<PlanId> = engine.plans.keys().copied().collect();
     for id in ids {
         reconcile(engine, id, &mut turn);
+    }
+    let waits_for_none = |plan: &Plan| {
+        let other = plan.settings().resume_after_plan?;
+        let is_there = engine.plans.contains_key(&other) || unreadable.contains(&other);
+        (!is_there && !plan.is_deleted()).then_some((*plan.id(), other))
+    };
+    let waiting: Vec<(PlanId, PlanId)> = engine.plans.values().filter_map(waits_for_none).collect();
+    for (id, other) in waiting {
+        engine.tell_of_end(id, other, None, &mut turn);
     }
     if !known.is_empty() && has_worktrees(&engine.host.options.workspace) {
         engine.to_sweep = Some(known);

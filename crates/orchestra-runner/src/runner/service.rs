@@ -23,6 +23,7 @@ use crate::{
     journal::Journal,
     plans::{
         Folded, METHOD, Options, Order, WireOrder, literal_secrets_in, literal_secrets_of, refused,
+        unset_in,
     },
 };
 
@@ -88,15 +89,17 @@ fn open(options: &Options) -> Result<(Journal, Folded), String> {
     Ok((journal, folded))
 }
 
-/// What is to be said of secrets that an order writes out.
-fn written_out(order: &Order) -> Option<String> {
+/// What is to be said of the values of variables that an order brings.
+fn of_values(order: &Order, options: &Options) -> Vec<String> {
     match order {
         // Of a copy it was said when its source was made.
         Order::Create { new, .. } if new.source.is_none() => {
-            literal_secrets_of(Some(&new.settings), &new.jobs)
+            let literal = literal_secrets_of(Some(&new.settings), &new.jobs);
+            let unset = unset_in(&new.settings, &new.jobs, &options.environment);
+            literal.into_iter().chain(unset).collect()
         }
-        Order::Change { request, .. } => literal_secrets_in(&request.command),
-        Order::Create { .. } => None,
+        Order::Change { request, .. } => literal_secrets_in(&request.command).into_iter().collect(),
+        Order::Create { .. } => Vec::new(),
     }
 }
 
@@ -176,7 +179,7 @@ impl Holding {
             Order::Change { .. } => Vec::new(),
         };
         warnings.extend(self.foreseen(&order).await?);
-        warnings.extend(written_out(&order));
+        warnings.extend(of_values(&order, &self.host.options));
         let (answer, answered) = oneshot::channel();
         let asked = Event::Asked {
             order: Box::new(order),

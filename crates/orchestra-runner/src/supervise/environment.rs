@@ -110,6 +110,23 @@ fn expand(
     out
 }
 
+/// The names of variables that a value refers to.
+pub(crate) fn named_in(value: &str) -> impl Iterator<Item = &str> {
+    let mut rest = value;
+    std::iter::from_fn(move || {
+        loop {
+            rest = &rest[rest.find(['$', '%'])?..];
+            match named(rest) {
+                Some((name, length)) => {
+                    rest = &rest[length..];
+                    return Some(name);
+                }
+                None => rest = &rest[1..],
+            }
+        }
+    })
+}
+
 /// The name of a variable that a text begins with, and how long the whole is.
 fn named(text: &str) -> Option<(&str, usize)> {
     let until = |rest: &'_ str, end: char| rest.find(end);

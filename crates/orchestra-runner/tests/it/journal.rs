@@ -320,6 +320,44 @@ async fn what_is_damaged_is_told_and_what_is_whole_is_read() {
 }
 
 #[tokio::test]
+async fn a_database_that_cannot_be_made_anew_stays_and_one_that_was_is_put_in_its_place() {
+    let root = tempfile::tempdir().unwrap();
+    let path = |name: &str| root.path().join(name);
+    let journal = Journal::open(root.path(), with_files()).unwrap();
+    for n in 0..4 {
+        add(&journal, "a", n, json!({ "n": n })).await;
+    }
+    journal.close().await;
+    let whole = fs::read(path("plans.db")).unwrap();
+    let damaged = vec![b'x'; 9_000];
+    fs::write(path("plans.db"), &damaged).unwrap();
+    // There is something in the way of the new one, as there would be on a full disk.
+    fs::create_dir(path("plans.db.rebuilt")).unwrap();
+    rebuild(root.path(), |_, _| None).unwrap_err();
+    assert_eq!(fs::read(path("plans.db")).unwrap(), damaged);
+    let told = Journal::open(root.path(), Options::default()).unwrap_err();
+    assert!(matches!(told, Fault::Damaged), "{told:?}");
+    fs::remove_dir(path("plans.db.rebuilt")).unwrap();
+    // Whoever was stopped before the end had moved the damaged one aside, but not all of it.
+    fs::rename(path("plans.db"), path("plans.db.damaged-1")).unwrap();
+    fs::write(path("plans.db.rebuilt"), &whole).unwrap();
+    fs::write(path("plans.db-wal"), b"of the damaged one").unwrap();
+    let told = Reader::new(root.path()).events(&plan("a"), 0, 10);
+    assert!(matches!(told, Err(Fault::Damaged)), "{told:?}");
+    let journal = Journal::open(root.path(), with_files()).unwrap();
+    assert_eq!(bodies(&journal.reader(), "a").len(), 4);
+    assert_eq!(add(&journal, "a", 4, json!(5)).await.number, 5);
+    assert!(!path("plans.db.rebuilt").exists());
+    journal.close().await;
+    // What somebody did not complete is in nobody's way.
+    fs::write(path("plans.db"), &damaged).unwrap();
+    fs::write(path("plans.db.rebuilt"), b"half").unwrap();
+    let rebuilt = rebuild(root.path(), |_, _| None).unwrap();
+    assert_eq!((rebuilt.plans, rebuilt.events), (1, 5));
+    assert_eq!(bodies(&open(root.path()).reader(), "a").len(), 5);
+}
+
+#[tokio::test]
 async fn a_full_disk_refuses_and_forgets_nothing() {
     let root = tempfile::tempdir().unwrap();
     let small = Options {

@@ -144,6 +144,11 @@ impl PlanService for Plans {
         Box::pin(async move { archived(&plans, plan, force, remote, asking).await })
     }
 
+    fn kept_worktrees(&self, before: Arc<Plan>) -> BoxFuture<Vec<String>> {
+        let plans = self.clone();
+        Box::pin(async move { kept(&plans, &before).await })
+    }
+
     fn changed(&self, plan: PlanId, seen: u64) -> BoxFuture<Result<Arc<Plan>, PlanFault>> {
         let plans = self.clone();
         Box::pin(async move {
@@ -190,9 +195,8 @@ async fn archived(
     asking: Asking,
 ) -> Result<PutAway, PlanFault> {
     let before = plans.plan(id).await?;
-    plans
-        .command(id, Command::Archive { force }, &asking.into())
-        .await?;
+    let (archive, caller) = (Command::Archive { force }, asking.into());
+    let repeated = plans.command(id, archive, &caller).await?.repeated;
     let end = Instant::now() + REMOVAL;
     let had = |plan: &Plan| plan.jobs().iter().any(|job| job.worktree().is_some());
     let mut after = plans.plan(id).await?;
@@ -215,10 +219,13 @@ async fn archived(
     let still = still.count();
     let mut notes = Vec::new();
     if still > 0 {
-        notes.push(format!(
-            "{still} of its worktrees are still there: they are being removed, or hold something of somebody's; \
-             get_copilot_plan_status shows which."
-        ));
+        let kept = kept(plans, &before).await;
+        if kept.is_empty() {
+            notes.push(format!(
+                "{still} of its worktrees are still there, and are being removed."
+            ));
+        }
+        notes.extend(kept);
     }
     let target = before.branches().map(|branches| branches.target.clone());
     notes.extend(target.filter(|_| remote).map(|target| {
@@ -233,7 +240,19 @@ async fn archived(
         worktrees: worktrees.collect(),
         branches: snapshot.into_iter().collect(),
         note: (!notes.is_empty()).then(|| notes.join(" ")),
+        repeated,
     })
+}
+
+/// Which worktrees of a plan stay that had ended before it was put away: what a job that is only just ended
+/// leaves is not told from what somebody else has put there.
+async fn kept(plans: &Plans, before: &Plan) -> Vec<String> {
+    if !before.status().is_ended() {
+        return Vec::new();
+    }
+    // Without a repository there are none.
+    let kept = plans.kept_worktrees_of(before).await.unwrap_or_default();
+    kept.iter().map(|kept| format!("Note: {kept}.")).collect()
 }
 
 /// The branch that a plan keeps for itself, as long as it has it: that goes with the worktree of the job that

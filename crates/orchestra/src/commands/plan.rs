@@ -103,8 +103,8 @@ struct Lines {
     #[arg(long, value_name = "TEXT")]
     grep: Option<String>,
     /// The last so many lines
-    #[arg(long, value_name = "N")]
-    tail: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    tail: Option<u32>,
     /// Go on as more is written, until the job has ended
     #[arg(long, short)]
     follow: bool,
@@ -185,6 +185,9 @@ enum Command {
     /// Where stderr is no terminal, a line for each change. Exits as `run` does.
     Watch(OfPlan),
     /// Draw the graph of a plan, or of a plan file
+    #[command(
+        override_usage = "orchestra plan graph [OPTIONS] <PLAN>\n       orchestra plan graph [OPTIONS] --file <FILE>"
+    )]
     Graph {
         /// The plan
         #[arg(required_unless_present = "file")]

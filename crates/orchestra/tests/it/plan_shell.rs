@@ -21,6 +21,11 @@ fn a_signal_that_comes_twice_at_once_is_one_and_the_plan_goes_on() {
             let mut run = workspace.command(["plan", "run", "plan.yaml", "--json"]);
             run.process_group(0);
             let mut run = Running::start(run);
+            let made = run.json();
+            assert_eq!(
+                (&made["event"], &made["name"]),
+                (&json!("made"), &json!(name))
+            );
             let first = run.json();
             assert_eq!(first["event"], "plan", "{first}");
             while at_work && run.json()["phase"] != "work" {}
@@ -207,6 +212,17 @@ fn times_are_told_from_when_the_watching_or_this_run_began() {
     let (_, after) = last.split_once(" after ").unwrap();
     let (after, _) = after.split_once(':').unwrap();
     assert!(seconds(after) < 3.0, "{watched:?}");
+    // Whatever shows it says the same.
+    let shown = plan(&workspace, &["show", "again"]);
+    assert!(
+        shown.out.contains(&format!("time     {after}\n")),
+        "{shown:?} {after}"
+    );
+    let listed = plan(&workspace, &["list"]);
+    assert!(
+        listed.out.contains(&format!(" {after} ")),
+        "{listed:?} {after}"
+    );
 }
 
 #[test]
@@ -284,8 +300,8 @@ fn a_plan_is_copied_completed_and_run() {
     assert_eq!(copy["status"], "scaffolding", "{copy}");
     let again = ok(&workspace, &words);
     assert_eq!(
-        (&again["plan"], &again["repeated"]),
-        (&copy["plan"], &json!(true))
+        (&again["planId"], &again["repeated"]),
+        (&copy["planId"], &json!(true))
     );
     ok(&workspace, &["finalize", "second", "--start"]);
     let watched = plan(&workspace, &["watch", "second"]);

@@ -50,7 +50,7 @@ fn a_plan_that_waits_for_another_starts_by_itself_and_says_for_which() {
     let go = workspace.home().join("go");
     workspace.write("first.yaml", &waits_for("First", &go));
     let first = ok(&workspace, &["create", "first.yaml", "--start"]);
-    let after = first["plan"].as_str().unwrap();
+    let after = first["planId"].as_str().unwrap();
     let then = |name: &str| {
         let text = format!("name: {name}\ntargetBranch: {name}\nresumeAfterPlan: {after}\n{ONE}");
         let file = format!("{name}.yaml");
@@ -70,6 +70,7 @@ fn a_plan_that_waits_for_another_starts_by_itself_and_says_for_which() {
     assert!(resumed.out.contains(&expected), "{resumed:?}");
     // Who runs one waits for both.
     let mut run = Running::start(workspace.command(["plan", "run", &then("Third"), "--json"]));
+    assert_eq!(run.json()["event"], "made");
     assert_eq!(run.json()["status"], "pending-start");
     fs::write(&go, "").unwrap();
     while run.json()["event"] != "ended" {}
@@ -83,7 +84,7 @@ fn a_plan_that_waits_for_one_that_rests_is_left_with_words_that_say_so() {
     let workspace = Workspace::git();
     workspace.write("first.yaml", &format!("name: First\n{ONE}"));
     let first = ok(&workspace, &["create", "first.yaml"]);
-    let after = first["plan"].as_str().unwrap();
+    let after = first["planId"].as_str().unwrap();
     let text = format!("name: Second\nresumeAfterPlan: {after}\n{ONE}");
     workspace.write("second.yaml", &text);
     let ran = plan(&workspace, &["run", "second.yaml"]);

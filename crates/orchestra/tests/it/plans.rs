@@ -348,6 +348,40 @@ fn a_plan_over_stdio_is_read_by_a_second_process_from_the_storage_that_is_named(
 }
 
 #[test]
+fn a_storage_outside_of_the_workspace_keeps_the_plans_of_one_alone() {
+    let (first, second) = (Workspace::git(), Workspace::git());
+    let storage = first.home().join("plans of mine");
+    let named = |workspace: &Workspace, words: &[&str]| {
+        let mut command = workspace.command(words);
+        command.env("ORCHESTRATOR_STORAGE", &storage);
+        said(command, "")
+    };
+    for workspace in [&first, &second] {
+        let text = "name: Kept\njobs:\n- producerId: one\n  task: One\n  work: 'true'\n";
+        workspace.write("plan.yaml", text);
+    }
+    let made = named(&first, &["plan", "create", "plan.yaml"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let theirs = first.path();
+    for words in [
+        &["plan", "create", "plan.yaml"][..],
+        &["plan", "validate", "plan.yaml"],
+        &["plan", "list"],
+        &["plan", "resume", "Kept"],
+        &["doctor"],
+    ] {
+        let refused = named(&second, words);
+        assert_ne!(refused.code, Some(0), "{words:?}: {refused:?}");
+        let told = format!("{}{}", refused.out, refused.err);
+        for part in [theirs.to_str().unwrap(), "ORCHESTRATOR_STORAGE"] {
+            assert!(told.contains(part), "{words:?}: {refused:?}");
+        }
+    }
+    let listed = named(&first, &["plan", "list"]);
+    assert!(listed.out.contains("Kept"), "{listed:?}");
+}
+
+#[test]
 fn plans_that_are_kept_in_the_working_tree_are_in_no_commit_and_are_found_from_anywhere_in_it() {
     let workspace = Workspace::git();
     let below = workspace.path().join("below");
@@ -452,13 +486,20 @@ fn a_plan_waits_to_be_resumed_unless_it_is_started_and_a_key_makes_one_plan() {
     assert_eq!(made["status"], "pending-start");
     let again = create(&[]);
     assert_eq!(
-        (&again["plan"], &again["repeated"]),
-        (&made["plan"], &json!(true))
+        (&again["planId"], &again["repeated"]),
+        (&made["planId"], &json!(true))
     );
+    // What the command line says counts more than what the file says.
+    let keyed = json!({"name": "Keyed", "idempotencyKey": "k", "jobs": text["jobs"]});
+    let words = ["plan", "create", "-", "--json", "--key", "k2"];
+    let other = workspace.run_with_input(words, &keyed.to_string());
+    let other: Value = serde_json::from_str(&other.out).unwrap();
+    assert_ne!(other["planId"], made["planId"]);
+    assert_eq!(other["repeated"], Value::Null, "{other}");
     let watched = plan(&workspace, &["watch", "later"]);
     assert_eq!(watched.code, Some(8), "{watched:?}");
     assert!(watched.out.contains("orchestra plan resume"), "{watched:?}");
-    let id: String = made["plan"].as_str().unwrap().chars().take(8).collect();
+    let id: String = made["planId"].as_str().unwrap().chars().take(8).collect();
     let resumed = plan(&workspace, &["resume", &id]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     let watched = plan(&workspace, &["watch", &id]);
@@ -484,13 +525,20 @@ fn what_is_wrong_with_a_plan_file_is_named_with_its_place_and_nothing_is_made() 
         let expected = "wrong.yaml: jobs[0].taks: unknown field `taks`";
         assert!(wrong.err.contains(expected), "{wrong:?}");
     }
-    let circle = plan(&workspace, &["validate", "circle.yaml"]);
-    assert_eq!(circle.code, Some(2), "{circle:?}");
+    for command in ["validate", "create", "run"] {
+        let circle = plan(&workspace, &[command, "circle.yaml"]);
+        assert_eq!(circle.code, Some(2), "{circle:?}");
+        for part in ["circle.yaml: ", "one", "two"] {
+            assert!(circle.err.contains(part), "{circle:?}");
+        }
+    }
+    let told = plan(&workspace, &["validate", "circle.yaml", "--json"]);
+    let told: Value = serde_json::from_str(&told.out).unwrap();
+    assert_eq!(told["valid"], false, "{told}");
     assert!(
-        circle.err.contains("one") && circle.err.contains("two"),
-        "{circle:?}"
+        told["error"].as_str().unwrap().contains("circle.yaml"),
+        "{told}"
     );
-    assert_eq!(plan(&workspace, &["create", "circle.yaml"]).code, Some(3));
     assert_eq!(plan(&workspace, &["create", "none.yaml"]).code, Some(2));
     assert_eq!(plan(&workspace, &["create", "plan.txt"]).code, Some(2));
     assert_eq!(ok(&workspace, &["list"])["total"], 0);

@@ -63,7 +63,10 @@ impl Sitting {
                         look = LOOK_FIRST;
                         self.follow(connection).await
                     }
-                    Err(error) => self.wait(&mut look, chain(&error)).await,
+                    Err(error) => {
+                        let why = format!("another process has the lock, and {}", chain(&error));
+                        self.wait(&mut look, why).await
+                    }
                 },
                 Err(error) => self.wait(&mut look, chain(&error)).await,
             };
@@ -85,9 +88,9 @@ impl Sitting {
         self.inside.send_replace(Inside::Role(Role::Settling(why)));
     }
 
-    /// Waits a while for a holder that cannot be reached yet.
+    /// Waits a while where nobody can be a holder yet, or the one that there is cannot be reached.
     async fn wait(&mut self, look: &mut Duration, why: String) -> Next {
-        self.settle(Some(format!("another process has the lock, and {why}")));
+        self.settle(Some(why));
         let pause = *look;
         *look = (*look * 2).min(LOOK_LAST);
         self.rest(pause).await

@@ -227,9 +227,10 @@ pub(super) fn now() -> i64 {
         .map_or(0, millis)
 }
 
-/// Fills an empty database with events that have their places already, in one transaction.
+/// Makes a database of events that have their places already, beside the one that is used. When this returns,
+/// all of it is in one file and on the disk.
 pub(in crate::journal) fn refill(root: &Path, events: &[Kept]) -> Result<(), Fault> {
-    let connection = schema::open_writer(root, MAX_BYTES)?;
+    let connection = schema::open_writer_of(root, schema::REBUILT, MAX_BYTES)?;
     connection.execute_batch("BEGIN IMMEDIATE")?;
     for event in events {
         let id = match find(&connection, &event.plan)? {
@@ -254,5 +255,7 @@ pub(in crate::journal) fn refill(root: &Path, events: &[Kept]) -> Result<(), Fau
     }
     let last = events.last().map_or(0, |event| event.seq);
     connection.execute("UPDATE fact SET value = ?1 WHERE name = 'seq'", [last])?;
-    Ok(connection.execute_batch("COMMIT")?)
+    connection.execute_batch("COMMIT")?;
+    schema::settle_doubt(&connection)?;
+    connection.close().map_err(|(_, error)| Fault::from(error))
 }

@@ -4,9 +4,11 @@ use std::{ffi::OsString, path::Path, time::Duration};
 
 use orchestra_plan::{
     event::{Failure, FailureKind},
+    ids::JobId,
     phase::Phase,
     work::{Action, AgentWork, Brief, Instructions, ModelTier, WorkSpec},
 };
+use sha2::{Digest as _, Sha256};
 
 use super::{
     Cx, Done, brief,
@@ -21,7 +23,7 @@ use crate::{
         brief_text, ready, verdict, write_skill,
     },
     cause::chain,
-    runner::host::{git_failure, new_job_id},
+    runner::host::git_failure,
     secret,
     supervise::{Ending, How, Order, Program},
 };
@@ -130,6 +132,15 @@ fn unavailable(error: AgentError) -> Failure {
     Failure::new(FailureKind::Unavailable, words)
 }
 
+/// The session that a run is told to take where it begins one: it has the form of an id, is nobody else's, and
+/// is the same for whoever takes the run up.
+fn session_of(label: &str) -> String {
+    let digest = Sha256::digest(label);
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    JobId::of_random(bytes).to_string()
+}
+
 /// A call of an agent.
 struct AgentCall<'a> {
     chosen: Chosen,
@@ -155,8 +166,7 @@ async fn called(
         worktree,
         prompt: &call.prompt,
         session: call.session,
-        // It has the form of an id, and is nobody's.
-        new_session: &new_job_id().to_string(),
+        new_session: &session_of(&label),
         label: &label,
     };
     let invocation = Invocation::new(&call.chosen, &call.asked, &task).map_err(unavailable)?;

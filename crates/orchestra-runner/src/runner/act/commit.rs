@@ -4,7 +4,7 @@ use orchestra_plan::event::{Failure, FailureKind, WorkSummary};
 
 use super::{Cx, Done};
 use crate::{
-    agents::read_evidence,
+    agents::{forget_evidence, read_evidence},
     cause::chain,
     git::{ChangeKind, Committed},
     runner::host::git_failure,
@@ -52,6 +52,16 @@ pub(super) async fn commit(cx: &Cx<'_>, expects_no_changes: bool) -> Result<Done
         commit: Some(committed.commit),
         summary: Some(summary),
         ..Done::default()
+    })
+}
+
+/// Forgets what an earlier attempt left that excuses a lack of changes: it is none of this one's.
+pub(super) async fn forget(cx: &Cx<'_>) -> Result<(), Failure> {
+    let (worktree, id) = (cx.worktree().await?, cx.assignment.job.id.to_string());
+    let forgotten = forget_evidence(worktree.path(), &id);
+    forgotten.map_err(|error| {
+        let words = format!("evidence of an earlier attempt cannot be removed: {error}");
+        Failure::new(FailureKind::Worktree, words)
     })
 }
 

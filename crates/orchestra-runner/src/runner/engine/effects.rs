@@ -18,10 +18,6 @@ use crate::runner::{
 impl Engine {
     /// Acts upon a turn that is durable.
     pub(super) fn act(&mut self, turn: Turn) {
-        for (answer, value) in turn.answers {
-            // Who has gone is told nothing.
-            let _ = answer.send(value);
-        }
         for asking in turn.asking {
             let next = self.next(&asking);
             let _ = asking.answer.send(next);
@@ -63,6 +59,11 @@ impl Engine {
             *live = is_live;
             changed
         });
+        // Whoever is answered may leave at once, and by then it has to be seen that something is left to do.
+        for (answer, value) in turn.answers {
+            // Who has gone is told nothing.
+            let _ = answer.send(value);
+        }
     }
 
     /// What a task is told.
@@ -123,14 +124,25 @@ impl Engine {
                 .map(|(id, _)| *id)
                 .collect();
             for id in waiting {
-                let command = Command::OtherEnded {
-                    plan: other,
-                    status,
-                };
-                if let Err(refusal) = self.change(id, Request::of(command), turn) {
-                    tracing::debug!(plan = %id, %refusal, "it does not wait any more");
-                }
+                self.tell_of_end(id, other, status, turn);
             }
+        }
+    }
+
+    /// Tells a plan that waits for another that it has ended so, or that it is gone.
+    pub(crate) fn tell_of_end(
+        &mut self,
+        id: PlanId,
+        other: PlanId,
+        status: Option<PlanStatus>,
+        turn: &mut Turn,
+    ) {
+        let command = Command::OtherEnded {
+            plan: other,
+            status,
+        };
+        if let Err(refusal) = self.change(id, Request::of(command), turn) {
+            tracing::debug!(plan = %id, %refusal, "it does not wait any more");
         }
     }
 

@@ -206,6 +206,92 @@ async fn a_clean_checkout_of_the_branch_follows() {
     assert_eq!(world.git(&["symbolic-ref", "HEAD"]), "refs/heads/main\n");
 }
 
+/// A repository whose files take their time to be written, and a plan that is about to bring ten of them to
+/// the branch that is checked out.
+async fn slowly(world: &World) -> (Repository, orchestra_runner::git::Intent) {
+    world.git(&["config", "filter.slow.smudge", "sleep 0.03; cat"]);
+    let repository = world.open().await;
+    let names: Vec<String> = (0..10).map(|at| format!("new-{at}")).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "new\n")).collect();
+    let done = work(&repository, 1, &world.rev("HEAD"), &files).await;
+    world.write(".git/info/attributes", "new-* filter=slow\n");
+    let (intent, _) = ready(&repository, "main", &[done]).await;
+    (repository, intent)
+}
+
+/// Whoever brings a plan to it may be told to end: by a cancellation, or with the whole program.
+#[tokio::test]
+async fn a_checkout_that_follows_is_not_left_half_way_when_nobody_waits_for_it() {
+    for moment in [5, 40, 90, 150, 220, 300] {
+        let moment = std::time::Duration::from_millis(moment);
+        let world = World::new();
+        let (repository, intent) = slowly(&world).await;
+        let is_dropped = tokio::time::timeout(moment, repository.apply(&intent)).await;
+        repository.landed().await;
+        assert_eq!(world.git(&["status", "--porcelain"]), "", "{moment:?}");
+        assert_eq!(world.rev("HEAD"), intent.new, "{moment:?} {is_dropped:?}");
+
+        let world = World::new();
+        let (_, intent) = slowly(&world).await;
+        let (own, root, settings) = (intent.clone(), world.root.clone(), world.settings());
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            let (begun, begins) = std::sync::mpsc::channel();
+            runtime.spawn(async move {
+                let git = orchestra_runner::git::Git::find(settings).await.unwrap();
+                let repository = Repository::open(&git, &root).await.unwrap();
+                begun.send(()).unwrap();
+                repository.apply(&own).await
+            });
+            begins.recv().unwrap();
+            std::thread::sleep(moment);
+            runtime.shutdown_background();
+        })
+        .join()
+        .unwrap();
+        // Whoever comes next waits until it is over, and finds it done or does it.
+        let repository = world.open().await;
+        assert_eq!(repository.apply(&intent).await.unwrap(), Applied::Done);
+        assert_eq!(world.git(&["status", "--porcelain"]), "", "{moment:?}");
+        assert_eq!(world.rev("HEAD"), intent.new);
+    }
+}
+
+/// Between our look for a working tree that has the branch and the move of it.
+#[tokio::test]
+async fn a_branch_that_is_checked_out_when_it_moves_brings_its_files() {
+    let world = World::new();
+    world.git(&["branch", "plan"]);
+    let repository = world.open().await;
+    let done = work(&repository, 1, &world.rev("HEAD"), &[("one", "1\n")]).await;
+    let (intent, _) = ready(&repository, "plan", &[done]).await;
+    let repository = meddling(&world, "update-ref", "git switch -q plan").await;
+    assert_eq!(repository.apply(&intent).await.unwrap(), Applied::Done);
+    assert_eq!(world.git(&["symbolic-ref", "HEAD"]), "refs/heads/plan\n");
+    assert_eq!(world.git(&["status", "--porcelain"]), "");
+    assert_eq!(fs::read_to_string(world.root.join("one")).unwrap(), "1\n");
+}
+
+/// The repository with a git that does something once, right before a call with this word.
+async fn meddling(world: &World, before: &str, what: &str) -> Repository {
+    let (program, done) = (
+        world.directory.path().join("git"),
+        world.directory.path().join("done"),
+    );
+    let script = format!(
+        "#!/bin/sh\nfor word; do\nif [ \"$word\" = {before} ] && [ ! -e '{0}' ]; then\n: > '{0}'; {what} || exit 9\nfi; done\nexec git \"$@\"\n",
+        done.display()
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let settings = orchestra_runner::git::GitSettings {
+        program,
+        ..world.settings()
+    };
+    let git = orchestra_runner::git::Git::find(settings).await.unwrap();
+    Repository::open(&git, &world.root).await.unwrap()
+}
+
 /// Between our look at the working tree and git's merge in it.
 #[tokio::test]
 async fn a_branch_that_is_checked_out_at_the_last_moment_is_put_back() {
@@ -213,23 +299,8 @@ async fn a_branch_that_is_checked_out_at_the_last_moment_is_put_back() {
         let world = World::new();
         world.git(&["branch", "other"]);
         let base = world.rev("HEAD");
-        let (program, done) = (
-            world.directory.path().join("git"),
-            world.directory.path().join("done"),
-        );
-        let script = format!(
-            "#!/bin/sh\nfor word; do\nif [ \"$word\" = --ff-only ] && [ ! -e '{0}' ]; then\n: > '{0}'; git switch -q {there} || exit 9\nfi; done\nexec git \"$@\"\n",
-            done.display()
-        );
-        fs::write(&program, script).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         world.open().await;
-        let settings = orchestra_runner::git::GitSettings {
-            program,
-            ..world.settings()
-        };
-        let git = orchestra_runner::git::Git::find(settings).await.unwrap();
-        let repository = Repository::open(&git, &world.root).await.unwrap();
+        let repository = meddling(&world, "--ff-only", &format!("git switch -q {there}")).await;
         let work = work(
             &repository,
             1,
@@ -239,7 +310,10 @@ async fn a_branch_that_is_checked_out_at_the_last_moment_is_put_back() {
         .await;
         let (intent, _) = ready(&repository, "main", &[work]).await;
         assert_eq!(repository.apply(&intent).await.unwrap(), Applied::Done);
-        assert!(done.exists(), "nobody has switched");
+        assert!(
+            world.directory.path().join("done").exists(),
+            "nobody has switched"
+        );
         assert_eq!(world.rev("main"), intent.new);
         assert_eq!(
             (world.rev("other"), world.rev("HEAD")),

@@ -196,6 +196,49 @@ async fn submodules_are_checked_out_apart_from_the_users() {
 }
 
 #[tokio::test]
+async fn what_begins_anew_has_nothing_of_what_was_done_in_a_submodule() {
+    let world = with_submodule();
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let worktree = prepare(&repository, 1, &base).await;
+    let place = "deps/the library";
+    worktree.link_submodules().await.unwrap();
+    let inside = worktree.path().join(place);
+    let job = |arguments: &[&str]| git_in(world.directory.path(), &inside, arguments);
+    let named = ["-c", "user.name=J", "-c", "user.email=j@example.org"];
+    for is_committed in [true, false] {
+        write(&inside, "lib.txt", format!("by a job: {is_committed}\n"));
+        write(&inside, "new.txt", "new\n");
+        if is_committed {
+            job(&["add", "-A"]);
+            job(&[&named[..], &["commit", "-q", "-m", "in the library"]].concat());
+        }
+        worktree.restart(&base).await.unwrap();
+        assert_eq!(fs::read_dir(&inside).unwrap().count(), 0);
+        assert_eq!(worktree.link_submodules().await.unwrap(), [place]);
+        let lib = fs::read_to_string(inside.join("lib.txt")).unwrap();
+        assert_eq!(lib, "library\n");
+        assert!(!commit(&worktree, &base).await.made);
+    }
+    // A link in its place is removed, and nothing of what it leads to.
+    let elsewhere = world.directory.path().join("elsewhere");
+    write(&elsewhere, "mine", "mine\n");
+    fs::remove_dir_all(&inside).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &inside).unwrap();
+    worktree.restart(&base).await.unwrap();
+    assert!(elsewhere.join("mine").exists());
+    assert_eq!(worktree.link_submodules().await.unwrap(), [place]);
+    // The user's own worktree of the submodule, on a disk that is not there now, is not forgotten.
+    let (users, away) = (world.root.join(place), world.directory.path().join("away"));
+    let in_users = |arguments: &[&str]| git_in(world.directory.path(), &users, arguments);
+    in_users(&["worktree", "add", "-q", "--detach", away.to_str().unwrap()]);
+    fs::rename(&away, away.with_extension("unmounted")).unwrap();
+    assert_eq!(worktree.remove(&[]).await.unwrap(), Removal::Removed);
+    let trees = in_users(&["worktree", "list"]);
+    assert_eq!(trees.lines().count(), 2, "{trees}");
+}
+
+#[tokio::test]
 async fn a_checkout_whose_submodule_would_change_is_not_touched() {
     let world = with_submodule();
     let repository = world.open().await;

@@ -71,6 +71,33 @@ async fn a_plan_goes_on_in_the_background_when_its_runner_leaves() {
     }
 }
 
+/// As somebody does who resumes a plan from the shell.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_goes_on_in_the_background_though_who_resumed_it_leaves_at_once() {
+    for round in 0..12 {
+        let rig = Rig::new();
+        let mut paused = settings("Resumed");
+        paused.start_paused = true;
+        let first = rig.plans();
+        let made = create(&first, paused, vec![job("one", &[], "echo 1 > one.txt")]).await;
+        assert_eq!(first.close(PATIENCE).await.unwrap(), Closed::Idle);
+        let second = rig.plans();
+        let resume = orchestra_plan::command::Command::Resume;
+        let caller = orchestra_runner::plans::Caller::default();
+        second.command(made.plan, resume, &caller).await.unwrap();
+        let closed = second.close(PATIENCE).await.unwrap();
+        assert_eq!(closed, Closed::HandedOver, "round {round}");
+        // Nobody but the background runner runs it: this one only looks.
+        let looks = rig.plans();
+        let end = Instant::now() + PATIENCE;
+        while !looks.plan(made.plan).await.unwrap().status().is_ended() {
+            assert!(Instant::now() < end, "round {round}: nobody runs it");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(looks.standing(), Standing::Apart);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_follower_takes_up_the_plans_of_a_holder_that_is_killed() {
     let rig = Rig::new();

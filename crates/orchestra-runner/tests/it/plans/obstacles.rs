@@ -11,8 +11,9 @@ use std::{
 use orchestra_plan::{
     command::{Command as Ask, Retry},
     ids::Branch,
-    spec::PlanSettings,
+    spec::{JobSpec, PlanSettings},
     status::{JobStatus, PlanStatus},
+    work::WorkSpec,
 };
 use orchestra_runner::plans::{Caller, Closed, Options, Plans, PlansError};
 
@@ -98,6 +99,39 @@ async fn a_job_that_changes_nothing_fails_unless_that_is_expected() {
     assert_eq!(status(&plan, "idle"), JobStatus::Failed);
     let words = plan.find("idle").unwrap().error().unwrap().to_owned();
     assert!(words.contains("expectsNoChanges"), "{words}");
+}
+
+/// What a job says of its work is of that attempt, and excuses no other.
+#[tokio::test(flavor = "multi_thread")]
+async fn evidence_of_an_earlier_attempt_excuses_no_other() {
+    let rig = Rig::new();
+    let plans = rig.plans();
+    let line = "mkdir -p .orchestrator/evidence; ID=$(basename \"$PWD\"); printf \
+         '{\"version\":1,\"nodeId\":\"%s\",\"timestamp\":\"2026-01-01T00:00:00Z\",\"summary\":\"looked\"}' \
+         \"$ID\" > .orchestrator/evidence/$ID.json; echo 1 > one.txt";
+    let looks = JobSpec {
+        auto_heal: false,
+        postchecks: Some(WorkSpec::parse("false").unwrap()),
+        ..job("looks", &[], line)
+    };
+    let made = create(&plans, settings("Evidence"), vec![looks]).await;
+    ended(&plans, made.plan).await;
+    for (work, ends) in [("true", JobStatus::Failed), (line, JobStatus::Succeeded)] {
+        let retry = Retry {
+            work: Some(WorkSpec::parse(&work.replace("; echo 1 > one.txt", "")).unwrap()),
+            postchecks: Some(None),
+            clear_worktree: true,
+            ..Retry::default()
+        };
+        let job = "looks".to_owned();
+        let retry = Ask::RetryJob { job, retry };
+        plans
+            .command(made.plan, retry, &Caller::default())
+            .await
+            .unwrap();
+        let plan = ended(&plans, made.plan).await;
+        assert_eq!(status(&plan, "looks"), ends, "{}", told(&plan));
+    }
 }
 
 /// A repository with what repositories have.

@@ -6,7 +6,7 @@ use orchestra_plan::{
     command::{Command, PlanPatch, Retry},
     event::Trigger,
     ids::{Branch, PlanId},
-    spec::{MaxParallel, PlanSettings, WorktreeInit},
+    spec::{JobSpec, MaxParallel, PlanSettings, WorktreeInit},
     status::{JobStatus, PlanStatus},
     work::WorkSpec,
 };
@@ -182,6 +182,33 @@ async fn a_plan_waits_for_another() {
     }
     succeeded(&plans, second.plan).await;
     assert_eq!(rig.file("result", "two.txt"), "one\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_a_plan_that_is_deleted_hears_of_it_though_it_had_failed() {
+    let rig = Rig::new();
+    let plans = rig.plans();
+    let fails = JobSpec {
+        auto_heal: false,
+        ..job("one", &[], "exit 1")
+    };
+    let first = create(&plans, settings("First"), vec![fails]).await.plan;
+    ended(&plans, first).await;
+    let mut second = settings("Second");
+    second.resume_after_plan = Some(first);
+    let second = create(&plans, second, vec![job("two", &[], "true")])
+        .await
+        .plan;
+    ask(&plans, first, Command::Delete).await.unwrap();
+    let mut last = 0;
+    loop {
+        let plan = plans.plan(second).await.unwrap();
+        if plan.settings().resume_after_plan.is_none() {
+            assert_eq!(plan.status(), PlanStatus::PendingStart);
+            return;
+        }
+        last = plans.changes(last, PATIENCE).await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

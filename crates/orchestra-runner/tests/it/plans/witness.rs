@@ -206,7 +206,7 @@ pub(super) async fn logs_tell_all(plans: &Plans, id: PlanId, of: &str) -> usize 
         // What comes after it was shown, as that worktrees are gone, is not in what was shown.
         let shown = |placed: &Placed| placed.plan == id && placed.number <= shown.version();
         for placed in page.into_iter().filter(shown) {
-            events.push(placed.event);
+            events.push(placed.event.unwrap());
             assert_eq!(placed.number, events.len() as u64, "{of}");
         }
     }

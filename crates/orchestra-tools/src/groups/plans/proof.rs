@@ -107,8 +107,8 @@ impl Verdict {
             }
             Self::Canceled => "It proves nothing: the plan was canceled.".to_owned(),
             Self::NotEnded => format!(
-                "It proves nothing yet: the plan is {}. The same call with the same idempotencyKey says \
-                 later what it proves.",
+                "It proves nothing yet: the plan is {}. A call with the same idempotencyKey says later what it \
+                 proves; without one, get_copilot_plan_status says how the jobs end.",
                 plan.status()
             ),
         }

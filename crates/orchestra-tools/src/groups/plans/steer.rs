@@ -115,8 +115,10 @@ async fn cancel(cx: PlanCx, args: OfPlan) -> Result<Changed, Failure> {
 }
 
 async fn delete(cx: PlanCx, args: OfPlan) -> Result<Changed, Failure> {
-    let (_, done) = cx.change(&args, |_| Ok(Command::Delete)).await?;
-    Ok(Changed::new(&done, "Plan deleted."))
+    let (before, done) = cx.change(&args, |_| Ok(Command::Delete)).await?;
+    let mut words = vec!["Plan deleted.".to_owned()];
+    words.extend(cx.plans.kept_worktrees(before).await);
+    Ok(Changed::new(&done, words.join(" ")))
 }
 
 changing! {
@@ -137,6 +139,9 @@ struct Archived {
     cleaned_branches: usize,
     worktrees: Vec<String>,
     branches: Vec<String>,
+    /// The same was asked before under this key; nothing was done now.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    repeated: bool,
 }
 
 impl Reply for Archived {}
@@ -168,6 +173,7 @@ async fn archive(cx: PlanCx, args: ArchivePlan) -> Result<Archived, Failure> {
         cleaned_branches: branches,
         worktrees: away.worktrees,
         branches: away.branches,
+        repeated: away.repeated,
     })
 }
 

@@ -466,8 +466,12 @@ impl PlanService for Model {
             worktrees: worktrees.collect(),
             branches,
             note: None,
+            repeated: false,
         };
-        Box::pin(async move { changed.await.map(|_| away) })
+        Box::pin(async move {
+            let repeated = changed.await?.repeated;
+            Ok(PutAway { repeated, ..away })
+        })
     }
 
     fn changed(&self, plan: PlanId, seen: u64) -> BoxFuture<Result<Arc<Plan>, PlanFault>> {

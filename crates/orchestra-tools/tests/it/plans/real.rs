@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -255,6 +255,42 @@ async fn a_plan_runs_from_its_creation_to_a_merged_branch() {
     real.ok("delete_copilot_plan", json!({"planId": made["planId"]}))
         .await;
     assert_eq!(real.ok("list_copilot_plans", json!({})).await["total"], 0);
+    real.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stays_of_a_plan_that_is_put_away_is_told_with_how_it_goes() {
+    let real = Real::new();
+    let failing = with(
+        &job("one", &[]),
+        json!({"work": "exit 1", "autoHeal": false}),
+    );
+    for tool in ["archive_copilot_plan", "delete_copilot_plan"] {
+        let made = with(&plan(std::slice::from_ref(&failing)), json!({"name": tool}));
+        let made = real.ok("create_copilot_plan", made).await;
+        let status = real.ended(&made["planId"]).await;
+        let worktree = status["nodes"][0]["worktreePath"].as_str().unwrap();
+        // Until it is noted what the job has left, all that is there is the job's.
+        let name = Path::new(worktree).file_name().unwrap();
+        let root = real.bench.directory.path().join(".git/worktrees");
+        let mark = root.join(name).join("orchestra.json");
+        let is_noted = || {
+            let mark = std::fs::read(&mark).unwrap();
+            serde_json::from_slice::<Value>(&mark).is_ok_and(|mark| mark["seal"].is_object())
+        };
+        let end = tokio::time::Instant::now() + PATIENCE;
+        while !is_noted() {
+            assert!(tokio::time::Instant::now() < end, "nothing is noted");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        std::fs::write(Path::new(worktree).join("mine"), "mine").unwrap();
+        let told = real.ok(tool, json!({"planId": made["planId"]})).await;
+        let message = told["message"].as_str().unwrap();
+        for part in [worktree, "mine", "git worktree remove"] {
+            assert!(message.contains(part), "{part}: {told}");
+        }
+        assert!(Path::new(worktree).join("mine").exists());
+    }
     real.close().await;
 }
 

@@ -108,8 +108,10 @@ async fn every_change_that_is_repeated_says_so() {
         ),
         (&begun, "finalize_copilot_plan", json!({})),
         (&id, "pause_copilot_plan", json!({})),
+        (&id, "resume_copilot_plan", json!({})),
         (&id, "cancel_copilot_plan", json!({})),
         (&id, "recover_copilot_plan", json!({})),
+        (&id, "archive_copilot_plan", json!({"force": true})),
     ] {
         let asked = with(&json!({"planId": plan, "idempotencyKey": "k"}), more);
         let first = plans.ok(tool, asked.clone()).await;

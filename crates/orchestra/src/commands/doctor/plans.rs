@@ -48,6 +48,13 @@ pub(super) fn examine(config: &Config, mends: bool) -> Result<Found, Failure> {
     if !storage.exists() {
         return Ok(found);
     }
+    // Whose they are, before they are looked at.
+    if let Err(error) = reading(config, async |plans| plans.list().await)?
+        && error.code() == "storage-of-another"
+    {
+        found.still(format!("plans: {}", error.whole()));
+        return Ok(found);
+    }
     let inspected = match inspect(storage) {
         Err(error) if is_damage(&error) && mends => match rebuild(storage) {
             Ok(mended) => {

@@ -21,6 +21,13 @@ pub(super) async fn awaited(desk: &Desk, plan: &Plan) -> Result<Option<Arc<Plan>
     }
 }
 
+/// The plans that wait for one.
+pub(super) async fn waiting(desk: &Desk, on: &Plan) -> Result<Vec<Arc<Plan>>, Failure> {
+    let mut plans = desk.plans().list().await.map_err(failure)?;
+    plans.retain(|plan| plan.settings().resume_after_plan == Some(*on.id()));
+    Ok(plans)
+}
+
 /// A plan in a sentence, so that it can be told from others.
 pub(super) fn named(plan: &Plan) -> String {
     format!("plan {} ({})", output::in_a_line(plan.name()), plan.id())

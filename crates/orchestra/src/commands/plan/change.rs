@@ -130,6 +130,10 @@ pub(super) async fn run(
             awaited.status()
         ));
     }
+    let waiting = match change {
+        Change::Delete => chain::waiting(desk, &plan).await?,
+        _ => Vec::new(),
+    };
     let caller = Desk::caller();
     let answered = desk
         .plans()
@@ -144,6 +148,13 @@ pub(super) async fn run(
             false => format!("plan {name} ({}): nothing had to be changed", plan.id()),
         }
     })?;
+    for other in waiting {
+        output::complain(&format!(
+            "{} waited for it, and stays paused; `orchestra plan resume {}` starts it",
+            chain::named(&other),
+            other.id()
+        ));
+    }
     if puts_away {
         kept(desk, &plan).await;
     }

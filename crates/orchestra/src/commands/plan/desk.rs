@@ -230,7 +230,7 @@ fn namesake<'a>(plans: &'a [Arc<Plan>], asked: &str) -> Option<&'a Arc<Plan>> {
     let wanted = asked.trim().to_lowercase();
     let named = || {
         let named = plans.iter();
-        named.filter(|plan| plan.name().to_lowercase() == wanted)
+        named.filter(|plan| plan.name().trim().to_lowercase() == wanted)
     };
     let mut open = named().filter(|plan| !plan.status().is_ended());
     match (open.next(), open.next()) {

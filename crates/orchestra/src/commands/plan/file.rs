@@ -69,7 +69,14 @@ pub(super) fn read_file(file: &Path, said: Option<Language>) -> Result<PlanSpec,
         said => said,
     };
     let text = text(file).map_err(|error| wrong(error.to_string()))?;
-    understood(&text, language.unwrap_or_else(|| guessed(&text))).map_err(wrong)
+    let is_guessed = language.is_none();
+    let language = language.unwrap_or_else(|| guessed(&text));
+    understood(&text, language).map_err(|error| {
+        wrong(match is_guessed {
+            true => format!("{error} (taken for {language:?}; `--format` says otherwise)"),
+            false => error,
+        })
+    })
 }
 
 /// What a file is called in messages.

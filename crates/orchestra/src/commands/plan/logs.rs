@@ -41,7 +41,7 @@ pub(super) async fn run(
         }
     }
     let query = Query {
-        limit: lines.tail,
+        limit: lines.tail.and_then(|tail| usize::try_from(tail).ok()),
         tail: lines.tail.is_some(),
         phase: lines.phase,
         contains: lines.grep,

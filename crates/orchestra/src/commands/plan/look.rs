@@ -3,6 +3,7 @@
 use orchestra_plan::{
     budget::Usage,
     ids::{Millis, PlanId},
+    phase::Phase,
     plan::Plan,
     status::{JobStatus, PlanStatus},
     view::{self, JobFilter, ListFilter},
@@ -61,6 +62,8 @@ struct ListRow {
     /// How many of its jobs have succeeded: others have ended, and are not done.
     #[serde(skip)]
     succeeded: u32,
+    #[serde(skip)]
+    took: String,
 }
 
 /// Lists plans.
@@ -76,6 +79,7 @@ pub(super) async fn list(
         row: view::row(plan),
         usage: *plan.usage(),
         succeeded: plan.counts().succeeded,
+        took: took(plan),
     });
     let mut list = List::of(rows.collect());
     let unreadable = desk.plans().unreadable().await.map_err(failure)?;
@@ -93,10 +97,11 @@ pub(super) async fn list(
             let rows: Vec<Vec<String>> = list
                 .items
                 .iter()
-                .map(|ListRow { row, succeeded, .. }| {
+                .map(|listed| {
+                    let ListRow { row, succeeded, .. } = listed;
                     let id: String = row.id.to_string().chars().take(8).collect();
                     let done = format!("{}%", succeeded * 100 / row.nodes.max(1));
-                    let span = span(row.started_at, row.ended_at);
+                    let span = listed.took.clone();
                     let jobs = row.nodes.to_string();
                     vec![
                         id,
@@ -142,7 +147,7 @@ async fn show_plan(desk: &Desk, plan: &Plan, format: Format) -> Result<Exit, Fai
                     node.producer_id.to_string(),
                     node.status.to_string(),
                     node.attempts.to_string(),
-                    span(node.started_at, node.ended_at),
+                    span(node.status, node.started_at, node.ended_at),
                     cut(&why.unwrap_or_default()),
                 ]
             })
@@ -190,9 +195,9 @@ fn head(desk: &Desk, plan: &Plan, awaited: Option<&Plan>) -> String {
     if !plan.status().is_ended() {
         line("jobs", desk.bound(plan.settings()));
     }
-    let span = span(plan.started_at(), plan.ended_at());
-    if !span.is_empty() {
-        line("time", span);
+    let took = took(plan);
+    if !took.is_empty() {
+        line("time", took);
     }
     if let Some(used) = used(plan.usage()) {
         line("used", used);
@@ -255,11 +260,14 @@ async fn show_job(desk: &Desk, plan: &Plan, asked: &str, format: Format) -> Resu
         }
         line("error", job.error().unwrap_or_default());
         line("attempts", &job.attempts().len().to_string());
-        line("time", &span(shown.state.started_at, shown.state.ended_at));
+        let (start, end) = (shown.state.started_at, shown.state.ended_at);
+        line("time", &span(job.status(), start, end));
         line("used", &used(job.usage()).unwrap_or_default());
         let names = plan.dependencies(job).map(|on| on.producer().to_string());
         line("after", &names.collect::<Vec<_>>().join(", "));
-        for (phase, status) in &shown.state.step_statuses {
+        let in_order = Phase::ALL.map(Phase::as_str).into_iter();
+        let statuses = &shown.state.step_statuses;
+        for (phase, status) in in_order.filter_map(|phase| statuses.get_key_value(phase)) {
             let status = serde_json::to_value(status).unwrap_or_default();
             line(&format!("{phase}:"), status.as_str().unwrap_or_default());
         }
@@ -303,7 +311,7 @@ pub(super) async fn jobs(
                 row.producer_id.to_string(),
                 row.status.to_string(),
                 row.attempts.to_string(),
-                span(row.started_at, row.ended_at),
+                span(row.status, row.started_at, row.ended_at),
                 group.unwrap_or_default(),
                 cut(row.error.as_deref().unwrap_or_default()),
             ]
@@ -329,7 +337,12 @@ pub(super) async fn attempts(desk: &Desk, of: &OfJob, format: Format) -> Result<
                 attempt.attempt_number.to_string(),
                 word(&attempt.status),
                 word(&attempt.trigger_type),
-                span(Some(attempt.started_at), attempt.ended_at),
+                lasted(
+                    attempt
+                        .ended_at
+                        .unwrap_or_else(now)
+                        .since(attempt.started_at),
+                ),
                 attempt
                     .failed_phase
                     .map(|phase| phase.to_string())
@@ -360,12 +373,16 @@ fn cut(text: &str) -> String {
 }
 
 /// How long something took, or has taken so far.
-fn span(start: Option<Millis>, end: Option<Millis>) -> String {
-    let Some(start) = start else {
-        return String::new();
-    };
-    let end = end.unwrap_or_else(now);
-    lasted(end.since(start))
+fn span(status: JobStatus, start: Option<Millis>, end: Option<Millis>) -> String {
+    let end = end.or_else(|| status.is_active().then(now));
+    let span = start.zip(end);
+    span.map_or_else(String::new, |(start, end)| lasted(end.since(start)))
+}
+
+/// How long a plan has been at work; nothing of one that has not begun.
+pub(super) fn took(plan: &Plan) -> String {
+    let begun = plan.started_at();
+    begun.map_or_else(String::new, |_| lasted(plan.time_at_work(now())))
 }
 
 /// The time.

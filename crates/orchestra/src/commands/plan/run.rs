@@ -10,7 +10,7 @@ use orchestra_plan::{
     spec::PlanSpec,
     status::PlanStatus,
 };
-use orchestra_runner::plans::{Answer, Caller};
+use orchestra_runner::plans::{Answer, PlansError};
 use serde::Serialize;
 
 use super::{
@@ -51,7 +51,7 @@ pub(super) async fn create(
 ) -> Result<Exit, Failure> {
     let mut spec = file::read(given)?;
     spec.settings.start_paused = spec.settings.start_paused && !start;
-    let (answer, plan) = made(desk, spec, key).await?;
+    let (answer, plan) = made(desk, given, spec, key).await?;
     let awaited = chain::awaited(desk, &plan).await?;
     let starts = plan.paused().is_none();
     format.print(&answer, |answer| {
@@ -79,7 +79,11 @@ pub(super) async fn create(
 pub(super) async fn run(desk: &Desk, given: &Given, format: Format) -> Result<Exit, Failure> {
     let mut spec = file::read(given)?;
     spec.settings.start_paused = false;
-    let (answer, plan) = made(desk, spec, None).await?;
+    let (answer, plan) = made(desk, given, spec, None).await?;
+    if format == Format::Json {
+        let (event, name) = ("made", plan.name());
+        output::json(&serde_json::json!({"event": event, "planId": answer.plan, "name": name}))?;
+    }
     if answer.repeated {
         output::complain(&format!(
             "plan {} ({}) was made before under this key: nothing is made or run anew; this is how it \
@@ -121,14 +125,15 @@ async fn built_upon(desk: &Desk, plan: &Plan) -> Result<(), Failure> {
 /// Makes a plan, or finds the one that was made of the same under its key.
 async fn made(
     desk: &Desk,
-    spec: PlanSpec,
+    given: &Given,
+    mut spec: PlanSpec,
     key: Option<String>,
 ) -> Result<(Answer, Arc<Plan>), Failure> {
+    if let Some(key) = &key {
+        spec.settings.idempotency_key = Some(file::said("--key", key)?);
+    }
     let PlanSpec { settings, jobs } = spec.clone();
-    let caller = Caller {
-        key,
-        ..Desk::caller()
-    };
+    let caller = Desk::caller();
     let used = settings.idempotency_key.clone();
     let made = desk
         .plans()
@@ -145,6 +150,11 @@ async fn made(
             }
             return Err(failure(error));
         }
+        Err(error @ PlansError::Refused { .. }) => {
+            // What is wrong with the file itself is told as it is of one that is only looked at.
+            foreseen(desk, given, &spec).await?;
+            return Err(failure(error));
+        }
         Err(error) => return Err(failure(error)),
     };
     desk::warn(&answer);
@@ -152,16 +162,36 @@ async fn made(
     Ok((answer, plan))
 }
 
-/// Says what is to be known of a plan file.
-pub(super) async fn validate(desk: &Desk, given: &Given, format: Format) -> Result<Exit, Failure> {
-    let spec = file::read(given)?;
+/// What is to be known of a plan before it is made.
+///
+/// # Errors
+/// When something is wrong with it, with the name of its file.
+async fn foreseen(
+    desk: &Desk,
+    given: &Given,
+    spec: &PlanSpec,
+) -> Result<(Definition, Vec<String>), Failure> {
     let wrong = |error: &dyn std::fmt::Display| {
         let text = format!("{}: {error}", file::name(&given.file));
         Failure::usage_text(output::printable(&text).into_owned())
     };
-    let definition = definition(&spec).map_err(|error| wrong(&error))?;
+    let definition = definition(spec).map_err(|error| wrong(&error))?;
     let foreseen = desk.plans().foresee(&spec.settings, &spec.jobs).await;
-    let foreseen = foreseen.map_err(|error| wrong(&error))?;
+    Ok((definition, foreseen.map_err(|error| wrong(&error))?))
+}
+
+/// Says what is to be known of a plan file.
+pub(super) async fn validate(desk: &Desk, given: &Given, format: Format) -> Result<Exit, Failure> {
+    let checked = async {
+        let spec = file::read(given)?;
+        let (definition, foreseen) = foreseen(desk, given, &spec).await?;
+        Ok::<_, Failure>((spec, definition, foreseen))
+    };
+    let checked = checked.await;
+    if let (Err(failure), Format::Json) = (&checked, format) {
+        output::json(&serde_json::json!({"valid": false, "error": failure.text()}))?;
+    }
+    let (spec, definition, foreseen) = checked?;
     let graph = Graph::of(spec.settings.name.as_str(), &definition, |_| "pending");
     let warnings = definition.warnings().into_iter();
     let validated = Validated {

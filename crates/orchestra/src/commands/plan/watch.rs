@@ -12,7 +12,7 @@ use std::{io::IsTerminal as _, sync::Arc, time::Duration};
 
 use orchestra_plan::{
     event::Event,
-    ids::{Millis, PlanId},
+    ids::PlanId,
     plan::{Changes, Plan},
     status::PlanStatus,
 };
@@ -85,10 +85,17 @@ async fn shown(desk: &Desk, id: PlanId, format: Format) -> Result<Exit, Failure>
             let Some(last) = page.last() else { break };
             after = last.seq;
             for placed in page {
-                if placed.plan == id && placed.number > plan.version() {
-                    let changes = plan.apply(&placed.event);
-                    shown.changed(&plan, &placed.event, &changes)?;
+                if placed.plan != id || placed.number <= plan.version() {
+                    continue;
                 }
+                let Some(event) = placed.event else {
+                    // A newer program goes on with it; that is said.
+                    let anew = desk.plans().plan(id).await.map_err(failure)?;
+                    plan = Arc::unwrap_or_clone(anew);
+                    continue;
+                };
+                let changes = plan.apply(&event);
+                shown.changed(&plan, &event, &changes)?;
             }
         }
     }
@@ -140,11 +147,10 @@ async fn ended(desk: &Desk, plan: &Plan) -> Result<(), Failure> {
 /// Says how it ended.
 fn told(plan: &Plan, awaited: Option<&Plan>) -> Result<(), Failure> {
     let (name, id) = (output::in_a_line(plan.name()), plan.id());
-    let took = begun(plan).map(|start| {
-        let end = plan.ended_at().unwrap_or_else(look::now);
-        format!(" after {}", look::lasted(end.since(start)))
-    });
-    let took = took.unwrap_or_default();
+    let took = match look::took(plan) {
+        took if took.is_empty() => took,
+        took => format!(" after {took}"),
+    };
     let target = plan.branches().map(|branches| branches.target.to_string());
     let target = target.unwrap_or_default();
     let mut text = match plan.status() {
@@ -174,31 +180,21 @@ fn told(plan: &Plan, awaited: Option<&Plan>) -> Result<(), Failure> {
         .jobs()
         .iter()
         .filter(|job| job.status().name() == "failed");
-    for job in failed {
-        let error = job.error().unwrap_or_default();
+    for failed in failed {
+        let error = failed.error().unwrap_or_default();
         let error = error.lines().next().unwrap_or_default();
-        let job = job.producer();
-        text.push_str(&format!(
-            "  {job}: {}; `orchestra plan logs {id} {job}` has what it said\n",
-            output::in_a_line(error)
-        ));
+        let job = failed.producer();
+        let has_log = !failed.attempts().is_empty();
+        let hint = match has_log {
+            true => format!("; `orchestra plan logs {id} {job}` has what it said"),
+            false => String::new(),
+        };
+        text.push_str(&format!("  {job}: {}{hint}\n", output::in_a_line(error)));
     }
     if plan.status() == PlanStatus::Failed {
         text.push_str(&hints::of_failed(plan));
     }
     output::lines(&text)
-}
-
-/// When the work began that has ended now: a plan that had ended before and was asked for again begins
-/// anew with that.
-fn begun(plan: &Plan) -> Option<Millis> {
-    let again = plan
-        .history()
-        .filter(|change| change.from.is_ended())
-        .last();
-    let again = again.map(|change| change.at);
-    plan.started_at()
-        .map(|start| again.map_or(start, |again| start.max(again)))
 }
 
 impl Shown {

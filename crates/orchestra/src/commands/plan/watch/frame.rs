@@ -137,9 +137,8 @@ fn head(plan: &Plan, rows: &[Row], now: Millis) -> Row {
         counts.succeeded,
         plan.jobs().len()
     );
-    if let Some(start) = plan.started_at() {
-        let end = plan.ended_at().unwrap_or(now);
-        said.push_str(&format!("  {}", look::lasted(end.since(start))));
+    if plan.started_at().is_some() {
+        said.push_str(&format!("  {}", look::lasted(plan.time_at_work(now))));
     }
     for (count, word) in [
         (counts.active(), "at work"),
@@ -192,8 +191,8 @@ fn said(job: &Job, now: Millis) -> String {
         Some(act) => act.phase.to_string(),
         None => status.to_string(),
     };
-    if let Some(start) = job.started_at() {
-        let end = job.ended_at().unwrap_or(now);
+    let end = job.ended_at().or_else(|| status.is_active().then_some(now));
+    if let Some((start, end)) = job.started_at().zip(end) {
         text.push_str(&format!("  {}", look::lasted(end.since(start))));
     }
     if job.attempts().len() > 1 {

@@ -310,10 +310,15 @@ async fn git_is_at_work(directory: PathBuf, locks: Vec<PathBuf>, young: Duration
             // A user who reads its history there is in nobody's way.
             there
                 && is("comm", &|name| name.starts_with(b"git"))
-                && (is_locked || is("cmdline", &is_ours))
+                && (is_locked || is("cmdline", &may_be_ours))
         })
     };
     tokio::task::spawn_blocking(look).await.unwrap_or(false)
+}
+
+/// Whether a command line is that of a call of ours, or not to be seen yet since its program has just begun.
+fn may_be_ours(line: &[u8]) -> bool {
+    line.is_empty() || is_ours(line)
 }
 
 /// Where the system shows processes, and what they work in.

@@ -580,9 +580,9 @@ async fn a_git_of_ours_that_outlives_its_runner_is_waited_for_before_it_locks_an
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        let name = format!("/proc/{}/comm", other.id());
+        let line = format!("/proc/{}/cmdline", other.id());
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-        while !fs::read_to_string(&name).unwrap().starts_with("git") {
+        while !fs::read_to_string(&line).unwrap().contains("hash-object") {
             assert!(std::time::Instant::now() < deadline);
             tokio::task::yield_now().await;
         }

@@ -20,7 +20,10 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
     if names.is_empty() || names.contains(&"plans") {
         plans()?;
     }
-    let apart = ["memory", "plans"];
+    if names.is_empty() || names.contains(&"chat") {
+        chat()?;
+    }
+    let apart = ["chat", "memory", "plans"];
     if !names.is_empty() && names.iter().all(|name| apart.contains(name)) {
         return Ok(());
     }
@@ -62,6 +65,16 @@ fn plans() -> Result<()> {
     run::run(&mut Command::new(
         run::target().join("release/examples/plans_bench"),
     ))
+}
+
+/// Measures conversations, which need no model.
+fn chat() -> Result<()> {
+    let release = ["build", "--quiet", "--release"];
+    run::run(run::cargo(release).args(["--package", "orchestra"]))?;
+    let example = ["--package", "orchestra-chat", "--example", "chat_bench"];
+    run::run(run::cargo(release).args(example))?;
+    let bench = run::target().join("release/examples/chat_bench");
+    run::run(Command::new(bench).arg(run::target().join("release/orchestra")))
 }
 
 /// Builds peers that are a workspace of their own, beside everything else.

@@ -32,7 +32,7 @@ usage: cargo xtask COMMAND
   codegen           writes the code anew that is made from schemas
   deny              only the check of licences, sources and forbidden second versions
   bench [NAME]...   measure against the peers: echo, http, gateway, plugin, board, start,
-                    writers, tokens, day, memory, plans (default: all)
+                    writers, tokens, day, memory, plans, chat (default: all)
   eval memory [RANKER]
                     how well memory search finds what eval/memory asks for; with a ranker also
                     what that one missed

@@ -6,7 +6,6 @@
 //! a [`model`], the [`vectors`] made with it, and an [`index`] that keeps those in step with the
 //! store: all of it follows from what is stored, and may be killed, deleted or absent.
 
-mod causes;
 pub mod engine;
 pub mod index;
 pub mod model;

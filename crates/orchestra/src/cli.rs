@@ -52,6 +52,7 @@ pub(crate) enum Command {
     Memory(commands::memory::Arguments),
     Plan(Box<commands::plan::Arguments>),
     Mcp(Box<commands::mcp::Arguments>),
+    Chat(Box<commands::chat::Arguments>),
     Plugin(commands::plugin::Arguments),
     Certs(commands::certs::Arguments),
     #[command(hide = true)]

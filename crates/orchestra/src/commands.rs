@@ -3,6 +3,7 @@
 mod arguments;
 pub(crate) mod audit;
 pub(crate) mod certs;
+pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod config;
 mod consent;
@@ -42,6 +43,7 @@ pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Plan(arguments) => plan::run(&common, *arguments),
         Command::Runner(arguments) => runner::run(&common, arguments),
         Command::Mcp(arguments) => mcp::run(&common, *arguments),
+        Command::Chat(arguments) => chat::run(&common, *arguments),
         Command::Memory(arguments) => memory::run(&common, arguments),
         Command::Tool(arguments) => tool::run(&common, arguments),
         Command::Plugin(arguments) => plugin::run(&common, arguments),

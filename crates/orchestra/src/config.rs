@@ -3,6 +3,7 @@
 
 mod access;
 mod audit;
+mod chat;
 mod engine;
 mod entries;
 mod file;
@@ -32,6 +33,7 @@ use file::ConfigFile;
 
 pub(crate) use access::{AccessConfig, AccessFlags, TlsFiles, TokenSource};
 pub(crate) use audit::AuditSettings;
+pub(crate) use chat::{BackendKind, ChatFlags, ChatSettings};
 pub(crate) use engine::{EngineFlags, EngineUse, engine_port, wrong_engine_port};
 pub(crate) use entries::Entry;
 pub(crate) use memory::MemorySettings;
@@ -113,6 +115,8 @@ pub(crate) struct Overrides {
     pub(crate) engine: EngineFlags,
     /// Servers of others.
     pub(crate) servers: ServerFlags,
+    /// Whom `chat` talks to.
+    pub(crate) chat: ChatFlags,
 }
 
 /// The settled configuration.
@@ -148,6 +152,8 @@ pub(crate) struct Config {
     pub(crate) memory: MemorySettings,
     /// Where plans are kept, and how they are run.
     pub(crate) plans: PlansConfig,
+    /// Whom `chat` talks to, and how.
+    pub(crate) chat: ChatSettings,
     /// Which servers of others are offered beside the built-in tools, or instead of them.
     pub(crate) servers: ServerFlags,
 }
@@ -232,6 +238,7 @@ impl Config {
             audit: AuditSettings::settle(&workspace.join(FILE), &files),
             memory: MemorySettings::settle(&workspace, &files)?,
             plans: PlansConfig::settle(&workspace, &files)?,
+            chat: ChatSettings::settle(overrides.chat, &workspace, &files)?,
             servers: overrides.servers,
             line_bytes: settle(None, &files, |file| file.line_bytes, || MAX_LINE_BYTES),
             workspace_origin: match (&common.workspace, Variable::Workspace.read()) {
@@ -341,6 +348,7 @@ fn read_files(workspace: &Path) -> Result<Vec<(PathBuf, ConfigFile)>, Failure> {
                 file.access.leave_out_rates();
                 file.memory.bound(&path);
                 file.plans.bound(&path);
+                file.chat.bound(&path);
             }
             files.push((path, file));
         }

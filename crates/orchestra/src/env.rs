@@ -39,15 +39,27 @@ pub(crate) enum Variable {
     DataHome,
     /// Where models are fetched from.
     ModelHub,
+    /// Where Ollama is.
+    OllamaHost,
+    /// The key that a server of Ollama is shown.
+    OllamaKey,
+    /// Where a server is that takes what OpenAI's takes.
+    OpenAiUrl,
+    /// The key that it is shown.
+    OpenAiKey,
     /// Whether a terminal is told of no colours.
     NoColor,
     /// What kind of terminal there is.
     Terminal,
+    /// Which program it is.
+    TerminalProgram,
+    /// Which window of Kitty it is.
+    KittyWindow,
 }
 
 impl Variable {
     /// All of them.
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 25] = [
         Self::Log,
         Self::Token,
         Self::Workspace,
@@ -65,8 +77,14 @@ impl Variable {
         Self::Model,
         Self::DataHome,
         Self::ModelHub,
+        Self::OllamaHost,
+        Self::OllamaKey,
+        Self::OpenAiUrl,
+        Self::OpenAiKey,
         Self::NoColor,
         Self::Terminal,
+        Self::TerminalProgram,
+        Self::KittyWindow,
     ];
 
     /// Its name.
@@ -89,8 +107,14 @@ impl Variable {
             Self::Model => "ORCHESTRA_MODEL",
             Self::DataHome => "XDG_DATA_HOME",
             Self::ModelHub => "HF_ENDPOINT",
+            Self::OllamaHost => "OLLAMA_HOST",
+            Self::OllamaKey => "OLLAMA_API_KEY",
+            Self::OpenAiUrl => "OPENAI_BASE_URL",
+            Self::OpenAiKey => "OPENAI_API_KEY",
             Self::NoColor => "NO_COLOR",
             Self::Terminal => "TERM",
+            Self::TerminalProgram => "TERM_PROGRAM",
+            Self::KittyWindow => "KITTY_WINDOW_ID",
         }
     }
 
@@ -120,8 +144,16 @@ impl Variable {
             Self::ModelHub => "where models are fetched from, else https://huggingface.co",
             Self::NoColor => "set to anything, nothing is printed in colours",
             Self::Terminal => {
-                "the kind of terminal; on `dumb`, `orchestra plan watch` prints lines"
+                "the kind of terminal; on `dumb`, `orchestra plan watch` and `chat` print lines"
             }
+            Self::OllamaHost => "where `orchestra chat` finds Ollama, as --host",
+            Self::OllamaKey => "the key that it is shown there, if it wants one",
+            Self::OpenAiUrl => {
+                "where `orchestra chat --backend openai` finds its server, as --host"
+            }
+            Self::OpenAiKey => "the key that it is shown there",
+            Self::TerminalProgram => "which terminal it is: some can show images",
+            Self::KittyWindow => "the same, of Kitty",
         }
     }
 

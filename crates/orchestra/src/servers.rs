@@ -219,7 +219,7 @@ pub(crate) fn serves(workspace: &Path) -> Option<File> {
         .ok()
 }
 
-fn private_directory(path: &Path) -> io::Result<()> {
+pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -240,6 +240,12 @@ pub(crate) fn is_served(workspace: &Path) -> bool {
 /// # Errors
 /// When the user has no home.
 pub(crate) fn log_directory(workspace: &Path) -> Result<PathBuf, Failure> {
+    let logs = state_directory()?.join("mcp").join("logs");
+    Ok(logs.join(name_of(workspace)))
+}
+
+/// What the directories of a workspace are called in the user's state directory.
+pub(crate) fn name_of(workspace: &Path) -> String {
     /// Longest part of the directory's name that is for people.
     const NAME_CHARS: usize = 40;
     let name = workspace.file_name().unwrap_or_default().to_string_lossy();
@@ -249,6 +255,5 @@ pub(crate) fn log_directory(workspace: &Path) -> Result<PathBuf, Failure> {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    let logs = state_directory()?.join("mcp").join("logs");
-    Ok(logs.join(format!("{name}-{short}")))
+    format!("{name}-{short}")
 }

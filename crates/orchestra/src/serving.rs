@@ -10,6 +10,7 @@ mod scratch;
 use std::{io, num::NonZeroUsize, path::Path, sync::Arc, thread, time::Duration};
 
 use anyhow::Context as _;
+use orchestra_gateway::config::ServerConfig;
 use orchestra_hub::{Attachment, Audit, Caller, Hub, HubConfig, Toolset, ToolsetError};
 use orchestra_mcp::{Limits, Server, ServerStatus};
 use orchestra_memory::engine::Engines;
@@ -230,6 +231,15 @@ impl Serving {
             Err(failure) if self.config.servers.given().next().is_some() => return Err(failure),
             Err(failure) => tracing::warn!(?failure, "no servers of others are served"),
         }
+        Ok(())
+    }
+
+    /// Starts one server that no file names, and waits for nothing. Must run inside the runtime.
+    ///
+    /// # Errors
+    /// When the user has no home.
+    pub(crate) fn start_one(&mut self, server: ServerConfig) -> Result<(), Failure> {
+        self.others = Some(Others::alone(&self.hub, &self.config, server)?);
         Ok(())
     }
 

@@ -3,11 +3,15 @@
 use std::{
     io,
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anyhow::Context as _;
 use clap::Args;
-use orchestra_mcp::client::tap::{Redactor, Tap, TapConfig, TapFile};
+use orchestra_mcp::client::tap::{Redactor, Tap, TapConfig, TapFile, TraceForm};
 
 use crate::{exit::Failure, output};
 
@@ -25,6 +29,12 @@ pub(crate) struct TraceFlags {
     /// Mask in recordings what arguments of this name hold; more than one may be given
     #[arg(long, value_name = "NAME")]
     mask: Vec<String>,
+    /// What the lines on stderr say.
+    #[arg(skip)]
+    form: TraceForm,
+    /// Whether they are shown now, where that may change.
+    #[arg(skip)]
+    switch: Option<Arc<AtomicBool>>,
 }
 
 impl TraceFlags {
@@ -33,9 +43,49 @@ impl TraceFlags {
     /// # Errors
     /// When the file cannot be written.
     pub(crate) fn open(&self) -> Result<Option<Tap>, Failure> {
-        match self.trace || self.trace_file.is_some() {
-            true => open(self.trace_file.as_deref(), self.trace, redactor(&self.mask)).map(Some),
+        let file = self.trace_file.as_deref();
+        if let Some(switch) = &self.switch {
+            let shown = Switched(Arc::clone(switch));
+            let shown = Some((Box::new(shown) as _, self.form));
+            return begun(file, shown, redactor(&self.mask)).map(Some);
+        }
+        match self.trace || file.is_some() {
+            true => open(file, self.trace.then_some(self.form), redactor(&self.mask)).map(Some),
             false => Ok(None),
+        }
+    }
+
+    /// The same, where it may be switched on and off whether they are shown.
+    pub(crate) fn switched(self) -> Self {
+        let switch = Some(Arc::new(AtomicBool::new(self.trace)));
+        Self { switch, ..self }
+    }
+
+    /// Switches it; whether they are shown now.
+    pub(crate) fn switch(&self) -> bool {
+        let flipped = self
+            .switch
+            .as_ref()
+            .map(|switch| !switch.fetch_xor(true, Ordering::Relaxed));
+        flipped.unwrap_or(self.trace)
+    }
+
+    /// The same with whole messages on stderr, with the names of their servers where there are several.
+    pub(crate) fn whole(self, is_named: bool) -> Self {
+        let form = match is_named {
+            true => TraceForm::WholeNamed,
+            false => TraceForm::Whole,
+        };
+        Self { form, ..self }
+    }
+
+    /// Those that were given.
+    pub(crate) fn of(trace: bool, trace_file: Option<PathBuf>, mask: Vec<String>) -> Self {
+        Self {
+            trace,
+            trace_file,
+            mask,
+            ..Self::default()
         }
     }
 
@@ -49,14 +99,44 @@ impl TraceFlags {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub(crate) fn open(file: Option<&Path>, shows: bool, redactor: Redactor) -> Result<Tap, Failure> {
+pub(crate) fn open(
+    file: Option<&Path>,
+    shown: Option<TraceForm>,
+    redactor: Redactor,
+) -> Result<Tap, Failure> {
+    let shown = shown.map(|form| (Box::new(io::stderr()) as _, form));
+    begun(file, shown, redactor)
+}
+
+/// Where lines go, and what they say.
+type Shown = (Box<dyn io::Write + Send>, TraceForm);
+
+fn begun(file: Option<&Path>, shown: Option<Shown>, redactor: Redactor) -> Result<Tap, Failure> {
+    let (trace, form) = shown.unzip();
     let tap = Tap::open(TapConfig {
         file: file.map(|file| TapFile::at(file.to_owned())),
-        trace: shows.then(|| Box::new(io::stderr()) as _),
+        trace,
+        form: form.unwrap_or_default(),
         redactor,
     });
     let file = file.unwrap_or_else(|| Path::new("stderr"));
     Ok(tap.with_context(|| format!("recording to {}", file.display()))?)
+}
+
+/// Standard error, or nothing.
+struct Switched(Arc<AtomicBool>);
+
+impl io::Write for Switched {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.load(Ordering::Relaxed) {
+            true => io::stderr().write(bytes),
+            false => Ok(bytes.len()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }
 
 /// Ends a recording, and says what is missing in it.

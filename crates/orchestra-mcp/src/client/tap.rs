@@ -30,7 +30,7 @@ pub use redact::Redactor;
 pub use replay::{Change, Difference, ReplayConfig, ReplayReport, replay};
 pub use stream::TapStream;
 use writer::Seen;
-pub use writer::{Tap, TapConfig, TapTotals};
+pub use writer::{Tap, TapConfig, TapTotals, TraceForm};
 
 /// Records what goes over the connections of another connector.
 pub struct TapConnector {

@@ -126,6 +126,7 @@ fn to_file(path: &Path, redactor: Redactor) -> Tap {
         file: Some(TapFile::at(path.to_owned())),
         trace: None,
         redactor,
+        ..TapConfig::default()
     })
     .unwrap()
 }
@@ -274,7 +275,7 @@ fn a_stream_cut_anywhere_is_recorded_alike() {
         let tap = Tap::open(TapConfig {
             file: Some(TapFile::at(path.clone())),
             trace: Some(Box::new(shown.clone())),
-            redactor: Redactor::default(),
+            ..TapConfig::default()
         })
         .unwrap();
         for (direction, bytes) in [
@@ -339,7 +340,7 @@ fn what_cannot_be_kept_up_with_is_left_out_and_counted_and_nobody_waits() {
     let tap = Tap::open(TapConfig {
         file: Some(TapFile::at(path.clone())),
         trace: Some(Box::new(Stuck(stuck))),
-        redactor: Redactor::default(),
+        ..TapConfig::default()
     })
     .unwrap();
     let mut stream = TapStream::new(tap.clone(), "s", Direction::Sent);
@@ -369,8 +370,7 @@ fn files_are_put_aside_when_they_are_long() {
             max_bytes: 1_000,
             keep: 2,
         }),
-        trace: None,
-        redactor: Redactor::default(),
+        ..TapConfig::default()
     })
     .unwrap();
     let mut stream = TapStream::new(tap.clone(), "s", Direction::Sent);

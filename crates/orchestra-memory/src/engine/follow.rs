@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use orchestra_remote::with_causes;
 use tokio::time::{Instant, sleep, timeout};
 use tonic::Streaming;
 
@@ -18,7 +19,6 @@ use super::{
     place::Look,
     spawn::{self, ENDING, Program, Started},
 };
-use crate::causes::with_causes;
 
 /// How often an engine is asked whether it still answers, when it is well and when it is in doubt.
 const ASKED_EVERY: Duration = Duration::from_secs(5);

@@ -14,6 +14,7 @@ use std::{
 };
 
 use orchestra_board::{Refusal, Slug};
+use orchestra_remote::with_causes;
 use orchestra_store::{ReadError, Store};
 
 use super::{
@@ -22,7 +23,6 @@ use super::{
     patience::Queries,
 };
 use crate::{
-    causes::with_causes,
     index::{Index, Phase},
     model::{Choice, ModelId, ModelKind, Stamp, Wish},
     vectors::Within,

@@ -11,11 +11,10 @@ use std::{
     time::Duration,
 };
 
+use orchestra_remote::with_causes;
+
 use super::meaning::MeaningError;
-use crate::{
-    causes::with_causes,
-    index::{Index, QueryVector},
-};
+use crate::index::{Index, QueryVector};
 
 /// How long a query waits for a server: less than a client waits for the engine.
 const PATIENCE: Duration = Duration::from_millis(100);

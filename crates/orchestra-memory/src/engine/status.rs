@@ -3,10 +3,9 @@
 use std::error::Error;
 
 use orchestra_board::Refusal;
+use orchestra_remote::with_causes;
 use orchestra_store::{ActionError, Fault, ReadError};
 use tonic::{Code, Status};
-
-use crate::causes::with_causes;
 
 /// A status with an error and what caused it.
 fn status(code: Code, error: &(dyn Error + 'static)) -> Status {

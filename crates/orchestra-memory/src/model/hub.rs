@@ -7,13 +7,12 @@ use std::fmt;
 use std::io::Write;
 use std::time::Duration;
 
+use orchestra_remote::{is_local, shown, trusting, with_causes};
 use reqwest::{Client, Url, redirect};
 use tokio::runtime;
 use tokio::time::timeout;
 
 use super::ModelError;
-use super::remote::{is_local, shown, trusting};
-use crate::causes::with_causes;
 
 /// The hub that is asked unless another is named.
 pub const HUB: &str = "https://huggingface.co";

@@ -10,11 +10,9 @@ mod lane;
 use std::fmt;
 use std::time::Duration;
 
-use reqwest::Url;
-use reqwest::header::HeaderValue;
+use orchestra_remote::{is_local_address, shown};
 
 use self::lane::Lane;
-pub(super) use self::lane::{is_local, trusting};
 use super::tokens::beginning;
 use super::{EmbedError, Embedder, MAX_DIMENSIONS, ModelError, ModelId, ModelKind, Purpose, TRIAL};
 
@@ -78,7 +76,7 @@ impl RemoteOptions {
     /// Whether the server is on this machine, by how it is named.
     #[must_use]
     pub fn is_local(&self) -> bool {
-        Url::parse(&self.url).is_ok_and(|url| is_local(&url))
+        is_local_address(&self.url)
     }
 }
 
@@ -90,19 +88,6 @@ impl fmt::Debug for RemoteOptions {
             .field("model", &self.model)
             .field("key", &self.key.as_ref().map(|_| "…"))
             .finish_non_exhaustive()
-    }
-}
-
-/// An address as it may be shown: without a user, password or query.
-pub(super) fn shown(url: &str) -> String {
-    match Url::parse(url) {
-        Ok(url) => {
-            let port = url.port().map(|port| format!(":{port}"));
-            let host = url.host_str().unwrap_or_default();
-            let port = port.unwrap_or_default();
-            format!("{}://{host}{port}{}", url.scheme(), url.path())
-        }
-        Err(_) => "an address that is none".to_owned(),
     }
 }
 
@@ -233,16 +218,6 @@ impl Embedder for RemoteModel {
         }
         Ok(all)
     }
-}
-
-/// The header that a key goes into.
-fn authorization(key: &str) -> Result<HeaderValue, ModelError> {
-    let value = HeaderValue::from_str(&format!("Bearer {key}"));
-    let mut value = value.map_err(|_| {
-        ModelError::Remote("its key has characters that no header may have".to_owned())
-    })?;
-    value.set_sensitive(true);
-    Ok(value)
 }
 
 #[cfg(test)]

@@ -100,6 +100,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
             quic,
             engine,
             servers,
+            ..Overrides::default()
         },
     )?;
     config.check_access()?;

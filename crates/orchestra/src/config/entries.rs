@@ -87,6 +87,7 @@ impl Config {
         entries.extend(self.audit.entries());
         entries.extend(self.memory.entries());
         entries.extend(self.plans.entries());
+        entries.extend(self.chat.entries());
         entries.extend(self.access.entries());
         entries
     }

@@ -16,6 +16,7 @@ use super::{
     EngineUse, TextFormat, TlsFiles,
     access::AccessFile,
     audit::{AuditFile, AuditOnDisk},
+    chat::{ChatFile, ChatOnDisk},
     memory::{MemoryFile, MemoryOnDisk},
     oauth::OAuthOnDisk,
     plans::{PlansFile, PlansOnDisk},
@@ -52,6 +53,7 @@ pub(super) struct ConfigFile {
     pub(super) line_bytes: Option<usize>,
     pub(super) audit: AuditFile,
     pub(super) memory: MemoryFile,
+    pub(super) chat: ChatFile,
     pub(super) plans: PlansFile,
     pub(super) access: AccessFile,
 }
@@ -113,6 +115,8 @@ struct OnDisk {
     audit: AuditOnDisk,
     #[serde(default)]
     memory: MemoryOnDisk,
+    #[serde(default)]
+    chat: ChatOnDisk,
     #[serde(default)]
     plans: PlansOnDisk,
     /// Profiles of agents, by name; those of a file that may not name any are not looked at.
@@ -233,6 +237,7 @@ pub(super) fn parse(text: &str) -> Result<ConfigFile, ParseError> {
         line_bytes: bytes.map(size),
         audit: on_disk.audit.checked()?,
         memory: on_disk.memory.checked()?,
+        chat: on_disk.chat.checked()?,
         plans: on_disk.plans.checked(on_disk.agents)?,
         access: access(on_disk.access)?,
     })

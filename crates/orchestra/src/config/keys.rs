@@ -3,7 +3,7 @@
 use super::Origin;
 
 /// Each key that has a flag, with it.
-const FLAGS: [(&str, &str); 18] = [
+const FLAGS: [(&str, &str); 21] = [
     ("tools", "--tools"),
     ("format", "--format"),
     ("http", "--http"),
@@ -11,6 +11,9 @@ const FLAGS: [(&str, &str); 18] = [
     ("certs_dir", "--certs-dir"),
     ("admit", "--admit"),
     ("engine", "--engine"),
+    ("chat.backend", "--backend"),
+    ("chat.host", "--host"),
+    ("chat.model", "--model"),
     ("log", "--log"),
     ("access.token_file", "--token-file"),
     ("access.hosts", "--allow-host"),

@@ -20,7 +20,8 @@ use crate::{env::Variable, exit::Failure};
 use details::Details;
 pub(super) use details::own_file;
 pub(crate) use named::NONE;
-use named::{NAMES, Named, is_variable, named};
+pub(super) use named::is_variable;
+use named::{NAMES, Named, named};
 
 /// The longest text that may stand before what a model is given.
 const MAX_PREFIX_BYTES: usize = 1_024;

@@ -30,8 +30,8 @@ pub(super) struct Others {
     /// What became of each when they were found.
     pub(super) states: Vec<Shown>,
     /// Looks after their files for as long as it is there.
-    _watching: Watching,
-    following: JoinHandle<()>,
+    _watching: Option<Watching>,
+    following: Option<JoinHandle<()>>,
     /// Tells those who ask for restarts that somebody runs them.
     _served: Option<File>,
     /// Records what is said to them.
@@ -91,16 +91,55 @@ impl Others {
         Ok(Self {
             gateway,
             states,
-            _watching: watching,
-            following,
+            _watching: Some(watching),
+            following: Some(following),
             _served: servers::serves(&config.workspace),
+            tap,
+        })
+    }
+
+    /// Starts one server that no file names. Waits for nothing. Must run inside the runtime.
+    ///
+    /// # Errors
+    /// When the user has no home.
+    pub(super) fn alone(hub: &Hub, config: &Config, server: ServerConfig) -> Result<Self, Failure> {
+        let tap = config.servers.trace.open()?;
+        let connectors = Connectors::new(servers::scope(&config.workspace))
+            .with_logs(&servers::log_directory(&config.workspace)?)
+            .with_tokens(&servers::token_directory()?);
+        let connectors = match &tap {
+            Some(tap) => connectors.with_tap(tap.clone()),
+            None => connectors,
+        };
+        let options = GatewayOptions {
+            state: servers::state_directory()?,
+            connect: connectors.connect(),
+            grace: GRACE,
+            once: false,
+            relay: false,
+        };
+        let gateway = Arc::new(Gateway::new(hub.clone(), options));
+        let shown = Shown {
+            name: server.name.to_string(),
+            state: "starting",
+            trust: server.trust,
+        };
+        gateway.apply(vec![server]);
+        Ok(Self {
+            gateway,
+            states: vec![shown],
+            _watching: None,
+            following: None,
+            _served: None,
             tap,
         })
     }
 
     /// Ends all of them, by a deadline.
     pub(super) async fn close(self, deadline: Instant) {
-        self.following.abort();
+        if let Some(following) = self.following {
+            following.abort();
+        }
         let within = deadline.saturating_duration_since(Instant::now());
         self.gateway.close(within).await;
         if let Some(tap) = &self.tap {
@@ -116,6 +155,9 @@ pub(crate) struct Shown {
     pub(crate) name: String,
     /// What becomes of it.
     pub(crate) state: &'static str,
+    /// Whether what it says of its own tools is believed.
+    #[serde(skip)]
+    pub(crate) trust: bool,
 }
 
 impl Shown {
@@ -131,6 +173,7 @@ impl Shown {
         Some(Self {
             name: server.name.to_string(),
             state,
+            trust: server.config().is_some_and(|config| config.trust),
         })
     }
 

@@ -8,6 +8,13 @@ mod bridge;
 mod bridge_away;
 mod bridge_own;
 mod certs;
+#[cfg(target_os = "linux")]
+mod chat;
+#[cfg(target_os = "linux")]
+mod chat_batch;
+#[cfg(target_os = "linux")]
+mod chat_guide;
+mod chat_terminal;
 mod cli;
 mod doctor;
 mod elsewhere;
@@ -46,6 +53,9 @@ mod memory;
 #[cfg(target_os = "linux")]
 mod memory_faults;
 mod memory_model;
+#[path = "../../../orchestra-chat/tests/it/fake.rs"]
+#[expect(dead_code, reason = "the tests of the back ends have it say more")]
+mod models;
 mod oauth;
 mod others;
 mod plan_bounds;
@@ -60,6 +70,7 @@ mod plugin_documents;
 mod plugin_languages;
 mod plugins;
 mod protocol;
+mod pty;
 mod realm;
 mod removed;
 #[cfg(target_os = "linux")]

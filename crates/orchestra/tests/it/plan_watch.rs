@@ -6,33 +6,22 @@
 use std::{
     fmt::Write as _,
     fs,
-    io::{ErrorKind, Read as _},
-    os::fd::OwnedFd,
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus},
-    sync::mpsc::{self, Receiver},
-    thread,
-    time::{Duration, Instant},
+    process::{Command, ExitStatus},
 };
 
-use rustix::{
-    fs::{Mode, OFlags},
-    pty::{self, OpenptFlags},
-    termios::{Winsize, tcsetwinsize},
-};
+use rustix::termios::Winsize;
 use serde_json::json;
 
-use crate::support::{PATIENCE, Workspace};
+use crate::{
+    pty::{Pty, size},
+    support::Workspace,
+};
 
 /// A program at a terminal.
 struct Seen {
-    child: Child,
-    master: OwnedFd,
-    bytes: Receiver<Vec<u8>>,
+    pty: Pty,
     text: String,
-    partial: Vec<u8>,
-    /// All that was on the terminal.
-    all: String,
     last: Frame,
 }
 
@@ -46,76 +35,20 @@ struct Frame {
     is_coloured: bool,
 }
 
-const fn size(columns: u16, lines: u16) -> Winsize {
-    Winsize {
-        ws_row: lines,
-        ws_col: columns,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    }
-}
-
 impl Seen {
-    fn start(mut command: Command, size: Winsize) -> Self {
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
-        let master = pty::openpt(flags).unwrap();
-        pty::grantpt(&master).unwrap();
-        pty::unlockpt(&master).unwrap();
-        tcsetwinsize(&master, size).unwrap();
-        let name = pty::ptsname(&master, Vec::new()).unwrap();
-        // What another test starts meanwhile must not hold it open.
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let terminal = rustix::fs::open(name, flags, Mode::empty()).unwrap();
-        let copy = || terminal.try_clone().unwrap();
-        command.stdin(copy()).stdout(copy()).stderr(copy());
-        let child = command.spawn().unwrap();
-        drop((terminal, command));
-        let mut reader = fs::File::from(master.try_clone().unwrap());
-        let (sender, bytes) = mpsc::channel();
-        thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            loop {
-                match reader.read(&mut buffer) {
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    // A terminal that nobody has open any more ends with an error.
-                    Ok(0) | Err(_) => break,
-                    Ok(count) => {
-                        if sender.send(buffer[..count].to_vec()).is_err() {
-                            break;
-                        }
-                    }
-                }
-            }
-        });
+    fn start(command: Command, size: Winsize) -> Self {
         Self {
-            child,
-            master,
-            bytes,
+            pty: Pty::start(command, size),
             text: String::new(),
-            partial: Vec::new(),
-            all: String::new(),
             last: Frame::default(),
         }
     }
 
     /// Takes in what comes next; false at the end.
     fn more(&mut self) -> bool {
-        match self.bytes.recv_timeout(PATIENCE) {
-            Err(mpsc::RecvTimeoutError::Disconnected) => false,
-            Err(mpsc::RecvTimeoutError::Timeout) => panic!("nothing comes: {}", self.all),
-            Ok(bytes) => {
-                self.partial.extend(bytes);
-                let valid = match std::str::from_utf8(&self.partial) {
-                    Ok(text) => text.len(),
-                    Err(error) => error.valid_up_to(),
-                };
-                let whole: Vec<u8> = self.partial.drain(..valid).collect();
-                let whole = String::from_utf8(whole).unwrap();
-                self.all.push_str(&whole);
-                self.text.push_str(&whole);
-                true
-            }
-        }
+        let more = self.pty.more();
+        self.text.push_str(more.as_deref().unwrap_or_default());
+        more.is_some()
     }
 
     /// The next frame; `None` when no more comes.
@@ -138,7 +71,7 @@ impl Seen {
         let mut frame = self.last.clone();
         while !looks(&frame) {
             let next = self.frame();
-            frame = next.unwrap_or_else(|| panic!("it does not come to that: {}", self.all));
+            frame = next.unwrap_or_else(|| panic!("it does not come to that: {}", self.pty.all));
         }
         frame
     }
@@ -146,27 +79,8 @@ impl Seen {
     /// Waits for the end: how it exits, the last frame, and what was said behind it.
     fn end(mut self) -> (ExitStatus, Frame, String) {
         while self.frame().is_some() {}
-        let status = ended(&mut self.child);
+        let status = self.pty.ended();
         (status, self.last.clone(), self.text.clone())
-    }
-}
-
-impl Drop for Seen {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn ended(child: &mut Child) -> ExitStatus {
-    let start = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status;
-        }
-        assert!(start.elapsed() < PATIENCE, "the process does not end");
-        thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -350,7 +264,7 @@ fn a_frame_takes_the_place_of_the_last_in_a_terminal_of_another_size_as_well() {
     assert!(wide.widest() < 120, "{wide:?}");
     let again = seen.frame().unwrap();
     assert_eq!(again.up, wide.lines.len(), "{again:?}");
-    tcsetwinsize(&seen.master, size(40, 24)).unwrap();
+    seen.pty.resize(size(40, 24));
     let mut before = again;
     let narrow = loop {
         let frame = seen.frame().unwrap();
@@ -370,8 +284,7 @@ fn a_frame_takes_the_place_of_the_last_in_a_terminal_of_another_size_as_well() {
     assert_eq!(next.up, narrow.lines.len(), "{next:?}");
 
     // Whoever has enough of it leaves all as it is.
-    let pid = rustix::process::Pid::from_child(&seen.child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    rustix::process::kill_process(seen.pty.id(), rustix::process::Signal::INT).unwrap();
     let (status, _, said) = seen.end();
     assert_eq!(status.code(), Some(8), "{said}");
     assert!(said.contains("goes on in the background"), "{said}");

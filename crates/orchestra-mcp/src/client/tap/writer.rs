@@ -37,10 +37,24 @@ const EXCERPT: usize = 256;
 pub struct TapConfig {
     /// Whole messages, a line of JSON each.
     pub file: Option<TapFile>,
-    /// A short line of text for each message: time, direction, server, id, method, bytes, ms.
+    /// A line of text for each message.
     pub trace: Option<Box<dyn io::Write + Send>>,
+    /// What that says.
+    pub form: TraceForm,
     /// What is masked.
     pub redactor: Redactor,
+}
+
+/// What a line of text says of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TraceForm {
+    /// Time, direction, server, id, method, bytes, ms.
+    #[default]
+    Brief,
+    /// The direction and the whole message, secrets masked: `SENT: {…}`, `RECEIVED: {…}`.
+    Whole,
+    /// The same, with the server: `SENT to weather: {…}`.
+    WholeNamed,
 }
 
 /// How much was seen.
@@ -115,6 +129,7 @@ impl Tap {
         let writer = Writer {
             file: config.file.map(Rotating::open).transpose()?,
             trace: config.trace,
+            form: config.form,
             redactor: config.redactor.clone(),
             masks: None,
             pairing: Pairing::default(),
@@ -270,6 +285,7 @@ impl Seen {
 struct Writer {
     file: Option<Rotating>,
     trace: Option<Box<dyn io::Write + Send>>,
+    form: TraceForm,
     redactor: Redactor,
     /// What is masked in the message that is written now.
     masks: Option<Arc<Redactor>>,
@@ -327,7 +343,10 @@ impl Writer {
         let id: Option<&RawValue> = id.and_then(|id| serde_json::from_str(id).ok());
         let bytes = line.as_ref().map_or(0, Bytes::len) as u64;
         let ms = known.took.map(|took| took.as_secs_f64() * 1e3);
-        let told = shown(&server, direction, &known, bytes, time);
+        let told = match self.form {
+            TraceForm::Brief => shown(&server, direction, &known, bytes, time),
+            form => whole(form, &server, direction, message.as_deref()),
+        };
         let line = Line {
             time: millis(time),
             direction: Some(direction),
@@ -453,6 +472,36 @@ fn shown(
         .map(|took| format!(" {:.1} ms", took.as_secs_f64() * 1e3));
     let (clock, took) = (clock(time), took.unwrap_or_default());
     format!("{clock} {arrow} {server} {id} {method} {bytes} B{took}\n")
+}
+
+/// A whole message, in a line.
+fn whole(
+    form: TraceForm,
+    server: &str,
+    direction: Direction,
+    message: Option<&RawValue>,
+) -> String {
+    let (said, towards) = match direction {
+        Direction::Sent => ("SENT", "to"),
+        Direction::Received => ("RECEIVED", "from"),
+    };
+    let whose = match form {
+        TraceForm::WholeNamed => format!(" {towards} {server}"),
+        TraceForm::Brief | TraceForm::Whole => String::new(),
+    };
+    // What is within a text there moves nothing on a terminal.
+    let message = message.map_or("more than a message may have", RawValue::get);
+    let message: String = message
+        .chars()
+        .flat_map(|c| {
+            let (plain, escaped) = match c.is_control() {
+                true => (None, Some(c.escape_unicode())),
+                false => (Some(c), None),
+            };
+            plain.into_iter().chain(escaped.into_iter().flatten())
+        })
+        .collect();
+    format!("{said}{whose}: {message}\n")
 }
 
 fn millis(time: SystemTime) -> u64 {

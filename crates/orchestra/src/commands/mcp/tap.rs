@@ -9,7 +9,7 @@ use clap::Args;
 use orchestra_gateway::config::Transport;
 use orchestra_mcp::client::{
     ChildConfig,
-    tap::{Redactor, Tap},
+    tap::{Redactor, Tap, TraceForm},
 };
 use orchestra_process::{Command, Environment};
 
@@ -125,5 +125,6 @@ fn pass(command: &Command, program: &OsStr, name: &str, tap: &Tap) -> Result<Exi
 
 fn open(arguments: &Arguments, redactor: Redactor) -> Result<Tap, Failure> {
     let shows = arguments.trace || arguments.file.is_none();
-    trace::open(arguments.file.as_deref(), shows, redactor)
+    let shown = shows.then(TraceForm::default);
+    trace::open(arguments.file.as_deref(), shown, redactor)
 }

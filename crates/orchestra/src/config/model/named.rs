@@ -56,7 +56,7 @@ pub(super) fn named(text: &str) -> Option<Named> {
 }
 
 /// Whether a text may be the name of an environment variable, and is no key by mistake.
-pub(super) fn is_variable(text: &str) -> bool {
+pub(in super::super) fn is_variable(text: &str) -> bool {
     let begins = text.starts_with(|c: char| c.is_ascii_uppercase() || c == '_');
     let fits = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     begins && text.len() <= 128 && text.chars().all(fits)

@@ -1,0 +1,68 @@
+//! Lines of an answer, as it comes in pieces that end anywhere.
+
+use orchestra_remote::{Answer, Fault};
+
+use super::{MAX_ANSWER, MAX_LINE};
+
+/// The lines of an answer.
+#[derive(Debug)]
+pub(super) struct Lines {
+    answer: Answer,
+    /// What has come and was not given.
+    left: Vec<u8>,
+    /// Up to where of it no line ends.
+    looked: usize,
+    all: usize,
+    is_over: bool,
+}
+
+impl Lines {
+    pub(super) const fn new(answer: Answer) -> Self {
+        Self {
+            answer,
+            left: Vec::new(),
+            looked: 0,
+            all: 0,
+            is_over: false,
+        }
+    }
+
+    /// The next line that is not empty, without its end; `None` behind the last one.
+    ///
+    /// # Errors
+    /// When the answer breaks off, is too long, or has a line that is.
+    pub(super) async fn next(&mut self) -> Result<Option<String>, Fault> {
+        loop {
+            let end = self.left[self.looked..]
+                .iter()
+                .position(|byte| *byte == b'\n');
+            if let Some(end) = end.map(|end| end + self.looked) {
+                let line: Vec<u8> = self.left.drain(..=end).collect();
+                self.looked = 0;
+                let line = String::from_utf8_lossy(&line).trim().to_owned();
+                if !line.is_empty() {
+                    return Ok(Some(line));
+                }
+                continue;
+            }
+            self.looked = self.left.len();
+            if self.is_over {
+                let line = String::from_utf8_lossy(&std::mem::take(&mut self.left))
+                    .trim()
+                    .to_owned();
+                self.looked = 0;
+                return Ok((!line.is_empty()).then_some(line));
+            }
+            match self.answer.chunk().await? {
+                Some(chunk) => {
+                    self.all += chunk.len();
+                    if self.all > MAX_ANSWER || self.left.len() + chunk.len() > MAX_LINE {
+                        return Err(Fault::TooLong(MAX_LINE));
+                    }
+                    self.left.extend_from_slice(&chunk);
+                }
+                None => self.is_over = true,
+            }
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! Ollama: `POST /api/chat` and what stands beside it, as `docs/api.md` of ollama/ollama has them.
+//!
+//! A stream is one JSON object in each line, of which the last has `done: true`. A call has its arguments as an object
+//! and no id before version 0.12; servers before 0.8 cannot stream while there are tools.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use orchestra_remote::{Endpoint, EndpointError, Fault};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::{
+    About, Backend, BoxFuture, Failure, MAX_ANSWER, MAX_CALLS, Manner, lines::Lines, trouble_of,
+};
+use crate::{
+    message::Message,
+    request::{Piece, Reply, Request, SaidCall, Trouble, Usage},
+    tool::Tool,
+};
+
+/// Where it is unless it is said.
+pub(crate) const USUAL: &str = "http://127.0.0.1:11434";
+
+/// A model of an Ollama server.
+#[derive(Debug, Clone)]
+pub struct Ollama(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    endpoint: Endpoint,
+    model: String,
+    manner: Manner,
+    /// Whether it is an old one, which cannot stream while there are tools.
+    is_old: AtomicBool,
+}
+
+impl Ollama {
+    /// A model of a server; what `OLLAMA_HOST` says is an address that may lack its scheme or port.
+    ///
+    /// # Errors
+    /// When the address is none.
+    pub fn new(
+        host: &str,
+        key: Option<&str>,
+        model: &str,
+        manner: Manner,
+    ) -> Result<Self, EndpointError> {
+        Ok(Self(Arc::new(Inner {
+            endpoint: Endpoint::new(&address(host), key)?,
+            model: model.to_owned(),
+            manner,
+            is_old: AtomicBool::new(false),
+        })))
+    }
+
+    /// The server, as it may be shown.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        self.0.endpoint.server()
+    }
+}
+
+/// The address that `OLLAMA_HOST` means.
+fn address(host: &str) -> String {
+    let host = host.trim().trim_end_matches('/');
+    if host.is_empty() {
+        return USUAL.to_owned();
+    }
+    let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));
+    let (name, path) = rest
+        .split_once('/')
+        .map_or((rest, ""), |(name, path)| (name, path));
+    // Where a server listens on all addresses, it is asked on this machine.
+    let name = match name {
+        "0.0.0.0" | "[::]" => "127.0.0.1".to_owned(),
+        name => name
+            .replacen("0.0.0.0:", "127.0.0.1:", 1)
+            .replacen("[::]:", "127.0.0.1:", 1),
+    };
+    let last = name.rsplit(']').next().unwrap_or(&name);
+    let name = match last.contains(':') || scheme == "https" {
+        true => name,
+        false => format!("{name}:11434"),
+    };
+    let path = if path.is_empty() {
+        String::new()
+    } else {
+        format!("/{path}")
+    };
+    format!("{scheme}://{name}{path}")
+}
+
+impl Inner {
+    /// What a refusal is to a conversation.
+    fn trouble(&self, fault: Fault) -> Trouble {
+        match fault {
+            Fault::Unreachable(what) => Trouble::Unreachable {
+                what: format!(
+                    "{what}; is Ollama running at {}? `ollama serve` starts it",
+                    self.endpoint.server()
+                ),
+            },
+            Fault::Refused { status: 404, .. } => Trouble::NoModel {
+                model: self.model.clone(),
+                hint: format!("`ollama pull {}` fetches it", self.model),
+            },
+            Fault::Refused { status: 400, said } if said.contains("does not support tools") => {
+                Trouble::NoTools
+            }
+            other => trouble_of(other),
+        }
+    }
+
+    async fn json(&self, path: &[&str], body: Option<Value>) -> Result<Value, Fault> {
+        let body = body.map(|body| body.to_string().into_bytes());
+        let answer = self.endpoint.ask(path, body, self.manner.limits()).await?;
+        let whole = answer.whole(MAX_ANSWER).await?;
+        serde_json::from_slice(&whole)
+            .map_err(|error| Fault::Broken(format!("its answer is no JSON: {error}")))
+    }
+
+    async fn about(&self) -> Result<About, Trouble> {
+        // Not every server says which version it is; one that does not is none of the old ones.
+        if let Ok(version) = self.json(&["api", "version"], None).await {
+            let version = version["version"].as_str().unwrap_or_default();
+            self.is_old
+                .store(is_before_streams(version), Ordering::Relaxed);
+        }
+        // Old servers know it by `name`.
+        let asked = json!({"model": self.model, "name": self.model});
+        let shown = self.json(&["api", "show"], Some(asked)).await;
+        let shown = shown.map_err(|fault| self.trouble(fault))?;
+        let can = |what: &str| {
+            let all = shown["capabilities"].as_array()?;
+            Some(all.iter().any(|one| one == what))
+        };
+        let facts = shown["model_info"].as_object().into_iter().flatten();
+        let context = facts
+            .filter(|(name, _)| name.ends_with(".context_length"))
+            .find_map(|(_, length)| usize::try_from(length.as_u64()?).ok());
+        Ok(About {
+            context,
+            takes_tools: can("tools"),
+            sees: can("vision").unwrap_or_default(),
+        })
+    }
+
+    fn body(&self, request: &Request, streams: bool) -> Value {
+        let mut options = json!({"num_ctx": request.context});
+        if let Some(temperature) = self.manner.temperature {
+            options["temperature"] = json!(temperature);
+        }
+        if let Some(seed) = self.manner.seed {
+            options["seed"] = json!(seed);
+        }
+        let told = request.messages.iter();
+        let messages: Vec<Value> = told.map(|one| message(one, &request.tools)).collect();
+        let mut body = json!({
+            "model": self.model, "messages": messages, "stream": streams, "options": options,
+        });
+        if !request.tools.is_empty() {
+            let tools = request.tools.iter().map(|tool| {
+                json!({"type": "function", "function": {
+                    "name": tool.shown(), "description": tool.description(), "parameters": tool.schema(),
+                }})
+            });
+            body["tools"] = Value::Array(tools.collect());
+        }
+        body
+    }
+
+    async fn ask(&self, request: Request, pieces: mpsc::Sender<Piece>) -> Result<Reply, Failure> {
+        let streams = request.tools.is_empty() || !self.is_old.load(Ordering::Relaxed);
+        let body = self.body(&request, streams).to_string().into_bytes();
+        let answer = self
+            .endpoint
+            .ask(&["api", "chat"], Some(body), self.manner.limits())
+            .await;
+        let answer = answer.map_err(|fault| self.trouble(fault))?;
+        let mut lines = Lines::new(answer);
+        let mut reply = Reply::default();
+        let failed = |trouble, reply: &Reply| Failure {
+            trouble,
+            said: reply.text.clone(),
+        };
+        loop {
+            let line = match lines.next().await {
+                Ok(Some(line)) => line,
+                Ok(None) => {
+                    let what = "it ended before it was done".to_owned();
+                    return Err(failed(Trouble::Cut { what }, &reply));
+                }
+                Err(fault) => return Err(failed(self.trouble(fault), &reply)),
+            };
+            let part: Part = match serde_json::from_str(&line) {
+                Ok(part) => part,
+                Err(error) => {
+                    let what = format!("a line of its answer is no part of one: {error}");
+                    return Err(failed(Trouble::Odd { what }, &reply));
+                }
+            };
+            if let Some(error) = part.error {
+                let trouble = match error.contains("does not support tools") {
+                    true => Trouble::NoTools,
+                    false => Trouble::Busy { what: error },
+                };
+                return Err(failed(trouble, &reply));
+            }
+            let is_done = part.done;
+            take(part, &mut reply, &pieces).await;
+            if is_done {
+                return Ok(reply);
+            }
+        }
+    }
+}
+
+/// Takes a part of an answer in, and sends its words on.
+async fn take(part: Part, reply: &mut Reply, pieces: &mpsc::Sender<Piece>) {
+    let Said {
+        content,
+        thinking,
+        tool_calls,
+    } = part.message.unwrap_or_default();
+    if let Some(thinking) = thinking.filter(|text| !text.is_empty()) {
+        reply.thinking.push_str(&thinking);
+        // Who listened may have gone.
+        let _ = pieces.send(Piece::Thinking(thinking)).await;
+    }
+    if let Some(content) = content.filter(|text| !text.is_empty()) {
+        reply.text.push_str(&content);
+        let _ = pieces.send(Piece::Text(content)).await;
+    }
+    for call in tool_calls.unwrap_or_default() {
+        if reply.calls.len() < MAX_CALLS {
+            reply.calls.push(SaidCall {
+                id: call.id,
+                name: call.function.name,
+                arguments: call.function.arguments,
+            });
+        }
+    }
+    if part.done {
+        reply.is_cut = part.done_reason.as_deref() == Some("length");
+        reply.usage = Usage {
+            input: part.prompt_eval_count.unwrap_or_default(),
+            output: part.eval_count.unwrap_or_default(),
+        };
+    }
+}
+
+/// Whether a version of the server is one that cannot stream while there are tools: those before 0.8.
+fn is_before_streams(version: &str) -> bool {
+    let mut parts = version.split('.').map(|part| part.parse::<u32>());
+    matches!((parts.next(), parts.next()), (Some(Ok(0)), Some(Ok(minor))) if minor < 8)
+        && version != "0.0.0"
+}
+
+fn message(message: &Message, tools: &[Arc<Tool>]) -> Value {
+    let shown = |name: &str| shown(name, tools);
+    match message {
+        Message::System(text) => json!({"role": "system", "content": text}),
+        Message::User(text) => json!({"role": "user", "content": text}),
+        Message::Assistant { text, calls } if calls.is_empty() => {
+            json!({"role": "assistant", "content": text})
+        }
+        Message::Assistant { text, calls } => {
+            let calls = calls.iter().map(|call| {
+                json!({"function": {"name": shown(&call.tool), "arguments": call.arguments}})
+            });
+            json!({"role": "assistant", "content": text, "tool_calls": calls.collect::<Vec<_>>()})
+        }
+        Message::Tool(answer) => {
+            let mut told =
+                json!({"role": "tool", "content": answer.text, "tool_name": shown(&answer.tool)});
+            if !answer.images.is_empty() {
+                let images = answer.images.iter().map(|image| image.data.as_str());
+                told["images"] = json!(images.collect::<Vec<_>>());
+            }
+            told
+        }
+    }
+}
+
+/// The name of a tool as models are shown it, of one that may not be there any more.
+pub(super) fn shown(name: &str, tools: &[Arc<Tool>]) -> String {
+    if let Some(tool) = tools.iter().find(|tool| tool.name() == name) {
+        return tool.shown().to_owned();
+    }
+    let legal = |c: char| match c {
+        c if c.is_ascii_alphanumeric() || c == '_' || c == '-' => c,
+        _ => '_',
+    };
+    let shown: String = name.chars().take(64).map(legal).collect();
+    if shown.is_empty() {
+        "unknown".to_owned()
+    } else {
+        shown
+    }
+}
+
+/// A line of a stream, or a whole answer.
+#[derive(Deserialize, Default)]
+struct Part {
+    message: Option<Said>,
+    #[serde(default)]
+    done: bool,
+    done_reason: Option<String>,
+    prompt_eval_count: Option<u64>,
+    eval_count: Option<u64>,
+    error: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+struct Said {
+    content: Option<String>,
+    thinking: Option<String>,
+    tool_calls: Option<Vec<ToldCall>>,
+}
+
+#[derive(Deserialize)]
+struct ToldCall {
+    id: Option<String>,
+    function: Function,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    arguments: Value,
+}
+
+impl Backend for Ollama {
+    fn name(&self) -> &'static str {
+        "ollama"
+    }
+
+    fn model(&self) -> &str {
+        &self.0.model
+    }
+
+    fn about(&self) -> BoxFuture<Result<About, Trouble>> {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move { inner.about().await })
+    }
+
+    fn models(&self) -> BoxFuture<Result<Vec<String>, Trouble>> {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move {
+            let found = inner.json(&["api", "tags"], None).await;
+            let found = found.map_err(|fault| inner.trouble(fault))?;
+            let models = found["models"].as_array().into_iter().flatten();
+            let names = models.filter_map(|model| model["name"].as_str());
+            Ok(names.map(str::to_owned).collect())
+        })
+    }
+
+    fn ask(
+        &self,
+        request: Request,
+        pieces: mpsc::Sender<Piece>,
+    ) -> BoxFuture<Result<Reply, Failure>> {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move { inner.ask(request, pieces).await })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_lack_its_scheme_or_port() {
+        for (host, expected) in [
+            ("", USUAL),
+            ("localhost", "http://localhost:11434"),
+            ("box:8080", "http://box:8080"),
+            ("http://box", "http://box:11434"),
+            ("https://ollama.com", "https://ollama.com"),
+            ("0.0.0.0", "http://127.0.0.1:11434"),
+            ("0.0.0.0:5000", "http://127.0.0.1:5000"),
+            ("[::1]", "http://[::1]:11434"),
+            ("http://box:1/below/", "http://box:1/below"),
+        ] {
+            assert_eq!(address(host), expected, "{host}");
+        }
+    }
+
+    #[test]
+    fn old_servers_are_known_by_their_version() {
+        for (version, is_old) in [
+            ("0.1.32", true),
+            ("0.7.1", true),
+            ("0.8.0", false),
+            ("0.12.3", false),
+            ("1.0.0", false),
+            ("0.0.0", false),
+            ("", false),
+            ("dev", false),
+        ] {
+            assert_eq!(is_before_streams(version), is_old, "{version}");
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! Arguments as a tool takes them: what is clearly meant is put right, everything else is left for the tool's schema
+//! to refuse.
+
+use serde_json::{Map, Number, Value};
+
+use super::lenient;
+use crate::tool::Tool;
+
+/// How deep values are put right.
+const DEPTH: usize = 6;
+
+/// What models put all arguments into, where the tool has no such argument.
+const WRAPPERS: [&str; 8] = [
+    "arguments",
+    "parameters",
+    "args",
+    "params",
+    "input",
+    "kwargs",
+    "properties",
+    "tool_input",
+];
+
+/// What was said as the arguments of a tool, put right.
+pub(super) fn arguments(tool: &Tool, said: &Value, positional: &[Value]) -> Map<String, Value> {
+    let schema = tool.whole_schema();
+    let mut given = match said {
+        Value::Object(object) => object.clone(),
+        Value::String(text) => of_text(tool, text),
+        Value::Array(list) => return arguments(tool, &Value::Object(Map::new()), list),
+        Value::Null => Map::new(),
+        other => of_one(tool, other),
+    };
+    // `{"arguments": {"city": …}}`.
+    for _ in 0..2 {
+        let Some((name, inner)) = given.iter().next().filter(|_| given.len() == 1) else {
+            break;
+        };
+        let is_wrapper =
+            WRAPPERS.contains(&name.as_str()) && schema["properties"].get(name).is_none();
+        let inner = match inner {
+            Value::Object(inner) => Some(inner.clone()),
+            Value::String(text) => {
+                lenient::whole(text).and_then(|value| value.as_object().cloned())
+            }
+            _ => None,
+        };
+        match inner.filter(|_| is_wrapper) {
+            Some(inner) => given = inner,
+            None => break,
+        }
+    }
+    for (name, value) in tool.arguments().zip(positional) {
+        given.entry(name).or_insert_with(|| value.clone());
+    }
+    object(given, schema, schema, DEPTH)
+}
+
+/// A text that is JSON, or the only argument of a tool that needs one.
+fn of_text(tool: &Tool, text: &str) -> Map<String, Value> {
+    match lenient::whole(text) {
+        Some(Value::Object(object)) => object,
+        // It was written as a text twice.
+        Some(Value::String(inner)) if inner != text => of_text(tool, &inner),
+        _ if text.trim().is_empty() => Map::new(),
+        _ => of_one(tool, &Value::from(text)),
+    }
+}
+
+fn of_one(tool: &Tool, value: &Value) -> Map<String, Value> {
+    let first = tool.arguments().next();
+    first
+        .map(|name| (name.to_owned(), value.clone()))
+        .into_iter()
+        .collect()
+}
+
+fn object(
+    given: Map<String, Value>,
+    schema: &Value,
+    root: &Value,
+    depth: usize,
+) -> Map<String, Value> {
+    let properties = schema["properties"].as_object();
+    let required = schema["required"].as_array();
+    let is_required = |name: &str| {
+        let mut names = required.into_iter().flatten();
+        names.any(|own| own.as_str() == Some(name))
+    };
+    let mut fitted = Map::new();
+    for (name, value) in given {
+        let own = properties.and_then(|own| named(&name, own, &fitted));
+        let name = own.unwrap_or(name);
+        let schema = properties.and_then(|own| own.get(&name));
+        let value = match schema {
+            Some(schema) => put_right(value, schema, root, depth),
+            None => value,
+        };
+        // What is not given is left out, whatever is written for it.
+        if !value.is_null() || is_required(&name) {
+            fitted.insert(name, value);
+        }
+    }
+    fitted
+}
+
+/// The argument that is meant by a name: itself, or the only one that is the same but for signs and case.
+fn named(name: &str, own: &Map<String, Value>, taken: &Map<String, Value>) -> Option<String> {
+    if own.contains_key(name) {
+        return None;
+    }
+    let folded = |text: &str| {
+        let letters = text.chars().filter(|c| c.is_alphanumeric());
+        letters.flat_map(char::to_lowercase).collect::<String>()
+    };
+    let wanted = folded(name);
+    let mut found = own
+        .keys()
+        .filter(|own| folded(own) == wanted && !taken.contains_key(*own));
+    let first = found.next()?;
+    found.next().is_none().then(|| first.clone())
+}
+
+/// A value in the form that its schema wants, where that is clear.
+fn put_right(value: Value, schema: &Value, root: &Value, depth: usize) -> Value {
+    let schema = resolved(schema, root);
+    if depth == 0 {
+        return value;
+    }
+    let wants = |kind: &str| takes(schema, root, kind);
+    match value {
+        Value::String(text) if !wants("string") => of_string(text, schema, root, depth),
+        Value::String(text) => choice(text, schema, root),
+        Value::Number(number) if wants("integer") && !wants("number") => whole_number(&number),
+        Value::Number(number) if wants("string") && !wants("number") && !wants("integer") => {
+            Value::String(number.to_string())
+        }
+        Value::Bool(is) if wants("string") && !wants("boolean") => Value::String(is.to_string()),
+        Value::Object(object_value) if wants("object") => {
+            let schema = object_of(schema, root);
+            Value::Object(object(object_value, schema, root, depth - 1))
+        }
+        Value::Array(list) if wants("array") => {
+            let items = &array_of(schema, root)["items"];
+            let list = list
+                .into_iter()
+                .map(|item| put_right(item, items, root, depth - 1));
+            Value::Array(list.collect())
+        }
+        // A list of one thing where that thing is wanted.
+        Value::Array(mut list) if list.len() == 1 && !schema.is_null() && known(schema, root) => {
+            put_right(list.remove(0), schema, root, depth - 1)
+        }
+        Value::Null => Value::Null,
+        // One thing where a list of them is wanted.
+        other if wants("array") && known(schema, root) && !accepts(&other, schema, root) => {
+            let items = &array_of(schema, root)["items"];
+            Value::Array(vec![put_right(other, items, root, depth - 1)])
+        }
+        other => other,
+    }
+}
+
+/// A text that stands for something else.
+fn of_string(text: String, schema: &Value, root: &Value, depth: usize) -> Value {
+    let wants = |kind: &str| takes(schema, root, kind);
+    let trimmed = text.trim();
+    if wants("integer") || wants("number") {
+        let plain = trimmed.replace([',', '_'], "");
+        if let Ok(number) = plain.parse::<i64>() {
+            return Value::from(number);
+        }
+        if let Some(number) = plain.parse().ok().and_then(Number::from_f64) {
+            return match wants("number") {
+                true => Value::Number(number),
+                false => whole_number(&number),
+            };
+        }
+    }
+    if wants("boolean") {
+        match trimmed.to_lowercase().as_str() {
+            "true" | "yes" | "on" | "1" => return Value::Bool(true),
+            "false" | "no" | "off" | "0" => return Value::Bool(false),
+            _ => {}
+        }
+    }
+    if is_nothing(trimmed)
+        && (wants("integer")
+            || wants("number")
+            || wants("boolean")
+            || wants("array")
+            || wants("object"))
+    {
+        return Value::Null;
+    }
+    if (wants("array") || wants("object"))
+        && let Some(inner @ (Value::Array(_) | Value::Object(_))) = lenient::whole(trimmed)
+    {
+        return put_right(inner, schema, root, depth - 1);
+    }
+    if wants("array") && known(schema, root) {
+        let items = &array_of(schema, root)["items"];
+        let parts: Vec<&str> = match trimmed.contains(['\n', ';']) {
+            true => trimmed.split(['\n', ';']).collect(),
+            false => trimmed.split(',').collect(),
+        };
+        let parts = parts
+            .into_iter()
+            .map(str::trim)
+            .filter(|part| !part.is_empty());
+        let parts = parts.map(|part| put_right(Value::from(part), items, root, depth - 1));
+        return Value::Array(parts.collect());
+    }
+    Value::String(text)
+}
+
+/// Whether a text stands for no value.
+fn is_nothing(text: &str) -> bool {
+    matches!(
+        text.trim().to_lowercase().as_str(),
+        "" | "null" | "none" | "undefined"
+    )
+}
+
+/// One of the texts that may be chosen from, where a text is the same but for signs and case.
+fn choice(text: String, schema: &Value, root: &Value) -> Value {
+    let folded = |text: &str| {
+        let letters = text.chars().filter(|c| c.is_alphanumeric());
+        letters.flat_map(char::to_lowercase).collect::<String>()
+    };
+    let mut choices: Vec<&str> = Vec::new();
+    for form in forms(schema, root) {
+        let listed = form["enum"].as_array().into_iter().flatten();
+        choices.extend(listed.filter_map(Value::as_str));
+        choices.extend(form["const"].as_str());
+    }
+    if choices.is_empty() || choices.contains(&text.as_str()) {
+        return Value::String(text);
+    }
+    // `'celsius'` within quotes.
+    let bare = text.trim().trim_matches(['"', '\'', '`']);
+    if choices.contains(&bare) {
+        return Value::from(bare);
+    }
+    let wanted = folded(&text);
+    let mut found = choices
+        .into_iter()
+        .filter(|choice| folded(choice) == wanted);
+    match (found.next(), found.next()) {
+        (Some(only), None) => Value::from(only),
+        (None, _) if is_nothing(&text) => Value::Null,
+        _ => Value::String(text),
+    }
+}
+
+fn whole_number(number: &Number) -> Value {
+    let float = number
+        .as_f64()
+        .filter(|float| float.fract() == 0.0 && float.abs() < 9e15);
+    match (number.is_f64(), float) {
+        (true, Some(float)) => Value::from(float as i64),
+        _ => Value::Number(number.clone()),
+    }
+}
+
+/// The forms that a value may have.
+fn forms<'s>(schema: &'s Value, root: &'s Value) -> Vec<&'s Value> {
+    let schema = resolved(schema, root);
+    let mut forms = vec![schema];
+    for name in ["anyOf", "oneOf", "allOf"] {
+        let several = schema[name].as_array().into_iter().flatten();
+        forms.extend(several.map(|form| resolved(form, root)));
+    }
+    forms
+}
+
+/// Whether a schema says of which types its values are.
+fn known(schema: &Value, root: &Value) -> bool {
+    let says = |form: &&Value| form.get("type").is_some();
+    forms(schema, root).iter().any(says)
+}
+
+/// Whether values of a type are among those that a schema takes, by what it says of types.
+fn takes(schema: &Value, root: &Value, kind: &str) -> bool {
+    forms(schema, root).iter().any(|form| match &form["type"] {
+        Value::String(own) => own == kind,
+        Value::Array(own) => own.iter().any(|own| own == kind),
+        // It says nothing of types: of choices, those of these.
+        _ => {
+            let choices = form["enum"].as_array().into_iter().flatten();
+            let mut choices = choices.chain(form.get("const"));
+            kind == "string" && choices.any(Value::is_string)
+        }
+    })
+}
+
+fn accepts(value: &Value, schema: &Value, root: &Value) -> bool {
+    let kind = match value {
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => return takes(schema, root, "integer") || takes(schema, root, "number"),
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+        Value::Null => "null",
+    };
+    takes(schema, root, kind)
+}
+
+fn object_of<'s>(schema: &'s Value, root: &'s Value) -> &'s Value {
+    let has = |form: &&Value| form.get("properties").is_some();
+    forms(schema, root).into_iter().find(has).unwrap_or(schema)
+}
+
+fn array_of<'s>(schema: &'s Value, root: &'s Value) -> &'s Value {
+    let has = |form: &&Value| form.get("items").is_some();
+    forms(schema, root).into_iter().find(has).unwrap_or(schema)
+}
+
+fn resolved<'s>(schema: &'s Value, root: &'s Value) -> &'s Value {
+    let reference = schema.get("$ref").and_then(Value::as_str);
+    let place = reference.and_then(|reference| reference.strip_prefix('#'));
+    place
+        .and_then(|place| root.pointer(place))
+        .unwrap_or(schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::{Described, Nature, Tools};
+    use serde_json::json;
+
+    fn check(said: Value, expected: Value) {
+        let schema = json!({
+            "type": "object",
+            "$defs": {"Unit": {"type": "string", "enum": ["celsius", "fahrenheit"]}},
+            "properties": {
+                "city": {"type": "string"},
+                "days": {"type": "integer"},
+                "ratio": {"type": ["number", "null"]},
+                "deep": {"type": "boolean"},
+                "unit": {"$ref": "#/$defs/Unit"},
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "numbers": {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}]},
+                "place": {"type": "object", "properties": {"zipCode": {"type": "string"}}},
+                "any": {},
+            },
+            "required": ["city"],
+        });
+        let tools = Tools::new([Described {
+            name: "f".to_owned(),
+            description: String::new(),
+            schema,
+            lean: None,
+            server: None,
+            nature: Nature::Reads,
+        }]);
+        let fitted = Value::Object(arguments(&tools.all()[0], &said, &[]));
+        assert_eq!(fitted, expected, "{said}");
+    }
+
+    #[test]
+    fn what_is_clearly_meant_is_put_right() {
+        check(
+            json!({"city": "Rome", "days": "3"}),
+            json!({"city": "Rome", "days": 3}),
+        );
+        check(
+            json!({"city": "Rome", "days": 3.0}),
+            json!({"city": "Rome", "days": 3}),
+        );
+        check(
+            json!({"City": 5, "DAYS": "1,000"}),
+            json!({"city": "5", "days": 1000}),
+        );
+        check(
+            json!({"ratio": "0.5", "deep": "True"}),
+            json!({"ratio": 0.5, "deep": true}),
+        );
+        check(json!({"unit": "Celsius"}), json!({"unit": "celsius"}));
+        check(json!({"tags": "a, b"}), json!({"tags": ["a", "b"]}));
+        check(json!({"tags": "['a', 'b']"}), json!({"tags": ["a", "b"]}));
+        check(json!({"tags": [1, "b"]}), json!({"tags": ["1", "b"]}));
+        check(json!({"numbers": 5}), json!({"numbers": [5]}));
+        check(json!({"numbers": "[1, 2]"}), json!({"numbers": [1, 2]}));
+        check(
+            json!({"place": "{\"zip_code\": 123}"}),
+            json!({"place": {"zipCode": "123"}}),
+        );
+        check(json!({"city": ["Rome"]}), json!({"city": "Rome"}));
+        check(
+            json!({"city": "Rome", "days": null, "deep": "null"}),
+            json!({"city": "Rome"}),
+        );
+        check(
+            json!({"arguments": {"city": "Rome"}}),
+            json!({"city": "Rome"}),
+        );
+        check(
+            json!({"parameters": "{\"city\": \"Rome\"}"}),
+            json!({"city": "Rome"}),
+        );
+        check(json!("{\"city\": \"Rome\"}"), json!({"city": "Rome"}));
+        check(json!("Rome"), json!({"city": "Rome"}));
+        check(json!(["Rome", "x"]), json!({"city": "Rome", "any": "x"}));
+        check(json!(null), json!({}));
+    }
+
+    #[test]
+    fn what_is_not_clear_is_left_as_it_is() {
+        for said in [
+            json!({"city": "Rome", "days": "three"}),
+            json!({"unit": "kelvin"}),
+            json!({"deep": "maybe"}),
+            json!({"town": "Rome"}),
+            json!({"any": ["x"], "city": "a, b"}),
+            json!({"place": "here"}),
+            json!({"city": null}),
+        ] {
+            check(said.clone(), said);
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Calls behind marks that mean nothing else.
+
+use std::sync::Arc;
+
+use super::{Found, names, pieces::calls, plain::shows};
+use crate::tool::Tool;
+
+/// A mark, and what ends what stands behind it; without any it goes on to the next mark or the end.
+struct Mark {
+    begin: &'static str,
+    ends: &'static [&'static str],
+}
+
+/// In small letters, as they are looked for.
+const MARKS: [Mark; 37] = [
+    Mark {
+        begin: "<|tool_calls_section_begin|>",
+        ends: &["<|tool_calls_section_end|>"],
+    },
+    Mark {
+        begin: "<｜tool▁calls▁begin｜>",
+        ends: &["<｜tool▁calls▁end｜>"],
+    },
+    Mark {
+        begin: "<|tool_calls|>",
+        ends: &["<|/tool_calls|>"],
+    },
+    Mark {
+        begin: "<|tool_call|>",
+        ends: &["<|/tool_call|>", "</tool_call>", "<|end|>"],
+    },
+    Mark {
+        begin: "<|tool_call>",
+        ends: &["<tool_call|>"],
+    },
+    Mark {
+        begin: "<|tool_call_begin|>",
+        ends: &["<|tool_call_end|>"],
+    },
+    Mark {
+        begin: "<|tool_call_start|>",
+        ends: &["<|tool_call_end|>"],
+    },
+    Mark {
+        begin: "<|start_action|>",
+        ends: &["<|end_action|>"],
+    },
+    Mark {
+        begin: "<|tools_prefix|>",
+        ends: &["<|tools_suffix|>"],
+    },
+    Mark {
+        begin: "<｜dsml｜function_calls>",
+        ends: &["</｜dsml｜function_calls>"],
+    },
+    Mark {
+        begin: "<｜dsml｜invoke ",
+        ends: &["</｜dsml｜invoke>"],
+    },
+    Mark {
+        begin: "<minimax:tool_call>",
+        ends: &["</minimax:tool_call>"],
+    },
+    Mark {
+        begin: "<seed:tool_call>",
+        ends: &["</seed:tool_call>"],
+    },
+    Mark {
+        begin: "<longcat_tool_call>",
+        ends: &["</longcat_tool_call>"],
+    },
+    Mark {
+        begin: "<tool_calls>",
+        ends: &["</tool_calls>"],
+    },
+    Mark {
+        begin: "<tool_call>",
+        ends: &["</tool_call>", "<tool_call/>", "</tool_calls>"],
+    },
+    Mark {
+        begin: "<toolcall>",
+        ends: &["</toolcall>"],
+    },
+    Mark {
+        begin: "<tool_use>",
+        ends: &["</tool_use>"],
+    },
+    Mark {
+        begin: "<tool_code>",
+        ends: &["</tool_code>"],
+    },
+    Mark {
+        begin: "<function_calls>",
+        ends: &["</function_calls>"],
+    },
+    Mark {
+        begin: "<function_call>",
+        ends: &["</function_call>"],
+    },
+    Mark {
+        begin: "<functioncall>",
+        ends: &["</functioncall>", "<|endoftext|>"],
+    },
+    Mark {
+        begin: "<tool>",
+        ends: &["</tool>"],
+    },
+    Mark {
+        begin: "<start_function_call>",
+        ends: &["<end_function_call>"],
+    },
+    Mark {
+        begin: "<invoke ",
+        ends: &["</invoke>"],
+    },
+    Mark {
+        begin: "<function=",
+        ends: &["</function>"],
+    },
+    Mark {
+        begin: "<|python_tag|>",
+        ends: &["<|eom_id|>", "<|eot_id|>"],
+    },
+    Mark {
+        begin: "<|plugin|>",
+        ends: &["<|action_end|>", "<|im_end|>"],
+    },
+    Mark {
+        begin: "[tool_calls]",
+        ends: &["</s>"],
+    },
+    Mark {
+        begin: "[tool_request]",
+        ends: &["[end_tool_request]"],
+    },
+    Mark {
+        begin: "functools[",
+        ends: &[],
+    },
+    Mark {
+        begin: "```tool_code",
+        ends: &["```"],
+    },
+    Mark {
+        begin: "```tool_call",
+        ends: &["```"],
+    },
+    Mark {
+        begin: "```function_call",
+        ends: &["```"],
+    },
+    Mark {
+        begin: "to=functions.",
+        ends: &["<|call|>", "<|end|>"],
+    },
+    Mark {
+        begin: "to=tool.",
+        ends: &["<|call|>", "<|end|>"],
+    },
+    Mark {
+        begin: ACTION,
+        ends: &["observation:"],
+    },
+];
+
+/// A mark that is a word of a sentence unless it begins a line.
+const ACTION: &str = "action:";
+
+/// So much of the text before a mark says whether it is shown as an example.
+const NEAR: usize = 80;
+
+/// Marks of a template that stand around calls and say nothing.
+const AROUND: [&str; 16] = [
+    "<|eom_id|>",
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|im_start|>assistant",
+    "<|im_start|>",
+    "<|end|>",
+    "<|endoftext|>",
+    "</s>",
+    "<s>",
+    "<|call|>",
+    "<|assistant|>",
+    "<|start_header_id|>assistant<|end_header_id|>",
+    "<end_of_turn>",
+    "<|start|>assistant",
+    "<|channel|>commentary",
+    "<|eos|>",
+];
+
+/// The calls behind marks; `None` where there is no mark, or nothing is called behind it.
+pub(super) fn found(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
+    let folded = text.to_ascii_lowercase();
+    let mut said = Vec::new();
+    let mut rest = String::new();
+    // Up to where it was looked at.
+    let mut from = 0;
+    while let Some((at, mark)) = next(&folded[from..]) {
+        let (at, behind) = (from + at, from + at + mark.begin.len());
+        let (end, after) = piece(&folded[behind..], mark);
+        let mut calls = match is_shown(&text[..at], mark.begin) {
+            true => Vec::new(),
+            false => calls(mark.begin, &text[behind..behind + end]),
+        };
+        if mark.begin == ACTION {
+            // It is a word of a sentence as well.
+            calls.retain(|call| names::nearly(&call.name, tools).is_some());
+        }
+        let is_none = calls.is_empty();
+        rest.push_str(&text[from..if is_none { behind } else { at }]);
+        from = if is_none { behind } else { behind + after };
+        said.append(&mut calls);
+    }
+    rest.push_str(&text[from..]);
+    (!said.is_empty()).then(|| Found {
+        said,
+        rest: cleaned(&rest),
+    })
+}
+
+/// Whether a mark is told of rather than meant: in a line of code, or behind words that show an example.
+fn is_shown(before: &str, mark: &str) -> bool {
+    let is_code = before.ends_with('`') && !before.ends_with("```") && !mark.starts_with('`');
+    let mut from = before.len().saturating_sub(NEAR);
+    while !before.is_char_boundary(from) {
+        from += 1;
+    }
+    is_code || (mark != ACTION && shows(&before[from..]))
+}
+
+/// Up to where a text has no mark, nor what may be the beginning of one at its end.
+pub(super) fn free_until(text: &str, is_mid_line: bool) -> usize {
+    let folded = text.to_ascii_lowercase();
+    let text = folded.as_str();
+    // A line that goes on does not begin with anything.
+    let found = next(text).filter(|(at, mark)| !(is_mid_line && *at == 0 && mark.begin == ACTION));
+    if let Some((at, _)) = found {
+        return at;
+    }
+    let marks = MARKS.iter().map(|mark| mark.begin).chain(AROUND);
+    let begun = marks.filter_map(|mark| {
+        let length = begun(text, mark)?;
+        let at = text.len() - length;
+        // A word of a sentence unless it begins a line.
+        let begins_line = text[..at].trim_end_matches([' ', '\t']);
+        let begins = (begins_line.is_empty() && !is_mid_line) || begins_line.ends_with('\n');
+        let counts = mark != ACTION || begins;
+        counts.then_some(at)
+    });
+    begun.min().unwrap_or(text.len())
+}
+
+/// How many of the last letters of a text are the first ones of a mark.
+fn begun(text: &str, mark: &str) -> Option<usize> {
+    let lengths = mark.char_indices().map(|(at, c)| at + c.len_utf8());
+    lengths
+        .rev()
+        .find(|length| text.ends_with(&mark[..*length]))
+}
+
+/// The first mark in a text.
+fn next(text: &str) -> Option<(usize, &'static Mark)> {
+    let places = MARKS.iter().filter_map(|mark| {
+        let at = match mark.begin {
+            // A word of a sentence unless it begins a line.
+            ACTION => line_that_begins(text, ACTION)?,
+            begin => text.find(begin)?,
+        };
+        Some((at, mark))
+    });
+    // Of those at one place the longest is meant.
+    places.min_by_key(|(at, mark)| (*at, usize::MAX - mark.begin.len()))
+}
+
+fn line_that_begins(text: &str, with: &str) -> Option<usize> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let blanks = line.len() - line.trim_start().len();
+        if line.trim_start().starts_with(with) {
+            return Some(at + blanks);
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// Up to where what stands behind a mark belongs to it, and from where on something else comes.
+fn piece(behind: &str, mark: &Mark) -> (usize, usize) {
+    let ends = mark.ends.iter();
+    let end = ends
+        .filter_map(|end| Some((behind.find(end)?, end.len())))
+        .min();
+    match end {
+        Some((at, length)) => (at, at + length),
+        None => {
+            // The next call of the same kind ends one that was not closed.
+            let again = behind.find(mark.begin).unwrap_or(behind.len());
+            (again, again)
+        }
+    }
+}
+
+/// A text without marks that say nothing.
+fn cleaned(text: &str) -> String {
+    let mut cleaned = text.to_owned();
+    for mark in AROUND {
+        if cleaned.contains(mark) {
+            cleaned = cleaned.replace(mark, "");
+        }
+    }
+    cleaned.trim().to_owned()
+}

@@ -1,0 +1,156 @@
+//! What a model is asked, and what it says: the same for every kind of server.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use serde_json::Value;
+
+use crate::{message::Message, tool::Tool};
+
+/// What a model is asked.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The conversation as it is given to the model.
+    pub messages: Vec<Message>,
+    /// The tools that it may call.
+    pub tools: Vec<Arc<Tool>>,
+    /// How many tokens it has to have room for, its answer included.
+    pub context: usize,
+    /// How many tokens are estimated for what is sent.
+    pub estimate: usize,
+}
+
+/// A call as a server of a model told it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SaidCall {
+    /// Its id there, where it has one.
+    pub id: Option<String>,
+    /// The name that the model said.
+    pub name: String,
+    /// What it said as arguments: an object, or a text that should be one.
+    pub arguments: Value,
+}
+
+/// What a model answered, whole.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Reply {
+    /// Its words.
+    pub text: String,
+    /// What it thought before, where that is told apart.
+    pub thinking: String,
+    /// The calls that its server told as calls.
+    pub calls: Vec<SaidCall>,
+    /// What it used.
+    pub usage: Usage,
+    /// Whether it ended because nothing more fitted.
+    pub is_cut: bool,
+}
+
+/// What an answer has used, as its server counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Tokens that were read.
+    pub input: u64,
+    /// Tokens that were written.
+    pub output: u64,
+}
+
+impl Usage {
+    /// Both.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+        }
+    }
+}
+
+/// A part of an answer, as it comes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Piece {
+    /// Words.
+    Text(String),
+    /// Thoughts.
+    Thinking(String),
+}
+
+/// Why a model has not answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trouble {
+    /// Its server cannot be reached, or the connection broke.
+    Unreachable {
+        /// What happened.
+        what: String,
+    },
+    /// There is no such model.
+    NoModel {
+        /// Its name.
+        model: String,
+        /// What the person can do.
+        hint: String,
+    },
+    /// The model cannot be given tools.
+    NoTools,
+    /// It took too long to begin, or to go on.
+    Slow {
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The answer broke off.
+    Cut {
+        /// What happened.
+        what: String,
+    },
+    /// The server refuses for now.
+    Busy {
+        /// What it said.
+        what: String,
+    },
+    /// The server refuses.
+    Refused {
+        /// Its status.
+        status: u16,
+        /// What it said.
+        said: String,
+    },
+    /// The server answered what cannot be understood.
+    Odd {
+        /// What is wrong.
+        what: String,
+    },
+}
+
+impl Trouble {
+    /// Whether asking again may help.
+    #[must_use]
+    pub const fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable { .. } | Self::Cut { .. } | Self::Busy { .. }
+        )
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable { what } => {
+                write!(f, "the server of the model cannot be reached: {what}")
+            }
+            Self::NoModel { model, hint } => write!(f, "there is no model `{model}`; {hint}"),
+            Self::NoTools => f.write_str("the model cannot be given tools"),
+            Self::Slow { after } => {
+                write!(f, "the model said nothing for {} seconds", after.as_secs())
+            }
+            Self::Cut { what } => write!(f, "the answer of the model broke off: {what}"),
+            Self::Busy { what } => write!(f, "the server of the model refuses for now: {what}"),
+            Self::Refused { status, said } => {
+                write!(f, "the server of the model refused ({status}): {said}")
+            }
+            Self::Odd { what } => write!(
+                f,
+                "the server of the model answered what cannot be understood: {what}"
+            ),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A session as people read it, in Markdown.
+
+use super::{Session, line::Line};
+
+/// The whole session.
+#[must_use]
+pub fn exported(session: &Session) -> String {
+    let header = session.header();
+    let mut text = format!(
+        "# {}\n\n{}, {}\n",
+        title(session.title()),
+        header.created,
+        header.model
+    );
+    for line in &session.lines {
+        match line {
+            Line::Said { text: said, .. } => {
+                text.push_str(&format!("\n## You\n\n{}\n", said.trim()))
+            }
+            Line::Replied { text: said, .. } if !said.trim().is_empty() => {
+                text.push_str(&format!("\n## The model\n\n{}\n", said.trim()));
+            }
+            Line::Call(due) => {
+                let arguments = serde_json::to_string(&due.arguments).unwrap_or_default();
+                text.push_str(&format!("\n- called `{}` with `{arguments}`\n", due.tool));
+            }
+            Line::Answered { outcome, .. } => {
+                let (said, how) = match outcome {
+                    super::line::OutcomeLine::Answered {
+                        text, error: false, ..
+                    } => (text.as_str(), "answered"),
+                    super::line::OutcomeLine::Answered { text, .. } => (text.as_str(), "failed"),
+                    super::line::OutcomeLine::Broken(why) => (why.as_str(), "broke"),
+                    super::line::OutcomeLine::WantsConsent(rule) => {
+                        (rule.as_str(), "waits for somebody who agrees")
+                    }
+                };
+                text.push_str(&format!("\n  {how}:\n\n{}\n", fenced(said)));
+            }
+            Line::Model { model, .. } => text.push_str(&format!("\n*From here on: {model}*\n")),
+            Line::End { how, .. } if how != "answered" => text.push_str(&format!("\n*{how}*\n")),
+            _ => {}
+        }
+    }
+    text
+}
+
+/// The beginning of what was said first, in a line.
+fn title(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    crate::untrusted::capped(line, 80).replace('\n', " ")
+}
+
+/// A text in a fence that it does not end.
+fn fenced(text: &str) -> String {
+    let longest = text
+        .split(|c| c != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}\n{}\n{fence}", text.trim_end())
+}

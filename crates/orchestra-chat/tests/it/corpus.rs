@@ -1,0 +1,90 @@
+//! Calls as small models print them, and texts that are none.
+
+use orchestra_chat::repair::{Repaired, recognised, repaired};
+use serde_json::Value;
+
+use crate::support::tools;
+
+/// A call that was printed or told, and what it means.
+const CALLS: &str = include_str!("../corpus/calls.jsonl");
+/// Texts that call nothing.
+const INNOCENT: &str = include_str!("../corpus/innocent.jsonl");
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// What is made out of one.
+fn made_out(case: &Value) -> Vec<Repaired> {
+    let tools = tools();
+    match case["said"].as_str() {
+        Some(said) => recognised(said, tools.all())
+            .map(|found| found.calls)
+            .unwrap_or_default(),
+        None => {
+            let told = &case["told"];
+            vec![repaired(
+                told["name"].as_str().unwrap(),
+                &told["arguments"],
+                tools.all(),
+            )]
+        }
+    }
+}
+
+#[test]
+fn calls_are_made_out_of_what_small_models_print() {
+    let cases = lines(CALLS);
+    assert!(cases.len() >= 100, "{}", cases.len());
+    let mut missed = Vec::new();
+    for case in &cases {
+        let means: Vec<(String, Value)> = serde_json::from_value(case["means"].clone()).unwrap();
+        let found: Vec<(String, Value)> = made_out(case)
+            .into_iter()
+            .map(|call| (call.tool, Value::Object(call.arguments)))
+            .collect();
+        if found != means {
+            missed.push(format!("{}: {found:?} in place of {means:?}", case["form"]));
+        }
+    }
+    let made_out = cases.len() - missed.len();
+    eprintln!("{made_out} of {} calls are made out", cases.len());
+    // 95 of 100.
+    assert!(made_out * 100 >= cases.len() * 95, "{}", missed.join("\n"));
+    // Those that are known to be made out stay so.
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+#[test]
+fn what_is_made_out_is_as_the_tool_takes_it() {
+    let tools = tools();
+    for case in lines(CALLS) {
+        for call in made_out(&case) {
+            let tool = tools.named(&call.tool).unwrap();
+            assert_eq!(tool.mistakes(&call.arguments), None, "{}", case["form"]);
+        }
+    }
+}
+
+#[test]
+fn no_innocent_text_is_taken_for_a_call() {
+    let cases = lines(INNOCENT);
+    assert!(cases.len() >= 50, "{}", cases.len());
+    let tools = tools();
+    for case in &cases {
+        let said = case["said"].as_str().unwrap();
+        let found = recognised(said, tools.all());
+        assert_eq!(found, None, "{said}");
+    }
+    eprintln!("none of {} texts is taken for a call", cases.len());
+}
+
+#[test]
+fn a_printed_call_is_shown_to_nobody_and_the_words_around_it_are() {
+    let tools = tools();
+    let said =
+        "I will look.\n<tool_call>\n{\"name\": \"list_issues\", \"arguments\": {}}\n</tool_call>";
+    assert_eq!(recognised(said, tools.all()).unwrap().text, "I will look.");
+}

@@ -1,0 +1,71 @@
+//! `orchestra chat branch`.
+
+use clap::Args;
+use orchestra_chat::{Chat, Settings, Tools};
+use serde_json::json;
+
+use super::{
+    files::{self, Begun},
+    replay::read,
+};
+use crate::{
+    cli::Common,
+    config::{Config, Overrides},
+    exit::{Exit, Failure},
+    output::Format,
+};
+
+/// Begin another conversation with the first turns of one
+///
+/// `orchestra chat --resume` goes on with it.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// Its file, or its name
+    #[arg(value_name = "SESSION")]
+    session: String,
+    /// How many of its turns [default: all]
+    #[arg(long, value_name = "N")]
+    turns: Option<usize>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
+    let session = read(common, &arguments.session)?;
+    let config = Config::settle(common, Overrides::default())?;
+    let turns = arguments.turns.unwrap_or_else(|| session.turns());
+    if turns > session.turns() {
+        return Err(Failure::usage_text(format!(
+            "--turns {turns}: it has {}",
+            session.turns()
+        )));
+    }
+    let mut chat = Chat::new(Settings::default(), Tools::default());
+    chat.restore(session.messages_of(turns));
+    let header = session.header();
+    let (backend, model) = session.model();
+    let begun = Begun {
+        backend,
+        model,
+        chat: &chat,
+    };
+    let directory = files::directory(&config.workspace)?;
+    let mut recorder =
+        files::begin_in(&directory, &begun, Some(&header.id)).map_err(anyhow::Error::new)?;
+    recorder.before(&chat);
+    if let Some(error) = recorder.take_failure() {
+        return Err(anyhow::Error::new(error).into());
+    }
+    let stem = recorder.path().file_stem().unwrap_or_default();
+    let told = json!({
+        "name": stem.to_string_lossy(), "path": recorder.path().display().to_string(), "turns": turns,
+    });
+    Format::of_flag(arguments.json).print(&told, |told| {
+        let name = told["name"].as_str().unwrap_or_default();
+        format!(
+            "{name} begins with {turns} turns; `orchestra chat --resume={name}` goes on with it"
+        )
+    })?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,99 @@
+//! The answer on standard output as it comes, and what is beside it on standard error.
+
+use std::{future::ready, pin::Pin, time::Duration};
+
+use orchestra_chat::{Due, Face, Note, Outcome, Piece, Request, Verdict};
+
+use super::{tally::Tally, terminal::notes};
+use crate::{exit::Failure, output};
+
+/// Prints the words of the model, or nothing.
+pub(super) struct Plain {
+    /// Whether the words are printed as they come.
+    shows: bool,
+    /// What is counted.
+    pub(super) tally: Tally,
+    /// Whether the last that was printed ended a line.
+    at_line: bool,
+    failed: Option<Failure>,
+}
+
+impl Plain {
+    /// Prints the words as they come.
+    pub(super) fn shown() -> Self {
+        Self::new(true)
+    }
+
+    /// Prints nothing.
+    pub(super) fn quiet() -> Self {
+        Self::new(false)
+    }
+
+    fn new(shows: bool) -> Self {
+        Self {
+            shows,
+            tally: Tally::default(),
+            at_line: true,
+            failed: None,
+        }
+    }
+
+    fn print(&mut self, text: &str) {
+        if self.failed.is_none() && !text.is_empty() {
+            self.failed = output::raw(output::printable(text).as_bytes()).err();
+            self.at_line = text.ends_with('\n');
+        }
+    }
+
+    fn end_line(&mut self) {
+        if !self.at_line {
+            self.print("\n");
+        }
+    }
+
+    /// That whoever read it has gone, or another reason why something is missing.
+    pub(super) fn checked(&mut self) -> Result<(), Failure> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+}
+
+impl Face for Plain {
+    fn asked(&mut self, _request: &Request) {
+        self.tally.ask();
+    }
+
+    fn says(&mut self, piece: &Piece) {
+        if let (Piece::Text(text), true) = (piece, self.shows) {
+            self.print(text);
+        }
+    }
+
+    fn said(&mut self) {
+        if self.shows {
+            self.end_line();
+        }
+    }
+
+    fn notes(&mut self, note: &Note) {
+        if self.shows
+            && let Some(text) = notes::words(note)
+        {
+            output::complain(&output::printable(&text));
+        }
+    }
+
+    fn called(&mut self, due: &Due, outcome: &Outcome, took: Duration) {
+        self.tally.call(due, outcome, took);
+        if self.shows {
+            output::complain(&output::printable(&notes::called(due, outcome, took)));
+        }
+    }
+
+    fn decides<'f>(
+        &'f mut self,
+        _due: &'f Due,
+    ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'f>> {
+        // Nobody is there to ask.
+        Box::pin(ready(Verdict::No))
+    }
+}

@@ -1,0 +1,73 @@
+//! What a turn leaves behind: its usage, and a memory.
+
+use orchestra_chat::Ending;
+use serde_json::json;
+
+use super::talk::Conversation;
+use crate::output;
+
+/// The longest text of a memory that is made of a turn.
+const MAX_CHARS: usize = 16_000;
+
+/// The longest summary of one.
+const SUMMARY_CHARS: usize = 120;
+
+/// Counts a turn in the usage tools, where there is a board and something was used.
+pub(super) async fn usage(conversation: &Conversation<'_>, ending: &Ending) {
+    let used = ending.usage;
+    let room = conversation.room;
+    let Some(model) = conversation.model.as_ref().filter(|_| room.has_board()) else {
+        return;
+    };
+    if used.input == 0 && used.output == 0 {
+        return;
+    }
+    let mut arguments = json!({
+        "input_tokens": used.input, "output_tokens": used.output,
+        "provider": model.backend.name(), "model": model.backend.model(),
+    });
+    if let Some(cost) = ending.cost {
+        arguments["cost"] = json!(cost);
+    }
+    if let Err(why) = room.call("record_usage", &arguments).await {
+        output::complain(&output::printable(&format!(
+            "the usage of this turn is not counted: {why}"
+        )));
+    }
+}
+
+/// Saves a question and its answer as a memory of a project.
+///
+/// # Errors
+/// Why it is not saved.
+pub(super) async fn turn(
+    conversation: &Conversation<'_>,
+    project: &str,
+    said: Option<&str>,
+) -> Result<(), String> {
+    if !conversation.room.has_board() {
+        return Err(
+            "there is no board here, which has the memory; `orchestra init` makes one".to_owned(),
+        );
+    }
+    let content = match (said, &conversation.last) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some((question, answer))) if !answer.trim().is_empty() => {
+            format!("Asked: {question}\n\nAnswered: {answer}")
+        }
+        (None, _) => return Err("there is no answer yet that could be remembered".to_owned()),
+    };
+    let question = conversation.last.as_ref();
+    let question = || question.map_or("", |(question, _)| question.as_str());
+    let summary = said.unwrap_or_else(question);
+    let summary = summary
+        .lines()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or_default();
+    let cut = |text: &str, most| text.chars().take(most).collect::<String>();
+    let arguments = json!({
+        "project": project, "content": cut(&content, MAX_CHARS),
+        "summary": cut(summary.trim(), SUMMARY_CHARS), "source": "chat", "tags": ["chat"],
+    });
+    conversation.room.call("save_memory", &arguments).await
+}

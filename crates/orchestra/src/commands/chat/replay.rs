@@ -1,0 +1,73 @@
+//! `orchestra chat replay`.
+
+use clap::Args;
+use orchestra_chat::session::{Session, played};
+use serde_json::json;
+
+use super::files;
+use crate::{
+    cli::Common,
+    config::{Config, Overrides},
+    exit::{Exit, Failure},
+    output::{self, Format},
+};
+
+/// Play a conversation again with what its model and tools said then
+///
+/// Nobody is asked and nothing is called: the program is given what it was given then, and what it wants
+/// then is compared with what it wanted. The first difference is told, and the exit code is 4.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// Its file, or its name; the last one where neither is given
+    #[arg(value_name = "SESSION", default_value = "", hide_default_value = true)]
+    session: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
+    let session = read(common, &arguments.session)?;
+    let path = session.path().display().to_string();
+    let (told, exit) = match played(&session) {
+        Ok(played) => {
+            let told = json!({
+                "session": path, "same": true, "turns": played.turns, "requests": played.requests,
+                "calls": played.calls,
+            });
+            (told, Exit::Ok)
+        }
+        Err(difference) => {
+            let told = json!({
+                "session": path, "same": false, "line": difference.line, "difference": difference.what,
+            });
+            (told, Exit::Problems)
+        }
+    };
+    Format::of_flag(arguments.json).print(&told, |told| {
+        let text = match told["same"] == json!(true) {
+            true => format!(
+                "{path}: the same, in {} turns with {} requests to the model and {} calls",
+                told["turns"], told["requests"], told["calls"]
+            ),
+            false => format!(
+                "{path}:{}: {}",
+                told["line"],
+                told["difference"].as_str().unwrap_or_default()
+            ),
+        };
+        output::printable(&text).into_owned()
+    })?;
+    Ok(exit)
+}
+
+/// Reads a session that the command line names.
+///
+/// # Errors
+/// When there is none, or it cannot be read.
+pub(super) fn read(common: &Common, name: &str) -> Result<Session, Failure> {
+    let config = Config::settle(common, Overrides::default())?;
+    let directory = files::directory(&config.workspace)?;
+    let path = files::find(&directory, name)?;
+    Session::read(&path).map_err(Failure::usage)
+}

@@ -1,0 +1,303 @@
+//! What a conversation has around it: the hub with its tools, as they come and go.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use orchestra_chat::{BoxFuture, Consent, Due, HubTools, Outcome, Toolbox, Tools, tools_of};
+use orchestra_gateway::{config::ServerConfig, rules};
+use orchestra_hub::{
+    Attachment, Cx, HubNotice, PeerReport, PeerStatus, Request, Target, ToolDescriptor, Toolset,
+};
+use orchestra_store::Options;
+use orchestra_wire::RawJson;
+use serde_json::Value;
+use tokio::{task::JoinHandle, time::timeout};
+
+use crate::{
+    config::Config,
+    exit::Failure,
+    output,
+    serving::{PATIENCE, Serving},
+    stopping::{CALLS, WHOLE},
+    trace::TraceFlags,
+    workspace,
+};
+
+/// How long is waited for servers that have not said what they offer, before a model is asked without
+/// their tools.
+const SOON: Duration = Duration::from_secs(10);
+
+/// The hub of a conversation.
+pub(super) struct Room {
+    serving: Serving,
+    attachment: Arc<Attachment>,
+    toolset: Toolset,
+    is_alone: bool,
+    /// Whether there is a board.
+    has_board: bool,
+    /// Servers whose tools are believed in what they say of themselves.
+    trusted: BTreeSet<String>,
+    /// What the person has switched off: servers and tools.
+    off: Arc<Mutex<BTreeSet<String>>>,
+    /// What is shown of the messages of servers.
+    trace: TraceFlags,
+    /// Counts how often they may have changed.
+    changes: Arc<AtomicU64>,
+    /// The tools as they were after so many changes.
+    known: Mutex<Option<(u64, Tools)>>,
+    following: JoinHandle<()>,
+}
+
+impl Room {
+    /// Opens the board of the workspace and starts the servers, or one server alone. Waits for none of
+    /// them. Must run inside the runtime.
+    ///
+    /// # Errors
+    /// When the board cannot be opened, or a server that is named cannot be started.
+    pub(super) fn open(config: &Config, alone: Option<ServerConfig>) -> Result<Self, Failure> {
+        let is_alone = alone.is_some();
+        let has_board = !is_alone && workspace::has_board(&config.workspace);
+        let mut serving = match has_board {
+            true => Serving::open(config, Options::default())?,
+            false => Serving::without_board(config),
+        };
+        match alone {
+            Some(server) => serving.start_one(server)?,
+            None => serving.start_others()?,
+        }
+        let toolset = match is_alone {
+            true => Toolset::All,
+            false => serving.toolset()?,
+        };
+        let trusted = serving.others().iter().filter(|server| server.trust);
+        let trusted = trusted.map(|server| server.name.clone()).collect();
+        let attachment = Arc::new(serving.attach(toolset.clone()));
+        let changes = Arc::<AtomicU64>::default();
+        let following = follow(&attachment, Arc::clone(&changes));
+        Ok(Self {
+            serving,
+            attachment,
+            toolset,
+            is_alone,
+            has_board,
+            trusted,
+            off: Arc::default(),
+            trace: config.servers.trace.clone(),
+            changes,
+            known: Mutex::default(),
+            following,
+        })
+    }
+
+    /// Waits until every server has said what it offers, but not for long: those that have not are
+    /// named, and so are those that cannot be used.
+    pub(super) async fn settled(&self) -> Vec<String> {
+        let is_first = match self.is_alone {
+            // There is nothing else to talk to.
+            true => PATIENCE,
+            false => SOON,
+        };
+        let is_late = timeout(is_first, self.attachment.settled()).await.is_err();
+        let mut told = Vec::new();
+        if is_late {
+            let providers = self.serving.hub().providers().into_iter();
+            let late = providers.filter(|(_, is_ready)| !is_ready);
+            told.extend(
+                late.map(|(name, _)| format!("{name}: it has not said yet what it offers")),
+            );
+        }
+        told.extend(self.failed());
+        told
+    }
+
+    /// The servers that cannot be used, and why.
+    fn failed(&self) -> Vec<String> {
+        let peers = self.peers().into_iter();
+        let failed = peers.filter_map(|(name, peer)| {
+            let why = match peer.status {
+                PeerStatus::Offline | PeerStatus::Restarting => peer.last_error.map(|(_, why)| why),
+                status if status.is_failed() || status == PeerStatus::NeedsApproval => peer.reason,
+                _ => return None,
+            };
+            let why = why.unwrap_or_else(|| peer.status.as_str().to_owned());
+            Some(output::printable(&format!("{name}: {why}")).into_owned())
+        });
+        failed.collect()
+    }
+
+    /// The servers, and how they are.
+    pub(super) fn peers(&self) -> Vec<(String, PeerReport)> {
+        let peers = self.serving.hub().peers().into_iter();
+        let peers = peers.map(|(name, report)| (name.to_string(), report));
+        peers
+            .filter(|(name, _)| self.toolset.reaches_server(name))
+            .collect()
+    }
+
+    /// Whether one server is there alone.
+    pub(super) const fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
+    /// Whether there is a board.
+    pub(super) const fn has_board(&self) -> bool {
+        self.has_board
+    }
+
+    /// The tools that there are now, and after how many changes.
+    fn tools(&self) -> (u64, Tools) {
+        let changes = self.changes.load(Ordering::Acquire);
+        let mut known = locked(&self.known);
+        if let Some((at, tools)) = &*known
+            && *at == changes
+        {
+            return (changes, tools.clone());
+        }
+        let tools = self.looked_at();
+        *known = Some((changes, tools.clone()));
+        (changes, tools)
+    }
+
+    fn looked_at(&self) -> Tools {
+        let off = locked(&self.off).clone();
+        let wants = |tool: &ToolDescriptor| {
+            let is_off = off.contains(&tool.name);
+            !is_off && tool.server().is_none_or(|server| !off.contains(server))
+        };
+        let trusts = |server: &str| self.trusted.contains(server);
+        tools_of(self.serving.hub(), &self.toolset, wants, trusts)
+    }
+
+    /// The same for whoever lists them.
+    pub(super) fn now(&self) -> Tools {
+        self.tools().1
+    }
+
+    /// The names of all tools, also of those that are switched off.
+    pub(super) fn names(&self) -> Vec<String> {
+        let tools = self.serving.hub().tools(&self.toolset).into_iter();
+        tools.map(|tool| tool.name).collect()
+    }
+
+    /// Shows the messages of servers, or shows them no more; which of both.
+    pub(super) fn trace(&self) -> bool {
+        self.trace.switch()
+    }
+
+    /// Switches a server or a tool off, or on again; whether that changes anything, or `None` where there
+    /// is none of the name.
+    pub(super) fn switch(&self, name: &str, is_on: bool) -> Option<bool> {
+        let peers = self.peers();
+        let is_server = peers.iter().any(|(server, _)| server == name);
+        let tools = self.serving.hub().tools(&self.toolset);
+        if !is_server && !tools.iter().any(|tool| tool.name == name) {
+            return None;
+        }
+        let mut off = locked(&self.off);
+        self.changes.fetch_add(1, Ordering::Release);
+        Some(match is_on {
+            true => off.remove(name),
+            false => off.insert(name.to_owned()),
+        })
+    }
+
+    /// What is switched off.
+    pub(super) fn off(&self) -> Vec<String> {
+        locked(&self.off).iter().cloned().collect()
+    }
+
+    /// Calls one of the built-in tools for the program itself.
+    ///
+    /// # Errors
+    /// What the tool says, where it refuses.
+    pub(super) async fn call(&self, tool: &str, arguments: &Value) -> Result<(), String> {
+        let request = Request {
+            target: Target::Tool {
+                name: tool.to_owned(),
+                arguments: RawJson::of(arguments).map_err(|error| error.to_string())?,
+            },
+            cx: Cx {
+                caller: self.attachment.caller().clone(),
+                ..Cx::default()
+            },
+        };
+        let attachment = self.serving.attach(Toolset::All);
+        match attachment.call(request).await {
+            Ok(orchestra_hub::Outcome::Tool(result)) if result.is_error => {
+                let texts = result.content.iter().filter_map(|content| match content {
+                    orchestra_hub::Content::Text(text) => Some(text.to_string()),
+                    orchestra_hub::Content::Raw(_) => None,
+                });
+                Err(texts.collect::<Vec<_>>().join("\n"))
+            }
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Whoever calls its tools, for one conversation.
+    pub(super) fn toolbox(&self) -> RoomTools<'_> {
+        let consent = Consent {
+            asked: rules::asking,
+            agreed: rules::agreed(),
+        };
+        RoomTools {
+            room: self,
+            tools: HubTools::new(Arc::clone(&self.attachment), consent),
+            seen: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// Ends the servers, and writes what is still to be written.
+    pub(super) async fn close(self) {
+        self.following.abort();
+        let deadline = tokio::time::Instant::now() + WHOLE.saturating_sub(CALLS);
+        self.serving.end(deadline).await;
+    }
+}
+
+/// The tools of a room.
+pub(super) struct RoomTools<'r> {
+    room: &'r Room,
+    tools: HubTools,
+    /// After how many changes it was asked last.
+    seen: AtomicU64,
+}
+
+impl Toolbox for RoomTools<'_> {
+    fn call(&self, due: Due) -> BoxFuture<Outcome> {
+        self.tools.call(due)
+    }
+
+    fn changed(&self) -> Option<Tools> {
+        if self.seen.load(Ordering::Relaxed) == self.room.changes.load(Ordering::Acquire) {
+            return None;
+        }
+        let (changes, tools) = self.room.tools();
+        self.seen.store(changes, Ordering::Relaxed);
+        Some(tools)
+    }
+}
+
+/// Notes that lists of the hub change.
+fn follow(attachment: &Attachment, changes: Arc<AtomicU64>) -> JoinHandle<()> {
+    let notices = attachment.take_notices();
+    tokio::spawn(async move {
+        let Some(mut notices) = notices else { return };
+        while let Some(notice) = notices.next().await {
+            if let HubNotice::CatalogChanged { tools: true, .. } = notice {
+                changes.fetch_add(1, Ordering::Release);
+            }
+        }
+    })
+}
+
+fn locked<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}

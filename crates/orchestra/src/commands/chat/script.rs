@@ -1,0 +1,215 @@
+//! The one server that a command line names: a script, a command or an address.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use orchestra_gateway::config::{
+    Connections, Flavour, HttpConfig, InheritEnv, Origin, Place, ServerConfig, ServerName, Source,
+    StdioConfig, Template, Transport, Trust,
+};
+
+use super::Talk;
+use crate::exit::Failure;
+
+/// The server that the command line names, if it names one.
+///
+/// # Errors
+/// When it names more than one, or one that is not there.
+pub(super) fn named(arguments: &Talk) -> Result<Option<ServerConfig>, Failure> {
+    let named = [
+        (!arguments.words.is_empty()).then_some("a script"),
+        arguments.stdio.as_ref().map(|_| "--stdio"),
+        arguments.url.as_ref().map(|_| "--url"),
+        (!arguments.server.is_empty()).then_some("--server"),
+    ];
+    let named: Vec<&str> = named.into_iter().flatten().collect();
+    if let [first, second, ..] = named.as_slice() {
+        return Err(Failure::usage_text(format!(
+            "{first} and {second} do not go together"
+        )));
+    }
+    if !arguments.env.is_empty() && arguments.words.is_empty() && arguments.stdio.is_none() {
+        return Err(Failure::usage_text(
+            "--env is for a server that the command line starts: a script, or --stdio",
+        ));
+    }
+    if let Some((script, rest)) = arguments.words.split_first() {
+        // A flag that is none of ours is no script.
+        if script.as_encoded_bytes().starts_with(b"-") {
+            return Err(Failure::usage_text(format!(
+                "unexpected argument `{}`; `orchestra chat --help` lists those that there are, and a script \
+                 whose name begins so is written ./{}",
+                script.display(),
+                script.display()
+            )));
+        }
+        return started(arguments, run_by(script)?, rest).map(Some);
+    }
+    if let Some(command) = &arguments.stdio {
+        let words = shlex::split(command).filter(|words| !words.is_empty());
+        let words = words.ok_or_else(|| {
+            Failure::usage_text(format!(
+                "--stdio `{command}`: it is no command; is a quote missing?"
+            ))
+        })?;
+        let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+        return started(arguments, vec![words[0].clone()], &words[1..]).map(Some);
+    }
+    let Some(url) = &arguments.url else {
+        return Ok(None);
+    };
+    let transport = Transport::Http(HttpConfig {
+        url: Template::literal(url),
+        flavour: Flavour::Auto,
+        headers: Vec::new(),
+        auth: None,
+        ca_file: None,
+        client_cert: None,
+        allow_insecure: false,
+        connections: Connections::default(),
+    });
+    Ok(Some(server(url, transport)?))
+}
+
+/// A server that is started: by what runs it, with what comes behind.
+fn started(
+    arguments: &Talk,
+    by: Vec<OsString>,
+    rest: &[OsString],
+) -> Result<ServerConfig, Failure> {
+    let mut words = by.into_iter().chain(rest.iter().cloned());
+    let shown = match &arguments.stdio {
+        Some(_) => words.clone().next(),
+        None => arguments.words.first().cloned(),
+    };
+    let text = |word: OsString| {
+        let text = word.into_string();
+        text.map(|text| Template::literal(&text))
+            .map_err(|word| Failure::usage_text(format!("`{}` is no UTF-8 text", word.display())))
+    };
+    let Some(command) = words.next() else {
+        return Err(Failure::usage_text("which command starts the server?"));
+    };
+    let transport = Transport::Stdio(StdioConfig {
+        command: text(command)?,
+        args: words.map(text).collect::<Result<_, _>>()?,
+        cwd: None,
+        env: environment(&arguments.env)?,
+        env_file: None,
+        inherit_env: InheritEnv::Default,
+    });
+    let shown = shown.unwrap_or_default();
+    let stem = Path::new(&shown).file_stem().unwrap_or(&shown);
+    server(&stem.to_string_lossy(), transport)
+}
+
+/// Variables of the server: with their values, or as they are here.
+fn environment(given: &[String]) -> Result<BTreeMap<String, Template>, Failure> {
+    let variables = given.iter().map(|given| match given.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), Template::literal(value))),
+        Some(_) => Err(Failure::usage_text(format!(
+            "--env {given}: it has no name"
+        ))),
+        // What is not set here is not set there.
+        None => {
+            let value = env::var(given).map_err(|_| {
+                Failure::usage_text(format!(
+                    "--env {given}: it is not set here, or is no UTF-8 text"
+                ))
+            })?;
+            Ok((given.clone(), Template::literal(&value)))
+        }
+    });
+    variables.collect()
+}
+
+fn server(name: &str, transport: Transport) -> Result<ServerConfig, Failure> {
+    let directory = env::current_dir()?;
+    let origin = Origin {
+        file: Arc::from(Path::new("the command line")),
+        place: Place { line: 1, column: 1 },
+        source: Source::CommandLine,
+        trust: Trust::Trusted,
+        directory,
+    };
+    let mut server = ServerConfig::new(ServerName::of_text(name), origin, transport);
+    // There is no other whose tools could have the same names.
+    server.prefix = false;
+    // Whoever names it has chosen it.
+    server.trust = true;
+    Ok(server)
+}
+
+/// What runs a script, with the script, by its extension.
+fn run_by(script: &OsStr) -> Result<Vec<OsString>, Failure> {
+    let path = Path::new(script);
+    let extension = path
+        .extension()
+        .and_then(OsStr::to_str)
+        .map(str::to_ascii_lowercase);
+    let runner = match extension.as_deref() {
+        Some("js" | "mjs" | "cjs") => vec!["node"],
+        Some("py") => vec![if cfg!(windows) { "python" } else { "python3" }],
+        Some("jar") => vec!["java", "-jar"],
+        Some("ts" | "mts" | "cts") => typescript(script)?,
+        Some("exe") if !cfg!(windows) && in_path("mono").is_some() => vec!["mono"],
+        _ => return Ok(vec![program(path)]),
+    };
+    if !path.is_file() {
+        return Err(Failure::usage_text(format!(
+            "there is no file `{}`",
+            path.display()
+        )));
+    }
+    if in_path(runner[0]).is_none() {
+        return Err(Failure::usage_text(format!(
+            "`{}` is run by {}, which is not in PATH",
+            path.display(),
+            runner[0]
+        )));
+    }
+    let words = runner.into_iter().map(OsString::from);
+    Ok(words.chain([script.to_owned()]).collect())
+}
+
+/// What runs TypeScript here: the first of the usual runners that there is.
+fn typescript(script: &OsStr) -> Result<Vec<&'static str>, Failure> {
+    let runners: [&[&'static str]; 5] = [
+        &["tsx"],
+        &["bun", "run"],
+        &["deno", "run", "--allow-all"],
+        &["ts-node"],
+        // It knows the flag from 22.6 on, and needs it until 22.18.
+        &["node", "--experimental-strip-types"],
+    ];
+    let found = runners
+        .into_iter()
+        .find(|words| in_path(words[0]).is_some());
+    found.map(<[&str]>::to_vec).ok_or_else(|| {
+        Failure::usage_text(format!(
+            "nothing here runs `{}`: install tsx, bun, deno, or Node.js from 22.6 on",
+            script.display()
+        ))
+    })
+}
+
+/// A program as it is started: one of this directory is not looked for in `PATH`.
+fn program(path: &Path) -> OsString {
+    let is_bare = path.components().count() == 1 && !path.is_absolute();
+    match is_bare && path.is_file() {
+        true => Path::new(".").join(path).into_os_string(),
+        false => path.as_os_str().to_owned(),
+    }
+}
+
+/// Where a program is that is started by its name.
+fn in_path(name: &str) -> Option<PathBuf> {
+    let path = crate::env::Variable::Path.read()?;
+    let mut found = env::split_paths(&path).map(|directory| directory.join(name));
+    found.find(|path| path.is_file())
+}

@@ -1,0 +1,132 @@
+//! What one question came to, in one line.
+
+use std::{collections::HashMap, time::Duration};
+
+use orchestra_chat::{Due, Ending, Outcome, Usage};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// What is counted beside a turn.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// How often the model was asked.
+    asked: u32,
+    /// How long each call took, by its number.
+    took: HashMap<usize, Duration>,
+}
+
+impl Tally {
+    /// The model is asked.
+    pub(super) fn ask(&mut self) {
+        self.asked += 1;
+    }
+
+    /// A call has ended.
+    pub(super) fn call(&mut self, due: &Due, outcome: &Outcome, took: Duration) {
+        // One that waits for somebody who agrees is made again.
+        if !matches!(outcome, Outcome::WantsConsent(_)) {
+            self.took.insert(due.number, took);
+        }
+    }
+
+    /// What it came to.
+    pub(super) fn answered(&self, query: &str, ending: &Ending, took: Duration) -> Answered {
+        let calls = ending.calls.iter().map(|call| CallOf {
+            server: call.server.clone(),
+            tool: call.tool.clone(),
+            args: call.arguments.clone(),
+            ms: call
+                .number
+                .and_then(|number| self.took.get(&number))
+                .map(|took| millis(*took)),
+            is_error: call.is_error,
+        });
+        Answered {
+            id: None,
+            query: Some(query.to_owned()),
+            answer: (!ending.text.trim().is_empty()).then(|| ending.text.clone()),
+            tool_calls: calls.collect(),
+            turns: self.asked,
+            tokens: ending.usage.into(),
+            cost: ending.cost,
+            ms: millis(took),
+            note: ending.how.why().filter(|_| ending.how.is_answer()),
+            error: ending.how.why().filter(|_| !ending.how.is_answer()),
+        }
+    }
+}
+
+/// One line for one question.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Answered {
+    /// What its question calls it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<Value>,
+    /// The question; none where there was none in what was read.
+    pub(super) query: Option<String>,
+    /// The answer, if there is one.
+    answer: Option<String>,
+    /// The calls, in order.
+    tool_calls: Vec<CallOf>,
+    /// How often the model was asked.
+    turns: u32,
+    /// What its server counted.
+    tokens: Tokens,
+    /// What that costs, where prices are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
+    /// How long it took, in milliseconds.
+    ms: f64,
+    /// What is to be known of the answer: that it is not whole, or that calls were cut short.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    /// Why there is no answer.
+    pub(super) error: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct CallOf {
+    server: Option<String>,
+    tool: String,
+    args: Map<String, Value>,
+    /// How long it took; nothing where it was not made.
+    ms: Option<f64>,
+    is_error: bool,
+}
+
+/// Tokens of a turn.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(super) struct Tokens {
+    input: u64,
+    output: u64,
+}
+
+impl From<Usage> for Tokens {
+    fn from(usage: Usage) -> Self {
+        let Usage { input, output } = usage;
+        Self { input, output }
+    }
+}
+
+impl Answered {
+    /// A question that did not come to a turn.
+    pub(super) fn failed(query: Option<String>, error: String) -> Self {
+        Self {
+            id: None,
+            query,
+            answer: None,
+            tool_calls: Vec::new(),
+            turns: 0,
+            tokens: Tokens::default(),
+            cost: None,
+            ms: 0.0,
+            note: None,
+            error: Some(error),
+        }
+    }
+}
+
+/// Milliseconds, to a tenth.
+pub(super) fn millis(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e4).round() / 10.0
+}

@@ -1,0 +1,367 @@
+//! A conversation at a terminal.
+
+mod commands;
+mod does;
+mod editor;
+mod face;
+mod images;
+mod markdown;
+pub(super) mod notes;
+
+use std::{
+    io,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
+
+use orchestra_chat::Stopper;
+use tokio::task::JoinHandle;
+
+use super::{
+    files::Keep,
+    model::{Model, NoModel, Source},
+    remember,
+    room::Room,
+    talk::{Conversation, Manner},
+};
+use crate::{
+    exit::{Exit, Failure},
+    output, servers,
+};
+use commands::Command;
+use editor::{Editor, Typed, Words};
+use face::Screen;
+
+/// Where what was typed is remembered, in the user's state.
+const HISTORY: &str = "chat-history";
+
+/// How a terminal is told where the prompt begins.
+const SIGN: &str = "";
+
+/// Holds a conversation until its person leaves.
+///
+/// # Errors
+/// When the system does not tell of signals.
+pub(super) async fn run(
+    room: &Room,
+    source: Source,
+    manner: Manner,
+    keep: Keep,
+) -> Result<Exit, Failure> {
+    let interrupts = Interrupts::listen()?;
+    let words = Words::default();
+    let history = servers::state_directory().ok().map(history_file);
+    let paint = output::paint();
+    let mut editor = Editor::new(
+        history.as_deref(),
+        words.clone(),
+        paint,
+        Arc::clone(&interrupts.ends),
+    );
+    let mut opening = Some(tokio::spawn(opened(source.clone(), words.clone())));
+    let mut conversation = Conversation::new(room, source, manner, keep)?;
+    output::complain(&greeting(&conversation));
+    let mut is_settled = false;
+    // A second one in a row leaves.
+    let mut was_interrupted = false;
+    loop {
+        let typed = editor.read(SIGN, None).await;
+        if interrupts.is_over() {
+            return Ok(Exit::Ok);
+        }
+        let text = match typed {
+            Typed::End => return Ok(Exit::Ok),
+            Typed::Interrupt if was_interrupted => return Ok(Exit::Ok),
+            Typed::Interrupt => {
+                was_interrupted = true;
+                output::complain("Ctrl-C once more leaves");
+                continue;
+            }
+            Typed::Text(text) => text,
+        };
+        was_interrupted = false;
+        if text.trim().is_empty() {
+            continue;
+        }
+        match Command::parse(&text) {
+            Some(Ok(Command::Quit)) => return Ok(Exit::Ok),
+            Some(Ok(command)) => {
+                settle(room, &mut is_settled, &words, &command).await;
+                match does::what(&mut conversation, &mut opening, command).await {
+                    Ok(text) if text.is_empty() => {}
+                    Ok(text) => output::lines(&output::printable(&text))?,
+                    Err(why) => output::complain(&output::printable(&why)),
+                }
+            }
+            Some(Err(why)) => output::complain(&output::printable(&why)),
+            None => {
+                was_interrupted = turn(
+                    &mut conversation,
+                    &mut opening,
+                    &mut is_settled,
+                    &interrupts,
+                    &text,
+                )
+                .await;
+                offered(room, &words);
+            }
+        }
+        if interrupts.is_over() {
+            return Ok(Exit::Ok);
+        }
+    }
+}
+
+/// One turn; whether it was interrupted.
+async fn turn(
+    conversation: &mut Conversation<'_>,
+    opening: &mut Option<Opening>,
+    is_settled: &mut bool,
+    interrupts: &Interrupts,
+    text: &str,
+) -> bool {
+    let stopper = Stopper::default();
+    let mut screen = Screen::new(output::paint(), &stopper, Arc::clone(&interrupts.ends));
+    let began = Instant::now();
+    interrupts.begin();
+    let ended = {
+        let saying = async {
+            let ready = ready(conversation, opening, is_settled, &mut screen);
+            tokio::select! {
+                biased;
+                ready = ready => ready?,
+                () = interrupts.more_than(0) => return Ok(None),
+            }
+            conversation
+                .say(text, &mut screen, &stopper)
+                .await
+                .map(Some)
+        };
+        tokio::pin!(saying);
+        let mut times = 0;
+        loop {
+            tokio::select! {
+                biased;
+                ended = &mut saying => break Some(ended),
+                () = interrupts.more_than(times) => {
+                    times += 1;
+                    // What does not end by itself then is not waited for.
+                    if times > 1 || interrupts.is_over() {
+                        break None;
+                    }
+                    stopper.stop();
+                }
+            }
+        }
+    };
+    let took = began.elapsed();
+    let is_interrupted = interrupts.times() > 0;
+    match ended {
+        None => {
+            // The terminal is as it was, and what was said is kept.
+            drop(screen);
+            interrupts.end();
+        }
+        Some(Err(no_model)) => screen.line(&no_model.words()),
+        Some(Ok(None)) => screen.line("stopped"),
+        Some(Ok(Some(ending))) => {
+            if let Some(why) = ending.how.why() {
+                screen.line(&why);
+            }
+            screen.line(&notes::used(&ending, took));
+            drop(screen);
+            remember::usage(conversation, &ending).await;
+            let project = conversation.manner.remember.clone();
+            if let Some(project) = project.filter(|_| ending.how.is_answer())
+                && let Err(why) = remember::turn(conversation, &project, None).await
+            {
+                output::complain(&output::printable(&format!("not remembered: {why}")));
+            }
+        }
+    }
+    is_interrupted
+}
+
+/// Waits for the servers and the model, before the first turn.
+async fn ready(
+    conversation: &mut Conversation<'_>,
+    opening: &mut Option<Opening>,
+    is_settled: &mut bool,
+    screen: &mut Screen<'_>,
+) -> Result<(), NoModel> {
+    if !*is_settled {
+        screen.wait("waiting for servers");
+        let told = conversation.room.settled().await;
+        *is_settled = true;
+        screen.wait_no_more();
+        told.iter().for_each(|line| screen.line(line));
+    }
+    if let Some(opened) = opening.take() {
+        screen.wait("asking for the model");
+        let opened = opened.await;
+        screen.wait_no_more();
+        if let Ok(opened) = opened {
+            conversation.take(opened?);
+        }
+    }
+    Ok(())
+}
+
+/// A model that is asked for meanwhile.
+type Opening = JoinHandle<Result<Model, NoModel>>;
+
+/// Asks for the model, and for the names of all that there are.
+async fn opened(source: Source, words: Words) -> Result<Model, NoModel> {
+    let model = source.open().await;
+    if let Ok(models) = source.models().await {
+        words.know(|known| known.models = models);
+    }
+    model
+}
+
+/// Commands that are about servers wait for these to have said what they offer.
+async fn settle(room: &Room, is_settled: &mut bool, words: &Words, command: &Command) {
+    let is_about = matches!(
+        command,
+        Command::Tools(_) | Command::Servers | Command::Enable(_) | Command::Disable(_)
+    );
+    if is_about && !std::mem::replace(is_settled, true) {
+        room.settled()
+            .await
+            .iter()
+            .for_each(|line| output::complain(line));
+    }
+    offered(room, words);
+}
+
+/// Tells completion what there is.
+fn offered(room: &Room, words: &Words) {
+    let servers = room.peers().into_iter().map(|(name, _)| name);
+    let offered = servers.chain(room.names()).collect();
+    words.know(|known| known.offered = offered);
+}
+
+fn greeting(conversation: &Conversation<'_>) -> String {
+    let model = conversation
+        .source
+        .named()
+        .map(|model| format!(" with {model}"));
+    let gone_on = conversation.turns();
+    let gone_on = match gone_on {
+        0 => String::new(),
+        1 => ", after 1 turn".to_owned(),
+        turns => format!(", after {turns} turns"),
+    };
+    let mut text = format!(
+        "A conversation{}{gone_on}. /help lists commands; Ctrl-D leaves.",
+        model.unwrap_or_default()
+    );
+    if !conversation.room.has_board() && !conversation.room.is_alone() {
+        text.push_str(
+            "\nThere is no board here, so its tools are not there; `orchestra init` makes one.",
+        );
+    }
+    output::printable(&text).into_owned()
+}
+
+/// The file of what was typed, whose directory is made where it is not there.
+fn history_file(state: PathBuf) -> PathBuf {
+    if let Err(error) = servers::private_directory(&state) {
+        tracing::debug!(%error, "what is typed is not remembered");
+    }
+    state.join(HISTORY)
+}
+
+/// Ctrl-C while nothing is typed, and the signals that end the program.
+struct Interrupts {
+    times: Arc<AtomicUsize>,
+    /// Whether the program is to end.
+    ends: Arc<AtomicBool>,
+    over: Arc<AtomicBool>,
+    told: Arc<tokio::sync::Notify>,
+}
+
+impl Interrupts {
+    #[cfg(unix)]
+    fn listen() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let interrupts = Self {
+            times: Arc::default(),
+            ends: Arc::default(),
+            over: Arc::default(),
+            told: Arc::default(),
+        };
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut hang_up = signal(SignalKind::hangup())?;
+        let (times, told) = (Arc::clone(&interrupts.times), Arc::clone(&interrupts.told));
+        let (ends, over) = (Arc::clone(&interrupts.ends), Arc::clone(&interrupts.over));
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => over.store(true, Ordering::SeqCst),
+                    _ = hang_up.recv() => over.store(true, Ordering::SeqCst),
+                }
+                if over.load(Ordering::SeqCst) {
+                    ends.store(true, Ordering::SeqCst);
+                }
+                times.fetch_add(1, Ordering::SeqCst);
+                told.notify_waiters();
+            }
+        });
+        Ok(interrupts)
+    }
+
+    #[cfg(not(unix))]
+    fn listen() -> io::Result<Self> {
+        let interrupts = Self {
+            times: Arc::default(),
+            ends: Arc::default(),
+            over: Arc::default(),
+            told: Arc::default(),
+        };
+        let (times, told) = (Arc::clone(&interrupts.times), Arc::clone(&interrupts.told));
+        tokio::spawn(async move {
+            while tokio::signal::ctrl_c().await.is_ok() {
+                times.fetch_add(1, Ordering::SeqCst);
+                told.notify_waiters();
+            }
+        });
+        Ok(interrupts)
+    }
+
+    /// A turn begins: what came before does not count.
+    fn begin(&self) {
+        self.times.store(0, Ordering::SeqCst);
+    }
+
+    fn times(&self) -> usize {
+        self.times.load(Ordering::SeqCst)
+    }
+
+    /// Waits until there were more than so many.
+    async fn more_than(&self, times: usize) {
+        loop {
+            let told = self.told.notified();
+            if self.times() > times {
+                return;
+            }
+            told.await;
+        }
+    }
+
+    /// Whether the program is to end.
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
+
+    /// Ends the program.
+    fn end(&self) {
+        self.over.store(true, Ordering::SeqCst);
+    }
+}

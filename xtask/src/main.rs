@@ -11,6 +11,7 @@ mod deny;
 mod eval;
 mod fuzz;
 mod judges;
+mod model;
 mod papers;
 mod run;
 mod served;

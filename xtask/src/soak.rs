@@ -2,10 +2,11 @@
 //!
 //! A test that has a long variant asks for it by the environment variable `ORCHESTRA_SOAK`, and
 //! prints what it has counted: the lines that begin with `counted: ` come once more behind all tests.
+//! A real small model holds its conversations last.
 
 use anyhow::{Result, bail};
 
-use crate::{run, test, tools};
+use crate::{model, run, test, tools};
 
 /// Runs the tests whose names hold one of `words`, or all where there is none, optimised and at full
 /// size, `rounds` times.
@@ -20,7 +21,12 @@ pub(crate) fn run(rounds: u32, words: &[&str]) -> Result<()> {
         let mut command = run::cargo(arguments);
         command.args(["--", "--show-output"]).args(words);
         command.env("ORCHESTRA_SOAK", "1");
-        let (tally, succeeded) = test::counted(&mut command)?;
+        let (mut tally, mut succeeded) = test::counted(&mut command)?;
+        if words.is_empty() || words.iter().any(|word| word.starts_with(model::TESTS)) {
+            let (more, is_good) = model::run()?;
+            tally.add(more);
+            succeeded &= is_good;
+        }
         if test::close(tally, succeeded).is_err() {
             bail!("soak failed in round {round}");
         }

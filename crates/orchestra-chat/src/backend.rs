@@ -64,7 +64,18 @@ pub struct Manner {
     pub seed: Option<u64>,
 }
 
+/// How long a server may take to say what it has: no model computes then.
+const FACTS: Duration = Duration::from_secs(10);
+
 impl Manner {
+    /// For what is no answer of a model.
+    fn brief(&self) -> Limits {
+        Limits {
+            first: self.patience.first.min(FACTS),
+            next: self.patience.next.min(FACTS),
+        }
+    }
+
     const fn limits(&self) -> Limits {
         Limits {
             first: self.patience.first,

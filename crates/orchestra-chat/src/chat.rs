@@ -8,13 +8,12 @@
 mod calls;
 mod ending;
 mod offer;
+mod round;
 
 use std::{
     collections::{BTreeSet, VecDeque},
     time::Duration,
 };
-
-use serde_json::{Map, Value};
 
 pub use calls::{Due, Outcome, Verdict};
 pub use ending::{End, Ending, Made, Spent};
@@ -23,15 +22,11 @@ use self::calls::Calls;
 use crate::{
     context::{Kept, LeftOut, assembled, step},
     message::{Answer, Call, Message},
-    repair,
-    request::{Reply, Request, SaidCall, Trouble, Usage},
+    request::{Reply, Request, Trouble, Usage},
     settings::Settings,
     tokens::Scale,
     tool::Tools,
 };
-
-/// Calls of one answer of a model that are made; more are refused.
-const MAX_CALLS: usize = 32;
 
 /// How often the model is asked again when its server may answer the next time.
 const RETRIES: u32 = 2;
@@ -111,6 +106,11 @@ pub enum Note {
     Again(Trouble),
     /// A call was printed as text, or was put right.
     Repaired {
+        /// The tool.
+        tool: String,
+    },
+    /// A call was not made: it may change something, and nobody is there to agree.
+    Denied {
         /// The tool.
         tool: String,
     },
@@ -350,166 +350,6 @@ impl Chat {
         })));
     }
 
-    fn replied(&mut self, reply: Reply, now: Duration) {
-        let offered = self.offer().tools;
-        let Some(turn) = &mut self.turn else { return };
-        turn.usage = turn.usage.plus(reply.usage);
-        turn.retries = 0;
-        self.scale.learn(turn.estimate, reply.usage.input);
-        let (text, calls, repaired) = understood(reply.text, &reply.calls, &offered, &self.tools);
-        if reply.is_cut {
-            self.wants.push_back(Want::Tell(Note::Cut));
-        }
-        for tool in repaired {
-            self.wants.push_back(Want::Tell(Note::Repaired { tool }));
-        }
-        let says_nothing = text.trim().is_empty() && calls.is_empty();
-        if says_nothing && !turn.is_nudged {
-            // Small models do that when they have seen much; without tools they answer.
-            turn.is_nudged = true;
-            turn.concludes = turn.rounds > 0 || turn.concludes;
-            return self.ask();
-        }
-        let calls: Vec<Call> = calls
-            .into_iter()
-            .map(|(tool, arguments)| {
-                self.next_call += 1;
-                let id = format!("call_{}", self.next_call);
-                Call {
-                    id,
-                    tool,
-                    arguments,
-                }
-            })
-            .collect();
-        let message = Message::Assistant {
-            text: text.clone(),
-            calls: calls.clone(),
-        };
-        if !says_nothing {
-            self.conversation.push(Kept::new(message));
-        }
-        if calls.is_empty() {
-            let how = match (
-                says_nothing,
-                reply.is_cut,
-                turn.concludes && turn.rounds >= self.settings.budget.rounds,
-            ) {
-                (true, ..) => End::Empty,
-                (_, _, true) => End::Spent(Spent::Rounds),
-                (_, true, _) => End::Cut,
-                _ => End::Answered,
-            };
-            return self.finish(how);
-        }
-        self.take_up(calls);
-        self.advance(now);
-    }
-
-    /// Takes up calls: those that cannot be made are answered at once.
-    fn take_up(&mut self, calls: Vec<Call>) {
-        for (place, call) in calls.into_iter().enumerate() {
-            let refusal = match place < MAX_CALLS {
-                true => self.refusal(&call),
-                false => Some(format!(
-                    "Not called: at most {MAX_CALLS} calls are made at once. Call again what is still needed."
-                )),
-            };
-            let found = self.found_tools(&call);
-            let tool = self.tools.named(&call.tool).cloned();
-            if tool.is_some() {
-                self.used.insert(call.tool.clone());
-            }
-            let is_agreed = self.agreed.contains(&call.tool);
-            let Some(turn) = &mut self.turn else { return };
-            match (found, refusal) {
-                (Some(text), _) => turn.calls.push_answered(call, text, false),
-                (None, Some(text)) => turn.calls.push_answered(call, text, true),
-                (None, None) => turn.calls.push(call, tool, is_agreed),
-            }
-        }
-    }
-
-    /// Why a call cannot be made, for the model.
-    fn refusal(&self, call: &Call) -> Option<String> {
-        if call.tool == self.finder() {
-            return None;
-        }
-        let Some(tool) = self.tools.named(&call.tool) else {
-            return Some(repair::no_such_tool(&call.tool, &self.offer().tools));
-        };
-        let mistakes = tool.mistakes(&call.arguments)?;
-        let takes: Vec<&str> = tool.arguments().take(20).collect();
-        Some(format!(
-            "Not called: the arguments are not as `{}` takes them: {mistakes}. It takes: {}. Call it again with other \
-             arguments.",
-            tool.shown(),
-            takes.join(", ")
-        ))
-    }
-
-    /// Goes on with calls, or asks the model again when all of them have come to an end.
-    fn advance(&mut self, now: Duration) {
-        let approval = self.settings.approval;
-        let Some(turn) = &mut self.turn else { return };
-        if turn.waits_since.is_some() {
-            return;
-        }
-        let wants = turn.calls.next(approval);
-        if wants.iter().any(|want| matches!(want, Want::Approve(_))) {
-            turn.waits_since = Some(now);
-        }
-        self.wants.extend(wants);
-        if !turn.calls.are_over() {
-            return;
-        }
-        let done = turn.calls.take();
-        turn.rounds += 1;
-        turn.made.extend(done.made);
-        let loops = done.loops;
-        for answer in done.answers {
-            self.conversation.push(Kept::new(Message::Tool(answer)));
-        }
-        if let Some((tool, times)) = loops {
-            return self.finish(End::Loops { tool, times });
-        }
-        if let Some(spent) = self.spent(now) {
-            return self.finish(End::Spent(spent));
-        }
-        if let Some(turn) = &mut self.turn
-            && turn.rounds >= self.settings.budget.rounds
-        {
-            turn.concludes = true;
-            self.wants.push_back(Want::Tell(Note::Concludes));
-        }
-        self.ask();
-    }
-
-    /// What of the budget is used up.
-    fn spent(&self, now: Duration) -> Option<Spent> {
-        let (turn, budget) = (self.turn.as_ref()?, &self.settings.budget);
-        let usage = turn.usage;
-        let tokens = usage.input.saturating_add(usage.output);
-        if budget.tokens.is_some_and(|most| tokens >= most) {
-            return Some(Spent::Tokens);
-        }
-        let cost = self
-            .settings
-            .price
-            .map(|price| price.of(usage.input, usage.output));
-        if cost
-            .zip(budget.cost)
-            .is_some_and(|(cost, most)| cost >= most)
-        {
-            return Some(Spent::Money);
-        }
-        let passed = now.saturating_sub(turn.started).saturating_sub(turn.waited);
-        budget
-            .time
-            .is_some_and(|most| passed >= most)
-            .then_some(Spent::Time)
-    }
-
     fn failed(&mut self, trouble: Trouble, said: String) {
         let Some(turn) = &mut self.turn else { return };
         if trouble == Trouble::NoTools && self.takes_tools {
@@ -567,57 +407,6 @@ impl Chat {
             rounds: turn.rounds,
             calls: turn.made,
         })));
-    }
-}
-
-/// The words of a model, its calls with their tools as the hub calls them, and the tools of those that were put
-/// right.
-type Understood = (String, Vec<(String, Map<String, Value>)>, Vec<String>);
-
-fn understood(
-    text: String,
-    said: &[SaidCall],
-    offered: &[std::sync::Arc<crate::tool::Tool>],
-    tools: &Tools,
-) -> Understood {
-    if !said.is_empty() {
-        let mut repaired = Vec::new();
-        let calls = said.iter().map(|call| {
-            let found = repair::repaired(&call.name, &call.arguments, offered);
-            // A tool that is there and was not shown is meant by its name all the same.
-            let found = match tools
-                .named(&found.tool)
-                .or_else(|| tools.shown(&found.tool))
-            {
-                Some(tool) if !offered.iter().any(|own| own.name() == tool.name()) => {
-                    repair::repaired(&call.name, &call.arguments, std::slice::from_ref(tool))
-                }
-                _ => found,
-            };
-            let shown = tools.named(&found.tool).map(|tool| tool.shown());
-            let is_changed = shown.is_some_and(|shown| shown != call.name)
-                || call
-                    .arguments
-                    .as_object()
-                    .is_some_and(|own| *own != found.arguments);
-            if is_changed {
-                repaired.push(found.tool.clone());
-            }
-            (found.tool, found.arguments)
-        });
-        let calls = calls.collect();
-        return (text, calls, repaired);
-    }
-    match repair::recognised(&text, offered).filter(|_| !offered.is_empty()) {
-        Some(found) => {
-            let repaired = found.calls.iter().map(|call| call.tool.clone()).collect();
-            let calls = found
-                .calls
-                .into_iter()
-                .map(|call| (call.tool, call.arguments));
-            (found.text, calls.collect(), repaired)
-        }
-        None => (text, Vec::new(), Vec::new()),
     }
 }
 

@@ -112,10 +112,14 @@ impl HubTools {
             },
         };
         match self.attachment.call(request).await {
-            Ok(Answered::Tool(result)) => self.outcome(&result),
+            Ok(Answered::Tool(result)) => match (self.consent.asked)(&result) {
+                Some(rule) => Outcome::WantsConsent(rule),
+                None => outcome(&result),
+            },
             Ok(Answered::Verbatim {
                 result, is_error, ..
-            }) => self.outcome(&ToolResult::of_verbatim(&result, is_error)),
+                // What a server says of rules is not ours.
+            }) => outcome(&ToolResult::of_verbatim(&result, is_error)),
             Ok(Answered::InputRequired(_)) => Outcome::Broken(
                 "it asks for input that cannot be given in a conversation".to_owned(),
             ),
@@ -125,32 +129,42 @@ impl HubTools {
             Err(error) => Outcome::Broken(error.to_string()),
         }
     }
+}
 
-    fn outcome(&self, result: &ToolResult) -> Outcome {
-        if let Some(rule) = (self.consent.asked)(result) {
-            return Outcome::WantsConsent(rule);
-        }
-        let (mut texts, mut images) = (Vec::new(), Vec::new());
-        for content in &result.content {
-            match content {
-                Content::Text(text) => texts.push(capped(text, MAX_CHARS)),
-                Content::Raw(raw) => other(raw, &mut texts, &mut images),
-            }
-        }
-        if texts.is_empty()
-            && let Some(structured) = &result.structured
-        {
-            texts.push(capped(structured.as_str(), MAX_CHARS));
-        }
-        if texts.is_empty() && images.is_empty() {
-            texts.push("(nothing)".to_owned());
-        }
-        Outcome::Answered {
-            text: capped(&texts.join("\n"), MAX_CHARS),
-            images,
-            is_error: result.is_error,
+/// What a result says.
+fn outcome(result: &ToolResult) -> Outcome {
+    let (mut texts, mut images) = (Vec::new(), Vec::new());
+    for content in &result.content {
+        match content {
+            Content::Text(text) => texts.push(capped(text, MAX_CHARS)),
+            Content::Raw(raw) => other(raw, &mut texts, &mut images),
         }
     }
+    if texts.is_empty()
+        && let Some(structured) = &result.structured
+    {
+        texts.push(capped(structured.as_str(), MAX_CHARS));
+    }
+    if texts.is_empty() && images.is_empty() {
+        texts.push("(nothing)".to_owned());
+    }
+    Outcome::Answered {
+        text: capped(&texts.join("\n"), MAX_CHARS),
+        images,
+        is_error: result.is_error,
+    }
+}
+
+/// Whether servers of models take it: one that they refuse would be refused with all that is said later.
+fn is_image(mime: &str, data: &str) -> bool {
+    let kinds = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+    let digits = data.trim_end_matches('=');
+    let is_digit = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
+    kinds.contains(&mime)
+        && !digits.is_empty()
+        && data.len().is_multiple_of(4)
+        && data.len() - digits.len() <= 2
+        && digits.bytes().all(is_digit)
 }
 
 /// Content that is no plain text: as an image, or in words.
@@ -165,7 +179,9 @@ fn other(raw: &RawJson, texts: &mut Vec<String>, images: &mut Vec<Image>) {
                 "[an image, {mime}, {} bytes in base64]",
                 data.len()
             ));
-            images.push(Image { mime, data });
+            if is_image(&mime, &data) {
+                images.push(Image { mime, data });
+            }
         }
         "audio" => texts.push(format!(
             "[sound, {}, which cannot be heard here]",

@@ -34,4 +34,4 @@ pub use message::{Answer, Call, Image, Message};
 pub use request::{Piece, Reply, Request, SaidCall, Trouble, Usage};
 pub use settings::{Approval, Budget, Context, Price, Settings};
 pub use tool::{Described, Nature, Tool, Tools};
-pub use untrusted::{capped, is_plain};
+pub use untrusted::{capped, guarded, is_plain};

@@ -21,6 +21,9 @@ use serde_json::{Map, Value};
 
 use crate::tool::Tool;
 
+/// Longest text in which calls are looked for.
+const MAX_BYTES: usize = 64 * 1024;
+
 /// How many names are told of that are like one that there is not.
 const LIKE: usize = 5;
 
@@ -77,6 +80,9 @@ pub struct Recognised {
 /// The calls that are printed in a text; `None` where there are none.
 #[must_use]
 pub fn recognised(text: &str, tools: &[Arc<Tool>]) -> Option<Recognised> {
+    if text.len() > MAX_BYTES {
+        return None;
+    }
     let found = marked::found(text, tools).or_else(|| plain::found(text, tools))?;
     let calls = found.said.iter().map(|said| repaired_of(said, tools));
     let calls: Vec<Repaired> = calls.collect();
@@ -132,10 +138,15 @@ pub(crate) struct Place {
 
 /// Up to where a text that still comes may be shown: what follows may become a call.
 pub(crate) fn shown_until(text: &str, tools: &[Arc<Tool>], place: Place) -> usize {
-    if tools.is_empty() {
+    if tools.is_empty() || text.len() > MAX_BYTES {
         return text.len();
     }
     marked::free_until(text, place.is_mid_line).min(plain::free_until(text, tools, place))
+}
+
+/// What begins a call that is printed, but for words that a sentence may have as well.
+pub(crate) fn marks() -> impl Iterator<Item = &'static str> {
+    marked::begins()
 }
 
 /// Calls found in a text, and the rest of it.

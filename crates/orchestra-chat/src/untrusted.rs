@@ -1,6 +1,8 @@
 //! What tools answer is data from outside: it is bounded, has none of the marks by which a model tells who speaks,
 //! and moves nothing on a terminal.
 
+use crate::repair::marks;
+
 /// Marks by which templates of models tell who speaks. A blank in them makes them plain words.
 const MARKS: [&str; 14] = [
     "<|",
@@ -21,15 +23,28 @@ const MARKS: [&str; 14] = [
 
 /// A text of a tool as a model may be given it: no marks, no control characters.
 #[must_use]
-pub(crate) fn guarded(text: &str) -> String {
+pub fn guarded(text: &str) -> String {
     let mut guarded: String = text.chars().filter(|c| is_plain(*c)).collect();
-    for mark in MARKS {
-        if guarded.contains(mark) {
-            let (first, rest) = mark.split_at(mark.chars().next().map_or(0, char::len_utf8));
-            guarded = guarded.replace(mark, &format!("{first} {rest}"));
-        }
+    for mark in MARKS.into_iter().chain(marks()) {
+        guarded = broken(&guarded, mark);
     }
     guarded
+}
+
+/// A text with a blank within every such mark, however its letters are written.
+fn broken(text: &str, mark: &str) -> String {
+    let folded = text.to_ascii_lowercase();
+    let mark = mark.to_ascii_lowercase();
+    let within = mark.chars().next().map_or(0, char::len_utf8);
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for (at, _) in folded.match_indices(&mark) {
+        out.push_str(&text[from..at + within]);
+        out.push(' ');
+        from = at + within;
+    }
+    out.push_str(&text[from..]);
+    out
 }
 
 /// Whether a character may be shown: it is no control character but an end of a line or a tab, and turns no

@@ -117,7 +117,7 @@ impl Inner {
 
     async fn json(&self, path: &[&str], body: Option<Value>) -> Result<Value, Fault> {
         let body = body.map(|body| body.to_string().into_bytes());
-        let answer = self.endpoint.ask(path, body, self.manner.limits()).await?;
+        let answer = self.endpoint.ask(path, body, self.manner.brief()).await?;
         let whole = answer.whole(MAX_ANSWER).await?;
         serde_json::from_slice(&whole)
             .map_err(|error| Fault::Broken(format!("its answer is no JSON: {error}")))

@@ -160,6 +160,8 @@ impl Inner {
         loop {
             let line = match lines.next().await {
                 Ok(line) => line,
+                // All of it has come.
+                Err(_) if reading.is_done => break,
                 Err(fault) => return Err(reading.failed(self.trouble(fault))),
             };
             let Some(line) = line else { break };
@@ -203,23 +205,29 @@ impl Inner {
 /// Whether a refusal is about tools.
 fn refuses_tools(said: &str) -> bool {
     let said = said.to_lowercase();
-    let refuses = [
-        "not support",
-        "unsupported",
-        "does not",
-        "unrecognized",
-        "unknown",
-        "enable-auto-tool-choice",
-    ];
-    said.contains("tool") && refuses.iter().any(|words| said.contains(words))
+    let refuses = ["not support", "unsupported", "enable-auto-tool-choice"];
+    let is_unknown = ["unknown", "unrecognized", "not permitted"];
+    let any = |words: &[&str]| words.iter().any(|words| said.contains(words));
+    let is_member = any(&["'tools'", "\"tools\"", "`tools`", ": tools"]);
+    said.contains("tool") && (any(&refuses) || (is_member && any(&is_unknown)))
 }
 
 /// What was read of an answer.
 #[derive(Default)]
 struct Reading {
     reply: Reply,
-    calls: BTreeMap<usize, (Option<String>, String, String)>,
+    calls: Vec<SaidPieces>,
+    /// Where the call is that a server counts so.
+    places: BTreeMap<usize, usize>,
     is_done: bool,
+}
+
+/// What has come of a call.
+#[derive(Default)]
+struct SaidPieces {
+    id: Option<String>,
+    name: String,
+    arguments: String,
 }
 
 impl Reading {
@@ -255,34 +263,44 @@ impl Reading {
     }
 
     fn take_call(&mut self, call: ToldCall) {
-        let last = self.calls.keys().next_back().copied();
-        // Servers that count nothing begin a new one with a name.
-        let begins = call
-            .function
-            .as_ref()
-            .is_some_and(|function| function.name.is_some());
-        let index = call.index.unwrap_or_else(|| match (last, begins) {
-            (Some(last), false) => last,
-            (last, _) => last.map_or(0, |last| last + 1),
-        });
-        if index >= MAX_CALLS {
+        let function = call.function.unwrap_or_default();
+        let id = call.id.filter(|id| !id.is_empty());
+        // Servers that count nothing begin a new one with a name, and some count all of them alike.
+        let place = match call.index {
+            Some(index) => self.places.get(&index).copied(),
+            None if function.name.is_some() => None,
+            None => self.calls.len().checked_sub(1),
+        };
+        let is_other = |begun: &SaidPieces| {
+            let other_id = id.is_some() && begun.id.is_some() && begun.id != id;
+            let other_name = !begun.arguments.is_empty()
+                && (function.name.as_ref())
+                    .is_some_and(|name| !name.is_empty() && *name != begun.name);
+            other_id || other_name
+        };
+        let place = place.filter(|place| !is_other(&self.calls[*place]));
+        let place = place.unwrap_or(self.calls.len());
+        if place >= MAX_CALLS {
             return;
         }
-        let (id, name, arguments) = self.calls.entry(index).or_default();
-        if call.id.as_ref().is_some_and(|id| !id.is_empty()) {
-            *id = call.id;
+        if place == self.calls.len() {
+            self.calls.push(SaidPieces::default());
         }
-        let function = call.function.unwrap_or_default();
+        if let Some(index) = call.index {
+            self.places.insert(index, place);
+        }
+        let begun = &mut self.calls[place];
+        begun.id = id.or(begun.id.take());
         if let Some(more) = function.name {
             // Some send the whole name with every piece.
-            if *name != more {
-                name.push_str(&more);
+            if begun.name != more {
+                begun.name.push_str(&more);
             }
         }
         match function.arguments {
-            Some(Value::String(more)) => arguments.push_str(&more),
+            Some(Value::String(more)) => begun.arguments.push_str(&more),
             Some(Value::Null) | None => {}
-            Some(other) => arguments.push_str(&other.to_string()),
+            Some(other) => begun.arguments.push_str(&other.to_string()),
         }
     }
 
@@ -290,12 +308,13 @@ impl Reading {
         let Self {
             mut reply, calls, ..
         } = self;
-        let calls = calls.into_values().filter(|(_, name, _)| !name.is_empty());
+        let calls = calls.into_iter().filter(|call| !call.name.is_empty());
         reply.calls = calls
-            .map(|(id, name, arguments)| SaidCall {
-                id,
-                name,
-                arguments: serde_json::from_str(&arguments).unwrap_or(Value::String(arguments)),
+            .map(|call| SaidCall {
+                id: call.id,
+                name: call.name,
+                arguments: serde_json::from_str(&call.arguments)
+                    .unwrap_or(Value::String(call.arguments)),
             })
             .collect();
         reply

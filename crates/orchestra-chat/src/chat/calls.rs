@@ -3,11 +3,14 @@
 //! Calls that only read are made beside each other; one that may change something waits for those before it, and those
 //! behind wait for it. Answers are given in the order of the calls.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use serde_json::{Map, Value};
 
-use super::{Made, Want, answer_of};
+use super::{Made, Note, Want, answer_of};
 use crate::{
     message::{Answer, Call, Image},
     settings::Approval,
@@ -229,12 +232,17 @@ impl Calls {
             return;
         };
         let mut answer = match outcome {
-            Outcome::WantsConsent(rule) => {
+            Outcome::WantsConsent(rule) if !pending.is_agreed => {
                 pending.rule = Some(rule);
-                pending.is_agreed = false;
                 pending.state = State::Waiting;
                 return;
             }
+            // Nobody is asked twice, and nothing is called again and again.
+            Outcome::WantsConsent(_) => answer_of(
+                &pending.call,
+                "The call failed: it wants somebody to agree, and does not take it that somebody does.".to_owned(),
+                true,
+            ),
             Outcome::Broken(why) => {
                 let why = guarded(&capped(&why, most));
                 answer_of(&pending.call, format!("The call failed: {why}"), true)
@@ -269,15 +277,7 @@ impl Calls {
             );
         }
         let (same, is_error) = (pending.call.same(), answer.is_error);
-        let counts = if is_error {
-            &mut self.failed
-        } else {
-            &mut self.succeeded
-        };
-        let times = counts.entry(same).or_default();
-        *times += 1;
-        let times = *times;
-        if !is_error && times > 1 {
+        if !is_error && self.succeeded.contains_key(&same) {
             answer.text.push_str(
                 "\n[This same call was made before in this turn; its answer is above as well.]",
             );
@@ -308,9 +308,14 @@ impl Calls {
                         pending.is_agreed = true;
                         pending.state = State::Agreed;
                     }
-                    Approval::Deny => pending.refuse(
-                        "Not called: this call may change something, and nobody is here to agree to it. Answer without.",
-                    ),
+                    Approval::Deny => {
+                        let tool = pending.call.tool.clone();
+                        wants.push(Want::Tell(Note::Denied { tool }));
+                        pending.refuse(
+                            "Not called: this call may change something, and nobody is here to agree to it. Answer \
+                             without.",
+                        );
+                    }
                     Approval::Ask => {
                         pending.state = State::Asked;
                         wants.push(Want::Approve(pending.due()));
@@ -341,14 +346,19 @@ impl Calls {
     /// The answers, in the order of the calls.
     pub(super) fn take(&mut self) -> Done {
         let mut done = Done::default();
+        // What an answer calls several times at once counts once.
+        let mut counted = HashSet::new();
         for pending in self.pending.drain(..) {
             let State::Done(answer) = pending.state else {
                 continue;
             };
             let same = pending.call.same();
-            // One that was not made counts where it fails again.
-            if pending.is_refused {
-                *self.failed.entry(same.clone()).or_default() += 1;
+            if counted.insert((same.clone(), answer.is_error)) {
+                let counts = match answer.is_error {
+                    true => &mut self.failed,
+                    false => &mut self.succeeded,
+                };
+                *counts.entry(same.clone()).or_default() += 1;
             }
             let failed = self.failed.get(&same).copied().unwrap_or_default();
             let succeeded = self.succeeded.get(&same).copied().unwrap_or_default();

@@ -9,6 +9,12 @@ use crate::tool::Tool;
 /// How deep values are put right.
 const DEPTH: usize = 6;
 
+/// Digits that every number holds.
+const EXACT_DIGITS: usize = 15;
+
+/// How often arguments are written as a text within a text.
+const LAYERS: usize = 2;
+
 /// What models put all arguments into, where the tool has no such argument.
 const WRAPPERS: [&str; 8] = [
     "arguments",
@@ -24,9 +30,15 @@ const WRAPPERS: [&str; 8] = [
 /// What was said as the arguments of a tool, put right.
 pub(super) fn arguments(tool: &Tool, said: &Value, positional: &[Value]) -> Map<String, Value> {
     let schema = tool.whole_schema();
+    if let Value::Object(object) = said
+        && positional.is_empty()
+        && is_fit(tool, object)
+    {
+        return object.clone();
+    }
     let mut given = match said {
         Value::Object(object) => object.clone(),
-        Value::String(text) => of_text(tool, text),
+        Value::String(text) => of_text(tool, text, LAYERS),
         Value::Array(list) => return arguments(tool, &Value::Object(Map::new()), list),
         Value::Null => Map::new(),
         other => of_one(tool, other),
@@ -56,12 +68,21 @@ pub(super) fn arguments(tool: &Tool, said: &Value, positional: &[Value]) -> Map<
     object(given, schema, schema, DEPTH)
 }
 
+/// Whether a tool takes arguments as they are: all of them are its own, and nothing is wrong with them.
+fn is_fit(tool: &Tool, given: &Map<String, Value>) -> bool {
+    let own = tool.whole_schema()["properties"].as_object();
+    let is_own = |name: &String| own.is_none_or(|own| own.is_empty() || own.contains_key(name));
+    // `3.0` is an integer, and not every server knows it.
+    let has_point = given.values().any(Value::is_f64);
+    !has_point && given.keys().all(is_own) && tool.mistakes(given).is_none()
+}
+
 /// A text that is JSON, or the only argument of a tool that needs one.
-fn of_text(tool: &Tool, text: &str) -> Map<String, Value> {
+fn of_text(tool: &Tool, text: &str, layers: usize) -> Map<String, Value> {
     match lenient::whole(text) {
         Some(Value::Object(object)) => object,
         // It was written as a text twice.
-        Some(Value::String(inner)) if inner != text => of_text(tool, &inner),
+        Some(Value::String(inner)) if layers > 0 => of_text(tool, &inner, layers - 1),
         _ if text.trim().is_empty() => Map::new(),
         _ => of_one(tool, &Value::from(text)),
     }
@@ -166,11 +187,21 @@ fn of_string(text: String, schema: &Value, root: &Value, depth: usize) -> Value 
     let wants = |kind: &str| takes(schema, root, kind);
     let trimmed = text.trim();
     if wants("integer") || wants("number") {
-        let plain = trimmed.replace([',', '_'], "");
+        let plain = ungrouped(trimmed);
         if let Ok(number) = plain.parse::<i64>() {
             return Value::from(number);
         }
-        if let Some(number) = plain.parse().ok().and_then(Number::from_f64) {
+        if let Ok(number) = plain.parse::<u64>() {
+            return Value::from(number);
+        }
+        // Digits that a number does not hold stay a text.
+        let is_exact = plain.len() <= EXACT_DIGITS || plain.contains(['.', 'e', 'E']);
+        if let Some(number) = plain
+            .parse()
+            .ok()
+            .filter(|_| is_exact)
+            .and_then(Number::from_f64)
+        {
             return match wants("number") {
                 true => Value::Number(number),
                 false => whole_number(&number),
@@ -212,6 +243,26 @@ fn of_string(text: String, schema: &Value, root: &Value, depth: usize) -> Value 
         return Value::Array(parts.collect());
     }
     Value::String(text)
+}
+
+/// A number without what groups its thousands; what is otherwise stays as it is.
+fn ungrouped(text: &str) -> String {
+    for sign in [',', '_'] {
+        let mut groups = text.trim_start_matches(['-', '+']).split(sign);
+        let first = groups.next().unwrap_or_default();
+        let is_digits = |group: &str| group.bytes().all(|b| b.is_ascii_digit());
+        let mut rest = groups.peekable();
+        let has_more = rest.peek().is_some();
+        let last_whole = |group: &str| group.split('.').next().unwrap_or_default().len() == 3;
+        if has_more
+            && (1..=3).contains(&first.len())
+            && is_digits(first)
+            && rest.all(|group| last_whole(group) && is_digits(&group.replacen('.', "", 1)))
+        {
+            return text.replace(sign, "");
+        }
+    }
+    text.to_owned()
 }
 
 /// Whether a text stands for no value.

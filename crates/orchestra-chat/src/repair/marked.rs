@@ -189,6 +189,15 @@ const AROUND: [&str; 16] = [
     "<|eos|>",
 ];
 
+/// How many marks of a text are looked at: a model that goes on for ever calls nothing.
+const MOST: usize = 64;
+
+/// What begins calls, but for a word of sentences.
+pub(super) fn begins() -> impl Iterator<Item = &'static str> {
+    let begins = MARKS.iter().map(|mark| mark.begin);
+    begins.filter(|begin| *begin != ACTION)
+}
+
 /// The calls behind marks; `None` where there is no mark, or nothing is called behind it.
 pub(super) fn found(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
     let folded = text.to_ascii_lowercase();
@@ -196,7 +205,10 @@ pub(super) fn found(text: &str, tools: &[Arc<Tool>]) -> Option<Found> {
     let mut rest = String::new();
     // Up to where it was looked at.
     let mut from = 0;
-    while let Some((at, mark)) = next(&folded[from..]) {
+    for _ in 0..MOST {
+        let Some((at, mark)) = next(&folded[from..]) else {
+            break;
+        };
         let (at, behind) = (from + at, from + at + mark.begin.len());
         let (end, after) = piece(&folded[behind..], mark);
         let mut calls = match is_shown(&text[..at], mark.begin) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::tool::Tool;
+use crate::tool::{Nature, Tool};
 
 /// What models put before the names of tools.
 const BEFORE: [&str; 9] = [
@@ -39,7 +39,8 @@ pub(super) fn meant<'t>(name: &str, tools: &'t [Arc<Tool>]) -> Option<&'t Arc<To
     })
 }
 
-/// As [`meant`], or the one that is hardly written otherwise.
+/// As [`meant`], or the one that is hardly written otherwise. Of those that may change something only one with
+/// the same words: `uninstall` is hardly written otherwise than `install`.
 pub(super) fn nearly<'t>(name: &str, tools: &'t [Arc<Tool>]) -> Option<&'t Arc<Tool>> {
     if let Some(tool) = meant(name, tools) {
         return Some(tool);
@@ -58,11 +59,13 @@ pub(super) fn nearly<'t>(name: &str, tools: &'t [Arc<Tool>]) -> Option<&'t Arc<T
         .filter(|(distance, _)| *distance <= most.min(3))
         .collect();
     found.sort_by_key(|(distance, _)| *distance);
-    match found.as_slice() {
-        [(_, only)] => Some(only),
-        [(best, first), (next, _), ..] if best < next => Some(first),
-        _ => same_words(&wanted, name, tools),
-    }
+    let slip = match found.as_slice() {
+        [(_, only)] => Some(*only),
+        [(best, first), (next, _), ..] if best < next => Some(*first),
+        _ => None,
+    };
+    slip.filter(|tool| tool.nature() == Nature::Reads)
+        .or_else(|| same_words(&wanted, name, tools))
 }
 
 /// The names that are most like one, for whoever is told that there is none such.
@@ -155,7 +158,7 @@ fn distance(left: &str, right: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::{Described, Nature, Tools};
+    use crate::tool::{Described, Tools};
     use serde_json::json;
 
     fn tools() -> Tools {

@@ -282,7 +282,11 @@ fn may_name(text: &str, tools: &[Arc<Tool>]) -> bool {
 fn may_be_python(text: &str, tools: &[Arc<Tool>]) -> bool {
     let text = text.strip_prefix("print(").unwrap_or(text);
     let begins = |name: &str| match text.strip_prefix(name) {
-        Some(behind) => behind.is_empty() || behind.trim_start().starts_with('('),
+        Some(behind) => {
+            let behind = behind.trim_start();
+            let object = behind.strip_prefix(':').map_or(behind, str::trim_start);
+            object.is_empty() || object.starts_with('{') || behind.starts_with('(')
+        }
         None => !text.is_empty() && name.starts_with(text),
     };
     tools

@@ -41,8 +41,15 @@ pub(super) fn calls(text: &str) -> Option<Vec<Written>> {
     (reader.rest().trim().is_empty() && !calls.is_empty()).then_some(calls)
 }
 
+/// What may stand around a call: `print(await …)`.
+const AROUND: usize = 2;
+
 /// The call that a reader stands at.
 pub(super) fn call(reader: &mut Reader<'_>) -> Option<Written> {
+    within(reader, AROUND)
+}
+
+fn within(reader: &mut Reader<'_>, around: usize) -> Option<Written> {
     let mut name = word(reader)?;
     reader.blanks();
     // `result = get_weather(…)`, and what prints it.
@@ -54,7 +61,7 @@ pub(super) fn call(reader: &mut Reader<'_>) -> Option<Written> {
     if name == "print" || name == "await" {
         let is_print = reader.take('(');
         reader.blanks();
-        let inner = call(reader)?;
+        let inner = within(reader, around.checked_sub(1)?)?;
         reader.blanks();
         (!is_print || reader.take(')')).then_some(())?;
         return Some(inner);

@@ -1,6 +1,9 @@
 //! A session as people read it, in Markdown.
 
+use serde_json::{Map, Value};
+
 use super::{Session, line::Line};
+use crate::message::Message;
 
 /// The whole session.
 #[must_use]
@@ -8,22 +11,30 @@ pub fn exported(session: &Session) -> String {
     let header = session.header();
     let mut text = format!(
         "# {}\n\n{}, {}\n",
-        title(session.title()),
+        title(&session.title()),
         header.created,
         header.model
     );
+    for message in session.begun() {
+        match message {
+            Message::System(_) => {}
+            Message::User(said) => person(&said, &mut text),
+            Message::Assistant { text: said, calls } => {
+                model(&said, &mut text);
+                for one in calls {
+                    call(&one.tool, &one.arguments, &mut text);
+                }
+            }
+            Message::Tool(answer) => {
+                text.push_str(&format!("\n  answered:\n\n{}\n", fenced(&answer.text)));
+            }
+        }
+    }
     for line in &session.lines {
         match line {
-            Line::Said { text: said, .. } => {
-                text.push_str(&format!("\n## You\n\n{}\n", said.trim()))
-            }
-            Line::Replied { text: said, .. } if !said.trim().is_empty() => {
-                text.push_str(&format!("\n## The model\n\n{}\n", said.trim()));
-            }
-            Line::Call(due) => {
-                let arguments = serde_json::to_string(&due.arguments).unwrap_or_default();
-                text.push_str(&format!("\n- called `{}` with `{arguments}`\n", due.tool));
-            }
+            Line::Said { text: said, .. } => person(said, &mut text),
+            Line::Replied { text: said, .. } => model(said, &mut text),
+            Line::Call(due) => call(&due.tool, &due.arguments, &mut text),
             Line::Answered { outcome, .. } => {
                 let (said, how) = match outcome {
                     super::line::OutcomeLine::Answered {
@@ -43,6 +54,21 @@ pub fn exported(session: &Session) -> String {
         }
     }
     text
+}
+
+fn person(said: &str, text: &mut String) {
+    text.push_str(&format!("\n## You\n\n{}\n", said.trim()));
+}
+
+fn model(said: &str, text: &mut String) {
+    if !said.trim().is_empty() {
+        text.push_str(&format!("\n## The model\n\n{}\n", said.trim()));
+    }
+}
+
+fn call(tool: &str, arguments: &Map<String, Value>, text: &mut String) {
+    let arguments = serde_json::to_string(arguments).unwrap_or_default();
+    text.push_str(&format!("\n- called `{tool}` with `{arguments}`\n"));
 }
 
 /// The beginning of what was said first, in a line.

@@ -1,15 +1,15 @@
 //! Writing a session as it goes on.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{File, OpenOptions, TryLockError},
     io::{self, Write as _},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use super::{
-    Session,
-    line::{Header, Line, SessionError},
+    Session, SessionError,
+    line::{Header, Line},
 };
 use crate::{
     chat::{Chat, Event, Want},
@@ -23,9 +23,13 @@ use crate::{
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
+    /// Locked as long as it is written.
     file: File,
-    /// Why nothing is written any more.
+    /// Bytes of whole lines.
+    whole: u64,
+    /// Why nothing is written any more, until that is told.
     failed: Option<io::Error>,
+    is_broken: bool,
 }
 
 impl Recorder {
@@ -43,11 +47,7 @@ impl Recorder {
         options.write(true).create_new(true);
         private(&mut options);
         let file = options.open(path).map_err(failed)?;
-        let mut recorder = Self {
-            path: path.to_owned(),
-            file,
-            failed: None,
-        };
+        let mut recorder = Self::of(path, file, 0).map_err(failed)?;
         recorder.write(&Line::Session(header));
         recorder.checked()
     }
@@ -55,7 +55,7 @@ impl Recorder {
     /// Goes on with a session that was read.
     ///
     /// # Errors
-    /// When its file cannot be written.
+    /// When its file cannot be written, another program writes it, or it is not any more what was read.
     pub fn resume(session: &Session) -> Result<Self, SessionError> {
         let path = session.path();
         let failed = |source| SessionError::Io {
@@ -64,15 +64,33 @@ impl Recorder {
             source,
         };
         let file = OpenOptions::new().append(true).open(path).map_err(failed)?;
+        let mut recorder = Self::of(path, file, session.whole_bytes()).map_err(failed)?;
+        if recorder.file.metadata().map_err(failed)?.len() != session.length() {
+            return Err(failed(io::Error::other(
+                "another program has written it meanwhile; go on with it once more",
+            )));
+        }
         // A line that was not written whole is taken away.
-        file.set_len(session.whole_bytes()).map_err(failed)?;
-        let mut recorder = Self {
-            path: path.to_owned(),
-            file,
-            failed: None,
-        };
+        recorder.file.set_len(recorder.whole).map_err(failed)?;
         recorder.write(&Line::Resumed);
         recorder.checked()
+    }
+
+    fn of(path: &Path, file: File, whole: u64) -> io::Result<Self> {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                return Err(io::Error::other("another program goes on with it just now"));
+            }
+            // Some file systems know no locks.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            whole,
+            failed: None,
+            is_broken: false,
+        })
     }
 
     /// Where it is.
@@ -118,16 +136,27 @@ impl Recorder {
     }
 
     fn write(&mut self, line: &Line) {
-        if self.failed.is_some() {
+        if self.is_broken {
             return;
         }
         let written = serde_json::to_vec(line)
             .map_err(io::Error::other)
             .and_then(|mut line| {
                 line.push(b'\n');
-                self.file.write_all(&line)
+                self.file.write_all(&line).map(|()| line.len() as u64)
             });
-        self.failed = written.err();
+        match written {
+            Ok(length) => self.whole += length,
+            Err(error) => self.breaks(error),
+        }
+    }
+
+    /// What was written whole stays, and nothing is written behind a gap.
+    fn breaks(&mut self, error: io::Error) {
+        self.is_broken = true;
+        self.failed = Some(error);
+        // Half a line at the end is known for what it is.
+        let _ = self.file.set_len(self.whole);
     }
 }
 
@@ -138,8 +167,11 @@ impl Record for Recorder {
 
     fn wanted(&mut self, want: &Want) {
         self.write(&Line::want(want));
-        if matches!(want, Want::End(_)) && self.failed.is_none() {
-            self.failed = self.file.sync_data().err();
+        if matches!(want, Want::End(_))
+            && !self.is_broken
+            && let Err(error) = self.file.sync_data()
+        {
+            self.breaks(error);
         }
     }
 

@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use super::line::{Header, Line, SessionError, VERSION};
+use super::{
+    SessionError,
+    line::{Header, Line, VERSION},
+};
 use crate::{
     chat::{Chat, Event},
     message::Message,
@@ -23,7 +26,10 @@ pub struct Session {
     path: PathBuf,
     header: Header,
     pub(super) lines: Vec<Line>,
+    /// Where they stand in the file.
+    numbers: Vec<usize>,
     whole: u64,
+    length: u64,
 }
 
 /// What a session that was played again had.
@@ -68,7 +74,7 @@ impl Session {
             return Err(failed(std::io::ErrorKind::FileTooLarge.into()));
         }
         let text = fs::read(path).map_err(failed)?;
-        let mut lines = Vec::new();
+        let (mut lines, mut numbers) = (Vec::new(), Vec::new());
         let mut whole = 0;
         for (at, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
             let is_whole = line.ends_with(b"\n");
@@ -77,7 +83,10 @@ impl Session {
                 continue;
             }
             match serde_json::from_slice::<Line>(line) {
-                Ok(line) => lines.push(line),
+                Ok(line) => {
+                    lines.push(line);
+                    numbers.push(at + 1);
+                }
                 Err(_) if !is_whole && at > 0 => {
                     whole -= line.len() as u64;
                     break;
@@ -108,7 +117,9 @@ impl Session {
             path: path.to_owned(),
             header: header.clone(),
             lines,
+            numbers,
             whole,
+            length: text.len() as u64,
         })
     }
 
@@ -134,23 +145,34 @@ impl Session {
         last.unwrap_or((&self.header.backend, &self.header.model))
     }
 
-    /// How many turns it has.
+    /// How many turns it has, those included that it begins with.
     #[must_use]
     pub fn turns(&self) -> usize {
-        self.lines
-            .iter()
-            .filter(|line| matches!(line, Line::Said { .. }))
-            .count()
+        let said = |line: &&Line| matches!(line, Line::Said { .. });
+        self.lines.iter().filter(said).count() + self.begun().filter(is_said).count()
+    }
+
+    /// What a branch begins with.
+    pub(super) fn begun(&self) -> impl Iterator<Item = Message> {
+        let before = self.lines.iter().filter_map(|line| match line {
+            Line::Before { messages } => Some(messages.clone()),
+            _ => None,
+        });
+        before.flatten().map(super::line::MessageLine::into_message)
     }
 
     /// What the person said first.
     #[must_use]
-    pub fn title(&self) -> &str {
-        let said = self.lines.iter().find_map(|line| match line {
-            Line::Said { text, .. } => Some(text.as_str()),
-            _ => None,
-        });
-        said.unwrap_or_default()
+    pub fn title(&self) -> String {
+        let said = || {
+            self.lines.iter().find_map(|line| match line {
+                Line::Said { text, .. } => Some(text.clone()),
+                _ => None,
+            })
+        };
+        let begun = self.begun().find(is_said);
+        let begun = begun.map(|message| message.text().to_owned());
+        begun.or_else(said).unwrap_or_default()
     }
 
     /// How many bytes of the file are whole.
@@ -158,10 +180,27 @@ impl Session {
         self.whole
     }
 
+    /// How many bytes the file had.
+    pub(super) const fn length(&self) -> u64 {
+        self.length
+    }
+
     /// Its first turns, as they stand in the file: what a branch begins with.
     #[must_use]
     pub fn messages_of(&self, turns: usize) -> Vec<Message> {
-        let mut left = turns;
+        let begun: Vec<Message> = self.begun().collect();
+        let said = begun.iter().filter(|message| is_said(message)).count();
+        let mut left = match turns.checked_sub(said) {
+            Some(left) => left,
+            None => {
+                let mut seen = 0;
+                let first = begun.into_iter().take_while(|message| {
+                    seen += usize::from(is_said(message));
+                    seen <= turns
+                });
+                return first.collect();
+            }
+        };
         let until = self.lines.iter().position(|line| {
             if matches!(line, Line::Said { .. }) {
                 if left == 0 {
@@ -180,6 +219,11 @@ impl Session {
     pub fn messages(&self) -> Vec<Message> {
         gone_on(&self.lines).messages().cloned().collect()
     }
+}
+
+/// Whether the person said it.
+fn is_said(message: &Message) -> bool {
+    matches!(message, Message::User(_))
 }
 
 /// A conversation as lines leave it.
@@ -241,8 +285,14 @@ pub fn played(session: &Session) -> Result<Played, Difference> {
     let mut chat = Chat::new(Settings::default(), Tools::default());
     let mut played = Played::default();
     for (at, line) in session.lines.iter().enumerate() {
-        let number = at + 1;
+        let number = session.numbers[at];
         if !line.is_want() {
+            if line.as_event().is_some()
+                && let Some(want) = chat.poll()
+            {
+                let what = format!("it is wanted as well: {}", shown(&Line::want(&want)));
+                return Err(Difference { line: number, what });
+            }
             take(&mut chat, line);
             played.turns += usize::from(matches!(line, Line::Said { .. }));
             continue;
@@ -257,6 +307,14 @@ pub fn played(session: &Session) -> Result<Played, Difference> {
         }
         played.requests += usize::from(matches!(line, Line::Ask { .. }));
         played.calls += usize::from(matches!(line, Line::Call(_)));
+    }
+    // One that was killed may have come to no end.
+    let is_ended = matches!(session.lines.last(), Some(Line::End { .. }));
+    if let Some(want) = chat.poll().filter(|_| is_ended) {
+        return Err(Difference {
+            line: session.numbers.last().copied().unwrap_or_default(),
+            what: format!("it is wanted behind it: {}", shown(&Line::want(&want))),
+        });
     }
     Ok(played)
 }

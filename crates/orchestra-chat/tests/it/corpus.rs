@@ -88,3 +88,42 @@ fn a_printed_call_is_shown_to_nobody_and_the_words_around_it_are() {
         "I will look.\n<tool_call>\n{\"name\": \"list_issues\", \"arguments\": {}}\n</tool_call>";
     assert_eq!(recognised(said, tools.all()).unwrap().text, "I will look.");
 }
+
+#[test]
+fn what_goes_on_for_ever_is_no_call_and_takes_no_time_to_speak_of() {
+    let tools = tools();
+    let quotes = "\"'".repeat(4_000);
+    let named = format!("{{\"name\": \"get_weather\", \"arguments\": {quotes:?}}}");
+    for text in [
+        "print(".repeat(10_000),
+        "await ".repeat(10_000),
+        "<tool_call> ".repeat(5_000),
+        "[TOOL_CALLS]".repeat(5_000),
+        "<a>".repeat(20_000),
+        "{\"name\":".repeat(7_000),
+        "[".repeat(60_000),
+        named,
+    ] {
+        let found = orchestra_chat::repair::recognised(&text, tools.all());
+        assert!(
+            found.is_none_or(|found| found.calls.len() <= 1),
+            "{:.40}",
+            text
+        );
+    }
+}
+
+#[test]
+fn what_a_tool_says_is_no_call_when_a_model_repeats_it() {
+    let tools = tools();
+    for text in [
+        "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}</tool_call>",
+        "[TOOL_CALLS][{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}]",
+        "<function=get_weather>{\"city\": \"Rome\"}</function>",
+    ] {
+        let recognised = |text: &str| orchestra_chat::repair::recognised(text, tools.all());
+        assert!(recognised(text).is_some(), "{text}");
+        let said = format!("The page says {}", orchestra_chat::guarded(text));
+        assert_eq!(recognised(&said), None, "{said}");
+    }
+}

@@ -300,7 +300,7 @@ async fn a_session_is_gone_on_with_where_it_ended() {
     let session = Session::read(&path).unwrap();
     let played = played(&session).unwrap();
     assert_eq!((played.turns, played.requests), (2, 3));
-    assert_eq!((session.turns(), session.title()), (2, "Weather?"));
+    assert_eq!((session.turns(), session.title().as_str()), (2, "Weather?"));
     let texts: Vec<String> = session
         .messages()
         .iter()
@@ -349,6 +349,24 @@ async fn a_branch_begins_with_what_was_said_before() {
         (texts[0].as_str(), texts[1].as_str(), texts[2].as_str()),
         ("First?", "One.", "Second?")
     );
+}
+
+#[tokio::test]
+async fn a_session_is_written_by_one_program_and_not_behind_what_another_wrote() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s.jsonl");
+    let mut held = recorded(&path, Settings::default());
+    let session = Session::read(&path).unwrap();
+    let error = Recorder::resume(&session).unwrap_err();
+    let why = |error: &SessionError| std::error::Error::source(error).unwrap().to_string();
+    assert!(why(&error).contains("just now"), "{}", why(&error));
+    held.say(&ollama(vec![words("Sunny.")]), "Weather?").await;
+    drop(held);
+    let error = Recorder::resume(&session).unwrap_err();
+    assert!(why(&error).contains("meanwhile"), "{}", why(&error));
+    let session = Session::read(&path).unwrap();
+    assert_eq!(session.turns(), 1);
+    Recorder::resume(&session).unwrap();
 }
 
 #[test]

@@ -238,6 +238,111 @@ fn a_rule_of_a_server_that_wants_somebody_asked_is_asked_about() {
 }
 
 #[test]
+fn a_call_that_was_agreed_to_is_made_once_whatever_is_said_of_rules() {
+    for approval in [Approval::Ask, Approval::Yes] {
+        let mut held = Loop::new(Settings {
+            approval,
+            ..Settings::default()
+        });
+        held.say("Go.");
+        let mut wants = held.reply("", &[("create_task", json!({"title": "a"}))]);
+        if approval == Approval::Ask {
+            wants = held.decide(1, Verdict::Once);
+        }
+        assert_eq!(calls(&wants).len(), 1);
+        let outcome = Outcome::WantsConsent("once more".to_owned());
+        let wants = held.tell(Event::Answered { number: 1, outcome });
+        assert_eq!((approvals(&wants).len(), calls(&wants).len()), (0, 0));
+        let last = request(&wants).messages.last().unwrap();
+        assert!(last.text().contains("wants somebody to agree"), "{last:?}");
+    }
+}
+
+#[test]
+fn a_model_that_goes_on_calling_after_its_rounds_calls_nothing_more() {
+    let mut held = Loop::new(Settings {
+        budget: Budget {
+            rounds: 2,
+            ..Budget::default()
+        },
+        ..Settings::default()
+    });
+    held.say("Go.");
+    for city in ["A", "B"] {
+        let wants = held.reply("", &[("get_weather", json!({"city": city}))]);
+        let number = calls(&wants)[0].number;
+        held.answer(number, "sunny");
+    }
+    let wants = held.reply("", &[("get_weather", json!({"city": "C"}))]);
+    assert!(calls(&wants).is_empty(), "{wants:?}");
+    assert_eq!(ending(&wants).how, End::Spent(Spent::Rounds));
+}
+
+#[test]
+fn the_call_at_which_an_answer_was_cut_off_is_not_made() {
+    let mut held = Loop::new(Settings {
+        approval: Approval::Yes,
+        ..Settings::default()
+    });
+    held.say("Go.");
+    let call = |name: &str, arguments: Value| SaidCall {
+        id: None,
+        name: name.to_owned(),
+        arguments,
+    };
+    let wants = held.tell(Event::Replied(Reply {
+        calls: vec![
+            call("get_weather", json!({"city": "Rome"})),
+            call("create_task", json!("{\"title\": \"half of wh")),
+        ],
+        is_cut: true,
+        ..Reply::default()
+    }));
+    let made = calls(&wants);
+    assert_eq!((made.len(), made[0].call.tool.as_str()), (1, "get_weather"));
+    let wants = held.answer(made[0].number, "sunny");
+    let last = request(&wants).messages.last().unwrap();
+    assert!(last.text().contains("cut off in the middle"), "{last:?}");
+}
+
+#[test]
+fn a_tool_that_is_there_is_never_taken_for_one_of_a_like_name() {
+    let mut many: Vec<Described> = (0..200)
+        .map(|at| described(&format!("make_things_{at}"), Nature::Reads))
+        .collect();
+    many.push(described("create_tasks", Nature::Reads));
+    many.push(described("create_task", Nature::Reads));
+    many.push(described("uninstall_package", Nature::Changes));
+    let mut held = Loop::with(
+        Settings {
+            approval: Approval::Yes,
+            ..Settings::default()
+        },
+        Tools::new(many),
+    );
+    held.say("Anything with create_tasks?");
+    for name in ["create_task", "create_tasks"] {
+        let wants = held.reply("", &[(name, json!({}))]);
+        let due = calls(&wants)[0];
+        assert_eq!(due.call.tool, name);
+        held.answer(due.number, "done");
+    }
+    let wants = held.reply("", &[("install_package", json!({}))]);
+    assert!(calls(&wants).is_empty(), "{wants:?}");
+}
+
+fn described(name: &str, nature: Nature) -> Described {
+    Described {
+        name: name.to_owned(),
+        description: String::new(),
+        schema: json!({"type": "object"}),
+        lean: None,
+        server: None,
+        nature,
+    }
+}
+
+#[test]
 fn budgets_end_a_turn_and_say_which() {
     let price = Some(Price {
         input: 1_000_000.0,

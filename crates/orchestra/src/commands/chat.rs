@@ -106,13 +106,13 @@ struct Talk {
     #[arg(long, value_name = "FILE")]
     system: Option<PathBuf>,
     /// How often tools may be called before the model has to answer
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     max_turns: Option<u32>,
     /// How many tokens a turn may use up
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
     /// How long a turn may take
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     max_seconds: Option<u64>,
     /// What a turn may cost, by chat.price_input and chat.price_output
     #[arg(long, value_name = "AMOUNT")]
@@ -214,7 +214,7 @@ fn talk(common: &Common, arguments: Talk) -> Result<Exit, Failure> {
         (_, true, _, Mode::Terminal) => Approval::Ask,
         (_, true, ..) => {
             return Err(Failure::usage_text(
-                "--ask asks at a terminal, and this is none: --yes agrees to every call, --deny to none",
+                "--ask asks in a conversation at a terminal; with --query or in a pipe --yes agrees to every call, --deny to none",
             ));
         }
         (_, _, false, Mode::Terminal) => Approval::Ask,
@@ -285,9 +285,9 @@ async fn held(
     mode: Mode,
     approval: Approval,
 ) -> Result<Exit, Failure> {
-    let source = model::Source::of(config, &arguments)?;
-    let manner = talk::Manner::of(config, &arguments, approval)?;
     let keep = files::Keep::of(config, &arguments, mode == Mode::Terminal)?;
+    let source = model::Source::of(config, &arguments)?.going_on(keep.model());
+    let manner = talk::Manner::of(config, &arguments, approval)?;
     let room = room::Room::open(config, alone)?;
     let ended = match mode {
         Mode::Terminal => terminal::run(&room, source, manner, keep).await,

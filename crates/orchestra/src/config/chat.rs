@@ -1,7 +1,8 @@
 //! `[chat]`: which model `orchestra chat` talks to, how it is asked, and what a turn may use up.
 //!
-//! A workspace's file may be another person's. It may name a model and a server of this machine; what is
-//! said goes to other machines, a key to anybody, and more is spent, only where the user says so.
+//! A workspace's file may be another person's. It may name a model, a server of this machine, and less than the
+//! usual rounds and room; what is said goes to other machines, a key to anybody, and a turn goes on for longer, only
+//! where the user says so.
 
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,10 @@ use crate::{env::Variable, exit::Failure};
 const MAX_SYSTEM_BYTES: usize = 64 * 1024;
 /// The longest name of a model, and the longest address.
 const MAX_NAME_BYTES: usize = 512;
+/// Rounds of calls of a turn where nobody says how many.
+const USUAL_TURNS: u64 = 10;
+/// How much a model is given at once at most where nobody says more: a server takes memory for it.
+pub(crate) const USUAL_CONTEXT: usize = 32_768;
 /// How often tools may be called and the model be asked again.
 const MAX_TURNS: std::ops::RangeInclusive<u64> = 1..=1_000;
 /// How much a model may be given at once, in tokens.
@@ -227,6 +232,16 @@ impl ChatFile {
         };
         leave(self.key_env.take().is_some(), "key_env");
         leave(self.tokens.take().is_some(), "max_tokens");
+        // It may want less of both than usual, not more.
+        let is_more = |found: Option<u64>, usual: u64| found.is_some_and(|found| found > usual);
+        if is_more(self.turns, USUAL_TURNS) {
+            self.turns = None;
+            leave(true, "more max_turns than usual");
+        }
+        if is_more(self.context, USUAL_CONTEXT as u64) {
+            self.context = None;
+            leave(true, "more context than usual");
+        }
         leave(self.seconds.take().is_some(), "max_seconds");
         leave(self.cost.take().is_some(), "max_cost");
         let prices = [self.price_input.take(), self.price_output.take()];

@@ -428,7 +428,7 @@ fn what_goes_wrong_with_the_command_line_says_what_to_do() {
         (vec!["--stdio", "a", "script.py"], "do not go together"),
         (vec!["--stdio", "'a"], "is a quote missing?"),
         (vec!["--backend", "scripted"], "--script FILE"),
-        (vec!["--ask"], "--ask asks at a terminal"),
+        (vec!["--ask"], "--ask asks in a conversation at a terminal"),
         (
             vec!["--host", "ftp://x", "--model", "m", "--query", "a"],
             "over http or https alone",

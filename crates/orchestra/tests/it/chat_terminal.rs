@@ -242,6 +242,12 @@ fn the_commands_do_what_they_say() {
     let sessions = workspace.run(["chat", "sessions", "--json"]);
     let sessions: Value = serde_json::from_str(&sessions.out).unwrap();
     assert_eq!(sessions["total"], 2, "{sessions}");
+    // Whatever it was that began it.
+    for session in sessions["items"].as_array().unwrap() {
+        let name = session["name"].as_str().unwrap();
+        let replay = workspace.run(["chat", "replay", name]);
+        assert_eq!(replay.code, Some(0), "{replay:?}");
+    }
 }
 
 #[test]

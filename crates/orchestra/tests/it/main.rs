@@ -14,6 +14,7 @@ mod chat;
 mod chat_batch;
 #[cfg(target_os = "linux")]
 mod chat_guide;
+mod chat_real;
 mod chat_terminal;
 mod cli;
 mod doctor;

@@ -39,10 +39,10 @@ pub(super) async fn run(
     arguments: &Talk,
 ) -> Result<Exit, Failure> {
     let signals = Signals::listen()?;
-    room.settled()
-        .await
-        .iter()
-        .for_each(|line| output::complain(line));
+    tokio::select! {
+        ready = room.ready() => ready?,
+        () = signals.first() => return Ok(Exit::Failed),
+    }
     let queries = queries::read();
     let queries = stream::unfold(queries, |mut queries| async {
         let query = queries.recv().await?;
@@ -111,10 +111,10 @@ pub(super) async fn asked(
         below = below() => below?,
         () = signals.first() => return Ok(Exit::Failed),
     };
-    room.settled()
-        .await
-        .iter()
-        .for_each(|line| output::complain(line));
+    tokio::select! {
+        ready = room.ready() => ready?,
+        () = signals.first() => return Ok(Exit::Failed),
+    }
     let mut conversation = Conversation::new(room, source, manner, keep)?;
     let mut summary = Summary::default();
     for (number, text) in arguments.query.iter().enumerate() {

@@ -62,6 +62,7 @@ impl Face for Events {
     }
 
     fn notes(&mut self, note: &Note) {
+        self.tally.note(note);
         self.tell("note", json!({"note": words(note)}));
     }
 

@@ -7,7 +7,7 @@ use std::{
 
 use jiff::Timestamp;
 use orchestra_chat::{
-    Chat, Message,
+    Chat, Message, Record as _,
     session::{Header, Recorder, Session, SessionError},
 };
 
@@ -110,6 +110,19 @@ impl Keep {
         }
     }
 
+    /// Whether somebody has named the file, and wants it kept there.
+    pub(super) const fn is_named(&self) -> bool {
+        matches!(self, Self::File { .. } | Self::Old { .. })
+    }
+
+    /// The kind of server and the model that the one was held with that it goes on with.
+    pub(super) fn model(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Old { session, .. } => Some(session.model()),
+            _ => None,
+        }
+    }
+
     /// Whether it is kept at all.
     pub(super) const fn is_kept(&self) -> bool {
         !matches!(self, Self::Nothing)
@@ -160,6 +173,10 @@ impl Keep {
             }
         };
         recorder.settings(begun.chat.settings());
+        // Of those that come later it is told when they do.
+        if !begun.chat.tools().all().is_empty() {
+            recorder.tools(begun.chat.tools());
+        }
         Ok(Some(recorder))
     }
 }

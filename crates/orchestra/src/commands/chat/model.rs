@@ -117,6 +117,16 @@ impl Source {
         self.model.as_deref()
     }
 
+    /// The same with the model that a conversation was held with, where no other is named.
+    pub(super) fn going_on(self, with: Option<(&str, &str)>) -> Self {
+        match with {
+            Some((backend, model)) if self.model.is_none() && backend == self.kind.name() => {
+                self.with(model)
+            }
+            _ => self,
+        }
+    }
+
     /// The same with another model.
     pub(super) fn with(&self, model: &str) -> Self {
         Self {

@@ -75,6 +75,7 @@ impl Face for Plain {
     }
 
     fn notes(&mut self, note: &Note) {
+        self.tally.note(note);
         if self.shows
             && let Some(text) = notes::words(note)
         {

@@ -111,6 +111,23 @@ impl Lines {
     }
 
     fn line(&mut self, line: &str, take: &mut dyn FnMut(Query) -> bool) -> bool {
+        let is_whole = |line: &str| {
+            line.trim_start().starts_with('{')
+                && serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok()
+        };
+        // What is whole by itself is no part of an object that was begun and never ended.
+        if let Some(begun) = self
+            .begun
+            .take_if(|begun| begun.starts_with('{') && is_whole(line))
+        {
+            let first = begun.lines().next().unwrap_or_default();
+            let first: String = first.chars().take(80).collect();
+            if !take(Query::broken(format!(
+                "it is no JSON, for it does not end: {first}"
+            ))) {
+                return false;
+            }
+        }
         if let Some(begun) = &mut self.begun {
             if begun.len() + line.len() > MAX_BYTES {
                 take(Query::broken(format!(
@@ -131,16 +148,23 @@ impl Lines {
         match serde_json::from_str::<Value>(text) {
             Ok(Value::Array(queries)) => queries.into_iter().all(|query| take(Query::of(query))),
             Ok(query) => take(Query::of(query)),
+            // A line of text may begin so as well.
+            Err(_) if is_text(text) => take(Query::of(Value::from(text))),
             // It goes on in the lines behind it.
             Err(error) if error.is_eof() => {
-                self.begun = Some(line.to_owned());
+                self.begun = Some(line.trim_start().to_owned());
                 true
             }
-            // A line of text may begin so as well.
-            Err(_) if text.starts_with('"') => take(Query::of(Value::from(text))),
             Err(error) => take(Query::broken(format!("it is no JSON: {error}"))),
         }
     }
+}
+
+/// Whether what is no JSON was not meant to be: `"So," he said`, `[1] says`.
+fn is_text(line: &str) -> bool {
+    let within = line.strip_prefix('[').map(str::trim_start);
+    line.starts_with('"')
+        || within.is_some_and(|text| !text.is_empty() && !text.starts_with(['{', '[', '"', ']']))
 }
 
 /// JSON of several lines: one value behind the other.

@@ -33,6 +33,9 @@ use crate::{
 /// their tools.
 const SOON: Duration = Duration::from_secs(10);
 
+/// How often it is looked whether a server that is there alone has begun.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// The hub of a conversation.
 pub(super) struct Room {
     serving: Serving,
@@ -73,7 +76,11 @@ impl Room {
         }
         let toolset = match is_alone {
             true => Toolset::All,
-            false => serving.toolset()?,
+            // What it would find is found by the question here, and agreed to by its own name.
+            false => match serving.toolset()? {
+                Toolset::Search => Toolset::All,
+                toolset => toolset,
+            },
         };
         let trusted = serving.others().iter().filter(|server| server.trust);
         let trusted = trusted.map(|server| server.name.clone()).collect();
@@ -103,7 +110,7 @@ impl Room {
             true => PATIENCE,
             false => SOON,
         };
-        let is_late = timeout(is_first, self.attachment.settled()).await.is_err();
+        let is_late = timeout(is_first, self.begun()).await.is_err();
         let mut told = Vec::new();
         if is_late {
             let providers = self.serving.hub().providers().into_iter();
@@ -114,6 +121,33 @@ impl Room {
         }
         told.extend(self.failed());
         told
+    }
+
+    /// Waits until every server has said what it offers; one that is there alone until it has begun, or failed:
+    /// the hub waits less for servers that others can do without.
+    async fn begun(&self) {
+        loop {
+            self.attachment.settled().await;
+            let is_begun =
+                |peer: &PeerReport| !matches!(peer.status, PeerStatus::Idle | PeerStatus::Starting);
+            if !self.is_alone || self.peers().iter().all(|(_, peer)| is_begun(peer)) {
+                return;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Waits as [`settled`](Self::settled) does, and says what is not there.
+    ///
+    /// # Errors
+    /// When the only server cannot be used: without it nothing is as it was meant.
+    pub(super) async fn ready(&self) -> Result<(), Failure> {
+        let told = self.settled().await;
+        if self.is_alone && !told.is_empty() {
+            return Err(Failure::Failed(anyhow::Error::msg(told.join("\n"))));
+        }
+        told.iter().for_each(|line| output::complain(line));
+        Ok(())
     }
 
     /// The servers that cannot be used, and why.

@@ -68,7 +68,8 @@ impl Row {
     fn of(session: &Session) -> Self {
         let header = session.header();
         let (_, model) = session.model();
-        let title = session.title().lines().next().unwrap_or_default();
+        let title = session.title();
+        let title = title.lines().next().unwrap_or_default();
         let stem = session.path().file_stem().unwrap_or_default();
         Self {
             name: stem.to_string_lossy().into_owned(),

@@ -20,10 +20,11 @@ use super::{
     model::{Model, NoModel, Source},
     room::{Room, RoomTools},
 };
-use crate::{config::Config, exit::Failure, output};
-
-/// How much a model is given at once at most where nobody says more: a server takes memory for it.
-const USUAL_CONTEXT: usize = 32_768;
+use crate::{
+    config::{Config, USUAL_CONTEXT},
+    exit::Failure,
+    output,
+};
 
 /// How much where nobody knows how much it can be given.
 const UNKNOWN_CONTEXT: usize = 16_384;
@@ -237,10 +238,11 @@ impl<'r> Conversation<'r> {
         let stop = stopper.next();
         self.open().await?;
         if let Err(error) = self.keep() {
-            output::complain(&format!(
-                "this conversation is not kept: {:#}",
-                anyhow::Error::new(error)
-            ));
+            let why = format!("{:#}", anyhow::Error::new(error));
+            if self.keep.is_named() {
+                return Err(NoModel::Wrong(why));
+            }
+            output::complain(&format!("this conversation is not kept: {why}"));
             self.keep = Keep::Nothing;
         }
         let Some(model) = self.model.clone() else {

@@ -1,8 +1,11 @@
 //! What one question came to, in one line.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
-use orchestra_chat::{Due, Ending, Outcome, Usage};
+use orchestra_chat::{Due, Ending, Note, Outcome, Usage};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -13,6 +16,8 @@ pub(super) struct Tally {
     asked: u32,
     /// How long each call took, by its number.
     took: HashMap<usize, Duration>,
+    /// The tools that were not called since nobody was there to agree.
+    denied: BTreeSet<String>,
 }
 
 impl Tally {
@@ -21,12 +26,33 @@ impl Tally {
         self.asked += 1;
     }
 
+    /// Something is told.
+    pub(super) fn note(&mut self, note: &Note) {
+        if let Note::Denied { tool } = note {
+            self.denied.insert(tool.clone());
+        }
+    }
+
     /// A call has ended.
     pub(super) fn call(&mut self, due: &Due, outcome: &Outcome, took: Duration) {
         // One that waits for somebody who agrees is made again.
         if !matches!(outcome, Outcome::WantsConsent(_)) {
             self.took.insert(due.number, took);
         }
+    }
+
+    /// What is to be known of an answer.
+    fn noted(&self, ending: &Ending) -> Option<String> {
+        let why = ending.how.why().filter(|_| ending.how.is_answer());
+        let denied: Vec<&str> = self.denied.iter().map(String::as_str).collect();
+        let denied = (!denied.is_empty()).then(|| {
+            format!(
+                "not called, for they may change something and nobody is asked (--yes agrees to all): {}",
+                denied.join(", ")
+            )
+        });
+        let notes: Vec<String> = why.into_iter().chain(denied).collect();
+        (!notes.is_empty()).then(|| notes.join("; "))
     }
 
     /// What it came to.
@@ -50,7 +76,7 @@ impl Tally {
             tokens: ending.usage.into(),
             cost: ending.cost,
             ms: millis(took),
-            note: ending.how.why().filter(|_| ending.how.is_answer()),
+            note: self.noted(ending),
             error: ending.how.why().filter(|_| !ending.how.is_answer()),
         }
     }

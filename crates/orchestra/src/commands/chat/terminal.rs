@@ -18,7 +18,7 @@ use std::{
     time::Instant,
 };
 
-use orchestra_chat::Stopper;
+use orchestra_chat::{Ending, Stopper};
 use tokio::task::JoinHandle;
 
 use super::{
@@ -54,7 +54,9 @@ pub(super) async fn run(
 ) -> Result<Exit, Failure> {
     let interrupts = Interrupts::listen()?;
     let words = Words::default();
-    let history = servers::state_directory().ok().map(history_file);
+    // What is typed is kept where conversations are.
+    let state = servers::state_directory().ok();
+    let history = state.filter(|_| keep.is_kept()).and_then(history_file);
     let paint = output::paint();
     let mut editor = Editor::new(
         history.as_deref(),
@@ -90,8 +92,20 @@ pub(super) async fn run(
         match Command::parse(&text) {
             Some(Ok(Command::Quit)) => return Ok(Exit::Ok),
             Some(Ok(command)) => {
-                settle(room, &mut is_settled, &words, &command).await;
-                match does::what(&mut conversation, &mut opening, command).await {
+                interrupts.begin();
+                let done = async {
+                    settle(room, &mut is_settled, &words, &command).await;
+                    does::what(&mut conversation, &mut opening, command).await
+                };
+                let done = tokio::select! {
+                    biased;
+                    done = done => done,
+                    () = interrupts.more_than(0) => {
+                        was_interrupted = true;
+                        Err("stopped".to_owned())
+                    }
+                };
+                match done {
                     Ok(text) if text.is_empty() => {}
                     Ok(text) => output::lines(&output::printable(&text))?,
                     Err(why) => output::complain(&output::printable(&why)),
@@ -174,16 +188,26 @@ async fn turn(
             }
             screen.line(&notes::used(&ending, took));
             drop(screen);
-            remember::usage(conversation, &ending).await;
-            let project = conversation.manner.remember.clone();
-            if let Some(project) = project.filter(|_| ending.how.is_answer())
-                && let Err(why) = remember::turn(conversation, &project, None).await
-            {
-                output::complain(&output::printable(&format!("not remembered: {why}")));
+            let times = interrupts.times();
+            tokio::select! {
+                biased;
+                () = left_behind(conversation, &ending) => {}
+                () = interrupts.more_than(times) => output::complain("stopped"),
             }
         }
     }
     is_interrupted
+}
+
+/// What a turn leaves behind: its usage, and a memory where that is wanted.
+async fn left_behind(conversation: &mut Conversation<'_>, ending: &Ending) {
+    remember::usage(conversation, ending).await;
+    let project = conversation.manner.remember.clone();
+    if let Some(project) = project.filter(|_| ending.how.is_answer())
+        && let Err(why) = remember::turn(conversation, &project, None).await
+    {
+        output::complain(&output::printable(&format!("not remembered: {why}")));
+    }
 }
 
 /// Waits for the servers and the model, before the first turn.
@@ -268,12 +292,19 @@ fn greeting(conversation: &Conversation<'_>) -> String {
     output::printable(&text).into_owned()
 }
 
-/// The file of what was typed, whose directory is made where it is not there.
-fn history_file(state: PathBuf) -> PathBuf {
-    if let Err(error) = servers::private_directory(&state) {
+/// The file of what was typed, which is made where it is not there, and is its user's alone.
+fn history_file(state: PathBuf) -> Option<PathBuf> {
+    let path = state.join(HISTORY);
+    let mut options = std::fs::OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let made = servers::private_directory(&state).and_then(|()| options.open(&path));
+    if let Err(error) = made {
         tracing::debug!(%error, "what is typed is not remembered");
+        return None;
     }
-    state.join(HISTORY)
+    Some(path)
 }
 
 /// Ctrl-C while nothing is typed, and the signals that end the program.

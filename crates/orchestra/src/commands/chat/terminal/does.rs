@@ -179,14 +179,17 @@ fn history(conversation: &Conversation<'_>) -> String {
 }
 
 fn save(conversation: &Conversation<'_>, file: &Path) -> Result<String, String> {
-    let path = conversation
-        .path()
-        .ok_or_else(|| "there is nothing to save yet".to_owned())?;
-    if file.exists() {
-        return Err(format!("{} is there already", file.display()));
-    }
-    let copied = fs::copy(path, file);
-    copied.map_err(|error| format!("{} cannot be written: {error}", file.display()))?;
+    let path = match (conversation.path(), conversation.directory()) {
+        (Some(path), _) => path,
+        (None, Some(_)) => return Err("there is nothing to save yet".to_owned()),
+        (None, None) => {
+            return Err(
+                "this conversation is not kept; `/export FILE` writes it as Markdown".to_owned(),
+            );
+        }
+    };
+    let text = fs::read(path).map_err(|error| error.to_string())?;
+    write_new(file, &text)?;
     Ok(format!("written to {}", file.display()))
 }
 
@@ -249,12 +252,18 @@ fn export(conversation: &Conversation<'_>, file: Option<&str>) -> Result<String,
     let Some(file) = file else {
         return Ok(text);
     };
-    let mut options = fs::OpenOptions::new();
-    let written = options
-        .write(true)
-        .create_new(true)
-        .open(file)
-        .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
-    written.map_err(|error| format!("{file} cannot be written: {error}"))?;
+    write_new(Path::new(file), text.as_bytes())?;
     Ok(format!("written to {file}"))
+}
+
+/// Writes a file that is not there yet, which is its user's alone as the conversation is.
+fn write_new(file: &Path, text: &[u8]) -> Result<(), String> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options
+        .open(file)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, text));
+    written.map_err(|error| format!("{} cannot be written: {error}", file.display()))
 }

@@ -9,7 +9,7 @@ use termimad::{
     crossterm::style::{Attribute, Color},
 };
 
-/// A block that is longer is shown line by line from then on.
+/// A block that is longer ends there.
 const MAX_BLOCK_BYTES: usize = 8 * 1024;
 
 /// How code is begun and ended to be shown.
@@ -60,8 +60,10 @@ impl Markdown {
                 None => self.in_block(part, &mut out),
             }
         }
-        if self.fence.is_none() {
-            self.show(&mut out);
+        match self.fence {
+            Some(_) => {}
+            None if self.block.len() > MAX_BLOCK_BYTES => self.end_block(&mut out),
+            None => self.show(&mut out),
         }
         out
     }

@@ -1,0 +1,39 @@
+//! Why a session is no session.
+
+use super::line::VERSION;
+
+/// Why a session cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// It cannot be read or written.
+    #[error("the session {path} cannot be {what}")]
+    Io {
+        /// Which file.
+        path: String,
+        /// `read`, `written` or `made`.
+        what: &'static str,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It is no session.
+    #[error("line {number} of {path} is none of a session: {what}")]
+    Form {
+        /// Which file.
+        path: String,
+        /// Which line.
+        number: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// A newer program wrote it.
+    #[error(
+        "{path} has version {found} of the form; {VERSION} is the newest that is known: update the program"
+    )]
+    Newer {
+        /// Which file.
+        path: String,
+        /// Its version.
+        found: u32,
+    },
+}

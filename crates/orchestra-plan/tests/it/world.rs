@@ -469,11 +469,9 @@ impl World {
         if act.heal {
             // What it has changed so far stays.
             let change = self.change();
-            self.trees
-                .entry(*task.job.id())
-                .or_default()
-                .dirty
-                .insert(change);
+            if let Some(tree) = self.trees.get_mut(task.job.id()) {
+                tree.dirty.insert(change);
+            }
         }
         if kind == FailureKind::Conflict && act == Act::of(Phase::MergeFi) {
             // There is a worktree, with the merge half done.
@@ -538,7 +536,18 @@ impl World {
             }
             Work::Heal { instead, .. } => {
                 let change = self.change();
-                let tree = self.trees.entry(id).or_default();
+                let Some(tree) = self.trees.get_mut(&id) else {
+                    // No agent works where nothing is, and none makes a worktree.
+                    let failure = Failure::new(FailureKind::Worktree, "it is gone");
+                    let usage = self.usage();
+                    let failed = Report::ActFailed {
+                        act,
+                        failure,
+                        usage,
+                        ended: None,
+                    };
+                    return self.report(at, task, failed);
+                };
                 tree.dirty.insert(change);
                 tree.dirty.extend(instead.then_some(id));
             }

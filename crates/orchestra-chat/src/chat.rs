@@ -326,7 +326,9 @@ impl Chat {
         let context = &self.settings.context;
         let tools: usize = offer.tools.iter().map(|tool| tool.tokens()).sum();
         let tools = self.scale.of(tools);
-        let free = context.most.saturating_sub(context.answer + tools);
+        let free = context
+            .most
+            .saturating_sub(context.answer.saturating_add(tools));
         // Estimates are compared with estimates.
         let scale = self.scale.of(1_000).max(1);
         let room = free.saturating_mul(1_000) / scale;
@@ -339,7 +341,7 @@ impl Chat {
             self.wants.push_back(Want::Tell(Note::TooLong));
         }
         let estimate = assembled.estimate + tools * 1_000 / scale;
-        let needed = self.scale.of(estimate) + context.answer;
+        let needed = self.scale.of(estimate).saturating_add(context.answer);
         self.room = step(needed, self.room, context.most);
         turn.estimate = estimate;
         self.wants.push_back(Want::Ask(Box::new(Request {

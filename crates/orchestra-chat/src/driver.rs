@@ -167,7 +167,7 @@ struct Called {
 /// Says something, and goes on until the turn is over.
 pub async fn turn(chat: &mut Chat, text: String, parts: &mut Parts<'_>, mut stop: Stop) -> Ending {
     let mut calls: JoinSet<Called> = JoinSet::new();
-    let mut asked_again = 0;
+    let mut asked_again: u32 = 0;
     look(chat, parts);
     tell(chat, Event::Said(text), parts);
     loop {
@@ -202,11 +202,11 @@ pub async fn turn(chat: &mut Chat, text: String, parts: &mut Parts<'_>, mut stop
                     () = stop.stopped() => Came::Stopped,
                 },
                 Want::Ask(request) => {
-                    if asked_again > 0 {
-                        tokio::time::sleep(PAUSE * (1 << (asked_again - 1).min(4))).await;
-                    }
                     let deadline = chat.deadline();
-                    asked(*request, deadline, parts, &mut stop).await
+                    match paused(asked_again, deadline, parts.began, &mut stop).await {
+                        Some(came) => came,
+                        None => asked(*request, deadline, parts, &mut stop).await,
+                    }
                 }
                 Want::End(ending) => {
                     // What still runs is of no use to anybody.
@@ -235,6 +235,21 @@ pub async fn turn(chat: &mut Chat, text: String, parts: &mut Parts<'_>, mut stop
             () = deadline => Came::Late,
         };
         tell(chat, event_of(came), parts);
+    }
+}
+
+/// Waits before a model is asked again, longer each time; what came meanwhile.
+async fn paused(
+    times: u32,
+    deadline: Option<Duration>,
+    began: Instant,
+    stop: &mut Stop,
+) -> Option<Came> {
+    let before = times.checked_sub(1)?;
+    tokio::select! {
+        () = tokio::time::sleep(PAUSE * (1 << before.min(4))) => None,
+        () = stop.stopped() => Some(Came::Stopped),
+        () = until(deadline, began) => Some(Came::Late),
     }
 }
 

@@ -104,10 +104,14 @@ impl Inner {
                     self.endpoint.server()
                 ),
             },
-            Fault::Refused { status: 404, .. } => Trouble::NoModel {
-                model: self.model.clone(),
-                hint: format!("`ollama pull {}` fetches it", self.model),
-            },
+            Fault::Refused { status: 404, said }
+                if said.contains("not found") && said.contains("model") =>
+            {
+                Trouble::NoModel {
+                    model: self.model.clone(),
+                    hint: format!("`ollama pull {}` fetches it", self.model),
+                }
+            }
             Fault::Refused { status: 400, said } if said.contains("does not support tools") => {
                 Trouble::NoTools
             }

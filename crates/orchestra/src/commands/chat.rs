@@ -73,7 +73,8 @@ struct Talk {
     /// Which kind of server has the model [default: chat.backend of orchestra.toml, else ollama]
     #[arg(long, value_enum)]
     backend: Option<BackendKind>,
-    /// Where it is [default: chat.host, else http://127.0.0.1:11434 or https://api.openai.com/v1]
+    /// Where it is [default: OLLAMA_HOST or OPENAI_BASE_URL, else chat.host, else `http://127.0.0.1:11434`
+    /// or `https://api.openai.com/v1`]
     #[arg(long, value_name = "URL")]
     host: Option<String>,
     /// The model [default: chat.model, else the first that is installed and takes tools]
@@ -108,13 +109,13 @@ struct Talk {
     /// How often tools may be called before the model has to answer
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     max_turns: Option<u32>,
-    /// How many tokens a turn may use up
+    /// How many tokens a turn may use up; 0 for any number
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
-    /// How long a turn may take
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    /// How long a turn may take; 0 for any time
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=86_400))]
     max_seconds: Option<u64>,
-    /// What a turn may cost, by chat.price_input and chat.price_output
+    /// What a turn may cost, by chat.price_input and chat.price_output; 0 for anything
     #[arg(long, value_name = "AMOUNT")]
     max_cost: Option<f64>,
     /// How many tokens the model is given at once at most

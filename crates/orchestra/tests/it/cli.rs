@@ -35,6 +35,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       memory       Search, keep and look after what is remembered
       plan         Make, run, watch and steer plans of jobs in git worktrees
       mcp          Manage the MCP servers that are offered beside the built-in tools
+      chat         Talk to a model that has every tool of the hub
       plugin       Make plugins, and look at those that are configured
       certs        The certificates by which plugins, orchestrators and bridges know each other
       engine       Serve the memory of the workspace over gRPC
@@ -84,8 +85,15 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       ORCHESTRA_MODEL        the model that finds by meaning, as memory.model
       XDG_DATA_HOME          where installed models are kept, else ~/.local/share
       HF_ENDPOINT            where models are fetched from, else https://huggingface.co
+      OLLAMA_HOST            where `orchestra chat` finds Ollama, as --host
+      OLLAMA_API_KEY         the key that it is shown there, if it wants one
+      OPENAI_BASE_URL        where `orchestra chat --backend openai` finds its server, as --host
+      OPENAI_API_KEY         the key that it is shown there
       NO_COLOR               set to anything, nothing is printed in colours
-      TERM                   the kind of terminal; on `dumb`, `orchestra plan watch` prints lines
+      TERM                   the kind of terminal; on `dumb`, `orchestra plan watch` and `chat` print
+      lines
+      TERM_PROGRAM           which terminal it is: some can show images
+      KITTY_WINDOW_ID        the same, of Kitty
     ");
 }
 
@@ -392,6 +400,55 @@ fn the_configuration_is_shown_with_its_origin() {
     # to how many further jobs the rest of one is left at most, 2 to 20
     # from: default
     # max_jobs = 8
+
+    [chat]
+    # which kind of server has the model: ollama or openai
+    # from: default
+    # backend = "ollama"
+
+    # where it is, else where it usually is; one of another machine is for your own file to say
+    # from: default
+    # host = ""
+
+    # the model, else the first that is installed and takes tools
+    # from: default
+    # model = ""
+
+    # the environment variable that holds the key of the server; for your own file to say
+    # from: default
+    # key_env = ""
+
+    # what the model is told first, in place of the usual
+    # from: default
+    # system = ""
+
+    # how often tools may be called in a turn, 1 to 1000; then the model answers without
+    # from: default
+    # max_turns = 10
+
+    # how many tokens a turn may use up, 0 for any number; for your own file to say
+    # from: default
+    # max_tokens = 0
+
+    # how long a turn may take, 1 to 86400 seconds, 0 for any time; for your own file to say
+    # from: default
+    # max_seconds = 0
+
+    # what a turn may cost, in the money of the prices, 0.0 for anything; for your own file to say
+    # from: default
+    # max_cost = 0.0
+
+    # what a million tokens cost that are read; for your own file to say
+    # from: default
+    # price_input = 0.0
+
+    # what a million tokens cost that are written; for your own file to say
+    # from: default
+    # price_output = 0.0
+
+    # how many tokens the model is given at once at most, 2048 to 10000000, 0 for what it can take
+    # from: default
+    # context = 0
 
     [access]
     # file with the tokens that callers over HTTP must show, one a line

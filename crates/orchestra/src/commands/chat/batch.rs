@@ -91,6 +91,9 @@ pub(super) async fn run(
         output::complain("stopped: what was not asked yet is not answered");
         return Ok(Exit::Failed);
     }
+    if summary.answered == 0 {
+        output::complain("standard input asks nothing");
+    }
     Ok(summary.exit())
 }
 
@@ -186,11 +189,13 @@ async fn below() -> Result<String, Failure> {
 /// What became of all of them.
 #[derive(Debug, Default)]
 struct Summary {
+    answered: usize,
     failed: bool,
 }
 
 impl Summary {
     fn take(&mut self, answered: Answered, arguments: &Talk) -> Result<(), Failure> {
+        self.answered += 1;
         self.failed |= answered.error.is_some();
         if arguments.json {
             // It was told among the events.

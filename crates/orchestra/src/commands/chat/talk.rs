@@ -56,21 +56,29 @@ impl Manner {
     ) -> Result<Self, Failure> {
         let chat = &config.chat;
         let some = |number: u64| (number > 0).then_some(number);
-        let cost = arguments
-            .max_cost
-            .or((chat.cost.value > 0.0).then_some(chat.cost.value));
+        let cost = arguments.max_cost.unwrap_or(chat.cost.value);
+        if !cost.is_finite() || cost < 0.0 {
+            return Err(Failure::usage_text("--max-cost: expected is 0 or more"));
+        }
+        let cost = (cost > 0.0).then_some(cost);
         let price = Price {
             input: chat.price_input.value,
             output: chat.price_output.value,
         };
         let price = (price.input > 0.0 || price.output > 0.0).then_some(price);
-        if arguments.max_cost.is_some() && price.is_none() {
+        if arguments.max_cost.is_some() && cost.is_some() && price.is_none() {
             return Err(Failure::usage_text(
                 "--max-cost needs prices: chat.price_input and chat.price_output of your orchestra.toml",
             ));
         }
-        if cost.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
-            return Err(Failure::usage_text("--max-cost: expected is 0 or more"));
+        if arguments
+            .temperature
+            .is_some_and(|temperature| !(0.0..=2.0).contains(&temperature))
+        {
+            return Err(Failure::usage_text("--temperature: expected is 0 to 2"));
+        }
+        if arguments.query.iter().any(|query| query.trim().is_empty()) {
+            return Err(Failure::usage_text("--query: the query is empty"));
         }
         let rounds = arguments
             .max_turns
@@ -90,10 +98,8 @@ impl Manner {
             approval,
             budget: Budget {
                 rounds: u32::try_from(rounds).unwrap_or(u32::MAX),
-                tokens: arguments.max_tokens.or(some(chat.tokens.value)),
-                time: arguments
-                    .max_seconds
-                    .or(some(chat.seconds.value))
+                tokens: some(arguments.max_tokens.unwrap_or(chat.tokens.value)),
+                time: some(arguments.max_seconds.unwrap_or(chat.seconds.value))
                     .map(Duration::from_secs),
                 cost,
             },

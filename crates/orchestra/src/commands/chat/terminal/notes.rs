@@ -17,6 +17,8 @@ const REASON_CHARS: usize = 300;
 pub(in crate::commands::chat) fn words(note: &Note) -> Option<String> {
     Some(match note {
         Note::NoTools => "the model takes no tools: it goes on without".to_owned(),
+        // It is told of those that it may find, which is nothing new.
+        Note::Chosen { shown: 0, .. } => return None,
         Note::Chosen { shown, of } => format!("{shown} of {of} tools are shown to the model"),
         Note::LeftOut(left_out) => {
             let many = |number: usize, one: &str| match number {

@@ -10,15 +10,19 @@ mod ollama;
 mod openai;
 mod scripted;
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 pub use ollama::Ollama;
 pub use openai::OpenAi;
 pub use scripted::{Script, ScriptError, Scripted};
 
-use crate::request::{Piece, Reply, Request, Trouble};
+use crate::{
+    request::{Piece, Reply, Request, Trouble},
+    tool::Tool,
+};
 use orchestra_remote::{Fault, Limits};
 
 /// A future that owns what it needs.
@@ -62,6 +66,16 @@ pub struct Manner {
     pub temperature: Option<f64>,
     /// The number that its chance begins with.
     pub seed: Option<u64>,
+}
+
+/// Tools, as both kinds of servers take them.
+fn offered(tools: &[Arc<Tool>]) -> Value {
+    let tools = tools.iter().map(|tool| {
+        json!({"type": "function", "function": {
+            "name": tool.shown(), "description": tool.description(), "parameters": tool.schema(),
+        }})
+    });
+    Value::Array(tools.collect())
 }
 
 /// How long a server may take to say what it has: no model computes then.

@@ -167,12 +167,7 @@ impl Inner {
             "model": self.model, "messages": messages, "stream": streams, "options": options,
         });
         if !request.tools.is_empty() {
-            let tools = request.tools.iter().map(|tool| {
-                json!({"type": "function", "function": {
-                    "name": tool.shown(), "description": tool.description(), "parameters": tool.schema(),
-                }})
-            });
-            body["tools"] = Value::Array(tools.collect());
+            body["tools"] = super::offered(&request.tools);
         }
         body
     }

@@ -127,12 +127,7 @@ impl Inner {
             body["seed"] = json!(seed);
         }
         if !request.tools.is_empty() {
-            let tools = request.tools.iter().map(|tool| {
-                json!({"type": "function", "function": {
-                    "name": tool.shown(), "description": tool.description(), "parameters": tool.schema(),
-                }})
-            });
-            body["tools"] = Value::Array(tools.collect());
+            body["tools"] = super::offered(&request.tools);
         }
         body
     }

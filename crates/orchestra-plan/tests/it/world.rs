@@ -539,14 +539,7 @@ impl World {
                 let Some(tree) = self.trees.get_mut(&id) else {
                     // No agent works where nothing is, and none makes a worktree.
                     let failure = Failure::new(FailureKind::Worktree, "it is gone");
-                    let usage = self.usage();
-                    let failed = Report::ActFailed {
-                        act,
-                        failure,
-                        usage,
-                        ended: None,
-                    };
-                    return self.report(at, task, failed);
+                    return self.failed(at, task, failure);
                 };
                 tree.dirty.insert(change);
                 tree.dirty.extend(instead.then_some(id));
@@ -597,6 +590,18 @@ impl World {
         }
     }
 
+    /// An act fails that has used nothing.
+    fn failed(&mut self, at: usize, task: &Task<'_>, failure: Failure) {
+        let (act, usage) = (task.act, Default::default());
+        let failed = Report::ActFailed {
+            act,
+            failure,
+            usage,
+            ended: None,
+        };
+        self.report(at, task, failed);
+    }
+
     fn merge(&mut self, at: usize, plan: &Plan, task: &Task<'_>, tip: &Commit) {
         let holds = self.commits[tip].clone();
         for job in plan.jobs().iter().filter(|job| does(plan, job)) {
@@ -605,14 +610,7 @@ impl World {
         let target = self.targets.entry(*plan.id()).or_default();
         if !target.holds.is_subset(&holds) {
             let failure = Failure::new(FailureKind::TargetMoved, "it has moved");
-            let (act, usage) = (task.act, Default::default());
-            let failed = Report::ActFailed {
-                act,
-                failure,
-                usage,
-                ended: None,
-            };
-            return self.report(at, task, failed);
+            return self.failed(at, task, failure);
         }
         if task.job.spec(Phase::Work).is_some() {
             let checked = self.trees[task.job.id()].checked.as_ref();

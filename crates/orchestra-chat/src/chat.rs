@@ -312,6 +312,9 @@ impl Chat {
             made: Vec::new(),
             begins,
         });
+        if self.takes_tools && !self.settings.takes_tools && !self.tools.all().is_empty() {
+            self.go_on_without_tools();
+        }
         self.ask();
     }
 
@@ -352,11 +355,15 @@ impl Chat {
         })));
     }
 
+    fn go_on_without_tools(&mut self) {
+        self.takes_tools = false;
+        self.wants.push_back(Want::Tell(Note::NoTools));
+    }
+
     fn failed(&mut self, trouble: Trouble, said: String) {
         let Some(turn) = &mut self.turn else { return };
         if trouble == Trouble::NoTools && self.takes_tools {
-            self.takes_tools = false;
-            self.wants.push_back(Want::Tell(Note::NoTools));
+            self.go_on_without_tools();
             return self.ask();
         }
         // What the person has seen already is not said again.

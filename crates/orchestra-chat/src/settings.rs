@@ -101,6 +101,8 @@ pub struct Settings {
     pub answer_chars: usize,
     /// Whether the model can be given images.
     pub sees: bool,
+    /// Whether it can be given tools, as far as its server tells.
+    pub takes_tools: bool,
 }
 
 impl Default for Settings {
@@ -114,6 +116,7 @@ impl Default for Settings {
             most_tools: 64,
             answer_chars: 12_000,
             sees: false,
+            takes_tools: true,
         }
     }
 }

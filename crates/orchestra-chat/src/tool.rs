@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::{schema, select::Index, tokens};
 
 /// The longest name that servers of models take.
-const NAME_CHARS: usize = 64;
+pub(crate) const NAME_CHARS: usize = 64;
 
 /// Mistakes of arguments that are told at once.
 const MISTAKES: usize = 4;
@@ -250,10 +250,6 @@ fn made(described: Described, taken: &mut HashSet<String>) -> Tool {
 
 /// A name that servers of models take, and that no other tool has.
 fn shown(name: &str, taken: &mut HashSet<String>) -> String {
-    let legal = |c: char| match c {
-        c if c.is_ascii_alphanumeric() || c == '_' || c == '-' => c,
-        _ => '_',
-    };
     let whole: String = name.chars().map(legal).collect();
     let mut shown: String = whole.chars().take(NAME_CHARS).collect();
     let mut number = 1;
@@ -264,6 +260,14 @@ fn shown(name: &str, taken: &mut HashSet<String>) -> String {
         shown = whole.chars().take(room).chain(end.chars()).collect();
     }
     shown
+}
+
+/// A letter that may stand in a name that servers of models take, or one in its place.
+pub(crate) const fn legal(c: char) -> char {
+    match c {
+        c if c.is_ascii_alphanumeric() || c == '_' || c == '-' => c,
+        _ => '_',
+    }
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     message::Message,
     request::{Piece, Reply, Request, SaidCall, Trouble, Usage},
-    tool::Tool,
+    tool::{NAME_CHARS, Tool, legal},
 };
 
 /// Where it is unless it is said.
@@ -290,11 +290,7 @@ pub(super) fn shown(name: &str, tools: &[Arc<Tool>]) -> String {
     if let Some(tool) = tools.iter().find(|tool| tool.name() == name) {
         return tool.shown().to_owned();
     }
-    let legal = |c: char| match c {
-        c if c.is_ascii_alphanumeric() || c == '_' || c == '-' => c,
-        _ => '_',
-    };
-    let shown: String = name.chars().take(64).map(legal).collect();
+    let shown: String = name.chars().take(NAME_CHARS).map(legal).collect();
     if shown.is_empty() {
         "unknown".to_owned()
     } else {

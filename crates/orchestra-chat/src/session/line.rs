@@ -128,6 +128,12 @@ pub(super) struct SettingsLine {
     most_tools: usize,
     answer_chars: usize,
     sees: bool,
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    takes_tools: bool,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -52,6 +52,25 @@ impl Recorder {
         recorder.checked()
     }
 
+    /// Begins a session in a file that is there and empty, as `mktemp` makes one.
+    ///
+    /// # Errors
+    /// When something is in it, it cannot be written, or another program writes it.
+    pub fn fill(path: &Path, header: Header) -> Result<Self, SessionError> {
+        let failed = |source| SessionError::Io {
+            path: path.display().to_string(),
+            what: "written",
+            source,
+        };
+        let file = OpenOptions::new().append(true).open(path).map_err(failed)?;
+        let mut recorder = Self::of(path, file, 0).map_err(failed)?;
+        if recorder.file.metadata().map_err(failed)?.len() > 0 {
+            return Err(failed(io::ErrorKind::AlreadyExists.into()));
+        }
+        recorder.write(&Line::Session(header));
+        recorder.checked()
+    }
+
     /// Goes on with a session that was read.
     ///
     /// # Errors

@@ -148,6 +148,20 @@ async fn a_model_that_takes_no_tools_goes_on_without_and_says_so() {
     let chats = fake.chats();
     assert!(chats[0].body.get("tools").is_some());
     assert!(chats[1].body.get("tools").is_none() && chats[2].body.get("tools").is_none());
+    // One whose server says so beforehand is given none at all.
+    let fake = Fake::ollama(VERSION, vec![words("I cannot look.")]);
+    let settings = Settings {
+        takes_tools: false,
+        ..Settings::default()
+    };
+    let mut held = Held::new(settings);
+    let ending = held.say(&ollama(&fake), "Weather?").await;
+    assert_eq!(
+        (ending.how, held.face.notes),
+        (End::Answered, vec![Note::NoTools])
+    );
+    let chats = fake.chats();
+    assert!(chats.len() == 1 && chats[0].body.get("tools").is_none());
     // The same of other servers.
     let refusal = json!({"error": {"message": "tools are not supported by this model", "type": "invalid_request_error"}});
     let fake = Fake::openai(vec![

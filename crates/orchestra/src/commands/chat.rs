@@ -290,11 +290,15 @@ async fn held(
     let source = model::Source::of(config, &arguments)?.going_on(keep.model());
     let manner = talk::Manner::of(config, &arguments, approval)?;
     let room = room::Room::open(config, alone)?;
-    let ended = match mode {
-        Mode::Terminal => terminal::run(&room, source, manner, keep).await,
-        Mode::Asked => batch::asked(&room, source, manner, keep, &arguments).await,
-        Mode::Batch => batch::run(&room, source, manner, keep, &arguments).await,
+    let ended = async {
+        remember::check(&room, manner.remember.as_deref()).await?;
+        match mode {
+            Mode::Terminal => terminal::run(&room, source, manner, keep).await,
+            Mode::Asked => batch::asked(&room, source, manner, keep, &arguments).await,
+            Mode::Batch => batch::run(&room, source, manner, keep, &arguments).await,
+        }
     };
+    let ended = ended.await;
     room.close().await;
     ended
 }

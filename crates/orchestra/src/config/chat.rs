@@ -223,7 +223,10 @@ impl ChatFile {
         let mut refused: Vec<&str> = Vec::new();
         if is_elsewhere || is_unknown {
             (self.host, self.backend) = (None, None);
-            refused.push("host, which would be sent what is said,");
+            refused.push(match is_elsewhere {
+                true => "host, which would be sent what is said,",
+                false => "backend without a host of this machine, which would send what is said elsewhere,",
+            });
         }
         let mut leave = |is_said: bool, key: &'static str| {
             if is_said {

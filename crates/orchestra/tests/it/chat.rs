@@ -306,6 +306,8 @@ fn a_script_is_run_by_its_extension_and_its_arguments_are_its_own() {
             [json!(["--config", "config.json", "--yes", "-x"])],
             "{script}"
         );
+        let hint = "--yes stands behind";
+        assert!(said.err.contains(hint), "{script}: {said:?}");
     }
 }
 
@@ -438,6 +440,10 @@ fn what_goes_wrong_with_the_command_line_says_what_to_do() {
         (vec!["--env", "X"], "--env is for a server"),
         (vec!["--server", "nowhere"], "unknown server nowhere"),
         (vec!["--resume"], "no conversation of this workspace"),
+        (
+            vec!["--remember", "shop", "-q", "a", "--model", "m"],
+            "--remember shop: there is no board",
+        ),
         (vec!["replay", "x"], "no conversation `x`"),
     ] {
         let said = workspace.run([&["chat"][..], &words].concat());

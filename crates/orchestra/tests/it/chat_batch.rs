@@ -1,7 +1,11 @@
 //! `orchestra chat` in pipes and in CI: queries in, lines out, exit codes, and servers of tools that fail in
 //! mid-conversation.
 
-use std::time::{Duration, Instant};
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    process::Stdio,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 
@@ -271,6 +275,15 @@ fn a_server_of_another_kind_is_asked_with_its_key() {
     assert!(!model.chats().last().unwrap().head.contains("sk-secret"));
 }
 
+/// Whose tools are those of that server, all of them agreed to.
+const WITH_FAULTY: [&str; 5] = [
+    "--mcp-config",
+    "servers.json",
+    "--server",
+    "faulty",
+    "--yes",
+];
+
 /// A workspace whose server of tools has every fault.
 fn with_faulty() -> Workspace {
     let workspace = Workspace::board();
@@ -295,16 +308,7 @@ fn a_server_of_tools_that_prints_garbage_or_dies_does_not_end_the_conversation()
             words("It goes on."),
         ],
     );
-    let words = chat(
-        &model,
-        &[
-            "--mcp-config",
-            "servers.json",
-            "--server",
-            "faulty",
-            "--yes",
-        ],
-    );
+    let words = chat(&model, &WITH_FAULTY);
     let said = workspace.run_with_input(words, "Try all of them.");
     assert_eq!(said.code, Some(0), "{said:?}");
     let line = &lines(&said)[0];
@@ -328,18 +332,8 @@ fn a_tool_that_hangs_ends_with_the_time_of_its_turn() {
         "0.12.6",
         vec![call("faulty__silence", json!({})), words("unused")],
     );
-    let words = chat(
-        &model,
-        &[
-            "--mcp-config",
-            "servers.json",
-            "--server",
-            "faulty",
-            "--yes",
-            "--max-seconds",
-            "1",
-        ],
-    );
+    let flags = [&WITH_FAULTY[..], &["--max-seconds", "1"]].concat();
+    let words = chat(&model, &flags);
     let said = workspace.run_with_input(words, "Wait.");
     assert_eq!(said.code, Some(1), "{said:?}");
     assert_eq!(lines(&said)[0]["error"], "the time of this turn is used up");
@@ -364,13 +358,70 @@ fn a_signal_ends_it_with_what_was_answered_by_then() {
     let model = Fake::ollama("0.12.6", vec![words("A."), Say::Hang(vec![])]);
     let mut running = Running::start(workspace.command(chat(&model, &[])));
     let mut stdin = running.stdin.take().unwrap();
-    std::io::Write::write_all(&mut stdin, b"one\ntwo\n").unwrap();
+    stdin.write_all(b"one\ntwo\n").unwrap();
     assert_eq!(running.json()["answer"], "A.");
     crate::support::until(|| (model.chats().len() == 2).then_some(()));
     running.signal(rustix::process::Signal::TERM);
     assert_eq!(running.json()["error"], "stopped");
     assert_eq!(running.wait().code(), Some(1));
     drop(stdin);
+}
+
+#[test]
+fn an_open_input_is_told_of_and_a_project_is_looked_for_before_anything_is_asked() {
+    let workspace = Workspace::board();
+    let model = Fake::ollama("0.12.6", vec![words("A.")]);
+    let words = chat(&model, &["--query", "One?", "--remember", "nowhere"]);
+    let said = workspace.run(words);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("--remember nowhere: "), "{said:?}");
+    assert!(model.chats().is_empty());
+    let mut command = workspace.command(chat(&model, &["--query", "One?"]));
+    command.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut told = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap())
+        .read_line(&mut told)
+        .unwrap();
+    assert!(told.contains("standard input is open"), "{told}");
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"This.").unwrap();
+    drop(stdin);
+    let ended = child.wait_with_output().unwrap();
+    assert!(
+        ended.status.success() && ended.stdout == b"A.\n",
+        "{ended:?}"
+    );
+    let asked = model.chats()[0].body["messages"][1]["content"].clone();
+    assert_eq!(asked, "One?\n\nThis.");
+}
+
+#[test]
+fn a_trace_shows_the_beginning_also_of_servers_that_are_known_from_before() {
+    let workspace = Workspace::board();
+    let servers = json!({"mcpServers": {"weather": {"command": weather()}}});
+    workspace.write("servers.json", &servers.to_string());
+    for _ in 0..2 {
+        let model = Fake::ollama("0.12.6", vec![words("Hello.")]);
+        let flags = [
+            "--mcp-config",
+            "servers.json",
+            "--trace",
+            "--query",
+            "Hello?",
+        ];
+        let said = workspace.run(chat(&model, &flags));
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let received: Vec<&str> = said
+            .err
+            .lines()
+            .filter(|line| line.contains("RECEIVED"))
+            .collect();
+        assert!(
+            received.iter().any(|line| line.contains("serverInfo")),
+            "{said:?}"
+        );
+    }
 }
 
 #[test]
@@ -384,6 +435,10 @@ fn a_conversation_in_a_pipe_is_kept_where_it_is_named_and_played_again() {
             words("Yes."),
         ],
     );
+    let none = workspace.run(["chat", "sessions"]);
+    assert!(none.err.contains("no conversation"), "{none:?}");
+    // As `mktemp` leaves it.
+    workspace.write("s.jsonl", "");
     let said = workspace.run_with_input(
         chat(&model, &["--session", "s.jsonl"]),
         "Which projects?\nReally?\n",
@@ -421,4 +476,9 @@ fn a_conversation_in_a_pipe_is_kept_where_it_is_named_and_played_again() {
     let branch = workspace.run(["chat", "branch", "s.jsonl", "--turns", "1", "--json"]);
     let branch: Value = serde_json::from_str(&branch.out).unwrap();
     assert_eq!(branch["turns"], 1);
+    let again = workspace.run(["chat", "branch", "s.jsonl"]);
+    assert!(again.out.contains("begins with 2 turns"), "{again:?}");
+    let listed = workspace.run(["chat", "sessions", "--limit", "1"]);
+    assert_eq!(listed.out.lines().count(), 1, "{listed:?}");
+    assert!(listed.err.contains("the last 1 of 2"), "{listed:?}");
 }

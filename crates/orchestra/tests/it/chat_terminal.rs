@@ -1,6 +1,10 @@
 //! `orchestra chat` at a terminal: what is typed, what is shown, and what is asked before a call.
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    sync::{Mutex, mpsc},
+    time::Duration,
+};
 
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
@@ -146,6 +150,45 @@ fn a_call_that_changes_something_is_asked_about_and_all_answers_are_understood()
 }
 
 #[test]
+fn what_is_typed_before_the_question_is_no_answer_and_a_signal_ends_the_asking() {
+    let (go, waits) = mpsc::channel();
+    let waits = Mutex::new(waits);
+    let model = Fake::start(move |asked, times| match asked.what.as_str() {
+        "POST /api/chat" if times == 0 => {
+            waits.lock().unwrap().recv().unwrap();
+            task("One")
+        }
+        "POST /api/chat" => words(&["Here."]),
+        _ => SHAPES.about(&asked.what, &asked.body),
+    });
+    let workspace = Workspace::board();
+    let mut talk = Talk::start(&workspace, &model, &[]);
+    talk.line("Make one.");
+    talk.until("thinking");
+    talk.pty.write("y\r");
+    go.send(()).unwrap();
+    talk.until("Call create_project?");
+    talk.until("❯");
+    kill_process(talk.pty.id(), Signal::INT).unwrap();
+    talk.until("stopped");
+    // What is typed now is read by one alone.
+    talk.line("Are you there?");
+    talk.until("Here.");
+    // The name of a conversation is completed.
+    talk.until("❯");
+    talk.pty.write("/load 2\t\r");
+    talk.until("going on with");
+    talk.line("/branch 1");
+    talk.until("begins with 1 turn of this one");
+    talk.line("/export");
+    talk.until("## You");
+    talk.line("/quit");
+    assert_eq!(talk.end().0, Some(0));
+    let projects = workspace.call("list_projects", &json!({}));
+    assert_eq!(projects["items"], json!([]));
+}
+
+#[test]
 fn ctrl_c_stops_the_model_and_a_second_one_leaves() {
     let says = vec![
         Say::Hang(vec![
@@ -207,7 +250,7 @@ fn the_commands_do_what_they_say() {
     talk.line("Two?");
     talk.until("Second.");
     talk.line("/load saved.jsonl");
-    talk.until("after 1 turns");
+    talk.until("after 1 turn");
     talk.line("Three?");
     talk.until("Third.");
     talk.line("/export");

@@ -31,6 +31,7 @@ impl Line {
             most_tools,
             answer_chars,
             sees,
+            takes_tools,
         } = settings;
         Self::Settings(SettingsLine {
             system: system.clone(),
@@ -49,6 +50,7 @@ impl Line {
             most_tools: *most_tools,
             answer_chars: *answer_chars,
             sees: *sees,
+            takes_tools: *takes_tools,
         })
     }
 

@@ -38,6 +38,7 @@ impl SettingsLine {
             most_tools: self.most_tools,
             answer_chars: self.answer_chars,
             sees: self.sees,
+            takes_tools: self.takes_tools,
         }
     }
 }

@@ -51,7 +51,11 @@ async fn who_waits_for_a_plan_hears_that_git_clean_took_it() {
         let plans = plans.clone();
         tokio::spawn(async move { plans.wait(made.plan).await })
     });
-    rig.git(&["clean", "-fdxq"]);
+    // Something may be written into a directory that git has just emptied: it says so, and is asked once more.
+    let mut tries = 0..100;
+    while !rig.try_git(&["clean", "-fdxq"]).status.success() {
+        assert!(tries.next().is_some(), "git never gets it away");
+    }
     assert!(!rig.storage().exists());
     let worktree = rig.worktrees().pop().unwrap();
     for waiting in waiting {

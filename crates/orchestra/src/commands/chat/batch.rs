@@ -1,6 +1,10 @@
 //! Queries that are answered one after the other, or several at once, without a person.
 
-use std::{io::Read as _, thread, time::Instant};
+use std::{
+    io::Read as _,
+    thread,
+    time::{Duration, Instant},
+};
 
 use futures_util::{StreamExt as _, stream};
 use orchestra_chat::{Ending, Stopper};
@@ -23,6 +27,9 @@ use crate::{
     output,
     stopping::Signals,
 };
+
+/// How long standard input may stay open before it is told that it is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The most that is put below a question.
 const MAX_BELOW_BYTES: u64 = 16 * 1024 * 1024;
@@ -177,7 +184,19 @@ async fn below() -> Result<String, Failure> {
         // Whoever asked may have gone.
         let _ = sender.send(read);
     });
-    let text = read.await.map_err(std::io::Error::other)??;
+    let mut read = std::pin::pin!(read);
+    let text = tokio::select! {
+        biased;
+        text = &mut read => text,
+        () = tokio::time::sleep(PATIENCE) => {
+            output::complain(
+                "standard input is open: what comes there is put below the question once it ends; \
+                 `< /dev/null` asks at once",
+            );
+            read.await
+        }
+    };
+    let text = text.map_err(std::io::Error::other)??;
     if text.len() as u64 > MAX_BELOW_BYTES {
         return Err(Failure::usage_text(format!(
             "standard input has more than {MAX_BELOW_BYTES} bytes, which no model is given at once"

@@ -38,7 +38,7 @@ pub(super) fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failur
     if turns > session.turns() {
         return Err(Failure::usage_text(format!(
             "--turns {turns}: it has {}",
-            session.turns()
+            files::turns(session.turns())
         )));
     }
     let mut chat = Chat::new(Settings::default(), Tools::default());
@@ -57,14 +57,14 @@ pub(super) fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failur
     if let Some(error) = recorder.take_failure() {
         return Err(anyhow::Error::new(error).into());
     }
-    let stem = recorder.path().file_stem().unwrap_or_default();
     let told = json!({
-        "name": stem.to_string_lossy(), "path": recorder.path().display().to_string(), "turns": turns,
+        "name": files::name(recorder.path()), "path": recorder.path().display().to_string(), "turns": turns,
     });
     Format::of_flag(arguments.json).print(&told, |told| {
         let name = told["name"].as_str().unwrap_or_default();
         format!(
-            "{name} begins with {turns} turns; `orchestra chat --resume={name}` goes on with it"
+            "{name} begins with {}; `orchestra chat --resume={name}` goes on with it",
+            files::turns(turns)
         )
     })?;
     Ok(Exit::Ok)

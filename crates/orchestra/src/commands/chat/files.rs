@@ -30,7 +30,7 @@ pub(super) enum Keep {
         /// The directory.
         directory: PathBuf,
     },
-    /// In a file that is not there yet.
+    /// In a file that is not there yet, or is empty.
     File {
         /// The file.
         path: PathBuf,
@@ -77,7 +77,9 @@ impl Keep {
             let path = path.clone();
             // Who has no home has named the file all the same.
             let directory = directory(&config.workspace).unwrap_or_default();
-            return match path.exists() {
+            // One that `mktemp` has made holds nothing yet.
+            return match fs::metadata(&path).is_ok_and(|facts| !facts.is_file() || facts.len() > 0)
+            {
                 true => Self::old(&path, directory),
                 false => Ok(Self::File { path, directory }),
             };
@@ -156,8 +158,11 @@ impl Keep {
             Self::Nothing => return Ok(None),
             Self::New { directory } => begin_in(directory, begun, None)?,
             Self::File { path, .. } => {
-                let name = path.file_stem().unwrap_or_default().to_string_lossy();
-                Recorder::begin(path, header(&name, begun, None))?
+                let header = header(&name(path), begun, None);
+                match path.exists() {
+                    true => Recorder::fill(path, header)?,
+                    false => Recorder::begin(path, header)?,
+                }
             }
             Self::Branch { of, directory } => {
                 let mut recorder = begin_in(directory, begun, Some(of))?;
@@ -244,44 +249,52 @@ pub(super) fn all(directory: &Path) -> Vec<PathBuf> {
     files.into_iter().rev().map(|(_, path)| path).collect()
 }
 
+/// So many turns, in words.
+pub(super) fn turns(number: usize) -> String {
+    match number {
+        1 => "1 turn".to_owned(),
+        number => format!("{number} turns"),
+    }
+}
+
+/// What the conversation in a file is called.
+pub(super) fn name(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}
+
 /// The file of a conversation: by its path, by its name or the beginning of it, or the last one where
 /// that is empty.
 ///
 /// # Errors
 /// When there is none, or more than one.
-pub(super) fn find(directory: &Path, name: &str) -> Result<PathBuf, Failure> {
+pub(super) fn find(directory: &Path, wanted: &str) -> Result<PathBuf, Failure> {
     let there = all(directory);
-    if name.is_empty() {
+    if wanted.is_empty() {
         return there.into_iter().next().ok_or_else(|| {
             Failure::usage_text(
                 "no conversation of this workspace is kept yet; `orchestra chat` begins one",
             )
         });
     }
-    let path = PathBuf::from(name);
+    let path = PathBuf::from(wanted);
     if path.is_file() {
         return Ok(path);
     }
-    let stem = |path: &PathBuf| {
-        path.file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned()
-    };
-    let exact = there.iter().find(|path| stem(path) == name);
+    let exact = there.iter().find(|path| name(path) == wanted);
     let begin: Vec<&PathBuf> = there
         .iter()
-        .filter(|path| stem(path).starts_with(name))
+        .filter(|path| name(path).starts_with(wanted))
         .collect();
     match (exact, begin.as_slice()) {
         (Some(path), _) | (None, &[path]) => Ok(path.clone()),
         (None, []) => Err(Failure::usage_text(format!(
-            "no conversation `{name}`; `orchestra chat sessions` lists those that there are"
+            "no conversation `{wanted}`; `orchestra chat sessions` lists those that there are"
         ))),
         (None, several) => {
-            let names: Vec<String> = several.iter().map(|path| stem(path)).collect();
+            let names: Vec<String> = several.iter().map(|path| name(path)).collect();
             Err(Failure::usage_text(format!(
-                "more than one conversation begins with `{name}`: {}",
+                "more than one conversation begins with `{wanted}`: {}",
                 names.join(", ")
             )))
         }

@@ -3,8 +3,11 @@
 use orchestra_chat::Ending;
 use serde_json::json;
 
-use super::talk::Conversation;
-use crate::output;
+use super::{room::Room, talk::Conversation};
+use crate::{exit::Failure, output};
+
+/// Why nothing can be remembered.
+const NO_BOARD: &str = "there is no board here, which has the memory; `orchestra init` makes one";
 
 /// The longest text of a memory that is made of a turn.
 const MAX_CHARS: usize = 16_000;
@@ -36,6 +39,24 @@ pub(super) async fn usage(conversation: &Conversation<'_>, ending: &Ending) {
     }
 }
 
+/// Looks whether there is the project whose memory each turn is to become.
+///
+/// # Errors
+/// When there is none, or no board.
+pub(super) async fn check(room: &Room, project: Option<&str>) -> Result<(), Failure> {
+    let Some(project) = project else {
+        return Ok(());
+    };
+    let found = match room.has_board() {
+        true => {
+            room.call("get_project_status", &json!({"project": project}))
+                .await
+        }
+        false => Err(NO_BOARD.to_owned()),
+    };
+    found.map_err(|why| Failure::usage_text(format!("--remember {project}: {why}")))
+}
+
 /// Saves a question and its answer as a memory of a project.
 ///
 /// # Errors
@@ -46,9 +67,7 @@ pub(super) async fn turn(
     said: Option<&str>,
 ) -> Result<(), String> {
     if !conversation.room.has_board() {
-        return Err(
-            "there is no board here, which has the memory; `orchestra init` makes one".to_owned(),
-        );
+        return Err(NO_BOARD.to_owned());
     }
     let content = match (said, &conversation.last) {
         (Some(text), _) => text.to_owned(),

@@ -124,13 +124,17 @@ impl Room {
     }
 
     /// Waits until every server has said what it offers; one that is there alone until it has begun, or failed:
-    /// the hub waits less for servers that others can do without.
+    /// the hub waits less for servers that others can do without. Whoever wants to see the messages sees all of the
+    /// beginning, also of servers that are known from before.
     async fn begun(&self) {
         loop {
             self.attachment.settled().await;
-            let is_begun =
-                |peer: &PeerReport| !matches!(peer.status, PeerStatus::Idle | PeerStatus::Starting);
-            if !self.is_alone || self.peers().iter().all(|(_, peer)| is_begun(peer)) {
+            let is_begun = |peer: &PeerReport| match peer.status {
+                PeerStatus::Idle => !self.is_alone,
+                PeerStatus::Starting => !self.is_alone && !self.trace.is_given(),
+                _ => true,
+            };
+            if self.peers().iter().all(|(_, peer)| is_begun(peer)) {
                 return;
             }
             tokio::time::sleep(LOOK_EVERY).await;

@@ -14,7 +14,19 @@ use orchestra_gateway::config::{
 };
 
 use super::Talk;
-use crate::exit::Failure;
+use crate::{exit::Failure, output};
+
+/// Flags that people put behind a script and mean for the conversation.
+const OURS: [&str; 8] = [
+    "--model",
+    "--backend",
+    "--script",
+    "--query",
+    "-q",
+    "--yes",
+    "-y",
+    "--json",
+];
 
 /// The server that the command line names, if it names one.
 ///
@@ -48,7 +60,18 @@ pub(super) fn named(arguments: &Talk) -> Result<Option<ServerConfig>, Failure> {
                 script.display()
             )));
         }
-        return started(arguments, run_by(script)?, rest).map(Some);
+        let server = started(arguments, run_by(script)?, rest)?;
+        if let Some(flag) = rest
+            .iter()
+            .find(|word| OURS.iter().any(|own| *own == word.as_os_str()))
+        {
+            output::complain(&format!(
+                "{} stands behind {}, so it goes to that server; flags of orchestra chat stand before it",
+                flag.display(),
+                script.display()
+            ));
+        }
+        return Ok(Some(server));
     }
     if let Some(command) = &arguments.stdio {
         let words = shlex::split(command).filter(|words| !words.is_empty());

@@ -18,6 +18,9 @@ const TITLE_CHARS: usize = 60;
 /// List the conversations of the workspace that are kept, the last one first
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -26,6 +29,7 @@ pub(super) struct Arguments {
 #[derive(Serialize)]
 struct Listing {
     items: Vec<Row>,
+    /// Those included that are not listed.
     total: usize,
 }
 
@@ -44,7 +48,9 @@ struct Row {
 pub(super) fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
     let config = Config::settle(common, Overrides::default())?;
     let mut items = Vec::new();
-    for path in files::all(&files::directory(&config.workspace)?) {
+    let all = files::all(&files::directory(&config.workspace)?);
+    let total = all.len();
+    for path in all.into_iter().take(arguments.limit as usize) {
         match Session::read(&path) {
             Ok(session) => items.push(Row::of(&session)),
             Err(error) => output::complain(&output::printable(&format!(
@@ -53,10 +59,17 @@ pub(super) fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failur
             ))),
         }
     }
-    let listing = Listing {
-        total: items.len(),
-        items,
-    };
+    if total == 0 {
+        output::complain(
+            "no conversation of this workspace is kept yet; `orchestra chat` begins one",
+        );
+    } else if total > arguments.limit as usize {
+        output::complain(&format!(
+            "these are the last {} of {total}; --limit lists more",
+            arguments.limit
+        ));
+    }
+    let listing = Listing { items, total };
     Format::of_flag(arguments.json).print(&listing, |listing| {
         let lines = listing.items.iter().map(Row::words);
         output::printable(&lines.collect::<String>()).into_owned()
@@ -70,9 +83,8 @@ impl Row {
         let (_, model) = session.model();
         let title = session.title();
         let title = title.lines().next().unwrap_or_default();
-        let stem = session.path().file_stem().unwrap_or_default();
         Self {
-            name: stem.to_string_lossy().into_owned(),
+            name: files::name(session.path()),
             created: header.created.clone(),
             model: model.to_owned(),
             turns: session.turns(),
@@ -90,10 +102,7 @@ impl Row {
             title,
             ..
         } = self;
-        let turns = match turns {
-            1 => "1 turn".to_owned(),
-            turns => format!("{turns} turns"),
-        };
+        let turns = files::turns(*turns);
         format!("{name}  {model}  {turns}  {title}\n")
     }
 }

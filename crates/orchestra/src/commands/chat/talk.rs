@@ -129,6 +129,7 @@ impl Manner {
             price: self.price,
             context: Context::of(most),
             sees: about.sees,
+            takes_tools: about.takes_tools != Some(false),
             ..usual
         }
     }
@@ -302,8 +303,11 @@ impl<'r> Conversation<'r> {
         }
     }
 
-    /// Goes on in another conversation with the first turns of one.
-    pub(super) fn branch(&mut self, of: &Session, turns: usize) {
+    /// Goes on in another conversation with the first turns of one, which is kept from now on.
+    ///
+    /// # Errors
+    /// When it cannot be.
+    pub(super) fn branch(&mut self, of: &Session, turns: usize) -> Result<(), String> {
         self.chat.restore(of.messages_of(turns));
         self.record = None;
         self.last = None;
@@ -314,6 +318,8 @@ impl<'r> Conversation<'r> {
                 of: of.header().id.clone(),
                 directory: directory.to_owned(),
             });
+        self.keep()
+            .map_err(|error| format!("it is not kept: {:#}", anyhow::Error::new(error)))
     }
 
     /// Forgets what was said; what is said from now on is another conversation.

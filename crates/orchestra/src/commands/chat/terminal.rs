@@ -22,7 +22,7 @@ use orchestra_chat::{Ending, Stopper};
 use tokio::task::JoinHandle;
 
 use super::{
-    files::Keep,
+    files::{self, Keep},
     model::{Model, NoModel, Source},
     remember,
     room::Room,
@@ -71,6 +71,7 @@ pub(super) async fn run(
     // A second one in a row leaves.
     let mut was_interrupted = false;
     loop {
+        kept(&conversation, &words);
         let typed = editor.read(SIGN, None).await;
         if interrupts.is_over() {
             return Ok(Exit::Ok);
@@ -139,7 +140,7 @@ async fn turn(
     text: &str,
 ) -> bool {
     let stopper = Stopper::default();
-    let mut screen = Screen::new(output::paint(), &stopper, Arc::clone(&interrupts.ends));
+    let mut screen = Screen::new(output::paint(), &stopper);
     let began = Instant::now();
     interrupts.begin();
     let ended = {
@@ -178,6 +179,7 @@ async fn turn(
         None => {
             // The terminal is as it was, and what was said is kept.
             drop(screen);
+            editor::let_go().await;
             interrupts.end();
         }
         Some(Err(no_model)) => screen.line(&no_model.words()),
@@ -269,6 +271,14 @@ fn offered(room: &Room, words: &Words) {
     words.know(|known| known.offered = offered);
 }
 
+/// Tells completion which conversations there are.
+fn kept(conversation: &Conversation<'_>, words: &Words) {
+    let directory = conversation.directory().map(files::all);
+    let names = directory.iter().flatten().map(|path| files::name(path));
+    let names = names.collect();
+    words.know(|known| known.sessions = names);
+}
+
 fn greeting(conversation: &Conversation<'_>) -> String {
     let model = conversation
         .source
@@ -277,8 +287,7 @@ fn greeting(conversation: &Conversation<'_>) -> String {
     let gone_on = conversation.turns();
     let gone_on = match gone_on {
         0 => String::new(),
-        1 => ", after 1 turn".to_owned(),
-        turns => format!(", after {turns} turns"),
+        turns => format!(", after {}", files::turns(turns)),
     };
     let mut text = format!(
         "A conversation{}{gone_on}. /help lists commands; Ctrl-D leaves.",
@@ -308,6 +317,7 @@ fn history_file(state: PathBuf) -> Option<PathBuf> {
 }
 
 /// Ctrl-C while nothing is typed, and the signals that end the program.
+#[derive(Default)]
 struct Interrupts {
     times: Arc<AtomicUsize>,
     /// Whether the program is to end.
@@ -320,12 +330,7 @@ impl Interrupts {
     #[cfg(unix)]
     fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        let interrupts = Self {
-            times: Arc::default(),
-            ends: Arc::default(),
-            over: Arc::default(),
-            told: Arc::default(),
-        };
+        let interrupts = Self::default();
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hang_up = signal(SignalKind::hangup())?;
@@ -350,12 +355,7 @@ impl Interrupts {
 
     #[cfg(not(unix))]
     fn listen() -> io::Result<Self> {
-        let interrupts = Self {
-            times: Arc::default(),
-            ends: Arc::default(),
-            over: Arc::default(),
-            told: Arc::default(),
-        };
+        let interrupts = Self::default();
         let (times, told) = (Arc::clone(&interrupts.times), Arc::clone(&interrupts.told));
         tokio::spawn(async move {
             while tokio::signal::ctrl_c().await.is_ok() {

@@ -22,6 +22,9 @@ use crate::output;
 /// Letters of what was said that are shown of each message.
 const SAID_CHARS: usize = 400;
 
+/// Conversations that are listed.
+const LISTED: usize = 20;
+
 /// Does what a command wants; what is told of it.
 ///
 /// # Errors
@@ -195,18 +198,20 @@ fn save(conversation: &Conversation<'_>, file: &Path) -> Result<String, String> 
 
 fn loadable(conversation: &Conversation<'_>) -> Result<String, String> {
     let directory = conversation.directory().ok_or_else(nothing_kept)?;
-    let lines = files::all(directory).into_iter().filter_map(|path| {
-        let session = Session::read(&path).ok()?;
-        let stem = path.file_stem()?.to_string_lossy().into_owned();
-        let title = session
-            .title()
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .to_owned();
-        Some(format!("{stem}  {} turns  {title}\n", session.turns()))
+    let all = files::all(directory);
+    let lines = all.iter().take(LISTED).filter_map(|path| {
+        let session = Session::read(path).ok()?;
+        let title = session.title();
+        let title = title.lines().next().unwrap_or_default();
+        let turns = files::turns(session.turns());
+        Some(format!("{}  {turns}  {title}\n", files::name(path)))
     });
-    Ok(lines.collect())
+    let lines: String = lines.collect();
+    Ok(match all.len() {
+        0 => "no conversation is kept here yet".to_owned(),
+        many if many > LISTED => format!("{lines}the last {LISTED} of {many}"),
+        _ => lines,
+    })
 }
 
 fn nothing_kept() -> String {
@@ -222,9 +227,9 @@ fn load(conversation: &mut Conversation<'_>, name: &str) -> Result<String, Strin
     let keep = Keep::old(&path, directory).map_err(|failure| failure.text())?;
     conversation.go_on(keep);
     Ok(format!(
-        "going on with {}, after {} turns",
+        "going on with {}, after {}",
         path.display(),
-        conversation.turns()
+        files::turns(conversation.turns())
     ))
 }
 
@@ -235,11 +240,12 @@ fn branch(conversation: &mut Conversation<'_>, turns: Option<usize>) -> Result<S
     let session = Session::read(path).map_err(|error| error.to_string())?;
     let turns = turns.unwrap_or_else(|| session.turns());
     if turns > session.turns() {
-        return Err(format!("it has {} turns", session.turns()));
+        return Err(format!("it has {}", files::turns(session.turns())));
     }
-    conversation.branch(&session, turns);
+    conversation.branch(&session, turns)?;
     Ok(format!(
-        "another conversation begins with {turns} turns of this one"
+        "another conversation begins with {} of this one",
+        files::turns(turns)
     ))
 }
 

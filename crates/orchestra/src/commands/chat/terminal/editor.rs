@@ -14,7 +14,7 @@ use reedline::{
     PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Signal, Span, Suggestion,
     ValidationResult, Validator, default_emacs_keybindings,
 };
-use tokio::task::spawn_blocking;
+use tokio::{task::spawn_blocking, time::timeout};
 
 use super::commands::Command;
 
@@ -26,6 +26,9 @@ const MENU: &str = "completions";
 
 /// How often it is looked whether the program is to end.
 const LOOKED: Duration = Duration::from_millis(100);
+
+/// Held while something is read from the terminal.
+static TERMINAL: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// What begins and ends a text of several lines.
 const QUOTES: &str = "\"\"\"";
@@ -113,19 +116,25 @@ impl Editor {
         }
     }
 
-    /// Without anything that was typed before, for an answer to a question.
+    /// Without anything that was typed before, for an answer to a question: also what was typed before the question
+    /// was there is none.
     pub(super) fn bare(paint: Paint, ends: Arc<AtomicBool>) -> Self {
+        #[cfg(unix)]
+        let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
         Self {
             line: Some(plain_line(paint, ends)),
             is_plain: paint == Paint::Plain,
         }
     }
 
-    /// Reads what is typed behind a prompt, of which something stands there already.
+    /// Reads what is typed behind a prompt, of which something stands there already. Whoever waits for it no more
+    /// ends it: the next one reads after it, not beside it.
     pub(super) async fn read(&mut self, prompt: &str, already: Option<String>) -> Typed {
         let Some(mut line) = self.line.take() else {
             return Typed::End;
         };
+        // single-flight: one reads from the terminal at a time
+        let alone = TERMINAL.lock().await;
         let prompt = Sign {
             text: prompt.to_owned(),
             is_plain: self.is_plain,
@@ -135,6 +144,7 @@ impl Editor {
                 line.run_edit_commands(&[EditCommand::InsertString(text)]);
             }
             let signal = line.read_line(&prompt);
+            drop(alone);
             (line, signal)
         });
         let Ok((line, signal)) = read.await else {
@@ -151,6 +161,12 @@ impl Editor {
             }
         }
     }
+}
+
+/// Waits until nothing is read from the terminal any more, which then is as it was.
+pub(super) async fn let_go() {
+    // One that does not answer is left as it is.
+    let _ = timeout(10 * LOOKED, TERMINAL.lock()).await;
 }
 
 fn plain_line(paint: Paint, ends: Arc<AtomicBool>) -> Reedline {

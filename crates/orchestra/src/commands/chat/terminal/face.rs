@@ -4,7 +4,10 @@
 use std::{
     collections::HashMap,
     pin::Pin,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -38,7 +41,6 @@ pub(super) struct Screen<'s> {
     paint: Paint,
     shows: Shows,
     stopper: &'s Stopper,
-    ends: Arc<AtomicBool>,
     /// What is counted.
     pub(super) tally: Tally,
     bars: MultiProgress,
@@ -52,12 +54,11 @@ pub(super) struct Screen<'s> {
 }
 
 impl<'s> Screen<'s> {
-    pub(super) fn new(paint: Paint, stopper: &'s Stopper, ends: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(paint: Paint, stopper: &'s Stopper) -> Self {
         Self {
             paint,
             shows: Shows::here(),
             stopper,
-            ends,
             tally: Tally::default(),
             bars: MultiProgress::new(),
             waiting: None,
@@ -145,7 +146,8 @@ impl<'s> Screen<'s> {
 
     async fn verdict(&self, due: &Due) -> Verdict {
         output::complain(&question(due));
-        let mut editor = Editor::bare(self.paint, Arc::clone(&self.ends));
+        let given_up = GivenUp::default();
+        let mut editor = Editor::bare(self.paint, Arc::clone(&given_up.0));
         loop {
             let typed = editor
                 .read("[y] once  [a] always  [n] no  [e] edit ", None)
@@ -167,6 +169,16 @@ impl<'s> Screen<'s> {
                 _ => output::complain("y, a, n or e?"),
             }
         }
+    }
+}
+
+/// Ends the reading of an answer that nobody waits for any more.
+#[derive(Default)]
+struct GivenUp(Arc<AtomicBool>);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
     }
 }
 

@@ -3,9 +3,7 @@
 
 use std::{
     io::{BufRead as _, BufReader},
-    num::NonZero,
     process::{Command, Stdio},
-    thread,
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -14,9 +12,6 @@ use crate::{conformance, judges, run, tools};
 
 /// What a line begins with by which a test says what it has counted.
 const COUNTED: &str = "counted: ";
-
-/// The variable by which a test harness is told how many tests to run at once.
-const THREADS: &str = "RUST_TEST_THREADS";
 
 /// How many tests passed, failed and were left out.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -62,13 +57,7 @@ pub(crate) fn run() -> Result<()> {
         arguments.push("--locked");
     }
     run::say(&format!("$ cargo {}", arguments.join(" ")));
-    let mut command = run::cargo(arguments);
-    // Most tests wait for other processes most of the time.
-    if std::env::var_os(THREADS).is_none() {
-        let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        command.env(THREADS, (2 * cores).to_string());
-    }
-    let (mut tally, succeeded) = counted(&mut command)?;
+    let (mut tally, succeeded) = counted(&mut run::cargo(arguments))?;
     tally.add(judges::all(None)?);
     tally.add(conformance::all()?);
     close(tally, succeeded)

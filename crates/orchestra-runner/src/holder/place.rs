@@ -161,6 +161,14 @@ impl Place {
     /// When its file cannot be made or locked.
     pub fn claim(&self) -> Result<Option<Claim>, PlaceError> {
         private::make_directory(&self.root).map_err(failed("make the directory", &self.root))?;
+        self.claim_there()
+    }
+
+    /// The same for who has had a part there: where the directory was removed it is not made again.
+    ///
+    /// # Errors
+    /// When it is not there, or the file cannot be made or locked.
+    pub(super) fn claim_there(&self) -> Result<Option<Claim>, PlaceError> {
         let path = self.root.join(LOCK);
         for _ in 0..REPLACED {
             let mut lock = private::open_lock(&path).map_err(failed("open", &path))?;

@@ -4,6 +4,8 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
+    time::{Duration, Instant},
 };
 
 use orchestra_plan::{
@@ -79,13 +81,26 @@ pub fn rebuild(storage: &Path) -> Result<Mended, PlansError> {
     })
 }
 
+/// How long a lock may stay that was let go of: a program that is just being started has it until it is another.
+const LETS_GO: Duration = Duration::from_millis(300);
+
 /// The lock of who runs the plans.
 pub(super) fn claimed(storage: &Path) -> Result<Claim, PlansError> {
-    let claim = Place::new(storage, &short_directory()).claim()?;
-    claim.ok_or_else(|| PlansError::Refused {
-        code: "in-use".to_owned(),
-        message: "a process runs the plans of this workspace; end it and try again".to_owned(),
-    })
+    let place = Place::new(storage, &short_directory());
+    let end = Instant::now() + LETS_GO;
+    loop {
+        if let Some(claim) = place.claim()? {
+            return Ok(claim);
+        }
+        if Instant::now() >= end {
+            return Err(PlansError::Refused {
+                code: "in-use".to_owned(),
+                message: "a process runs the plans of this workspace; end it and try again"
+                    .to_owned(),
+            });
+        }
+        thread::sleep(LETS_GO / 20);
+    }
 }
 
 /// The event that pauses a plan in which values are missing, where it needs one.

@@ -675,6 +675,25 @@ async fn who_cannot_begin_says_why_and_leaves_the_place() {
     assert_eq!(whole.call(call("echo", json!(4))).await, Ok(json!(4)));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_takes_or_makes_again_what_somebody_is_removing() {
+    let home = tempfile::tempdir().unwrap();
+    let root = home.path().join("plans");
+    let (first, second, _seq) = pair(&root).await;
+    // As who removes all of it does, one file after the other; what is served fails at the first that is missed.
+    fs::remove_file(root.join(".lock")).unwrap();
+    second.call(call("break", json!(1))).await.unwrap();
+    let mut tries = 0..100;
+    while let Err(error) = fs::remove_dir_all(&root) {
+        assert!(tries.next().is_some(), "{error}");
+    }
+    for seat in [&first, &second] {
+        let gone = seat.until(|role| matches!(role, Role::Gone));
+        timeout(PATIENCE, gone).await.unwrap();
+    }
+    assert!(!root.exists());
+}
+
 #[test]
 fn a_holder_whose_place_nobody_takes_is_told() {
     let root = tempfile::tempdir().unwrap();

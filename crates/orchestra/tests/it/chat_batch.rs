@@ -454,7 +454,7 @@ fn a_conversation_in_a_pipe_is_kept_where_it_is_named_and_played_again() {
     assert!(
         replay
             .out
-            .contains("the same, in 2 turns with 3 requests to the model and 1 calls"),
+            .contains("the same; turns: 2, requests to the model: 3, calls: 1"),
         "{replay:?}"
     );
     // What is otherwise is told with its line.

@@ -189,7 +189,7 @@ fn every_command_of_the_readmes_works_as_it_is_written() {
     let said = said(place.command(line), "");
     assert!(
         said.out
-            .contains("There is a **Heat Advisory** in California."),
+            .contains("There are **active alerts** in California."),
         "{said:?}"
     );
 }

@@ -20,6 +20,8 @@ const LOOK_LAST: Duration = Duration::from_millis(200);
 const LOOK_AFTER: Duration = Duration::from_secs(1);
 /// How long a process that could not begin to hold leaves the place to others.
 const FAILED: Duration = Duration::from_secs(1);
+/// How long somebody may take who removes what the plans are kept in.
+const REMOVAL: Duration = Duration::from_millis(300);
 /// How long a process that has handed over leaves the lock to others.
 const SUCCESSION: Duration = Duration::from_secs(5);
 /// How long a background runner follows at least: whoever started it is about to leave.
@@ -51,7 +53,7 @@ impl Sitting {
             let claimed = match claim.take() {
                 Some(claim) => Ok(Some(claim)),
                 None if !self.home.is_there() => break Role::Gone,
-                None => self.place.claim(),
+                None => self.place.claim_there(),
             };
             let next = match claimed {
                 Ok(Some(claim)) => {
@@ -150,10 +152,16 @@ impl Sitting {
         };
         self.inside
             .send_replace(Inside::Role(Role::Holds(Arc::clone(&service))));
-        let next = match self.serve(&claim, &server, &service).await {
-            Ended::Gone | Ended::Lost if !self.is_kept(&claim, &service) => Ended::Removed,
-            next => next,
-        };
+        let mut next = self.serve(&claim, &server, &service).await;
+        if matches!(next, Ended::Gone | Ended::Lost) {
+            // As long as this one holds no other makes anything where somebody is removing all of it.
+            if !claim.is_ours() || !service.is_kept() {
+                self.removal().await;
+            }
+            if !self.is_kept(&claim, &service) {
+                next = Ended::Removed;
+            }
+        }
         // What is asked of this process itself from now on waits for the next holder.
         self.settle(None);
         server.finish(&claim).await;
@@ -183,6 +191,14 @@ impl Sitting {
             Ended::Lost => Next::Again,
             Ended::Removed => Next::Gone,
             _ => Next::End,
+        }
+    }
+
+    /// Gives whoever removes what the plans are kept in a moment for all of it.
+    async fn removal(&self) {
+        let end = Instant::now() + REMOVAL;
+        while self.home.is_there() && Instant::now() < end {
+            sleep(LOOK_FIRST).await;
         }
     }
 

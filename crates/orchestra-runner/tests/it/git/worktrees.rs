@@ -71,15 +71,16 @@ async fn one_job_prepared_twice_at_once_has_one_worktree() {
     let head = world.rev("HEAD");
     let (one, two) = (world.open().await, world.open().await);
     let (one, two) = tokio::join!(one.prepare(job(1, 1), &head), two.prepare(job(1, 1), &head));
-    // One of them may find the other's half made, and has it when it asks again.
+    // One of them may find the other's half made, and has it when it asks again; so may both.
     let asked = world.open().await;
+    let is_there = one.is_ok() || two.is_ok();
     let mut made = Vec::new();
     for prepared in [one, two] {
         made.push(match prepared {
             Ok(prepared) => prepared.worktree,
             Err(_) => {
                 let again = asked.prepare(job(1, 1), &head).await.unwrap();
-                assert!(again.reused);
+                assert!(again.reused || !is_there);
                 again.worktree
             }
         });

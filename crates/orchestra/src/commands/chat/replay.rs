@@ -46,10 +46,15 @@ pub(super) fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failur
     };
     Format::of_flag(arguments.json).print(&told, |told| {
         let text = match told["same"] == json!(true) {
-            true => format!(
-                "{path}: the same, in {} turns with {} requests to the model and {} calls",
-                told["turns"], told["requests"], told["calls"]
-            ),
+            true => {
+                let many = |what: &str| told[what].as_u64().unwrap_or_default();
+                format!(
+                    "{path}: the same; turns: {}, requests to the model: {}, calls: {}",
+                    many("turns"),
+                    many("requests"),
+                    many("calls")
+                )
+            }
             false => format!(
                 "{path}:{}: {}",
                 told["line"],

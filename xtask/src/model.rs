@@ -59,7 +59,8 @@ pub(crate) fn run() -> Result<(Tally, bool)> {
     if !address.starts_with("http://127.0.0.1:") {
         bail!("the server of the model says {address:?} in place of its address");
     }
-    let arguments = ["test", "--package", "orchestra", "--profile", "soak"];
+    // With what the soak has built: a package by itself would be built anew, with fewer features.
+    let arguments = ["test", "--workspace", "--profile", "soak"];
     let mut command = run::cargo(arguments);
     command.args(["--test", "it", TESTS, "--", "--show-output"]);
     command.env("ORCHESTRA_SOAK_MODEL", address.trim());

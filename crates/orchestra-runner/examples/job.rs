@@ -203,6 +203,7 @@ fn many(directory: &Path, count: usize, width: usize) {
         for number in 0..count {
             let place = places.clone().acquire_owned().await.unwrap();
             let attempt = directory.join(format!("{number}/attempts/1"));
+            std::fs::create_dir_all(attempt.parent().unwrap()).unwrap();
             jobs.spawn(async move {
                 let order = order(&attempt, &format!("job-{number}"), shell("true"));
                 let run = Supervised::start(&order).await.unwrap();

@@ -37,6 +37,7 @@ pub(crate) use import::{candidates, is_original};
 pub use reader::{Page, PlanRow, Reader};
 pub use rebuild::{Rebuilt, rebuild};
 pub use schema::BUSY_TIMEOUT;
+pub(crate) use schema::DATABASE;
 use writer::{Queued, Work, Writer};
 
 /// The most events that are appended at once.

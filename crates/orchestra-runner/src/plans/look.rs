@@ -14,13 +14,20 @@ use orchestra_plan::{
 };
 
 use super::{Folded, Placed, Plans, PlansError, Standing, Unreadable, key_of, now, read};
-use crate::{holder::Slots, runner};
+use crate::{
+    holder::{Role, Slots},
+    journal::DATABASE,
+    runner,
+};
 
 /// How many plans a message names.
 const NAMED_MAX: usize = 10;
 
 /// How long one wait for changes takes before it is renewed.
 const WAIT: Duration = Duration::from_secs(30);
+
+/// How long it may take until it is noticed that what plans are kept in is being removed.
+const REMOVAL: Duration = Duration::from_secs(5);
 
 /// How often the first plan of a workspace is looked for.
 const LOOK: Duration = Duration::from_secs(1);
@@ -232,7 +239,12 @@ impl Plans {
     pub async fn wait(&self, plan: PlanId) -> Result<Arc<Plan>, PlansError> {
         let mut last = self.last().await?;
         loop {
-            let found = self.plan(plan).await?;
+            let found = match self.plan(plan).await {
+                Err(PlansError::UnknownPlan { .. }) if self.is_removed().await => {
+                    return Err(self.gone().await);
+                }
+                found => found?,
+            };
             let rests = found.paused().is_some() && found.counts().active() == 0;
             if found.status().is_ended() || rests {
                 return Ok(found);
@@ -241,6 +253,16 @@ impl Plans {
             drop(found);
             last = self.changes(last, WAIT).await?;
         }
+    }
+
+    /// Whether this process had a part where a plan is not there since all of it is being removed.
+    async fn is_removed(&self) -> bool {
+        let seat = self.lock().clone();
+        let Some(seat) = seat.filter(|_| !self.options().storage.join(DATABASE).exists()) else {
+            return false;
+        };
+        let gone = seat.until(|role| matches!(role, Role::Gone));
+        tokio::time::timeout(REMOVAL, gone).await.is_ok()
     }
 }
 

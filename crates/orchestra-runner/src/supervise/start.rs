@@ -1,9 +1,8 @@
 //! The runner's side: starting a supervisor, waiting for it, ending it, looking at it.
 
 use std::{
-    fs::{DirBuilder, File},
+    fs::File,
     io,
-    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -23,7 +22,10 @@ use super::{
     order::{MAX_ORDER_BYTES, WireOrder, absolute},
     record::Record,
 };
-use crate::logs::{Bounds, Line, last_line, now, raw_length};
+use crate::{
+    logs::{Bounds, Line, last_line, now, raw_length},
+    private,
+};
 
 /// How long a supervisor may take to start its command; some milliseconds on a machine that is not
 /// stuck, and as long as the run before it takes to end.
@@ -124,7 +126,8 @@ impl Supervised {
 
     /// Starts a run, once: whoever else starts the same run, before or at the same moment, in whatever
     /// process, is refused or refuses this one. Resolves when the command runs. Must run inside a
-    /// runtime; when it is cancelled, [`Self::find`] tells what became of the run.
+    /// runtime; when it is cancelled, [`Self::find`] tells what became of the run. The directory of the
+    /// attempt is made where the one above it is there.
     ///
     /// # Errors
     /// When the command cannot be run, the run was started before, another run of the attempt goes on,
@@ -260,14 +263,11 @@ fn begin(
     attempt: &Path,
     slot: Option<&File>,
 ) -> Result<(Detached, ChildStdin, ChildStdout), StartError> {
-    let mut directories = DirBuilder::new();
-    directories.recursive(true).mode(0o700);
-    directories
-        .create(attempt)
-        .map_err(|source| StartError::Files {
-            path: attempt.to_owned(),
-            source,
-        })?;
+    // Not with all above it: storage that was removed meanwhile is not made again.
+    private::make_one(attempt).map_err(|source| StartError::Files {
+        path: attempt.to_owned(),
+        source,
+    })?;
     let slot = slot.map(File::try_clone).transpose();
     let slot = slot.map_err(|error| no_supervisor(&error))?;
     Detached::converse(launcher, title, attempt, slot).map_err(|error| no_supervisor(&error))

@@ -36,9 +36,9 @@ pub(super) struct Rig {
 
 impl Rig {
     pub(super) fn new() -> Self {
-        Self {
-            home: TempDir::new().unwrap(),
-        }
+        let home = TempDir::new().unwrap();
+        std::fs::create_dir(home.path().join("attempts")).unwrap();
+        Self { home }
     }
 
     pub(super) fn home(&self) -> &Path {

@@ -149,7 +149,7 @@ async fn two_hundred_at_once() {
     let mut jobs = tokio::task::JoinSet::new();
     for number in 0..200 {
         let mut order = rig.shell("true");
-        order.attempt = rig.home().join(format!("many/{number}"));
+        order.attempt = rig.home().join(format!("many-{number}"));
         order.id = orchestra_runner::supervise::RunId::new(
             &format!("{}-{number}", rig.id(1).job()),
             1,

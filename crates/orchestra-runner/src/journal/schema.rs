@@ -74,7 +74,7 @@ pub(super) fn open_writer(root: &Path, max_bytes: u64) -> Result<Connection, Fau
 
 /// The writer's connection to a database of this name.
 pub(super) fn open_writer_of(root: &Path, name: &str, max_bytes: u64) -> Result<Connection, Fault> {
-    private::make_directory(root).map_err(|error| Fault::io("make the directory", root, error))?;
+    // The directory is made by who takes its lock: one that was removed since is not made again.
     let path = root.join(name);
     // What SQLite makes beside it has its permissions. One that is there is not even opened: with any
     // file that is closed, the system takes all locks of this process from it.

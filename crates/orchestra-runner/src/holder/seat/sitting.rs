@@ -21,7 +21,7 @@ const LOOK_AFTER: Duration = Duration::from_secs(1);
 /// How long a process that could not begin to hold leaves the place to others.
 const FAILED: Duration = Duration::from_secs(1);
 /// How long somebody may take who removes what the plans are kept in.
-const REMOVAL: Duration = Duration::from_millis(300);
+const REMOVAL: Duration = Duration::from_secs(1);
 /// How long a process that has handed over leaves the lock to others.
 const SUCCESSION: Duration = Duration::from_secs(5);
 /// How long a background runner follows at least: whoever started it is about to leave.
@@ -154,8 +154,9 @@ impl Sitting {
             .send_replace(Inside::Role(Role::Holds(Arc::clone(&service))));
         let mut next = self.serve(&claim, &server, &service).await;
         if matches!(next, Ended::Gone | Ended::Lost) {
-            // As long as this one holds no other makes anything where somebody is removing all of it.
-            if !claim.is_ours() || !service.is_kept() {
+            // As long as this one holds no other makes anything where somebody is removing all of it: that may be
+            // why a service ends by itself, before the lock is missed.
+            if matches!(next, Ended::Gone) || !claim.is_ours() {
                 self.removal().await;
             }
             if !self.is_kept(&claim, &service) {
@@ -221,6 +222,10 @@ impl Sitting {
     }
 
     async fn failed(&mut self, claim: Claim, why: String) -> Next {
+        // It was taken while somebody was removing all of it.
+        if !self.home.is_there() {
+            return Next::Gone;
+        }
         tracing::error!("the plans of this workspace cannot be run: {why}");
         drop(claim);
         self.inside.send_replace(Inside::Role(Role::Failed(why)));

@@ -86,7 +86,9 @@ async fn who_waits_for_a_plan_hears_that_git_clean_took_it() {
         assert!(Instant::now() < end, "{:?}", follower.standing());
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    assert!(!rig.storage().exists());
+    let made_again = fs::read_dir(rig.storage()).into_iter().flatten();
+    let made_again: Vec<_> = made_again.map(|entry| entry.unwrap().path()).collect();
+    assert!(!rig.storage().exists(), "{made_again:?}");
     let made = create(
         &follower,
         settings("Again"),

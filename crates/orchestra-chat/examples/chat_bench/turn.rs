@@ -168,7 +168,7 @@ pub(crate) async fn measure(bars: &mut Bars) {
         known.as_secs_f64() * 1e3
     );
     let script = json!([
-        {"when": "weather", "calls": [{"name": "server7_get_weather_0", "arguments": {"city": "Rome", "days": "2"}}], "always": true},
+        {"when": "What is the weather", "calls": [{"name": "server7_get_weather_0", "arguments": {"city": "Rome", "days": "2"}}], "always": true},
         {"text": "It is sunny in Rome.", "always": true},
     ]);
     let script = Script::parse(&script.to_string()).unwrap();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::ledger::Seen;
-use super::place::{PRIVATE, Place, TEMP, directory, under};
+use super::place::{PRIVATE, Part, Place, TEMP, directory, under};
 use super::{Board, FilesError, Owner, Work};
 use crate::io::{EntryKind, FileIo, Stat};
 use crate::reader::Reader;
@@ -317,9 +317,15 @@ impl Engine {
     }
 }
 
-/// Whether a document is empty that was not: whoever writes a file under its own name empties it
-/// first, and what he writes comes soon.
+/// Whether a file is empty that was not, and may be: whoever writes a file under its own name
+/// empties it first, and what he writes comes soon. A TOON file that is empty says what is wrong
+/// with it instead.
 pub(super) fn is_emptied(path: &str, size: u64, seen: Option<&Seen>) -> bool {
     let is_news = size == 0 && seen.is_none_or(|seen| seen.size > 0);
-    is_news && matches!(Place::parse(path), Some(Place::Document(_)))
+    let may_be_empty = |place| match place {
+        Place::Document(_) => true,
+        Place::Issue(_, part) => part != Part::Fields,
+        _ => false,
+    };
+    is_news && Place::parse(path).is_some_and(may_be_empty)
 }

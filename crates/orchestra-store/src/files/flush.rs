@@ -120,6 +120,7 @@ impl Engine {
         for plan in plans {
             let (mut work, mut blocked) = (Ready::new(plan.owner, plan.change), false);
             work.waits = plan.waits;
+            let is_there = !plan.writes.is_empty();
             let mut looked = Vec::new();
             for (file, entry) in plan.writes {
                 let path = file.place.path();
@@ -158,6 +159,9 @@ impl Engine {
             }
             for entry in plan.removals {
                 let standing = self.standing(&entry.path, Some(&entry), None)?;
+                if is_there && is_left_open(&entry.path, standing.stat()) {
+                    continue;
+                }
                 if matches!(standing, Standing::Theirs) {
                     theirs.insert(entry.path);
                     blocked = true;
@@ -487,4 +491,10 @@ impl Ready {
             disturbed: false,
         }
     }
+}
+
+/// Whether a file is a description that is empty: somebody may be about to write it, and what goes
+/// into a file that was removed meanwhile is seen by nobody.
+fn is_left_open(path: &str, stat: Option<Stat>) -> bool {
+    is_part(path, Part::Description) && stat.is_some_and(|stat| stat.size == 0)
 }

@@ -176,7 +176,8 @@ pub(crate) fn said_above(file: &str, text: &str) -> Result<SaidAbove, FileError>
 
 fn description(fields: &mut Document<'_>, beside: Option<(&str, &str)>) -> Result<Body, FileError> {
     let short = fields.optional_parsed("description", Body::parse)?;
-    let Some((name, text)) = beside else {
+    // One that is empty says nothing: somebody is about to write it, or has emptied it.
+    let Some((name, text)) = beside.filter(|(_, text)| !text.is_empty()) else {
         return Ok(short.unwrap_or_default());
     };
     check_merge_marks(name, text)?;

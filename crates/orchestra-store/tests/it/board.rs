@@ -156,8 +156,9 @@ impl Board {
         while !is_so(self) {
             assert!(
                 start.elapsed() < PATIENCE,
-                "never came: {what}\n{}",
-                self.problems()
+                "never came: {what}\n{}\n{}",
+                self.problems(),
+                self.tree()
             );
             // Without a pause the asking alone would keep a core busy.
             std::thread::sleep(Duration::from_millis(2));

@@ -220,6 +220,72 @@ fn files_are_rewritten_from_the_database() {
     assert_eq!(board.tree(), tree);
 }
 
+const DESCRIPTION: &str = "my-app/epics/MA-1/stories/MA-2/tasks/MA-3.md";
+
+#[test]
+fn a_description_is_taken_in_however_long_its_writer_takes_from_opening_to_writing() {
+    let board = Board::with_tasks(still());
+    let is_by_hand = |board: &Board| {
+        let issue = board.issue("MA-3").expect("is there");
+        issue.description == body("by\nhand")
+    };
+    let written = |board: &Board| {
+        let mut file = fs::File::create(board.path(DESCRIPTION)).expect("opens");
+        board.mend();
+        board.settle();
+        std::io::Write::write_all(&mut file, b"by\nhand\n").expect("writes");
+        drop(file);
+        board.mend();
+        board.settle();
+    };
+    written(&board);
+    assert!(is_by_hand(&board), "{}", board.tree());
+    // One that is there already is emptied first.
+    written(&board);
+    assert!(is_by_hand(&board), "{}", board.tree());
+    assert_eq!(board.file(DESCRIPTION), "by\nhand\n");
+    assert_eq!(board.problems(), "");
+}
+
+#[test]
+fn a_description_that_is_opened_and_written_late_is_seen_while_the_files_are_watched() {
+    let board = Board::with_tasks(Options::default());
+    board.settle();
+    let mut file = fs::File::create(board.path(DESCRIPTION)).expect("opens");
+    // What was opened is looked at before something later is.
+    board.edit(OTHER, "title: Second", "title: Later");
+    board.wait("the later edit", |board| {
+        board.title_of("MA-4").as_deref() == Some("Later")
+    });
+    board.settle();
+    std::io::Write::write_all(&mut file, b"by\nhand\n").expect("writes");
+    drop(file);
+    board.wait("the description", |board| {
+        board
+            .issue("MA-3")
+            .is_some_and(|issue| issue.description == body("by\nhand"))
+    });
+}
+
+#[test]
+fn an_empty_description_beside_a_short_one_says_nothing() {
+    let board = Board::with_tasks(still());
+    board.edit(
+        TASK,
+        "status: backlog",
+        "description: short\nstatus: backlog",
+    );
+    fs::write(board.path(DESCRIPTION), "").expect("writes");
+    board.mend();
+    board.settle();
+    let issue = board.issue("MA-3").expect("is there");
+    assert_eq!(issue.description, body("short"));
+    assert_eq!(board.problems(), "");
+    let board = board.rebuilt(|_| {});
+    let issue = board.issue("MA-3").expect("is there");
+    assert_eq!(issue.description, body("short"));
+}
+
 #[test]
 fn edits_are_seen_and_merged() {
     let board = Board::with_tasks(Options::default());

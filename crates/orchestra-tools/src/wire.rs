@@ -5,7 +5,7 @@ mod issue;
 mod project;
 mod word;
 
-pub(crate) use issue::{Address, Ancestors, Brief, IssueFull, Row};
+pub(crate) use issue::{Address, Ancestors, Brief, ClaimOut, IssueFull, Row, claim_now};
 pub(crate) use project::{ProjectFull, ProjectRow, completion};
 pub(crate) use word::{Counts, Word};
 

@@ -19,6 +19,7 @@ use orchestra_mcp::{
 use serde_json::Value;
 
 use crate::{
+    dashboard::{self, Feed, Source},
     health,
     openapi::{self, Tokens},
     refusal, rest, servers,
@@ -34,17 +35,43 @@ pub(crate) struct Site {
     pub(crate) began: Instant,
     /// The OpenAPI document; it is there once the routes are.
     pub(crate) document: OnceLock<Value>,
+    /// What the dashboard shows, if there is one.
+    feed: Option<Arc<Feed>>,
+}
+
+impl Site {
+    /// What the dashboard shows; only its routes ask for it, which are there with it.
+    pub(crate) fn feed(&self) -> &Arc<Feed> {
+        self.feed.as_ref().expect("the routes of a dashboard")
+    }
 }
 
 /// All routes over one server, to serve or to nest. Nested below a path, they all move there.
 ///
 /// It must be called inside a tokio runtime.
 pub fn app(server: &Server, options: HttpOptions) -> Router {
+    routes(server, options, None)
+}
+
+/// As [`app`], with a dashboard of what `source` shows, whose pages begin at `/`.
+///
+/// It must be called inside a tokio runtime.
+pub fn app_with_dashboard(
+    server: &Server,
+    options: HttpOptions,
+    source: Arc<dyn Source>,
+) -> Router {
+    routes(server, options, Some(source))
+}
+
+fn routes(server: &Server, options: HttpOptions, source: Option<Arc<dyn Source>>) -> Router {
+    let feed = source.map(Feed::new);
     let face = HttpFace::new(server, options);
     let site = Arc::new(Site {
         direct: Direct::new(server, FACE),
         began: Instant::now(),
         document: OnceLock::new(),
+        feed,
         face: face.clone(),
     });
     let (rest, document) = openapi::described(rest::routes().merge(servers::routes()));
@@ -57,6 +84,11 @@ pub fn app(server: &Server, options: HttpOptions) -> Router {
     let document = openapi::finished(document, server.version(), tokens);
     // Set once, here.
     let _ = site.document.set(document);
+    let has_dashboard = site.feed.is_some();
+    let rest = match has_dashboard {
+        true => rest.merge(dashboard::routes()),
+        false => rest,
+    };
     let api = rest
         .method_not_allowed_fallback(not_allowed)
         .with_state(Arc::clone(&site))
@@ -65,15 +97,24 @@ pub fn app(server: &Server, options: HttpOptions) -> Router {
     let api = access
         .guard(api)
         .layer(middleware::map_response(refusal::told));
+    let health = match has_dashboard {
+        true => health.merge(dashboard::login_routes()),
+        false => health,
+    };
     let health = health
         .method_not_allowed_fallback(not_allowed)
-        .with_state(site);
+        .with_state(Arc::clone(&site));
     let health = access
         .guard_public(health)
         .layer(middleware::map_response(refusal::told));
     let mcp = access.guard(face.routes().fallback(nothing));
     let metadata = access.metadata_routes();
-    mcp.merge(api).merge(health).merge(metadata)
+    let whole = mcp.merge(api).merge(health).merge(metadata);
+    if !has_dashboard {
+        return whole;
+    }
+    let pages = dashboard::public_routes().with_state(site);
+    whole.merge(access.guard_public(pages))
 }
 
 async fn nothing() -> Response {

@@ -14,6 +14,8 @@
 //! | `GET /.well-known/oauth-protected-resource` | where OAuth is asked for: who gives out tokens |
 //! | `GET /health`, `GET /ready` | whether the program lives, and whether it can be asked |
 //!
+//! [`app_with_dashboard`] has the pages of a [`dashboard`] as well, with what they ask for.
+//!
 //! Nested below a path, all of them move there. What is well known stays at the root:
 //! [`Access::metadata_routes`](orchestra_mcp::http::Access::metadata_routes) has it for that.
 //!
@@ -26,6 +28,7 @@
 //! (`rustls::crypto::CryptoProvider::install_default`).
 
 mod app;
+pub mod dashboard;
 mod figures;
 mod health;
 mod openapi;
@@ -33,4 +36,4 @@ mod refusal;
 mod rest;
 mod servers;
 
-pub use app::app;
+pub use app::{app, app_with_dashboard};

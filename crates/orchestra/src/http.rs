@@ -1,12 +1,16 @@
 //! Where the program listens, and what it serves there.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
 
 use axum::Router;
 use orchestra_mcp::{
     PartLook, Server,
     http::{Access, HttpOptions},
 };
+use orchestra_web::dashboard::Source;
 use tokio::sync::watch;
 
 pub(crate) use orchestra_mcp::http::{Limits, MCP_PATH};
@@ -41,8 +45,10 @@ pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, AddressError> {
 }
 
 /// The routes, over one server, until `stop` turns true; of its health they tell its parts as well.
+/// With a source there is a dashboard.
 pub(crate) fn app(
     server: &Server,
+    source: Option<Arc<dyn Source>>,
     parts: Vec<PartLook>,
     access: &Access,
     body_bytes: usize,
@@ -55,5 +61,8 @@ pub(crate) fn app(
         parts,
         ..HttpOptions::default()
     };
-    orchestra_web::app(server, options)
+    match source {
+        Some(source) => orchestra_web::app_with_dashboard(server, options, source),
+        None => orchestra_web::app(server, options),
+    }
 }

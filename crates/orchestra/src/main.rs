@@ -6,6 +6,7 @@ mod bundle;
 mod cli;
 mod commands;
 mod config;
+mod dashboard;
 mod env;
 mod exit;
 mod files;

@@ -6,6 +6,7 @@
 //! (a preflight is answered here), the token, the rate. A token is one of those that were told to
 //! us, or one that an issuer of OAuth gave out.
 
+mod cookie;
 mod cors;
 mod gate;
 mod metadata;
@@ -201,6 +202,22 @@ impl Access {
         !self.0.rules.tokens.is_empty() || self.0.rules.oauth.is_some()
     }
 
+    /// The value of `Set-Cookie` for the page of a browser that shows this token, one of
+    /// [`AccessRules::tokens`]: requests with the cookie are let in as those with the token are, for
+    /// 30 days or until the token is no longer one. `None` for another token.
+    #[must_use]
+    pub fn cookie(&self, request: &HeaderMap, token: &str) -> Option<HeaderValue> {
+        let tokens = &self.0.rules.tokens;
+        let holder = token::holder(tokens, token.trim().as_bytes())?;
+        cookie::of(request, &tokens[holder])
+    }
+
+    /// The value of `Set-Cookie` that ends what [`Self::cookie`] began.
+    #[must_use]
+    pub fn no_cookie(&self, request: &HeaderMap) -> Option<HeaderValue> {
+        cookie::none(request)
+    }
+
     fn layered<S>(&self, routes: Router<S>, asks: Asks) -> Router<S>
     where
         S: Clone + Send + Sync + 'static,
@@ -283,7 +300,10 @@ impl Access {
             return Ok(Identity::Anyone);
         }
         let shown = token::shown(headers);
-        let holder = shown.and_then(|shown| token::holder(&rules.tokens, shown));
+        let holder = match shown {
+            Some(shown) => token::holder(&rules.tokens, shown),
+            None => cookie::holder(headers, &rules.tokens),
+        };
         if let Some(holder) = holder {
             self.charge(rate::Key::Holder(holder))?;
             return Ok(Identity::Token(holder));

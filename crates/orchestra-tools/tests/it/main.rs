@@ -12,6 +12,7 @@ mod completion;
 mod day;
 mod hardened;
 mod hostile;
+mod live;
 mod meaning;
 mod memory;
 mod notices;

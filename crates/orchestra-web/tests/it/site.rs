@@ -277,6 +277,21 @@ impl Answer {
 }
 
 impl Events {
+    /// Those of a connection whose head was read.
+    pub(crate) fn of(client: Client) -> Self {
+        Self(client)
+    }
+
+    /// Waits until the stream ends, which its last chunk says (RFC 9112, section 7.1).
+    pub(crate) async fn end(&mut self) {
+        let mut line = String::new();
+        while line != "0\r\n" {
+            line.clear();
+            let read = timeout(PATIENCE, self.0.stream.read_line(&mut line)).await;
+            assert!(read.expect("an end").unwrap() > 0, "the connection broke");
+        }
+    }
+
     /// The data of the next event that has some.
     pub(crate) async fn data(&mut self) -> String {
         loop {

@@ -21,6 +21,7 @@ use crate::{
         AccessFlags, Config, EngineFlags, Entry, Origin, Overrides, QuicAddress, QuicFlags,
         TextFormat,
     },
+    dashboard,
     exit::{Exit, Failure},
     http::{self, MCP_PATH},
     logging,
@@ -238,8 +239,18 @@ async fn serve_until(
 ) -> Result<(), Failure> {
     let server = serving.server()?;
     let parts = serving.plans_part().into_iter().collect();
+    let source = serving
+        .live()
+        .map(|live| dashboard::source(live, &config.workspace));
     let app = |stop: &watch::Receiver<bool>| {
-        http::app(&server, parts, &guard, config.line_bytes.value, stop)
+        http::app(
+            &server,
+            source,
+            parts,
+            &guard,
+            config.line_bytes.value,
+            stop,
+        )
     };
     let (limits, times) = (listen::limits(), LifecycleTimes::default());
     let life = match tls {
@@ -383,6 +394,15 @@ fn others(servers: &[Shown]) -> String {
     text
 }
 
+/// Where the dashboard is, which shows the board and the plans: where those are served.
+fn dashboard(endpoint: &Endpoint) -> String {
+    let root = endpoint.mcp.strip_suffix(MCP_PATH);
+    match root.filter(|_| endpoint.plans.is_some()) {
+        Some(root) => format!("  dashboard        {root}/\n"),
+        None => String::new(),
+    }
+}
+
 /// Where the plans are kept, if any are served.
 fn plans(endpoint: &Endpoint) -> String {
     let kept = endpoint.plans.as_deref().map(servers::short);
@@ -424,6 +444,7 @@ fn text(ready: &Ready<'_>) -> String {
     format!(
         "orchestra {} {state} for {workspace}\n\
          \n\
+         {}\
          \x20 MCP over HTTP    {mcp}\n\
          \x20 MCP over stdio   orchestra stdio\n\
          {}{}{}\n\
@@ -436,6 +457,7 @@ fn text(ready: &Ready<'_>) -> String {
          \n\
          {stop}\n",
         ready.endpoint.version,
+        dashboard(ready.endpoint),
         plans(ready.endpoint),
         plugins(ready.endpoint),
         others(ready.servers.unwrap_or_default())

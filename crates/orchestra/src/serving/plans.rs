@@ -11,6 +11,7 @@ use orchestra_runner::{
     holder::slots_directory,
     plans::{Background, Closed, Machine, Options, Plans, Standing},
 };
+use orchestra_tools::Live;
 use tokio::time::Instant;
 
 use super::{LEAVING, Serving};
@@ -56,6 +57,14 @@ impl Serving {
     pub(crate) fn plans_part(&self) -> Option<PartLook> {
         let plans = self.plans.clone()?;
         Some(PartLook::new(move || part(&plans)))
+    }
+
+    /// What can be watched, where there is a board.
+    pub(crate) fn live(&self) -> Option<Live> {
+        if self.config.servers.only_servers {
+            return None;
+        }
+        Some(Live::new(self.store.clone()?, self.plans.clone()))
     }
 
     /// Has plans that a call has set going run on in the background, when this program ends.

@@ -262,7 +262,7 @@ fn only_this_machine_is_answered() {
         "{}",
         answer.head
     );
-    let other = get.replace("/mcp", "/");
+    let other = get.replace("/mcp", "/nothing");
     assert_eq!(http(&address, other.as_bytes()).status, 404);
 }
 

@@ -55,6 +55,12 @@ impl FromStr for Token {
     }
 }
 
+impl Token {
+    pub(super) const fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+}
+
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")

@@ -1,0 +1,152 @@
+//! The workspace as those see it who watch it: whole when they come, and then what changes of it.
+//!
+//! It is beside the tools, not among them: what is told is made once, however many watch. Whoever
+//! wants to change something calls a tool.
+
+mod board;
+mod card;
+mod plans;
+
+use std::sync::Arc;
+
+use orchestra_board::Slug;
+use orchestra_runner::plans::{Plans, PlansError};
+use orchestra_store::{ReadError, Store};
+use serde::Serialize;
+
+/// Takes what is told: the kind of an event, and its JSON.
+pub type Tell = Arc<dyn Fn(&'static str, String) + Send + Sync>;
+
+/// What can be watched of a workspace. Clones are the same.
+#[derive(Clone)]
+pub struct Live {
+    store: Store,
+    plans: Option<Plans>,
+}
+
+/// Why something cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// The board cannot be read.
+    #[error("the board cannot be read")]
+    Board(#[source] ReadError),
+    /// A plan, or all of them, cannot be read.
+    #[error("{0}")]
+    Plans(String),
+    /// There is no such thing.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+impl From<ReadError> for LiveError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Refused(refusal) => Self::Unknown(refusal.to_string()),
+            error => Self::Board(error),
+        }
+    }
+}
+
+impl From<PlansError> for LiveError {
+    fn from(error: PlansError) -> Self {
+        match &error {
+            PlansError::UnknownPlan { .. } => Self::Unknown(error.whole()),
+            _ => Self::Plans(error.whole()),
+        }
+    }
+}
+
+impl Live {
+    /// The board of `store`, and the plans if somebody runs any.
+    #[must_use]
+    pub const fn new(store: Store, plans: Option<Plans>) -> Self {
+        Self { store, plans }
+    }
+
+    /// The projects, as `{"projects": […]}`.
+    ///
+    /// # Errors
+    /// When the board cannot be read.
+    pub async fn projects(&self) -> Result<String, LiveError> {
+        let store = self.store.clone();
+        blocking(move || board::projects(&store)).await
+    }
+
+    /// A project with all of its issues, as
+    /// `{"project": …, "states": […], "cards": […], "more": false}`. Of more issues than
+    /// [`MAX_CARDS`](Self::MAX_CARDS) the rest is left out, and `more` says so.
+    ///
+    /// # Errors
+    /// When there is no such project, or the board cannot be read.
+    pub async fn board(&self, project: &str) -> Result<String, LiveError> {
+        let slug = Slug::parse(project).map_err(|error| LiveError::Unknown(error.to_string()))?;
+        let store = self.store.clone();
+        blocking(move || board::board(&store, &slug)).await
+    }
+
+    /// How many issues of a project are shown.
+    pub const MAX_CARDS: usize = 50_000;
+
+    /// The plans, newest first, as `{"plans": […], "unreadable": […]}`.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn plans(&self) -> Result<String, LiveError> {
+        match &self.plans {
+            Some(plans) => plans::list(plans).await,
+            None => Ok(r#"{"plans":[],"unreadable":[]}"#.to_owned()),
+        }
+    }
+
+    /// A plan with all of its jobs and its graph, as `{"plan": …, "graph": […]}`.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read.
+    pub async fn plan(&self, asked: &str) -> Result<String, LiveError> {
+        match &self.plans {
+            Some(plans) => plans::one(plans, asked).await,
+            None => Err(LiveError::Unknown("no plans are run here".to_owned())),
+        }
+    }
+
+    /// Tells what changes, from this call on, until what it returns is dropped. The kinds:
+    ///
+    /// | kind | of what |
+    /// |---|---|
+    /// | `cards` | `{project, cards}`: issues as they are now |
+    /// | `gone` | `{project, ids}`: issues that are not there any more, nor what was below them |
+    /// | `project` | `{project}`: so much changed that it is to be asked for anew |
+    /// | `projects` | `{projects}`: all projects as they are now |
+    /// | `changed` | `{what, project?}`: something else of a project or of the workspace |
+    /// | `plan` | `{plan}`: a plan as lists show it |
+    /// | `jobs` | `{planId, stateVersion, nodes, groups}`: jobs of it that changed |
+    /// | `plan-gone` | `{planId}` |
+    /// | `anew` | `{}`: anything may have changed |
+    pub fn follow(&self, tell: &Tell) -> impl Future<Output = ()> + Send + 'static + use<> {
+        let board = board::follow(self.store.clone(), Arc::clone(tell));
+        let plans = self.plans.clone();
+        let tell = Arc::clone(tell);
+        async move {
+            let plans = async {
+                if let Some(plans) = plans {
+                    plans::follow(plans, tell).await;
+                }
+            };
+            tokio::join!(board, plans);
+        }
+    }
+}
+
+/// Reads where it may take long.
+async fn blocking<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, LiveError> + Send + 'static,
+) -> Result<T, LiveError> {
+    match tokio::task::spawn_blocking(read).await {
+        Ok(read) => read,
+        Err(ended) => std::panic::resume_unwind(ended.into_panic()),
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("what is shown has a JSON form")
+}

@@ -1,0 +1,142 @@
+// The page: its navigation, its login, and which part of it is shown where.
+
+import { ApiError, post, setLogin } from "./lib/api.js";
+import { announce, dialog, field, h, icon, replace, toast } from "./lib/dom.js";
+import { on, open, streamState } from "./lib/stream.js";
+import { keys, showKeys } from "./lib/keys.js";
+
+const { base } = document.documentElement.dataset;
+
+/** What each first part of a path shows; a module has `page(root, place, signal)`. */
+const PAGES = {
+  board: { title: "Board", load: () => import("./board.js") },
+};
+
+let leave = new AbortController();
+let shown;
+
+/**
+ * Goes to a path of the page, as `/board/my-app`.
+ *
+ * @param {string} path
+ * @param {{ replace?: boolean, quiet?: boolean }} [how] quiet: the page that is shown knows already
+ */
+export function go(path, how = {}) {
+  history[how.replace ? "replaceState" : "pushState"](null, "", base + path);
+  if (!how.quiet) show();
+}
+
+/** A link within the page. */
+export function link(path, props, ...children) {
+  return h("a", { href: base + path, ...props }, ...children);
+}
+
+async function show() {
+  const path = location.pathname.slice(base.length);
+  const [name = "", ...parts] = path.split("/").filter(Boolean).map(decodeURIComponent);
+  const known = PAGES[name];
+  if (!known) return go(`/board`, { replace: true });
+  leave.abort();
+  leave = new AbortController();
+  const { signal } = leave;
+  for (const entry of document.querySelectorAll("nav a")) {
+    if (entry.dataset.page === name) entry.setAttribute("aria-current", "page");
+    else entry.removeAttribute("aria-current");
+  }
+  const main = document.getElementById("main");
+  const root = h("div.page", { class: name });
+  replace(main, root);
+  document.title = `${known.title} – Orchestra`;
+  const moved = shown !== undefined && shown !== name;
+  shown = name;
+  try {
+    const { page } = await known.load();
+    if (signal.aborted) return;
+    await page(root, { parts, query: new URLSearchParams(location.search) }, signal);
+    if (moved && !signal.aborted) announce(known.title);
+  } catch (error) {
+    if (signal.aborted) return;
+    replace(root, h("div.empty", { role: "alert" }, h("h1", {}, "This cannot be shown"), h("p", {}, error.message), h("button", { type: "button", onclick: show }, "Try again")));
+    if (!(error instanceof ApiError)) throw error;
+  }
+}
+
+/** One login at a time, however many requests wait for it. */
+let asking;
+
+function askForToken() {
+  asking ??= new Promise((resolve) => {
+    const token = h("input", { type: "password", name: "token", autocomplete: "current-password", required: true });
+    dialog("Who are you?", [h("p", {}, "This Orchestra asks for a token: one of those that it was started with."), field("Token", token)], {
+      submit: "Log in",
+      onSubmit: async () => {
+        // By hand, as a refusal here is the dialog's.
+        const response = await fetch(`${base}/api/login`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ token: token.value }) });
+        if (!response.ok) throw new Error("That is not a token of this program.");
+        open();
+        resolve();
+      },
+      onClose: () => {
+        asking = undefined;
+        resolve();
+      },
+    });
+  });
+  return asking;
+}
+
+function tellState() {
+  const state = streamState();
+  const words = { connecting: "Connecting…", live: "Live", lost: "Connection lost, trying again…" };
+  const status = document.getElementById("state");
+  status.dataset.state = state;
+  status.textContent = words[state];
+}
+
+const THEMES = ["auto", "light", "dark"];
+
+function themed(theme) {
+  document.documentElement.dataset.theme = theme;
+  const button = document.getElementById("theme");
+  button.setAttribute("aria-label", `Theme: ${theme}`);
+  button.title = `Theme: ${theme}`;
+  replace(button, icon(`theme-${theme}`));
+}
+
+function begin() {
+  let theme = localStorage.getItem("orchestra-theme") ?? "auto";
+  themed(THEMES.includes(theme) ? theme : "auto");
+  document.getElementById("theme").addEventListener("click", () => {
+    theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
+    localStorage.setItem("orchestra-theme", theme);
+    themed(theme);
+  });
+  const leaveButton = document.getElementById("logout");
+  leaveButton?.addEventListener("click", async () => {
+    await post("/api/logout");
+    location.reload();
+  });
+  document.getElementById("help").addEventListener("click", showKeys);
+  document.addEventListener("click", (event) => {
+    const anchor = event.target instanceof Element && event.target.closest("a[href]");
+    if (!anchor || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
+    if (anchor.origin !== location.origin || anchor.target || anchor.hasAttribute("download") || anchor.getAttribute("href").startsWith("#")) return;
+    const path = anchor.pathname.slice(base.length);
+    if (!(path.split("/")[1] in PAGES)) return;
+    event.preventDefault();
+    go(path + anchor.search);
+  });
+  window.addEventListener("popstate", show);
+  window.addEventListener("unhandledrejection", (event) => {
+    if (event.reason instanceof ApiError) toast(event.reason.message, "bad");
+  });
+  for (const [index, name] of Object.keys(PAGES).entries()) keys(String(index + 1), `Go to ${PAGES[name].title}`, () => go(`/${name}`));
+  keys("?", "Show the keys", showKeys);
+  setLogin(askForToken);
+  on("state", tellState);
+  tellState();
+  open();
+  show();
+}
+
+begin();

@@ -1,0 +1,102 @@
+// A list of rows of one height, of which only those in sight are elements.
+
+/** Rows beyond the edges that are elements as well, so that a scroll finds them there. */
+const BEYOND = 4;
+
+/**
+ * Shows a long list in a scrolling element.
+ *
+ * Rows are made by `make(item, index)` and kept by `key(item)`: an element is made anew only when
+ * its item is another object. Every row is `height` pixels high, its gap included.
+ */
+export class VirtualList {
+  /** @param {{ scroller: HTMLElement, height: number, key: (item: any) => string,
+   *   make: (item: any, index: number) => HTMLElement, label?: string }} options */
+  constructor({ scroller, height, key, make }) {
+    this.scroller = scroller;
+    this.height = height;
+    this.key = key;
+    this.make = make;
+    this.items = [];
+    this.shown = new Map();
+    this.space = document.createElement("div");
+    this.space.className = "virtual";
+    this.space.setAttribute("role", "list");
+    scroller.append(this.space);
+    this.pending = false;
+    scroller.addEventListener("scroll", () => this.later(), { passive: true });
+    this.resize = new ResizeObserver(() => this.later());
+    this.resize.observe(scroller);
+  }
+
+  /** Shows these instead; what is in sight is drawn in the next frame. */
+  set(items) {
+    this.items = items;
+    this.later();
+  }
+
+  later() {
+    if (this.pending) return;
+    this.pending = true;
+    requestAnimationFrame(() => {
+      this.pending = false;
+      this.draw();
+    });
+  }
+
+  draw() {
+    const { scroller, height, items, space, shown } = this;
+    const total = `${items.length * height}px`;
+    if (space.style.height !== total) space.style.height = total;
+    const first = Math.max(0, Math.floor(scroller.scrollTop / height) - BEYOND);
+    const last = Math.min(items.length, Math.ceil((scroller.scrollTop + scroller.clientHeight) / height) + BEYOND);
+    const wanted = new Map();
+    for (let index = first; index < last; index += 1) wanted.set(this.key(items[index]), index);
+    for (const [key, row] of shown) {
+      if (wanted.has(key)) continue;
+      // Who holds the focus stays until it goes elsewhere.
+      if (row.element.contains(document.activeElement) && this.place(key) >= 0) continue;
+      row.element.remove();
+      shown.delete(key);
+    }
+    for (const [key, index] of wanted) {
+      const item = items[index];
+      let row = shown.get(key);
+      if (!row || row.item !== item) {
+        const element = this.make(item, index);
+        element.style.position = "absolute";
+        const focused = row?.element.contains(document.activeElement);
+        if (row) row.element.replaceWith(element);
+        else space.append(element);
+        if (focused) (element.matches("[tabindex],button,a") ? element : element.querySelector("[tabindex],button,a"))?.focus({ preventScroll: true });
+        row = { element, item };
+        shown.set(key, row);
+      }
+      const move = `translateY(${index * height}px)`;
+      if (row.element.style.transform !== move) row.element.style.transform = move;
+      row.element.setAttribute("aria-posinset", index + 1);
+      row.element.setAttribute("aria-setsize", items.length);
+    }
+  }
+
+  place(key) {
+    return this.items.findIndex((item) => this.key(item) === key);
+  }
+
+  /** Brings an item in sight and gives its element, drawn. */
+  reveal(key) {
+    const index = this.place(key);
+    if (index < 0) return undefined;
+    const top = index * this.height;
+    const { scroller } = this;
+    if (top < scroller.scrollTop) scroller.scrollTop = top;
+    else if (top + this.height > scroller.scrollTop + scroller.clientHeight) scroller.scrollTop = top + this.height - scroller.clientHeight;
+    this.draw();
+    return this.shown.get(key)?.element;
+  }
+
+  /** Ends it. */
+  end() {
+    this.resize.disconnect();
+  }
+}

@@ -1,0 +1,147 @@
+//! The dashboard: pages that show the workspace and what changes of it as it changes.
+//!
+//! | route | does |
+//! |---|---|
+//! | `GET /` and the page `/board` with all below it | the page; what it shows it asks for |
+//! | `GET /assets/{version}/{file}` | its scripts, styles and pictures |
+//! | `POST /api/login`, `POST /api/logout` | a cookie for whoever shows a token, and its end |
+//! | `GET /api/events` | what happens, as events |
+//! | `GET /api/board`, `GET /api/board/{project}` | the projects; one with all of its issues |
+//! | `GET /api/plans`, `GET /api/plans/{plan}` | the plans; one with all of its jobs |
+//!
+//! What changes something is a call of a tool like any other, so that nothing can be done here that
+//! cannot be done, refused and recorded everywhere else.
+
+mod assets;
+mod events;
+mod feed;
+mod login;
+mod page;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{Path, State},
+    http::{HeaderValue, header},
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use orchestra_hub::BoxFuture;
+use tower_http::{CompressionLevel, compression::CompressionLayer};
+
+use crate::{
+    app::Site,
+    refusal::{Reason, Refusal},
+};
+pub(crate) use feed::Feed;
+pub(crate) use login::routes as login_routes;
+
+/// Takes what is told: the kind of an event, which is one word, and its data, which is one line of
+/// JSON.
+pub type Tell = Arc<dyn Fn(&'static str, String) + Send + Sync>;
+
+/// Why something cannot be shown.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum NotShown {
+    /// There is no such thing.
+    #[error("{0}")]
+    Unknown(String),
+    /// It is there, and cannot be read now.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+/// An object of JSON as text.
+pub type Shown = Result<String, NotShown>;
+
+/// What a dashboard shows. Each answer is an object of JSON.
+pub trait Source: Send + Sync + 'static {
+    /// The workspace, by which people tell one dashboard from another.
+    fn workspace(&self) -> String;
+
+    /// The projects.
+    fn projects(&self) -> BoxFuture<Shown>;
+
+    /// A project with all of its issues.
+    fn board(&self, project: String) -> BoxFuture<Shown>;
+
+    /// The plans.
+    fn plans(&self) -> BoxFuture<Shown>;
+
+    /// A plan with all of its jobs.
+    fn plan(&self, plan: String) -> BoxFuture<Shown>;
+
+    /// Tells what changes, from the return of this call on, until what it returned is dropped.
+    fn follow(&self, tell: Tell) -> BoxFuture<()>;
+}
+
+/// The routes that everybody may ask for: nothing of the workspace is in what they answer.
+pub(crate) fn public_routes() -> Router<Arc<Site>> {
+    page::routes().merge(assets::routes()).layer(compression())
+}
+
+/// The routes of what is shown.
+pub(crate) fn routes() -> Router<Arc<Site>> {
+    let shown = Router::new()
+        .route("/api/board", get(projects))
+        .route("/api/board/{project}", get(board))
+        .route("/api/plans", get(plans))
+        .route("/api/plans/{plan}", get(plan))
+        .layer(compression());
+    shown.merge(events::routes())
+}
+
+/// Whoever waits for an answer waits for its compression, too.
+fn compression() -> CompressionLayer {
+    CompressionLayer::new().quality(CompressionLevel::Fastest)
+}
+
+async fn projects(State(site): State<Arc<Site>>) -> Result<Response, Refusal> {
+    show(&site, |source| source.projects()).await
+}
+
+async fn board(
+    State(site): State<Arc<Site>>,
+    Path(project): Path<String>,
+) -> Result<Response, Refusal> {
+    show(&site, |source| source.board(project)).await
+}
+
+async fn plans(State(site): State<Arc<Site>>) -> Result<Response, Refusal> {
+    show(&site, |source| source.plans()).await
+}
+
+async fn plan(
+    State(site): State<Arc<Site>>,
+    Path(plan): Path<String>,
+) -> Result<Response, Refusal> {
+    show(&site, |source| source.plan(plan)).await
+}
+
+/// Answers what the source shows, with the number of the last event that it may hold the effect of:
+/// what was told up to there, it has.
+async fn show(
+    site: &Site,
+    ask: impl FnOnce(&dyn Source) -> BoxFuture<Shown>,
+) -> Result<Response, Refusal> {
+    let feed = site.feed();
+    let at = feed.last();
+    let shown = ask(feed.source()).await.map_err(|error| {
+        let reason = match error {
+            NotShown::Unknown(_) => Reason::Unknown,
+            NotShown::Unreadable(_) => Reason::Broke,
+        };
+        Refusal::new(reason, error.to_string())
+    })?;
+    let rest = shown.strip_prefix('{').unwrap_or_default();
+    let body = site.face.hold(format!("{{\"at\":{at},{rest}").into())?;
+    let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        ),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    Ok((headers, body).into_response())
+}

@@ -1,0 +1,133 @@
+//! What happens, as server-sent events (HTML, section 9.2).
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{Query, State},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use futures_util::stream;
+use serde::{Deserialize, Serialize};
+use tokio::{
+    sync::{broadcast::error::RecvError, watch},
+    time::timeout,
+};
+
+use super::{assets, feed::Viewer};
+use crate::{
+    app::Site,
+    refusal::{Reason, Refusal},
+};
+
+/// How often a stream that has nothing to say shows that it is alive.
+const ALIVE: Duration = Duration::from_secs(15);
+
+pub(super) fn routes() -> Router<Arc<Site>> {
+    Router::new().route("/api/events", get(events))
+}
+
+#[derive(Deserialize)]
+struct From {
+    /// The id of the last event that was seen, for clients that cannot send it as a header.
+    after: Option<String>,
+}
+
+/// The first event of each connection.
+#[derive(Serialize)]
+struct Hello<'a> {
+    boot: &'a str,
+    /// Whether more was missed than can be told; what is shown is to be asked for anew.
+    missed: bool,
+    /// The version of the page that fits.
+    assets: &'a str,
+    version: &'a str,
+    workspace: String,
+}
+
+async fn events(
+    State(site): State<Arc<Site>>,
+    Query(from): Query<From>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let header = headers.get("last-event-id");
+    let header = header.and_then(|value| value.to_str().ok());
+    let seen = header.or(from.after.as_deref());
+    let joined = site.feed().join(seen);
+    let viewer = joined.map_err(|error| Refusal::new(Reason::Busy, error.to_string()))?;
+    let hello = Hello {
+        boot: viewer.feed().boot(),
+        missed: viewer.lost,
+        assets: assets::version(),
+        version: site.face.server().version(),
+        workspace: viewer.feed().source().workspace(),
+    };
+    let hello = serde_json::to_string(&hello).expect("a greeting has a JSON form");
+    // Its id is that of what was seen already, so that what follows comes again where it is lost.
+    let seen = seen.filter(|_| !viewer.lost).map(str::to_owned);
+    let id = seen.unwrap_or_else(|| viewer.feed().id(viewer.last));
+    let hello = format!("retry: 1000\nid: {id}\nevent: hello\ndata: {hello}\n\n");
+    let stop = site.face.options().stop.clone();
+    let body = Body::from_stream(frames(hello.into(), viewer, stop));
+    let no_cache = HeaderValue::from_static("no-cache, no-transform");
+    let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/event-stream"),
+        ),
+        (header::CACHE_CONTROL, no_cache),
+        (
+            HeaderName::from_static("x-accel-buffering"),
+            HeaderValue::from_static("no"),
+        ),
+    ];
+    Ok((headers, body).into_response())
+}
+
+/// What is sent, until the program stops or the client leaves.
+fn frames(
+    hello: Bytes,
+    viewer: Viewer,
+    stop: Option<watch::Receiver<bool>>,
+) -> impl futures_util::Stream<Item = Result<Bytes, Infallible>> {
+    let mut viewer = viewer;
+    let missed = std::mem::take(&mut viewer.missed).into_iter();
+    let first = std::iter::once(hello).chain(missed.map(|event| event.frame.clone()));
+    stream::unfold(
+        (first, viewer, stop),
+        async |(mut first, mut viewer, mut stop)| {
+            if let Some(frame) = first.next() {
+                return Some((Ok(frame), (first, viewer, stop)));
+            }
+            let next = tokio::select! {
+                next = timeout(ALIVE, viewer.events.recv()) => next,
+                () = stopped(&mut stop) => return None,
+            };
+            let frame = match next {
+                Err(_) => Bytes::from_static(b":\n\n"),
+                Ok(Ok(event)) => event.frame.clone(),
+                Ok(Err(RecvError::Lagged(_))) => {
+                    // What waits is skipped as well: it is all asked for anew.
+                    viewer.events = viewer.events.resubscribe();
+                    Bytes::from_static(b"event: reset\ndata: {}\n\n")
+                }
+                Ok(Err(RecvError::Closed)) => return None,
+            };
+            Some((Ok(frame), (first, viewer, stop)))
+        },
+    )
+}
+
+/// Comes when the program is told to stop.
+async fn stopped(stop: &mut Option<watch::Receiver<bool>>) {
+    let told = match stop {
+        Some(stop) => stop.wait_for(|stop| *stop).await.is_ok(),
+        None => false,
+    };
+    if !told {
+        std::future::pending().await
+    }
+}

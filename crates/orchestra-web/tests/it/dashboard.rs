@@ -1,0 +1,239 @@
+//! The dashboard: its page, its login, and what it is told.
+
+use std::sync::{Arc, Mutex};
+
+use orchestra_hub::{BoxFuture, Hub, HubConfig, Provider};
+use orchestra_mcp::{
+    Server,
+    http::{Access, AccessRules, HttpOptions, Limits, serve},
+};
+use orchestra_web::{
+    app_with_dashboard,
+    dashboard::{NotShown, Shown, Source, Tell},
+};
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, sync::watch};
+
+use crate::{
+    site::{Answer, Client, Events},
+    toys::toys,
+};
+
+/// A workspace that tells what a test tells it to.
+#[derive(Default)]
+struct Toy {
+    tell: Mutex<Option<Tell>>,
+}
+
+impl Source for Toy {
+    fn workspace(&self) -> String {
+        "/toy".to_owned()
+    }
+
+    fn projects(&self) -> BoxFuture<Shown> {
+        Box::pin(async { Ok(json!({"projects": []}).to_string()) })
+    }
+
+    fn board(&self, project: String) -> BoxFuture<Shown> {
+        Box::pin(async move {
+            match project.as_str() {
+                "toy" => Ok(json!({"cards": [{"id": "T-1"}]}).to_string()),
+                other => Err(NotShown::Unknown(format!("there is no project {other}"))),
+            }
+        })
+    }
+
+    fn plans(&self) -> BoxFuture<Shown> {
+        Box::pin(async { Err(NotShown::Unreadable("the disk is gone".to_owned())) })
+    }
+
+    fn plan(&self, _: String) -> BoxFuture<Shown> {
+        Box::pin(async { Ok("{}".to_owned()) })
+    }
+
+    fn follow(&self, tell: Tell) -> BoxFuture<()> {
+        *self.tell.lock().unwrap() = Some(tell);
+        Box::pin(std::future::pending())
+    }
+}
+
+struct Dashboard {
+    address: std::net::SocketAddr,
+    toy: Arc<Toy>,
+    stop: watch::Sender<bool>,
+    _serving: watch::Sender<bool>,
+}
+
+impl Dashboard {
+    async fn new(access: Access) -> Self {
+        let hub = Hub::new(HubConfig::default());
+        hub.register(toys() as Arc<dyn Provider>).unwrap();
+        let server = Server::builder(hub, "toys").version("9.8.7").build();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let options = HttpOptions {
+            access,
+            stop: Some(stopped),
+            ..HttpOptions::default()
+        };
+        let toy = Arc::new(Toy::default());
+        let app = app_with_dashboard(&server, options, Arc::clone(&toy) as Arc<dyn Source>);
+        let (serving, ends) = watch::channel(false);
+        tokio::spawn(serve(listener, app, ends, Limits::default()));
+        Self {
+            address,
+            toy,
+            stop,
+            _serving: serving,
+        }
+    }
+
+    async fn send(&self, target: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let mut client = Client::connect(self.address).await;
+        client.send(target, headers, body).await
+    }
+
+    async fn events(&self, headers: &[(&str, &str)]) -> Events {
+        let mut client = Client::connect(self.address).await;
+        client.write("GET /api/events", headers, "").await;
+        let (status, head) = client.head().await;
+        assert_eq!(status, 200, "{head}");
+        assert!(head.contains("content-type: text/event-stream"), "{head}");
+        Events::of(client)
+    }
+
+    fn tell(&self, kind: &'static str, data: &Value) {
+        let tell = self.toy.tell.lock().unwrap().clone().unwrap();
+        tell(kind, data.to_string());
+    }
+}
+
+#[tokio::test]
+async fn the_page_runs_nothing_but_what_is_served_with_it() {
+    let site = Dashboard::new(Access::default()).await;
+    let home = site.send("GET /", &[], "").await;
+    assert_eq!(
+        (home.status, home.header("location")),
+        (307, Some("/board"))
+    );
+    for path in ["GET /board", "GET /board/some/thing"] {
+        let page = site.send(path, &[], "").await;
+        assert_eq!(page.status, 200, "{path}");
+        let policy = page.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"));
+        assert!(!policy.contains("unsafe"), "{policy}");
+        let text = String::from_utf8(page.body).unwrap();
+        let (_, script) = text.split_once(r#"<script type="module" src=""#).unwrap();
+        let (script, _) = script.split_once('"').unwrap();
+        assert_eq!(text.matches("<script").count(), 1, "{text}");
+        let script = site.send(&format!("GET {script}"), &[], "").await;
+        assert_eq!(script.status, 200);
+        assert!(
+            script
+                .header("content-type")
+                .unwrap()
+                .starts_with("text/javascript")
+        );
+    }
+    for path in ["GET /assets/x/nothing.js", "GET /assets/x/../Cargo.toml"] {
+        assert_eq!(site.send(path, &[], "").await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_shown_says_up_to_which_event_it_is() {
+    let site = Dashboard::new(Access::default()).await;
+    let shown = site.send("GET /api/board/toy", &[], "").await;
+    assert_eq!(shown.json(), json!({"at": 0, "cards": [{"id": "T-1"}]}));
+    let mut events = site.events(&[]).await;
+    assert_eq!(events.message().await["workspace"], "/toy");
+    site.tell("cards", &json!({"n": 1}));
+    assert_eq!(events.message().await, json!({"n": 1}));
+    let shown = site.send("GET /api/board", &[], "").await;
+    assert_eq!(shown.json(), json!({"at": 1, "projects": []}));
+    let unknown = site.send("GET /api/board/other", &[], "").await;
+    assert_eq!(unknown.status, 404);
+    assert_eq!(
+        unknown.json(),
+        json!({"error": "there is no project other"})
+    );
+    assert_eq!(site.send("GET /api/plans", &[], "").await.status, 502);
+}
+
+#[tokio::test]
+async fn a_viewer_goes_on_where_its_connection_broke() {
+    let site = Dashboard::new(Access::default()).await;
+    let mut events = site.events(&[]).await;
+    let hello = events.message().await;
+    assert_eq!(hello["missed"], false);
+    let boot = hello["boot"].as_str().unwrap().to_owned();
+    for n in 1..=3 {
+        site.tell("cards", &json!({"n": n}));
+        assert_eq!(events.message().await["n"], n);
+    }
+    drop(events);
+    site.tell("gone", &json!({"n": 4}));
+    let seen = format!("{boot}-2");
+    let mut events = site.events(&[("Last-Event-ID", &seen)]).await;
+    assert_eq!(events.message().await["missed"], false);
+    assert_eq!(events.message().await["n"], 3);
+    assert_eq!(events.message().await["n"], 4);
+    for strange in ["other-2", &format!("{boot}-99"), "nonsense"] {
+        let mut events = site.events(&[("Last-Event-ID", strange)]).await;
+        assert_eq!(events.message().await["missed"], true, "{strange}");
+    }
+}
+
+#[tokio::test]
+async fn a_line_break_ends_no_event_and_the_end_of_the_program_ends_the_stream() {
+    let site = Dashboard::new(Access::default()).await;
+    let mut events = site.events(&[]).await;
+    events.message().await;
+    let tell = site.toy.tell.lock().unwrap().clone().unwrap();
+    tell("cards", "{\"a\":1,\n\n\"b\":2}".to_owned());
+    assert_eq!(events.message().await, json!({"a": 1, "b": 2}));
+    site.stop.send(true).unwrap();
+    events.end().await;
+}
+
+#[tokio::test]
+async fn a_browser_logs_in_with_a_token() {
+    const TOKEN: &str = "0123456789abcdef";
+    let access = Access::new(AccessRules {
+        tokens: vec![TOKEN.parse().unwrap()],
+        ..AccessRules::default()
+    });
+    let site = Dashboard::new(access).await;
+    // The page says nothing of the workspace, and asks for the rest.
+    let page = site.send("GET /board/toy", &[], "").await;
+    assert_eq!(page.status, 200);
+    assert!(String::from_utf8(page.body).unwrap().contains("Log out"));
+    for path in ["GET /api/board", "GET /api/events", "GET /api/plans/x"] {
+        assert_eq!(site.send(path, &[], "").await.status, 401, "{path}");
+    }
+    let json = [("Content-Type", "application/json")];
+    let wrong = json!({"token": "fedcba9876543210"}).to_string();
+    assert_eq!(
+        site.send("POST /api/login", &json, &wrong).await.status,
+        401
+    );
+    let right = json!({"token": TOKEN}).to_string();
+    let answer = site.send("POST /api/login", &json, &right).await;
+    assert_eq!(answer.status, 204);
+    let cookie = answer.header("set-cookie").unwrap();
+    assert!(
+        cookie.contains("httponly; samesite=strict") && !cookie.contains(TOKEN),
+        "{cookie}"
+    );
+    let cookie = cookie.split(';').next().unwrap();
+    let shown = site.send("GET /api/board", &[("Cookie", cookie)], "").await;
+    assert_eq!(shown.status, 200);
+    // A page of somebody else does nothing with it.
+    let foreign = [("Cookie", cookie), ("Origin", "http://evil.example")];
+    assert_eq!(site.send("GET /api/board", &foreign, "").await.status, 403);
+    let answer = site
+        .send("POST /api/logout", &[("Cookie", cookie)], "")
+        .await;
+    assert!(answer.header("set-cookie").unwrap().contains("max-age=0"));
+}

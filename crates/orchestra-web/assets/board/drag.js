@@ -1,103 +1,160 @@
 // Drags a card with the mouse, a pen or a finger to another column.
 
-/** So far a pointer moves before a press becomes a drag. */
+/** So far a pointer moves before a press becomes a drag, in pixels. */
 const FAR = 5;
+
 /** So long a finger rests before it drags instead of scrolling. */
 const LONG_PRESS_MS = 350;
-/** So near to an edge the board scrolls under a dragged card, in pixels, and so fast. */
-const EDGE = 60;
-const SPEED = 14;
+
+/** So near to an edge what lies below scrolls, in pixels, and at most so fast in each frame. */
+const EDGE = 64;
+const SPEED = 18;
+
+/** So long a card is held over a tab until that is shown. */
+const TAB_MS = 500;
+
+/** How much to scroll when a pointer is at `at` between two edges. */
+function pull(at, from, to) {
+  if (at < from + EDGE) return -SPEED * Math.min(1, (from + EDGE - at) / EDGE);
+  if (at > to - EDGE) return SPEED * Math.min(1, (at - to + EDGE) / EDGE);
+  return 0;
+}
 
 /**
- * Lets the cards of a board be dragged until `signal` is aborted.
+ * What a drag tells.
  *
- * @param {HTMLElement} board
- * @param {{ begin: (id: string) => void, drop: (id: string, state: string) => void, end: () => void }} acts
+ * @typedef {{ begin: (id: string) => void, end: () => void, drop: (id: string, state: string) => void,
+ *   tab: (tab: HTMLElement) => void, scrollers: (at: Element|null) => { across: HTMLElement, down?: HTMLElement } }} Acts
  */
-export function drags(board, acts, signal) {
-  let press;
-  let ghost;
-  let over;
-  let frame;
 
-  const begin = () => {
-    clearTimeout(press.timer);
-    press.dragging = true;
-    const box = press.card.getBoundingClientRect();
-    ghost = press.card.cloneNode(true);
-    ghost.classList.add("ghost");
-    ghost.removeAttribute("tabindex");
-    ghost.setAttribute("aria-hidden", "true");
-    ghost.style.transform = "";
-    ghost.style.width = `${box.width}px`;
-    press.dx = press.x - box.left;
-    press.dy = press.y - box.top;
-    document.body.append(ghost);
-    board.setPointerCapture(press.pointer);
-    acts.begin(press.card.dataset.id);
-    follow();
-  };
+/** Lets the cards of a region be dragged until `signal` is aborted. @param {Acts} acts */
+export function drags(region, acts, signal) {
+  new Drag(region, acts, signal);
+}
 
-  const follow = () => {
-    if (!press?.dragging) return;
-    ghost.style.left = `${press.x - press.dx}px`;
-    ghost.style.top = `${press.y - press.dy}px`;
-    const column = document.elementsFromPoint(press.x, press.y).map((at) => at.closest?.("[data-state].column")).find(Boolean);
-    if (over !== column) {
-      over?.classList.remove("over");
-      column?.classList.add("over");
-      over = column;
+class Drag {
+  constructor(region, acts, signal) {
+    Object.assign(this, { region, acts });
+    const listen = (kind, act, options = {}) => region.addEventListener(kind, act, { signal, ...options });
+    listen("pointerdown", (event) => this.press(event));
+    listen("pointermove", (event) => this.move(event));
+    listen("pointerup", (event) => event.pointerId === this.pressed?.pointer && this.finish(true));
+    listen("pointercancel", (event) => event.pointerId === this.pressed?.pointer && this.finish(false));
+    listen("lostpointercapture", (event) => event.pointerId === this.pressed?.pointer && this.finish(false));
+    // Cards are links, which browsers would drag by themselves.
+    listen("dragstart", (event) => event.preventDefault());
+    // A finger that drags a card scrolls nothing; this has to be heard before it begins to.
+    listen("touchmove", (event) => this.ghost && event.preventDefault(), { passive: false });
+    listen("contextmenu", (event) => this.pressed?.touch && event.preventDefault());
+    listen("click", (event) => this.swallow(event), { capture: true });
+    document.addEventListener(
+      "keydown",
+      (event) => {
+        if (event.key !== "Escape" || !this.ghost) return;
+        event.preventDefault();
+        event.stopPropagation();
+        this.finish(false);
+      },
+      { signal, capture: true },
+    );
+    signal.addEventListener("abort", () => this.finish(false));
+  }
+
+  press(event) {
+    const card = event.target.closest?.(".card");
+    if (!card || event.button !== 0 || this.pressed || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const touch = event.pointerType === "touch";
+    this.pressed = { id: card.dataset.id, card, pointer: event.pointerId, touch, x: event.clientX, y: event.clientY, fromX: event.clientX, fromY: event.clientY };
+    if (touch) this.pressed.timer = setTimeout(() => this.begin(), LONG_PRESS_MS);
+  }
+
+  move(event) {
+    const { pressed } = this;
+    if (!pressed || event.pointerId !== pressed.pointer) return;
+    pressed.x = event.clientX;
+    pressed.y = event.clientY;
+    if (this.ghost || Math.hypot(pressed.x - pressed.fromX, pressed.y - pressed.fromY) <= FAR) return;
+    if (pressed.touch) this.finish(false);
+    else this.begin();
+  }
+
+  begin() {
+    const { card, id, pointer, fromX, fromY } = this.pressed;
+    const box = card.getBoundingClientRect();
+    this.ghost = card.cloneNode(true);
+    this.ghost.classList.add("ghost");
+    for (const name of ["tabindex", "href", "data-id", "aria-current"]) this.ghost.removeAttribute(name);
+    this.ghost.setAttribute("aria-hidden", "true");
+    this.ghost.style.width = `${box.width}px`;
+    this.ghost.style.height = `${box.height}px`;
+    this.offset = { x: fromX - box.left, y: fromY - box.top };
+    document.body.append(this.ghost);
+    // The card itself may leave the list while it is dragged, so the region hears the pointer.
+    try {
+      this.region.setPointerCapture(pointer);
+    } catch {
+      return this.finish(false);
     }
-    const box = board.getBoundingClientRect();
-    if (press.x > box.right - EDGE) board.scrollLeft += SPEED;
-    else if (press.x < box.left + EDGE) board.scrollLeft -= SPEED;
-    frame = requestAnimationFrame(follow);
-  };
+    document.documentElement.classList.add("dragging");
+    this.acts.begin(id);
+    this.follow();
+  }
 
-  const end = (drop) => {
-    if (!press) return;
-    clearTimeout(press.timer);
-    const { dragging, card } = press;
-    press = undefined;
-    if (!dragging) return;
-    cancelAnimationFrame(frame);
+  /** Once a frame: the ghost goes along, what is below is found, and the edges pull. */
+  follow() {
+    if (!this.ghost) return;
+    const { x, y } = this.pressed;
+    this.ghost.style.transform = `translate(${x - this.offset.x}px, ${y - this.offset.y}px) rotate(1.5deg)`;
+    const at = document.elementFromPoint(x, y);
+    const over = at?.closest(".may, .may-not, [data-state]") ?? undefined;
+    if (over !== this.over) {
+      this.over?.classList.remove("over");
+      over?.classList.add("over");
+      this.over = over;
+    }
+    this.overTab(at?.closest("[role=tab]") ?? undefined);
+    const { across, down } = this.acts.scrollers(at);
+    const box = across.getBoundingClientRect();
+    if (y > box.top - EDGE && y < box.bottom + EDGE) across.scrollLeft += pull(x, box.left, box.right);
+    if (down) {
+      const inner = down.getBoundingClientRect();
+      if (x > inner.left && x < inner.right) down.scrollTop += pull(y, inner.top, inner.bottom);
+    }
+    this.frame = requestAnimationFrame(() => this.follow());
+  }
+
+  overTab(tab) {
+    if (tab === this.tab) return;
+    clearTimeout(this.tabTimer);
+    this.tab = tab;
+    if (tab) this.tabTimer = setTimeout(() => this.ghost && this.acts.tab(tab), TAB_MS);
+  }
+
+  finish(dropped) {
+    const { pressed, ghost, over } = this;
+    if (!pressed) return;
+    clearTimeout(pressed.timer);
+    this.pressed = undefined;
+    if (!ghost) return;
+    cancelAnimationFrame(this.frame);
+    this.overTab(undefined);
+    this.ghost = undefined;
+    this.over = undefined;
     ghost.remove();
     over?.classList.remove("over");
-    const state = over?.dataset.state;
-    over = undefined;
-    acts.end();
-    // What follows a drag is no click on the card.
-    board.addEventListener("click", (event) => event.stopPropagation(), { capture: true, once: true });
-    setTimeout(() => board.dispatchEvent(new Event("click")), 0);
-    if (drop && state) acts.drop(card.dataset.id, state);
-  };
+    document.documentElement.classList.remove("dragging");
+    // The click that browsers make of a press and a release opens nothing; it comes at once, if at all.
+    this.swallowing = true;
+    setTimeout(() => (this.swallowing = false), 0);
+    if (this.region.hasPointerCapture(pressed.pointer)) this.region.releasePointerCapture(pressed.pointer);
+    this.acts.end();
+    const state = over?.closest("[data-state]")?.dataset.state;
+    if (dropped && state) this.acts.drop(pressed.id, state);
+  }
 
-  board.addEventListener(
-    "pointerdown",
-    (event) => {
-      const card = event.target.closest(".card");
-      if (!card || event.button !== 0) return;
-      press = { card, pointer: event.pointerId, x: event.clientX, y: event.clientY, fromX: event.clientX, fromY: event.clientY };
-      if (event.pointerType === "touch") press.timer = setTimeout(begin, LONG_PRESS_MS);
-    },
-    { signal },
-  );
-  board.addEventListener(
-    "pointermove",
-    (event) => {
-      if (!press || event.pointerId !== press.pointer) return;
-      press.x = event.clientX;
-      press.y = event.clientY;
-      if (press.dragging) return;
-      const far = Math.hypot(press.x - press.fromX, press.y - press.fromY) > FAR;
-      if (!far) return;
-      if (event.pointerType === "touch") end(false);
-      else begin();
-    },
-    { signal },
-  );
-  board.addEventListener("pointerup", () => end(true), { signal });
-  board.addEventListener("pointercancel", () => end(false), { signal });
-  document.addEventListener("keydown", (event) => event.key === "Escape" && press?.dragging && end(false), { signal });
-  signal.addEventListener("abort", () => end(false));
+  swallow(event) {
+    if (!this.swallowing) return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
 }

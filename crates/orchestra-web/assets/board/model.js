@@ -1,121 +1,286 @@
-// The issues of a project, sorted into the columns of the board.
+// The issues of a project, sorted into the columns of the board and kept so as they change.
 
-/** The states in the order of the workflow, as people read them. */
-export const NAMES = {
-  backlog: "Backlog",
-  todo: "To do",
-  "in-progress": "In progress",
-  blocked: "Blocked",
-  "ready-for-testing": "Ready for testing",
-  "in-testing": "In testing",
-  "ready-for-docs": "Ready for docs",
-  "in-docs": "In docs",
-  documented: "Documented",
-  "in-review": "In review",
-  done: "Done",
-  rejected: "Rejected",
-  cancelled: "Cancelled",
-};
+import { FINAL, STATES, isParent } from "./states.js";
+import { inSlices } from "./slices.js";
 
-const FINAL = new Set(["done", "rejected", "cancelled"]);
-const URGENCY = { critical: 0, high: 1, medium: 2, low: 3 };
+const RANKS = { critical: 0, high: 1, medium: 2, low: 3 };
+const NO_RANK = 4;
 
-/** The number in an id, as 12 in "MA-12". */
-function number(id) {
-  return Number(id.slice(id.lastIndexOf("-") + 1));
+/** More than any number in an id, so that the priority decides first. */
+const PER_RANK = 1e10;
+
+/**
+ * What is known of a card. It is another object whenever it has to be drawn anew.
+ *
+ * @typedef {{ id: string, card: any, order: number, text: string, waits: number, pending?: string,
+ *   state: string, fits: boolean, changed: number }} Entry
+ */
+
+function orderOf(card) {
+  return (RANKS[card.priority] ?? NO_RANK) * PER_RANK + Number(card.id.slice(card.id.lastIndexOf("-") + 1));
 }
 
-function before(one, other) {
-  const urgency = (URGENCY[one.priority] ?? 2) - (URGENCY[other.priority] ?? 2);
-  return urgency || number(one.id) - number(other.id) || (one.id < other.id ? -1 : 1);
+function compare(one, other) {
+  return one.order - other.order || (one.id < other.id ? -1 : Number(one.id > other.id));
 }
 
-/** Where a card is in a sorted column, or would be. */
-function place(column, card) {
-  let [low, high] = [0, column.length];
+/** Where an entry is in a sorted list, or would be. */
+export function placeIn(list, entry) {
+  let [low, high] = [0, list.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (before(column[middle], card) < 0) low = middle + 1;
+    if (compare(list[middle], entry) < 0) low = middle + 1;
     else high = middle;
   }
   return low;
 }
 
-/** All cards, and which of them each column shows. */
+/** Puts an entry into a sorted list. */
+export function insertInto(list, entry) {
+  list.splice(placeIn(list, entry), 0, entry);
+}
+
+/** Takes an entry out of a sorted list. */
+export function removeFrom(list, entry) {
+  const at = placeIn(list, entry);
+  if (list[at]?.id === entry.id) list.splice(at, 1);
+}
+
+/** The one that stands below another: a task below its story, a story below its epic. */
+function parentOf(card) {
+  return card.type === "story" ? card.epic_id : card.story_id;
+}
+
+function count(tally, key, by) {
+  if (key === undefined) return;
+  const now = (tally.get(key) ?? 0) + by;
+  if (now > 0) tally.set(key, now);
+  else tally.delete(key);
+}
+
+function join(sets, key, id) {
+  if (!sets.has(key)) sets.set(key, new Set());
+  sets.get(key).add(id);
+}
+
+function part(sets, key, id) {
+  const set = sets.get(key);
+  set?.delete(id);
+  if (set?.size === 0) sets.delete(key);
+}
+
+/** All issues of a project, and which of them each column shows. */
 export class Model {
-  /** @param {{state: string, exits: {to: string, gate?: string, asks?: string}[]}[]} states */
-  constructor(states, cards) {
+  constructor(states) {
     this.exits = new Map(states.map(({ state, exits }) => [state, exits]));
-    this.cards = new Map(cards.map((card) => [card.id, card]));
-    this.shows = () => true;
-    this.sort();
+    /** @type {Map<string, Entry>} */
+    this.entries = new Map();
+    this.columns = new Map(STATES.map((state) => [state, { all: [], shown: [] }]));
+    this.neededBy = new Map();
+    this.below = new Map();
+    this.progress = new Map();
+    this.labels = new Map();
+    this.people = new Map();
+    this.test = undefined;
+    this.dirty = new Set();
+    this.touched = new Set();
+    this.watcher = undefined;
   }
 
-  /** Sorts anew, as after another filter. */
-  sort() {
-    this.columns = new Map([...this.exits.keys()].map((state) => [state, []]));
-    for (const card of this.cards.values()) if (this.shows(card)) this.columns.get(card.status)?.push(card);
-    for (const column of this.columns.values()) column.sort(before);
+  /** Builds a model of a snapshot, piece by piece. */
+  static async build({ states, cards }) {
+    const model = new Model(states);
+    const buckets = new Map(STATES.map((state) => [state, Array.from({ length: NO_RANK + 1 }, () => [])]));
+    await inSlices(cards, (card) => {
+      const entry = model.entryOf(card);
+      model.entries.set(card.id, entry);
+      model.index(card, 1);
+      buckets.get(card.status)?.[Math.floor(entry.order / PER_RANK)].push(entry);
+    });
+    await inSlices(model.neededBy.values(), (ids) => {
+      // Nobody has seen these yet, so they need not become others.
+      for (const id of ids) model.entries.get(id).waits = model.waitsFor(model.entries.get(id).card).length;
+    });
+    // What comes in order of its number is sorted in one pass, where it is one priority.
+    await inSlices(buckets, ([state, ranks]) => {
+      const { all } = model.columns.get(state);
+      for (const rank of ranks) for (const entry of rank.sort(compare)) all.push(entry);
+      model.columns.get(state).shown = all;
+      model.dirty.add(state);
+    });
+    return model;
   }
 
-  /** Shows only the cards that `shows` says yes to. */
-  filter(shows) {
-    this.shows = shows;
-    this.sort();
+  entryOf(card, { pending, changed = 0 } = {}) {
+    const entry = {
+      id: card.id,
+      card,
+      order: orderOf(card),
+      text: card.title.toLowerCase(),
+      waits: 0,
+      pending,
+      state: pending ?? card.status,
+      fits: true,
+      changed,
+    };
+    return entry;
   }
 
-  /** Puts a card in place of what was known of it. @returns {Set<string>} the columns that changed */
-  put(card) {
-    const touched = this.take(card.id);
-    this.cards.set(card.id, card);
-    const column = this.columns.get(card.status);
-    if (column && this.shows(card)) {
-      column.splice(place(column, card), 0, card);
-      touched.add(card.status);
+  /** Counts a card among what others need to know, or takes it out. */
+  index(card, by) {
+    const set = by > 0 ? join : part;
+    for (const id of card.depends_on ?? []) set(this.neededBy, id, card.id);
+    const parent = parentOf(card);
+    if (parent) set(this.below, parent, card.id);
+    for (const label of card.labels ?? []) count(this.labels, label, by);
+    for (const name of new Set([...(card.assignees ?? []), card.claim?.agent])) count(this.people, name, by);
+    if (isParent(card)) return;
+    for (const above of [card.story_id, card.epic_id]) {
+      if (!above) continue;
+      const known = this.progress.get(above) ?? { total: 0, done: 0 };
+      if (card.status === "cancelled") continue;
+      this.progress.set(above, { total: known.total + by, done: known.done + (card.status === "done" ? by : 0) });
     }
-    return touched;
   }
 
-  /** Removes a card, and what is below it. @returns {Set<string>} the columns that changed */
+  get(id) {
+    return this.entries.get(id);
+  }
+
+  /** The ids of unfinished issues that a card waits for. */
+  waitsFor(card) {
+    return (card.depends_on ?? []).filter((id) => {
+      const other = this.entries.get(id);
+      return other !== undefined && !FINAL.has(other.card.status);
+    });
+  }
+
+  /** How far what is below an epic or a story is. */
+  progressOf(id) {
+    return this.progress.get(id) ?? { total: 0, done: 0 };
+  }
+
+  /** Puts a card in place of what was known of it. @returns {boolean} whether anything is another */
+  put(card, { changed = 0 } = {}) {
+    const before = this.entries.get(card.id);
+    if (before && JSON.stringify(before.card) === JSON.stringify(card)) return false;
+    if (before) this.index(before.card, -1);
+    this.index(card, 1);
+    this.swap(before, this.entryOf(card, { pending: before?.pending, changed: changed || before?.changed }));
+    const was = before && FINAL.has(before.card.status);
+    if (was !== FINAL.has(card.status)) for (const id of this.neededBy.get(card.id) ?? []) this.refresh(id);
+    const moved = before?.card.status !== card.status || before?.card.story_id !== card.story_id || before?.card.epic_id !== card.epic_id;
+    if (moved) for (const id of [before?.card.story_id, before?.card.epic_id, card.story_id, card.epic_id]) this.refresh(id);
+    return true;
+  }
+
+  /** Takes in what a tool answered of an issue: those of its fields that a card has. */
+  adopt(result) {
+    const before = this.entries.get(result.id);
+    const { children, description, created_at, fixes, cancelled_with, ...card } = result;
+    if (!before) return this.put(card);
+    const kept = { ...before.card };
+    // Without a version nothing is known of the one that the issue has now.
+    if (!card.version) delete kept.version;
+    // A field that is left out is empty.
+    for (const name of ["priority", "assignees", "labels", "depends_on", "claim"]) delete kept[name];
+    return this.put({ ...kept, ...card });
+  }
+
+  /** Forgets an issue and all that is below it. */
   remove(id) {
-    const touched = this.take(id);
-    const known = this.cards.get(id);
-    this.cards.delete(id);
-    // A task has nothing below it, and most that go are tasks.
-    if (known && known.child_count === undefined) return touched;
-    for (const card of this.cards.values()) {
-      if (card.epic_id !== id && card.story_id !== id) continue;
-      for (const state of this.take(card.id)) touched.add(state);
-      this.cards.delete(card.id);
+    const before = this.entries.get(id);
+    if (!before) return;
+    for (const child of [...(this.below.get(id) ?? [])]) this.remove(child);
+    this.index(before.card, -1);
+    this.entries.delete(id);
+    this.drop(before);
+    for (const other of this.neededBy.get(id) ?? []) this.refresh(other);
+    for (const above of [before.card.story_id, before.card.epic_id]) this.refresh(above);
+  }
+
+  /** Shows a card in another column until it is known whether it may go there. */
+  setPending(id, state) {
+    const before = this.entries.get(id);
+    if (before) this.swap(before, this.entryOf(before.card, { pending: state, changed: before.changed }));
+  }
+
+  /** Lets a card be drawn anew, as something around it is another. */
+  refresh(id) {
+    const before = id && this.entries.get(id);
+    if (before) this.swap(before, this.entryOf(before.card, before));
+  }
+
+  swap(before, now) {
+    now.waits = this.waitsFor(now.card).length;
+    now.fits = this.test === undefined || this.test(now);
+    this.entries.set(now.id, now);
+    const same = before && before.state === now.state && before.order === now.order;
+    if (!same) {
+      if (before) this.drop(before);
+      this.add(now);
+      return;
     }
-    return touched;
-  }
-
-  take(id) {
-    const known = this.cards.get(id);
-    const column = known && this.columns.get(known.status);
-    const at = column ? place(column, known) : 0;
-    if (!column || column[at]?.id !== id) return new Set();
-    column.splice(at, 1);
-    return new Set([known.status]);
-  }
-
-  /** The unfinished issues that a card waits for. */
-  waits(card) {
-    return (card.depends_on ?? []).map((id) => this.cards.get(id)).filter((other) => other && !FINAL.has(other.status));
-  }
-
-  /** The exit of a card to a state, or why there is none, in words. */
-  exit(card, to) {
-    const exits = this.exits.get(card.status) ?? [];
-    const found = exits.find((exit) => exit.to === to);
-    if (card.child_count !== undefined && to !== "cancelled" && card.status !== "cancelled") {
-      return { refused: `the state of ${card.type === "epic" ? "an epic" : "a story"} follows from what is below it` };
+    const { all, shown } = this.columns.get(now.state) ?? {};
+    if (!all) return;
+    all[placeIn(all, now)] = now;
+    this.touched.add(now.id);
+    if (before.fits && now.fits) {
+      if (shown !== all) shown[placeIn(shown, now)] = now;
+      this.dirty.add(now.state);
+      this.watcher?.replaced(now);
+    } else if (before.fits !== now.fits) {
+      (now.fits ? insertInto : removeFrom)(shown, now);
+      this.dirty.add(now.state);
+      if (now.fits) this.watcher?.added(now);
+      else this.watcher?.removed(before);
     }
-    if (found) return { exit: found };
-    const names = exits.map((exit) => NAMES[exit.to] ?? exit.to);
-    const last = names.pop();
-    const where = names.length > 0 ? `${names.join(", ")} or ${last}` : last;
-    return { refused: `from ${NAMES[card.status]} it can go to ${where} only` };
+  }
+
+  add(entry) {
+    this.touched.add(entry.id);
+    const column = this.columns.get(entry.state);
+    if (!column) return;
+    insertInto(column.all, entry);
+    this.dirty.add(entry.state);
+    if (!entry.fits) return;
+    if (column.shown !== column.all) insertInto(column.shown, entry);
+    this.watcher?.added(entry);
+  }
+
+  drop(entry) {
+    this.touched.add(entry.id);
+    const column = this.columns.get(entry.state);
+    if (!column) return;
+    removeFrom(column.all, entry);
+    this.dirty.add(entry.state);
+    if (!entry.fits) return;
+    if (column.shown !== column.all) removeFrom(column.shown, entry);
+    this.watcher?.removed(entry);
+  }
+
+  /** Lets only those be shown that pass; without a test all are. */
+  filter(test) {
+    this.test = test;
+    for (const [state, column] of this.columns) {
+      for (const entry of column.all) entry.fits = test === undefined || test(entry);
+      column.shown = test === undefined ? column.all : column.all.filter((entry) => entry.fits);
+      this.dirty.add(state);
+    }
+    this.watcher?.rebuilt();
+  }
+
+  /** How many are shown. */
+  shownCount() {
+    let sum = 0;
+    for (const { shown } of this.columns.values()) sum += shown.length;
+    return sum;
+  }
+
+  /** Entries of some types, by number. */
+  ofTypes(...types) {
+    const found = [];
+    for (const entry of this.entries.values()) if (types.includes(entry.card.type)) found.push(entry);
+    return found.sort((one, other) => (one.order % PER_RANK) - (other.order % PER_RANK));
   }
 }

@@ -1,115 +1,212 @@
 // One issue beside the board, with everything that is known of it.
 
 import { call } from "../lib/api.js";
-import { announce, dialog, field, h, icon, replace, toast } from "../lib/dom.js";
-import { ago, clock } from "../lib/time.js";
-import { NAMES } from "./model.js";
-import { updateOf } from "./move.js";
+import { announce, h, icon, replace, toast } from "../lib/dom.js";
+import { asMe } from "./person.js";
+import { toolsOf } from "./states.js";
+import { about } from "./panel/about.js";
+import { below } from "./panel/below.js";
+import { claim } from "./panel/claim.js";
+import { ends } from "./panel/ends.js";
+import { fields } from "./panel/fields.js";
+import { head } from "./panel/head.js";
+import { needs } from "./panel/needs.js";
+import { timeline } from "./panel/timeline.js";
 
-const READS = { epic: ["get_epic", "epic_id"], story: ["get_story", "story_id"] };
+/** So long after a change an open issue is read again, so that many changes are one reading. */
+const SETTLE_MS = 120;
 
-/**
- * Shows an issue.
- *
- * @returns {{ refresh: () => void, end: () => void }}
- */
-export function panel(side, { project, id, model, close, open, moved }) {
-  const leave = new AbortController();
-  const { signal } = leave;
-  const heading = h("h2", { tabindex: "-1" }, id);
-  const body = h("div.details", {});
-  const region = h("section.panel", { "aria-label": `Issue ${id}` }, h("header.bar", {}, heading, h("span.grow"), h("button.plain", { type: "button", "aria-label": "Close", onclick: close }, icon("close"))), body);
-  replace(side, region);
-  heading.focus({ preventScroll: true });
+/** Refused because somebody else was quicker. */
+export class Conflict extends Error {}
 
-  const change = async (what, args) => {
+/** The panel beside a board. */
+export class Panel {
+  /** @param {import("./frame.js").Board} board */
+  constructor(board) {
+    this.board = board;
+    this.drafts = new Map();
+    this.element = h("aside.side", { hidden: true, "data-testid": "panel", onkeydown: (event) => this.pressed(event) });
+  }
+
+  /** Shows an issue, and gives it the focus. */
+  open(id) {
+    this.leave?.abort();
+    this.leave = new AbortController();
+    this.id = id;
+    this.issue = undefined;
+    const title = this.board.model?.get(id)?.card.title ?? "";
+    this.heading = h("h2", { tabindex: "-1" }, id, title && " ", title);
+    this.body = h("div.side-body", {}, h("p", { role: "status" }, "Loading…"));
+    const close = h("button.plain", { type: "button", "aria-label": "Close the issue", title: "Close (Escape)", "data-testid": "close-panel", onclick: () => this.board.open(undefined) }, icon("close"));
+    replace(this.element, h("header.side-head", {}, this.heading, close), this.body);
+    this.element.setAttribute("aria-label", `Issue ${id}`);
+    this.element.hidden = false;
+    this.sections = undefined;
+    this.focus();
+    return this.reload();
+  }
+
+  focus() {
+    this.heading?.focus({ preventScroll: true });
+  }
+
+  close() {
+    this.leave?.abort();
+    this.id = undefined;
+    this.issue = undefined;
+    this.element.hidden = true;
+    this.element.replaceChildren();
+  }
+
+  end() {
+    this.leave?.abort();
+    clearTimeout(this.settling);
+  }
+
+  pressed(event) {
+    if (event.key !== "Escape" || event.defaultPrevented) return;
+    // Where text is written the key ends that first.
+    if (event.target.matches("textarea, input") && event.target.value !== "") {
+      event.preventDefault();
+      this.focus();
+      return;
+    }
+    event.preventDefault();
+    this.board.open(undefined);
+  }
+
+  /** What is known of the type of the issue; of one that is not on the board, its tools tell. */
+  card() {
+    return this.board.model.get(this.id)?.card ?? this.issue;
+  }
+
+  /** Reads the issue and its history again. */
+  async reload() {
+    const { id, leave } = this;
+    if (!id) return;
+    const card = this.card();
+    if (!card) return this.missing(`${id} is not in this project, or was deleted.`);
+    const { read, key } = toolsOf(card);
     try {
-      await call(what, { project, ...args });
-      refresh();
+      const issue = await call(read, { project: this.board.slug, [key]: id }, { signal: leave.signal });
+      if (leave.signal.aborted) return;
+      this.show(issue);
+      await this.history.reload();
+    } catch (error) {
+      if (leave.signal.aborted) return;
+      if (this.issue) toast(error.message, "bad");
+      else this.missing(error.message);
+    }
+  }
+
+  missing(words) {
+    this.sections = undefined;
+    this.issue = undefined;
+    replace(this.body, h("p.problem", { role: "alert" }, words));
+  }
+
+  show(issue) {
+    const fresh = !this.sections;
+    this.issue = issue;
+    if (fresh) {
+      this.history = timeline(this);
+      this.sections = [head(this), about(this), fields(this), claim(this), needs(this), below(this), this.history, ends(this)];
+      replace(this.body, this.sections.map(({ element }) => element));
+    }
+    this.heading.replaceChildren(h("span.id", {}, issue.id), " ", issue.title);
+    this.element.setAttribute("aria-label", `Issue ${issue.id}: ${issue.title}`);
+    for (const section of this.sections) section.show(issue);
+  }
+
+  /** Some issues changed: if it is this one it is read again, and what it says of others is brought up to date. */
+  changed(ids) {
+    if (!this.id) return;
+    if (ids.has(this.id)) {
+      clearTimeout(this.settling);
+      if (!this.board.model.get(this.id)) return this.missing(`${this.id} was deleted.`);
+      const known = this.board.model.get(this.id).card;
+      if (this.seen !== known) this.settling = setTimeout(() => this.reload(), SETTLE_MS);
+      this.seen = known;
+    }
+    if (this.issue) for (const section of this.sections) section.others?.(this.issue);
+  }
+
+  /** Calls a tool on the issue, and shows what came of it. */
+  async act(tool, args) {
+    this.board.own(this.id);
+    const answer = await call(tool, { project: this.board.slug, ...asMe(), ...args });
+    if (answer.id && answer.type) this.board.model.adopt(answer);
+    this.board.later();
+    await this.reload();
+    return answer;
+  }
+
+  /** As {@link act}, for what is pressed: a refusal is told. @returns {Promise<boolean>} whether it was done */
+  async press(tool, args, said) {
+    try {
+      await this.act(tool, args);
+      if (said) announce(said);
+      return true;
     } catch (error) {
       toast(error.message, "bad");
+      return false;
     }
-  };
+  }
 
-  const refresh = async () => {
-    const card = model.cards.get(id);
-    if (!card) return replace(body, h("p", {}, `${id} is not there any more.`));
-    const [tool, name] = READS[card.type] ?? ["get_task", "task_id"];
+  /**
+   * Changes fields of the issue, unless somebody else was quicker. One change waits for the other, so
+   * that nobody is in conflict with themselves.
+   *
+   * @param {Object} changes
+   * @param {string} [version] the one that the changes were made from
+   * @throws {Conflict} when it has changed since; it is shown as it is now
+   */
+  save(changes, version) {
+    const { id } = this;
+    const saved = (this.saving ?? Promise.resolve()).then(() => this.id === id && this.saveNow(changes, version ?? this.issue.version));
+    this.saving = saved.catch(() => {});
+    return saved;
+  }
+
+  async saveNow(changes, version) {
+    const { update, key } = toolsOf(this.issue);
     try {
-      const [issue, history] = await Promise.all([call(tool, { project, [name]: id }, { signal }), call("get_history", { project, issue_id: id, limit: 200 }, { signal })]);
-      if (!signal.aborted) show(issue, history);
+      await this.act(update, { [key]: this.id, version, ...changes });
     } catch (error) {
-      if (!signal.aborted) replace(body, h("p.problem", { role: "alert" }, error.message));
+      if (!/has changed: its version/.test(error.message)) throw error;
+      await this.reload();
+      throw new Conflict(`${this.id} was changed by somebody else meanwhile. It is shown as it is now; try again if you still want to change it.`);
     }
-  };
+    announce("Saved");
+  }
 
-  const issueLink = (other) => h("button.plain.link", { type: "button", onclick: () => open(other) }, other, " ", h("small", {}, model.cards.get(other)?.title ?? ""));
-
-  const edit = (issue) => {
-    const title = h("input", { value: issue.title, required: true, maxlength: 500 });
-    const description = h("textarea", { value: issue.description ?? "", rows: 12 });
-    const priority = h("select", {}, ["", "critical", "high", "medium", "low"].map((name) => h("option", { value: name, selected: name === (issue.priority ?? "") }, name || "none")));
-    const labels = h("input", { value: (issue.labels ?? []).join(", ") });
-    dialog(`Edit ${id}`, [field("Title", title), field("Priority", priority), field("Labels", labels, "separated by commas"), field("Description", description)], {
-      submit: "Save",
-      wide: true,
-      onSubmit: async () => {
-        const [tool, name] = updateOf(issue);
-        const words = labels.value.split(",").map((label) => label.trim()).filter(Boolean);
-        await call(tool, { project, [name]: id, version: issue.version, title: title.value, description: description.value, labels: words, ...(priority.value && { priority: priority.value }) });
-        refresh();
-      },
-    });
-  };
-
-  const show = (issue, history) => {
-    const card = model.cards.get(id) ?? issue;
-    const waits = model.waits(card);
-    const blocked = issue.status === "blocked" && [...history.items].reverse().find((event) => event.to === "blocked");
-    const needed = [...model.cards.values()].filter((other) => other.depends_on?.includes(id)).map((other) => other.id);
-    const exits = (model.exits.get(issue.status) ?? []).filter(({ to }) => !model.exit(card, to).refused);
-    heading.textContent = `${id} ${issue.title}`;
-    const comment = h("textarea", { "aria-label": "Comment", rows: 2 });
-    replace(
-      body,
-      h("p.bar", {}, h("span.chip", {}, icon(issue.type), issue.type), h("span.chip.run", {}, NAMES[issue.status] ?? issue.status), issue.priority && h(`span.chip.${issue.priority}`, {}, issue.priority), (issue.labels ?? []).map((label) => h("span.chip", {}, label))),
-      waits.length > 0 && h("div.why", {}, h("h3", {}, "Waits for"), h("ul", {}, waits.map((other) => h("li", {}, issueLink(other.id), " is ", NAMES[other.status])))),
-      blocked && h("p.why", {}, `Blocked ${blocked.at ? ago(blocked.at) : ""}${blocked.reason ? `: ${blocked.reason}` : ""}`),
-      h("p.bar", {}, exits.map(({ to }) => h("button", { type: "button", dataset: { to }, onclick: () => moved(card, to) }, NAMES[to])), h("button", { type: "button", onclick: () => edit(issue) }, "Edit")),
-      issue.claim && h("p", {}, `Claimed by ${issue.claim.agent} until ${clock(issue.claim.until)}. `, h("button", { type: "button", onclick: () => change("release_task", { task_id: id, agent: issue.claim.agent }) }, "Release")),
-      issue.description ? h("p.text", {}, issue.description) : h("p", {}, h("small", {}, "No description.")),
-      (issue.epic_id || issue.story_id) && h("p", {}, h("small", {}, "in "), [issue.epic_id, issue.story_id].filter(Boolean).map(issueLink)),
-      (issue.depends_on ?? []).length > 0 && [h("h3", {}, "Needs"), h("ul", {}, issue.depends_on.map((other) => h("li", {}, issueLink(other))))],
-      needed.length > 0 && [h("h3", {}, "Needed by"), h("ul", {}, needed.map((other) => h("li", {}, issueLink(other))))],
-      issue.children?.items?.length > 0 && [h("h3", {}, `Below it (${issue.children.total})`), h("ul", {}, issue.children.items.map((child) => h("li", {}, issueLink(child.id), h("span.chip", {}, NAMES[child.status] ?? child.status))))],
-      h("h3", {}, "Comment"),
-      comment,
-      h("p", {}, h("button", { type: "button", onclick: () => comment.value.trim() && change("add_comment", { issue_id: id, text: comment.value }).then(() => announce("Your comment was added")) }, "Add comment")),
-      h("h3", {}, `History (${history.total})`),
-      h("ol.history", { reversed: true }, [...history.items].reverse().map(happened)),
-      h("p", {}, h("button.danger", { type: "button", onclick: () => remove(issue) }, "Delete")),
-    );
-  };
-
-  const remove = (issue) => {
-    dialog(`Delete ${id}?`, [h("p", {}, "It is gone for good, with all below it and its history. To keep the history, cancel it instead.")], {
-      submit: "Delete",
-      danger: true,
-      onSubmit: async () => {
-        const kind = ["epic", "story"].includes(issue.type) ? issue.type : "task";
-        await call(`delete_${kind}`, { project, [`${kind}_id`]: id });
-        close();
-      },
-    });
-  };
-
-  refresh();
-  return { refresh, end: () => leave.abort() };
+  /** As {@link save}, for what is chosen: a refusal is told, and the old value shown again. */
+  async choose(changes) {
+    try {
+      await this.save(changes);
+    } catch (error) {
+      toast(error.message, "bad");
+      if (this.issue) this.show(this.issue);
+    }
+  }
 }
 
-function happened(event) {
-  const { at, agent, ...rest } = event;
-  const what = rest.from && rest.to ? `${NAMES[rest.from] ?? rest.from} → ${NAMES[rest.to] ?? rest.to}` : (rest.kind ?? rest.type ?? rest.event ?? "changed");
-  const text = rest.text ?? rest.evidence ?? rest.reason ?? rest.comment;
-  return h("li", {}, h("strong", {}, String(what)), agent && ` by ${agent}`, at && h("small", { title: at }, ` ${ago(at)}`), text && h("p.text", {}, String(text)));
+/** Puts children in place of others; the focus, if it was among them, stays with what bears the same key. */
+export function swap(element, ...children) {
+  const held = element.contains(document.activeElement) ? document.activeElement : undefined;
+  const key = held?.dataset.key;
+  replace(element, ...children);
+  if (!held) return;
+  const same = key && [...element.querySelectorAll("[data-key]")].find((one) => one.dataset.key === key && !one.disabled);
+  (same || element.querySelector("button:enabled, a, select, input") || element.closest("aside")?.querySelector("h2"))?.focus({ preventScroll: true });
+}
+
+/** A link to another issue, with its title and state. */
+export function issueLink(board, id, { state = true } = {}) {
+  const card = board.model.get(id)?.card;
+  return [
+    card && icon(card.type),
+    h("a", { href: board.href(id), dataset: { opens: id, key: `open-${id}` } }, h("span.id", {}, id), " ", card?.title ?? ""),
+    state && card && h("span.chip", {}, card.status),
+  ];
 }

@@ -49,6 +49,7 @@ export function open() {
     if (again) tell("anew", hello);
   });
   source.addEventListener("reset", () => tell("anew", {}));
+  source.addEventListener("anew", () => tell("anew", {}));
   for (const kind of listeners.keys()) listen(kind);
 }
 

@@ -24,9 +24,22 @@ export class VirtualList {
     this.space.setAttribute("role", "list");
     scroller.append(this.space);
     this.pending = false;
-    scroller.addEventListener("scroll", () => this.later(), { passive: true });
-    this.resize = new ResizeObserver(() => this.later());
+    const moved = () => {
+      this.measure();
+      this.later();
+    };
+    scroller.addEventListener("scroll", moved, { passive: true });
+    this.resize = new ResizeObserver(moved);
     this.resize.observe(scroller);
+  }
+
+  /**
+   * Reads what is in sight. It is kept, as to ask for it between changes makes the browser lay the
+   * page out each time; whoever scrolls by script and draws at once calls this first.
+   */
+  measure() {
+    this.top = this.scroller.scrollTop;
+    this.sight = this.scroller.clientHeight;
   }
 
   /** Shows these instead; what is in sight is drawn in the next frame. */
@@ -45,11 +58,12 @@ export class VirtualList {
   }
 
   draw() {
-    const { scroller, height, items, space, shown } = this;
+    const { height, items, space, shown } = this;
+    if (!this.sight) this.measure();
     const total = `${items.length * height}px`;
     if (space.style.height !== total) space.style.height = total;
-    const first = Math.max(0, Math.floor(scroller.scrollTop / height) - BEYOND);
-    const last = Math.min(items.length, Math.ceil((scroller.scrollTop + scroller.clientHeight) / height) + BEYOND);
+    const first = Math.max(0, Math.floor(this.top / height) - BEYOND);
+    const last = Math.min(items.length, Math.ceil((this.top + this.sight) / height) + BEYOND);
     const wanted = new Map();
     for (let index = first; index < last; index += 1) wanted.set(this.key(items[index]), index);
     for (const [key, row] of shown) {
@@ -72,10 +86,15 @@ export class VirtualList {
         row = { element, item };
         shown.set(key, row);
       }
-      const move = `translateY(${index * height}px)`;
-      if (row.element.style.transform !== move) row.element.style.transform = move;
-      row.element.setAttribute("aria-posinset", index + 1);
-      row.element.setAttribute("aria-setsize", items.length);
+      if (row.index !== index) {
+        row.index = index;
+        row.element.style.transform = `translateY(${index * height}px)`;
+        row.element.setAttribute("aria-posinset", index + 1);
+      }
+      if (row.size !== items.length) {
+        row.size = items.length;
+        row.element.setAttribute("aria-setsize", items.length);
+      }
     }
   }
 
@@ -91,6 +110,7 @@ export class VirtualList {
     const { scroller } = this;
     if (top < scroller.scrollTop) scroller.scrollTop = top;
     else if (top + this.height > scroller.scrollTop + scroller.clientHeight) scroller.scrollTop = top + this.height - scroller.clientHeight;
+    this.measure();
     this.draw();
     return this.shown.get(key)?.element;
   }

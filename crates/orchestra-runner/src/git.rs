@@ -45,7 +45,7 @@ mod worktree;
 pub use branches::{Base, Target, TargetChoice};
 pub use checkout::CheckoutRefusal;
 pub use commit::{CommitRefusal, Committed};
-pub use diff::{Change, ChangeKind, DiffStats};
+pub use diff::{Change, ChangeKind, DiffStats, Patch};
 pub use error::GitError;
 pub use exclude::EXCLUDED;
 pub use integrate::{Applied, DESTROYED_BELOW_PERCENT, Integration, Intent, IntentState, Landing};

@@ -5,14 +5,18 @@
 
 mod board;
 mod card;
+mod job;
 mod plans;
 
 use std::sync::Arc;
 
+use futures_util::Stream;
 use orchestra_board::Slug;
 use orchestra_runner::plans::{Plans, PlansError};
 use orchestra_store::{ReadError, Store};
 use serde::Serialize;
+
+pub use job::LogFrom;
 
 /// Takes what is told: the kind of an event, and its JSON.
 pub type Tell = Arc<dyn Fn(&'static str, String) + Send + Sync>;
@@ -105,8 +109,38 @@ impl Live {
     pub async fn plan(&self, asked: &str) -> Result<String, LiveError> {
         match &self.plans {
             Some(plans) => plans::one(plans, asked).await,
-            None => Err(LiveError::Unknown("no plans are run here".to_owned())),
+            None => Err(no_plans()),
         }
+    }
+
+    /// What the commit of a job changed, as `{"text": …, "truncated": …}`: a unified diff, empty where it has
+    /// made none.
+    ///
+    /// # Errors
+    /// When there is no such job, or the repository cannot be read.
+    pub async fn diff(&self, plan: &str, job: &str) -> Result<String, LiveError> {
+        match &self.plans {
+            Some(plans) => job::diff(plans, plan, job).await,
+            None => Err(no_plans()),
+        }
+    }
+
+    /// The lines that an attempt of a job printed and prints, in their order, as they come. The kinds of what
+    /// is told: `line` `{cursor, attempt, phase, time, stream, text, more?}`; `omitted` `{lines}`, for lines that
+    /// are kept no more; `end` `{}`, when no more will come.
+    ///
+    /// # Errors
+    /// When there is no such job or attempt, or plans cannot be read.
+    pub async fn log(
+        &self,
+        plan: &str,
+        job: &str,
+        from: LogFrom,
+    ) -> Result<impl Stream<Item = (&'static str, String)> + Send + 'static, LiveError> {
+        let Some(plans) = self.plans.clone() else {
+            return Err(no_plans());
+        };
+        job::log(plans, plan.to_owned(), job.to_owned(), from).await
     }
 
     /// Tells what changes, from this call on, until what it returns is dropped. The kinds:
@@ -135,6 +169,10 @@ impl Live {
             tokio::join!(board, plans);
         }
     }
+}
+
+fn no_plans() -> LiveError {
+    LiveError::Unknown("no plans are run here".to_owned())
 }
 
 /// Reads where it may take long.

@@ -10,6 +10,7 @@ const { base } = document.documentElement.dataset;
 /** What each first part of a path shows; a module has `page(root, place, signal)`. */
 const PAGES = {
   board: { title: "Board", load: () => import("./board.js") },
+  plans: { title: "Plans", load: () => import("./plans.js") },
 };
 
 let leave = new AbortController();

@@ -8,6 +8,8 @@
 //! | `GET /api/events` | what happens, as events |
 //! | `GET /api/board`, `GET /api/board/{project}` | the projects; one with all of its issues |
 //! | `GET /api/plans`, `GET /api/plans/{plan}` | the plans; one with all of its jobs |
+//! | `GET /api/plans/{plan}/jobs/{job}/diff` | what a job changed |
+//! | `GET /api/plans/{plan}/jobs/{job}/log` | what it prints, as events |
 //!
 //! What changes something is a call of a tool like any other, so that nothing can be done here that
 //! cannot be done, refused and recorded everywhere else.
@@ -17,8 +19,10 @@ mod events;
 mod feed;
 mod login;
 mod page;
+mod plans;
+mod sse;
 
-use std::sync::Arc;
+use std::{pin::Pin, sync::Arc};
 
 use axum::{
     Router,
@@ -27,6 +31,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::get,
 };
+use futures_util::Stream;
 use orchestra_hub::BoxFuture;
 use tower_http::{CompressionLevel, compression::CompressionLayer};
 
@@ -55,6 +60,20 @@ pub enum NotShown {
 /// An object of JSON as text.
 pub type Shown = Result<String, NotShown>;
 
+/// What is told of one thing as it happens: kinds of events and their data, as for [`Tell`].
+pub type Telling = Pin<Box<dyn Stream<Item = (&'static str, String)> + Send>>;
+
+/// Which lines of the log of a job.
+#[derive(Debug, Clone, Default)]
+pub struct LogFrom {
+    /// Of which attempt, counted from 1; of the latest unless said.
+    pub attempt: Option<u32>,
+    /// Of which phase; of all unless said.
+    pub phase: Option<String>,
+    /// Those behind this one.
+    pub after: Option<u64>,
+}
+
 /// What a dashboard shows. Each answer is an object of JSON.
 pub trait Source: Send + Sync + 'static {
     /// The workspace, by which people tell one dashboard from another.
@@ -72,6 +91,13 @@ pub trait Source: Send + Sync + 'static {
     /// A plan with all of its jobs.
     fn plan(&self, plan: String) -> BoxFuture<Shown>;
 
+    /// What a job of a plan changed, as `{"text": …, "truncated": …}`, a unified diff.
+    fn diff(&self, plan: String, job: String) -> BoxFuture<Shown>;
+
+    /// What a job prints, as it does.
+    fn log(&self, plan: String, job: String, from: LogFrom)
+    -> BoxFuture<Result<Telling, NotShown>>;
+
     /// Tells what changes, from the return of this call on, until what it returned is dropped.
     fn follow(&self, tell: Tell) -> BoxFuture<()>;
 }
@@ -86,10 +112,9 @@ pub(crate) fn routes() -> Router<Arc<Site>> {
     let shown = Router::new()
         .route("/api/board", get(projects))
         .route("/api/board/{project}", get(board))
-        .route("/api/plans", get(plans))
-        .route("/api/plans/{plan}", get(plan))
+        .merge(plans::routes())
         .layer(compression());
-    shown.merge(events::routes())
+    shown.merge(plans::streams()).merge(events::routes())
 }
 
 /// Whoever waits for an answer waits for its compression, too.
@@ -108,17 +133,6 @@ async fn board(
     show(&site, |source| source.board(project)).await
 }
 
-async fn plans(State(site): State<Arc<Site>>) -> Result<Response, Refusal> {
-    show(&site, |source| source.plans()).await
-}
-
-async fn plan(
-    State(site): State<Arc<Site>>,
-    Path(plan): Path<String>,
-) -> Result<Response, Refusal> {
-    show(&site, |source| source.plan(plan)).await
-}
-
 /// Answers what the source shows, with the number of the last event that it may hold the effect of:
 /// what was told up to there, it has.
 async fn show(
@@ -127,13 +141,7 @@ async fn show(
 ) -> Result<Response, Refusal> {
     let feed = site.feed();
     let at = feed.last();
-    let shown = ask(feed.source()).await.map_err(|error| {
-        let reason = match error {
-            NotShown::Unknown(_) => Reason::Unknown,
-            NotShown::Unreadable(_) => Reason::Broke,
-        };
-        Refusal::new(reason, error.to_string())
-    })?;
+    let shown = ask(feed.source()).await?;
     let rest = shown.strip_prefix('{').unwrap_or_default();
     let body = site.face.hold(format!("{{\"at\":{at},{rest}").into())?;
     let headers = [
@@ -144,4 +152,14 @@ async fn show(
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
     Ok((headers, body).into_response())
+}
+
+impl From<NotShown> for Refusal {
+    fn from(error: NotShown) -> Self {
+        let reason = match error {
+            NotShown::Unknown(_) => Reason::Unknown,
+            NotShown::Unreadable(_) => Reason::Broke,
+        };
+        Self::new(reason, error.to_string())
+    }
 }

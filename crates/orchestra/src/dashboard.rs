@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use orchestra_hub::BoxFuture;
 use orchestra_tools::{Live, LiveError};
-use orchestra_web::dashboard::{NotShown, Shown, Source, Tell};
+use orchestra_web::dashboard::{LogFrom, NotShown, Shown, Source, Tell, Telling};
 
 /// What is shown of one workspace.
 struct Workspace {
@@ -43,6 +43,29 @@ impl Source for Workspace {
     fn plan(&self, plan: String) -> BoxFuture<Shown> {
         let live = self.live.clone();
         Box::pin(async move { live.plan(&plan).await.map_err(not_shown) })
+    }
+
+    fn diff(&self, plan: String, job: String) -> BoxFuture<Shown> {
+        let live = self.live.clone();
+        Box::pin(async move { live.diff(&plan, &job).await.map_err(not_shown) })
+    }
+
+    fn log(
+        &self,
+        plan: String,
+        job: String,
+        from: LogFrom,
+    ) -> BoxFuture<Result<Telling, NotShown>> {
+        let live = self.live.clone();
+        let from = orchestra_tools::LogFrom {
+            attempt: from.attempt,
+            phase: from.phase,
+            after: from.after,
+        };
+        Box::pin(async move {
+            let log = live.log(&plan, &job, from).await.map_err(not_shown)?;
+            Ok(Box::pin(log) as Telling)
+        })
     }
 
     fn follow(&self, tell: Tell) -> BoxFuture<()> {

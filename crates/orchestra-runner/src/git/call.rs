@@ -96,6 +96,7 @@ pub(super) struct Call {
     lock: Option<Stdio>,
     undisturbed: bool,
     accepted: &'static [i32],
+    first_bytes: Option<usize>,
 }
 
 /// How a call ended that was accepted.
@@ -139,6 +140,7 @@ impl Call {
             lock: None,
             undisturbed: false,
             accepted: &[0],
+            first_bytes: None,
         }
     }
 
@@ -198,6 +200,12 @@ impl Call {
         self
     }
 
+    /// Takes so many bytes of its output at most, and one more where there is more: the rest is not asked for.
+    pub(super) fn first_bytes(mut self, most: usize) -> Self {
+        self.first_bytes = Some(most);
+        self
+    }
+
     /// An error about its answer.
     pub(super) fn unreadable(operation: &'static str, subject: &str, what: &str) -> GitError {
         GitError::Unreadable {
@@ -226,6 +234,7 @@ impl Call {
         }
         let mut running = Running(Some(self.start(Stdio::piped(), Stdio::piped())?));
         let (limit, after) = (self.git.0.output, self.git.0.timeout);
+        let limit = self.first_bytes.unwrap_or(limit);
         let input = std::mem::take(&mut self.input);
         let ended = timeout(after, running.talk(&input, limit)).await;
         let (operation, subject) = (self.operation, self.subject);
@@ -246,7 +255,12 @@ impl Call {
                     source: error,
                 })
             }
-            Ok(Ok(None)) => {
+            Ok(Ok(Err(output))) if self.first_bytes.is_some() => {
+                running.end().await;
+                let (code, said) = (0, String::new());
+                Ok(Answer { code, output, said })
+            }
+            Ok(Ok(Err(_))) => {
                 running.end().await;
                 Err(GitError::TooMuchOutput {
                     operation,
@@ -254,7 +268,7 @@ impl Call {
                     limit,
                 })
             }
-            Ok(Ok(Some((status, output, said)))) => {
+            Ok(Ok(Ok((status, output, said)))) => {
                 judged(self.accepted, operation, subject, (status, output, said))
             }
         }
@@ -339,8 +353,8 @@ struct Running(Option<Child>);
 type Ended = (ExitStatus, Vec<u8>, String);
 
 impl Running {
-    /// Hands it its input and reads it to its end; `None` when it says more than the limit.
-    async fn talk(&mut self, input: &[u8], limit: usize) -> io::Result<Option<Ended>> {
+    /// Hands it its input and reads it to its end, or until it says more than the limit: what it said so far.
+    async fn talk(&mut self, input: &[u8], limit: usize) -> io::Result<Result<Ended, Vec<u8>>> {
         let child = self.0.as_mut().ok_or(io::ErrorKind::NotFound)?;
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -355,12 +369,12 @@ impl Running {
         };
         let read = async { tokio::try_join!(read_all(stdout, limit), read_last(stderr), write) };
         let (output, said, ()) = read.await?;
-        let Some(output) = output else {
-            return Ok(None);
-        };
+        if output.len() > limit {
+            return Ok(Err(output));
+        }
         let status = child.wait().await?;
         self.0 = None;
-        Ok(Some((status, output, said)))
+        Ok(Ok((status, output, said)))
     }
 
     /// Ends it and waits for that.
@@ -442,12 +456,12 @@ fn signal(group: Option<Pid>, signal: Signal) {
     }
 }
 
-/// Reads to the end, unless there is more than the limit.
-async fn read_all(mut from: impl AsyncRead + Unpin, limit: usize) -> io::Result<Option<Vec<u8>>> {
+/// Reads to the end, or one byte more than the limit.
+async fn read_all(mut from: impl AsyncRead + Unpin, limit: usize) -> io::Result<Vec<u8>> {
     let mut all = Vec::new();
     let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
     (&mut from).take(most).read_to_end(&mut all).await?;
-    Ok((all.len() <= limit).then_some(all))
+    Ok(all)
 }
 
 /// Reads to the end and keeps the last of it.

@@ -54,7 +54,51 @@ impl DiffStats {
     }
 }
 
+/// What changed, line by line, as git tells it to people.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Patch {
+    /// A unified diff. What is not UTF-8 in it is replaced.
+    pub text: String,
+    /// Whether its end is missing, since it is too long.
+    pub truncated: bool,
+}
+
 impl Repository {
+    /// What changed from one commit to another, line by line: the first `most` bytes of it, up to the end
+    /// of a line.
+    pub async fn patch(&self, from: &Commit, to: &Commit, most: usize) -> Result<Patch, GitError> {
+        if from == to {
+            return Ok(Patch::default());
+        }
+        let arguments = [
+            "diff-tree",
+            "-r",
+            "--patch",
+            "--find-renames",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--submodule=short",
+            from.as_str(),
+            to.as_str(),
+            "--",
+        ];
+        let call = self
+            .call("show what changed between two commits", arguments)
+            .on(format!("{from} and {to}"))
+            .first_bytes(most);
+        let mut output = call.run().await?.output;
+        let truncated = output.len() > most;
+        if truncated {
+            let end = output.iter().take(most).rposition(|byte| *byte == b'\n');
+            output.truncate(end.map_or(0, |end| end + 1));
+        }
+        Ok(Patch {
+            text: String::from_utf8_lossy(&output).into_owned(),
+            truncated,
+        })
+    }
+
     /// What changed from one commit to another.
     pub async fn changes(&self, from: &Commit, to: &Commit) -> Result<DiffStats, GitError> {
         if from == to {

@@ -10,7 +10,10 @@ use orchestra_plan::{
 };
 
 use super::{Plans, PlansError};
-use crate::logs::{Follower, Line, Page, Query, Stream, read};
+use crate::{
+    git::Patch,
+    logs::{Follower, Line, Page, Query, Stream, read},
+};
 
 /// How many lines are shown of a failure.
 const FAILURE_LINES: usize = 100;
@@ -80,6 +83,20 @@ impl Plans {
     #[must_use]
     pub fn follow_log(&self, log: &LogOf, query: Query) -> Follower {
         Follower::new(&log.directory, query)
+    }
+
+    /// What the commit of a job changed against where it began, line by line: its first `most` bytes. Empty
+    /// where it has made none.
+    ///
+    /// # Errors
+    /// When there is no such job, or the repository cannot be read.
+    pub async fn patch(&self, plan: &Plan, job: &str, most: usize) -> Result<Patch, PlansError> {
+        let job = plan.find(job).map_err(Refusal::from)?;
+        let (Some(from), Some(to)) = (job.base_commit(), job.completed_commit()) else {
+            return Ok(Patch::default());
+        };
+        let repository = self.0.host.repository().await?;
+        Ok(repository.patch(from, to, most).await?)
     }
 
     /// Why a job failed, with the last lines of its log.

@@ -1,13 +1,13 @@
-//! What happens, as server-sent events (HTML, section 9.2).
+//! What happens, as events that a client may miss for a while and catch up with.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc};
 
 use axum::{
     Router,
-    body::{Body, Bytes},
+    body::Bytes,
     extract::{Query, State},
-    http::{HeaderMap, HeaderName, HeaderValue, header},
-    response::{IntoResponse as _, Response},
+    http::HeaderMap,
+    response::Response,
     routing::get,
 };
 use futures_util::stream;
@@ -17,14 +17,15 @@ use tokio::{
     time::timeout,
 };
 
-use super::{assets, feed::Viewer};
+use super::{
+    assets,
+    feed::Viewer,
+    sse::{self, ALIVE, SIGN_OF_LIFE, stopped},
+};
 use crate::{
     app::Site,
     refusal::{Reason, Refusal},
 };
-
-/// How often a stream that has nothing to say shows that it is alive.
-const ALIVE: Duration = Duration::from_secs(15);
 
 pub(super) fn routes() -> Router<Arc<Site>> {
     Router::new().route("/api/events", get(events))
@@ -71,20 +72,7 @@ async fn events(
     let id = seen.unwrap_or_else(|| viewer.feed().id(viewer.last));
     let hello = format!("retry: 1000\nid: {id}\nevent: hello\ndata: {hello}\n\n");
     let stop = site.face.options().stop.clone();
-    let body = Body::from_stream(frames(hello.into(), viewer, stop));
-    let no_cache = HeaderValue::from_static("no-cache, no-transform");
-    let headers = [
-        (
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/event-stream"),
-        ),
-        (header::CACHE_CONTROL, no_cache),
-        (
-            HeaderName::from_static("x-accel-buffering"),
-            HeaderValue::from_static("no"),
-        ),
-    ];
-    Ok((headers, body).into_response())
+    Ok(sse::response(frames(hello.into(), viewer, stop)))
 }
 
 /// What is sent, until the program stops or the client leaves.
@@ -107,7 +95,7 @@ fn frames(
                 () = stopped(&mut stop) => return None,
             };
             let frame = match next {
-                Err(_) => Bytes::from_static(b":\n\n"),
+                Err(_) => SIGN_OF_LIFE,
                 Ok(Ok(event)) => event.frame.clone(),
                 Ok(Err(RecvError::Lagged(_))) => {
                     // What waits is skipped as well: it is all asked for anew.
@@ -119,15 +107,4 @@ fn frames(
             Some((Ok(frame), (first, viewer, stop)))
         },
     )
-}
-
-/// Comes when the program is told to stop.
-async fn stopped(stop: &mut Option<watch::Receiver<bool>>) {
-    let told = match stop {
-        Some(stop) => stop.wait_for(|stop| *stop).await.is_ok(),
-        None => false,
-    };
-    if !told {
-        std::future::pending().await
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use futures_util::stream;
 use orchestra_hub::{BoxFuture, Hub, HubConfig, Provider};
 use orchestra_mcp::{
     Server,
@@ -9,7 +10,7 @@ use orchestra_mcp::{
 };
 use orchestra_web::{
     app_with_dashboard,
-    dashboard::{NotShown, Shown, Source, Tell},
+    dashboard::{LogFrom, NotShown, Shown, Source, Tell, Telling},
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
@@ -49,6 +50,28 @@ impl Source for Toy {
 
     fn plan(&self, _: String) -> BoxFuture<Shown> {
         Box::pin(async { Ok("{}".to_owned()) })
+    }
+
+    fn diff(&self, _: String, job: String) -> BoxFuture<Shown> {
+        Box::pin(async move {
+            Ok(json!({"text": format!("{job} changed"), "truncated": false}).to_string())
+        })
+    }
+
+    fn log(
+        &self,
+        plan: String,
+        job: String,
+        from: LogFrom,
+    ) -> BoxFuture<Result<Telling, NotShown>> {
+        Box::pin(async move {
+            if job != "build" {
+                return Err(NotShown::Unknown(format!("there is no job {job}")));
+            }
+            let asked = json!({"plan": plan, "attempt": from.attempt, "phase": from.phase, "after": from.after});
+            let told = vec![("line", asked.to_string()), ("end", "{}".to_owned())];
+            Ok(Box::pin(stream::iter(told)) as Telling)
+        })
     }
 
     fn follow(&self, tell: Tell) -> BoxFuture<()> {
@@ -95,8 +118,12 @@ impl Dashboard {
     }
 
     async fn events(&self, headers: &[(&str, &str)]) -> Events {
+        self.stream("GET /api/events", headers).await
+    }
+
+    async fn stream(&self, target: &str, headers: &[(&str, &str)]) -> Events {
         let mut client = Client::connect(self.address).await;
-        client.write("GET /api/events", headers, "").await;
+        client.write(target, headers, "").await;
         let (status, head) = client.head().await;
         assert_eq!(status, 200, "{head}");
         assert!(head.contains("content-type: text/event-stream"), "{head}");
@@ -236,4 +263,36 @@ async fn a_browser_logs_in_with_a_token() {
         .send("POST /api/logout", &[("Cookie", cookie)], "")
         .await;
     assert!(answer.header("set-cookie").unwrap().contains("max-age=0"));
+}
+
+#[tokio::test]
+async fn the_log_of_a_job_is_told_until_it_ends() {
+    let site = Dashboard::new(Access::default()).await;
+    // Names without values ask for what is usual.
+    for (query, asked) in [
+        (
+            "attempt=2&phase=work&after=7",
+            json!({"plan": "p", "attempt": 2, "phase": "work", "after": 7}),
+        ),
+        (
+            "attempt=&phase=&after=",
+            json!({"plan": "p", "attempt": null, "phase": null, "after": null}),
+        ),
+    ] {
+        let target = format!("GET /api/plans/p/jobs/build/log?{query}");
+        let mut events = site.stream(&target, &[]).await;
+        assert_eq!(events.message().await, asked);
+        assert_eq!(events.message().await, json!({}));
+        events.end().await;
+    }
+    for (target, status) in [
+        ("GET /api/plans/p/jobs/none/log", 404),
+        ("GET /api/plans/p/jobs/build/log?attempt=x", 400),
+        ("GET /api/plans/p/jobs/build/log?after=-1", 400),
+    ] {
+        assert_eq!(site.send(target, &[], "").await.status, status, "{target}");
+    }
+    let diff = site.send("GET /api/plans/p/jobs/build/diff", &[], "").await;
+    let shown = json!({"at": 0, "text": "build changed", "truncated": false});
+    assert_eq!(diff.json(), shown);
 }

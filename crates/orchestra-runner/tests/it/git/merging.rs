@@ -214,3 +214,30 @@ async fn attributes_of_the_users_working_tree_have_no_say() {
     let result = repository.merge(&[a, b], "merge").await.unwrap();
     assert!(matches!(result, Forward::Conflict(_)), "{result:?}");
 }
+
+#[tokio::test]
+async fn what_changed_is_shown_line_by_line_up_to_a_size() {
+    let world = World::new();
+    let repository = world.open().await;
+    let base = world.rev("HEAD");
+    let long = "one more line\n".repeat(1_000);
+    let files: &[(&str, &str)] = &[("README", "other\n"), ("a b", "new\n"), ("z", &long)];
+    let changed = work(&repository, 1, &base, files).await;
+    let whole = repository.patch(&base, &changed, 1 << 20).await.unwrap();
+    assert!(!whole.truncated);
+    for part in [
+        "--- a/README\n",
+        "+++ b/a b",
+        "+new\n",
+        "+other\n",
+        "+++ b/z\n",
+    ] {
+        assert!(whole.text.contains(part), "{part}: {}", whole.text);
+    }
+    let begun = repository.patch(&base, &changed, 1_000).await.unwrap();
+    assert!(begun.truncated);
+    assert!(begun.text.len() <= 1_000 && begun.text.len() > 900);
+    assert!(whole.text.starts_with(&begun.text) && begun.text.ends_with('\n'));
+    let same = repository.patch(&base, &base, 1_000).await.unwrap();
+    assert_eq!((same.text.as_str(), same.truncated), ("", false));
+}

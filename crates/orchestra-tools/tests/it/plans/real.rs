@@ -7,6 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use orchestra_plan::outcome::Policy;
 use orchestra_plan::pressure::Splits;
 use orchestra_plan::schedule::Limits;
@@ -18,6 +19,8 @@ use orchestra_runner::{
     plans::{Options, Plans as Runner},
     supervise::JOB_COMMAND,
 };
+use orchestra_store::Store;
+use orchestra_tools::{Live, LiveError, LogFrom};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -184,6 +187,18 @@ impl Real {
             let changed = self.runner.changes(last, Duration::from_millis(100));
             last = changed.await.unwrap();
         }
+    }
+
+    /// What can be watched of them.
+    fn live(&self) -> Live {
+        let options = orchestra_store::Options {
+            watch: false,
+            sweep: false,
+            flush: false,
+            ..orchestra_store::Options::default()
+        };
+        let store = Store::open(self.bench.directory.path(), options).unwrap();
+        Live::new(store, Some(self.runner.clone()))
     }
 
     async fn close(self) {
@@ -513,5 +528,117 @@ async fn branches_of_remotes_stay_and_it_is_said_how_they_go() {
     );
     let left = real.git(&["ls-remote", "--heads", "origin"]);
     assert!(left.ends_with("refs/heads/result\n"), "{left}");
+    real.close().await;
+}
+
+/// All that is told of a log.
+async fn told(live: &Live, plan: &str, job: &str, from: LogFrom) -> Vec<(&'static str, Value)> {
+    let log = live.log(plan, job, from).await.unwrap();
+    let told = log.map(|(kind, data)| (kind, serde_json::from_str(&data).unwrap()));
+    tokio::time::timeout(PATIENCE, told.collect())
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_job_prints_is_told_as_it_comes_and_what_it_changed_afterwards() {
+    let real = Real::new();
+    let jobs = [
+        with(
+            &job("slow", &[]),
+            json!({"work": "echo begun; while ! test -e go; do sleep 0.02; done; rm go; echo new > new.txt; echo ended >&2"}),
+        ),
+        job("after", &["slow"]),
+    ];
+    let made = real.ok("create_copilot_plan", plan(&jobs)).await;
+    let id = made["planId"].as_str().unwrap().to_owned();
+    let live = real.live();
+    let log = live.log(&id, "slow", LogFrom::default()).await.unwrap();
+    let mut log = std::pin::pin!(log);
+    let mut begun = Value::Null;
+    while begun["text"] != "begun" {
+        let next = tokio::time::timeout(PATIENCE, log.next()).await.unwrap();
+        let (kind, data) = next.expect("it has not ended");
+        assert_eq!(kind, "line", "{data}");
+        begun = serde_json::from_str(&data).unwrap();
+    }
+    assert_eq!(
+        (&begun["phase"], &begun["stream"]),
+        (&json!("work"), &json!("out"))
+    );
+    let status = real
+        .ok("get_copilot_plan_status", json!({"planId": id}))
+        .await;
+    let nodes = status["nodes"].as_array().unwrap().iter();
+    let mut paths = nodes.filter_map(|node| node["worktreePath"].as_str());
+    let worktree = paths.next().expect("the worktree of the job that runs");
+    std::fs::write(std::path::Path::new(worktree).join("go"), "").unwrap();
+    let rest: Vec<_> = tokio::time::timeout(PATIENCE, log.collect()).await.unwrap();
+    assert!(
+        rest.iter()
+            .any(|(_, line)| line.contains(r#""text":"ended""#)),
+        "{rest:?}"
+    );
+    assert_eq!(rest.last().unwrap(), &("end", "{}".to_owned()));
+    real.ended(&made["planId"]).await;
+    // Once it has ended, it is told at once, from wherever one was.
+    let whole = told(&live, &id, "slow", LogFrom::default()).await;
+    let of_work = LogFrom {
+        attempt: Some(1),
+        phase: Some("work".to_owned()),
+        ..LogFrom::default()
+    };
+    let work = told(&live, &id, "slow", of_work).await;
+    let texts: Vec<_> = work
+        .iter()
+        .filter_map(|(_, line)| line["text"].as_str())
+        .collect();
+    assert!(
+        work.len() < whole.len() && texts.contains(&"begun"),
+        "{work:?}"
+    );
+    let from = LogFrom {
+        after: begun["cursor"].as_u64(),
+        ..LogFrom::default()
+    };
+    let after = told(&live, &id, "slow", from).await;
+    assert!(after.len() < whole.len(), "{after:?}");
+    assert!(
+        after.iter().all(|(_, line)| line["text"] != "begun"),
+        "{after:?}"
+    );
+    let diff = live.diff(&id, "slow").await.unwrap();
+    assert!(
+        diff.contains("+++ b/new.txt") && diff.ends_with(r#""truncated":false}"#),
+        "{diff}"
+    );
+    for (plan, job, from) in [
+        ("none", "slow", LogFrom::default()),
+        (&*id, "none", LogFrom::default()),
+        (
+            &*id,
+            "slow",
+            LogFrom {
+                attempt: Some(2),
+                ..LogFrom::default()
+            },
+        ),
+        (
+            &*id,
+            "slow",
+            LogFrom {
+                attempt: Some(0),
+                ..LogFrom::default()
+            },
+        ),
+    ] {
+        let refused = live.log(plan, job, from).await.err();
+        assert!(
+            matches!(refused, Some(LiveError::Unknown(_))),
+            "{refused:?}"
+        );
+    }
+    let refused = live.diff(&id, "none").await;
+    assert!(matches!(refused, Err(LiveError::Unknown(_))), "{refused:?}");
     real.close().await;
 }

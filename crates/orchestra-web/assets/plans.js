@@ -1,0 +1,15 @@
+// The plans: all of them, one with its graph, or a job of one.
+
+import { listPage } from "./plans/list.js";
+
+/** @param {HTMLElement} root @param {{ parts: string[], query: URLSearchParams }} place @param {AbortSignal} signal */
+export async function page(root, { parts, query }, signal) {
+  const [plan, kind, job] = parts;
+  if (!plan) return listPage(root, query, signal);
+  if (kind === "jobs" && job) {
+    const { jobPage } = await import("./plans/job.js");
+    return jobPage(root, plan, job, query, signal);
+  }
+  const { planPage } = await import("./plans/plan.js");
+  return planPage(root, plan, query, signal);
+}

@@ -1,0 +1,146 @@
+// The attempts of a job as cards: why there was one, how it went, and what went wrong.
+
+import { call } from "../lib/api.js";
+import { h, icon, replace } from "../lib/dom.js";
+import { clock } from "../lib/time.js";
+import { BEGIN, lookAfter, partsOf } from "./ansi.js";
+import { copyButton } from "./clipboard.js";
+import { healed, phaseTime, phasesOf } from "./phases.js";
+import { badge, lasted, stateIcon, usageRows, word } from "./words.js";
+
+const TRIGGERS = {
+  initial: "the first",
+  "auto-heal": "tried again by itself after a failure",
+  retry: "asked for again",
+  "postchecks-revalidation": "the target had moved: checked anew",
+  "context-pressure-reshape": "after a part was handed on",
+  recovery: "its process was gone",
+  transient: "what failed was to pass by itself",
+};
+const KINDS = {
+  "exit-code": "a process ended with a code other than 0",
+  signal: "a signal ended a process",
+  timeout: "it took longer than it may",
+  "idle-timeout": "it was silent for longer than it may be",
+  "output-limit": "it printed more than it may",
+  "resource-limit": "it used more memory or processes than it may",
+  spawn: "it could not be started",
+  transient: "something that passes by itself",
+  conflict: "a merge left conflicts",
+  "nothing-changed": "there was nothing to commit, and nothing says that this is right",
+  "target-moved": "the target had moved",
+  "target-dirty": "the target is checked out, with changes",
+  "target-rewritten": "the target was rewritten",
+  "target-taken": "somebody else has made the branch",
+  "tree-destroyed": "the merge lost most of the files",
+  git: "a git command failed",
+  worktree: "there was no worktree",
+  storage: "a file could not be written",
+  lost: "its process was gone without a result",
+  forced: "somebody declared it failed",
+  canceled: "the plan was canceled",
+  "budget-exceeded": "a budget is used up",
+  unavailable: "what it asks for is not there",
+  internal: "a fault of the program",
+};
+
+/** Keeps cards open that were opened, whatever comes anew. */
+export class AttemptList {
+  /** @param {HTMLElement} host @param {{ planId: string, signal: AbortSignal, showLog: (attempt: number) => void }} how */
+  constructor(host, { planId, signal, showLog }) {
+    Object.assign(this, { host, planId, signal, showLog });
+    this.open = new Set();
+    this.seen = new Set();
+    this.contexts = new Map();
+  }
+
+  show(job, attempts) {
+    const key = JSON.stringify([job.state.status, attempts]);
+    if (key === this.key) return;
+    this.key = key;
+    this.job = job;
+    const latest = attempts.at(-1);
+    if (latest && !this.seen.has(latest.attemptNumber)) this.open.add(latest.attemptNumber);
+    for (const { attemptNumber } of attempts) this.seen.add(attemptNumber);
+    const focused = document.activeElement?.closest?.("details.attempt")?.dataset.number;
+    replace(this.host, attempts.length === 0 ? h("p.nothing", {}, "It has not begun yet.") : attempts.toReversed().map((attempt) => this.card(attempt, attempt === latest)));
+    if (focused) this.host.querySelector(`details[data-number="${focused}"] summary`)?.focus({ preventScroll: true });
+  }
+
+  card(attempt, isLatest) {
+    const number = attempt.attemptNumber;
+    const body = h("div.attempt-body");
+    const fill = () => replace(body, this.body(attempt, isLatest));
+    const card = h(
+      "details.panel.attempt",
+      {
+        open: this.open.has(number),
+        "data-number": number,
+        ontoggle: () => {
+          if (card.open) this.open.add(number);
+          else this.open.delete(number);
+          if (card.open && !body.firstChild) fill();
+        },
+      },
+      h("summary", {}, h("strong", {}, `Attempt ${number}`), " ", badge(attempt.status), " ", h("span.soft", {}, TRIGGERS[attempt.triggerType] ?? attempt.triggerType), " ", h("span.took", { "data-from": attempt.startedAt, "data-to": attempt.endedAt }, lasted(attempt.startedAt, attempt.endedAt)), attempt.failedPhase && h("span.problem", {}, ` failed in ${attempt.failedPhase}`)),
+      body,
+    );
+    if (card.open) fill();
+    return card;
+  }
+
+  body(attempt, isLatest) {
+    const { failure } = attempt;
+    const pressure = attempt.contextPressureSnapshot;
+    const facts = [
+      ["Began", clock(attempt.startedAt)],
+      attempt.endedAt !== undefined && ["Ended", clock(attempt.endedAt)],
+      attempt.exitCode !== undefined && ["Exit code", String(attempt.exitCode)],
+      failure && ["Kind of failure", KINDS[failure.kind] ?? failure.kind],
+      failure?.signal !== undefined && ["Signal", String(failure.signal)],
+      attempt.baseCommit && ["Base", h("code", {}, attempt.baseCommit.slice(0, 10))],
+      attempt.completedCommit && ["Reached", h("code", {}, attempt.completedCommit.slice(0, 10))],
+      attempt.copilotSessionId && ["Session", [h("code", {}, attempt.copilotSessionId), copyButton(attempt.copilotSessionId, "Copy the id of the session")]],
+      pressure && ["Context of its agent", `${pressure.level}: ${Math.round((pressure.used / pressure.limit) * 100)} % of ${pressure.limit.toLocaleString("en")} tokens`],
+      ...usageRows(attempt.usage).filter(([, value]) => value !== "0").map(([name, value, more]) => [name, `${value} ${more}`]),
+    ].filter(Boolean);
+    const phases = phasesOf(attempt, false).filter(({ status, phase }) => status !== "skipped" && !(status === "pending" && phase === "cleanup"));
+    return [
+      h("ol.phase-list", {}, phases.map((one) => h("li", { class: `st-${one.status}` }, stateIcon(one.status), " ", one.phase, " ", h("span.unseen", {}, word(one.status)), h("small", {}, [phaseTime(one), healed(one)].filter(Boolean).join(", "))))),
+      attempt.error && h("pre.problem.error", {}, attempt.error),
+      failure?.files?.length > 0 && h("div", {}, h("h2", {}, "In conflict"), h("ul", {}, failure.files.map((file) => h("li", {}, h("code", {}, file))))),
+      h("dl.facts", {}, facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
+      isLatest && this.job.state.status === "failed" && this.context(attempt),
+      h("div.bar", {}, h("button", { type: "button", onclick: () => this.showLog(attempt.attemptNumber) }, "Show its log")),
+    ];
+  }
+
+  /** The end of the log, as those get it who are to mend the failure. */
+  context(attempt) {
+    const number = attempt.attemptNumber;
+    const place = h("div.context", {}, this.contexts.get(number) ?? h("p.soft", {}, "Asking for the end of its log…"));
+    if (!this.contexts.has(number)) {
+      call("get_copilot_job_failure_context", { planId: this.planId, jobId: this.job.node.id }, { signal: this.signal })
+        .then((context) => {
+          this.contexts.set(number, contextOf(context));
+          replace(place, this.contexts.get(number));
+        })
+        .catch((error) => !this.signal.aborted && replace(place, h("p.soft", {}, error.message)));
+    }
+    return place;
+  }
+
+  tick() {
+    for (const took of this.host.querySelectorAll("summary .took:not([data-to])")) took.textContent = lasted(Number(took.dataset.from));
+  }
+}
+
+function contextOf({ logs, logsTruncated, worktreePath }) {
+  let look = BEGIN;
+  const lines = logs.map(({ message, type, phase }) => {
+    const parts = partsOf(message, type === "runner" ? BEGIN : look);
+    if (type !== "runner") look = lookAfter(message, look);
+    return h("div", { class: type === "err" ? "is-err" : type === "runner" ? "runner" : "" }, h("span.phase", {}, phase), parts.map(({ text, name }) => (name ? h("span", { class: name }, text) : text)), "\n");
+  });
+  return h("section", {}, h("h2", {}, icon("bad"), " What went wrong", logsTruncated && h("small", {}, ` the last ${logs.length} lines`)), h("pre.log-end", { tabindex: "0" }, lines), worktreePath && h("p", {}, h("small", {}, `Its worktree is still there: ${worktreePath}`)));
+}

@@ -1,0 +1,60 @@
+// What can be asked of a job, in dialogs that say what will happen.
+
+import { call } from "../lib/api.js";
+import { dialog, field, h, icon, toast } from "../lib/dom.js";
+import { jobList } from "./ask.js";
+import { copy } from "./clipboard.js";
+import { textOf } from "./spec.js";
+import { isEnded } from "./words.js";
+
+/** The buttons that make sense for a job. */
+export function jobButtons(job, model) {
+  const { state } = job;
+  const isPlanOpen = !["archived", "scaffolding", "canceled"].includes(model.head.status);
+  const buttons = [];
+  const add = (name, label, picture, act, look) => buttons.push(h(look ? `button.${look}` : "button", { type: "button", "data-action": name, onclick: act }, icon(picture), " ", label));
+  if (state.status === "failed" && isPlanOpen) {
+    add("retry", "Retry", "retry", () => retry(job, model, false), "primary");
+    add("fresh", "Retry fresh", "retry", () => retry(job, model, true));
+  }
+  if (!isEnded(state.status) && isPlanOpen) add("fail", "Force fail", "stop", () => forceFail(job, model), "danger");
+  if (state.worktreePath) add("path", "Copy worktree path", "copy", () => copy(state.worktreePath, "The path is copied."));
+  return buttons;
+}
+
+function retry(job, model, isFresh) {
+  const { node, state } = job;
+  const work = h("textarea", { name: "work", rows: "3", placeholder: textOf(node.work).slice(0, 500) || "as before" });
+  dialog(
+    `${isFresh ? "Retry fresh" : "Retry"}: ${node.name}`,
+    [
+      h("p", {}, isFresh ? "It is done again in a new worktree: what it has in the one it had is lost." : state.worktreePath ? "It is done again in the worktree that it has, with what is in it." : "It is done again."),
+      jobList("Runs again", [{ ...model.jobs.get(node.id) }]),
+      jobList("Run after it", model.retried([node.id])),
+      h("details", {}, h("summary", {}, "With other work"), field("Work", work, "A line for a shell, “@agent TASK”, or an object of JSON. Empty: as before.")),
+      !node.details.expectsNoChanges && h("div.check", {}, h("label", {}, h("input", { type: "checkbox", name: "nothing" }), " It is right that it changes no file")),
+    ].filter(Boolean),
+    {
+      submit: "Retry",
+      onSubmit: async (form) => {
+        const text = form.get("work").trim();
+        const answer = await call("retry_copilot_job", { planId: model.head.planId, jobId: node.id, ...(isFresh && { clearWorktree: true }), ...(text && { newWork: text }), ...(form.has("nothing") && { expectsNoChanges: true }) });
+        toast(answer.message ?? "It is asked for again.", "good");
+      },
+    },
+  );
+}
+
+function forceFail(job, model) {
+  const { node } = job;
+  const behind = [...model.reach([node.id])].map((id) => model.jobs.get(id)).filter((one) => !isEnded(one.status));
+  dialog(`Force fail: ${node.name}`, [h("p", {}, "The job is declared failed; what runs of it is killed. It can be retried then."), jobList("Are blocked behind it", behind) ?? h("p", {}, "Nothing waits for it."), field("Reason", h("textarea", { name: "reason", required: true, maxlength: 1000 }), "It is shown with the failure.")], {
+    submit: "Declare it failed",
+    danger: true,
+    cancel: "Leave it",
+    onSubmit: async (form) => {
+      const answer = await call("force_fail_copilot_job", { planId: model.head.planId, jobId: node.id, reason: form.get("reason").trim() });
+      toast(answer.message ?? "It is declared failed.", "good");
+    },
+  });
+}

@@ -41,6 +41,8 @@ pub struct PeerReport {
     pub bytes_in: u64,
     /// How long its last calls took.
     pub latency: PeerLatency,
+    /// The same of each of the last 60, oldest first.
+    pub recent: Vec<Duration>,
     /// What failed last, and when.
     pub last_error: Option<(SystemTime, String)>,
     /// For how long it has been ready without a break.
@@ -71,6 +73,8 @@ pub enum PeerStatus {
     Invalid,
     /// Nobody has approved it yet: it is not started.
     NeedsApproval,
+    /// It is switched off.
+    Disabled,
     /// It was closed.
     Closed,
 }
@@ -114,12 +118,13 @@ impl PeerStatus {
             | Self::Ready
             | Self::Degraded
             | Self::NeedsApproval
+            | Self::Disabled
             | Self::Closed => false,
         }
     }
 
     /// All of them, in the order of a life.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Idle,
         Self::Starting,
         Self::Ready,
@@ -129,6 +134,7 @@ impl PeerStatus {
         Self::NeedsAuth,
         Self::Invalid,
         Self::NeedsApproval,
+        Self::Disabled,
         Self::Closed,
     ];
 
@@ -145,6 +151,7 @@ impl PeerStatus {
             Self::NeedsAuth => "needs_auth",
             Self::Invalid => "invalid",
             Self::NeedsApproval => "needs_approval",
+            Self::Disabled => "disabled",
             Self::Closed => "closed",
         }
     }

@@ -7,6 +7,7 @@ mod board;
 mod card;
 mod job;
 mod plans;
+mod usage;
 
 use std::sync::Arc;
 
@@ -141,6 +142,15 @@ impl Live {
             return Err(no_plans());
         };
         job::log(plans, plan.to_owned(), job.to_owned(), from).await
+    }
+
+    /// What models cost, by day, model and plan, as `{"days": […], "totals": …}`, from one day to another,
+    /// both included, as `2026-02-14`.
+    ///
+    /// # Errors
+    /// When these are no days, or what is kept cannot be read.
+    pub async fn usage(&self, from: Option<&str>, to: Option<&str>) -> Result<String, LiveError> {
+        usage::usage(self.store.clone(), self.plans.as_ref(), from, to).await
     }
 
     /// Tells what changes, from this call on, until what it returns is dropped. The kinds:

@@ -65,7 +65,7 @@ pub fn app_with_dashboard(
 }
 
 fn routes(server: &Server, options: HttpOptions, source: Option<Arc<dyn Source>>) -> Router {
-    let feed = source.map(Feed::new);
+    let feed = source.map(|source| Feed::new(source, server.hub().clone()));
     let face = HttpFace::new(server, options);
     let site = Arc::new(Site {
         direct: Direct::new(server, FACE),

@@ -10,9 +10,15 @@
 //! | `GET /api/plans`, `GET /api/plans/{plan}` | the plans; one with all of its jobs |
 //! | `GET /api/plans/{plan}/jobs/{job}/diff` | what a job changed |
 //! | `GET /api/plans/{plan}/jobs/{job}/log` | what it prints, as events |
+//! | `GET /api/usage?from=&to=` | what models cost, by day |
+//! | `POST /api/servers/{name}/{act}` | a server of others restarted, enabled, disabled, approved |
+//! | `GET /api/servers/{name}/definition` | what it would run, and what waits to be approved |
+//! | `GET /api/servers/{name}/log`, `…/log/follow` | what it writes to standard error; the same as events |
+//! | `GET /api/traffic` | what is said to servers and what they say, as events |
 //!
-//! What changes something is a call of a tool like any other, so that nothing can be done here that
-//! cannot be done, refused and recorded everywhere else.
+//! What changes something of the board, of memory or of plans is a call of a tool like any other, so that
+//! nothing can be done here that cannot be done, refused and recorded everywhere else. What is decided of
+//! servers of others is what `orchestra mcp` decides.
 
 mod assets;
 mod events;
@@ -20,19 +26,21 @@ mod feed;
 mod login;
 mod page;
 mod plans;
+mod servers;
 mod sse;
 
 use std::{pin::Pin, sync::Arc};
 
 use axum::{
     Router,
-    extract::{Path, State},
+    extract::{Path, Query, State},
     http::{HeaderValue, header},
     response::{IntoResponse as _, Response},
     routing::get,
 };
 use futures_util::Stream;
 use orchestra_hub::BoxFuture;
+use serde::Deserialize;
 use tower_http::{CompressionLevel, compression::CompressionLayer};
 
 use crate::{
@@ -41,6 +49,7 @@ use crate::{
 };
 pub(crate) use feed::Feed;
 pub(crate) use login::routes as login_routes;
+pub use servers::{Act, NotDone, Servers};
 
 /// Takes what is told: the kind of an event, which is one word, and its data, which is one line of
 /// JSON.
@@ -98,6 +107,12 @@ pub trait Source: Send + Sync + 'static {
     fn log(&self, plan: String, job: String, from: LogFrom)
     -> BoxFuture<Result<Telling, NotShown>>;
 
+    /// What models cost from one day to another, both included, as `2026-02-14`.
+    fn usage(&self, from: Option<String>, to: Option<String>) -> BoxFuture<Shown>;
+
+    /// The servers of others.
+    fn servers(&self) -> Arc<dyn Servers>;
+
     /// Tells what changes, from the return of this call on, until what it returned is dropped.
     fn follow(&self, tell: Tell) -> BoxFuture<()>;
 }
@@ -112,9 +127,14 @@ pub(crate) fn routes() -> Router<Arc<Site>> {
     let shown = Router::new()
         .route("/api/board", get(projects))
         .route("/api/board/{project}", get(board))
+        .route("/api/usage", get(usage))
         .merge(plans::routes())
+        .merge(servers::routes())
         .layer(compression());
-    shown.merge(plans::streams()).merge(events::routes())
+    shown
+        .merge(plans::streams())
+        .merge(servers::streams())
+        .merge(events::routes())
 }
 
 /// Whoever waits for an answer waits for its compression, too.
@@ -131,6 +151,21 @@ async fn board(
     Path(project): Path<String>,
 ) -> Result<Response, Refusal> {
     show(&site, |source| source.board(project)).await
+}
+
+/// From which day to which.
+#[derive(Deserialize)]
+struct Days {
+    from: Option<String>,
+    to: Option<String>,
+}
+
+async fn usage(
+    State(site): State<Arc<Site>>,
+    Query(days): Query<Days>,
+) -> Result<Response, Refusal> {
+    let said = |day: Option<String>| day.filter(|day| !day.is_empty());
+    show(&site, |source| source.usage(said(days.from), said(days.to))).await
 }
 
 /// Answers what the source shows, with the number of the last event that it may hold the effect of:

@@ -10,7 +10,7 @@ use axum::{
     http::{HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
-use orchestra_hub::{PeerReport, ProviderId};
+use orchestra_hub::{Hub, PeerReport, PeerStatus, ProviderId};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -38,7 +38,7 @@ struct Servers {
 }
 
 /// How one server is. Counters begin with its provider.
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, PartialEq, Serialize, ToSchema)]
 struct Server {
     name: String,
     /// `stdio`, `http` or `quic`, unless its definition cannot be read.
@@ -50,7 +50,7 @@ struct Server {
     #[schema(nullable = false)]
     protocol: Option<&'static str>,
     /// `idle`, `starting`, `ready`, `degraded`, `restarting`, `offline`, `needs_auth`, `invalid`,
-    /// `needs_approval` or `closed`.
+    /// `needs_approval`, `disabled` or `closed`.
     status: &'static str,
     /// Why, where that is not as it should be.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,7 +84,7 @@ struct Server {
 }
 
 /// Calls by their end.
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, PartialEq, Serialize, ToSchema)]
 struct Calls {
     /// They brought a result.
     answered: u64,
@@ -99,7 +99,7 @@ struct Calls {
 }
 
 /// Milliseconds that calls took.
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, PartialEq, Serialize, ToSchema)]
 struct Latency {
     /// Mean of the last 100.
     mean: f64,
@@ -111,10 +111,12 @@ struct Latency {
     p99: f64,
     /// The mean wait of the last 100 before they were sent.
     queue: f64,
+    /// Each of the last 60, oldest first.
+    recent: Vec<f64>,
 }
 
 /// What failed last.
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, PartialEq, Serialize, ToSchema)]
 struct LastError {
     /// Milliseconds since 1970.
     unix_ms: u64,
@@ -127,13 +129,46 @@ struct LastError {
     responses((status = 200, description = "The servers, in their order.", body = Servers), Guarded)
 )]
 async fn servers(State(site): State<Arc<Site>>) -> Answer {
-    let peers = site.face.server().hub().peers().into_iter();
+    let servers = now(site.face.server().hub());
+    site.answer(serde_json::to_vec(&servers).expect("the report has a JSON form"))
+}
+
+/// The servers as they are now.
+fn now(hub: &Hub) -> Servers {
+    let peers = hub.peers().into_iter();
     let servers: Vec<Server> = peers.map(|(id, report)| shown(&id, report)).collect();
-    let servers = Servers {
+    Servers {
         count: servers.len(),
         servers,
-    };
-    site.answer(serde_json::to_vec(&servers).expect("the report has a JSON form"))
+    }
+}
+
+/// The servers as they are told to those who watch, who count the time themselves: two are the same
+/// unless something has happened.
+#[derive(Serialize)]
+pub(crate) struct Told(Servers);
+
+impl PartialEq for Told {
+    fn eq(&self, other: &Self) -> bool {
+        let timeless = |told: &Self| {
+            let servers = told.0.servers.iter().cloned();
+            let timeless = servers.map(|server| Server {
+                uptime_s: server.uptime_s.map(|_| 0),
+                // When the next try is, counts down.
+                reason: server
+                    .reason
+                    .filter(|_| server.status != PeerStatus::Offline.as_str()),
+                ..server
+            });
+            timeless.collect::<Vec<_>>()
+        };
+        timeless(self) == timeless(other)
+    }
+}
+
+/// The servers for those who watch.
+pub(crate) fn told(hub: &Hub) -> Told {
+    Told(now(hub))
 }
 
 /// The figures of the program, in the format of OpenMetrics, which Prometheus reads.
@@ -181,6 +216,7 @@ fn shown(id: &ProviderId, report: PeerReport) -> Server {
             p90: millis(latency.p90),
             p99: millis(latency.p99),
             queue: millis(latency.queue),
+            recent: report.recent.into_iter().map(millis).collect(),
         },
         last_error: report.last_error.map(|(at, text)| LastError {
             unix_ms: unix_millis(at),

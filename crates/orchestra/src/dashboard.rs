@@ -1,22 +1,29 @@
 //! The workspace as the dashboard shows it.
 
-use std::{path::Path, sync::Arc};
+mod servers;
+
+use std::sync::Arc;
 
 use orchestra_hub::BoxFuture;
+use orchestra_mcp::client::tap::TapWatch;
 use orchestra_tools::{Live, LiveError};
-use orchestra_web::dashboard::{LogFrom, NotShown, Shown, Source, Tell, Telling};
+use orchestra_web::dashboard::{LogFrom, NotShown, Servers, Shown, Source, Tell, Telling};
+
+use crate::config::Config;
 
 /// What is shown of one workspace.
 struct Workspace {
     live: Live,
     path: String,
+    servers: Arc<servers::Others>,
 }
 
-/// The source of the dashboard of a workspace.
-pub(crate) fn source(live: Live, workspace: &Path) -> Arc<dyn Source> {
+/// The source of the dashboard of a workspace; `traffic` has what passes between it and servers of others.
+pub(crate) fn source(live: Live, config: &Config, traffic: TapWatch) -> Arc<dyn Source> {
     Arc::new(Workspace {
         live,
-        path: workspace.display().to_string(),
+        path: config.workspace.display().to_string(),
+        servers: Arc::new(servers::Others::new(Arc::new(config.clone()), traffic)),
     })
 }
 
@@ -66,6 +73,18 @@ impl Source for Workspace {
             let log = live.log(&plan, &job, from).await.map_err(not_shown)?;
             Ok(Box::pin(log) as Telling)
         })
+    }
+
+    fn usage(&self, from: Option<String>, to: Option<String>) -> BoxFuture<Shown> {
+        let live = self.live.clone();
+        Box::pin(async move {
+            let usage = live.usage(from.as_deref(), to.as_deref());
+            usage.await.map_err(not_shown)
+        })
+    }
+
+    fn servers(&self) -> Arc<dyn Servers> {
+        Arc::clone(&self.servers) as Arc<dyn Servers>
     }
 
     fn follow(&self, tell: Tell) -> BoxFuture<()> {

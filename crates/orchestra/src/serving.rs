@@ -12,7 +12,7 @@ use std::{io, num::NonZeroUsize, path::Path, sync::Arc, thread, time::Duration};
 use anyhow::Context as _;
 use orchestra_gateway::config::ServerConfig;
 use orchestra_hub::{Attachment, Audit, Caller, Hub, HubConfig, Toolset, ToolsetError};
-use orchestra_mcp::{Limits, Server, ServerStatus};
+use orchestra_mcp::{Limits, Server, ServerStatus, client::tap::TapWatch};
 use orchestra_memory::engine::Engines;
 use orchestra_runner::plans::Plans;
 use orchestra_store::{self as store, Store};
@@ -216,16 +216,16 @@ impl Serving {
         }
     }
 
-    /// Finds and starts the servers of others, for as long as this is served. Must run inside the
-    /// runtime; waits for none of them.
+    /// Finds and starts the servers of others, for as long as this is served. `watch` is for those who look
+    /// at what is said to them. Must run inside the runtime; waits for none of them.
     ///
     /// # Errors
     /// When what the user decided of them cannot be read.
-    pub(crate) fn start_others(&mut self) -> Result<(), Failure> {
+    pub(crate) fn start_others(&mut self, watch: Option<TapWatch>) -> Result<(), Failure> {
         // A text that is no toolset is told when it is needed.
         let toolset = Toolset::parse(&self.config.tools.value).unwrap_or_default();
         let orchestrator = self.orchestrator.clone();
-        match Others::start(&self.hub, &self.config, toolset, orchestrator) {
+        match Others::start(&self.hub, &self.config, toolset, orchestrator, watch) {
             Ok(others) => self.others = Some(others),
             // Whoever asked for servers is told; others are served without.
             Err(failure) if self.config.servers.given().next().is_some() => return Err(failure),

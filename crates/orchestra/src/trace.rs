@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
-use orchestra_mcp::client::tap::{Redactor, Tap, TapConfig, TapFile, TraceForm};
+use orchestra_mcp::client::tap::{Redactor, Tap, TapConfig, TapFile, TapWatch, TraceForm};
 
 use crate::{exit::Failure, output};
 
@@ -38,19 +38,19 @@ pub(crate) struct TraceFlags {
 }
 
 impl TraceFlags {
-    /// A tap, if one is wanted.
+    /// A tap, if one is wanted; `watch` is for those who look at it while it runs.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(crate) fn open(&self) -> Result<Option<Tap>, Failure> {
+    pub(crate) fn open(&self, watch: Option<TapWatch>) -> Result<Option<Tap>, Failure> {
         let file = self.trace_file.as_deref();
-        if let Some(switch) = &self.switch {
-            let shown = Switched(Arc::clone(switch));
-            let shown = Some((Box::new(shown) as _, self.form));
-            return begun(file, shown, redactor(&self.mask)).map(Some);
-        }
-        match self.trace || file.is_some() {
-            true => open(file, self.trace.then_some(self.form), redactor(&self.mask)).map(Some),
+        let shown: Option<Shown> = match &self.switch {
+            Some(switch) => Some((Box::new(Switched(Arc::clone(switch))), self.form)),
+            None if self.trace => Some((Box::new(io::stderr()), self.form)),
+            None => None,
+        };
+        match shown.is_some() || file.is_some() || watch.is_some() {
+            true => begun(file, shown, watch, redactor(&self.mask)).map(Some),
             false => Ok(None),
         }
     }
@@ -105,18 +105,24 @@ pub(crate) fn open(
     redactor: Redactor,
 ) -> Result<Tap, Failure> {
     let shown = shown.map(|form| (Box::new(io::stderr()) as _, form));
-    begun(file, shown, redactor)
+    begun(file, shown, None, redactor)
 }
 
 /// Where lines go, and what they say.
 type Shown = (Box<dyn io::Write + Send>, TraceForm);
 
-fn begun(file: Option<&Path>, shown: Option<Shown>, redactor: Redactor) -> Result<Tap, Failure> {
+fn begun(
+    file: Option<&Path>,
+    shown: Option<Shown>,
+    watch: Option<TapWatch>,
+    redactor: Redactor,
+) -> Result<Tap, Failure> {
     let (trace, form) = shown.unzip();
     let tap = Tap::open(TapConfig {
         file: file.map(|file| TapFile::at(file.to_owned())),
         trace,
         form: form.unwrap_or_default(),
+        watch,
         redactor,
     });
     let file = file.unwrap_or_else(|| Path::new("stderr"));

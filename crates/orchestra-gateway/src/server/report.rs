@@ -54,6 +54,7 @@ pub(crate) fn report(server: &Server) -> PeerReport {
             p99: stats.p99,
             queue: stats.queue,
         },
+        recent: stats.recent,
         last_error: stats.last_error,
         uptime: stats.ready_since.map(|since| since.elapsed()),
         processes: client.process_ids(),

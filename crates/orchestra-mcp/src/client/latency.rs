@@ -40,6 +40,8 @@ pub struct ClientStats {
     pub p99: Duration,
     /// The mean time that the last 100 calls waited for their turn.
     pub queue: Duration,
+    /// How long each of the last 60 calls took, oldest first.
+    pub recent: Vec<Duration>,
     /// Calls that brought a result.
     pub answered: u64,
     /// Calls that brought a JSON-RPC error.
@@ -89,6 +91,9 @@ struct Inner {
     links: Vec<Arc<LinkCounters>>,
     stats: ClientStats,
 }
+
+/// How many of the last calls are shown one by one.
+const SHOWN: usize = 60;
 
 /// How many calls the percentiles go over.
 const MANY: usize = 1_024;
@@ -197,6 +202,10 @@ impl Meter {
             queue: queue
                 .checked_div(inner.queued.len() as u32)
                 .unwrap_or_default(),
+            recent: {
+                let rest = inner.recent.len().saturating_sub(SHOWN);
+                inner.recent.iter().skip(rest).copied().collect()
+            },
             error_rate: inner.error_rate(),
             junk_lines: inner.stats.junk_lines
                 + inner.links.iter().map(|link| link.junk()).sum::<u64>(),

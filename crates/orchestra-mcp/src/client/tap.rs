@@ -11,6 +11,7 @@ mod recording;
 mod redact;
 mod replay;
 mod stream;
+mod watch;
 mod writer;
 
 use std::{sync::Arc, time::Duration};
@@ -29,6 +30,7 @@ pub use recording::{Recording, RecordingError, Step, Unsayable};
 pub use redact::Redactor;
 pub use replay::{Change, Difference, ReplayConfig, ReplayReport, replay};
 pub use stream::TapStream;
+pub use watch::TapWatch;
 use writer::Seen;
 pub use writer::{Tap, TapConfig, TapTotals, TraceForm};
 

@@ -15,7 +15,7 @@ use orchestra_mcp::client::{
     TransportType,
     tap::{
         Direction, Recording, RecordingError, Redactor, ReplayConfig, Step, Tap, TapConfig,
-        TapConnector, TapFile, TapStream, replay,
+        TapConnector, TapFile, TapStream, TapWatch, replay,
     },
 };
 use orchestra_wire::{ErrorCode, RawJson, RequestId, Revision, RpcError};
@@ -454,4 +454,52 @@ async fn a_server_that_is_silent_is_a_difference() {
     let report = replay(recording, connected, &config).await;
     let now = report.differences[0].changes[0].now.as_deref();
     assert_eq!(now, Some("no answer within 5s"));
+}
+
+#[tokio::test]
+async fn what_passes_is_told_to_those_who_look_and_to_nobody_else() {
+    let watch = TapWatch::default();
+    let tap = Tap::open(TapConfig {
+        watch: Some(watch.clone()),
+        redactor: Redactor::default().value("hush-hush"),
+        ..TapConfig::default()
+    })
+    .unwrap();
+    let said = |tap: &Tap, id: u64| {
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": {"name": "read", "arguments": {"key": "hush-hush"}}});
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": {"isError": true,
+            "content": "x".repeat(70_000)}});
+        for (direction, message) in [(Direction::Sent, request), (Direction::Received, answer)] {
+            let mut stream = TapStream::new(tap.clone(), "files", direction);
+            stream.passed(format!("{message}\n").as_bytes());
+            stream.ended();
+        }
+    };
+    said(&tap, 1);
+    let mut looking = watch.look();
+    said(&tap, 2);
+    assert_eq!(tap.finish().recorded, 2);
+    let mut told = Vec::new();
+    while let Ok(message) = looking.try_recv() {
+        told.push(serde_json::from_str::<Value>(&message).unwrap());
+    }
+    assert_eq!(told.len(), 2, "{told:?}");
+    let (asked, answered) = (&told[0], &told[1]);
+    assert_eq!(
+        (&asked["n"], &asked["id"], &asked["type"]),
+        (&json!(1), &json!(2), &json!("request"))
+    );
+    assert_eq!(
+        (&asked["tool"], &asked["masked"]),
+        (&json!("read"), &json!(true))
+    );
+    assert_eq!(asked["body"]["params"]["arguments"]["key"], "***");
+    assert_eq!(
+        (&answered["type"], &answered["error"]),
+        (&json!("response"), &json!(true))
+    );
+    assert_eq!(answered["method"], "tools/call");
+    // The beginning of what is long.
+    assert_eq!(answered["body"].as_str().unwrap().len(), 64 * 1024);
 }

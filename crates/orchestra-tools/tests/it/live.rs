@@ -146,3 +146,39 @@ async fn what_is_no_issue_is_told_by_its_name() {
     let projects = watching.next("projects").await;
     assert_eq!(projects["projects"].as_array().unwrap().len(), 2);
 }
+
+#[tokio::test]
+async fn usage_is_shown_by_the_day_on_which_it_was_recorded() {
+    let bench = Bench::with_story().await;
+    let used =
+        json!({"input_tokens": 10, "output_tokens": 5, "cost": 0.5, "provider": "p", "model": "m"});
+    bench.ok("record_usage", used.clone()).await;
+    bench.clock.advance(86_400);
+    bench.ok("record_usage", used.clone()).await;
+    bench.ok("record_usage", used).await;
+    let watching = Watching::new(&bench);
+    let usage = |from, to| {
+        let live = watching.live.clone();
+        async move {
+            live.usage(from, to)
+                .await
+                .map(|text| serde_json::from_str::<Value>(&text).unwrap())
+        }
+    };
+    let all = usage(None, None).await.unwrap();
+    let expected = json!({
+        "days": [
+            {"day": "2026-02-14", "provider": "p", "model": "m", "requests": 1, "input": 10, "output": 5, "cost": 0.5},
+            {"day": "2026-02-15", "provider": "p", "model": "m", "requests": 2, "input": 20, "output": 10, "cost": 1.0},
+        ],
+        "totals": {"requests": 3, "input": 30, "output": 15, "cost": 1.5},
+    });
+    assert_eq!(all, expected);
+    let one = usage(Some("2026-02-15"), Some("2026-02-15")).await.unwrap();
+    assert_eq!(one["days"].as_array().unwrap().len(), 1);
+    assert_eq!(one["totals"]["input"], 20);
+    for bad in ["yesterday", "2026-2-14", "2026-02-14T00:00:00Z"] {
+        let refused = usage(Some(bad), None).await;
+        assert!(matches!(refused, Err(LiveError::Unknown(_))), "{refused:?}");
+    }
+}

@@ -8,12 +8,13 @@ use std::{
 };
 
 use axum::body::Bytes;
+use orchestra_hub::Hub;
 use tokio::{
     sync::broadcast::{self, Receiver},
     task::AbortHandle,
 };
 
-use super::Source;
+use super::{Source, Tell, servers};
 
 /// How many events wait for a viewer that does not read; one that is further behind begins anew.
 const WAITING: usize = 1_024;
@@ -30,6 +31,7 @@ const LINGER: Duration = Duration::from_secs(60);
 /// The events of one run of the program.
 pub(crate) struct Feed {
     source: Arc<dyn Source>,
+    hub: Hub,
     /// Names the run, so that a number of another one is not taken for one of this.
     boot: String,
     state: Mutex<State>,
@@ -74,12 +76,13 @@ pub(super) struct Viewer {
 pub(super) struct TooMany;
 
 impl Feed {
-    pub(crate) fn new(source: Arc<dyn Source>) -> Arc<Self> {
+    pub(crate) fn new(source: Arc<dyn Source>, hub: Hub) -> Arc<Self> {
         let boot = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .unwrap_or_default();
         Arc::new(Self {
             source,
+            hub,
             boot: format!("{:x}", boot.as_micros()),
             state: Mutex::new(State {
                 kept: VecDeque::new(),
@@ -123,11 +126,14 @@ impl Feed {
         state.arrivals += 1;
         if state.follower.is_none() {
             let feed = Arc::downgrade(self);
-            let following = self.source.follow(Arc::new(move |kind, data| {
+            let tell: Tell = Arc::new(move |kind, data| {
                 if let Some(feed) = feed.upgrade() {
                     feed.tell(kind, &data);
                 }
-            }));
+            });
+            let servers = servers::follow(self.hub.clone(), Arc::clone(&tell));
+            let following = self.source.follow(tell);
+            let following = async { tokio::join!(following, servers) };
             state.follower = Some(tokio::spawn(following).abort_handle());
         }
         let seen = seen.map(|id| self.number(id));

@@ -10,7 +10,7 @@ use orchestra_mcp::{
 };
 use orchestra_web::{
     app_with_dashboard,
-    dashboard::{LogFrom, NotShown, Shown, Source, Tell, Telling},
+    dashboard::{Act, LogFrom, NotDone, NotShown, Servers, Shown, Source, Tell, Telling},
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
@@ -74,9 +74,52 @@ impl Source for Toy {
         })
     }
 
+    fn usage(&self, from: Option<String>, to: Option<String>) -> BoxFuture<Shown> {
+        Box::pin(async move { Ok(json!({"from": from, "to": to}).to_string()) })
+    }
+
+    fn servers(&self) -> Arc<dyn Servers> {
+        Arc::new(ToyServers)
+    }
+
     fn follow(&self, tell: Tell) -> BoxFuture<()> {
         *self.tell.lock().unwrap() = Some(tell);
         Box::pin(std::future::pending())
+    }
+}
+
+/// One server, `files`.
+struct ToyServers;
+
+impl Servers for ToyServers {
+    fn act(&self, name: String, act: Act) -> BoxFuture<Result<String, NotDone>> {
+        Box::pin(async move {
+            match (name.as_str(), act) {
+                ("files", Act::Approve { seen }) if seen != "right" => {
+                    Err(NotDone::Refused("look at it again".to_owned()))
+                }
+                ("files", act) => Ok(format!("{act:?}")),
+                (name, _) => Err(NotDone::Unknown(format!("there is no server {name}"))),
+            }
+        })
+    }
+
+    fn definition(&self, name: String) -> BoxFuture<Shown> {
+        Box::pin(async move { Ok(json!({"name": name}).to_string()) })
+    }
+
+    fn log(&self, _: String, lines: usize) -> BoxFuture<Shown> {
+        Box::pin(async move { Ok(json!({"lines": [lines.to_string()]}).to_string()) })
+    }
+
+    fn follow_log(&self, _: String) -> BoxFuture<Result<Telling, NotShown>> {
+        let line = ("line", json!({"text": "hello"}).to_string());
+        Box::pin(async { Ok(Box::pin(stream::iter([line])) as Telling) })
+    }
+
+    fn traffic(&self) -> Telling {
+        let passed = ("message", json!({"n": 1}).to_string());
+        Box::pin(stream::iter([passed]))
     }
 }
 
@@ -295,4 +338,70 @@ async fn the_log_of_a_job_is_told_until_it_ends() {
     let diff = site.send("GET /api/plans/p/jobs/build/diff", &[], "").await;
     let shown = json!({"at": 0, "text": "build changed", "truncated": false});
     assert_eq!(diff.json(), shown);
+}
+
+#[tokio::test]
+async fn what_is_done_with_a_server_is_asked_for_exactly() {
+    let site = Dashboard::new(Access::default()).await;
+    let kind: &[(&str, &str)] = &[("content-type", "application/json")];
+    for (verb, body, status, told) in [
+        ("restart", "{}", 200, "Restart"),
+        ("enable", "{}", 200, "Enable"),
+        ("disable", "{}", 200, "Disable"),
+        ("approve", r#"{"fingerprint": "right"}"#, 200, "right"),
+        // What was not looked at is not approved.
+        (
+            "approve",
+            r#"{"fingerprint": "other"}"#,
+            403,
+            "look at it again",
+        ),
+        ("approve", "{}", 400, "fingerprint"),
+        (
+            "restart",
+            r#"{"fingerprint": "right"}"#,
+            400,
+            "approvals alone",
+        ),
+        ("restart", r#"{"more": 1}"#, 400, "more"),
+        ("remove", "{}", 404, "restarted"),
+    ] {
+        let target = format!("POST /api/servers/files/{verb}");
+        let answer = site.send(&target, kind, body).await;
+        let text = String::from_utf8(answer.body).unwrap();
+        assert_eq!(answer.status, status, "{verb} {body}: {text}");
+        assert!(text.contains(told), "{verb} {body}: {text}");
+    }
+    let unknown = site
+        .send("POST /api/servers/none/restart", kind, "{}")
+        .await;
+    assert_eq!(unknown.status, 404);
+    // A form of another page cannot send it.
+    let form = [("content-type", "text/plain")];
+    let refused = site
+        .send("POST /api/servers/files/restart", &form, "{}")
+        .await;
+    assert_eq!(refused.status, 415);
+    let usage = site
+        .send("GET /api/usage?from=2026-02-14&to=", &[], "")
+        .await;
+    assert_eq!(
+        (&usage.json()["from"], &usage.json()["to"]),
+        (&json!("2026-02-14"), &Value::Null)
+    );
+    let log = site
+        .send("GET /api/servers/files/log?lines=99999", &[], "")
+        .await;
+    assert_eq!(log.json()["lines"], json!(["5000"]));
+    for (target, told) in [
+        (
+            "GET /api/servers/files/log/follow",
+            json!({"text": "hello"}),
+        ),
+        ("GET /api/traffic", json!({"n": 1})),
+    ] {
+        let mut events = site.stream(target, &[]).await;
+        assert_eq!(events.message().await, told);
+        events.end().await;
+    }
 }

@@ -38,6 +38,7 @@ fn report() -> PeerReport {
             p99: Duration::from_millis(250),
             queue: Duration::from_micros(30),
         },
+        recent: vec![Duration::from_millis(1), Duration::from_micros(2_500)],
         last_error: Some((UNIX_EPOCH + Duration::from_millis(9), "it crashed".into())),
         uptime: Some(Duration::from_secs(61)),
         processes: vec![4_711],
@@ -71,7 +72,7 @@ async fn servers_of_others_are_told_as_they_are() {
         "processes": 1,
         "bytes_out": 700,
         "bytes_in": 800,
-        "latency_ms": {"mean": 1.5, "p50": 1.0, "p90": 2.0, "p99": 250.0, "queue": 0.03},
+        "latency_ms": {"mean": 1.5, "p50": 1.0, "p90": 2.0, "p99": 250.0, "queue": 0.03, "recent": [1.0, 2.5]},
         "last_error": {"unix_ms": 9, "text": "it crashed"},
         "uptime_s": 61,
     }]});

@@ -104,7 +104,7 @@ async fn serve(config: &Config) -> Result<Exit, Failure> {
             "{address} is taken, so it is the next free port: --listen-addr names another"
         ));
     }
-    let started = serving.start_others();
+    let started = serving.start_others(None);
     if started.is_ok() {
         signals.first().await;
     }

@@ -14,6 +14,7 @@ pub(in crate::commands) mod live;
 mod login;
 mod logs;
 mod offers;
+mod pending;
 mod remove;
 mod replay;
 mod running;
@@ -23,9 +24,13 @@ mod validate;
 pub(super) mod words;
 
 pub(super) use call::Unused;
+pub(crate) use decide::switch_all;
 pub(in crate::commands) use decide::{Restart as RestartArguments, restart};
-pub(in crate::commands) use logs::{Arguments as LogArguments, Log, run as logs};
+pub(crate) use logs::Log;
+pub(in crate::commands) use logs::{Arguments as LogArguments, run as logs};
+pub(crate) use pending::Pending;
 pub(in crate::commands) use running::Now;
+pub(crate) use shown::shown;
 
 use std::path::{Path, PathBuf};
 
@@ -97,7 +102,7 @@ pub(in crate::commands) const ELSEWHERE: &str = "`orchestra up` runs it from a f
      --mcp-config";
 
 /// What a command has to do with.
-pub(in crate::commands) struct Here {
+pub(crate) struct Here {
     places: Places,
     file: DecisionFile,
     found: Found,
@@ -157,10 +162,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
 
 impl Here {
     /// Looks for the servers of a workspace, and in the files that a command line names.
-    pub(in crate::commands) fn of(
-        config: &Config,
-        flags: &servers::ServerFlags,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn of(config: &Config, flags: &servers::ServerFlags) -> Result<Self, Failure> {
         Self::look(
             servers::places(&config.workspace, flags),
             config.quic.directory(),
@@ -173,7 +175,7 @@ impl Here {
     }
 
     /// Where was looked.
-    pub(in crate::commands) const fn places(&self) -> &Places {
+    pub(crate) const fn places(&self) -> &Places {
         &self.places
     }
 
@@ -210,7 +212,7 @@ impl Here {
     ///
     /// # Errors
     /// When there is none: with those that there are, first the one that may have been meant.
-    fn server(&self, name: &str) -> Result<&Server, Failure> {
+    pub(crate) fn server(&self, name: &str) -> Result<&Server, Failure> {
         let server = self.found.server(name);
         server.ok_or_else(|| no_server(&self.found, name))
     }
@@ -239,10 +241,7 @@ impl Here {
     }
 
     /// Keeps a decision.
-    pub(in crate::commands) fn decide<T>(
-        &self,
-        change: impl FnOnce(&mut Decisions) -> T,
-    ) -> Result<T, Failure> {
+    pub(crate) fn decide<T>(&self, change: impl FnOnce(&mut Decisions) -> T) -> Result<T, Failure> {
         self.file.change(change).map_err(unreadable)
     }
 

@@ -104,7 +104,7 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     let runtime = stdio::runtime()?;
     let served = runtime.block_on(async {
         let mut serving = Serving::open(&config, Options::default())?;
-        serving.start_others()?;
+        serving.start_others(None)?;
         serving.start_engine(Face::Stdio);
         let signals = Signals::listen()?;
         let life = ServerLifecycle::stdio(&serving.server()?, LifecycleTimes::default());

@@ -8,6 +8,7 @@ use std::{net::SocketAddr, path::Path};
 use clap::Args;
 use orchestra_mcp::{
     LifecycleTimes, ServerLifecycle,
+    client::tap::TapWatch,
     http::{Access, Tls},
 };
 use orchestra_store::Options;
@@ -131,7 +132,8 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
     // Before plugins are started, which call back there.
     let quic = listen_for_plugins(config, &serving).await?;
     // Only when the place is ours: another program that runs here has them.
-    serving.start_others()?;
+    let traffic = TapWatch::default();
+    serving.start_others(Some(traffic.clone()))?;
     serving.start_engine(Face::Http);
     // Which servers there are is known now; nobody is told that it is ready when it will not be.
     serving.toolset()?;
@@ -159,7 +161,7 @@ async fn serve(config: &Config, place: &mut Place, format: Format) -> Result<Exi
                     () = place.lost() => Err(lost(&config.workspace)),
                 }
             };
-            serve_until(&serving, config, listener, (guard, tls), ends).await
+            serve_until(&serving, config, listener, (guard, tls), traffic, ends).await
         }
         Err(failure) => Err(failure),
     };
@@ -235,13 +237,14 @@ async fn serve_until(
     config: &Config,
     listener: TcpListener,
     (guard, tls): (Access, Option<Tls>),
+    traffic: TapWatch,
     ends: impl Future<Output = Result<(), Failure>>,
 ) -> Result<(), Failure> {
     let server = serving.server()?;
     let parts = serving.plans_part().into_iter().collect();
     let source = serving
         .live()
-        .map(|live| dashboard::source(live, &config.workspace));
+        .map(|live| dashboard::source(live, config, traffic));
     let app = |stop: &watch::Receiver<bool>| {
         http::app(
             &server,

@@ -15,7 +15,7 @@ use orchestra_gateway::{
     watch::Watching,
 };
 use orchestra_hub::{Hub, PeerReport, PeerStatus, ProviderId, Toolset};
-use orchestra_mcp::client::tap::Tap;
+use orchestra_mcp::client::tap::{Tap, TapWatch};
 use serde::Serialize;
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
@@ -40,7 +40,8 @@ pub(super) struct Others {
 
 impl Others {
     /// Finds and starts the servers of a workspace and its user that a toolset reaches, and follows
-    /// their files. Waits for none of them. Must run inside the runtime.
+    /// their files. Waits for none of them. `watch` is for those who look at what is said to them. Must run
+    /// inside the runtime.
     ///
     /// # Errors
     /// When what the user decided of them cannot be read.
@@ -49,6 +50,7 @@ impl Others {
         config: &Config,
         toolset: Toolset,
         orchestrator: Orchestrator,
+        watch: Option<TapWatch>,
     ) -> Result<Self, Failure> {
         let places = servers::places(&config.workspace, &config.servers);
         let scope = servers::scope(&config.workspace);
@@ -56,7 +58,7 @@ impl Others {
             .with_logs(&servers::log_directory(&config.workspace)?)
             .with_tokens(&servers::token_directory()?)
             .with_quic(orchestrator.quic());
-        let tap = config.servers.trace.open()?;
+        let tap = config.servers.trace.open(watch)?;
         let connectors = match &tap {
             Some(tap) => connectors.with_tap(tap.clone()),
             None => connectors,
@@ -94,7 +96,8 @@ impl Others {
             _watching: Some(watching),
             following: Some(following),
             _served: servers::serves(&config.workspace),
-            tap,
+            // What nobody looked at is missed by nobody.
+            tap: tap.filter(|_| config.servers.trace.is_given()),
         })
     }
 
@@ -103,7 +106,7 @@ impl Others {
     /// # Errors
     /// When the user has no home.
     pub(super) fn alone(hub: &Hub, config: &Config, server: ServerConfig) -> Result<Self, Failure> {
-        let tap = config.servers.trace.open()?;
+        let tap = config.servers.trace.open(None)?;
         let connectors = Connectors::new(servers::scope(&config.workspace))
             .with_logs(&servers::log_directory(&config.workspace)?)
             .with_tokens(&servers::token_directory()?);
@@ -214,7 +217,15 @@ fn unused(server: &Server) -> Option<(ProviderId, PeerReport)> {
             let approve = format!("`orchestra mcp approve {}` lets it start", server.name);
             (PeerStatus::NeedsApproval, approve)
         }
-        ServerState::Usable(_) | ServerState::Disabled { .. } | ServerState::Own => return None,
+        ServerState::Disabled { by_hand, .. } => {
+            let by = if *by_hand { "by hand" } else { "by its file" };
+            let enable = format!(
+                "switched off {by}; `orchestra mcp enable {}` switches it on",
+                server.name
+            );
+            (PeerStatus::Disabled, enable)
+        }
+        ServerState::Usable(_) | ServerState::Own => return None,
     };
     let transport = server.config().map(|config| config.transport.as_str());
     let report = PeerReport {

@@ -17,6 +17,7 @@ mod chat_guide;
 mod chat_real;
 mod chat_terminal;
 mod cli;
+mod dashboard;
 mod doctor;
 mod elsewhere;
 #[cfg(target_os = "linux")]

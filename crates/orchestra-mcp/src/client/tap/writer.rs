@@ -20,6 +20,7 @@ use super::{
     pairing::Pairing,
     record::{Direction, Line},
     redact::Redactor,
+    watch::{Body, Missing, Probe, TapWatch, Told},
 };
 use crate::client::Answer;
 
@@ -41,6 +42,8 @@ pub struct TapConfig {
     pub trace: Option<Box<dyn io::Write + Send>>,
     /// What that says.
     pub form: TraceForm,
+    /// Those who look at it at the moment.
+    pub watch: Option<TapWatch>,
     /// What is masked.
     pub redactor: Redactor,
 }
@@ -73,6 +76,8 @@ pub struct Tap(Arc<Inner>);
 
 struct Inner {
     queue: Mutex<Option<SyncSender<Passed>>>,
+    /// Set where nothing is recorded but while somebody looks.
+    only_watched: Option<TapWatch>,
     redactor: Redactor,
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -126,10 +131,14 @@ impl Tap {
     /// When the file cannot be opened, or no thread can be started.
     pub fn open(config: TapConfig) -> io::Result<Self> {
         let shared = Arc::<Shared>::default();
+        let is_kept = config.file.is_some() || config.trace.is_some();
+        let only_watched = config.watch.clone().filter(|_| !is_kept);
         let writer = Writer {
             file: config.file.map(Rotating::open).transpose()?,
             trace: config.trace,
             form: config.form,
+            watch: config.watch,
+            told: 0,
             redactor: config.redactor.clone(),
             masks: None,
             pairing: Pairing::default(),
@@ -141,6 +150,7 @@ impl Tap {
         let thread = thread.spawn(move || writer.run(&passed))?;
         Ok(Self(Arc::new(Inner {
             queue: Mutex::new(Some(queue)),
+            only_watched,
             redactor: config.redactor,
             shared,
             thread: Mutex::new(Some(thread)),
@@ -162,6 +172,11 @@ impl Tap {
         seen: Seen,
         masks: Option<&Arc<Redactor>>,
     ) {
+        if let Some(watch) = &self.0.only_watched
+            && !watch.is_watched()
+        {
+            return;
+        }
         let shared = &self.0.shared;
         let bytes = seen.bytes();
         let queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -286,6 +301,9 @@ struct Writer {
     file: Option<Rotating>,
     trace: Option<Box<dyn io::Write + Send>>,
     form: TraceForm,
+    watch: Option<TapWatch>,
+    /// How many were told to those who look.
+    told: u64,
     redactor: Redactor,
     /// What is masked in the message that is written now.
     masks: Option<Arc<Redactor>>,
@@ -320,6 +338,9 @@ impl Writer {
             return;
         }
         self.told_dropped = dropped;
+        if let Some(watch) = &self.watch {
+            watch.tell(&Missing { dropped: more });
+        }
         let line = Line {
             time: millis(time),
             dropped: Some(more),
@@ -359,9 +380,34 @@ impl Writer {
             masked,
             dropped: None,
         };
+        self.show(&line);
         if self.put(&line, &told) {
             self.shared.recorded.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Tells those who look of a message.
+    fn show(&mut self, line: &Line<'_>) {
+        let Some(watch) = self.watch.as_ref().filter(|watch| watch.is_watched()) else {
+            return;
+        };
+        self.told += 1;
+        let probe = Probe::of(line.message);
+        watch.tell(&Told {
+            n: self.told,
+            time: line.time,
+            server: &line.server,
+            direction: line.direction.unwrap_or(Direction::Received),
+            kind: probe.kind(),
+            id: line.id,
+            method: line.method.as_deref(),
+            bytes: line.bytes,
+            ms: line.ms,
+            error: probe.is_error(),
+            masked: line.masked,
+            body: line.message.map(Body::of),
+            tool: probe.tool(line.method.as_deref()),
+        });
     }
 
     /// Writes a line to whoever wants it; whether it could be.

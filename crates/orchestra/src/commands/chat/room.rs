@@ -72,7 +72,7 @@ impl Room {
         };
         match alone {
             Some(server) => serving.start_one(server)?,
-            None => serving.start_others()?,
+            None => serving.start_others(None)?,
         }
         let toolset = match is_alone {
             true => Toolset::All,

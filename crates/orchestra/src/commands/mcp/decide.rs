@@ -4,8 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 
 use clap::Args;
 use orchestra_gateway::{
-    Change, Needs, NeedsFile, PinFile,
-    config::{ServerConfig, ServerName},
+    config::ServerName,
     discovery::{Server, ServerState},
 };
 use serde::Serialize;
@@ -13,7 +12,7 @@ use serde::Serialize;
 use super::{
     Here,
     done::{self, Done},
-    shown::shown,
+    pending::Pending,
 };
 use crate::{
     config::Config,
@@ -90,123 +89,6 @@ impl Restart {
 /// How long a line becomes that is shown before an approval: some lines of a terminal, so that one
 /// does not push the others off it.
 const MAX_LINE: usize = 2_000;
-
-/// What of a server waits to be approved.
-enum Pending<'s> {
-    /// It is not to be started before.
-    Start(&'s ServerConfig),
-    /// Something of it is not used before.
-    More(More),
-}
-
-/// What a server that is used has not got yet.
-struct More {
-    pins: PinFile,
-    /// Tools that are not shown.
-    changes: Vec<Change>,
-    /// Why it is not known what was approved of its tools.
-    damage: Option<String>,
-    needed: NeedsFile,
-    /// What it needs as a plugin.
-    needs: Needs,
-}
-
-impl<'s> Pending<'s> {
-    fn of(server: &'s Server) -> Result<Option<Self>, Failure> {
-        Ok(match &server.state {
-            ServerState::NeedsApproval { config, .. } => Some(Self::Start(config)),
-            ServerState::Usable(config) => {
-                let state = servers::state_directory()?;
-                let pins = PinFile::new(&state, config);
-                let needed = NeedsFile::new(&state, config);
-                let (changes, damage) = (pins.changes(), pins.damage());
-                // One that is damaged is told of when the plugin registers, and asked for then.
-                let needs = needed.waiting().unwrap_or_default();
-                let waits = !changes.is_empty() || damage.is_some() || !needs.is_empty();
-                waits.then_some(Self::More(More {
-                    pins,
-                    changes,
-                    damage,
-                    needed,
-                    needs,
-                }))
-            }
-            _ => None,
-        })
-    }
-
-    /// In lines, for programs: with the words of the file and of the server as they are.
-    fn shown(&self) -> Vec<String> {
-        match self {
-            Self::Start(config) => shown(config),
-            Self::More(More {
-                changes,
-                damage,
-                needs,
-                ..
-            }) => {
-                let mut lines = Vec::new();
-                for (kind, names) in needs.by_kind() {
-                    if !names.is_empty() {
-                        let names = names.join(", ");
-                        lines.push(format!("needs more than was approved: {kind} {names}"));
-                    }
-                }
-                if let Some(damage) = damage {
-                    lines.push(format!("what was approved of its tools is lost: {damage}"));
-                    if changes.is_empty() {
-                        lines.push("they are hidden, and shown here once it has run".into());
-                    }
-                }
-                for change in changes {
-                    let tool = &change.tool;
-                    match &change.before {
-                        Some(before) => {
-                            lines.push(format!("changed its tool {tool}"));
-                            lines.push(format!("from {}", before.as_str()));
-                        }
-                        None => lines.push(format!("has the tool {tool}")),
-                    }
-                    let word = change.before.as_ref().map_or("as", |_| "to");
-                    lines.push(format!("{word} {}", change.after.as_str()));
-                }
-                lines
-            }
-        }
-    }
-
-    /// Whether something could be approved.
-    fn approve(&self, here: &Here, server: &Server) -> Result<bool, Failure> {
-        match self {
-            Self::Start(config) => {
-                here.decide(|decisions| decisions.approve(&here.places.workspace, config))?;
-                Ok(true)
-            }
-            // Those that were shown, and no others that came meanwhile.
-            Self::More(More {
-                pins,
-                changes,
-                needed,
-                needs,
-                ..
-            }) => {
-                let now = pins.changes();
-                let seen = changes.iter().filter(|change| now.contains(change));
-                let seen: Vec<&str> = seen.map(|change| change.tool.as_str()).collect();
-                if !seen.is_empty() {
-                    pins.approve(&seen)?;
-                }
-                if !needs.is_empty() {
-                    needed.approve(needs)?;
-                    // It is given what it needs when it registers.
-                    let workspace = &here.places.workspace;
-                    here.decide(|decisions| decisions.restart(workspace, &server.name))?;
-                }
-                Ok(!changes.is_empty() || !needs.is_empty())
-            }
-        }
-    }
-}
 
 #[derive(Serialize)]
 struct Decided<'a> {
@@ -343,20 +225,27 @@ pub(super) fn disable(here: &Here, arguments: &Disable) -> Result<Exit, Failure>
     switch(here, &arguments.names, false, arguments.json)
 }
 
-/// What the file says already is left to it.
+/// Switches servers on or off. What the file says already is left to it.
+///
+/// # Errors
+/// When that cannot be kept.
+pub(crate) fn switch_all(here: &Here, servers: &[&Server], enabled: bool) -> Result<(), Failure> {
+    let workspace = &here.places.workspace;
+    here.decide(|decisions| {
+        for server in servers {
+            let by_file = server.config().map(|config| !config.disabled);
+            let by_hand = (by_file != Some(enabled)).then_some(enabled);
+            decisions.switch(workspace, &server.name, by_hand);
+        }
+    })
+}
+
 fn switch(here: &Here, names: &[String], enabled: bool, json: bool) -> Result<Exit, Failure> {
     let servers: Vec<&Server> = names
         .iter()
         .map(|name| here.server(name))
         .collect::<Result<_, _>>()?;
-    let workspace = &here.places.workspace;
-    here.decide(|decisions| {
-        for server in &servers {
-            let by_file = server.config().map(|config| !config.disabled);
-            let by_hand = (by_file != Some(enabled)).then_some(enabled);
-            decisions.switch(workspace, &server.name, by_hand);
-        }
-    })?;
+    switch_all(here, &servers, enabled)?;
     let result = if enabled { "enabled" } else { "disabled" };
     let done = servers.iter().map(|server| {
         let done = Done::new(&server.name, result);

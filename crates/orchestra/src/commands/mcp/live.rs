@@ -309,7 +309,7 @@ where
     W: Fn(Arc<Live>) -> F + Clone + Send + 'static,
     F: Future<Output = Result<T, Trouble>> + Send + 'static,
 {
-    let Some(tap) = trace.open()? else {
+    let Some(tap) = trace.open(None)? else {
         return each(&connectors, servers, within, work);
     };
     let connectors = connectors.with_tap(tap.clone());

@@ -75,7 +75,7 @@ pub(in crate::commands) fn run(
 }
 
 /// A file that grows, and is put aside for another one of its name when it is long.
-pub(in crate::commands) struct Log {
+pub(crate) struct Log {
     path: PathBuf,
     file: Option<fs::File>,
     /// The beginning of a line whose end has not come yet.
@@ -83,7 +83,7 @@ pub(in crate::commands) struct Log {
 }
 
 impl Log {
-    pub(in crate::commands) const fn new(path: PathBuf) -> Self {
+    pub(crate) const fn new(path: PathBuf) -> Self {
         Self {
             path,
             file: None,
@@ -92,7 +92,7 @@ impl Log {
     }
 
     /// Its last lines; `None` when there is no file yet.
-    pub(in crate::commands) fn end(&mut self, lines: usize) -> io::Result<Option<String>> {
+    pub(crate) fn end(&mut self, lines: usize) -> io::Result<Option<String>> {
         if !self.open()? {
             return Ok(None);
         }
@@ -110,7 +110,7 @@ impl Log {
     }
 
     /// The lines that were added since, of the file that was put aside as well.
-    pub(in crate::commands) fn more(&mut self) -> io::Result<String> {
+    pub(crate) fn more(&mut self) -> io::Result<String> {
         if self.file.is_none() && !self.open()? {
             return Ok(String::new());
         }

@@ -13,7 +13,7 @@ use super::words::target;
 
 /// What a server would do and may do, in lines. Arguments are shown as they were written; values of
 /// the environment and of headers only where they name variables.
-pub(super) fn shown(config: &ServerConfig) -> Vec<String> {
+pub(crate) fn shown(config: &ServerConfig) -> Vec<String> {
     let mut lines = Vec::new();
     match &config.transport {
         Transport::Stdio(stdio) => process(&mut lines, config, stdio),

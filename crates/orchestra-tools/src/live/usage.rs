@@ -1,0 +1,186 @@
+//! What models cost, by day, model, project and plan.
+
+use std::collections::BTreeMap;
+
+use orchestra_board::Timestamp;
+use orchestra_plan::{plan::Plan, work::WorkSpec};
+use orchestra_runner::plans::Plans;
+use orchestra_store::Store;
+use serde::Serialize;
+
+use super::{LiveError, blocking, json};
+use crate::wire::time;
+
+/// As many sessions as are kept.
+const SESSIONS: u32 = 200;
+/// How many rows are shown; of more the oldest are left out.
+const ROWS: usize = 20_000;
+
+/// What a row is of.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct Of {
+    /// UTC, as `2026-02-14`.
+    day: String,
+    provider: String,
+    model: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<String>,
+}
+
+#[derive(Clone, Copy, Default, Serialize)]
+struct Sums {
+    requests: u64,
+    input: u64,
+    output: u64,
+    /// In whole units of the currency that the caller counts in.
+    cost: f64,
+}
+
+#[derive(Serialize)]
+struct Row {
+    #[serde(flatten)]
+    of: Of,
+    #[serde(flatten)]
+    sums: Sums,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<&'a str>,
+    days: Vec<Row>,
+    totals: Sums,
+}
+
+impl Sums {
+    fn add(&mut self, more: &Self) {
+        self.requests += more.requests;
+        self.input = self.input.saturating_add(more.input);
+        self.output = self.output.saturating_add(more.output);
+        self.cost += more.cost;
+    }
+}
+
+/// The rows between two days, both included; days are compared as they are written.
+pub(super) async fn usage(
+    store: Store,
+    plans: Option<&Plans>,
+    from: Option<&str>,
+    to: Option<&str>,
+) -> Result<String, LiveError> {
+    for day in [from, to].into_iter().flatten() {
+        if !is_day(day) {
+            let text = format!(
+                "`{}` is no day; days are written as 2026-02-14",
+                day.escape_debug()
+            );
+            return Err(LiveError::Unknown(text));
+        }
+    }
+    let mut rows = blocking(move || of_sessions(&store)).await?;
+    if let Some(plans) = plans {
+        for plan in plans.list().await? {
+            of_plan(&plan, &mut rows);
+        }
+    }
+    let is_asked = |day: &str| from.is_none_or(|from| day >= from) && to.is_none_or(|to| day <= to);
+    rows.retain(|of, _| is_asked(&of.day));
+    while rows.len() > ROWS {
+        rows.pop_first();
+    }
+    let mut totals = Sums::default();
+    rows.values().for_each(|sums| totals.add(sums));
+    let days = rows.into_iter().map(|(of, sums)| Row { of, sums });
+    Ok(json(&Shown {
+        from,
+        to,
+        days: days.collect(),
+        totals,
+    }))
+}
+
+fn is_day(text: &str) -> bool {
+    let form = |(at, byte): (usize, u8)| match at {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    };
+    text.len() == 10 && text.bytes().enumerate().all(form)
+}
+
+fn day(at: Timestamp) -> String {
+    let mut day = time(at);
+    day.truncate(10);
+    day
+}
+
+/// What was recorded request by request. Of what is kept no more, the sums of its session count on the day
+/// on which that began.
+fn of_sessions(store: &Store) -> Result<BTreeMap<Of, Sums>, LiveError> {
+    let record = store.read(|reader| reader.usage(SESSIONS))?;
+    let mut rows = BTreeMap::<Of, Sums>::new();
+    for kept in record.sessions {
+        let (session, requests) = (kept.session, kept.requests);
+        let mut add = |at, sums: &Sums| {
+            let of = Of {
+                day: day(at),
+                provider: session.provider.clone(),
+                model: session.model.clone(),
+                plan: None,
+            };
+            rows.entry(of).or_default().add(sums);
+        };
+        let mut rest = Sums {
+            requests: 0,
+            input: session.totals.input,
+            output: session.totals.output,
+            cost: session.totals.cost.units(),
+        };
+        for request in requests {
+            let sums = Sums {
+                requests: 1,
+                input: request.input_tokens,
+                output: request.output_tokens,
+                cost: request.cost.units(),
+            };
+            rest.input = rest.input.saturating_sub(sums.input);
+            rest.output = rest.output.saturating_sub(sums.output);
+            rest.cost = (rest.cost - sums.cost).max(0.0);
+            add(request.at, &sums);
+        }
+        if rest.input > 0 || rest.output > 0 {
+            add(session.started_at, &rest);
+        }
+    }
+    Ok(rows)
+}
+
+/// What the agents of a plan used, on the days on which their attempts began.
+fn of_plan(plan: &Plan, rows: &mut BTreeMap<Of, Sums>) {
+    for job in plan.jobs() {
+        let work = job.definition().work.as_ref();
+        let agent = work.and_then(WorkSpec::agent);
+        let model = agent.and_then(|agent| agent.model.as_ref());
+        let provider = agent.and_then(|agent| agent.agent.as_ref());
+        for attempt in job
+            .attempts()
+            .iter()
+            .filter(|attempt| !attempt.usage.is_zero())
+        {
+            let seconds = i64::try_from(attempt.started_at.get() / 1_000).unwrap_or(i64::MAX);
+            let of = Of {
+                day: day(Timestamp::from_unix_seconds(seconds)),
+                provider: provider.map(ToString::to_string).unwrap_or_default(),
+                model: model.map(ToString::to_string).unwrap_or_default(),
+                plan: Some(plan.name().to_owned()),
+            };
+            rows.entry(of).or_default().add(&Sums {
+                requests: attempt.usage.turns,
+                input: attempt.usage.input_tokens,
+                output: attempt.usage.output_tokens,
+                cost: attempt.usage.cost_micros as f64 / 1e6,
+            });
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What the dashboard of `orchestra up` shows and does beside the tools.
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    net::TcpStream,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    others::SERVER,
+    support::{PATIENCE, Running, Workspace, get, post_to, until},
+};
+
+/// The events of a stream, of which each has data.
+struct Stream(BufReader<TcpStream>);
+
+impl Stream {
+    fn open(address: &str, path: &str) -> Self {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut stream = Self(BufReader::new(stream));
+        // Once something was sent, what happens from now on is told.
+        while !stream.line().starts_with(':') {}
+        stream
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        assert!(self.0.read_line(&mut line).unwrap() > 0, "the stream ended");
+        line
+    }
+
+    /// The data of the next event for which it is true.
+    fn next(&mut self, is_meant: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let line = self.line();
+            let Some(data) = line.strip_prefix("data: ") else {
+                continue;
+            };
+            let data: Value = serde_json::from_str(data).unwrap();
+            if is_meant(&data) {
+                return data;
+            }
+        }
+    }
+}
+
+/// A workspace with a server that nobody has approved, and `up` in it.
+fn served() -> (Workspace, Running, String) {
+    let workspace = Workspace::new();
+    workspace.write("server.sh", &format!("echo begun >&2\n{SERVER}"));
+    let server = json!({"command": "sh", "args": ["server.sh"], "env": {"API_TOKEN": "hush-hush"}});
+    let file = json!({"mcpServers": {"shell": server}});
+    workspace.write(".mcp.json", &file.to_string());
+    let up = Running::start(workspace.command(["up", "--http", "127.0.0.1:0", "--json"]));
+    let ready = up.json();
+    let address = ready["http"].as_str().unwrap().strip_prefix("http://");
+    let address = address.unwrap().to_owned();
+    (workspace, up, address)
+}
+
+fn status(address: &str) -> Value {
+    let servers = get(address, "/api/mcp/servers").json();
+    servers["servers"][0]["status"].clone()
+}
+
+#[test]
+fn a_server_is_approved_used_watched_and_switched_off_in_a_browser() {
+    let (_workspace, up, address) = served();
+    assert_eq!(status(&address), "needs_approval");
+    let shown = get(&address, "/api/servers/shell/definition").json();
+    assert_eq!(shown["state"], "needs_approval");
+    assert!(
+        shown["does"][0].as_str().unwrap().contains("server.sh"),
+        "{shown}"
+    );
+    assert!(!shown.to_string().contains("hush-hush"), "{shown}");
+    let seen = &shown["waits"]["fingerprint"];
+    let act = |verb: &str, body: &Value| {
+        let path = format!("/api/servers/shell/{verb}");
+        post_to(&address, &path, &[], &body.to_string())
+    };
+    let other = act("approve", &json!({"fingerprint": "0".repeat(64)}));
+    assert_eq!(other.status, 403, "{other:?}");
+    assert_eq!(status(&address), "needs_approval");
+    let mut traffic = Stream::open(&address, "/api/traffic");
+    let approved = act("approve", &json!({"fingerprint": seen}));
+    assert_eq!(approved.status, 200, "{approved:?}");
+    until(|| (status(&address) == "ready").then_some(()));
+    // What is said to it is told to those who look.
+    let call = json!({"name": "shell__say_hello", "arguments": {}});
+    let answer = post_to(&address, "/api/mcp/tools/call", &[], &call.to_string());
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let asked = traffic.next(|told| told["method"] == "tools/call");
+    assert_eq!(
+        (
+            &asked["server"],
+            &asked["direction"],
+            &asked["type"],
+            &asked["tool"]
+        ),
+        (
+            &json!("shell"),
+            &json!("sent"),
+            &json!("request"),
+            &json!("say.hello")
+        )
+    );
+    let answered = traffic.next(|told| told["type"] == "response");
+    assert_eq!(answered["id"], asked["id"]);
+    assert!(answered["ms"].as_f64().unwrap() >= 0.0, "{answered}");
+    assert_eq!(answered["body"]["result"]["content"][0]["text"], "hello");
+    let servers = get(&address, "/api/mcp/servers").json();
+    let recent = servers["servers"][0]["latency_ms"]["recent"]
+        .as_array()
+        .unwrap();
+    assert!(!recent.is_empty(), "{servers}");
+    let log = get(&address, "/api/servers/shell/log?lines=10").json();
+    assert!(
+        log["lines"].as_array().unwrap().contains(&json!("begun")),
+        "{log}"
+    );
+    // Whoever watches is told how it is, without asking.
+    let mut events = Stream::open(&address, "/api/servers/shell/log/follow");
+    assert_eq!(act("restart", &json!({})).status, 200);
+    events.next(|line| line["text"] == "begun");
+    assert_eq!(act("disable", &json!({})).status, 200);
+    until(|| (status(&address) == "disabled").then_some(()));
+    assert_eq!(act("enable", &json!({})).status, 200);
+    until(|| (status(&address) == "ready").then_some(()));
+    for path in ["/api/servers/none/definition", "/api/servers/none/log"] {
+        let unknown = get(&address, path);
+        assert_eq!(unknown.status, 404, "{unknown:?}");
+        assert!(unknown.body.contains("no server `none`"), "{unknown:?}");
+    }
+    // Whoever watches holds up no end.
+    up.signal(rustix::process::Signal::TERM);
+    assert!(up.end().success());
+}

@@ -100,15 +100,20 @@ struct Tapped {
 }
 
 impl Tapped {
-    fn sent(&self, seen: Seen) {
-        let masks = self.masks.as_ref();
-        self.tap.note(&self.server, Direction::Sent, seen, masks);
+    fn sent(&self, seen: impl FnOnce() -> Seen) {
+        self.note(Direction::Sent, seen);
     }
 
-    fn received(&self, seen: Seen) {
-        let masks = self.masks.as_ref();
-        self.tap
-            .note(&self.server, Direction::Received, seen, masks);
+    fn received(&self, seen: impl FnOnce() -> Seen) {
+        self.note(Direction::Received, seen);
+    }
+
+    /// Nothing is copied where nobody wants it.
+    fn note(&self, direction: Direction, seen: impl FnOnce() -> Seen) {
+        if self.tap.is_wanted() {
+            let masks = self.masks.as_ref();
+            self.tap.note(&self.server, direction, seen(), masks);
+        }
     }
 }
 
@@ -118,7 +123,7 @@ async fn listen(
     sender: mpsc::Sender<Incoming>,
 ) {
     while let Some(said) = incoming.recv().await {
-        tap.received(match said.message.clone() {
+        tap.received(|| match said.message.clone() {
             ServerMessage::Request { id, method, params } => Seen::Request { id, method, params },
             ServerMessage::Notification { method, params } => Seen::Notification { method, params },
         });
@@ -137,7 +142,7 @@ impl Link for TapLink {
     fn request(&self, request: Outgoing) -> BoxFuture<Result<Answer, ClientError>> {
         let tap = self.tap.clone();
         let id = request.id.clone();
-        tap.sent(Seen::Request {
+        tap.sent(|| Seen::Request {
             id: id.clone(),
             method: request.method.clone(),
             params: request.params.clone(),
@@ -145,14 +150,16 @@ impl Link for TapLink {
         let answering = self.inner.request(request);
         Box::pin(async move {
             let answer = answering.await?;
-            let seen = answer.clone();
-            tap.received(Seen::Answer { id, answer: seen });
+            tap.received(|| Seen::Answer {
+                id,
+                answer: answer.clone(),
+            });
             Ok(answer)
         })
     }
 
     fn notify(&self, method: &str, params: Option<RawJson>) -> BoxFuture<Result<(), ClientError>> {
-        self.tap.sent(Seen::Notification {
+        self.tap.sent(|| Seen::Notification {
             method: method.to_owned(),
             params: params.clone(),
         });
@@ -160,7 +167,7 @@ impl Link for TapLink {
     }
 
     fn respond(&self, id: RequestId, answer: Answer) -> BoxFuture<Result<(), ClientError>> {
-        self.tap.sent(Seen::Answer {
+        self.tap.sent(|| Seen::Answer {
             id: id.clone(),
             answer: answer.clone(),
         });

@@ -1,5 +1,7 @@
 // A list of rows of one height, of which only those in sight are elements.
 
+import { inNextFrame } from "./frame.js";
+
 /** Rows beyond the edges that are elements as well, so that a scroll finds them there. */
 const BEYOND = 4;
 
@@ -13,6 +15,7 @@ export class VirtualList {
   /** @param {{ scroller: HTMLElement, height: number, key: (item: any) => string,
    *   make: (item: any, index: number) => HTMLElement, label?: string }} options */
   constructor({ scroller, height, key, make }) {
+    this.later = inNextFrame(() => this.draw());
     this.scroller = scroller;
     this.height = height;
     this.key = key;
@@ -23,7 +26,6 @@ export class VirtualList {
     this.space.className = "virtual";
     this.space.setAttribute("role", "list");
     scroller.append(this.space);
-    this.pending = false;
     const moved = () => {
       this.measure();
       this.later();
@@ -46,15 +48,6 @@ export class VirtualList {
   set(items) {
     this.items = items;
     this.later();
-  }
-
-  later() {
-    if (this.pending) return;
-    this.pending = true;
-    requestAnimationFrame(() => {
-      this.pending = false;
-      this.draw();
-    });
   }
 
   draw() {

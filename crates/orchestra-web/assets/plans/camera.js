@@ -1,5 +1,7 @@
 // What part of a drawing is seen, and how near: by dragging, by the wheel, by touch and by keys.
 
+import { inNextFrame } from "../lib/frame.js";
+
 const NEAREST = 2;
 const FARTHEST = 0.05;
 /** So much one press of a key or a button zooms. */
@@ -21,7 +23,7 @@ export class Camera {
    */
   constructor(frame, drawing, { onMove, signal }) {
     Object.assign(this, { frame, drawing, onMove, x: 0, y: 0, scale: 1, width: 1, height: 1, fitted: true });
-    this.pending = false;
+    this.later = inNextFrame(() => this.draw(), signal);
     this.pointers = new Map();
     const listen = (kind, act, options = {}) => frame.addEventListener(kind, act, { signal, ...options });
     listen("wheel", (event) => this.wheel(event), { passive: false });
@@ -157,15 +159,6 @@ export class Camera {
     const keep = (at, size, end) => Math.max(Math.min(80, end / 4) - size * this.scale, Math.min(end - Math.min(80, end / 4), at));
     this.x = keep(this.x, this.width, clientWidth);
     this.y = keep(this.y, this.height, clientHeight);
-  }
-
-  later() {
-    if (this.pending) return;
-    this.pending = true;
-    requestAnimationFrame(() => {
-      this.pending = false;
-      this.draw();
-    });
   }
 
   draw() {

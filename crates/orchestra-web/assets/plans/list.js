@@ -4,6 +4,7 @@ import { go } from "../app.js";
 import { call, get } from "../lib/api.js";
 import { announce, dialog, h, icon, replace } from "../lib/dom.js";
 import { keys } from "../lib/keys.js";
+import { inNextFrame } from "../lib/frame.js";
 import { bulkBar } from "./bulk.js";
 import { everySecond, wake } from "./clock.js";
 import { follow } from "./follow.js";
@@ -28,6 +29,7 @@ export async function listPage(root, query, signal) {
 class PlanList {
   constructor(root, query, signal) {
     Object.assign(this, { root, signal });
+    this.later = inNextFrame(() => this.show(), signal);
     this.plans = new Map();
     this.rows = new Map();
     this.chosen = new Set();
@@ -91,15 +93,6 @@ class PlanList {
       if (before && before.status !== data.plan.status && ["succeeded", "failed", "canceled"].includes(data.plan.status)) announce(`Plan ${data.plan.name}: ${word(data.plan.status)}`);
     }
     this.later();
-  }
-
-  later() {
-    if (this.pending) return;
-    this.pending = true;
-    requestAnimationFrame(() => {
-      this.pending = false;
-      if (!this.signal.aborted) this.show();
-    });
   }
 
   /** The plans that the filter lets pass, newest first. */

@@ -2,6 +2,7 @@
 
 import { announce, h, icon, replace } from "../lib/dom.js";
 import { clock } from "../lib/time.js";
+import { inNextFrame } from "../lib/frame.js";
 import { partsOf } from "./ansi.js";
 import { copy, save } from "./clipboard.js";
 import { followLog } from "./log-source.js";
@@ -21,6 +22,7 @@ export class LogView {
   /** @param {HTMLElement} host @param {{ signal: AbortSignal, name: () => string, onLine: (line: object) => void }} how */
   constructor(host, { signal, name, onLine }) {
     Object.assign(this, { host, signal, name, onLine });
+    this.later = inNextFrame(() => this.draw(), signal);
     this.lines = new LogLines();
     this.rows = new Map();
     this.isFollowing = true;
@@ -128,15 +130,6 @@ export class LogView {
     const room = this.scroller.clientWidth - (left - this.scroller.getBoundingClientRect().left);
     probe.remove();
     return this.lines.wrap(Math.max(10, Math.floor((room - PADDING) / (width / 100))));
-  }
-
-  later() {
-    if (this.pending) return;
-    this.pending = true;
-    requestAnimationFrame(() => {
-      this.pending = false;
-      if (!this.signal.aborted) this.draw();
-    });
   }
 
   redraw() {

@@ -3,6 +3,7 @@
 import { link } from "../app.js";
 import { h, icon, replace, s } from "../lib/dom.js";
 import { clock } from "../lib/time.js";
+import { inNextFrame } from "../lib/frame.js";
 import { Details } from "./details.js";
 import { TimeAxis } from "./time-axis.js";
 import { counted, isActive, isGoing, lasted, stateIcon, word } from "./words.js";
@@ -18,6 +19,7 @@ const SLIP = 4;
 export class TimelineView {
   constructor(host, model, { planId, signal }) {
     Object.assign(this, { host, model, planId, signal });
+    this.later = inNextFrame(() => this.draw(), signal);
     this.shows = () => true;
     this.axis = new TimeAxis();
     this.details = new Details(planId, signal, () => this.later());
@@ -40,15 +42,6 @@ export class TimelineView {
   jobs() {
     const order = new Map(this.model.sorted().map((id, index) => [id, index]));
     return [...this.model.jobs.values()].filter((job) => this.shows(job)).sort((one, other) => (one.startedAt ?? Infinity) - (other.startedAt ?? Infinity) || order.get(one.id) - order.get(other.id));
-  }
-
-  later() {
-    if (this.pending) return;
-    this.pending = true;
-    requestAnimationFrame(() => {
-      this.pending = false;
-      if (!this.signal.aborted) this.draw();
-    });
   }
 
   draw() {

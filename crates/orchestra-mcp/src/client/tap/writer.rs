@@ -163,6 +163,14 @@ impl Tap {
         &self.0.redactor
     }
 
+    /// Whether what passes now goes anywhere.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.0
+            .only_watched
+            .as_ref()
+            .is_none_or(TapWatch::is_watched)
+    }
+
     /// A message passed; `masks` says what is masked in it, where that is not as in all. It never
     /// waits.
     pub(super) fn note(
@@ -172,9 +180,7 @@ impl Tap {
         seen: Seen,
         masks: Option<&Arc<Redactor>>,
     ) {
-        if let Some(watch) = &self.0.only_watched
-            && !watch.is_watched()
-        {
+        if !self.is_wanted() {
             return;
         }
         let shared = &self.0.shared;

@@ -7,7 +7,7 @@ use std::{
 
 use axum::{
     Extension, Router,
-    extract::{OriginalUri, State},
+    extract::{MatchedPath, State},
     http::StatusCode,
     middleware,
     response::{IntoResponse as _, Response},
@@ -74,8 +74,17 @@ fn routes(server: &Server, options: HttpOptions, source: Option<Arc<dyn Source>>
         feed,
         face: face.clone(),
     });
-    let (rest, document) = openapi::described(rest::routes().merge(servers::routes()));
-    let (health, document) = openapi::with_public(document, health::routes());
+    let has_dashboard = site.feed.is_some();
+    let (rest, health) = (rest::routes().merge(servers::routes()), health::routes());
+    let (rest, health) = match has_dashboard {
+        true => (
+            rest.merge(dashboard::routes()),
+            health.merge(dashboard::login_routes()),
+        ),
+        false => (rest, health),
+    };
+    let (rest, document) = openapi::described(rest);
+    let (health, document) = openapi::with_public(document, health);
     let tokens = if face.options().access.asks_who_calls() {
         Tokens::Needed
     } else {
@@ -84,11 +93,6 @@ fn routes(server: &Server, options: HttpOptions, source: Option<Arc<dyn Source>>
     let document = openapi::finished(document, server.version(), tokens);
     // Set once, here.
     let _ = site.document.set(document);
-    let has_dashboard = site.feed.is_some();
-    let rest = match has_dashboard {
-        true => rest.merge(dashboard::routes()),
-        false => rest,
-    };
     let api = rest
         .method_not_allowed_fallback(not_allowed)
         .with_state(Arc::clone(&site))
@@ -97,10 +101,6 @@ fn routes(server: &Server, options: HttpOptions, source: Option<Arc<dyn Source>>
     let api = access
         .guard(api)
         .layer(middleware::map_response(refusal::told));
-    let health = match has_dashboard {
-        true => health.merge(dashboard::login_routes()),
-        false => health,
-    };
     let health = health
         .method_not_allowed_fallback(not_allowed)
         .with_state(Arc::clone(&site));
@@ -127,13 +127,13 @@ async fn nothing() -> Response {
 }
 
 /// Tells the methods that the document has for the path, wherever the routes are nested.
-async fn not_allowed(State(site): State<Arc<Site>>, OriginalUri(uri): OriginalUri) -> Response {
+async fn not_allowed(State(site): State<Arc<Site>>, route: MatchedPath) -> Response {
     let paths = site
         .document
         .get()
         .and_then(|document| document["paths"].as_object());
     let mut paths = paths.into_iter().flatten();
-    let methods = paths.find(|(path, _)| uri.path().ends_with(path.as_str()));
+    let methods = paths.find(|(path, _)| route.as_str().ends_with(path.as_str()));
     let methods = methods.and_then(|(_, methods)| methods.as_object());
     let methods: Vec<String> = methods
         .into_iter()

@@ -10,6 +10,7 @@
 //! | `GET /api/plans`, `GET /api/plans/{plan}` | the plans; one with all of its jobs |
 //! | `GET /api/plans/{plan}/jobs/{job}/diff` | what a job changed |
 //! | `GET /api/plans/{plan}/jobs/{job}/log` | what it prints, as events |
+//! | all else below `/api/plans` | the tools of plans by other names |
 //! | `GET /api/usage?from=&to=` | what models cost, by day |
 //! | `POST /api/servers/{name}/{act}` | a server of others restarted, enabled, disabled, approved |
 //! | `GET /api/servers/{name}/definition` | what it would run, and what waits to be approved |
@@ -28,24 +29,26 @@ mod page;
 mod plans;
 mod servers;
 mod sse;
+mod verbs;
 
 use std::{pin::Pin, sync::Arc};
 
 use axum::{
     Router,
-    extract::{Path, Query, State},
+    extract::State,
     http::{HeaderValue, header},
     response::{IntoResponse as _, Response},
-    routing::get,
 };
 use futures_util::Stream;
 use orchestra_hub::BoxFuture;
 use serde::Deserialize;
 use tower_http::{CompressionLevel, compression::CompressionLayer};
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::Site,
-    refusal::{Reason, Refusal},
+    asked::{Path, Query},
+    refusal::{Guarded, Reason, Refusal, ThingRefusals},
 };
 pub(crate) use feed::Feed;
 pub(crate) use login::routes as login_routes;
@@ -123,12 +126,13 @@ pub(crate) fn public_routes() -> Router<Arc<Site>> {
 }
 
 /// The routes of what is shown.
-pub(crate) fn routes() -> Router<Arc<Site>> {
-    let shown = Router::new()
-        .route("/api/board", get(projects))
-        .route("/api/board/{project}", get(board))
-        .route("/api/usage", get(usage))
+pub(crate) fn routes() -> OpenApiRouter<Arc<Site>> {
+    let shown = OpenApiRouter::default()
+        .routes(routes!(projects))
+        .routes(routes!(board))
+        .routes(routes!(usage))
         .merge(plans::routes())
+        .merge(verbs::routes())
         .merge(servers::routes())
         .layer(compression());
     shown
@@ -142,10 +146,23 @@ fn compression() -> CompressionLayer {
     CompressionLayer::new().quality(CompressionLevel::Fastest)
 }
 
+/// The projects.
+#[utoipa::path(
+    get, path = "/api/board", tag = "board",
+    responses((status = 200, description = "The projects.", body = Value), Guarded, ThingRefusals)
+)]
 async fn projects(State(site): State<Arc<Site>>) -> Result<Response, Refusal> {
     show(&site, |source| source.projects()).await
 }
 
+/// A project with all of its issues.
+#[utoipa::path(
+    get, path = "/api/board/{project}", tag = "board",
+    params(
+        ("project" = String, Path, description = "The project.")
+    ),
+    responses((status = 200, description = "The project with its issues.", body = Value), Guarded, ThingRefusals)
+)]
 async fn board(
     State(site): State<Arc<Site>>,
     Path(project): Path<String>,
@@ -160,6 +177,15 @@ struct Days {
     to: Option<String>,
 }
 
+/// What models cost from one day to another.
+#[utoipa::path(
+    get, path = "/api/usage", tag = "usage",
+    params(
+        ("from" = Option<String>, Query, description = "The first day, as 2026-02-14."),
+        ("to" = Option<String>, Query, description = "The last day.")
+    ),
+    responses((status = 200, description = "What models cost, by day.", body = Value), Guarded, ThingRefusals)
+)]
 async fn usage(
     State(site): State<Arc<Site>>,
     Query(days): Query<Days>,

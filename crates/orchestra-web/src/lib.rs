@@ -28,6 +28,7 @@
 //! (`rustls::crypto::CryptoProvider::install_default`).
 
 mod app;
+mod asked;
 pub mod dashboard;
 mod figures;
 mod health;

@@ -28,8 +28,11 @@ where
     S: Clone + Send + Sync + 'static,
 {
     let (routes, mut more) = routes.split_for_parts();
-    let operations = more.paths.paths.values_mut();
-    for operation in operations.filter_map(|path| path.get.as_mut()) {
+    let paths = more.paths.paths.values_mut();
+    for operation in paths
+        .flat_map(|path| [path.get.as_mut(), path.post.as_mut()])
+        .flatten()
+    {
         operation.security = Some(Vec::new());
     }
     document.merge(more);

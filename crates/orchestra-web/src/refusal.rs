@@ -33,6 +33,8 @@ pub(crate) enum Reason {
     Denied,
     /// There is no such thing.
     Unknown,
+    /// The tool refuses, as things are.
+    Refused,
     /// The body came too slowly.
     Slow,
     /// The body is too large.
@@ -94,12 +96,19 @@ impl Reason {
         Self::Busy,
     ];
 
+    /// Those for which something of a list may be, to look at.
+    const OF_THINGS: &[Self] = &[Self::Malformed, Self::Unknown, Self::Broke];
+
+    /// Those for which a tool that is called by another name may be, beside those of calls.
+    const OF_TOOLS: &[Self] = &[Self::Refused];
+
     pub(crate) const fn status(self) -> StatusCode {
         match self {
             Self::Malformed => StatusCode::BAD_REQUEST,
             Self::Stranger => StatusCode::UNAUTHORIZED,
             Self::Foreign | Self::Denied => StatusCode::FORBIDDEN,
             Self::Unknown => StatusCode::NOT_FOUND,
+            Self::Refused => StatusCode::CONFLICT,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
             Self::Large => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -119,6 +128,7 @@ impl Reason {
             }
             Self::Denied => "The rules do not permit the tool.",
             Self::Unknown => "There is nothing of this name.",
+            Self::Refused => "The tool refuses it as things are; the text says why.",
             Self::Slow => "The body took too long to arrive.",
             Self::Large => "The body is too large.",
             Self::NotJson => "The body is not application/json.",
@@ -245,8 +255,12 @@ pub(crate) async fn told(response: Response) -> Response {
 pub(crate) struct Refusals;
 /// How lists and documents are refused.
 pub(crate) struct Guarded;
+/// How something is refused that the path or the query names, beside what is of lists.
+pub(crate) struct ThingRefusals;
 /// How calls are refused.
 pub(crate) struct CallRefusals;
+/// How a tool refuses that is called by another name, beside what is of calls.
+pub(crate) struct ToolRefusals;
 /// How the stream of 2024-11-05 is refused.
 pub(crate) struct StreamRefusals;
 /// How its messages are refused.
@@ -263,6 +277,18 @@ impl IntoResponses for Refusals {
 impl IntoResponses for Guarded {
     fn responses() -> Descriptions {
         described(Reason::OF_GUARDED)
+    }
+}
+
+impl IntoResponses for ThingRefusals {
+    fn responses() -> Descriptions {
+        described(Reason::OF_THINGS)
+    }
+}
+
+impl IntoResponses for ToolRefusals {
+    fn responses() -> Descriptions {
+        described(Reason::OF_TOOLS)
     }
 }
 

@@ -208,12 +208,7 @@ impl Site {
             _ => &["name", "arguments"],
         };
         members::check(&body, known)?;
-        let caller = DirectCaller {
-            client: said(headers, &header::USER_AGENT).map(Into::into),
-            trace: said(headers, &TRACEPARENT).map(Into::into),
-            ..DirectCaller::default()
-        };
-        self.answer(self.direct.call(method, &body, caller).await?)
+        self.answer(self.direct.call(method, &body, caller(headers)).await?)
     }
 
     /// An answer, which counts until its client has read it.
@@ -221,6 +216,15 @@ impl Site {
         let body = self.face.hold(body.into())?;
         let json = HeaderValue::from_static("application/json");
         Ok(([(header::CONTENT_TYPE, json)], body).into_response())
+    }
+}
+
+/// Who calls, as the headers say.
+pub(crate) fn caller(headers: &HeaderMap) -> DirectCaller {
+    DirectCaller {
+        client: said(headers, &header::USER_AGENT).map(Into::into),
+        trace: said(headers, &TRACEPARENT).map(Into::into),
+        ..DirectCaller::default()
     }
 }
 

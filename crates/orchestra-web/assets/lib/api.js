@@ -39,8 +39,7 @@ async function ask(path, options, again = true) {
     throw new ApiError(response.status, `an answer that cannot be read (${response.status})`);
   }
   if (!response.ok) {
-    const error = body?.error ?? body ?? {};
-    throw new ApiError(response.status, error.message ?? `refused (${response.status})`, error.code);
+    throw new ApiError(response.status, body?.error ?? `refused (${response.status})`);
   }
   return body;
 }

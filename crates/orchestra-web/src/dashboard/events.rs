@@ -2,20 +2,14 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use axum::{
-    Router,
-    body::Bytes,
-    extract::{Query, State},
-    http::HeaderMap,
-    response::Response,
-    routing::get,
-};
+use axum::{body::Bytes, extract::State, http::HeaderMap, response::Response};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use tokio::{
     sync::{broadcast::error::RecvError, watch},
     time::timeout,
 };
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     assets,
@@ -24,11 +18,12 @@ use super::{
 };
 use crate::{
     app::Site,
-    refusal::{Reason, Refusal},
+    asked::Query,
+    refusal::{Guarded, Reason, Refusal, ThingRefusals},
 };
 
-pub(super) fn routes() -> Router<Arc<Site>> {
-    Router::new().route("/api/events", get(events))
+pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+    OpenApiRouter::default().routes(routes!(events))
 }
 
 #[derive(Deserialize)]
@@ -49,6 +44,14 @@ struct Hello<'a> {
     workspace: String,
 }
 
+/// What happens, as events that can be resumed.
+#[utoipa::path(
+    get, path = "/api/events", tag = "events",
+    params(
+        ("after" = Option<String>, Query, description = "The id of the last event that was seen, for clients that cannot send it as a header.")
+    ),
+    responses((status = 200, description = "Events, until the client leaves.", body = String, content_type = "text/event-stream"), Guarded, ThingRefusals)
+)]
 async fn events(
     State(site): State<Arc<Site>>,
     Query(from): Query<From>,

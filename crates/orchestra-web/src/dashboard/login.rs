@@ -3,31 +3,39 @@
 use std::sync::Arc;
 
 use axum::{
-    Json, Router,
     extract::State,
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
-    routing::post,
 };
 use serde::Deserialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::Site,
-    refusal::{Reason, Refusal},
+    asked::Json,
+    refusal::{CallRefusals, Reason, Refusal, Refusals},
 };
 
-pub(crate) fn routes() -> Router<Arc<Site>> {
-    Router::new()
-        .route("/api/login", post(login))
-        .route("/api/logout", post(logout))
+pub(crate) fn routes() -> OpenApiRouter<Arc<Site>> {
+    OpenApiRouter::default()
+        .routes(routes!(login))
+        .routes(routes!(logout))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Login {
+    /// One of those that the program was started with.
     token: String,
 }
 
+/// Gives a browser a cookie for a token.
+#[utoipa::path(
+    post, path = "/api/login", tag = "login",
+    request_body(content = Login, description = "The token."),
+    responses((status = 204, description = "A cookie that stands for the token."), CallRefusals)
+)]
 async fn login(
     State(site): State<Arc<Site>>,
     headers: HeaderMap,
@@ -45,6 +53,11 @@ async fn login(
     }
 }
 
+/// Ends the cookie.
+#[utoipa::path(
+    post, path = "/api/logout", tag = "login",
+    responses((status = 204, description = "The cookie is over."), Refusals)
+)]
 async fn logout(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     if let Some(cookie) = site.face.options().access.no_cookie(&headers) {

@@ -2,36 +2,45 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    extract::{Path, Query, State},
-    http::HeaderMap,
-    response::Response,
-    routing::get,
-};
+use axum::{extract::State, http::HeaderMap, response::Response};
 use serde::Deserialize;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{LogFrom, show, sse};
 use crate::{
     app::Site,
-    refusal::{Reason, Refusal},
+    asked::{Path, Query},
+    refusal::{Guarded, Reason, Refusal, ThingRefusals},
 };
 
-pub(super) fn routes() -> Router<Arc<Site>> {
-    Router::new()
-        .route("/api/plans", get(plans))
-        .route("/api/plans/{plan}", get(plan))
-        .route("/api/plans/{plan}/jobs/{job}/diff", get(diff))
+pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+    OpenApiRouter::default()
+        .routes(routes!(plans))
+        .routes(routes!(plan))
+        .routes(routes!(diff))
 }
 
-pub(super) fn streams() -> Router<Arc<Site>> {
-    Router::new().route("/api/plans/{plan}/jobs/{job}/log", get(log))
+pub(super) fn streams() -> OpenApiRouter<Arc<Site>> {
+    OpenApiRouter::default().routes(routes!(log))
 }
 
+/// The plans.
+#[utoipa::path(
+    get, path = "/api/plans", tag = "plans",
+    responses((status = 200, description = "The plans.", body = Value), Guarded, ThingRefusals)
+)]
 async fn plans(State(site): State<Arc<Site>>) -> Result<Response, Refusal> {
     show(&site, |source| source.plans()).await
 }
 
+/// A plan with all of its jobs.
+#[utoipa::path(
+    get, path = "/api/plans/{plan}", tag = "plans",
+    params(
+        ("plan" = String, Path, description = "The plan.")
+    ),
+    responses((status = 200, description = "The plan with its jobs.", body = Value), Guarded, ThingRefusals)
+)]
 async fn plan(
     State(site): State<Arc<Site>>,
     Path(plan): Path<String>,
@@ -39,6 +48,15 @@ async fn plan(
     show(&site, |source| source.plan(plan)).await
 }
 
+/// What a job changed.
+#[utoipa::path(
+    get, path = "/api/plans/{plan}/jobs/{job}/diff", tag = "plans",
+    params(
+        ("plan" = String, Path, description = "The plan."),
+        ("job" = String, Path, description = "The job.")
+    ),
+    responses((status = 200, description = "A unified diff.", body = Value), Guarded, ThingRefusals)
+)]
 async fn diff(
     State(site): State<Arc<Site>>,
     Path((plan, job)): Path<(String, String)>,
@@ -57,6 +75,18 @@ struct Asked {
     after: String,
 }
 
+/// What a job prints, as events.
+#[utoipa::path(
+    get, path = "/api/plans/{plan}/jobs/{job}/log", tag = "plans",
+    params(
+        ("plan" = String, Path, description = "The plan."),
+        ("job" = String, Path, description = "The job."),
+        ("attempt" = Option<u32>, Query, description = "Of which attempt, counted from 1; of the latest unless said."),
+        ("phase" = Option<String>, Query, description = "Of which phase; of all unless said."),
+        ("after" = Option<u64>, Query, description = "Lines behind this one.")
+    ),
+    responses((status = 200, description = "Events, until the job or the client ends.", body = String, content_type = "text/event-stream"), Guarded, ThingRefusals)
+)]
 async fn log(
     State(site): State<Arc<Site>>,
     Path((plan, job)): Path<(String, String)>,

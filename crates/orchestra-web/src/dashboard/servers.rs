@@ -3,18 +3,19 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    Json, Router,
-    extract::{Path, Query, State, rejection::JsonRejection},
+    extract::State,
     response::{IntoResponse as _, Response},
-    routing::{get, post},
 };
 use orchestra_hub::{BoxFuture, Hub};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{NotShown, Shown, Tell, Telling, show, sse};
 use crate::{
     app::Site,
-    refusal::{Reason, Refusal},
+    asked::{Json, Path, Query},
+    refusal::{CallRefusals, Guarded, Reason, Refusal, ThingRefusals},
     servers,
 };
 
@@ -74,17 +75,17 @@ pub trait Servers: Send + Sync + 'static {
     fn traffic(&self) -> Telling;
 }
 
-pub(super) fn routes() -> Router<Arc<Site>> {
-    Router::new()
-        .route("/api/servers/{name}/definition", get(definition))
-        .route("/api/servers/{name}/log", get(log))
-        .route("/api/servers/{name}/{act}", post(act))
+pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+    OpenApiRouter::default()
+        .routes(routes!(definition))
+        .routes(routes!(log))
+        .routes(routes!(act))
 }
 
-pub(super) fn streams() -> Router<Arc<Site>> {
-    Router::new()
-        .route("/api/servers/{name}/log/follow", get(follow_log))
-        .route("/api/traffic", get(traffic))
+pub(super) fn streams() -> OpenApiRouter<Arc<Site>> {
+    OpenApiRouter::default()
+        .routes(routes!(follow_log))
+        .routes(routes!(traffic))
 }
 
 /// Tells how the servers are whenever one is other, until it is dropped.
@@ -101,33 +102,36 @@ pub(super) async fn follow(hub: Hub, tell: Tell) {
     }
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 struct Given {
+    /// For an approval: which definition was looked at, as it says itself.
     fingerprint: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Done {
     name: String,
     verb: String,
+    /// What was done, for people.
     told: String,
 }
 
+/// Does something with a server of others: `restart`, `enable`, `disable` or `approve`.
+#[utoipa::path(
+    post, path = "/api/servers/{name}/{act}", tag = "servers",
+    params(
+        ("name" = String, Path, description = "The server."),
+        ("act" = String, Path, description = "What is done with it.")
+    ),
+    request_body(content = Given, description = "Which definition was looked at, for an approval."),
+    responses((status = 200, description = "What was done.", body = Done), CallRefusals)
+)]
 async fn act(
     State(site): State<Arc<Site>>,
     Path((name, verb)): Path<(String, String)>,
-    given: Result<Json<Given>, JsonRejection>,
+    Json(given): Json<Given>,
 ) -> Result<Response, Refusal> {
-    let Json(given) = given.map_err(|error| {
-        let kind = matches!(error, JsonRejection::MissingJsonContentType(_));
-        let reason = if kind {
-            Reason::NotJson
-        } else {
-            Reason::Malformed
-        };
-        Refusal::new(reason, error.body_text())
-    })?;
     let act = match (verb.as_str(), given.fingerprint) {
         ("restart", None) => Act::Restart,
         ("enable", None) => Act::Enable,
@@ -155,9 +159,17 @@ async fn act(
         };
         Refusal::new(reason, error.to_string())
     })?;
-    Ok(Json(Done { name, verb, told }).into_response())
+    Ok(axum::Json(Done { name, verb, told }).into_response())
 }
 
+/// What a server of others would run, and what waits to be approved.
+#[utoipa::path(
+    get, path = "/api/servers/{name}/definition", tag = "servers",
+    params(
+        ("name" = String, Path, description = "The server.")
+    ),
+    responses((status = 200, description = "What it would run, and what waits to be approved.", body = Value), Guarded, ThingRefusals)
+)]
 async fn definition(
     State(site): State<Arc<Site>>,
     Path(name): Path<String>,
@@ -170,6 +182,15 @@ struct Lines {
     lines: Option<usize>,
 }
 
+/// The last lines that a server of others wrote to standard error.
+#[utoipa::path(
+    get, path = "/api/servers/{name}/log", tag = "servers",
+    params(
+        ("name" = String, Path, description = "The server."),
+        ("lines" = Option<usize>, Query, description = "How many at most.")
+    ),
+    responses((status = 200, description = "Its last lines.", body = Value), Guarded, ThingRefusals)
+)]
 async fn log(
     State(site): State<Arc<Site>>,
     Path(name): Path<String>,
@@ -179,6 +200,14 @@ async fn log(
     show(&site, |source| source.servers().log(name, lines)).await
 }
 
+/// What a server of others writes to standard error from now on, as events.
+#[utoipa::path(
+    get, path = "/api/servers/{name}/log/follow", tag = "servers",
+    params(
+        ("name" = String, Path, description = "The server.")
+    ),
+    responses((status = 200, description = "Events `line`.", body = String, content_type = "text/event-stream"), Guarded, ThingRefusals)
+)]
 async fn follow_log(
     State(site): State<Arc<Site>>,
     Path(name): Path<String>,
@@ -187,6 +216,11 @@ async fn follow_log(
     Ok(sse::telling(telling, site.face.options().stop.clone()))
 }
 
+/// What is said to servers of others and what they say, as events.
+#[utoipa::path(
+    get, path = "/api/traffic", tag = "servers",
+    responses((status = 200, description = "Events `message` and `dropped`.", body = String, content_type = "text/event-stream"), Guarded)
+)]
 async fn traffic(State(site): State<Arc<Site>>) -> Response {
     let telling = site.feed().source().servers().traffic();
     sse::telling(telling, site.face.options().stop.clone())

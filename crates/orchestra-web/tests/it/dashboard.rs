@@ -212,6 +212,76 @@ async fn the_page_runs_nothing_but_what_is_served_with_it() {
 }
 
 #[tokio::test]
+async fn the_document_has_the_routes_of_the_dashboard_and_tells_their_methods() {
+    let site = Dashboard::new(Access::default()).await;
+    let document = site.send("GET /api/openapi.json", &[], "").await.json();
+    let paths = document["paths"].as_object().unwrap();
+    let of_dashboard = [
+        ("/api/board", "GET"),
+        ("/api/board/{project}", "GET"),
+        ("/api/events", "GET"),
+        ("/api/login", "POST"),
+        ("/api/logout", "POST"),
+        ("/api/plans", "GET or POST"),
+        ("/api/plans/{plan}", "DELETE or GET or PATCH"),
+        ("/api/plans/{plan}/graph", "GET"),
+        ("/api/plans/{plan}/jobs", "GET or POST"),
+        ("/api/plans/{plan}/jobs/{job}", "GET or PATCH"),
+        ("/api/plans/{plan}/jobs/{job}/attempts", "GET"),
+        ("/api/plans/{plan}/jobs/{job}/diff", "GET"),
+        ("/api/plans/{plan}/jobs/{job}/failure", "GET"),
+        ("/api/plans/{plan}/jobs/{job}/log", "GET"),
+        ("/api/plans/{plan}/jobs/{job}/logs", "GET"),
+        ("/api/plans/{plan}/jobs/{job}/{verb}", "POST"),
+        ("/api/plans/{plan}/summary", "GET"),
+        ("/api/plans/{plan}/{verb}", "POST"),
+        ("/api/servers/{name}/definition", "GET"),
+        ("/api/servers/{name}/log", "GET"),
+        ("/api/servers/{name}/log/follow", "GET"),
+        ("/api/servers/{name}/{act}", "POST"),
+        ("/api/traffic", "GET"),
+        ("/api/usage", "GET"),
+    ];
+    let of_rest = [
+        "/api/mcp/",
+        "/api/openapi.json",
+        "/health",
+        "/metrics",
+        "/ready",
+    ];
+    let described = paths.keys().map(String::as_str);
+    let described = described.filter(|path| !of_rest.iter().any(|rest| path.starts_with(rest)));
+    let mut described: Vec<&str> = described.collect();
+    described.sort_unstable();
+    assert_eq!(described, of_dashboard.map(|(path, _)| path));
+    for (path, methods) in of_dashboard {
+        let mut known: Vec<&str> = methods.split(" or ").collect();
+        let there = paths[path].as_object().unwrap().keys();
+        let mut there: Vec<String> = there.map(|method| method.to_uppercase()).collect();
+        known.sort_unstable();
+        there.sort_unstable();
+        assert_eq!(there, known, "{path}");
+        let answer = site.send(&format!("OPTIONS {path}"), &[], "").await;
+        assert_eq!(answer.status, 405, "{path}");
+        let text = answer.json()["error"].as_str().unwrap().to_owned();
+        let (_, told) = text.split_once("; use ").unwrap();
+        let mut told: Vec<&str> = told.split(" or ").collect();
+        told.sort_unstable();
+        assert_eq!(told, known, "{path}");
+    }
+    // What cannot be understood is refused as the document says, and in words.
+    for (target, status) in [
+        ("GET /api/servers/files/log?lines=many", 400),
+        ("GET /api/board/%ff", 400),
+        ("POST /api/login", 415),
+    ] {
+        let answer = site.send(target, &[], "").await;
+        assert_eq!(answer.status, status, "{target}");
+        assert!(answer.json()["error"].is_string(), "{target}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_shown_says_up_to_which_event_it_is() {
     let site = Dashboard::new(Access::default()).await;
     let shown = site.send("GET /api/board/toy", &[], "").await;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     others::SERVER,
-    support::{PATIENCE, Running, Workspace, get, post_to, until},
+    support::{PATIENCE, Running, Workspace, get, http, post_to, until},
 };
 
 /// The events of a stream, of which each has data.
@@ -139,4 +139,81 @@ fn a_server_is_approved_used_watched_and_switched_off_in_a_browser() {
     // Whoever watches holds up no end.
     up.signal(rustix::process::Signal::TERM);
     assert!(up.end().success());
+}
+
+#[test]
+fn plans_are_resources_that_the_tools_answer_for() {
+    let workspace = Workspace::git();
+    let up = Running::start(workspace.command(["up", "--http", "127.0.0.1:0", "--json"]));
+    let ready = up.json();
+    let address = ready["http"].as_str().unwrap().strip_prefix("http://");
+    let address = address.unwrap().to_owned();
+    let send = |method: &str, path: &str, body: &Value| {
+        let body = body.to_string();
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
+        let head = format!("{head}Content-Type: application/json\r\n");
+        let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        http(&address, request.as_bytes())
+    };
+    let job = |id: &str, after: &[&str]| json!({"producerId": id, "task": id, "work": "true", "dependencies": after});
+    let jobs = json!([job("first", &[]), job("second", &["first"])]);
+    let spec = json!({"name": "Two", "startPaused": true, "jobs": jobs});
+    let made = send("POST", "/api/plans", &spec);
+    assert_eq!(made.status, 200, "{made:?}");
+    let made = made.json();
+    let plan = made["planId"].as_str().unwrap();
+    let at = |rest: &str| format!("/api/plans/{plan}{rest}");
+    let listed = get(&address, "/api/plans").json();
+    assert_eq!(listed["plans"][0]["id"], plan, "{listed}");
+    // What a route answers, the tool does.
+    let call = |tool: &str, arguments: Value| {
+        let call = json!({"name": tool, "arguments": arguments}).to_string();
+        let answer = post_to(&address, "/api/mcp/tools/call", &[], &call).json();
+        answer["structuredContent"].clone()
+    };
+    for (rest, tool) in [
+        ("/graph", "get_copilot_plan_graph"),
+        ("/jobs", "list_copilot_jobs"),
+    ] {
+        let answer = get(&address, &at(rest));
+        assert_eq!(answer.status, 200, "{rest}: {answer:?}");
+        let told = call(tool, json!({"planId": plan}));
+        assert!(told.is_object(), "{told}");
+        assert_eq!(answer.json(), told, "{rest}");
+    }
+    let one = get(&address, &at("/jobs?limit=1")).json();
+    assert_eq!(one["nodes"].as_array().unwrap().len(), 1, "{one}");
+    let status = get(&address, &at("/summary")).json();
+    assert_eq!(status["status"], "pending-start", "{status}");
+    let narrowed = send("PATCH", &at(""), &json!({"maxParallel": 2}));
+    assert_eq!(narrowed.status, 200, "{narrowed:?}");
+    // Nothing needs to be sent with a verb.
+    let head = format!(
+        "POST {} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n",
+        at("/cancel")
+    );
+    let canceled = http(
+        &address,
+        format!("{head}Content-Length: 0\r\n\r\n").as_bytes(),
+    );
+    assert_eq!(canceled.status, 200, "{canceled:?}");
+    // What the tool refuses is no success.
+    let again = send("POST", &at("/resume"), &json!({}));
+    assert_eq!(again.status, 409, "{again:?}");
+    assert!(again.json()["error"].is_string(), "{again:?}");
+    for (method, rest, body, status) in [
+        ("POST", "/explode", json!({}), 404),
+        ("POST", "/pause", json!({"planId": "another"}), 400),
+        ("POST", "/pause", json!([]), 400),
+        ("POST", "/jobs/first/explode", json!({}), 404),
+        ("GET", "/jobs/none/attempts", json!({}), 409),
+    ] {
+        let answer = send(method, &at(rest), &body);
+        assert_eq!(answer.status, status, "{method} {rest}: {answer:?}");
+    }
+    assert_eq!(send("DELETE", &at(""), &json!({})).status, 200);
+    let listed = get(&address, "/api/plans").json();
+    assert_eq!(listed["plans"], json!([]), "{listed}");
+    up.signal(rustix::process::Signal::TERM);
+    up.end();
 }

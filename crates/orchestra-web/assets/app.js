@@ -11,6 +11,8 @@ const { base } = document.documentElement.dataset;
 const PAGES = {
   board: { title: "Board", load: () => import("./board.js") },
   plans: { title: "Plans", load: () => import("./plans.js") },
+  memory: { title: "Memory", load: () => import("./memory.js") },
+  usage: { title: "Usage", load: () => import("./usage.js") },
 };
 
 let leave = new AbortController();

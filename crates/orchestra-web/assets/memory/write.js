@@ -1,0 +1,46 @@
+// The form in which a memory is written or edited.
+
+import { call } from "../lib/api.js";
+import { dialog, field, h } from "../lib/dom.js";
+
+/**
+ * Opens the form.
+ *
+ * @param {string} project
+ * @param {object} [before] the memory that is edited; without one a new one is written
+ * @param {(saved: object) => void} done
+ */
+export function writeDialog(project, before, done) {
+  const summary = h("input", { type: "text", name: "summary", required: true, maxlength: "1024", value: before?.summary ?? "" });
+  const content = h("textarea", { name: "content", required: true, rows: "8", value: before?.content ?? "" });
+  const source = h("input", { type: "text", name: "source", value: before?.source ?? "" });
+  const tags = h("input", { type: "text", name: "tags", value: (before?.tags ?? []).join(", ") });
+  const days = h("input", { type: "number", name: "days", min: "1", step: "1", max: "36500" });
+  dialog(
+    before ? `Edit ${before.id}` : "New memory",
+    [
+      field("Summary", summary, "One line by which it is recognised."),
+      field("Text", content),
+      field("Source", source, "Where it is from, as decision, chat or review; may be left empty."),
+      field("Tags", tags, "Separated by commas."),
+      field("Days until it expires", days, before?.expires_at ? `It expires ${before.expires_at}; leave this empty to keep that.` : "Empty: it does not expire."),
+    ],
+    {
+      submit: before ? "Save" : "Remember",
+      wide: true,
+      onSubmit: async () => {
+        const list = tags.value.split(",").map((tag) => tag.trim()).filter(Boolean);
+        const said = { project, summary: summary.value.trim(), content: content.value, tags: list };
+        const origin = source.value.trim();
+        if (days.value) said.expires_in_days = Number(days.value);
+        if (before) {
+          if (origin !== (before.source ?? "")) said.source = origin || "none";
+          done(await call("update_memory", { ...said, memory_id: before.id, version: before.version }));
+        } else {
+          if (origin) said.source = origin;
+          done(await call("save_memory", said));
+        }
+      },
+    },
+  );
+}

@@ -1,0 +1,129 @@
+// What models cost: by day, and by model, provider or plan.
+
+import { go } from "./app.js";
+import { get } from "./lib/api.js";
+import { announce, h, replace, toast } from "./lib/dom.js";
+import { keys } from "./lib/keys.js";
+import { on } from "./lib/stream.js";
+import { chart } from "./usage/chart.js";
+import { csv } from "./usage/csv.js";
+import { dayOf, daysBefore, daysBetween, gathered, MEASURES, PARTS } from "./usage/model.js";
+
+/** The ranges that are one press away, in days, each with its key. */
+const RANGES = [[7, "w"], [30, "m"], [90, "q"]];
+
+/** @param {HTMLElement} root @param {{ query: URLSearchParams }} place @param {AbortSignal} signal */
+export async function page(root, { query }, signal) {
+  await new UsagePage(root, query, signal).begin();
+}
+
+class UsagePage {
+  constructor(root, query, signal) {
+    Object.assign(this, { root, signal });
+    this.to = query.get("to") || dayOf(new Date());
+    this.from = query.get("from") || daysBefore(this.to, 29);
+    this.part = query.get("by") in PARTS ? query.get("by") : "model";
+    this.measure = query.get("show") in MEASURES ? query.get("show") : "tokens";
+    this.names = new Map();
+  }
+
+  async begin() {
+    this.frame();
+    await this.load();
+    const { signal } = this;
+    keys("r", "Load anew", () => this.load(), signal);
+    for (const [days, key] of RANGES) keys(key, `The last ${days} days`, () => this.last(days), signal);
+    keys("c", "Copy as CSV", () => this.copy(), signal);
+    on("anew", () => this.load(), { signal });
+    // What is recorded meanwhile is no event; whoever comes back sees it.
+    document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.load(), { signal });
+  }
+
+  frame() {
+    const day = (name, label) => h("input", { type: "date", "aria-label": label, value: this[name], required: true, onchange: (event) => event.target.value && this.narrow({ [name]: event.target.value }) });
+    this.first = day("from", "First day");
+    this.second = day("to", "Last day");
+    this.ranges = RANGES.map(([days]) => h("button.toggle", { type: "button", "data-days": days, onclick: () => this.last(days) }, `${days} days`));
+    const choice = (name, label, options) => {
+      const choose = h("select", { "aria-label": label, onchange: () => this.choose({ [name]: choose.value }) }, Object.entries(options).map(([value, { title }]) => h("option", { value, selected: this[name] === value }, title)));
+      return choose;
+    };
+    this.by = choice("part", "By what", PARTS);
+    this.show = choice("measure", "What", MEASURES);
+    this.content = h("div.usage-content", {});
+    replace(
+      this.root,
+      h("div.bar", {}, h("h1", {}, "Usage"), h("div.ranges", { role: "group", "aria-label": "Which days" }, this.ranges), this.first, h("span", { "aria-hidden": "true" }, "–"), this.second, h("span.grow"), this.show, this.by, h("button", { type: "button", onclick: () => this.copy() }, "Copy as CSV")),
+      this.content,
+    );
+  }
+
+  last(days) {
+    const to = dayOf(new Date());
+    this.narrow({ to, from: daysBefore(to, days - 1) });
+  }
+
+  narrow(change) {
+    Object.assign(this, change);
+    if (this.from > this.to) [this.from, this.to] = [this.to, this.from];
+    this.first.value = this.from;
+    this.second.value = this.to;
+    this.choose({});
+    return this.load();
+  }
+
+  choose(change) {
+    Object.assign(this, change);
+    const query = new URLSearchParams({ from: this.from, to: this.to, by: this.part, show: this.measure });
+    go(`/usage?${query}`, { replace: true, quiet: true });
+    this.draw();
+  }
+
+  async load() {
+    const asked = { from: this.from, to: this.to };
+    const [usage, plans] = await Promise.all([get(`/api/usage?${new URLSearchParams(asked)}`, { signal: this.signal }), get("/api/plans", { signal: this.signal }).catch(() => ({ plans: [] }))]);
+    if (this.signal.aborted || asked.from !== this.from || asked.to !== this.to) return;
+    this.names = new Map(plans.plans.map(({ id, name }) => [id, name]));
+    this.usage = usage;
+    this.draw();
+  }
+
+  draw() {
+    if (!this.usage) return;
+    for (const button of this.ranges) {
+      const isMeant = this.to === dayOf(new Date()) && this.from === daysBefore(this.to, Number(button.dataset.days) - 1);
+      button.setAttribute("aria-pressed", String(isMeant));
+    }
+    const { totals } = this.usage;
+    if (totals.requests === 0 && this.usage.days.length === 0) {
+      return replace(this.content, h("div.empty", {}, h("h1", {}, "Nothing was used in these days"), h("p", {}, "Agents tell what a request cost with the tool ", h("code", {}, "record_usage"), "; what agents of plans use is counted by itself.")));
+    }
+    this.series = gathered(this.usage.days, this.part, this.measure, this.names);
+    const days = daysBetween(this.from, this.to);
+    const format = MEASURES[this.measure].format;
+    replace(
+      this.content,
+      h("dl.usage-totals", {}, Object.values(MEASURES).map(({ title, of, format: written }) => h("div.panel", {}, h("dt", {}, title), h("dd", {}, written(of(totals)))))),
+      h("section.panel", { "aria-label": "By day" }, chart(days, this.series, MEASURES[this.measure]), h("ul.usage-legend", {}, this.series.map(({ name, sum }, index) => h("li", {}, h("span.swatch", { class: `series-${index}`, "aria-hidden": "true" }), `${name}: ${format(sum)}`)))),
+      this.table(),
+    );
+  }
+
+  table() {
+    const head = ["Day", "Provider", "Model", "Plan"].map((name) => h("th", { scope: "col" }, name));
+    const numbers = ["Requests", "Tokens in", "Tokens out", "Cost"].map((name) => h("th.number", { scope: "col" }, name));
+    const rows = [...this.usage.days].reverse().map((row) => h("tr", {}, h("th", { scope: "row" }, row.day), h("td", {}, row.provider), h("td", {}, row.model), h("td", {}, row.plan ? h("a", { href: `${document.documentElement.dataset.base}/plans/${encodeURIComponent(row.plan)}` }, this.names.get(row.plan) ?? row.plan) : ""), h("td.number", {}, row.requests.toLocaleString()), h("td.number", {}, row.input.toLocaleString()), h("td.number", {}, row.output.toLocaleString()), h("td.number", {}, MEASURES.cost.format(row.cost))));
+    return h("section.usage-table", { tabindex: "0", role: "region", "aria-label": "All figures" }, h("table", {}, h("caption.unseen", {}, "All figures"), h("thead", {}, h("tr", {}, head, numbers)), h("tbody", {}, rows)));
+  }
+
+  async copy() {
+    if (!this.usage) return;
+    try {
+      await navigator.clipboard.writeText(csv(this.usage.days));
+      toast("Copied", "good");
+      announce("Copied");
+    } catch {
+      toast("The browser does not let the page copy here.", "bad");
+    }
+  }
+}

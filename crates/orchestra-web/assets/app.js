@@ -12,6 +12,7 @@ const PAGES = {
   board: { title: "Board", load: () => import("./board.js") },
   plans: { title: "Plans", load: () => import("./plans.js") },
   memory: { title: "Memory", load: () => import("./memory.js") },
+  servers: { title: "Servers", load: () => import("./servers.js") },
   usage: { title: "Usage", load: () => import("./usage.js") },
 };
 

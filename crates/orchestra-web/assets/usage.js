@@ -2,7 +2,8 @@
 
 import { go } from "./app.js";
 import { get } from "./lib/api.js";
-import { announce, h, replace, toast } from "./lib/dom.js";
+import { copy } from "./lib/clipboard.js";
+import { h, replace } from "./lib/dom.js";
 import { keys } from "./lib/keys.js";
 import { on } from "./lib/stream.js";
 import { chart } from "./usage/chart.js";
@@ -118,12 +119,6 @@ class UsagePage {
 
   async copy() {
     if (!this.usage) return;
-    try {
-      await navigator.clipboard.writeText(csv(this.usage.days));
-      toast("Copied", "good");
-      announce("Copied");
-    } catch {
-      toast("The browser does not let the page copy here.", "bad");
-    }
+    await copy(csv(this.usage.days));
   }
 }

@@ -4,7 +4,7 @@ import { call } from "../lib/api.js";
 import { h, icon, replace } from "../lib/dom.js";
 import { clock } from "../lib/time.js";
 import { BEGIN, lookAfter, partsOf } from "./ansi.js";
-import { copyButton } from "./clipboard.js";
+import { copyButton } from "../lib/clipboard.js";
 import { healed, phaseTime, phasesOf } from "./phases.js";
 import { badge, lasted, stateIcon, usageRows, word } from "./words.js";
 

@@ -2,7 +2,7 @@
 
 import { call, get } from "../lib/api.js";
 import { countLines } from "./diff-parse.js";
-import { Few } from "./follow.js";
+import { Few } from "../lib/follow.js";
 import { isActive } from "./words.js";
 
 /** So many are asked for at once. */

@@ -2,7 +2,7 @@
 
 import { get } from "../lib/api.js";
 import { h, icon, replace } from "../lib/dom.js";
-import { save } from "./clipboard.js";
+import { save } from "../lib/clipboard.js";
 import { changedPart, parseDiff } from "./diff-parse.js";
 import { counted } from "./words.js";
 

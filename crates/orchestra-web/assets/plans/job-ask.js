@@ -3,7 +3,7 @@
 import { call } from "../lib/api.js";
 import { dialog, field, h, icon, toast } from "../lib/dom.js";
 import { jobList } from "./ask.js";
-import { copy } from "./clipboard.js";
+import { copy } from "../lib/clipboard.js";
 import { textOf } from "./spec.js";
 import { isEnded } from "./words.js";
 

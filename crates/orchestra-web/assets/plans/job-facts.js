@@ -3,7 +3,7 @@
 import { link } from "../app.js";
 import { h } from "../lib/dom.js";
 import { clock } from "../lib/time.js";
-import { copyButton } from "./clipboard.js";
+import { copyButton } from "../lib/clipboard.js";
 import { counted, isActive, lasted, stateIcon, usageRows, word } from "./words.js";
 
 /** A job as a chip that leads to it. */

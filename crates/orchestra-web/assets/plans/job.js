@@ -7,7 +7,7 @@ import { keys } from "../lib/keys.js";
 import { AttemptList } from "./attempts.js";
 import { everySecond, wake } from "./clock.js";
 import { DiffView } from "./diff.js";
-import { follow, soon } from "./follow.js";
+import { follow, soon } from "../lib/follow.js";
 import { jobButtons } from "./job-ask.js";
 import { jobFacts } from "./job-facts.js";
 import { LogView } from "./log.js";

@@ -7,7 +7,7 @@ import { keys } from "../lib/keys.js";
 import { inNextFrame } from "../lib/frame.js";
 import { bulkBar } from "./bulk.js";
 import { everySecond, wake } from "./clock.js";
-import { follow } from "./follow.js";
+import { follow } from "../lib/follow.js";
 import { planRow, tickRow } from "./row.js";
 import { isGoing, word } from "./words.js";
 

@@ -4,7 +4,7 @@ import { announce, h, icon, replace } from "../lib/dom.js";
 import { clock } from "../lib/time.js";
 import { inNextFrame } from "../lib/frame.js";
 import { partsOf } from "./ansi.js";
-import { copy, save } from "./clipboard.js";
+import { copy, save } from "../lib/clipboard.js";
 import { followLog } from "./log-source.js";
 import { LINE, LogLines, SHOWN } from "./log-lines.js";
 

@@ -5,7 +5,7 @@ import { get } from "../lib/api.js";
 import { announce, h, icon, replace } from "../lib/dom.js";
 import { keys } from "../lib/keys.js";
 import { everySecond, wake } from "./clock.js";
-import { follow, soon } from "./follow.js";
+import { follow, soon } from "../lib/follow.js";
 import { GraphView } from "./graph.js";
 import { PlanModel } from "./model.js";
 import { PlanHead } from "./plan-head.js";

@@ -2,7 +2,7 @@
 
 import { h } from "../lib/dom.js";
 import { span } from "../lib/time.js";
-import { copyButton } from "./clipboard.js";
+import { copyButton } from "../lib/clipboard.js";
 
 const TYPES = { shell: "a line for a shell", process: "a program", agent: "a task for an agent" };
 

@@ -15,7 +15,7 @@ use super::assets;
 use crate::app::Site;
 
 /// The first parts of the paths that show the page.
-const PAGES: [&str; 4] = ["board", "plans", "memory", "usage"];
+const PAGES: [&str; 5] = ["board", "plans", "memory", "servers", "usage"];
 
 /// What the page may do: nothing but what is of the same origin, and no script that stands in it
 /// (Content Security Policy, level 3).

@@ -1,6 +1,6 @@
 // A snapshot and what happens after it, so that nothing is missed and nothing is told twice.
 
-import { on } from "../lib/stream.js";
+import { on } from "./stream.js";
 
 /**
  * Loads a snapshot and applies the events that are not in it yet; loads anew when too much was missed.

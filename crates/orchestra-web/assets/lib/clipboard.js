@@ -1,6 +1,6 @@
 // Copies, also where the browser lets no script at the clipboard, as over plain HTTP.
 
-import { h, icon, toast } from "../lib/dom.js";
+import { h, icon, toast } from "./dom.js";
 
 /** Copies a text and says so. */
 export async function copy(text, what = "Copied.") {

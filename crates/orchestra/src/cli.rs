@@ -48,6 +48,7 @@ pub(crate) enum Command {
     Up(Box<commands::up::Arguments>),
     Stdio(commands::stdio::Arguments),
     Init(commands::init::Arguments),
+    Top(commands::top::Arguments),
     Tool(commands::tool::Arguments),
     Memory(commands::memory::Arguments),
     Plan(Box<commands::plan::Arguments>),

@@ -18,11 +18,13 @@ pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod plan;
 pub(crate) mod plugin;
+mod progress;
 pub(crate) mod runner;
 pub(crate) mod stdio;
 mod table;
 mod told;
 pub(crate) mod tool;
+pub(crate) mod top;
 pub(crate) mod up;
 
 use crate::{
@@ -45,6 +47,7 @@ pub(crate) fn run(invocation: Invocation) -> Result<Exit, Failure> {
         Command::Mcp(arguments) => mcp::run(&common, *arguments),
         Command::Chat(arguments) => chat::run(&common, *arguments),
         Command::Memory(arguments) => memory::run(&common, arguments),
+        Command::Top(arguments) => top::run(&common, arguments),
         Command::Tool(arguments) => tool::run(&common, arguments),
         Command::Plugin(arguments) => plugin::run(&common, arguments),
         Command::Orchestrator(arguments) => launched::run(&common, arguments),

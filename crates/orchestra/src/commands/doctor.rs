@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::{
     cli::Common,
+    commands::progress::Turning,
     config::{Config, Overrides},
     exit::{Exit, Failure},
     logging,
@@ -67,11 +68,13 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
     if !config.plans.storage.value.exists() {
         workspace::check_board(&config.workspace)?;
     }
+    let turning = Turning::new("looking at the board and the plans");
     let mut found = match workspace::has_board(&config.workspace) {
         true => of_board(&config.workspace, arguments.fix)?,
         false => Found::default(),
     };
     let plans = plans::examine(&config, arguments.fix)?;
+    drop(turning);
     found.findings.extend(plans.findings);
     found.remaining.extend(plans.remaining);
     let answer = Answer {

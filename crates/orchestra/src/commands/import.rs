@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::{
     cli::Common,
+    commands::progress::Turning,
     config::{Config, Overrides},
     exit::{Exit, Failure},
     logging,
@@ -67,9 +68,11 @@ pub(crate) fn run(common: &Common, arguments: Arguments) -> Result<Exit, Failure
         sweep: false,
         ..Options::default()
     };
+    let turning = Turning::new("taking over old files");
     let store = Store::open(&config.workspace, options)?;
     let imported = store.import()?;
     serving::close(&store);
+    drop(turning);
     format.print(&Report::of(&imported), text)?;
     Ok(if imported.left.is_empty() {
         Exit::Ok

@@ -29,7 +29,7 @@ pub(in crate::commands) use decide::{Restart as RestartArguments, restart};
 pub(crate) use logs::Log;
 pub(in crate::commands) use logs::{Arguments as LogArguments, run as logs};
 pub(crate) use pending::Pending;
-pub(in crate::commands) use running::Now;
+pub(in crate::commands) use running::{ASKS_TOKEN, Now, reach};
 pub(crate) use shown::shown;
 
 use std::path::{Path, PathBuf};

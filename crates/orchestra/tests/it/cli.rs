@@ -31,6 +31,7 @@ fn the_help_tells_commands_exit_codes_and_environment() {
       up           Serve the workspace over HTTP and say how to connect
       stdio        Serve MCP over stdin and stdout
       init         Set a workspace up: client configurations, hooks, skills, agents, guides
+      top          Watch the board, the plans and the servers in the terminal
       tool         List tools, describe one, or call one
       memory       Search, keep and look after what is remembered
       plan         Make, run, watch and steer plans of jobs in git worktrees

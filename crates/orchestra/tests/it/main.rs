@@ -84,6 +84,7 @@ mod stopping;
 mod support;
 mod tool;
 mod tool_theirs;
+mod top;
 mod up;
 
 /// A file that no `mod` line names would never be compiled.

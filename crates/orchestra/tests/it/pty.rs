@@ -13,7 +13,7 @@ use std::{
 use rustix::{
     fs::{Mode, OFlags},
     pty::{self, OpenptFlags},
-    termios::{Winsize, tcsetwinsize},
+    termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
 };
 
 use crate::support::PATIENCE;
@@ -105,6 +105,11 @@ impl Pty {
 
     pub(crate) fn resize(&self, size: Winsize) {
         tcsetwinsize(&self.master, size).unwrap();
+    }
+
+    /// How the terminal takes what is typed.
+    pub(crate) fn modes(&self) -> LocalModes {
+        tcgetattr(&self.master).unwrap().local_modes
     }
 
     pub(crate) fn id(&self) -> rustix::process::Pid {

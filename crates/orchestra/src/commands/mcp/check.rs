@@ -14,6 +14,7 @@ use super::{
     live::{self, Live, Trouble},
 };
 use crate::{
+    commands::progress::Turning,
     exit::{Exit, Failure},
     output::{self, Format},
     trace::TraceFlags,
@@ -80,7 +81,11 @@ pub(super) fn run(here: &Here, arguments: &Arguments) -> Result<Exit, Failure> {
     let servers = live::chosen(here, &arguments.names)?;
     let within = arguments.timeout.map(Duration::from_secs);
     let connectors = live::connectors(here)?;
+    // What is recorded may go where it would turn.
+    let turning =
+        (!arguments.trace.is_given()).then(|| Turning::new("asking servers how they are"));
     let checked = live::each_traced(&arguments.trace, connectors, &servers, within, check)?;
+    drop(turning);
     let reports: Vec<Report> = checked
         .into_iter()
         .zip(&servers)

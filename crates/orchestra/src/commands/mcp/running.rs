@@ -24,6 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The longest answer: some thousand servers.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
+/// What is said where a token is missing.
+pub(in crate::commands) const ASKS_TOKEN: &str =
+    "it asks for a token: set ORCHESTRA_TOKEN, or access.token_file in your orchestra.toml";
+
 /// Where it is asked for.
 const PATH: &str = "/api/mcp/servers";
 
@@ -155,7 +159,14 @@ pub(super) fn ask(config: &Config) -> anyhow::Result<BTreeMap<String, Now>> {
     Ok(servers.map(|now| (now.name.clone(), now)).collect())
 }
 
-fn get(config: &Config, endpoint: &Endpoint) -> anyhow::Result<Vec<u8>> {
+/// Where this machine reaches what `up` told, and the token that is shown there.
+///
+/// # Errors
+/// When it is told over TLS, is of another machine, or what is read for it is not ours.
+pub(in crate::commands) fn reach(
+    config: &Config,
+    endpoint: &Endpoint,
+) -> anyhow::Result<(SocketAddr, Option<String>)> {
     anyhow::ensure!(
         endpoint.http.starts_with("http://"),
         "it is told over TLS; look there, or at its /metrics"
@@ -168,6 +179,11 @@ fn get(config: &Config, endpoint: &Endpoint) -> anyhow::Result<Vec<u8>> {
         }
         false => None,
     };
+    Ok((address, token))
+}
+
+fn get(config: &Config, endpoint: &Endpoint) -> anyhow::Result<Vec<u8>> {
+    let (address, token) = reach(config, endpoint)?;
     let shown = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
     let request = format!(
         "GET {PATH} HTTP/1.1\r\nHost: {address}\r\nAccept: application/json\r\n\
@@ -180,9 +196,7 @@ fn get(config: &Config, endpoint: &Endpoint) -> anyhow::Result<Vec<u8>> {
     let head = String::from_utf8_lossy(head);
     match head.split(' ').nth(1) {
         Some("200") => Ok(body[4..].to_vec()),
-        Some("401") => anyhow::bail!(
-            "it asks for a token: set ORCHESTRA_TOKEN, or access.token_file in your orchestra.toml"
-        ),
+        Some("401") => anyhow::bail!(ASKS_TOKEN),
         status => anyhow::bail!("it answers with status {}", status.unwrap_or("none")),
     }
 }

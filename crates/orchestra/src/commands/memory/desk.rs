@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use orchestra_hub::{Content, Cx, Outcome, Request, Target, Toolset};
 use orchestra_store::{Options, ReadError};
 use orchestra_wire::RawJson;
@@ -19,9 +18,6 @@ pub(super) const CATCHING_UP: Duration = Duration::from_secs(30);
 /// What is said where there is no project.
 pub(super) const NO_PROJECT: &str =
     "there is no project yet; `orchestra tool call create_project name=NAME` makes one";
-/// How often what turns is drawn.
-const TURN: Duration = Duration::from_millis(100);
-
 /// The tools of the board, open for some calls.
 pub(super) struct Desk(Serving);
 
@@ -133,24 +129,6 @@ pub(super) fn unread(error: ReadError) -> Failure {
         ReadError::Refused(refusal) => Failure::refused(as_commands(&refusal.to_string())),
         error => error.into(),
     }
-}
-
-/// A bar for work of this length; nothing where stderr is no terminal.
-pub(super) fn bar(length: u64, what: &'static str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{msg} [{bar:40}] {percent}% {eta}");
-    // A template that is not understood costs the looks alone.
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.set_message(what);
-    bar
-}
-
-/// Something that turns while work of unknown length is done.
-pub(super) fn spinner(what: &'static str) -> ProgressBar {
-    let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    spinner.set_message(what);
-    spinner.enable_steady_tick(TURN);
-    spinner
 }
 
 /// How to exit when some lines were refused.

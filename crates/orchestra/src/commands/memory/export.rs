@@ -18,6 +18,7 @@ use super::{
     projects,
 };
 use crate::{
+    commands::progress,
     exit::{Exit, Failure},
     output::{self, Format},
     serving,
@@ -53,7 +54,7 @@ pub(super) fn run(
         let size = store
             .read(|reader| reader.memory_size(&slug))
             .map_err(desk::unread)?;
-        let bar = desk::bar(size.chunks + size.sessions, "exporting");
+        let bar = progress::bar(size.chunks + size.sessions, "exporting");
         memories += pages(
             store,
             &slug,

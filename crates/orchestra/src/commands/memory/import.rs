@@ -17,6 +17,7 @@ use super::{
     line::{Line, Memory, Session},
 };
 use crate::{
+    commands::progress,
     exit::{Exit, Failure},
     output::{self, Format},
 };
@@ -78,8 +79,8 @@ pub(super) fn run(
         (length, Box::new(BufReader::new(opened)))
     };
     let bar = match length {
-        0 => desk::spinner("importing"),
-        length => desk::bar(length, "importing"),
+        0 => progress::spinner("importing"),
+        length => progress::bar(length, "importing"),
     };
     let mut import = Import {
         store,

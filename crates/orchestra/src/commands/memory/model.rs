@@ -10,9 +10,8 @@ use orchestra_memory::{
 };
 use serde_json::{Value, json};
 
-use super::desk;
 use crate::{
-    commands::table,
+    commands::{progress, table},
     config::{self, Config, Origin},
     env::Variable,
     exit::{Exit, Failure},
@@ -102,7 +101,7 @@ fn install(sources: &[String], name: Option<String>, format: Format) -> Result<E
         )
     })?;
     let shelf = Shelf::open()?;
-    let bar = desk::spinner("installing");
+    let bar = progress::spinner("installing");
     let mut watch = |what: &str, bytes: u64, length: Option<u64>| tell(&bar, what, bytes, length);
     let installed = shelf.install(&name, &sources, &mut watch);
     bar.finish_and_clear();

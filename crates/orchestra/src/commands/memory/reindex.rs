@@ -4,8 +4,9 @@ use orchestra_memory::engine;
 use orchestra_store::Reindexed;
 use serde_json::json;
 
-use super::{desk, named, open};
+use super::{named, open};
 use crate::{
+    commands::progress,
     config::Config,
     exit::{Exit, Failure},
     output::Format,
@@ -16,7 +17,7 @@ use crate::{
 pub(super) fn run(config: &Config, project: Option<&str>, format: Format) -> Result<Exit, Failure> {
     let store = open(config)?;
     named(&store, project)?;
-    let bar = desk::bar(0, "making the full-text index anew");
+    let bar = progress::bar(0, "making the full-text index anew");
     let done = store.reindex_memory(|now| {
         bar.set_length(now.total);
         bar.set_position(now.rows);

@@ -5,6 +5,7 @@
 //! is left out loudly, and is a failure on a CI machine.
 
 mod others;
+mod pages;
 mod server;
 
 use std::{
@@ -148,6 +149,12 @@ pub(crate) fn all(word: Option<&str>) -> Result<Tally> {
     }
     if word.is_none_or(|word| "memory".contains(word)) {
         report("memory", call_engine(), &mut tally);
+    }
+    if word.is_none_or(|word| "dashboard".contains(word)) {
+        report("dashboard", pages::dashboard(), &mut tally);
+    }
+    if word.is_none_or(|word| "vscode".contains(word)) {
+        report("vscode", pages::vscode(), &mut tally);
     }
     for face in [Face::Stdio, Face::Http] {
         for (judge_name, judge, revisions) in JUDGES {

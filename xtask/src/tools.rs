@@ -221,15 +221,19 @@ pub(crate) fn npm_project(project: &str) -> Result<PathBuf> {
     Ok(home)
 }
 
+/// Directories that npm and its scripts make.
+const MADE: [&str; 2] = ["node_modules", "dist"];
+
 fn copy_files(source: &Path, target: &Path) -> Result<()> {
     fs::create_dir_all(target).with_context(|| format!("creating {}", target.display()))?;
     let entries = fs::read_dir(source).with_context(|| format!("reading {}", source.display()))?;
     for entry in entries {
         let entry = entry.with_context(|| format!("reading {}", source.display()))?;
-        let from = entry.path();
+        let (from, to) = (entry.path(), target.join(entry.file_name()));
         if from.is_file() {
-            let copied = fs::copy(&from, target.join(entry.file_name()));
-            copied.with_context(|| format!("copying {}", from.display()))?;
+            fs::copy(&from, to).with_context(|| format!("copying {}", from.display()))?;
+        } else if !MADE.iter().any(|made| entry.file_name() == *made) {
+            copy_files(&from, &to)?;
         }
     }
     Ok(())

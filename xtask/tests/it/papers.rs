@@ -2,7 +2,8 @@
 //! leave nothing out.
 //!
 //! A test is named in backticks as `crate::file::function`, where the file is the one that holds
-//! the function, or the directory of a `tests.rs`.
+//! the function, or the directory of a `tests.rs`; one of the extension of VS Code as
+//! `editors/vscode::title`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,6 +71,12 @@ fn tests() -> BTreeSet<String> {
         for function in functions(&file.text) {
             tests.insert(format!("{package}::{module}::{function}"));
         }
+    }
+    for file in tree::files() {
+        let is_of_editor = file.path.starts_with("editors/vscode/test/");
+        let titles = file.text.lines().filter(|_| is_of_editor);
+        let titles = titles.filter_map(|line| line.strip_prefix("test(\"")?.split('"').next());
+        tests.extend(titles.map(|title| format!("editors/vscode::{title}")));
     }
     tests
 }

@@ -1,0 +1,34 @@
+// The settings.
+
+import * as vscode from "vscode";
+
+export type Transport = "stdio" | "http";
+
+/** What a setting says where somebody has said it, at whatever level. */
+function said<T>(section: string, key: string): T | undefined {
+  const found = vscode.workspace.getConfiguration(section).inspect<T>(key);
+  return found?.workspaceFolderValue ?? found?.workspaceValue ?? found?.globalValue;
+}
+
+/** How the chat talks to the server: as our setting says, else as that of the earlier extension does. */
+export function transport(): Transport {
+  const chosen = said<string>("orchestra", "mcp.transport") ?? said<string>("copilotOrchestrator", "mcp.transport");
+  return chosen === "http" ? "http" : "stdio";
+}
+
+export function isMcpEnabled(): boolean {
+  return said<boolean>("orchestra", "mcp.enabled") ?? true;
+}
+
+export function isLiveEnabled(): boolean {
+  return said<boolean>("orchestra", "live.enabled") ?? true;
+}
+
+export function chosenPath(): string {
+  return (said<string>("orchestra", "path") ?? "").trim();
+}
+
+/** Whether a change touches what the definition is made of. */
+export function touchesDefinition(change: vscode.ConfigurationChangeEvent): boolean {
+  return ["orchestra.path", "orchestra.mcp", "copilotOrchestrator.mcp.transport"].some((key) => change.affectsConfiguration(key));
+}

@@ -1,0 +1,309 @@
+// The extension: offers the MCP server to the chat, and shows the board and the plans as they are.
+
+import { statSync, watchFile, unwatchFile } from "node:fs";
+import { join } from "node:path";
+import * as vscode from "vscode";
+import { find } from "./binary";
+import { chosenPath, isLiveEnabled, isMcpEnabled, touchesDefinition, transport } from "./config";
+import { Events } from "./events";
+import * as lm from "./lm";
+import { NAME, oldEntries, withServer, without } from "./migration";
+import { Model } from "./model";
+import { up } from "./server";
+import { type BoardNode, BoardTree, type PlanNode, PlanTree } from "./views";
+
+/** Where it is remembered that somebody was told of an old entry. */
+const TOLD_OF_OLD = "orchestra.toldOfOldEntries";
+const TOLD_OF_UPGRADE = "orchestra.toldOfUpgrade";
+/** How often it is looked whether the program was replaced, by one look at its file. */
+const LOOK_MS = 5_000;
+
+/** What there is, for tests. */
+export interface Face {
+  definition(): Promise<lm.Definition | undefined>;
+  model(): Model | undefined;
+  connected: Promise<void>;
+}
+
+export async function activate(context: vscode.ExtensionContext): Promise<Face> {
+  const orchestra = new Orchestra(context);
+  await orchestra.begin();
+  return orchestra;
+}
+
+export function deactivate(): void {
+  // Everything is among the subscriptions.
+}
+
+class Orchestra implements Face {
+  private readonly log = vscode.window.createOutputChannel("Orchestra", { log: true });
+  private readonly changed = new vscode.EventEmitter<void>();
+  private readonly status = vscode.window.createStatusBarItem("orchestra.status", vscode.StatusBarAlignment.Left, 10);
+  private readonly boards = new BoardTree(() => this.known);
+  private readonly plans = new PlanTree(() => this.known);
+  private known: Model | undefined;
+  private site: string | undefined;
+  private mcp: string | undefined;
+  private events: Events | undefined;
+  private end: (() => void) | undefined;
+  private connecting: Promise<void> | undefined;
+  connected: Promise<void> = Promise.resolve();
+
+  constructor(private readonly context: vscode.ExtensionContext) {}
+
+  /** The folder that all is about: the first one of the window. */
+  private get folder(): vscode.WorkspaceFolder | undefined {
+    return vscode.workspace.workspaceFolders?.find(({ uri }) => uri.scheme === "file");
+  }
+
+  private get version(): string {
+    return String(this.context.extension.packageJSON.version);
+  }
+
+  private program(): string | undefined {
+    const found = find({ chosen: chosenPath(), extension: this.context.extensionPath, path: process.env["PATH"], isWindows: process.platform === "win32" });
+    if ("program" in found) return found.program;
+    this.log.warn(found.problem);
+    void this.say(found.problem, ["Open the settings"]).then((choice) => choice && vscode.commands.executeCommand("workbench.action.openSettings", "orchestra.path"));
+    return undefined;
+  }
+
+  private say(text: string, choices: string[] = []): Thenable<string | undefined> {
+    return vscode.window.showWarningMessage(text, ...choices);
+  }
+
+  model(): Model | undefined {
+    return this.known;
+  }
+
+  async begin(): Promise<void> {
+    const { subscriptions } = this.context;
+    subscriptions.push(this.log, this.changed, this.status, { dispose: () => this.leave() });
+    subscriptions.push(vscode.window.registerTreeDataProvider("orchestra.board", this.boards), vscode.window.registerTreeDataProvider("orchestra.plans", this.plans));
+    this.commands();
+    subscriptions.push(
+      vscode.workspace.onDidChangeConfiguration((change) => {
+        if (touchesDefinition(change)) this.redefine();
+        if (change.affectsConfiguration("orchestra.path") || change.affectsConfiguration("orchestra.live")) void this.reconnect();
+      }),
+      vscode.workspace.onDidChangeWorkspaceFolders(() => {
+        this.redefine();
+        void this.reconnect();
+      }),
+    );
+    this.show("$(circle-slash) Orchestra", "Not connected");
+    const program = this.folder && this.program();
+    if (program) this.watch(program);
+    if (lm.isThere()) {
+      subscriptions.push(lm.register(() => this.definition(), this.changed.event));
+      if (transport() === "http") this.log.info("The chat talks to the MCP server over HTTP, as the setting says; stdio needs no server that runs.");
+    }
+    if (!this.folder) return;
+    await this.tellOfOld();
+    this.connected = this.reconnect();
+    if (!lm.isThere()) void this.connected.then(() => this.doWithoutApi());
+  }
+
+  /** What the chat is offered now. */
+  async definition(): Promise<lm.Definition | undefined> {
+    const { folder, version } = this;
+    if (!folder || !isMcpEnabled()) return undefined;
+    if (transport() === "http") {
+      await this.connect();
+      return this.mcp ? { transport: "http", url: this.mcp, version } : undefined;
+    }
+    const command = this.program();
+    if (!command) return undefined;
+    const workspace = folder.uri.fsPath;
+    const env = { ORCHESTRATOR_WORKSPACE: workspace, ORCHESTRATOR_STORAGE: join(workspace, ".orchestrator", "plans") };
+    return { transport: "stdio", command, args: ["stdio", "--workspace", workspace], cwd: workspace, env, version };
+  }
+
+  private redefine(): void {
+    if (transport() === "http") this.log.info("The chat talks to the MCP server over HTTP, as the setting says.");
+    this.changed.fire();
+  }
+
+  /** Whenever the program is another one, the chat has to start it anew. */
+  private watch(program: string): void {
+    const before = stamp(program);
+    watchFile(program, { interval: LOOK_MS, persistent: false }, () => stamp(program) !== before && this.changed.fire());
+    this.context.subscriptions.push({ dispose: () => unwatchFile(program) });
+  }
+
+  private leave(): void {
+    this.events?.stop();
+    this.events = undefined;
+    // One that this window has started is of use to the other windows: it is left to them only where it is theirs.
+    this.end?.();
+    this.end = undefined;
+    this.site = undefined;
+    this.mcp = undefined;
+    this.known = undefined;
+  }
+
+  private async reconnect(): Promise<void> {
+    this.leave();
+    this.boards.refresh();
+    this.plans.refresh();
+    await this.connect();
+  }
+
+  /** Learns where `orchestra up` runs, or starts it, and follows what it tells. */
+  private connect(): Promise<void> {
+    if (this.site) return Promise.resolve();
+    this.connecting ??= this.begun().finally(() => (this.connecting = undefined));
+    return this.connecting;
+  }
+
+  private async begun(): Promise<void> {
+    const { folder } = this;
+    const program = folder && isLiveEnabled() ? this.program() : undefined;
+    if (!folder || !program) return;
+    try {
+      const { served, ended, end } = await up(program, folder.uri.fsPath);
+      this.log.info(`Connected to ${served.http}`);
+      this.end = end;
+      this.site = served.http;
+      this.mcp = served.mcp;
+      this.follow(served.http);
+      void ended.then(() => this.log.debug("The process that was started has ended."));
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      this.log.error(text);
+      this.show("$(error) Orchestra", text);
+    }
+  }
+
+  private follow(site: string): void {
+    const model = new Model(
+      async (path) => {
+        const response = await fetch(site + path);
+        if (!response.ok) throw new Error(`${path}: refused (${response.status})`);
+        return response.json();
+      },
+      (what) => {
+        (what === "board" ? this.boards : this.plans).refresh();
+        this.count();
+      },
+    );
+    this.known = model;
+    let tries = 0;
+    const events = new Events(
+      site,
+      (told) => void model.take(told.event, told.data).catch((error: unknown) => this.log.error(String(error))),
+      (isLive, problem) => {
+        if (isLive) {
+          tries = 0;
+          return this.count();
+        }
+        tries += 1;
+        this.show("$(sync~spin) Orchestra", `Trying again: ${problem ?? "the connection broke"}`);
+        // Somebody may have ended it for good: then it is started anew, or found elsewhere.
+        if (tries === 3 && this.events === events) void this.reconnect();
+      },
+    );
+    this.events = events;
+    void events.run();
+  }
+
+  private count(): void {
+    const running = this.known?.newest().filter(({ status }) => status === "running").length ?? 0;
+    const busy = this.known?.projects.reduce((sum, { slug }) => sum + (this.known?.inState(slug, "in-progress").length ?? 0), 0) ?? 0;
+    this.show(`$(project) ${busy} in progress, ${running} ${running === 1 ? "plan" : "plans"} running`, `Orchestra at ${this.site ?? "?"}; MCP over ${transport()}`);
+  }
+
+  private show(text: string, more: string): void {
+    this.status.text = text;
+    this.status.tooltip = more;
+    this.status.command = "orchestra.openDashboard";
+    this.status.show();
+  }
+
+  private commands(): void {
+    const command = (name: string, act: (...given: never[]) => unknown): void => void this.context.subscriptions.push(vscode.commands.registerCommand(`orchestra.${name}`, act));
+    const plan = (tool: string) => async (node?: PlanNode): Promise<void> => {
+      if (node) await this.call(tool, { planId: node.plan.id });
+    };
+    command("openDashboard", () => this.open("/board"));
+    command("openTask", (node?: BoardNode) => node?.kind === "card" && this.open(`/board/${encodeURIComponent(node.project.slug)}/${encodeURIComponent(node.card.id)}`));
+    command("openPlan", (node?: PlanNode) => node && this.open(`/plans/${encodeURIComponent(node.plan.id)}`));
+    command("openLog", (node?: PlanNode) => node?.kind === "job" && this.open(`/plans/${encodeURIComponent(node.plan.id)}/jobs/${encodeURIComponent(node.job.id)}`));
+    command("startPlan", plan("resume_copilot_plan"));
+    command("pausePlan", plan("pause_copilot_plan"));
+    command("retryPlan", plan("retry_copilot_plan"));
+    command("reconnect", () => this.reconnect());
+  }
+
+  private async open(path: string): Promise<void> {
+    await this.connect();
+    if (!this.site) return;
+    // Where the workspace is on another machine, its port is brought here.
+    const there = await vscode.env.asExternalUri(vscode.Uri.parse(this.site + path));
+    await vscode.env.openExternal(there);
+  }
+
+  private async call(name: string, args: Record<string, unknown>): Promise<void> {
+    await this.connect();
+    if (!this.site) return;
+    try {
+      const response = await fetch(`${this.site}/api/mcp/tools/call`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ name, arguments: args }) });
+      const answer = (await response.json()) as { isError?: boolean; content?: { text?: string }[]; structuredContent?: { error?: string }; error?: string };
+      if (!response.ok || answer.isError) throw new Error(answer.structuredContent?.error ?? answer.content?.[0]?.text ?? answer.error ?? `refused (${response.status})`);
+    } catch (error) {
+      void vscode.window.showErrorMessage(`Orchestra: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+
+  /** Says once that an entry of before leads nowhere any more. */
+  private async tellOfOld(): Promise<void> {
+    const { folder, context } = this;
+    if (!folder || context.workspaceState.get(TOLD_OF_OLD) === true) return;
+    const file = vscode.Uri.joinPath(folder.uri, ".vscode", "mcp.json");
+    const text = await read(file);
+    const names = oldEntries(text);
+    if (names.length === 0) return;
+    await context.workspaceState.update(TOLD_OF_OLD, true);
+    const told = `.vscode/mcp.json has an HTTP server of an earlier orchestrator (${names.join(", ")}). Orchestra offers its server by itself; the entry is not needed any more.`;
+    void this.say(told, ["Remove it", "Open the file"]).then(async (choice) => {
+      if (choice === "Remove it") await write(file, without(await read(file), names));
+      if (choice === "Open the file") await vscode.window.showTextDocument(file);
+    });
+  }
+
+  /** In a VS Code that asks no extension for servers, the file says where ours is. */
+  private async doWithoutApi(): Promise<void> {
+    const { folder, mcp, context } = this;
+    if (!folder || !mcp || context.workspaceState.get(TOLD_OF_UPGRADE) === mcp) return;
+    await context.workspaceState.update(TOLD_OF_UPGRADE, mcp);
+    const file = vscode.Uri.joinPath(folder.uri, ".vscode", "mcp.json");
+    const told = `This VS Code is too old to ask Orchestra for its MCP server: 1.101 and later do. Until you upgrade, its address can stand in .vscode/mcp.json, as \`${NAME}\`.`;
+    if ((await this.say(told, ["Write it there"])) !== "Write it there") return;
+    try {
+      await write(file, withServer(await read(file), mcp));
+    } catch (error) {
+      void vscode.window.showErrorMessage(`.vscode/mcp.json: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+}
+
+function stamp(file: string): string {
+  try {
+    const { mtimeMs, size, ino } = statSync(file);
+    return `${mtimeMs} ${size} ${ino}`;
+  } catch {
+    return "";
+  }
+}
+
+async function read(file: vscode.Uri): Promise<string> {
+  try {
+    return new TextDecoder().decode(await vscode.workspace.fs.readFile(file));
+  } catch {
+    return "";
+  }
+}
+
+async function write(file: vscode.Uri, text: string): Promise<void> {
+  await vscode.workspace.fs.writeFile(file, new TextEncoder().encode(text));
+}

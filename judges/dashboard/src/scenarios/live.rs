@@ -1,0 +1,69 @@
+//! What others do is seen as it happens.
+
+use anyhow::{Context as _, Result};
+use serde_json::json;
+
+use super::card_in;
+use crate::Stage;
+
+pub(super) async fn two_viewers_see_what_each_does(stage: &Stage) -> Result<()> {
+    let program = stage.program()?;
+    let ids = program.board(3)?;
+    let (one, two) = (
+        ids.first().context("a task")?,
+        ids.get(1).context("a task")?,
+    );
+    let here = stage.tab(&program, "/board/app").await?;
+    let there = stage.tab(&program, "/board/app").await?;
+    for tab in [&here, &there] {
+        tab.sees(&card_in("backlog", one), None).await?;
+    }
+    here.drag(&card_in("backlog", one), ".column[data-state='todo']")
+        .await?;
+    there.sees(&card_in("todo", one), None).await?;
+    there
+        .drag(&card_in("backlog", two), ".column[data-state='todo']")
+        .await?;
+    here.sees(&card_in("todo", two), None).await?;
+    here.close().await?;
+    there.close().await
+}
+
+pub(super) async fn what_an_agent_does_is_seen_as_it_happens(stage: &Stage) -> Result<()> {
+    let program = stage.program()?;
+    let tab = stage.tab(&program, "/board").await?;
+    tab.sees("h1", Some("No project yet")).await?;
+    let ids = program.board(1)?;
+    let id = ids.first().context("a task")?;
+    tab.sees(&card_in("backlog", id), None).await?;
+    for state in ["todo", "in-progress"] {
+        let change = json!({"project": "app", "task_id": id, "status": state});
+        program.call("update_task", &change)?;
+        tab.sees(&card_in(state, id), None).await?;
+    }
+    tab.close().await
+}
+
+pub(super) async fn a_page_goes_on_when_the_program_is_started_anew_under_it(
+    stage: &Stage,
+) -> Result<()> {
+    let mut program = stage.program()?;
+    let ids = program.board(2)?;
+    let id = ids.first().context("a task")?;
+    let tab = stage.tab(&program, "/board/app").await?;
+    tab.sees(&card_in("backlog", id), None).await?;
+    tab.sees("#state[data-state=live]", None).await?;
+    program.restart()?;
+    program.call(
+        "update_task",
+        &json!({"project": "app", "task_id": id, "status": "todo"}),
+    )?;
+    tab.sees(&card_in("todo", id), None).await?;
+    tab.sees("#state[data-state=live]", None).await?;
+    // And it is no picture: what is done in it counts.
+    tab.drag(&card_in("todo", id), ".column[data-state='in-progress']")
+        .await?;
+    tab.sees(&card_in("in-progress", id), None).await?;
+    tab.sees_no(".card.pending").await?;
+    tab.close().await
+}

@@ -11,7 +11,7 @@ mod tab;
 use std::{
     env, fs,
     io::{self, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     time::Instant,
 };
@@ -72,7 +72,7 @@ async fn main() -> Result<ExitCode> {
     fs::create_dir_all(&pictures).context("making the directory of pictures")?;
     let profile = tempfile::tempdir().context("making a profile")?;
     let config = BrowserConfig::builder()
-        .chrome_executable(chromium)
+        .chrome_executable(found(Path::new(&chromium))?)
         .user_data_dir(profile.path())
         .no_sandbox()
         .window_size(1600, 900)
@@ -102,6 +102,17 @@ async fn main() -> Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Where a program is: the path itself, or the one of that name on PATH.
+fn found(program: &Path) -> Result<PathBuf> {
+    if program.is_absolute() {
+        return Ok(program.to_owned());
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut places = env::split_paths(&path).map(|directory| directory.join(program));
+    let place = places.find(|place| place.is_file());
+    place.with_context(|| format!("{} is not on PATH", program.display()))
 }
 
 /// Says how a scenario went and how long it took.

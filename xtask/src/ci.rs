@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use crate::{deny, run, test};
+use crate::{book, deny, run, test};
 
 type Step = (&'static str, fn() -> Result<()>);
 
@@ -16,6 +16,7 @@ const FULL: &[Step] = &[
     ("licences", deny::run),
     ("benches", benches),
     ("fuzz targets", fuzz_targets),
+    ("book", whole_book),
     ("tests", test::run),
 ];
 
@@ -78,6 +79,12 @@ fn tidy() -> Result<()> {
 fn benches() -> Result<()> {
     outside("bench/rmcp-echo/Cargo.toml")?;
     outside("bench/plugin/Cargo.toml")
+}
+
+/// The book says what the program says, its links hold, and it can be built.
+fn whole_book() -> Result<()> {
+    book::check()?;
+    book::build()
 }
 
 fn fuzz_targets() -> Result<()> {

@@ -4,6 +4,7 @@
 //! Rust and a C compiler is set up by `tools`, below the target directory and nowhere else.
 
 mod bench;
+mod book;
 mod ci;
 mod codegen;
 mod conformance;
@@ -31,6 +32,8 @@ usage: cargo xtask COMMAND
   conformance       the public conformance suite against the fixtures, over HTTP
   ci [--fast]       what CI runs; --fast leaves out docs, judges, licences and most tests
   codegen           writes the code anew that is made from schemas
+  book [--check]    writes the reference in docs/reference anew from the program and builds the book;
+                    --check says whether the reference and all links are right, and writes nothing
   deny              only the check of licences, sources and forbidden second versions
   bench [NAME]...   measure against the peers: echo, http, gateway, plugin, board, start,
                     writers, tokens, day, memory, plans, chat (default: all)
@@ -64,6 +67,8 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         ["ci"] => ci::full(),
         ["ci", "--fast"] => ci::fast(),
         ["codegen"] => codegen::run(),
+        ["book"] => book::run(),
+        ["book", "--check"] => book::check(),
         ["deny"] => deny::run(),
         ["bench", names @ ..] => bench::run(names),
         ["eval", "memory"] => eval::memory(None),

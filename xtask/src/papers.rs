@@ -1,32 +1,56 @@
-//! The commands of the program that README shows exist.
+//! The commands of the program that README, the tutorial and the how-tos show exist.
 
-use std::{collections::BTreeSet, fs, path::Path, process::Command, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::run;
 
-/// How README calls the program, from a clone and once it is installed.
+/// How a page calls the program, from a clone and once it is installed.
 const CALLS: [&str; 2] = ["cargo run --release -- ", "orchestra "];
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Asks the program for the help of each command that README shows.
+/// Asks the program for the help of each command that a page shows, and says how many there are.
 ///
 /// # Errors
-/// When README cannot be read, or the program does not know one of them.
+/// When a page cannot be read, or the program does not know one of them.
 pub(crate) fn check(program: &Path) -> Result<usize> {
-    let path = run::root().join("README.md");
-    let readme = fs::read_to_string(&path).context("reading README.md")?;
-    let commands = commands(&readme);
-    for command in &commands {
-        let mut help = Command::new(program);
-        let ended = run::run_within(help.args([command, "--help"]), LIMIT)?;
-        if !ended.success {
-            bail!("README shows `orchestra {command}`: {}", ended.complaint);
+    let mut known = BTreeSet::new();
+    for path in pages()? {
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        for command in commands(&text) {
+            if known.contains(&command) {
+                continue;
+            }
+            let mut help = Command::new(program);
+            let ended = run::run_within(help.arg(&command).arg("--help"), LIMIT)?;
+            if !ended.success {
+                let page = path.display();
+                bail!("{page} shows `orchestra {command}`: {}", ended.complaint);
+            }
+            known.insert(command);
         }
     }
-    Ok(commands.len())
+    Ok(known.len())
+}
+
+/// The pages that show what to type.
+fn pages() -> Result<Vec<PathBuf>> {
+    let docs = run::root().join("docs");
+    let how_to = docs.join("how-to");
+    let mut pages = vec![run::root().join("README.md"), docs.join("tutorial.md")];
+    for entry in fs::read_dir(&how_to).with_context(|| format!("reading {}", how_to.display()))? {
+        pages.push(entry.context("reading the how-tos")?.path());
+    }
+    Ok(pages)
 }
 
 /// The first words after the program's name, on lines of code.

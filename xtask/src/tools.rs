@@ -100,19 +100,28 @@ fn answers(command: &mut Command) -> bool {
 /// # Errors
 /// When the package cannot be installed.
 pub(crate) fn cargo_command(package: &str, version: &str) -> Result<Command> {
+    let programs = cargo_package(package, version, &[])?;
+    let old = std::env::var_os("PATH").unwrap_or_default();
+    let directories = std::iter::once(programs).chain(std::env::split_paths(&old));
+    let path = std::env::join_paths(directories).context("a directory of PATH has a colon")?;
+    let mut command = run::cargo::<_, &str>([]);
+    command.env("PATH", path);
+    Ok(command)
+}
+
+/// The directory of the programs of a package, which is built here; `features` are further arguments.
+///
+/// # Errors
+/// When the package cannot be installed.
+pub(crate) fn cargo_package(package: &str, version: &str, features: &[&str]) -> Result<PathBuf> {
     let home = directory().join(package);
     once(package, version, || {
         let pinned = format!("{package}@{version}");
         // Unoptimised: what is installed here works for seconds, and building it takes longest.
         let quick = ["install", "--locked", "--quiet", "--debug", &pinned];
-        run::run(run::cargo(quick).arg("--root").arg(&home))
+        run::run(run::cargo(quick).args(features).arg("--root").arg(&home))
     })?;
-    let old = std::env::var_os("PATH").unwrap_or_default();
-    let directories = std::iter::once(home.join("bin")).chain(std::env::split_paths(&old));
-    let path = std::env::join_paths(directories).context("a directory of PATH has a colon")?;
-    let mut command = run::cargo::<_, &str>([]);
-    command.env("PATH", path);
-    Ok(command)
+    Ok(home.join("bin"))
 }
 
 /// A Node.js new enough for every judge.

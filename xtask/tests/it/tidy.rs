@@ -175,7 +175,11 @@ fn every_module_of_an_integration_test_is_declared() {
     });
 }
 
-/// What is executable is a script, and nothing else holds bytes that are no text.
+/// The directory of the book's pictures, and how large one may be: a clone has all of them.
+const PICTURES: &str = "docs/pictures/";
+const PICTURE_BYTES: usize = 150 * 1024;
+
+/// What is executable is a script, and nothing but the book's pictures holds bytes that are no text.
 #[test]
 fn no_build_output_is_committed() {
     let output = Command::new("git")
@@ -193,6 +197,15 @@ fn no_build_output_is_committed() {
         };
         let executable = kind.starts_with("100755");
         assert!(!executable || bytes.starts_with(b"#!"), "{path}");
+        if path.starts_with(PICTURES) && path.ends_with(".png") {
+            assert!(bytes.starts_with(b"\x89PNG"), "{path} is no picture");
+            assert!(
+                bytes.len() <= PICTURE_BYTES,
+                "{path}: {} bytes",
+                bytes.len()
+            );
+            continue;
+        }
         assert!(!bytes.contains(&0), "{path} is no text");
     }
 }

@@ -19,6 +19,10 @@ export async function page(root, { parts, query }, signal) {
   }
   const [asked, kind, id] = parts;
   const known = projects.find((project) => project.slug === asked);
+  if (asked && !known) {
+    replace(root, h("div.empty", {}, h("h1", {}, "There is no such project"), h("p", {}, "No project has the name ", h("code", {}, asked), ". There are:"), h("ul.plain-list", {}, projects.map(({ slug, name }) => h("li", {}, link(`/memory/${encodeURIComponent(slug)}`, {}, name))))));
+    return;
+  }
   if (!known) {
     const last = projects.find((project) => project.slug === localStorage.getItem(LAST)) ?? projects[0];
     return go(`/memory/${encodeURIComponent(last.slug)}${location.search}`, { replace: true });

@@ -3,19 +3,30 @@
 import { go, link } from "../app.js";
 import { call } from "../lib/api.js";
 import { announce, dialog, h, replace } from "../lib/dom.js";
+import { soon } from "../lib/follow.js";
 import { keys } from "../lib/keys.js";
+import { on } from "../lib/stream.js";
 import { ago } from "../lib/time.js";
 import { writeDialog } from "./write.js";
+
+/** So long after something was changed it is asked for. */
+const CHANGED_MS = 300;
 
 /** Shows a memory and what can be done with it. */
 export async function entryPage(root, project, id, signal) {
   const at = `/memory/${encodeURIComponent(project)}`;
   let entry;
   const load = async () => {
-    entry = await call("get_memory", { project, memory_id: id }, { signal });
-    if (!signal.aborted) draw();
+    const now = await call("get_memory", { project, memory_id: id }, { signal });
+    if (signal.aborted || now.version === entry?.version) return;
+    entry = now;
+    draw();
   };
-  const edit = () => writeDialog(project, entry, () => (announce("Saved"), load()));
+  const again = () =>
+    load().catch((error) => {
+      if (!signal.aborted) replace(root, h("div.empty", { role: "alert" }, h("h2", {}, "It cannot be shown any more"), h("p", {}, error.message), h("p", {}, link(at, {}, "All memories"))));
+    });
+  const edit = () => writeDialog(project, entry, () => (announce("Saved"), again()));
   const forget = () => {
     dialog(`Forget ${id}?`, [h("p", {}, "“", entry.summary, "” is found by nobody any more. This cannot be undone here; git may still have its file.")], {
       submit: "Forget",
@@ -35,6 +46,7 @@ export async function entryPage(root, project, id, signal) {
       ["Expires", entry.expires_at],
       ["Superseded by", entry.superseded_by && link(`${at}/${encodeURIComponent(entry.superseded_by)}`, {}, entry.superseded_by)],
     ].filter(([, what]) => what);
+    const focused = root.contains(document.activeElement) && document.activeElement.textContent;
     replace(
       root,
       h("div.bar", {}, link(at, {}, "All memories"), h("span.grow"), h("button", { type: "button", onclick: edit }, "Edit"), h("button.danger", { type: "button", onclick: forget }, "Forget")),
@@ -47,8 +59,12 @@ export async function entryPage(root, project, id, signal) {
         h("dl.facts", {}, facts.map(([name, what]) => h("div", {}, h("dt", {}, name), h("dd", {}, what)))),
       ),
     );
+    if (focused) [...root.querySelectorAll("button")].find((button) => button.textContent === focused)?.focus({ preventScroll: true });
   };
   await load();
+  const later = soon(again, CHANGED_MS, signal);
+  on("changed", ({ what, project: of }) => what === "memory" && (of === undefined || of === project) && later(), { signal });
+  on("anew", later, { signal });
   keys("e", "Edit this memory", edit, signal);
   keys("Delete", "Forget this memory", forget, signal);
   keys("Escape", "All memories", () => go(at), signal);

@@ -3,12 +3,16 @@
 import { go, link } from "../app.js";
 import { call } from "../lib/api.js";
 import { announce, h, replace } from "../lib/dom.js";
+import { soon } from "../lib/follow.js";
 import { keys } from "../lib/keys.js";
+import { on } from "../lib/stream.js";
 import { ago } from "../lib/time.js";
 import { writeDialog } from "./write.js";
 
 /** So long after the last letter the question is asked. */
 const PAUSE_MS = 200;
+/** So long after a memory was changed the list is asked for, as agents change many at once. */
+const CHANGED_MS = 300;
 /** How many are shown at a time. */
 const PAGE = 50;
 
@@ -27,6 +31,7 @@ class MemoryList {
     this.source = query.get("source") ?? "";
     this.state = query.get("state") in STATES ? query.get("state") : "current";
     this.asked = 0;
+    this.shown = 0;
   }
 
   async begin() {
@@ -50,7 +55,9 @@ class MemoryList {
     keys("k", "Previous memory", () => this.step(-1), signal);
     keys("ArrowDown", "Next memory", () => this.step(1), signal);
     keys("ArrowUp", "Previous memory", () => this.step(-1), signal);
-    // Agents save while nobody looks.
+    const later = soon(() => this.load(), CHANGED_MS, signal);
+    on("changed", ({ what, project }) => what === "memory" && (project === undefined || project === this.project) && later(), { signal });
+    on("anew", later, { signal });
     document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.load(), { signal });
     signal.addEventListener("abort", () => clearTimeout(this.timer));
     await this.load();
@@ -58,6 +65,7 @@ class MemoryList {
 
   narrow(change) {
     Object.assign(this, change);
+    this.shown = 0;
     const query = new URLSearchParams();
     if (this.text.trim()) query.set("q", this.text);
     if (this.tag) query.set("tag", this.tag);
@@ -74,11 +82,22 @@ class MemoryList {
     const isSearch = this.text.trim() !== "";
     const { project, signal } = this;
     const source = this.source || undefined;
+    const { state } = this;
+    // What is found is the best of all, superseded or not; only a list tells the states apart.
+    for (const option of this.states.options) option.disabled = isSearch && ["superseded", "expired"].includes(option.value);
+    const page = (from) => call("list_memory", { project, state, source, tag: this.tag || undefined, limit: PAGE, cursor: from }, { signal });
     let answer;
     try {
-      answer = isSearch
-        ? await call("search_memory", { project, query: this.text, source, tags: this.tag ? [this.tag] : undefined, include_superseded: this.state !== "current" || undefined, limit: PAGE }, { signal })
-        : await call("list_memory", { project, state: this.state, source, tag: this.tag || undefined, limit: PAGE, cursor }, { signal });
+      if (isSearch) answer = await call("search_memory", { project, query: this.text, source, tags: this.tag ? [this.tag] : undefined, include_superseded: state !== "current" || undefined, limit: PAGE }, { signal });
+      else {
+        answer = await page(cursor);
+        // As many as were shown before, so that nobody loses the place.
+        const wanted = cursor ? 0 : this.shown;
+        while (answer.items.length < wanted && answer.next_cursor && asked === this.asked) {
+          const next = await page(answer.next_cursor);
+          answer = { ...next, items: [...answer.items, ...next.items] };
+        }
+      }
     } catch (error) {
       if (signal.aborted || asked !== this.asked) return;
       this.more.hidden = true;
@@ -88,10 +107,13 @@ class MemoryList {
     if (asked !== this.asked) return;
     this.cursor = answer.next_cursor;
     const rows = answer.items.map((item) => this.row(item));
+    const focused = this.list.contains(document.activeElement) && document.activeElement.getAttribute("href");
     if (cursor) this.list.append(...rows);
     else replace(this.list, rows);
+    this.shown = isSearch ? 0 : this.list.children.length;
+    if (focused && !cursor) (this.list.querySelector(`a[href="${CSS.escape(focused)}"]`) ?? this.list.querySelector("a.title") ?? this.find).focus({ preventScroll: true });
     this.more.hidden = !this.cursor;
-    const told = isSearch ? `${answer.items.length} found, best first` : `${answer.total} ${answer.total === 1 ? "memory" : "memories"}`;
+    const told = isSearch ? answer.items.length === PAGE ? `The best ${PAGE}` : `${answer.items.length} found, best first` : `${answer.total} ${answer.total === 1 ? "memory" : "memories"}`;
     if (this.count.textContent !== told) this.count.textContent = told;
     if (answer.items.length === 0) replace(this.list, h("li.nothing", {}, this.nothing(isSearch)));
   }

@@ -2,10 +2,14 @@
 
 import { go, link } from "../app.js";
 import { call } from "../lib/api.js";
-import { announce, dialog, h, replace } from "../lib/dom.js";
+import { announce, dialog, h, replace, toast } from "../lib/dom.js";
+import { soon } from "../lib/follow.js";
 import { keys } from "../lib/keys.js";
+import { on } from "../lib/stream.js";
 import { ago, clock, span } from "../lib/time.js";
 
+/** So long after something was changed it is asked for. */
+const CHANGED_MS = 300;
 /** How many are shown at a time. */
 const PAGE = 50;
 
@@ -14,17 +18,39 @@ export async function sessionsPage(root, project, signal) {
   const list = h("ul.memory-list", { "aria-label": "Sessions" });
   const more = h("button", { type: "button", hidden: true, onclick: () => load(cursor) }, "Show more");
   let cursor;
+  let turn = 0;
+  const ask = (from) => call("list_sessions", { project, limit: PAGE, cursor: from }, { signal });
   const load = async (from) => {
-    const answer = await call("list_sessions", { project, limit: PAGE, cursor: from }, { signal });
+    const mine = ++turn;
+    let answer = await ask(from);
+    // As many as were shown before, so that nobody loses the place.
+    while (!from && answer.items.length < list.querySelectorAll("a").length && answer.next_cursor) {
+      const next = await ask(answer.next_cursor);
+      answer = { ...next, items: [...answer.items, ...next.items] };
+    }
+    if (signal.aborted || mine !== turn) return;
     cursor = answer.next_cursor;
     more.hidden = !cursor;
     const rows = answer.items.map((session) => row(project, session));
+    const focused = !from && list.contains(document.activeElement) && document.activeElement.getAttribute("href");
     if (from) list.append(...rows);
     else replace(list, rows);
+    if (focused) (list.querySelector(`a[href="${CSS.escape(focused)}"]`) ?? list.querySelector("a"))?.focus({ preventScroll: true });
     if (answer.total === 0) replace(list, h("li.nothing", {}, "No session was saved yet. Agents save theirs with ", h("code", {}, "save_session"), "; the hooks of ", h("code", {}, "orchestra init"), " do it by themselves."));
   };
   replace(root, list, more);
   await load();
+  const later = soon(() => load().catch((error) => !signal.aborted && toast(error.message, "bad")), CHANGED_MS, signal);
+  on("changed", ({ what, project: of }) => what === "sessions" && (of === undefined || of === project) && later(), { signal });
+  on("anew", later, { signal });
+  const step = (by) => {
+    const links = [...list.querySelectorAll("a")];
+    links[Math.max(0, Math.min(links.length - 1, links.indexOf(document.activeElement) + by))]?.focus();
+  };
+  keys("j", "Next session", () => step(1), signal);
+  keys("k", "Previous session", () => step(-1), signal);
+  keys("ArrowDown", "Next session", () => step(1), signal);
+  keys("ArrowUp", "Previous session", () => step(-1), signal);
 }
 
 function row(project, { session_id: id, summary, event_count: count, started_at: began, ended_at: ended, from_hooks: isOfHooks }) {

@@ -16,6 +16,7 @@ export function writeDialog(project, before, done) {
   const source = h("input", { type: "text", name: "source", value: before?.source ?? "" });
   const tags = h("input", { type: "text", name: "tags", value: (before?.tags ?? []).join(", ") });
   const days = h("input", { type: "number", name: "days", min: "1", step: "1", max: "36500" });
+  const forever = h("input", { type: "checkbox", name: "forever" });
   dialog(
     before ? `Edit ${before.id}` : "New memory",
     [
@@ -24,7 +25,8 @@ export function writeDialog(project, before, done) {
       field("Source", source, "Where it is from, as decision, chat or review; may be left empty."),
       field("Tags", tags, "Separated by commas."),
       field("Days until it expires", days, before?.expires_at ? `It expires ${before.expires_at}; leave this empty to keep that.` : "Empty: it does not expire."),
-    ],
+      before?.expires_at && h("div.check", {}, h("label", {}, forever, " It does not expire any more")),
+    ].filter(Boolean),
     {
       submit: before ? "Save" : "Remember",
       wide: true,
@@ -32,6 +34,8 @@ export function writeDialog(project, before, done) {
         const list = tags.value.split(",").map((tag) => tag.trim()).filter(Boolean);
         const said = { project, summary: summary.value.trim(), content: content.value, tags: list };
         const origin = source.value.trim();
+        if (forever.checked && days.value) throw new Error("Give days or let it not expire, not both.");
+        if (forever.checked) said.expires_at = "none";
         if (days.value) said.expires_in_days = Number(days.value);
         if (before) {
           if (origin !== (before.source ?? "")) said.source = origin || "none";

@@ -7,9 +7,9 @@ const MOST_PARTS = 7;
 
 /** By what figures are told apart. */
 export const PARTS = {
-  model: { title: "By model", of: ({ model }) => model },
-  provider: { title: "By provider", of: ({ provider }) => provider },
-  plan: { title: "By plan", of: ({ plan }, names) => (plan ? (names.get(plan) ?? plan) : "Outside of plans") },
+  model: { title: "By model", of: ({ model }) => model || "Model not told" },
+  provider: { title: "By provider", of: ({ provider }) => provider || "Provider not told" },
+  plan: { title: "By plan", of: ({ plan }) => plan ?? "Outside of plans" },
 };
 
 /** What is counted. */
@@ -22,6 +22,11 @@ export const MEASURES = {
 /** A moment's day in UTC, as the program counts, as `2026-02-14`. */
 export function dayOf(at) {
   return at.toISOString().slice(0, 10);
+}
+
+/** Whether a text is a day as the program writes them. */
+export function isDay(text) {
+  return /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(`${text}T00:00:00Z`));
 }
 
 /** The day so many days before another. */
@@ -43,10 +48,10 @@ export function daysBetween(from, to, most = 1_100) {
  *
  * @returns {{ name: string, sum: number, days: Map<string, number> }[]}
  */
-export function gathered(rows, part, measure, names) {
+export function gathered(rows, part, measure) {
   const parts = new Map();
   const { of } = MEASURES[measure];
-  for (const row of rows) add(parts, PARTS[part].of(row, names), row.day, of(row));
+  for (const row of rows) add(parts, PARTS[part].of(row), row.day, of(row));
   const sorted = [...parts.values()].sort((one, other) => other.sum - one.sum || one.name.localeCompare(other.name));
   if (sorted.length <= MOST_PARTS + 1) return sorted;
   const rest = new Map();

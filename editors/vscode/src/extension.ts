@@ -260,8 +260,8 @@ class Orchestra implements Face {
     const { folder, context } = this;
     if (!folder || context.workspaceState.get(TOLD_OF_OLD) === true) return;
     const file = vscode.Uri.joinPath(folder.uri, ".vscode", "mcp.json");
-    const text = await read(file);
-    const names = oldEntries(text);
+    // One that cannot be read has nothing to tell of; it is looked at again with the next window.
+    const names = oldEntries(await read(file).catch(() => ""));
     if (names.length === 0) return;
     await context.workspaceState.update(TOLD_OF_OLD, true);
     const told = `.vscode/mcp.json has an HTTP server of an earlier orchestrator (${names.join(", ")}). Orchestra offers its server by itself; the entry is not needed any more.`;
@@ -296,11 +296,14 @@ function stamp(file: string): string {
   }
 }
 
+/** The text of a file; one that is not there is empty, and any other that cannot be read is an error. */
 async function read(file: vscode.Uri): Promise<string> {
   try {
     return new TextDecoder().decode(await vscode.workspace.fs.readFile(file));
-  } catch {
-    return "";
+  } catch (error) {
+    const code = typeof error === "object" && error !== null ? (error as { code?: unknown }).code : undefined;
+    if (code === "FileNotFound" || code === "ENOENT") return "";
+    throw error;
   }
 }
 

@@ -54,9 +54,19 @@ export class Model {
     private readonly changed: (what: "board" | "plans") => void,
   ) {}
 
+  /** Events that came while everything was asked for: what is asked for may be older than they are. */
+  private waiting: [string, unknown][] | undefined;
+
   /** Asks for everything. */
   async load(): Promise<void> {
-    await Promise.all([this.loadBoard(), this.loadPlans()]);
+    this.waiting = [];
+    try {
+      await Promise.all([this.loadBoard(), this.loadPlans()]);
+    } finally {
+      const told = this.waiting;
+      this.waiting = undefined;
+      for (const [event, data] of told) await this.take(event, data);
+    }
   }
 
   private async loadBoard(): Promise<void> {
@@ -101,6 +111,10 @@ export class Model {
 
   /** Takes an event; what it does not know is of no matter here. */
   async take(event: string, data: unknown): Promise<void> {
+    if (this.waiting) {
+      this.waiting.push([event, data]);
+      return;
+    }
     const told = members(data);
     switch (event) {
       case "hello":

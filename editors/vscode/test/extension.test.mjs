@@ -171,3 +171,19 @@ test("a VS Code without the API is offered the address in mcp.json, and the upgr
   assert.ok(text.includes("// mine") && text.includes('"a"'), text);
   assert.match(code.said.warnings.join(), /1\.101/);
 });
+
+test("a file that cannot be read is not written over", real, async (t) => {
+  const before = '{"servers": {"a": {"command": "a"}}}';
+  const folder = workspace({ ".vscode/mcp.json": before });
+  const code = vscode({ folder, lm: false, settings: { "orchestra.path": program } });
+  code.api.workspace.fs.readFile = async () => {
+    throw Object.assign(new Error("not now"), { code: "NoPermissions" });
+  };
+  code.answers.push("Write it there");
+  const given = context();
+  t.after(() => given.subscriptions.forEach((one) => one.dispose()));
+  await load(code.api).extension.activate(given);
+  await until("it is told", () => code.said.errors.length === 1);
+  assert.match(code.said.errors[0], /not now/);
+  assert.equal(readFileSync(join(folder, ".vscode/mcp.json"), "utf8"), before);
+});

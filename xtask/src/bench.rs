@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{eval, run, tools};
+use crate::{eval, judges::BROWSER, run, tools};
 
 /// Runs the named benchmarks, or all.
 ///
@@ -23,7 +23,10 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
     if names.is_empty() || names.contains(&"chat") {
         chat()?;
     }
-    let apart = ["chat", "memory", "plans"];
+    if names.is_empty() || names.contains(&"web") {
+        web()?;
+    }
+    let apart = ["chat", "memory", "plans", "web"];
     if !names.is_empty() && names.iter().all(|name| apart.contains(name)) {
         return Ok(());
     }
@@ -75,6 +78,27 @@ fn chat() -> Result<()> {
     run::run(run::cargo(release).args(example))?;
     let bench = run::target().join("release/examples/chat_bench");
     run::run(Command::new(bench).arg(run::target().join("release/orchestra")))
+}
+
+/// Measures the dashboard in a browser.
+fn web() -> Result<()> {
+    tools::program(BROWSER)?;
+    let release = ["build", "--quiet", "--release", "--package"];
+    run::run(run::cargo(release).arg("orchestra"))?;
+    // What measures need not be fast: it waits for the browser.
+    run::run(&mut run::cargo([
+        "build",
+        "--quiet",
+        "--package",
+        "judge-dashboard",
+    ]))?;
+    let mut judge = Command::new(run::target().join("debug/judge-dashboard"));
+    judge.arg("bench");
+    run::run(
+        judge
+            .arg(run::target().join("release/orchestra"))
+            .arg(BROWSER),
+    )
 }
 
 /// Builds peers that are a workspace of their own, beside everything else.

@@ -97,7 +97,7 @@ const JUDGES: &[(&str, Judge, &[&str])] = &[
 ];
 
 /// The browser without a window.
-const BROWSER: &str = "chromium-headless-shell";
+pub(crate) const BROWSER: &str = "chromium-headless-shell";
 
 /// Over what a judge and a server talk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

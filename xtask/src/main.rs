@@ -36,7 +36,7 @@ usage: cargo xtask COMMAND
                     --check says whether the reference and all links are right, and writes nothing
   deny              only the check of licences, sources and forbidden second versions
   bench [NAME]...   measure against the peers: echo, http, gateway, plugin, board, start,
-                    writers, tokens, day, memory, plans, chat (default: all)
+                    writers, tokens, day, memory, plans, chat, web (default: all)
   eval memory [RANKER]
                     how well memory search finds what eval/memory asks for; with a ranker also
                     what that one missed

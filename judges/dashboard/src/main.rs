@@ -2,8 +2,10 @@
 //! [WORD]`.
 //!
 //! PROGRAM is `orchestra`, BROWSER a Chromium without a window, AXE the script of axe-core, PICTURES the
-//! directory where pictures of the pages are left, and WORD narrows the scenarios to those whose name holds it.
+//! directory where pictures of the pages are left, and WORD narrows the scenarios to those whose name holds it. `judge-dashboard bench PROGRAM BROWSER` measures
+//! what the dashboard costs.
 
+mod bench;
 mod program;
 mod scenarios;
 mod tab;
@@ -11,7 +13,7 @@ mod tab;
 use std::{
     env, fs,
     io::{self, Write as _},
-    path::{Path, PathBuf},
+    path::{self, Path, PathBuf},
     process::ExitCode,
     time::Instant,
 };
@@ -57,19 +59,16 @@ impl Stage {
 
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
-    let mut arguments = env::args_os().skip(1);
+    let mut arguments = env::args_os().skip(1).peekable();
+    let is_bench = arguments.next_if(|first| first == "bench").is_some();
     let mut next = |name| {
         arguments
             .next()
             .with_context(|| format!("no {name} is given"))
     };
-    let (orchestra, chromium) = (next("PROGRAM")?, next("BROWSER")?);
-    let (axe, pictures) = (
-        PathBuf::from(next("AXE")?),
-        PathBuf::from(next("PICTURES")?),
-    );
-    let word = next("WORD").ok().and_then(|word| word.into_string().ok());
-    fs::create_dir_all(&pictures).context("making the directory of pictures")?;
+    let orchestra = PathBuf::from(next("PROGRAM")?);
+    let orchestra = path::absolute(orchestra).context("looking for the program")?;
+    let chromium = next("BROWSER")?;
     let profile = tempfile::tempdir().context("making a profile")?;
     let config = BrowserConfig::builder()
         .chrome_executable(found(Path::new(&chromium))?)
@@ -83,25 +82,38 @@ async fn main() -> Result<ExitCode> {
         .await
         .context("starting the browser")?;
     let handling = tokio::spawn(async move { while handler.next().await.is_some() {} });
-    let mut stage = Stage {
+    if is_bench {
+        let measured = bench::run(&browser, &orchestra).await;
+        close(browser).await?;
+        handling.abort();
+        return measured.map(|()| ExitCode::SUCCESS);
+    }
+    let (axe, pictures) = (
+        PathBuf::from(next("AXE")?),
+        PathBuf::from(next("PICTURES")?),
+    );
+    let word = next("WORD").ok().and_then(|word| word.into_string().ok());
+    fs::create_dir_all(&pictures).context("making the directory of pictures")?;
+    let stage = Stage {
         browser,
-        orchestra: orchestra.into(),
+        orchestra,
         axe: fs::read_to_string(&axe).with_context(|| format!("reading {}", axe.display()))?,
         pictures,
     };
     let failed = scenarios::play(&stage, word.as_deref().unwrap_or_default()).await;
-    stage.browser.close().await.context("closing the browser")?;
-    stage
-        .browser
-        .wait()
-        .await
-        .context("waiting for the browser")?;
+    close(stage.browser).await?;
     handling.abort();
     Ok(if failed == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+async fn close(mut browser: Browser) -> Result<()> {
+    browser.close().await.context("closing the browser")?;
+    browser.wait().await.context("waiting for the browser")?;
+    Ok(())
 }
 
 /// Where a program is: the path itself, or the one of that name on PATH.

@@ -73,6 +73,16 @@ impl Program {
         format!("http://{}", self.address)
     }
 
+    /// Host and port it serves at.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.running.id()
+    }
+
     /// Writes a file of the workspace.
     pub(crate) fn write(&self, path: &str, text: &str) -> Result<()> {
         let path = self.directory.path().join("workspace").join(path);

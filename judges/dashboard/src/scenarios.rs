@@ -43,6 +43,6 @@ pub(crate) async fn play(stage: &Stage, word: &str) -> usize {
 }
 
 /// The selector of a card in the column of a state.
-fn card_in(state: &str, id: &str) -> String {
+pub(crate) fn card_in(state: &str, id: &str) -> String {
     format!(".column[data-state='{state}'] .card[data-id='{id}']")
 }

@@ -8,8 +8,9 @@ use chromiumoxide::{
     cdp::browser_protocol::{
         input::{
             DispatchKeyEventParams, DispatchKeyEventType, DispatchMouseEventParams,
-            DispatchMouseEventType, InsertTextParams, MouseButton,
+            DispatchMouseEventType, InsertTextParams, MouseButton, SynthesizeScrollGestureParams,
         },
+        network::SetCacheDisabledParams,
         page::CaptureScreenshotFormat,
     },
     keys,
@@ -45,6 +46,36 @@ impl Tab {
             .await
             .with_context(|| format!("opening {url}"))?;
         Ok(Self(page))
+    }
+
+    /// From here on nothing is taken from the browser's cache.
+    pub(crate) async fn forget(&self) -> Result<()> {
+        let forgets = self.0.execute(SetCacheDisabledParams::new(true)).await;
+        forgets.context("switching the cache off")?;
+        Ok(())
+    }
+
+    /// A script that runs before all others of each page that is loaded from here on.
+    pub(crate) async fn before(&self, script: &str) -> Result<()> {
+        let added = self.0.evaluate_on_new_document(script).await;
+        added.context("adding a script")?;
+        Ok(())
+    }
+
+    pub(crate) async fn go(&self, url: &str) -> Result<()> {
+        let gone = self.0.goto(url).await;
+        gone.with_context(|| format!("opening {url}"))?;
+        Ok(())
+    }
+
+    /// Scrolls what is seen, as with a wheel, by so many pixels at so many a second; negative is down.
+    pub(crate) async fn scroll(&self, selector: &str, by: f64, speed: i64) -> Result<()> {
+        let at = self.spot(selector, None).await?;
+        let mut gesture = SynthesizeScrollGestureParams::new(at.x, at.y);
+        gesture.y_distance = Some(by);
+        gesture.speed = Some(speed);
+        self.0.execute(gesture).await.context("scrolling")?;
+        Ok(())
     }
 
     pub(crate) async fn close(self) -> Result<()> {

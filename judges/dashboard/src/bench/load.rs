@@ -16,7 +16,7 @@ const LONGEST_MS: f64 = 1_000.0;
 
 /// Notes when the first card, or where there is none any text, was painted, in ms since the page was asked for.
 const FIRST: &str = "window.firstSeen = new Promise((done) => { const look = () => { \
-    if (document.querySelector('.card') || (document.contentType === 'text/plain' && document.body?.innerText)) \
+    if (document.querySelector('.card') || (document.contentType !== 'text/html' && document.body?.innerText)) \
     requestAnimationFrame(() => { const { port1, port2 } = new MessageChannel(); \
     port1.onmessage = () => done(performance.now()); port2.postMessage(0); }); \
     else requestAnimationFrame(look); }; look(); })";

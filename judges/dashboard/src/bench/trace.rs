@@ -23,8 +23,8 @@ const CATEGORIES: [&str; 4] = [
 ];
 /// The event of a task of a thread.
 const TASK: &str = "RunTask";
-/// The event with which the main thread begins a frame.
-const FRAME: &str = "BeginMainThreadFrame";
+/// The event with which the main thread hands a frame over, in the task that made it.
+const FRAME: &str = "BeginCommitCompositorFrame";
 /// Far more than the browser takes to give a trace.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -121,7 +121,7 @@ fn of_thread<'a>(events: impl Iterator<Item = &'a Value>) -> Work {
     begins.sort_by(f64::total_cmp);
     let mut frames = vec![0.0; begins.len()];
     for (at, long) in &tasks {
-        // The task that begins a frame began before the event that tells of it.
+        // The task that made a frame began before the event that tells of it.
         let frame = begins.partition_point(|begin| begin <= &(at + long * 1e3));
         if let Some(work) = frame.checked_sub(1).and_then(|frame| frames.get_mut(frame)) {
             *work += long;

@@ -20,6 +20,14 @@ use chromiumoxide::Browser;
 
 use crate::{program::Program, tab::Tab};
 
+/// A function of a page that calls back with the page's time, in ms since it was asked for, as soon as what
+/// stands in the page now is painted: the next frame is made, and then a message comes through.
+const PAINTED: &str = "(then) => requestAnimationFrame(() => { const { port1, port2 } = new MessageChannel(); \
+    port1.onmessage = () => then(performance.now()); port2.postMessage(0); })";
+
+/// How many tasks are on the board of a usual project.
+const TASKS: usize = 200;
+
 /// What is measured with.
 pub(crate) struct Bench<'a> {
     browser: &'a Browser,
@@ -44,9 +52,19 @@ impl Bench<'_> {
         Program::start(self.orchestra)
     }
 
-    async fn tab(&self, program: &Program, path: &str) -> Result<Tab> {
-        Tab::open(self.browser, &format!("{}{path}", program.site())).await
+    /// A page with the board, as soon as there are cards and it follows what happens.
+    async fn board(&self, program: &Program) -> Result<Tab> {
+        let tab = Tab::open(self.browser, &format!("{}/board/app", program.site())).await?;
+        cards(&tab).await?;
+        tab.sees("#state[data-state=live]", None).await?;
+        Ok(tab)
     }
+}
+
+/// Waits until a page shows cards.
+async fn cards(tab: &Tab) -> Result<()> {
+    tab.until("document.querySelectorAll('.card').length > 3")
+        .await
 }
 
 /// Prints a figure that is held against the most it may be.

@@ -2,8 +2,9 @@
 //! [WORD]`.
 //!
 //! PROGRAM is `orchestra`, BROWSER a Chromium without a window, AXE the script of axe-core, PICTURES the
-//! directory where pictures of the pages are left, and WORD narrows the scenarios to those whose name holds it. `judge-dashboard bench PROGRAM BROWSER` measures
-//! what the dashboard costs.
+//! directory where pictures of the pages are left, and WORD narrows the scenarios to those whose name holds it.
+//!
+//! `judge-dashboard bench PROGRAM BROWSER` measures what the dashboard costs.
 
 mod bench;
 mod program;

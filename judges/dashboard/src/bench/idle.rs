@@ -5,25 +5,21 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use chromiumoxide::{Browser, cdp::browser_protocol::system_info::GetProcessInfoParams};
 
-use super::{Bench, bar, figure};
+use super::{Bench, TASKS, bar, figure};
 
 /// How long is looked.
 const LONG: Duration = Duration::from_secs(20);
-/// How many tasks are on the board.
-const TASKS: usize = 200;
 /// The most that is near to nothing, in percent of one processor.
 const MOST_PERCENT: f64 = 1.0;
 
 pub(super) async fn measure(bench: &Bench<'_>) -> Result<()> {
     let program = bench.program()?;
     program.board(TASKS)?;
-    let blank = over(bench.browser, None).await?;
-    let tab = bench.tab(&program, "/board/app").await?;
-    tab.until("document.querySelectorAll('.card').length > 3")
-        .await?;
-    tab.sees("#state[data-state=live]", None).await?;
-    let shown = over(bench.browser, Some(program.id())).await?;
-    figure("the browser without a page", blank.browser, "%");
+    let alone = over(bench.browser, program.id()).await?;
+    let tab = bench.board(&program).await?;
+    let shown = over(bench.browser, program.id()).await?;
+    figure("the browser without a page", alone.browser, "%");
+    figure("the program without a viewer", alone.program, "%");
     bar(
         "the browser with the board, nothing happens",
         shown.browser,
@@ -31,7 +27,7 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<()> {
         "%",
     );
     bar(
-        "the program, nothing happens",
+        "the program with a viewer, nothing happens",
         shown.program,
         MOST_PERCENT,
         "%",
@@ -45,7 +41,7 @@ struct Cost {
     program: f64,
 }
 
-async fn over(browser: &Browser, program: Option<u32>) -> Result<Cost> {
+async fn over(browser: &Browser, program: u32) -> Result<Cost> {
     // What was begun may end first.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let at = Instant::now();
@@ -71,10 +67,7 @@ async fn of_browser(browser: &Browser) -> Result<f64> {
 }
 
 /// Seconds of processors that the threads of the program have used.
-fn of_program(id: Option<u32>) -> Result<f64> {
-    let Some(id) = id else {
-        return Ok(0.0);
-    };
+fn of_program(id: u32) -> Result<f64> {
     let tasks = std::fs::read_dir(format!("/proc/{id}/task")).context("looking for threads")?;
     let used = tasks.flatten().filter_map(|task| {
         // A thread may end meanwhile.

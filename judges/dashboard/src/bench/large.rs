@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 
 use super::{
-    Bench, bar, figure, quantile,
+    Bench, bar, cards, figure, quantile,
     trace::{Tracing, Work},
 };
 use crate::{program::Program, scenarios::card_in, tab::Tab};
@@ -29,11 +29,7 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<()> {
     let ids = program.board(CARDS)?;
     let tracing = Tracing::start(bench.browser).await?;
     let began = Instant::now();
-    let tab = bench.tab(&program, "/board/app").await?;
-    tab.sees(".column[data-state=backlog] [data-count]", Some("10"))
-        .await?;
-    tab.until("document.querySelectorAll('.card').length > 3")
-        .await?;
+    let tab = bench.board(&program).await?;
     let took = began.elapsed().as_secs_f64() * 1e3;
     let work = tracing.end().await?;
     figure(&format!("load of a board of {CARDS} cards"), took, "ms");
@@ -60,8 +56,7 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<()> {
     for _ in last.chars() {
         tab.press("Backspace").await?;
     }
-    tab.until("document.querySelectorAll('.card').length > 3")
-        .await?;
+    cards(&tab).await?;
     hold("searched letter by letter", &tracing.end().await?);
     tab.close().await
 }

@@ -10,15 +10,13 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 
-use super::{Bench, bar, figure, quantile};
+use super::{Bench, PAINTED, TASKS, bar, figure, quantile};
 use crate::{program::Program, scenarios::card_in, tab::Tab};
 
 /// How many listen besides the page.
 const LISTENERS: usize = 49;
 /// How many changes are made.
 const CHANGES: usize = 400;
-/// How many tasks are on the board.
-const TASKS: usize = 200;
 /// The longest it may take, in ms.
 const LONGEST_MS: f64 = 150.0;
 /// How often the clocks are compared.
@@ -34,9 +32,8 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<()> {
     };
     change("todo")?;
     change("in-progress")?;
-    let tab = bench.tab(&program, "/board/app").await?;
+    let tab = bench.board(&program).await?;
     tab.sees(&card_in("in-progress", id), None).await?;
-    tab.sees("#state[data-state=live]", None).await?;
     let listeners = Listeners::open(&program)?;
     let ahead = ahead(&tab).await?;
     let (mut answered, mut painted) = (Vec::new(), Vec::new());
@@ -71,8 +68,7 @@ fn watch(selector: &str) -> String {
     let selector = json!(selector);
     format!(
         "(window.painted = new Promise((done) => {{ const look = () => {{ if (!document.querySelector({selector})) return; \
-         watcher.disconnect(); requestAnimationFrame(() => {{ const {{ port1, port2 }} = new MessageChannel(); \
-         port1.onmessage = () => done(performance.timeOrigin + performance.now()); port2.postMessage(0); }}); }}; \
+         watcher.disconnect(); ({PAINTED})((at) => done(performance.timeOrigin + at)); }}; \
          const watcher = new MutationObserver(look); watcher.observe(document.body, {{ subtree: true, childList: true, \
          attributes: true }}); look(); }}), 0)"
     )

@@ -2,24 +2,15 @@
 
 use anyhow::{Context as _, Result};
 
-use super::{Bench, bar, figure, quantile};
+use super::{Bench, PAINTED, TASKS, bar, figure, quantile};
 use crate::{program::Program, tab::Tab};
 
 /// How many times a page is loaded.
 const TIMES: usize = 15;
-/// How many tasks are on the board of a usual project.
-const TASKS: usize = 200;
 /// The most that may be transferred until the board stands, in KiB, as it is on the wire.
 const MOST_KIB: f64 = 300.0;
 /// The longest it may take until cards are seen, in ms.
 const LONGEST_MS: f64 = 1_000.0;
-
-/// Notes when the first card, or where there is none any text, was painted, in ms since the page was asked for.
-const FIRST: &str = "window.firstSeen = new Promise((done) => { const look = () => { \
-    if (document.querySelector('.card') || (document.contentType !== 'text/html' && document.body?.innerText)) \
-    requestAnimationFrame(() => { const { port1, port2 } = new MessageChannel(); \
-    port1.onmessage = () => done(performance.now()); port2.postMessage(0); }); \
-    else requestAnimationFrame(look); }; look(); })";
 
 /// What was transferred so far, in bytes, heads included.
 const TRANSFERRED: &str = "performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))\
@@ -57,6 +48,15 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Notes when the first card, or where there is none any text, was painted.
+fn first() -> String {
+    format!(
+        "window.firstSeen = new Promise((done) => {{ const look = () => {{ if (document.querySelector('.card') || \
+         (document.contentType !== 'text/html' && document.body?.innerText)) ({PAINTED})(done); \
+         else requestAnimationFrame(look); }}; look(); }})"
+    )
+}
+
 struct Loads {
     times: Vec<f64>,
     kib: f64,
@@ -70,7 +70,7 @@ async fn loads(bench: &Bench<'_>, program: &Program, path: &str) -> Result<Loads
     for _ in 0..TIMES {
         let tab = Tab::open(bench.browser, "about:blank").await?;
         tab.forget().await?;
-        tab.before(FIRST).await?;
+        tab.before(&first()).await?;
         tab.go(&format!("{}{path}", program.site())).await?;
         let time = tab
             .ask("firstSeen")

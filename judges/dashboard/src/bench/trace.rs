@@ -35,7 +35,7 @@ pub(super) struct Tracing<'a> {
     complete: EventStream<EventTracingComplete>,
 }
 
-/// What was done between the first frame and the last.
+/// What was done from the first frame on.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// Of each frame, the main thread's work until the next, in ms.
@@ -107,22 +107,22 @@ fn work(events: &[Value]) -> Option<Work> {
 
 /// The work of one thread, whose events come in any order.
 fn of_thread<'a>(events: impl Iterator<Item = &'a Value>) -> Work {
-    let (mut begins, mut tasks) = (Vec::new(), Vec::new());
+    let (mut handed, mut tasks) = (Vec::new(), Vec::new());
     for event in events {
         let Some(at) = event["ts"].as_f64() else {
             continue;
         };
         match event["name"].as_str() {
-            Some(FRAME) => begins.push(at),
+            Some(FRAME) => handed.push(at),
             Some(TASK) => tasks.extend(event["dur"].as_f64().map(|long| (at, long / 1e3))),
             _ => {}
         }
     }
-    begins.sort_by(f64::total_cmp);
-    let mut frames = vec![0.0; begins.len()];
+    handed.sort_by(f64::total_cmp);
+    let mut frames = vec![0.0; handed.len()];
     for (at, long) in &tasks {
         // The task that made a frame began before the event that tells of it.
-        let frame = begins.partition_point(|begin| begin <= &(at + long * 1e3));
+        let frame = handed.partition_point(|over| over <= &(at + long * 1e3));
         if let Some(work) = frame.checked_sub(1).and_then(|frame| frames.get_mut(frame)) {
             *work += long;
         }
